@@ -1,0 +1,229 @@
+import type { ArenaPlan, Region } from './arena.ts'
+import { assert } from './assert.ts'
+import { type Layout, LINE_WORDS, record, word } from './record.ts'
+import { type KernelThread, THREAD_MAX } from './thread.ts'
+
+/**
+ * Read-copy-update: memory that a CPU may still be looking at is freed only after every CPU has been seen
+ * somewhere it holds no such look: at a switch, in its idle loop, offline. Readers pay a plain counter.
+ *
+ * `period` counts requests. Each CPU, at a quiescent state, copies it to its own word. A callback queued
+ * under number n may run when every CPU's word is at n or later:
+ *
+ *   who frees                              who reads
+ *   ---------                              ---------
+ *                                          (A) quiescent: seen = period
+ *   (B) unlinks the object
+ *   (C) n = ++period
+ *                                          reads a pointer: before (B) it may get the object
+ *                                          (D) quiescent: seen = period, now n or later
+ *   (E) sees `seen` at n or later everywhere: nobody can hold the object
+ *
+ * A reader that starts after (D) started after (B). One that started before (C) has `seen` below n until (D).
+ *
+ * The word of a CPU, by state:
+ *   [1] a period number   online: its last quiescent state
+ *   [2] IDLE              halted, in a long sleep, or not a CPU at all: holds no look, is passed over
+ *   [3] OFFLINE           gone: passed over
+ * A CPU that leaves [2] stores a period number before it reads anything shared; whoever saw [2] before that
+ * store has unlinked before those reads.
+ *
+ * A CPU that is stuck delays callbacks and never breaks them: nothing here has a timeout.
+ */
+
+/** Embedded in an object that is freed through `callRcu`. */
+export const RcuNode: Layout<'next' | 'period' | 'callback'> = record('rcu node', {
+  next: word,
+  period: word,
+  callback: word,
+})
+
+const PERIOD = 0
+const FIRST_CPU = LINE_WORDS
+const SEEN = 0
+const HEAD = 1
+const TAIL = 2
+const QUEUED = 3
+
+/** Even: never equal to a period number, which moves in steps of two from 1. */
+const OFFLINE = 0
+const IDLE = 2
+const FIRST_PERIOD = 1
+
+/** What frees an object: registered under the same number on every thread. Runs outside the switch path. */
+export type RcuCallback = (thread: KernelThread, node: number) => void
+
+export class Rcu {
+  private readonly start: number
+  private readonly threads: number
+  private readonly callbacks: RcuCallback[] = []
+  /** How deep this thread is in read sections: plain, because only this thread's own switches ask. */
+  private nesting = 0
+
+  /** `threads`: how many ids take part; every CPU, and the plain threads that read. */
+  constructor(region: Region, threads: number) {
+    assert(threads >= 1 && threads <= THREAD_MAX, 'RCU serves as many threads as there are thread ids')
+    this.start = region.start
+    this.threads = threads
+  }
+
+  static reserve(plan: ArenaPlan, threads: number): Region {
+    return plan.reserve('rcu', FIRST_CPU + threads * LINE_WORDS)
+  }
+
+  /** Once, by the thread that made the arena. All CPUs are offline. */
+  initialize(i32: Int32Array): void {
+    Atomics.store(i32, this.start + PERIOD, FIRST_PERIOD)
+  }
+
+  /** Registers a callback and returns its number. The same calls in the same order on every thread. */
+  register(callback: RcuCallback): number {
+    return this.callbacks.push(callback) - 1
+  }
+
+  /** The CPU takes part from here on. Before it reads anything that is freed through RCU. */
+  online(thread: KernelThread): void {
+    assert(thread.id < this.threads, 'this thread id has no place in RCU')
+    this.quiesce(thread)
+  }
+
+  /** The CPU holds no look any more and will not read until it is online again. Its callbacks wait or are adopted. */
+  offline(i32: Int32Array, cpu: number): void {
+    Atomics.store(i32, this.wordOf(cpu) + SEEN, OFFLINE)
+  }
+
+  /** Around a halt: an idle CPU never delays a grace period. */
+  idleEnter(thread: KernelThread): void {
+    assert(this.nesting === 0, 'a CPU cannot halt inside an RCU read section')
+    Atomics.store(thread.i32, this.wordOf(thread.id) + SEEN, IDLE)
+  }
+
+  idleExit(thread: KernelThread): void {
+    this.quiesce(thread)
+  }
+
+  readLock(): void {
+    this.nesting++
+  }
+
+  readUnlock(): void {
+    assert(this.nesting > 0, 'RCU read unlock without a read lock')
+    this.nesting--
+  }
+
+  /** A quiescent state, at each switch. Two atomic accesses; does nothing inside a read section. */
+  quiescent(thread: KernelThread): void {
+    if (this.nesting === 0) this.quiesce(thread)
+  }
+
+  private quiesce(thread: KernelThread): void {
+    const i32 = thread.i32
+    Atomics.store(i32, this.wordOf(thread.id) + SEEN, Atomics.load(i32, this.start + PERIOD)) // (A), (D)
+  }
+
+  /** Opens a new grace period and returns its number: done when `hasPassed` says so. */
+  requestPeriod(i32: Int32Array): number {
+    return (Atomics.add(i32, this.start + PERIOD, 2) + 2) | 0 // (C)
+  }
+
+  /** Whether every CPU has been quiescent since the period was opened. */
+  hasPassed(i32: Int32Array, period: number): boolean {
+    for (let cpu = 0; cpu < this.threads; cpu++) {
+      const seen = Atomics.load(i32, this.wordOf(cpu) + SEEN)
+      if (seen !== OFFLINE && seen !== IDLE && ((seen - period) | 0) < 0) return false // (E)
+    }
+    return true
+  }
+
+  /**
+   * Queues the object for freeing on this CPU: `callbacks[callback](thread, node)` runs on this CPU, from `runCallbacks`,
+   * after a grace period. The object must be unlinked already. Never blocks, never runs the callback at once.
+   */
+  callRcu(thread: KernelThread, node: number, callback: number): void {
+    assert(
+      callback >= 0 && callback < this.callbacks.length,
+      'an RCU callback is registered before it is used',
+    )
+    const i32 = thread.i32
+    const at = this.wordOf(thread.id)
+    i32[node + RcuNode.next] = 0
+    i32[node + RcuNode.callback] = callback
+    i32[node + RcuNode.period] = this.requestPeriod(i32)
+    const tail = i32[at + TAIL]
+    if (tail === 0) i32[at + HEAD] = node
+    else i32[tail + RcuNode.next] = node
+    i32[at + TAIL] = node
+    Atomics.store(i32, at + QUEUED, i32[at + QUEUED] + 1)
+  }
+
+  /** Runs this CPU's callbacks whose grace period has passed, oldest first, at most `limit`. Returns how many ran. */
+  runCallbacks(thread: KernelThread, limit = 64): number {
+    const i32 = thread.i32
+    const at = this.wordOf(thread.id)
+    let ran = 0
+    while (ran < limit) {
+      const node = i32[at + HEAD]
+      if (node === 0 || !this.hasPassed(i32, i32[node + RcuNode.period])) break
+      const next = i32[node + RcuNode.next]
+      i32[at + HEAD] = next
+      if (next === 0) i32[at + TAIL] = 0
+      Atomics.store(i32, at + QUEUED, i32[at + QUEUED] - 1)
+      ran++
+      this.callbacks[i32[node + RcuNode.callback]](thread, node)
+    }
+    return ran
+  }
+
+  /** How many callbacks wait on a CPU. Exact on that CPU, a snapshot elsewhere. */
+  queued(i32: Int32Array, cpu: number): number {
+    return Atomics.load(i32, this.wordOf(cpu) + QUEUED)
+  }
+
+  /**
+   * Waits until every CPU has been quiescent once. The caller is outside read sections; if it is a CPU it counts as
+   * quiescent itself. It spins, with `relax` between looks: the caller's way of waiting (a pause, a halt, a yield).
+   */
+  synchronizeRcu(thread: KernelThread, relax: () => void): void {
+    assert(this.nesting === 0, 'synchronizeRcu inside a read section would wait for itself')
+    const period = this.requestPeriod(thread.i32)
+    while (!this.hasPassed(thread.i32, period)) {
+      if (this.isOnline(thread)) this.quiesce(thread)
+      relax()
+    }
+  }
+
+  /**
+   * Recovery: the callbacks of a CPU that is dead or offline move to the end of this CPU's queue. The list is
+   * written in an order that leaves it whole at every step of the dead CPU's callRcu: HEAD and `next` are the truth,
+   * TAIL and QUEUED are recomputed.
+   */
+  adopt(thread: KernelThread, dead: number): number {
+    const i32 = thread.i32
+    const from = this.wordOf(dead)
+    assert(Atomics.load(i32, from + SEEN) === OFFLINE, 'only the callbacks of an offline CPU can be adopted')
+    const to = this.wordOf(thread.id)
+    const first = i32[from + HEAD]
+    i32[from + HEAD] = 0
+    i32[from + TAIL] = 0
+    Atomics.store(i32, from + QUEUED, 0)
+    if (first === 0) return 0
+    let moved = 1
+    let last = first
+    for (; i32[last + RcuNode.next] !== 0; moved++) last = i32[last + RcuNode.next]
+    const tail = i32[to + TAIL]
+    if (tail === 0) i32[to + HEAD] = first
+    else i32[tail + RcuNode.next] = first
+    i32[to + TAIL] = last
+    Atomics.store(i32, to + QUEUED, i32[to + QUEUED] + moved)
+    return moved
+  }
+
+  private isOnline(thread: KernelThread): boolean {
+    const seen = Atomics.load(thread.i32, this.wordOf(thread.id) + SEEN)
+    return seen !== OFFLINE && seen !== IDLE
+  }
+
+  private wordOf(cpu: number): number {
+    return this.start + FIRST_CPU + cpu * LINE_WORDS
+  }
+}

@@ -1,0 +1,168 @@
+import { assert, fail } from './assert.ts'
+import { lockOrder } from './lockorder.ts'
+import { type Layout, record, word } from './record.ts'
+import type { KernelThread } from './thread.ts'
+
+/**
+ * The kernel's spin lock: spins briefly, then parks, because the operating system may deschedule the holder.
+ *
+ * The lock word, all four combinations:
+ *
+ *   owner | WAITERS | meaning
+ *   ------+---------+--------------------------------------------------------------------------
+ *     0   |    0    | [1] free
+ *     0   |    1    | never: whoever parks sets WAITERS beside an owner, and release stores 0
+ *    tag  |    0    | [2] held by thread tag - 1, nobody parked
+ *    tag  |    1    | [3] held, and someone may be parked: release must notify
+ *
+ * The race that parking must not lose:
+ *
+ *   waiter                                  holder
+ *   ------                                  ------
+ *   reads [2], spins in vain
+ *   (A) compare-exchange [2] -> [3]
+ *                                           (B) compare-exchange [2] -> [1] fails: it sees [3]
+ *                                           (C) stores [1], notifies one
+ *   (D) wait(word, [3]): the word is [1],
+ *       returns 'not-equal'
+ *
+ * Were (B) first, (A) would fail and the waiter read the word again. A woken waiter takes the lock as [3]
+ * and not [2], because others may still be parked: one needless notify at worst, never a lost one.
+ */
+export const Lock: Layout<'word' | 'rank'> = record('lock', { word, rank: word })
+
+const WAITERS = 0x100
+const OWNER = 0xff
+
+/** Spins before it parks: about two microseconds, several times the longest critical section. */
+const SPINS = 200
+
+const pause: (iterations?: number) => void =
+  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
+
+/** Sets the lock free and gives it its place in the lock order. Before any other thread can see it. */
+export function initLock(i32: Int32Array, lock: number, rank: number): void {
+  assert(rank >= 0 && rank < lockOrder.length, 'a lock rank is an index into lockOrder')
+  i32[lock + Lock.rank] = rank
+  Atomics.store(i32, lock + Lock.word, 0)
+}
+
+/** Takes the lock; on return this thread is its owner. Not recursive. */
+export function acquire(thread: KernelThread, lock: number): void {
+  if (thread.debug) checkOrder(thread, lock)
+  if (Atomics.compareExchange(thread.i32, lock + Lock.word, 0, thread.ownerTag) !== 0) {
+    acquireContended(thread, lock)
+  }
+  if (thread.debug) thread.heldLocks.push(lock)
+}
+
+/** Takes the lock if it is free; says whether it did. */
+export function tryAcquire(thread: KernelThread, lock: number): boolean {
+  if (thread.debug) checkOrder(thread, lock)
+  if (Atomics.compareExchange(thread.i32, lock + Lock.word, 0, thread.ownerTag) !== 0) return false
+  if (thread.debug) thread.heldLocks.push(lock)
+  return true
+}
+
+/** Gives the lock back. Only its owner may. */
+export function release(thread: KernelThread, lock: number): void {
+  if (thread.debug) forgetHeld(thread, lock)
+  const tag = thread.ownerTag
+  if (Atomics.compareExchange(thread.i32, lock + Lock.word, tag, 0) !== tag) {
+    releaseContended(thread, lock) // (B)
+  }
+}
+
+function acquireContended(thread: KernelThread, lock: number): void {
+  const i32 = thread.i32
+  const at = lock + Lock.word
+  const tag = thread.ownerTag
+  for (let spin = 0; spin < SPINS || !thread.mayBlock; spin++) {
+    const seen = Atomics.load(i32, at)
+    if (seen === 0) {
+      if (Atomics.compareExchange(i32, at, 0, tag) === 0) return
+    } else {
+      if ((seen & OWNER) === tag) fail('a thread took a spin lock that it holds already')
+      pause()
+    }
+  }
+  // From here on this thread may have been parked beside others: it takes the lock as [3].
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    if (seen === 0) {
+      if (Atomics.compareExchange(i32, at, 0, tag | WAITERS) === 0) return
+      continue
+    }
+    if ((seen & WAITERS) !== 0 || Atomics.compareExchange(i32, at, seen, seen | WAITERS) === seen) {
+      Atomics.wait(i32, at, seen | WAITERS) // (A) above, (D) here
+    }
+  }
+}
+
+function releaseContended(thread: KernelThread, lock: number): void {
+  const at = lock + Lock.word
+  const seen = Atomics.load(thread.i32, at)
+  if (seen !== (thread.ownerTag | WAITERS)) fail('a thread released a spin lock that it does not hold')
+  Atomics.store(thread.i32, at, 0) // (C)
+  Atomics.notify(thread.i32, at, 1)
+}
+
+/** The id of the thread that holds the lock, or -1. A snapshot: it may be stale when it is read. */
+export function lockOwner(i32: Int32Array, lock: number): number {
+  return (Atomics.load(i32, lock + Lock.word) & OWNER) - 1
+}
+
+/** Whether this thread holds the lock. Exact: nobody else can make it so or end it. */
+export function holds(thread: KernelThread, lock: number): boolean {
+  return lockOwner(thread.i32, lock) === thread.id
+}
+
+/**
+ * Recovery only: passes a lock that the dead thread `deadId` held to this thread, which then repairs what
+ * the lock guards and releases it. False if the dead thread did not hold it. Whoever parked stays parked
+ * until that release.
+ */
+export function breakLock(thread: KernelThread, lock: number, deadId: number): boolean {
+  const i32 = thread.i32
+  const at = lock + Lock.word
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    if ((seen & OWNER) !== deadId + 1) return false
+    // As [3]: the dead thread may have died between (C) and its notify, or a waiter may park meanwhile.
+    if (Atomics.compareExchange(i32, at, seen, thread.ownerTag | WAITERS) === seen) {
+      if (thread.debug) thread.heldLocks.push(lock)
+      return true
+    }
+  }
+}
+
+/**
+ * Recovery only: a thread that died between (C) and its notify leaves a free lock with sleepers. Waking
+ * one is enough, as it takes the lock as [3]; on a lock that is fine it is a spurious wakeup, which is harmless.
+ */
+export function nudgeLock(i32: Int32Array, lock: number): void {
+  Atomics.notify(i32, lock + Lock.word, 1)
+}
+
+function checkOrder(thread: KernelThread, lock: number): void {
+  const { i32, heldLocks } = thread
+  if (holds(thread, lock)) fail('recursive acquire: this thread holds the spin lock already')
+  const rank = i32[lock + Lock.rank]
+  for (const held of heldLocks) {
+    const heldRank = i32[held + Lock.rank]
+    if (heldRank < rank) continue
+    if (heldRank === rank && lockOrder[rank].sameRank === 'by address' && held < lock) continue
+    const inner = lockOrder[rank].name
+    const outer = lockOrder[heldRank].name
+    fail(
+      `lock order: took a '${inner}' lock while holding a '${outer}' lock; the order is ${lockOrder.map(({ name }) => name).join(', ')}`,
+    )
+  }
+}
+
+function forgetHeld(thread: KernelThread, lock: number): void {
+  if (!holds(thread, lock)) fail('foreign release: this thread does not hold the spin lock')
+  const at = thread.heldLocks.lastIndexOf(lock)
+  assert(at >= 0, 'a lock that is held is on the list of held locks')
+  thread.heldLocks.splice(at, 1)
+}

@@ -1,0 +1,37 @@
+import type { Arena } from './arena.ts'
+
+/** CPUs are 0 to 63, so that a CPU mask is one 64-bit set. Ids from 64 up are threads that are not CPUs. */
+export const CPU_MAX = 64
+
+/** How many threads may enter the kernel at once: an id must fit the owner field of a lock word. */
+export const THREAD_MAX = 255
+
+/**
+ * A thread that is inside the kernel: a CPU, or a plain thread (the main thread, a worker of the program's
+ * own) that calls in. Each operating-system thread makes one and passes it to every kernel call; it never
+ * crosses threads. Not shared memory: what others must see of a thread is in its CPU record.
+ */
+export class KernelThread {
+  readonly arena: Arena
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly id: number
+  /** What a lock word holds while this thread owns it: never 0. */
+  readonly ownerTag: number
+  /** False where `Atomics.wait` throws (a browser's main thread): such a thread spins instead of parking. */
+  readonly mayBlock: boolean
+  readonly debug: boolean
+  /** Debug builds: the locks held, innermost last, as pointers. */
+  readonly heldLocks: number[] = []
+
+  constructor(arena: Arena, id: number, mayBlock = true) {
+    if (!Number.isInteger(id) || id < 0 || id >= THREAD_MAX) {
+      throw new RangeError(`KernelThread(id: ${id}): an id is an integer from 0 to ${THREAD_MAX - 1}`)
+    }
+    this.arena = arena
+    this.i32 = arena.i32
+    this.id = id
+    this.ownerTag = id + 1
+    this.mayBlock = mayBlock
+    this.debug = arena.debug
+  }
+}
