@@ -1,0 +1,83 @@
+/**
+ * The kinds of operation that instrumented code yields. The compiler writes the numbers into what it emits, so
+ * they are fixed: a new kind goes to the end.
+ */
+export const PLAIN_READ = 0
+export const PLAIN_WRITE = 1
+export const LOAD = 2
+export const STORE = 3
+export const ADD = 4
+export const SUB = 5
+export const AND = 6
+export const OR = 7
+export const XOR = 8
+export const EXCHANGE = 9
+export const COMPARE_EXCHANGE = 10
+/** a: the value expected, b: the timeout in milliseconds, or undefined. */
+export const WAIT = 11
+/** a: how many to wake, or undefined for all. */
+export const NOTIFY = 12
+export const WAIT_ASYNC = 13
+/** view: the awaited value. */
+export const AWAIT = 14
+/** index: the byte offset, b: `[method, littleEndian]`. */
+export const DATAVIEW_READ = 15
+export const DATAVIEW_WRITE = 16
+/** a: the method's name, b: its arguments. */
+export const BULK = 17
+export const ITERATE = 18
+export const PAUSE = 19
+/** The checker's own mutex. view: the mutex. */
+export const LOCK = 20
+export const UNLOCK = 21
+/** Memory that an allocator takes back or hands out. a: how many elements from `index`. */
+export const FREE = 22
+export const ALLOCATE = 23
+/** Never yielded by code: a sleeper whose timeout may pass, and the death of a thread. */
+export const RESUME = 24
+export const CRASH = 25
+
+export const KIND_NAMES: readonly string[] = [
+  'read',
+  'write',
+  'load',
+  'store',
+  'add',
+  'sub',
+  'and',
+  'or',
+  'xor',
+  'exchange',
+  'compareExchange',
+  'wait',
+  'notify',
+  'waitAsync',
+  'await',
+  'read',
+  'write',
+  'bulk',
+  'iterate',
+  'pause',
+  'lock',
+  'unlock',
+  'free',
+  'allocate',
+  'wake up',
+  'die',
+]
+
+/** Whether the kind is one of `Atomics`' accesses to memory: ordered, and whole on its own range. */
+export function isAtomic(kind: number): boolean {
+  return (kind >= LOAD && kind <= WAIT) || kind === WAIT_ASYNC
+}
+
+/** Whether the kind touches the bytes of a buffer. */
+export function isMemory(kind: number): boolean {
+  return (
+    (kind >= PLAIN_READ && kind <= WAIT) ||
+    kind === WAIT_ASYNC ||
+    (kind >= DATAVIEW_READ && kind <= ITERATE) ||
+    kind === FREE ||
+    kind === ALLOCATE
+  )
+}
