@@ -1,0 +1,54 @@
+import type { Arena, Region } from '../arena/arena.ts'
+import { CPU_OFFLINE, CPU_ONLINE, CpuRecord } from './cpurecord.ts'
+import { haltBlocking, haltTurning } from './halt.ts'
+import { Cpu, type CpuProgram, HALT, TURN } from './machine.ts'
+
+/** A CPU on a thread of its own, in Node or in a browser: the entry module brings the clock and the event-loop turn. */
+export class WorkerCpu extends Cpu {
+  private readonly clock: () => number
+
+  constructor(arena: Arena, region: Region, id: number, clock: () => number) {
+    super(arena, region, id, false)
+    this.clock = clock
+  }
+
+  override now(): number {
+    return this.clock()
+  }
+
+  override charge(): void {
+    // Real time passes by itself.
+  }
+}
+
+/**
+ * Drives a program until it returns. Halts block the thread, unless I/O is outstanding: then the event loop turns.
+ * `turn` resolves after the event loop has gone round once.
+ */
+export async function runCpu(
+  cpu: WorkerCpu,
+  program: CpuProgram,
+  data: unknown,
+  turn: () => Promise<void>,
+): Promise<void> {
+  const { i32, record } = cpu
+  cpu.setActive(true)
+  Atomics.store(i32, record + CpuRecord.state, CPU_ONLINE)
+  Atomics.notify(i32, record + CpuRecord.state)
+  const running = program(cpu, data)
+  for (;;) {
+    const { done, value } = running.next()
+    if (done) break
+    if (value === HALT) {
+      const timeout = Math.max(0, cpu.haltUntil - cpu.now())
+      if (cpu.outstanding > 0) await haltTurning(i32, record, timeout)
+      else if (cpu.mailPending) await turn()
+      else haltBlocking(i32, record, timeout)
+    } else if (value === TURN) {
+      await turn()
+    }
+  }
+  cpu.setActive(false)
+  cpu.disarmTick()
+  Atomics.store(i32, record + CpuRecord.state, CPU_OFFLINE)
+}
