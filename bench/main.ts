@@ -1,0 +1,65 @@
+import { readdirSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { meets, type Part, type Row } from './harness.ts'
+
+/** `npm run bench -- [part …] [--json]`: every part in this folder, or those named. */
+const support = new Set(['main.ts', 'harness.ts'])
+const parts = readdirSync(import.meta.dirname)
+  .filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts') && !support.has(file))
+  .map(file => file.slice(0, -3))
+  .sort()
+
+const args = process.argv.slice(2)
+const json = args.includes('--json')
+const wanted = args.filter(arg => !arg.startsWith('--'))
+const unknown = [
+  ...wanted.filter(part => !parts.includes(part)),
+  ...args.filter(arg => arg.startsWith('--') && arg !== '--json'),
+]
+if (unknown.length > 0) {
+  console.error(
+    `bench: no such part or option: ${unknown.join(', ')}. Parts: ${parts.join(', ')}. Option: --json`,
+  )
+  process.exit(2)
+}
+
+if (!json) {
+  console.log(
+    `${cpus().length} × ${cpus()[0].model.trim()}, Node ${process.version}, ${process.platform} ${process.arch}`,
+  )
+  console.log(
+    'ratio: cost against the baseline in the same run, or, with “at least”, how many times better\n',
+  )
+}
+let failed = 0
+for (const part of wanted.length > 0 ? wanted : parts) {
+  const { rows } = (await import(`./${part}.ts`)) as Part
+  for await (const row of rows()) {
+    if (json) {
+      const { target: _, ...plain } = row
+      console.log(JSON.stringify(plain))
+    } else {
+      console.log(line(row))
+    }
+    if (meets(row) === false) failed++
+  }
+}
+if (!json && failed > 0) console.log(`\n${failed} below target; docs/performance.md says what was tried`)
+
+function line(row: Row): string {
+  const met = meets(row)
+  const mark = met === undefined ? ' ' : met ? '✓' : '✗'
+  const value = `${row.value.toLocaleString('en')} ${row.unit}`
+  const ratio = row.ratio === undefined ? '' : `${row.ratio}×  [${row.spread.join(' – ')}]`
+  const against =
+    row.against === undefined ? '' : `against ${row.against} (${row.base?.toLocaleString('en')} ${row.unit})`
+  return `${mark} ${row.row.padEnd(32)} ${value.padStart(18)}  ${ratio.padEnd(24)} ${goal(row).padEnd(16)} ${against}`
+}
+
+function goal({ target }: Row): string {
+  if (target === undefined) return ''
+  if ('most' in target) return `at most ${target.most}×`
+  if ('least' in target) return `at least ${target.least}×`
+  if ('valueMost' in target) return `at most ${target.valueMost}`
+  return `at least ${target.valueLeast}`
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+import { Command } from 'commander'
+import { selftest } from './selftest.ts'
+
+const heddle = new Command('heddle')
+  .description('A preemptive multicore runtime for TypeScript.')
+  .showHelpAfterError('(heddle --help lists the commands)')
+
+heddle
+  .command('selftest')
+  .description('boot two real CPUs, run kernel work on them over shared memory, and say what was seen')
+  .action(async () => {
+    process.exitCode = await selftest()
+  })
+
+await heddle.parseAsync()

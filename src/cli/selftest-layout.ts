@@ -1,0 +1,68 @@
+import { type Arena, ArenaPlan, type Region } from '../arena/arena.ts'
+import { PayloadHeap } from '../arena/heap.ts'
+import { ownLine, record, type Layout, word, words } from '../arena/record.ts'
+import { Slab } from '../arena/slab.ts'
+import { Lock } from '../arena/spinlock.ts'
+import { SpscRing } from '../arena/spsc.ts'
+import { reserveMachine } from '../machine/cpurecord.ts'
+
+/** Where the self-test keeps its state: computed alike on every thread. */
+export const Board: Layout<'phase' | 'finished' | 'lock' | 'counter' | 'turn' | 'checksum' | 'seen'> = record(
+  'board',
+  {
+    phase: ownLine(word),
+    finished: ownLine(word),
+    lock: ownLine(words(Lock.words)),
+    counter: ownLine(word),
+    turn: ownLine(word),
+    checksum: ownLine(words(2)),
+    seen: ownLine(words(2)),
+  },
+)
+
+export const IDLE = 0
+export const COUNT = 1
+export const STREAM = 2
+export const CHURN = 3
+export const PASS = 4
+export const PING = 5
+export const HOG = 6
+export const DIE = 7
+
+export const COUNTS = 200_000
+export const VALUES = 200_000
+export const CHURNS = 200_000
+export const PAYLOADS = 50_000
+export const PINGS = 5_000
+export const SLICE_MS = 10
+export const HOG_MS = 300
+export const RING_CAPACITY = 256
+
+export interface SelftestLayout {
+  readonly plan: ArenaPlan
+  readonly machine: Region
+  readonly board: number
+  readonly ring: Region
+  readonly slab: Slab
+  readonly heap: Region
+}
+
+export function selftestLayout(): SelftestLayout {
+  const plan = new ArenaPlan()
+  return {
+    plan,
+    machine: reserveMachine(plan, 2),
+    board: plan.reserve('board', Board.words).start,
+    ring: SpscRing.reserve(plan, 'ring', RING_CAPACITY),
+    slab: new Slab(plan, { name: 'records', capacity: 4096, words: 14, option: 'records' }),
+    heap: PayloadHeap.reserve(plan, 1 << 20, 'heap'),
+  }
+}
+
+export function ringOf(arena: Arena, layout: SelftestLayout): SpscRing {
+  return new SpscRing(arena.i32, layout.ring.start, RING_CAPACITY)
+}
+
+export function heapOf(arena: Arena, layout: SelftestLayout): PayloadHeap {
+  return new PayloadHeap(arena, layout.heap, 'heap')
+}

@@ -1,0 +1,38 @@
+import { defineConfig, type UserConfig } from 'tsdown'
+
+/**
+ * One output file per source file: worker entries stay reachable by `new URL('./x.js', import.meta.url)`, which is
+ * what bundlers look for. Sources name them `./x.ts`, because they run unbuilt too; the build renames them.
+ */
+const config: UserConfig = defineConfig({
+  entry: [
+    'src/**/*.ts',
+    '!src/**/*.test.ts',
+    '!src/**/*.check.ts',
+    '!src/**/fixtures/**',
+    '!src/**/differential/**',
+  ],
+  outDir: 'dist',
+  root: 'src',
+  format: 'esm',
+  platform: 'neutral',
+  target: 'es2022',
+  unbundle: true,
+  dts: { oxc: true },
+  sourcemap: true,
+  clean: true,
+  hash: false,
+  outExtensions: () => ({ js: '.js', dts: '.d.ts' }),
+  deps: { neverBundle: [/^[^./]/] },
+  plugins: [
+    {
+      name: 'worker-urls',
+      transform(code) {
+        if (!code.includes('import.meta.url')) return null
+        return { code: code.replaceAll(/(new URL\('\.[^']*)\.ts'/g, "$1.js'"), map: null }
+      },
+    },
+  ],
+})
+
+export default config
