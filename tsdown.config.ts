@@ -10,7 +10,7 @@ const config: UserConfig = defineConfig({
     '!src/**/*.test.ts',
     '!src/**/*.check.ts',
     '!src/**/fixtures/**',
-    '!src/**/differential/**',
+    '!src/**/differential/**', '!src/**/realcode/**',
   ],
   outDir: 'dist',
   root: 'src',

@@ -133,8 +133,8 @@ export class PayloadHeap {
   /** Gives a block back, from any thread. */
   free(thread: KernelThread, pointer: number): void {
     const lock = this.control + LOCK
-    acquire(thread, lock)
     const block = this.blockOf(pointer)
+    acquire(thread, lock)
     if ((this.i32[block + SIZE] & USED) === 0) {
       release(thread, lock)
       fail('double free: the payload block is free already')

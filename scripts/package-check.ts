@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { command as Command, Step } from './test.ts'
+
+/** The package as a stranger gets it: built, packed, checked by publint and attw, installed, run on three Nodes. */
+export function packageSteps(root: string, scratch: string, command: typeof Command): Step[] {
+  const bin = (name: string): string => join(root, 'node_modules', '.bin', name)
+  const tarball = join(scratch, 'heddle.tgz')
+  const consumer = join(scratch, 'consumer')
+  return [
+    { name: 'build', run: command(bin('tsdown'), ['--logLevel', 'warn']) },
+    {
+      name: 'pack',
+      run: async () => {
+        try {
+          const [{ filename }] = JSON.parse(
+            npm(root, 'pack', '--json', '--ignore-scripts', '--pack-destination', scratch),
+          )
+          execFileSync('mv', [join(scratch, filename), tarball])
+          return undefined
+        } catch (error) {
+          return String(error)
+        }
+      },
+    },
+    { name: 'publint', run: command(bin('publint'), [tarball, '--strict']) },
+    {
+      name: 'are the types wrong',
+      run: command(bin('attw'), [tarball, '--profile', 'esm-only', '--no-emoji']),
+    },
+    {
+      name: 'install the package',
+      run: async () => {
+        mkdirSync(consumer)
+        writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }')
+        try {
+          npm(consumer, 'install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error', tarball)
+          return undefined
+        } catch (error) {
+          return String(error)
+        }
+      },
+    },
+    ...nodes(root).map(({ name, path }) => ({
+      name: `smoke test on ${name}`,
+      run: command(path, [join(root, 'test', 'smoke', 'main.mjs'), consumer]),
+    })),
+  ]
+}
+
+function npm(cwd: string, ...args: string[]): string {
+  const cli = process.env.npm_execpath
+  return cli === undefined
+    ? execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    : execFileSync(process.execPath, [cli, ...args], {
+        cwd,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+}
+
+/** The development Node, Node 24 (a package of its own, because two packages named `node` would share a bin), and the machine's own. */
+function nodes(root: string): { name: string; path: string }[] {
+  const own = (process.env.PATH ?? '')
+    .split(':')
+    .filter(folder => !folder.includes('node_modules'))
+    .map(folder => join(folder, 'node'))
+    .find(existsSync)
+  const candidates = [
+    own,
+    join(root, 'test', 'node24', 'node_modules', '.bin', 'node'),
+    join(root, 'node_modules', '.bin', 'node'),
+  ]
+  return candidates
+    .filter(path => path !== undefined)
+    .map(path => ({ name: `Node ${versionOf(path)}`, path }))
+}
+
+function versionOf(path: string): string {
+  try {
+    return execFileSync(path, ['--version'], { encoding: 'utf8' }).trim()
+  } catch {
+    return `at ${path} (missing)`
+  }
+}

@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { packageSteps } from './package-check.ts'
+
+/**
+ * `npm test`: types, lint, format, unit tests, package checks, one after the other. A step that passes is one line; one
+ * that fails prints what it said. Goes on after a failure, so that one run tells everything. `npm test -- src/arena` runs
+ * the unit tests below that path and nothing else.
+ */
+export interface Step {
+  readonly name: string
+  /** Returns what went wrong, or nothing. */
+  run(): Promise<string | undefined>
+}
+
+const root = join(import.meta.dirname, '..')
+const bin = (name: string): string => join(root, 'node_modules', '.bin', name)
+const paths = process.argv.slice(2)
+const scratch = mkdtempSync(join(tmpdir(), 'heddle-test-'))
+const vitestJson = join(scratch, 'vitest.json')
+
+export function command(
+  file: string,
+  args: string[],
+  options: { live?: boolean } = {},
+): () => Promise<string | undefined> {
+  return () =>
+    new Promise(resolve => {
+      const child = spawn(file, args, {
+        cwd: root,
+        stdio: ['ignore', options.live ? 'inherit' : 'pipe', options.live ? 'inherit' : 'pipe'],
+        env: {
+          ...process.env,
+          FORCE_COLOR: process.stdout.isTTY ? '1' : '0',
+          NO_COLOR: process.stdout.isTTY ? '' : '1',
+        },
+      })
+      let said = ''
+      child.stdout?.on('data', chunk => {
+        said += String(chunk)
+      })
+      child.stderr?.on('data', chunk => {
+        said += String(chunk)
+      })
+      child.on('error', error => resolve(`${file} did not start: ${error.message}`))
+      child.on('close', code =>
+        resolve(code === 0 ? undefined : said || `${file} ${args.join(' ')}: exit code ${code}`),
+      )
+    })
+}
+
+const unit: Step = {
+  name: 'unit tests',
+  run: command(
+    bin('vitest'),
+    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${vitestJson}`, ...paths],
+    { live: true },
+  ),
+}
+
+const steps: Step[] =
+  paths.length > 0
+    ? [unit]
+    : [
+        { name: 'types', run: command(bin('tsc'), ['--noEmit']) },
+        { name: 'lint', run: command(bin('oxlint'), ['--deny-warnings']) },
+        { name: 'format', run: command(bin('biome'), ['format']) },
+        unit,
+        ...packageSteps(root, scratch, command),
+      ]
+
+const results: { name: string; ok: boolean; seconds: number }[] = []
+for (const step of steps) {
+  const start = performance.now()
+  const wrong = await step.run()
+  const seconds = (performance.now() - start) / 1000
+  results.push({ name: step.name, ok: wrong === undefined, seconds })
+  console.log(`${wrong === undefined ? '✓' : '✗'} ${step.name} (${seconds.toFixed(1)} s)`)
+  if (wrong !== undefined && step !== unit) console.log(wrong.trimEnd())
+}
+
+const { passed, failed, skipped } = unitCounts()
+const otherSteps = results.filter(result => result.name !== unit.name)
+const passedAll = passed + otherSteps.filter(result => result.ok).length
+const unitStep = results.find(result => result.name === unit.name)
+// A run that died before it could count is a failure even when no test is named.
+const silent = unitStep !== undefined && !unitStep.ok && failed === 0 ? 1 : 0
+const failedAll = failed + silent + otherSteps.filter(result => !result.ok).length
+rmSync(scratch, { recursive: true, force: true })
+
+console.log('\nSummary')
+for (const { name, ok, seconds } of results) {
+  const detail = name === unit.name ? `${passed} passed, ${failed} failed` : ok ? 'ok' : 'failed'
+  console.log(
+    `  ${ok ? '✓' : '✗'} ${name.padEnd(32)} ${detail.padEnd(24)} ${seconds.toFixed(1).padStart(6)} s`,
+  )
+}
+console.log(`\n${passedAll} passed, ${failedAll} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+process.exitCode = failedAll === 0 ? 0 : 1
+
+function unitCounts(): { passed: number; failed: number; skipped: number } {
+  try {
+    const report = JSON.parse(readFileSync(vitestJson, 'utf8'))
+    return {
+      passed: report.numPassedTests,
+      failed: report.numFailedTests + (report.numFailedTests === 0 ? report.numFailedTestSuites : 0),
+      skipped: report.numPendingTests + report.numTodoTests,
+    }
+  } catch {
+    return { passed: 0, failed: 1, skipped: 0 }
+  }
+}

@@ -1,0 +1,3 @@
+/** heddle: a preemptive multicore runtime for TypeScript. */
+export { ArenaFullError } from './arena/arena.ts'
+export { InvariantError } from './arena/assert.ts'

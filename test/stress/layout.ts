@@ -1,0 +1,63 @@
+import { type Arena, ArenaPlan, type Region } from '../../src/arena/arena.ts'
+import { PayloadHeap } from '../../src/arena/heap.ts'
+import { MpscRing } from '../../src/arena/mpsc.ts'
+import { Rcu, RcuNode } from '../../src/arena/rcu.ts'
+import { type Layout, ownLine, record, word, words } from '../../src/arena/record.ts'
+import { Slab } from '../../src/arena/slab.ts'
+import { Lock } from '../../src/arena/spinlock.ts'
+import { SpscRing } from '../../src/arena/spsc.ts'
+
+/** What the stress workers share, computed alike on every thread. */
+export const Board: Layout<'lock' | 'plain' | 'ready' | 'published' | 'result'> = record('board', {
+  lock: ownLine(words(Lock.words)),
+  plain: ownLine(words(8)),
+  ready: ownLine(word),
+  published: ownLine(word),
+  result: ownLine(words(16)),
+})
+
+export const RING = 16
+export const Item: Layout<'rcu' | 'value' | 'check'> = record('item', {
+  rcu: words(RcuNode.words),
+  value: word,
+  check: word,
+})
+
+export interface StressLayout {
+  readonly plan: ArenaPlan
+  readonly board: number
+  readonly spsc: Region
+  readonly back: Region
+  readonly mpsc: Region
+  readonly slab: Slab
+  readonly heap: Region
+  readonly rcu: Region
+}
+
+export function stressLayout(): StressLayout {
+  const plan = new ArenaPlan()
+  return {
+    plan,
+    board: plan.reserve('board', Board.words).start,
+    spsc: SpscRing.reserve(plan, 'spsc', RING),
+    back: SpscRing.reserve(plan, 'back', RING),
+    mpsc: MpscRing.reserve(plan, 'mpsc', RING),
+    // Small, so that the threads meet in every bitmap word and the slab is often full.
+    slab: new Slab(plan, { name: 'items', capacity: 70, words: Item.words, option: 'items' }),
+    heap: PayloadHeap.reserve(plan, 64 * 1024, 'heap'),
+    rcu: Rcu.reserve(plan, 4),
+  }
+}
+
+/** One scenario for one thread: returns a number that the test adds up or compares. */
+export interface StressWork {
+  readonly scenario: string
+  readonly id: number
+  readonly threads: number
+  readonly turns: number
+  readonly buffer: SharedArrayBuffer
+}
+
+export function mpscOf(arena: Arena, layout: StressLayout): MpscRing {
+  return new MpscRing(arena.i32, layout.mpsc.start, RING)
+}
