@@ -1,0 +1,98 @@
+/** `heddle compile file.ts`: what the compiler makes of a file, and what it says about it. */
+import { readFileSync } from 'node:fs'
+import { Command, Option } from 'commander'
+import { compile, type CompileResult, type Diagnostic, type FunctionStat } from '../compiler/compile.ts'
+
+export interface CompileFlags {
+  stats?: boolean
+  json?: boolean
+  mode?: 'task' | 'checker'
+}
+
+/** Where a command writes: the process's own streams, or a test's. */
+export interface Output {
+  out(text: string): void
+  err(text: string): void
+}
+
+const streams: Output = {
+  out: text => void process.stdout.write(text),
+  err: text => void process.stderr.write(text),
+}
+
+export function compileCommand(): Command {
+  return new Command('compile')
+    .summary("print what the compiler makes of a file's 'use task' functions")
+    .description(
+      "Prints a module as the compiler writes it: functions marked 'use task' with their resumable twins beside them.",
+    )
+    .argument('<file>', 'a TypeScript, JSX or JavaScript module')
+    .option('--stats', 'say what became a twin and what stayed plain, and why, instead of the code')
+    .option('--json', 'print one JSON object: code, stats and diagnostics (with --stats: no code)')
+    .addOption(
+      new Option('--mode <mode>', 'what to compile for').choices(['task', 'checker']).default('task'),
+    )
+    .addHelpText('after', '\nExamples:\n  heddle compile work.ts\n  heddle compile work.ts --stats')
+    .action((file: string, flags: CompileFlags) => {
+      process.exitCode = compileFile(file, flags, streams)
+    })
+}
+
+/** Compiles one file and prints it. Returns the exit code: 1 when it cannot be read or does not parse. */
+export function compileFile(file: string, flags: CompileFlags, { out, err }: Output): number {
+  let source: string
+  try {
+    source = readFileSync(file, 'utf8')
+  } catch (error) {
+    err(`heddle compile: ${unreadable(file, (error as NodeJS.ErrnoException).code)}\n`)
+    return 1
+  }
+  const result = compile(source, file, { mode: flags.mode ?? 'task' })
+  const failed = result.diagnostics.some(({ severity }) => severity === 'error')
+  if (flags.json) {
+    const { code, stats, diagnostics } = result
+    out(
+      `${JSON.stringify(flags.stats ? { file, stats, diagnostics } : { file, code, stats, diagnostics }, null, 2)}\n`,
+    )
+    return failed ? 1 : 0
+  }
+  for (const diagnostic of result.diagnostics) err(describe(diagnostic))
+  if (failed) return 1
+  if (flags.stats) {
+    out(statsOf(result))
+    return 0
+  }
+  if (!result.changed)
+    err(`heddle compile: nothing in ${file} is marked 'use task'; it is printed as it is\n`)
+  out(result.code.endsWith('\n') ? result.code : `${result.code}\n`)
+  return 0
+}
+
+function unreadable(file: string, code: string | undefined): string {
+  switch (code) {
+    case 'ENOENT':
+      return `no file ${file}: check the path, which is taken from ${process.cwd()}`
+    case 'EISDIR':
+      return `${file} is a folder: name one file in it`
+    case 'EACCES':
+    case 'EPERM':
+      return `${file} may not be read: check its permissions`
+    default:
+      return `${file} cannot be read (${code ?? 'unknown reason'}): name a TypeScript, JSX or JavaScript file`
+  }
+}
+
+function describe({ severity, message, file, line, column, frame, code }: Diagnostic): string {
+  return `${severity}: ${message} [${code}]\n  ${file}:${line}:${column}\n${frame.trimEnd()}\n`
+}
+
+function statsOf({ stats }: CompileResult): string {
+  if (stats.length === 0) return 'no function is compiled\n'
+  const nameWidth = Math.max(...stats.map(({ name }) => name.length))
+  const lineWidth = Math.max(...stats.map(({ line }) => String(line).length))
+  const rows = stats.map(({ name, line, form, why }) =>
+    `${String(line).padStart(lineWidth)}  ${name.padEnd(nameWidth)}  ${form.padEnd('plain'.length)}  ${why}`.trimEnd(),
+  )
+  const count = (form: FunctionStat['form']): number => stats.filter(stat => stat.form === form).length
+  return `${rows.join('\n')}\n${count('twin')} with a twin, ${count('plain')} plain\n`
+}
