@@ -1,0 +1,242 @@
+import type { EventLog } from './eventlog.ts'
+import { WRITES, WRITES_SECOND } from './eventlog.ts'
+import { AWAIT, COMPARE_EXCHANGE, LOCK, NOTIFY, RESUME, WAIT, WAIT_ASYNC } from './operations.ts'
+
+/**
+ * The happens-before of one execution, as partial-order reduction sees it: the order of each thread, the order of
+ * conflicting events, and what let a blocked thread go on. Each event has a vector clock: component t is how many
+ * events of thread t happen before it or are it.
+ *
+ * A race is a pair (e, e') of different threads, in conflict, with nothing between them in happens-before, where
+ * e' could also have come first. Locking is not in a race with the unlocking that made it possible, but with
+ * the locking before that.
+ */
+export class HappensBefore {
+  readonly threads: number
+  private readonly log: EventLog
+  rows: Int32Array
+  /** The races of event i: `raceWith[raceStart[i]]` up to `raceWith[raceStart[i + 1]]`, events before it. */
+  raceStart: Int32Array
+  raceWith: Int32Array = new Int32Array(256)
+
+  private readonly lastOf: Int32Array
+  private epoch = 0
+  private stamp = new Int32Array(0)
+  private lastWrite = new Int32Array(0)
+  private lastLock = new Int32Array(0)
+  private readers = new Int32Array(0)
+  private lastRead = new Int32Array(0)
+  private candidates = new Int32Array(64)
+  private candidateCount = 0
+
+  constructor(log: EventLog, threads: number) {
+    this.log = log
+    this.threads = threads
+    this.rows = new Int32Array(log.capacity * threads)
+    this.raceStart = new Int32Array(log.capacity + 1)
+    this.lastOf = new Int32Array(threads)
+  }
+
+  /** A new execution. What `add` computed for events that come again stays. */
+  begin(cells: number): void {
+    this.epoch++
+    this.lastOf.fill(-1)
+    if (cells > this.stamp.length) this.growCells(cells)
+  }
+
+  /** The event was added in an execution before, and comes again. */
+  again(at: number, cells: number): void {
+    if (cells > this.stamp.length) this.growCells(cells)
+    this.touch(at)
+  }
+
+  /** Computes the clock and the races of a new event. `enabledBy`: the event that let its thread go on, or -1. */
+  add(at: number, enabledBy: number, cells: number): void {
+    const { log, threads } = this
+    if (cells > this.stamp.length) this.growCells(cells)
+    if ((at + 1) * threads > this.rows.length) this.growRows()
+    const { rows } = this
+    const thread = log.thread[at]
+    const row = at * threads
+    const last = this.lastOf[thread]
+    if (last >= 0) {
+      const from = last * threads
+      for (let t = 0; t < threads; t++) rows[row + t] = rows[from + t]
+    } else {
+      for (let t = 0; t < threads; t++) rows[row + t] = 0
+    }
+    if (enabledBy >= 0) this.join(row, enabledBy)
+
+    this.candidateCount = 0
+    const flags = log.flags[at]
+    if (log.to[at] > 0) this.gather(log.from[at], log.to[at], (flags & WRITES) !== 0)
+    if (log.to2[at] > 0) this.gather(log.from2[at], log.to2[at], (flags & WRITES_SECOND) !== 0)
+    let end = this.raceStart[at]
+    if (log.kind[at] === LOCK) {
+      const lock = this.stamp[log.from2[at]] === this.epoch ? this.lastLock[log.from2[at]] : -1
+      if (lock >= 0 && rows[row + log.thread[lock]] < log.ordinal[lock]) end = this.addRace(end, lock)
+      for (let c = 0; c < this.candidateCount; c++) this.join(row, this.candidates[c])
+    } else {
+      if (this.candidateCount > 1) this.sortCandidates()
+      for (let c = 0; c < this.candidateCount; c++) {
+        const earlier = this.candidates[c]
+        const other = log.thread[earlier]
+        if (rows[row + other] >= log.ordinal[earlier]) continue
+        end = this.addRace(end, earlier)
+        this.join(row, earlier)
+      }
+    }
+    this.raceStart[at + 1] = end
+    rows[row + thread] = log.ordinal[at]
+    this.touch(at)
+  }
+
+  /** Whether the event `earlier` happens before the event `later`, or is it. */
+  before(earlier: number, later: number): boolean {
+    return this.rows[later * this.threads + this.log.thread[earlier]] >= this.log.ordinal[earlier]
+  }
+
+  /**
+   * The flags that the event `later` would have if it came before `earlier`, with which it is in a race. Never fewer
+   * writes than it really does then; more only when ranges overlap in part.
+   */
+  flagsBefore(earlier: number, later: number): number {
+    const { log } = this
+    const kind = log.kind[later]
+    const flags = log.flags[later]
+    const wrote = (log.flags[earlier] & WRITES) !== 0
+    if (kind === COMPARE_EXCHANGE) {
+      if (!wrote) return flags
+      const same = log.from[earlier] === log.from[later] && log.to[earlier] === log.to[later]
+      const plain = log.kind[earlier] <= COMPARE_EXCHANGE
+      const before = log.before[earlier]
+      const expected = log.expected[later]
+      if (!same || !plain || typeof before !== typeof expected) return WRITES
+      if (typeof before !== 'number') return before === expected ? WRITES : 0
+      // Modulo 2^32: one of them may come from a signed view, the other from an unsigned one.
+      return (before | 0) === ((expected as number) | 0) ? WRITES : 0
+    }
+    if (kind === WAIT || kind === WAIT_ASYNC) {
+      if (!wrote) return flags
+      const same = log.from[earlier] === log.from[later] && log.to[earlier] === log.to[later]
+      const plain = log.kind[earlier] <= COMPARE_EXCHANGE
+      return !same || !plain || log.before[earlier] === log.expected[later] ? WRITES_SECOND : 0
+    }
+    if (kind === NOTIFY) return (log.before[earlier] as number) > 0 ? WRITES_SECOND : 0
+    if (kind === RESUME || kind === AWAIT) return WRITES_SECOND
+    return flags
+  }
+
+  private addRace(end: number, earlier: number): number {
+    if (end === this.raceWith.length) {
+      const bigger = new Int32Array(end * 2)
+      bigger.set(this.raceWith)
+      this.raceWith = bigger
+    }
+    this.raceWith[end] = earlier
+    return end + 1
+  }
+
+  private join(row: number, earlier: number): void {
+    const { rows, threads } = this
+    const from = earlier * threads
+    for (let t = 0; t < threads; t++) {
+      const value = rows[from + t]
+      if (value > rows[row + t]) rows[row + t] = value
+    }
+  }
+
+  /** The latest events that conflict with a read or a write of these cells. */
+  private gather(from: number, to: number, writes: boolean): void {
+    const { stamp, epoch, threads } = this
+    for (let cell = from; cell < to; cell++) {
+      if (stamp[cell] !== epoch) continue
+      const readers = writes ? this.readers[cell] : 0
+      if (readers === 0) {
+        const write = this.lastWrite[cell]
+        if (write >= 0) this.addCandidate(write)
+        continue
+      }
+      // The last write happens before every read since, so the reads are enough.
+      for (let rest = readers; rest !== 0; rest &= rest - 1) {
+        this.addCandidate(this.lastRead[cell * threads + (31 - Math.clz32(rest & -rest))])
+      }
+    }
+  }
+
+  private addCandidate(at: number): void {
+    for (let c = 0; c < this.candidateCount; c++) if (this.candidates[c] === at) return
+    if (this.candidateCount === this.candidates.length) {
+      const bigger = new Int32Array(this.candidates.length * 2)
+      bigger.set(this.candidates)
+      this.candidates = bigger
+    }
+    this.candidates[this.candidateCount++] = at
+  }
+
+  /** Latest first: what happens before a later candidate is covered by it. */
+  private sortCandidates(): void {
+    const { candidates, candidateCount } = this
+    for (let i = 1; i < candidateCount; i++) {
+      const value = candidates[i]
+      let at = i - 1
+      for (; at >= 0 && candidates[at] < value; at--) candidates[at + 1] = candidates[at]
+      candidates[at + 1] = value
+    }
+  }
+
+  private touch(at: number): void {
+    const { log } = this
+    const flags = log.flags[at]
+    this.lastOf[log.thread[at]] = at
+    if (log.to[at] > 0) this.touchCells(log.from[at], log.to[at], (flags & WRITES) !== 0, at)
+    if (log.to2[at] > 0) {
+      this.touchCells(log.from2[at], log.to2[at], (flags & WRITES_SECOND) !== 0, at)
+      if (log.kind[at] === LOCK) this.lastLock[log.from2[at]] = at
+    }
+  }
+
+  private touchCells(from: number, to: number, writes: boolean, at: number): void {
+    const { stamp, epoch, threads } = this
+    const thread = this.log.thread[at]
+    for (let cell = from; cell < to; cell++) {
+      if (stamp[cell] !== epoch) {
+        stamp[cell] = epoch
+        this.lastWrite[cell] = -1
+        this.lastLock[cell] = -1
+        this.readers[cell] = 0
+      }
+      if (writes) {
+        this.lastWrite[cell] = at
+        this.readers[cell] = 0
+      } else {
+        this.readers[cell] |= 1 << thread
+        this.lastRead[cell * threads + thread] = at
+      }
+    }
+  }
+
+  private growRows(): void {
+    const capacity = this.log.capacity
+    const rows = new Int32Array(capacity * this.threads)
+    rows.set(this.rows)
+    this.rows = rows
+    const raceStart = new Int32Array(capacity + 1)
+    raceStart.set(this.raceStart)
+    this.raceStart = raceStart
+  }
+
+  private growCells(cells: number): void {
+    const size = Math.max(64, cells * 2)
+    const grown = (old: Int32Array, factor: number): Int32Array<ArrayBuffer> => {
+      const bigger = new Int32Array(size * factor)
+      bigger.set(old)
+      return bigger
+    }
+    this.stamp = grown(this.stamp, 1)
+    this.lastWrite = grown(this.lastWrite, 1)
+    this.lastLock = grown(this.lastLock, 1)
+    this.readers = grown(this.readers, 1)
+    this.lastRead = grown(this.lastRead, this.threads)
+  }
+}

@@ -1,0 +1,369 @@
+import { type Twin, twinOf } from '../coroutine/coroutine.ts'
+import { CheckError } from './errors.ts'
+import { CHANGED, EventLog } from './eventlog.ts'
+import type { Memory } from './memory.ts'
+import { CRASH } from './operations.ts'
+import { locate, perform, SLEEPS } from './perform.ts'
+import { pending, THREADS_MAX } from './runtime.ts'
+import { SpinWatch } from './spinwatch.ts'
+import { type Sleeper, WaiterLists } from './waiters.ts'
+
+/** A thread of a check: an ordinary function, instrumented, or a generator function in the instrumented shape. */
+export type Body = (() => unknown) | (() => Generator<number, unknown, unknown>)
+
+/** What the set-up of a check returns. */
+export interface Program {
+  /** The bodies of the virtual threads; as an object, its keys name them. */
+  readonly threads: readonly Body[] | Readonly<Record<string, Body>>
+  /** Runs, plainly, when all threads have ended: throws if the outcome is wrong. */
+  readonly final?: (outcome: Outcome) => void
+  /** With crash points: a thread that starts when another has died. */
+  readonly recover?: (dead: number) => unknown
+}
+
+/** What the final assertion may ask. */
+export interface Outcome {
+  /** Which threads died. */
+  readonly crashed: readonly number[]
+  /** What each thread returned. */
+  readonly results: readonly unknown[]
+}
+
+export type Setup = () => Program
+
+/** What a thread does between events. */
+export const RUNNABLE = 0
+/** In `Atomics.wait` without a timeout, or awaiting a promise that nobody has settled. */
+export const ASLEEP = 1
+export const FINISHED = 2
+export const CRASHED = 3
+/** Its last turn of a loop changed nothing: nothing it read has changed since. */
+export const SPINNING = 4
+/** At a lock that another holds. */
+export const BLOCKED = 5
+/** The recovery thread, before anyone has died. */
+export const UNBORN = 6
+
+/** A thread threw, or the machine saw something that must not be. */
+export interface Fault {
+  readonly kind: 'exception' | 'use-after-free'
+  readonly thread: number
+  /** How many events the log had then. */
+  readonly at: number
+  readonly error: unknown
+  /** An earlier event that has to do with it, or -1. */
+  readonly other: number
+}
+
+/**
+ * Virtual threads in one JavaScript thread. The explorer calls `begin`, then `step(thread)` with any thread of
+ * the mask `enabled` until that is 0. Between two calls every living thread stands before its next operation,
+ * which is known (`pending`, `from` … `to2`) and not yet performed.
+ */
+export class Machine {
+  readonly memory: Memory
+  readonly log: EventLog = new EventLog()
+  readonly waiters: WaiterLists = new WaiterLists()
+  readonly spin: SpinWatch
+  /** How many threads, the recovery thread included. */
+  threads = 0
+  names: string[] = []
+  /** Bit t: thread t can be stepped. */
+  enabled = 0
+  readonly status: Int32Array = new Int32Array(THREADS_MAX)
+  /** Where the next operation of each thread lies. */
+  readonly from: Int32Array = new Int32Array(THREADS_MAX)
+  readonly to: Int32Array = new Int32Array(THREADS_MAX)
+  readonly from2: Int32Array = new Int32Array(THREADS_MAX)
+  readonly to2: Int32Array = new Int32Array(THREADS_MAX)
+  readonly sleepers: (Sleeper | undefined)[] = Array.from({ length: THREADS_MAX })
+  /** The event, of another thread, that let this one go on after its own last: -1 for none. */
+  readonly enabledBy: Int32Array = new Int32Array(THREADS_MAX)
+  readonly results: unknown[] = []
+  faults: Fault[] = []
+  final: ((outcome: Outcome) => void) | undefined = undefined
+  /** Thread t dies before its step number crashAt[t]; -1 for never. */
+  readonly crashAt: Int32Array = new Int32Array(THREADS_MAX).fill(-1)
+  /** Events of this log, from a run before, must come again: what differs is put into `diverged`. */
+  verifyUpTo = 0
+  diverged = -1
+  /** Values that an operation read or returned, kept only when a report is made. */
+  values: unknown[] | undefined = undefined
+  plainSeen = false
+  steps = 0
+  /** Called after each step while a run is watched for accesses that the compiler did not see. */
+  onStep: ((thread: number) => void) | undefined = undefined
+  readonly freedCells: Map<number, number> = new Map()
+  /** Sleepers that the operation just performed has woken. */
+  readonly woken: Sleeper[] = []
+
+  /** What `perform` says about the operation that it just did. */
+  flags = 0
+  wrote = 0
+
+  private generators: Generator<number, unknown, unknown>[] = []
+  private recover: ((dead: number) => unknown) | undefined
+
+  constructor(memory: Memory) {
+    this.memory = memory
+    this.spin = new SpinWatch(this)
+  }
+
+  /** Sets the check up anew and brings every thread to its first operation. */
+  begin(setup: Setup): void {
+    const { log } = this
+    log.length = 0
+    this.enabled = 0
+    if (this.faults.length > 0) this.faults = []
+    this.diverged = -1
+    this.waiters.clear()
+    this.spin.clear()
+    if (this.freedCells.size > 0) this.freedCells.clear()
+    this.memory.begin()
+    pending.steps.fill(0)
+    pending.effects.fill(0)
+    pending.spunFrom.fill(-1)
+    const program = setup()
+    this.adopt(program)
+    for (let thread = 0; thread < this.threads; thread++) {
+      if (this.status[thread] === RUNNABLE) this.resume(thread, undefined, false)
+    }
+  }
+
+  private adopt(program: Program): void {
+    const bodies = bodiesOf(program)
+    const count = bodies.length + (program.recover === undefined ? 0 : 1)
+    if (bodies.length < 1 || count > THREADS_MAX) {
+      throw new CheckError(
+        'ERR_CHECK_THREADS',
+        `the set-up returned ${bodies.length} thread bodies; a check has 1 to ${THREADS_MAX - 1}, two or more to be of use`,
+      )
+    }
+    if (this.threads !== 0 && this.threads !== count) {
+      throw new CheckError(
+        'ERR_CHECK_NONDETERMINISTIC',
+        `the set-up returned ${bodies.length} thread bodies, and another number the last time; it must return the same ones every time`,
+      )
+    }
+    this.threads = count
+    this.final = program.final
+    this.recover = program.recover
+    this.generators.length = 0
+    this.results.length = 0
+    for (let thread = 0; thread < bodies.length; thread++) {
+      this.generators.push(start(bodies[thread], thread, this.names[thread]))
+      this.results.push(undefined)
+      this.status[thread] = RUNNABLE
+      this.enabledBy[thread] = -1
+      this.sleepers[thread] = undefined
+    }
+    if (program.recover !== undefined) {
+      this.names[bodies.length] = 'recovery'
+      this.status[bodies.length] = UNBORN
+      this.enabledBy[bodies.length] = -1
+      this.results.push(undefined)
+    }
+    if (this.names.length === 0) this.names = namesOf(program)
+  }
+
+  /** Performs the next operation of a thread, logs it, and brings the thread to the one after. */
+  step(thread: number): void {
+    const { log } = this
+    const at = log.length
+    if (at === log.capacity) log.grow()
+    const kind = pending.kind[thread]
+    const site = pending.site[thread]
+    const from = this.from[thread]
+    const to = this.to[thread]
+    this.flags = 0
+    this.wrote = 0
+    log.from2[at] = this.from2[thread]
+    log.to2[at] = this.to2[thread]
+    log.thread[at] = thread
+    log.ordinal[at] = ++pending.steps[thread]
+    let value: unknown
+    let failed = false
+    try {
+      value = perform(this, thread, kind, at)
+    } catch (error) {
+      value = error
+      failed = true
+    }
+    const flags = this.flags
+    if (at < this.verifyUpTo) {
+      if (
+        log.kind[at] !== kind ||
+        log.site[at] !== site ||
+        log.from[at] !== from ||
+        log.to[at] !== to ||
+        log.flags[at] !== flags ||
+        log.wrote[at] !== this.wrote
+      ) {
+        this.diverged = at
+      }
+    }
+    log.kind[at] = kind
+    log.site[at] = site
+    log.from[at] = from
+    log.to[at] = to
+    log.flags[at] = flags
+    log.wrote[at] = this.wrote
+    log.length = at + 1
+    this.steps++
+    this.enabledBy[thread] = -1
+    if (this.values !== undefined) this.values[at] = value
+    if ((flags & CHANGED) !== 0) {
+      pending.effects[thread]++
+      if (this.spin.any) this.spin.changed(at)
+    }
+    if (this.woken.length > 0) this.wake(at)
+    if (value !== SLEEPS) this.resume(thread, value, failed)
+    else if (kind === CRASH) this.crash(thread, at)
+  }
+
+  /** Whom the event `at` woke can go on; one whose timeout might have passed instead finds that out itself. */
+  private wake(at: number): void {
+    for (const sleeper of this.woken) {
+      const { thread } = sleeper
+      if (sleeper.async) {
+        for (let t = 0; t < this.threads; t++) {
+          if (this.sleepers[t] === sleeper && this.status[t] === ASLEEP) {
+            this.enabledBy[t] = at
+            this.setEnabled(t, RUNNABLE)
+          }
+        }
+      } else if (!sleeper.finite && this.status[thread] === ASLEEP) {
+        this.enabledBy[thread] = at
+        this.resume(thread, 'ok', false)
+      }
+    }
+    this.woken.length = 0
+  }
+
+  /** Lets a thread run its own code up to its next operation. */
+  resume(thread: number, value: unknown, failed: boolean): void {
+    let send = value
+    let raise = failed
+    for (;;) {
+      let result: IteratorResult<number, unknown>
+      pending.current = thread
+      pending.idleTurns = 0
+      try {
+        result = raise ? this.generators[thread].throw(send) : this.generators[thread].next(send)
+      } catch (error) {
+        pending.current = -1
+        this.end(thread, FINISHED)
+        this.fault('exception', thread, error, -1)
+        return
+      }
+      pending.current = -1
+      if (result.done === true) {
+        this.results[thread] = result.value
+        this.end(thread, FINISHED)
+        return
+      }
+      if (this.onStep !== undefined) this.onStep(thread)
+      if (this.crashAt[thread] === pending.steps[thread]) {
+        this.armCrash(thread)
+        return
+      }
+      // What is not an access to shared memory after all is done at once, without an event.
+      const immediate = locate(this, thread)
+      if (immediate === undefined) break
+      send = immediate.value
+      raise = immediate.failed
+    }
+    if (pending.spunFrom[thread] >= 0) this.spin.cut(thread)
+  }
+
+  /** The next thing that this thread does is die. */
+  armCrash(thread: number): void {
+    pending.kind[thread] = CRASH
+    this.place(thread, 0, 0)
+    this.from2[thread] = this.memory.objectCell(`death ${thread}`)
+    this.to2[thread] = this.from2[thread] + 1
+    this.setEnabled(thread, RUNNABLE)
+  }
+
+  /** The range that the next operation of a thread touches. */
+  place(thread: number, from: number, to: number): void {
+    this.from[thread] = from
+    this.to[thread] = to
+    this.from2[thread] = 0
+    this.to2[thread] = 0
+  }
+
+  setEnabled(thread: number, status: number): void {
+    this.status[thread] = status
+    if (status === RUNNABLE) this.enabled |= 1 << thread
+    else this.enabled &= ~(1 << thread)
+  }
+
+  /** A thread dies where it stands: nothing of it runs any more. The recovery thread, if there is one, is born. */
+  private crash(thread: number, at: number): void {
+    this.end(thread, CRASHED)
+    const recovery = this.threads - 1
+    if (this.recover === undefined || this.status[recovery] !== UNBORN) return
+    const { recover } = this
+    const body = twinOf(recover) ?? (isGeneratorFunction(recover) ? (recover as Twin) : undefined)
+    if (body === undefined) throw notInstrumented('recover', 'recovery')
+    this.generators[recovery] = body.call(undefined, thread)
+    this.enabledBy[recovery] = at
+    this.resume(recovery, undefined, false)
+  }
+
+  fault(kind: Fault['kind'], thread: number, error: unknown, other: number): void {
+    this.faults.push({ kind, thread, at: this.log.length, error, other })
+  }
+
+  get crashed(): number[] {
+    const dead: number[] = []
+    for (let t = 0; t < this.threads; t++) if (this.status[t] === CRASHED) dead.push(t)
+    return dead
+  }
+
+  private end(thread: number, status: number): void {
+    this.setEnabled(thread, status)
+  }
+}
+
+function bodiesOf(program: Program): readonly Body[] {
+  if (typeof program !== 'object' || program === null || typeof program.threads !== 'object') {
+    throw new CheckError(
+      'ERR_CHECK_SETUP',
+      'the set-up must return `{ threads: [body, body, …], final }`: the bodies of the virtual threads, and optionally a final assertion',
+    )
+  }
+  return Array.isArray(program.threads) ? program.threads : Object.values(program.threads)
+}
+
+function namesOf(program: Program): string[] {
+  const names = Array.isArray(program.threads)
+    ? program.threads.map((body: Body, i: number) => body.name || `thread ${i}`)
+    : Object.keys(program.threads)
+  if (program.recover !== undefined) names.push('recovery')
+  return names
+}
+
+function start(body: Body, thread: number, name: string | undefined): Generator<number, unknown, unknown> {
+  if (typeof body !== 'function') {
+    throw new CheckError('ERR_CHECK_SETUP', `threads[${thread}] is not a function: it must be a thread body`)
+  }
+  const resumable = twinOf(body) ?? (isGeneratorFunction(body) ? (body as Twin) : undefined)
+  if (resumable === undefined) throw notInstrumented(`threads[${thread}]`, name ?? body.name)
+  return resumable.call(undefined)
+}
+
+const GeneratorFunction = Object.getPrototypeOf(function* () {}) as object
+
+function isGeneratorFunction(fn: unknown): boolean {
+  return Object.getPrototypeOf(fn) === GeneratorFunction
+}
+
+function notInstrumented(what: string, name: string): CheckError {
+  return new CheckError(
+    'ERR_CHECK_NOT_INSTRUMENTED',
+    `the body ${what}${name ? ` (${name})` : ''} is not instrumented: the checker cannot stop it at its shared accesses. ` +
+      'Put the check into a file *.check.ts and run `heddle check`, or load it through the `heddle/checker/vite` plugin or `node --import heddle/checker/register`',
+  )
+}

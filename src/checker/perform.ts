@@ -1,0 +1,543 @@
+import { CheckError } from './errors.ts'
+import { CHANGED, WOKE, WRITES, WRITES_SECOND } from './eventlog.ts'
+import { locateBulk, performBulk } from './bulk.ts'
+import type { Machine } from './machine.ts'
+import { ASLEEP, BLOCKED, RUNNABLE } from './machine.ts'
+import { CheckedMutex } from './mutex.ts'
+import {
+  ADD,
+  ALLOCATE,
+  AND,
+  AWAIT,
+  BULK,
+  COMPARE_EXCHANGE,
+  CRASH,
+  DATAVIEW_READ,
+  DATAVIEW_WRITE,
+  EXCHANGE,
+  FREE,
+  ITERATE,
+  LOAD,
+  LOCK,
+  NOTIFY,
+  OR,
+  PAUSE,
+  PLAIN_READ,
+  PLAIN_WRITE,
+  RESUME,
+  STORE,
+  SUB,
+  UNLOCK,
+  WAIT,
+  WAIT_ASYNC,
+  XOR,
+} from './operations.ts'
+import { pending } from './runtime.ts'
+import { CheckedPromise, type Sleeper } from './waiters.ts'
+
+type Numeric = number | bigint
+type View = Record<number, Numeric> & { readonly length: number; readonly BYTES_PER_ELEMENT: number }
+
+/** What `perform` returns when the thread has gone to sleep: it is not resumed. */
+export const SLEEPS: unique symbol = Symbol('sleeps')
+
+/** The result of something that turned out to be no shared access. */
+export interface Immediate {
+  readonly value: unknown
+  readonly failed: boolean
+}
+
+// As they were before the checker guards the global ones.
+const native = { ...bind(Atomics) }
+
+function bind(atomics: Atomics): Record<string, (...args: any[]) => unknown> {
+  const bound: Record<string, (...args: any[]) => unknown> = {}
+  for (const name of Object.getOwnPropertyNames(atomics)) {
+    const value = (atomics as unknown as Record<string, unknown>)[name]
+    if (typeof value === 'function') bound[name] = value as (...args: any[]) => unknown
+  }
+  return bound
+}
+
+const atomicsName: readonly string[] = [
+  '',
+  '',
+  'load',
+  'store',
+  'add',
+  'sub',
+  'and',
+  'or',
+  'xor',
+  'exchange',
+  'compareExchange',
+]
+
+/**
+ * Finds where the operation that a thread has just recorded lies, and whether the thread can perform it now.
+ * Returns a result instead when it is no shared access after all: an index out of range, an `await` of a plain value.
+ */
+export function locate(machine: Machine, thread: number): Immediate | undefined {
+  const kind = pending.kind[thread]
+  if (kind <= COMPARE_EXCHANGE) {
+    const view = pending.view[thread] as View
+    const index = pending.index[thread]
+    if (typeof index === 'number' && index >= 0 && index < view.length && (index | 0) === index) {
+      const { memory } = machine
+      const bytes = view.BYTES_PER_ELEMENT
+      const base = memory.addressOf(view as unknown as ArrayBufferView)
+      if (kind >= LOAD && !memory.lastInteger) return refuse(thread, kind)
+      if (kind < LOAD) machine.plainSeen = true
+      const address = base + index * bytes
+      const { shift } = memory
+      if (((address | bytes) & ((1 << shift) - 1)) !== 0) memory.requireGranule(address, bytes)
+      machine.from[thread] = address >> shift
+      machine.to[thread] = (address + bytes) >> shift
+      machine.from2[thread] = 0
+      machine.to2[thread] = 0
+      machine.status[thread] = RUNNABLE
+      machine.enabled |= 1 << thread
+      return undefined
+    }
+    return locateOddIndex(machine, thread, kind)
+  }
+  return locateOther(machine, thread, kind)
+}
+
+function refuse(thread: number, kind: number): Immediate {
+  try {
+    native[atomicsName[kind]](
+      pending.view[thread],
+      pending.index[thread],
+      pending.a[thread],
+      pending.b[thread],
+    )
+  } catch (error) {
+    return { value: error, failed: true }
+  }
+  throw new Error('Atomics refuses views that do not hold integers')
+}
+
+function locateOddIndex(machine: Machine, thread: number, kind: number): Immediate | undefined {
+  const view = pending.view[thread] as View
+  const index = pending.index[thread]
+  if (kind >= LOAD) {
+    const number = Math.trunc(Number(index)) || 0
+    if (number < 0 || number >= view.length) return refuse(thread, kind)
+    pending.index[thread] = number
+    return locate(machine, thread)
+  }
+  if (typeof index === 'string' && String(Number(index)) === index) {
+    pending.index[thread] = Number(index)
+    const number = pending.index[thread] as number
+    if (Number.isInteger(number) && number >= 0 && number < view.length) return locate(machine, thread)
+  }
+  try {
+    if (kind === PLAIN_READ) return { value: view[index as number], failed: false }
+    view[index as number] = pending.a[thread] as Numeric
+    return { value: pending.a[thread], failed: false }
+  } catch (error) {
+    return { value: error, failed: true }
+  }
+}
+
+function locateOther(machine: Machine, thread: number, kind: number): Immediate | undefined {
+  const { memory } = machine
+  switch (kind) {
+    case WAIT:
+    case WAIT_ASYNC:
+    case NOTIFY: {
+      const view = pending.view[thread] as Int32Array
+      const index = Math.trunc(Number(pending.index[thread])) || 0
+      const fit = isWaitable(view)
+      if (!fit || index < 0 || index >= view.length) return refuseWait(thread, kind)
+      const bytes = view.BYTES_PER_ELEMENT
+      const address = memory.addressOf(view) + index * bytes
+      memory.requireGranule(address, bytes)
+      pending.index[thread] = index
+      const list = memory.listCell(view, address)
+      if (kind === NOTIFY) machine.place(thread, 0, 0)
+      else machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
+      machine.from2[thread] = list
+      machine.to2[thread] = list + 1
+      break
+    }
+    case AWAIT: {
+      const awaited = pending.view[thread]
+      if (!(awaited instanceof CheckedPromise)) return awaitPlain(awaited)
+      const { sleeper } = awaited
+      machine.place(thread, 0, 0)
+      machine.from2[thread] = sleeper.cell
+      machine.to2[thread] = sleeper.cell + 1
+      machine.sleepers[thread] = sleeper
+      if (!sleeper.finite) {
+        machine.enabledBy[thread] = sleeper.wokenAt
+        if (sleeper.state === 'asleep') {
+          machine.setEnabled(thread, ASLEEP)
+          return undefined
+        }
+      }
+      break
+    }
+    case DATAVIEW_READ:
+    case DATAVIEW_WRITE: {
+      const view = pending.view[thread] as DataView
+      const [method] = pending.b[thread] as [string, boolean]
+      const bytes = dataViewBytes(method)
+      const index = Math.trunc(Number(pending.index[thread])) || 0
+      if (index < 0 || index + bytes > view.byteLength) {
+        try {
+          return { value: callDataView(thread), failed: false }
+        } catch (error) {
+          return { value: error, failed: true }
+        }
+      }
+      const address = memory.addressOf(view) + index
+      memory.requireGranule(address, bytes)
+      machine.plainSeen = true
+      machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
+      break
+    }
+    case BULK:
+    case ITERATE:
+      machine.plainSeen = true
+      locateBulk(machine, thread)
+      break
+    case FREE:
+    case ALLOCATE: {
+      const view = pending.view[thread] as Int32Array
+      const bytes = view.BYTES_PER_ELEMENT
+      const address = memory.addressOf(view) + (pending.index[thread] as number) * bytes
+      const length = (pending.a[thread] as number) * bytes
+      memory.requireGranule(address, bytes)
+      machine.place(thread, address >> memory.shift, (address + length) >> memory.shift)
+      break
+    }
+    case LOCK:
+    case UNLOCK: {
+      const mutex = pending.view[thread] as CheckedMutex
+      const cell = memory.objectCell(`mutex ${mutex.id}`)
+      machine.place(thread, 0, 0)
+      machine.from2[thread] = cell
+      machine.to2[thread] = cell + 1
+      if (kind === LOCK && mutex.owner >= 0) {
+        machine.setEnabled(thread, BLOCKED)
+        return undefined
+      }
+      break
+    }
+    case PAUSE:
+      return { value: undefined, failed: false }
+    default:
+      throw new Error(`instrumented code asked for an operation of unknown kind ${kind}`)
+  }
+  machine.setEnabled(thread, RUNNABLE)
+  return undefined
+}
+
+function isWaitable(view: unknown): boolean {
+  return view instanceof Int32Array || view instanceof BigInt64Array
+}
+
+function refuseWait(thread: number, kind: number): Immediate {
+  const name = kind === NOTIFY ? 'notify' : kind === WAIT ? 'wait' : 'waitAsync'
+  try {
+    const { view, index, a, b } = pending
+    return { value: native[name](view[thread], index[thread], a[thread], b[thread] ?? 0), failed: false }
+  } catch (error) {
+    return { value: error, failed: true }
+  }
+}
+
+function awaitPlain(awaited: unknown): Immediate {
+  if (awaited instanceof Promise || typeof (awaited as { then?: unknown } | null)?.then === 'function') {
+    return {
+      value: new CheckError(
+        'ERR_CHECK_PROMISE',
+        'a thread body awaits a promise that the checker did not make, so nothing in the check can settle it; await `Atomics.waitAsync` or an instrumented async function, or move the awaiting out of the check',
+      ),
+      failed: true,
+    }
+  }
+  return { value: awaited, failed: false }
+}
+
+/** Performs the next operation of a thread, and says in `machine.flags`, `before`, `wrote` what it did. */
+export function perform(machine: Machine, thread: number, kind: number, at: number): unknown {
+  if (kind <= COMPARE_EXCHANGE) {
+    if (machine.freedCells.size > 0) checkFreed(machine, thread, kind)
+    return access(machine, thread, kind, at)
+  }
+  return performOther(machine, thread, kind, at)
+}
+
+function access(machine: Machine, thread: number, kind: number, at: number): unknown {
+  const view = pending.view[thread] as View
+  const index = pending.index[thread] as number
+  if (kind === PLAIN_READ || kind === LOAD) return view[index]
+  const a = pending.a[thread] as Numeric
+  const old = view[index]
+  const { log } = machine
+  log.before[at] = old
+  let result: unknown = old
+  if (kind === COMPARE_EXCHANGE) {
+    const expected = old === a ? a : inView(view, a)
+    log.expected[at] = expected
+    if (old !== expected) return old
+    const b = pending.b[thread] as Numeric
+    if (typeof b === typeof old) view[index] = b
+    else return native.compareExchange(view, index, a, b)
+  } else if (typeof a !== typeof old || (typeof a === 'number' && !Number.isSafeInteger(a))) {
+    result = accessOdd(view, index, kind, a)
+  } else {
+    switch (kind) {
+      case PLAIN_WRITE:
+      case STORE:
+        view[index] = a
+        result = a
+        break
+      case ADD:
+        view[index] = ((old as number) + (a as number)) as Numeric
+        break
+      case SUB:
+        view[index] = ((old as number) - (a as number)) as Numeric
+        break
+      case AND:
+        view[index] = ((old as number) & (a as number)) as Numeric
+        break
+      case OR:
+        view[index] = ((old as number) | (a as number)) as Numeric
+        break
+      case XOR:
+        view[index] = ((old as number) ^ (a as number)) as Numeric
+        break
+      case EXCHANGE:
+        view[index] = a
+        break
+      default:
+        throw new Error(`operation ${kind} is not an access`)
+    }
+  }
+  const now = view[index]
+  machine.flags = now === old ? WRITES : WRITES | CHANGED
+  machine.wrote = typeof now === 'number' ? now : Number(now)
+  return result
+}
+
+/** Values that are not integers of the view's own type: the language's own conversions and errors. */
+function accessOdd(view: View, index: number, kind: number, a: unknown): unknown {
+  if (kind === PLAIN_WRITE) {
+    view[index] = a as Numeric
+    return a
+  }
+  return native[atomicsName[kind]](view, index, a)
+}
+
+/** A value as this view would hold it. */
+function inView(view: View, value: unknown): unknown {
+  if (typeof value === 'number' && (value | 0) === value && (view as unknown) instanceof Int32Array)
+    return value
+  const Constructor = view.constructor as unknown as new (length: number) => View
+  const scratch = new Constructor(1)
+  native.store(scratch, 0, value)
+  return scratch[0]
+}
+
+function performOther(machine: Machine, thread: number, kind: number, at: number): unknown {
+  switch (kind) {
+    case WAIT:
+    case WAIT_ASYNC:
+      return performWait(machine, thread, kind, at)
+    case NOTIFY:
+      return performNotify(machine, thread, at)
+    case RESUME:
+    case AWAIT:
+      return performResume(machine, thread, at)
+    case DATAVIEW_READ:
+      return callDataView(thread)
+    case DATAVIEW_WRITE: {
+      const view = pending.view[thread] as DataView
+      const index = Number(pending.index[thread])
+      const [method] = pending.b[thread] as [string, boolean]
+      const before = dataViewBits(view, index, dataViewBytes(method))
+      callDataView(thread)
+      const after = dataViewBits(view, index, dataViewBytes(method))
+      machine.log.before[at] = before
+      machine.flags = before === after ? WRITES : WRITES | CHANGED
+      machine.wrote = after
+      return undefined
+    }
+    case BULK:
+    case ITERATE:
+      return performBulk(machine, thread)
+    case LOCK: {
+      const mutex = pending.view[thread] as CheckedMutex
+      mutex.owner = thread
+      pending.effects[thread]++
+      machine.flags = WRITES_SECOND
+      for (let other = 0; other < machine.threads; other++) {
+        if (other !== thread && standsAt(machine, other, mutex)) machine.setEnabled(other, BLOCKED)
+      }
+      return undefined
+    }
+    case UNLOCK: {
+      const mutex = pending.view[thread] as CheckedMutex
+      if (mutex.owner !== thread) throw new Error('a thread unlocked a mutex that it does not hold')
+      mutex.owner = -1
+      pending.effects[thread]++
+      machine.flags = WRITES_SECOND
+      for (let other = 0; other < machine.threads; other++) {
+        if (standsAt(machine, other, mutex)) machine.setEnabled(other, RUNNABLE)
+      }
+      return undefined
+    }
+    case FREE:
+    case ALLOCATE: {
+      const freed = machine.freedCells
+      if (kind === FREE && freed.has(machine.from[thread])) {
+        machine.fault(
+          'use-after-free',
+          thread,
+          new Error('freed twice'),
+          freed.get(machine.from[thread]) as number,
+        )
+      }
+      for (let cell = machine.from[thread]; cell < machine.to[thread]; cell++) {
+        if (kind === FREE) freed.set(cell, at)
+        else freed.delete(cell)
+      }
+      pending.effects[thread]++
+      machine.flags = WRITES
+      return undefined
+    }
+    case CRASH: {
+      const sleeper = machine.sleepers[thread]
+      machine.flags = WRITES_SECOND
+      if (sleeper !== undefined && !sleeper.async && sleeper.state === 'asleep') {
+        machine.waiters.leave(sleeper)
+        machine.flags = WRITES_SECOND | WRITES
+      }
+      return SLEEPS
+    }
+    default:
+      throw new Error(`operation ${kind} cannot be performed`)
+  }
+}
+
+function standsAt(machine: Machine, thread: number, mutex: CheckedMutex): boolean {
+  return (
+    pending.kind[thread] === LOCK &&
+    pending.view[thread] === mutex &&
+    (machine.status[thread] === RUNNABLE || machine.status[thread] === BLOCKED)
+  )
+}
+
+function checkFreed(machine: Machine, thread: number, kind: number): void {
+  for (let cell = machine.from[thread]; cell < machine.to[thread]; cell++) {
+    const freedAt = machine.freedCells.get(cell)
+    if (freedAt === undefined) continue
+    const verb = kind === PLAIN_READ || kind === LOAD ? 'read' : 'written'
+    machine.fault('use-after-free', thread, new Error(`memory was ${verb} after it was freed`), freedAt)
+    return
+  }
+}
+
+function performWait(machine: Machine, thread: number, kind: number, at: number): unknown {
+  const view = pending.view[thread] as Int32Array
+  const index = pending.index[thread] as number
+  const wanted = inView(view as unknown as View, pending.a[thread] ?? 0)
+  const cell = machine.from2[thread]
+  const { log } = machine
+  log.expected[at] = wanted
+  const asynchronous = kind === WAIT_ASYNC
+  if ((view[index] as unknown) !== wanted) {
+    noSecondRange(machine, at)
+    return asynchronous ? { async: false, value: 'not-equal' } : 'not-equal'
+  }
+  const timeout = Number(pending.b[thread])
+  if (timeout <= 0) {
+    noSecondRange(machine, at)
+    return asynchronous ? { async: false, value: 'timed-out' } : 'timed-out'
+  }
+  const finite = timeout < Number.POSITIVE_INFINITY
+  const sleeper: Sleeper = { thread, cell, finite, async: asynchronous, state: 'asleep', wokenAt: -1 }
+  log.before[at] = machine.waiters.count(cell)
+  machine.waiters.join(sleeper)
+  machine.flags = WRITES_SECOND
+  if (asynchronous) {
+    pending.effects[thread]++
+    return { async: true, value: new CheckedPromise(sleeper) }
+  }
+  machine.sleepers[thread] = sleeper
+  if (machine.crashAt[thread] === pending.steps[thread]) {
+    machine.armCrash(thread)
+    machine.from[thread] = cell
+    machine.to[thread] = cell + 1
+  } else if (finite) {
+    pending.kind[thread] = RESUME
+    machine.place(thread, 0, 0)
+    machine.from2[thread] = cell
+    machine.to2[thread] = cell + 1
+  } else {
+    machine.setEnabled(thread, ASLEEP)
+  }
+  return SLEEPS
+}
+
+/** It did not join the list after all. Which list it would have joined stays in the log: see `footprintBefore`. */
+function noSecondRange(machine: Machine, at: number): void {
+  machine.log.to2[at] = 0
+}
+
+function performNotify(machine: Machine, thread: number, at: number): unknown {
+  const wanted = pending.a[thread]
+  const count = wanted === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Math.trunc(Number(wanted)) || 0)
+  const cell = machine.from2[thread]
+  machine.log.before[at] = machine.waiters.count(cell)
+  let woken = 0
+  while (woken < count) {
+    const sleeper = machine.waiters.shift(cell)
+    if (sleeper === undefined) break
+    woken++
+    sleeper.state = 'woken'
+    sleeper.wokenAt = at
+    machine.woken.push(sleeper)
+  }
+  if (woken > 0) {
+    machine.flags = WRITES_SECOND | WOKE
+    pending.effects[thread]++
+  }
+  return woken
+}
+
+function performResume(machine: Machine, thread: number, at: number): unknown {
+  const sleeper = machine.sleepers[thread] as Sleeper
+  machine.log.before[at] = machine.waiters.count(sleeper.cell)
+  if (sleeper.state === 'woken') return 'ok'
+  if (sleeper.state === 'timed-out') return 'timed-out'
+  machine.waiters.leave(sleeper)
+  sleeper.state = 'timed-out'
+  machine.flags = WRITES_SECOND
+  return 'timed-out'
+}
+
+function dataViewBytes(method: string): number {
+  if (method.endsWith('64')) return 8
+  if (method.endsWith('32')) return 4
+  if (method.endsWith('16')) return 2
+  return 1
+}
+
+function callDataView(thread: number): unknown {
+  const view = pending.view[thread] as unknown as Record<string, (...args: unknown[]) => unknown>
+  const [method, littleEndian] = pending.b[thread] as [string, unknown]
+  return method.startsWith('get')
+    ? view[method](pending.index[thread], littleEndian)
+    : view[method](pending.index[thread], pending.a[thread], littleEndian)
+}
+
+function dataViewBits(view: DataView, index: number, bytes: number): number {
+  let bits = 0
+  for (let i = 0; i < bytes; i++) bits = bits * 256 + view.getUint8(index + i)
+  return bits
+}
