@@ -1,14 +1,6 @@
 import type { Arena, Region } from '../arena/arena.ts'
 import { assert } from '../arena/assert.ts'
-import {
-  CPU_DEAD,
-  CPU_OFFLINE,
-  CPU_ONLINE,
-  CpuRecord,
-  cpuCount,
-  isActive,
-  setActive,
-} from './cpurecord.ts'
+import { CPU_DEAD, CPU_OFFLINE, CPU_ONLINE, CpuRecord, cpuCount, isActive, setActive } from './cpurecord.ts'
 import { finishHalt, HALTED, KICKED, kickCpu, prepareHalt } from './halt.ts'
 import { Cpu, type CpuDeath, type CpuProgram, HALT, type Machine } from './machine.ts'
 import { SeededRandom } from './random.ts'
@@ -204,7 +196,10 @@ export class SimulatedMachine implements Machine {
     const { steps = Infinity, until = Infinity } = limits
     for (let taken = 0; taken < steps; taken++) {
       const dying = this.deaths.get(this.steps)
-      if (dying) for (const id of dying) this.kill(id)
+      if (dying) {
+        this.deaths.delete(this.steps)
+        for (const id of dying) this.kill(id)
+      }
       const cpu = this.pick()
       if (cpu === undefined) return 'idle'
       const ready = readyAt(cpu)
