@@ -9,6 +9,9 @@ const parts = readdirSync(import.meta.dirname)
   .map(file => file.slice(0, -3))
   .sort()
 
+// `npm run bench | head` closes the pipe early: no stack trace for that.
+process.stdout.on('error', () => process.exit(0))
+
 const args = process.argv.slice(2)
 const json = args.includes('--json')
 const wanted = args.filter(arg => !arg.startsWith('--'))
