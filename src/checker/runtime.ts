@@ -8,6 +8,25 @@ import { twin } from '../coroutine/coroutine.ts'
  * and instrumented code and machine must meet in one place.
  */
 export { twin }
+export {
+  apply,
+  attach,
+  attachAsync,
+  attachEntry,
+  attachGenerator,
+  attachSelf,
+  call,
+  delegate,
+  iterate,
+  key,
+  linkClass,
+  linkObject,
+  Out,
+  own,
+  paused,
+  refuse,
+  wait,
+} from '../compiler/runtime.ts'
 
 export const THREADS_MAX = 31
 
@@ -17,7 +36,10 @@ export interface Loop {
   /** The thread's count of effects, steps, and the values of the locals that the loop changes, at the turn's start. */
   effects: number
   step: number
-  locals: unknown[] | undefined
+  first: unknown
+  second: unknown
+  third: unknown
+  rest: unknown[] | undefined
 }
 
 export interface PendingOperations {
@@ -142,21 +164,37 @@ export function siteName(site: number): string {
 
 /** A loop is entered: what it returns goes to `turn` at the start of each of its turns. */
 export function loop(site: number): Loop {
-  return { site, effects: -1, step: -1, locals: undefined }
+  return {
+    site,
+    effects: -1,
+    step: -1,
+    first: undefined,
+    second: undefined,
+    third: undefined,
+    rest: undefined,
+  }
 }
 
 /**
- * A turn of a loop begins. `locals` are the variables that the loop assigns and that outlive a turn. When they are
+ * A turn of a loop begins. Its arguments are the variables that the loop assigns and that outlive a turn. When they are
  * what they were a turn ago and the thread has changed nothing since, the turn that just ended had no effect: the
  * next one can differ only when something that it read has changed. Returns true, to stand before a condition.
  */
-export function turn(entered: Loop, ...locals: unknown[]): true {
+export function turn(entered: Loop, first?: unknown, second?: unknown, third?: unknown): true {
   const thread = pending.current
   if (thread < 0) return true
   if (++pending.idleTurns > pending.idleTurnsMax) endless(entered.site)
   const steps = pending.steps[thread]
   const effects = pending.effects[thread]
-  if (entered.effects === effects && sameLocals(entered.locals, locals)) {
+  // Most loops change three variables or fewer: only the others pay for a list.
+  const rest = arguments.length > 4 ? Array.prototype.slice.call(arguments, 4) : undefined
+  if (
+    entered.effects === effects &&
+    Object.is(entered.first, first) &&
+    Object.is(entered.second, second) &&
+    Object.is(entered.third, third) &&
+    sameRest(entered.rest, rest)
+  ) {
     if (steps > entered.step) {
       pending.spunFrom[thread] = entered.step
       pending.spunSite[thread] = entered.site
@@ -166,7 +204,10 @@ export function turn(entered: Loop, ...locals: unknown[]): true {
   }
   entered.effects = effects
   entered.step = steps
-  entered.locals = locals
+  entered.first = first
+  entered.second = second
+  entered.third = third
+  entered.rest = rest
   return true
 }
 
@@ -177,10 +218,10 @@ export function effect<T>(value?: T): T | undefined {
   return value
 }
 
-function sameLocals(before: unknown[] | undefined, now: unknown[]): boolean {
-  if (before === undefined || before.length !== now.length) return false
+function sameRest(before: unknown[] | undefined, now: unknown[] | undefined): boolean {
+  if (before === undefined || now === undefined) return before === now
   for (let i = 0; i < now.length; i++) if (!Object.is(before[i], now[i])) return false
-  return true
+  return before.length === now.length
 }
 
 function endless(site: number): never {

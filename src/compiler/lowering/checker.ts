@@ -1,0 +1,455 @@
+/**
+ * The lowering for the model checker: every function is a generator, and every access that may touch shared memory is
+ * a `yield` that names the operation, so that whoever drives the thread performs it, when it chooses.
+ */
+import { Lines } from '../diagnostics.ts'
+import type { Analysis } from '../analyze.ts'
+import type { Call, Func } from '../functions.ts'
+import { join, type Piece, Rope, rope } from '../rope.ts'
+import type { Binding } from '../scope.ts'
+import { shortGlobals } from '../builtins.ts'
+import { bare, boundNames, isFunction, type Node, walk } from '../syntax.ts'
+import type { Context, Frame } from './context.ts'
+import { GeneratorLowering } from './generator.ts'
+
+/** The kinds of operations, as the checker numbers them. */
+const plainRead = 0
+const plainWrite = 1
+const awaiting = 14
+const dataViewRead = 15
+const dataViewWrite = 16
+const bulk = 17
+const iteration = 18
+const pause = 19
+
+const atomics: ReadonlyMap<string, number> = new Map([
+  ['load', 2],
+  ['store', 3],
+  ['add', 4],
+  ['sub', 5],
+  ['and', 6],
+  ['or', 7],
+  ['xor', 8],
+  ['exchange', 9],
+  ['compareExchange', 10],
+  ['wait', 11],
+  ['notify', 12],
+  ['waitAsync', 13],
+])
+
+/** Methods of typed arrays that touch many elements at once. */
+const bulkMethods: ReadonlySet<string> = new Set([
+  'set',
+  'fill',
+  'slice',
+  'copyWithin',
+  'at',
+  'indexOf',
+  'lastIndexOf',
+  'includes',
+  'join',
+  'reverse',
+  'sort',
+  'toSorted',
+  'toReversed',
+  'with',
+  'map',
+  'filter',
+  'forEach',
+  'every',
+  'some',
+  'find',
+  'findIndex',
+  'findLast',
+  'findLastIndex',
+  'reduce',
+  'reduceRight',
+  'values',
+  'entries',
+  'toString',
+  'toLocaleString',
+])
+
+/** Global objects whose functions change nothing. */
+const quietObjects: ReadonlySet<string> = new Set([
+  'Math',
+  'Atomics',
+  'Number',
+  'String',
+  'BigInt',
+  'Symbol',
+  'JSON',
+])
+
+const dataViewMethod = /^([gs]et)(?:Big)?(?:Int|Uint|Float)(?:8|16|32|64)$/
+
+export class CheckerLowering extends GeneratorLowering {
+  readonly #lines: Lines
+  readonly #file: string
+  readonly #sites: string[] = []
+
+  constructor(source: string, analysis: Analysis, file: string) {
+    super(source, analysis)
+    this.#lines = new Lines(source)
+    this.#file = file
+  }
+
+  override program(runtime: string): Rope {
+    const base = `${this.names.prefix}base`
+    const body = super.program(runtime, () => {
+      if (this.#sites.length === 0) return ''
+      return `const ${base} = ${this.names.runtime('module')}(${JSON.stringify(this.#file)}, [${this.#sites.join(', ')}]);`
+    })
+    return body
+  }
+
+  /** The text that names this place at run time. */
+  #site(node: Node): string {
+    const { line, column } = this.#lines.at(node.start)
+    const text = this.source.slice(node.start, node.end).replace(/\s+/g, ' ')
+    this.#sites.push(JSON.stringify([line, column, text.length > 60 ? `${text.slice(0, 59)}…` : text]))
+    return `${this.names.prefix}base + ${this.#sites.length - 1}`
+  }
+
+  #op(kind: number, node: Node, ...args: Piece[]): Rope {
+    return rope`(yield ${this.names.runtime('op')}(${join([String(kind), this.#site(node), ...args], ', ')}))`
+  }
+
+  #isShared(name: string): string {
+    return `${this.names.runtime('isShared')}(${name})`
+  }
+
+  protected override attacher(func: Func): string {
+    return this.names.runtime(func.isGenerator ? 'attachGenerator' : 'attach')
+  }
+
+  protected override isDirect(func: Func): boolean {
+    return func.kind === 'declaration' && !func.isGenerator
+  }
+
+  protected override entry(_func: Func, _frame: Frame): string {
+    return ''
+  }
+
+  protected override safepoint(): string {
+    return ''
+  }
+
+  protected override staysPlain(call: Call): boolean {
+    if (call.reach === 'short') return true
+    return call.target !== null && !call.target.twin
+  }
+
+  protected override awaited(node: Node, cx: Context): Rope {
+    return this.#op(awaiting, node, this.node(node.argument, cx))
+  }
+
+  /** A turn that leaves everything as it was is one that the checker need not repeat: it is told of each turn. */
+  protected override loop(node: Node, cx: Context, labels: Node[]): Rope {
+    const prefix = join(
+      labels.map(label => rope`${label}: `),
+      '',
+    )
+    const effect = `${this.names.runtime('effect')}();`
+    if (node.type === 'ForOfStatement') return rope`${prefix}${this.forOf(node, cx, effect)}`
+    if (node.type === 'ForInStatement') return rope`${prefix}${this.around(node, cx, effect)}`
+    const entered = cx.frame!.take()
+    const enter = `${entered} = ${this.names.runtime('loop')}(${this.#site(node)});`
+    const turn = `${this.names.runtime('turn')}(${[entered, ...this.#changing(node, cx.func)].join(', ')})`
+    const written = this.#turning(node, cx, turn)
+    cx.frame!.give(entered)
+    return rope`{ ${enter} ${prefix}${written} }`
+  }
+
+  #turning(node: Node, cx: Context, turn: string): Rope {
+    const body = rope`{ ${this.node(node.body, cx)} }`
+    const test =
+      node.test === null || node.test === undefined ? rope`` : rope` && (${this.node(node.test, cx)})`
+    if (node.type === 'WhileStatement') return rope`while (${turn}${test}) ${body}`
+    if (node.type === 'DoWhileStatement') {
+      return rope`do { ${turn}; ${this.node(node.body, cx)} } while (${this.node(node.test, cx)});`
+    }
+    const init = node.init === null ? rope`` : this.node(node.init, cx)
+    const update = node.update === null ? rope`` : this.node(node.update, cx)
+    return rope`for (${init}; ${turn}${test}; ${update}) ${body}`
+  }
+
+  /** The variables that a turn of the loop may change and that the next one sees. */
+  #changing(loop: Node, func: Func): string[] {
+    this.#bindings ??= new Set([...this.analysis.bindingOf.values()].filter(binding => binding !== null))
+    const names: string[] = []
+    for (const binding of this.#bindings) {
+      if (binding.scope.func !== func) continue
+      if (binding.declarations.some(place => isWithin(place, loop.body))) continue
+      const changes = binding.references.some(
+        ({ node, write, func: writer }) => write && writer === func && isWithin(node, loop),
+      )
+      if (changes) names.push(binding.name)
+    }
+    return names
+  }
+
+  #bindings: Set<Binding> | null = null
+
+  /** What changes something besides shared memory and the function's own variables. */
+  #effect(written: Rope): Rope {
+    return rope`${this.names.runtime('effect')}(${written})`
+  }
+
+  protected override plainly(written: Rope, node: Node): Rope {
+    const callee = bare(node.callee ?? node.tag)
+    if (callee.type === 'Super' || callee.type === 'Import') return written
+    const global = callee.type === 'MemberExpression' ? callee.object : callee
+    if (global.type === 'Identifier' && (this.analysis.bindingOf.get(global) ?? null) === null) {
+      const quiet =
+        callee === global
+          ? node.type === 'CallExpression' && shortGlobals.has(global.name)
+          : quietObjects.has(global.name)
+      if (quiet) return written
+    }
+    return this.#effect(written)
+  }
+
+  #isOuter(target: Node, cx: Context): boolean {
+    return boundNames(target).some(name => this.analysis.bindingOf.get(name)?.scope.func !== cx.func)
+  }
+
+  protected override resumable(node: Node, cx: Context): Rope | null {
+    switch (node.type) {
+      case 'MemberExpression':
+        if (!isIndexed(node) || node.object.type === 'Super') return null
+        return this.accessed(this.node(node.object, cx), node, cx)
+      case 'AssignmentExpression': {
+        const left = bare(node.left)
+        if (left.type !== 'MemberExpression' || !isIndexed(left) || left.object.type === 'Super') {
+          return this.#assignment(node, cx)
+        }
+        return this.#write(node, left, cx)
+      }
+      case 'UpdateExpression': {
+        const argument = bare(node.argument)
+        if (argument.type === 'Identifier')
+          return this.#isOuter(argument, cx) ? this.#effect(this.copy(node, cx)) : null
+        if (argument.type !== 'MemberExpression') return null
+        if (!isIndexed(argument) || argument.object.type === 'Super') return this.#target(node, argument, cx)
+        return this.#update(node, argument, cx)
+      }
+      case 'UnaryExpression':
+        if (node.operator === 'delete' || node.operator === 'typeof') {
+          const argument = bare(node.argument)
+          if (argument.type === 'MemberExpression' && node.operator === 'delete')
+            return this.#target(node, argument, cx)
+        }
+        return super.resumable(node, cx)
+      case 'ArrayPattern':
+      case 'ObjectPattern':
+        return this.#pattern(node, cx)
+      case 'ForInStatement':
+        return super.resumable(node, cx)
+      case 'SpreadElement':
+        return rope`...${this.iterated(node.argument, cx)}`
+      case 'CallExpression': {
+        const atomic = this.#atomic(node, cx)
+        if (atomic !== null) return atomic
+        return super.resumable(node, cx)
+      }
+      default:
+        return super.resumable(node, cx)
+    }
+  }
+
+  /** An assignment to something else: the left side is a place, not a value. */
+  #assignment(node: Node, cx: Context): Rope {
+    const left = bare(node.left)
+    const place = left.type === 'MemberExpression' ? this.#place(left, cx) : this.node(node.left, cx)
+    const head =
+      left === node.left ? place : left.type === 'MemberExpression' ? place : this.node(node.left, cx)
+    return rope`${head}${{ start: node.left.end, end: node.right.start }}${this.node(node.right, cx)}`
+  }
+
+  #target(node: Node, argument: Node, cx: Context): Rope {
+    return this.#effect(
+      rope`${{ start: node.start, end: argument.start }}${this.#place(argument, cx)}${{ start: argument.end, end: node.end }}`,
+    )
+  }
+
+  /** A member as a place to write or delete. */
+  #place(member: Node, cx: Context): Rope {
+    const object = this.node(member.object, cx)
+    return member.computed
+      ? rope`${object}[${this.node(member.property, cx)}]`
+      : rope`${object}.${member.property}`
+  }
+
+  /** The members that a destructuring writes to are places. */
+  #pattern(node: Node, cx: Context): Rope {
+    const made = new Rope()
+    let reached = node.start
+    const visit = (part: Node): void => {
+      const inner =
+        part.type === 'AssignmentPattern' ? part.left : part.type === 'RestElement' ? part.argument : part
+      if (inner.type === 'MemberExpression') {
+        made.add({ start: reached, end: inner.start }).add(this.#place(inner, cx))
+        reached = inner.end
+        if (part.type === 'AssignmentPattern') {
+          made.add({ start: reached, end: part.right.start }).add(this.node(part.right, cx))
+          reached = part.right.end
+        }
+        return
+      }
+      made.add({ start: reached, end: part.start }).add(this.node(part, cx))
+      reached = part.end
+    }
+    if (node.type === 'ArrayPattern') for (const element of node.elements.filter(Boolean)) visit(element)
+    else {
+      for (const property of node.properties) {
+        if (property.type === 'RestElement') visit(property)
+        else {
+          if (property.computed) visit(property.key)
+          visit(property.value)
+        }
+      }
+    }
+    return made.add({ start: reached, end: node.end })
+  }
+
+  protected override accessed(object: Rope, node: Node, cx: Context): Rope {
+    if (!isIndexed(node)) return super.accessed(object, node, cx)
+    const frame = cx.frame!
+    const view = frame.take()
+    const index = frame.take()
+    const key = this.node(node.property, cx)
+    frame.give(view, index)
+    const read = this.#op(plainRead, node, view, index)
+    return rope`(${view} = ${object}, ${index} = ${key}, ${this.#isShared(view)} ? ${read} : ${view}[${index}])`
+  }
+
+  protected override chainStops(node: Node): boolean {
+    let stops = super.chainStops(node)
+    walk(node, child => {
+      if (isFunction(child)) return false
+      if (child.type === 'MemberExpression' && isIndexed(child)) stops = true
+      return !stops
+    })
+    return stops
+  }
+
+  #write(node: Node, left: Node, cx: Context): Rope {
+    const frame = cx.frame!
+    const view = frame.take()
+    const index = frame.take()
+    const setup = rope`${view} = ${this.node(left.object, cx)}, ${index} = ${this.node(left.property, cx)}`
+    const shared = this.#isShared(view)
+    const value = frame.take()
+    const right = this.node(node.right, cx)
+    const write = (): Rope =>
+      rope`(${shared} ? ${this.#op(plainWrite, node, view, index, value)} : ${this.#effect(rope`${view}[${index}] = ${value}`)})`
+    let made: Rope
+    if (node.operator === '=') {
+      made = rope`(${setup}, ${value} = ${right}, ${write()}, ${value})`
+    } else {
+      const read = rope`${shared} ? ${this.#op(plainRead, left, view, index)} : ${view}[${index}]`
+      const operator = node.operator.slice(0, -1) as string
+      if (operator === '&&' || operator === '||' || operator === '??') {
+        made = rope`(${setup}, ${value} = ${read}, ${value} ${operator} (${value} = ${right}, ${write()}, ${value}))`
+      } else {
+        const old = frame.take()
+        made = rope`(${setup}, ${old} = ${read}, ${value} = ${old} ${operator} (${right}), ${write()}, ${value})`
+        frame.give(old)
+      }
+    }
+    frame.give(view, index, value)
+    return made
+  }
+
+  #update(node: Node, argument: Node, cx: Context): Rope {
+    const frame = cx.frame!
+    const view = frame.take()
+    const index = frame.take()
+    const old = frame.take()
+    const setup = rope`${view} = ${this.node(argument.object, cx)}, ${index} = ${this.node(argument.property, cx)}`
+    const sign = node.operator === '++' ? '+' : '-'
+    const next = `typeof ${old} === 'bigint' ? ${old} ${sign} 1n : ${old} ${sign} 1`
+    const read = this.#op(plainRead, argument, view, index)
+    const write = this.#op(plainWrite, node, view, index, next)
+    const plain = node.prefix ? `${node.operator}${view}[${index}]` : `${view}[${index}]${node.operator}`
+    const result = node.prefix ? `(${next})` : old
+    frame.give(view, index, old)
+    return rope`(${setup}, ${this.#isShared(view)} ? (${old} = ${read}, ${write}, ${result}) : ${this.#effect(rope`${plain}`)})`
+  }
+
+  #atomic(node: Node, cx: Context): Rope | null {
+    const callee = bare(node.callee)
+    if (callee.type !== 'MemberExpression' || callee.computed || callee.object.type !== 'Identifier')
+      return null
+    if (callee.object.name !== 'Atomics' || (this.analysis.bindingOf.get(callee.object) ?? null) !== null)
+      return null
+    const args: Node[] = node.arguments
+    if (args.some(({ type }) => type === 'SpreadElement')) return null
+    const name = callee.property.name as string
+    if (name === 'pause') {
+      const hint = args[0] === undefined ? 'void 0' : this.node(args[0], cx)
+      return this.#op(pause, node, 'null', '0', hint)
+    }
+    const kind = atomics.get(name)
+    if (kind === undefined || args.length < 2) return null
+    const frame = cx.frame!
+    const taken = args.map(() => frame.take())
+    const setup = join(
+      args.map((argument, index) => rope`${taken[index]!} = ${this.node(argument, cx)}`),
+      ', ',
+    )
+    frame.give(...taken)
+    return rope`(${setup}, ${this.#isShared(taken[0]!)} ? ${this.#op(kind, node, ...taken)} : Atomics.${name}(${taken.join(', ')}))`
+  }
+
+  protected override iterated(node: Node, cx: Context): Rope {
+    const frame = cx.frame!
+    const value = frame.take()
+    const written = this.node(node, cx)
+    frame.give(value)
+    return rope`(${this.names.runtime('isShared')}(${value} = ${written}) ? ${this.#op(iteration, node, value)} : ${value})`
+  }
+
+  protected override sharedMethod(
+    node: Node,
+    callee: Node,
+    receiver: Rope,
+    args: Piece[],
+  ): { test: Rope; value: Rope } | null {
+    if (callee.computed || callee.property.type !== 'Identifier') return null
+    const name = callee.property.name as string
+    const test = rope`${this.names.runtime('isShared')}(${receiver})`
+    const method = JSON.stringify(name)
+    const match = dataViewMethod.exec(name)
+    if (match !== null) {
+      if (node.arguments.some(({ type }: Node) => type === 'SpreadElement')) return null
+      const [offset = 'void 0', second = 'void 0', third = 'void 0'] = args
+      const value =
+        match[1] === 'get'
+          ? this.#op(dataViewRead, node, receiver, offset, 'void 0', rope`[${method}, ${second}]`)
+          : this.#op(dataViewWrite, node, receiver, offset, second, rope`[${method}, ${third}]`)
+      return { test, value }
+    }
+    if (!bulkMethods.has(name)) return null
+    return { test, value: this.#op(bulk, node, receiver, '0', method, rope`[${join(args, ', ')}]`) }
+  }
+}
+
+function isWithin(inner: Node, outer: Node): boolean {
+  return inner.start >= outer.start && inner.end <= outer.end
+}
+
+/** `x[i]`, with a key that could be an index. */
+function isIndexed(node: Node): boolean {
+  if (!node.computed) return false
+  const key = bare(node.property)
+  if (key.type === 'Literal') return typeof key.value !== 'string'
+  if (key.type === 'TemplateLiteral') return false
+  return !(
+    key.type === 'MemberExpression' &&
+    !key.computed &&
+    key.object.type === 'Identifier' &&
+    key.object.name === 'Symbol'
+  )
+}

@@ -1,0 +1,49 @@
+/** Source text to syntax tree, in whichever of the languages the file is written. */
+import { parseSync } from 'oxc-parser'
+import type { Reporter } from './diagnostics.ts'
+import type { Node } from './syntax.ts'
+
+export interface Parsed {
+  program: Node
+  /** True: `import` and `export`; false: `require` and sloppy unless it says otherwise. */
+  isModule: boolean
+}
+
+type Language = 'js' | 'jsx' | 'ts' | 'tsx' | 'dts'
+
+function languageOf(file: string): Language {
+  const path = file.replace(/[?#].*$/, '')
+  if (/\.d\.[cm]?ts$/.test(path)) return 'dts'
+  if (path.endsWith('.tsx')) return 'tsx'
+  if (/\.[cm]?ts$/.test(path)) return 'ts'
+  return 'jsx'
+}
+
+/** The tree, or null after the syntax errors have been reported. */
+export function parse(source: string, file: string, reporter: Reporter): Parsed | null {
+  const path = file.replace(/[?#].*$/, '')
+  const lang = languageOf(path)
+  const asScript = /\.c[jt]s$/.test(path)
+  const options = { lang, preserveParens: true, showSemanticErrors: false } as const
+  let result = parseSync(path, source, { ...options, sourceType: asScript ? 'commonjs' : 'module' } as never)
+  let isModule = !asScript
+  if (!asScript && /\.[jt]sx?$/.test(path) && !/\.m[jt]s$/.test(path) && !result.module.hasModuleSyntax) {
+    if (result.errors.length > 0 || /\b(?:require\s*\(|module\.exports|exports\.)/.test(source)) {
+      const script = parseSync(path, source, { ...options, sourceType: 'commonjs' } as never)
+      if (script.errors.length === 0) {
+        result = script
+        isModule = false
+      }
+    }
+  }
+  const errors = result.errors.filter(({ severity }) => (severity as string) === 'Error')
+  if (errors.length > 0) {
+    for (const error of errors) {
+      const label = error.labels[0] ?? { start: 0, end: 0 }
+      const help = error.helpMessage ? ` (${error.helpMessage})` : ''
+      reporter.report('error', 'syntax', `${error.message}${help}`, label)
+    }
+    return null
+  }
+  return { program: result.program as unknown as Node, isModule }
+}

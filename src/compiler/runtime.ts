@@ -1,0 +1,21 @@
+/** What compiled code imports. Its names are the compiler's own business; they may change with it. */
+export { needResched as poll, twin } from '../coroutine/coroutine.ts'
+export {
+  apply,
+  attach,
+  attachAsync,
+  attachEntry,
+  attachGenerator,
+  attachSelf,
+  call,
+  key,
+  linkClass,
+  linkObject,
+  own,
+  plainly,
+  refuse,
+} from './runtime/attach.ts'
+export { Await } from './runtime/async.ts'
+export { collect, delegate, iterate, Out, paused, wait } from './runtime/generator.ts'
+export { limit } from './runtime/limit.ts'
+import './runtime/install.ts'

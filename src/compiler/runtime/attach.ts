@@ -1,0 +1,110 @@
+/** Twins on functions: put there when a function is made, found when it is called. */
+import { type Twin, twin } from '../../coroutine/coroutine.ts'
+import { asyncTwin } from './async.ts'
+import { generatorTwin } from './generator.ts'
+
+type Callable = (...args: any[]) => any
+
+/**
+ * A twin knows its function. A proxy shows its target's twin, and a function whose prototype is another function
+ * inherits one: both must be called as what they are.
+ */
+const owner: unique symbol = Symbol('heddle.owner')
+
+interface Owned {
+  [owner]?: Callable
+}
+
+const hidden = { value: undefined as unknown, writable: true, configurable: true, enumerable: false }
+
+/** Gives `fn` its resumable form, and returns `fn`. */
+export function attach<F extends Callable>(fn: F, resumable: Twin, name?: string): F {
+  ;(resumable as Owned)[owner] = fn
+  hidden.value = resumable
+  Object.defineProperty(fn, twin, hidden)
+  if (name !== undefined) Object.defineProperty(fn, 'name', { value: name, configurable: true })
+  return fn
+}
+
+/** The same for a generator function; `body` yields boxes for its own yields and integers for its stops. */
+export function attachGenerator<F extends Callable>(fn: F, body: Twin, name?: string): F {
+  return attach(fn, generatorTwin(fn, body), name)
+}
+
+/** The same for an async function; `body` yields boxes for its awaits and integers for its stops. */
+export function attachAsync<F extends Callable>(fn: F, body: Twin, name?: string): F {
+  return attach(fn, asyncTwin(body), name)
+}
+
+type Attacher = <F extends Callable>(fn: F, resumable: Twin) => F
+
+/** For a function expression that knows itself by name: the twin must know the same function by it. */
+export function attachSelf<F extends Callable>(attacher: Attacher, fn: F, make: (self: F) => Twin): F {
+  return attacher(fn, make(fn))
+}
+
+/** For a function under a computed name: `entry` has it as its only property. */
+export function attachEntry<E extends object>(attacher: Attacher, entry: E, resumable: Twin): E {
+  const [name] = Reflect.ownKeys(entry)
+  attacher((entry as Record<PropertyKey, Callable>)[name!]!, resumable)
+  return entry
+}
+
+const keys: symbol[] = []
+
+/** The name under which a class or an object carries the twin of a method until it is linked. */
+export function key(index: number): symbol {
+  return (keys[index] ??= Symbol(`heddle.method.${index}`))
+}
+
+const attachers: Record<string, Attacher> = { plain: attach, generator: attachGenerator, async: attachAsync }
+
+function link(target: any, name: PropertyKey, index: number, flavor: string): void {
+  const symbol = key(index)
+  const resumable = target[symbol] as Twin
+  delete target[symbol]
+  const found = Object.getOwnPropertyDescriptor(target, name)
+  if (typeof found?.value === 'function') attachers[flavor]!(found.value, resumable)
+}
+
+/** Moves the twins of a class's methods onto the methods: name, key, is static, flavor, and again. */
+export function linkClass(made: any, ...links: any[]): void {
+  for (let at = 0; at < links.length; at += 4) {
+    link(links[at + 2] ? made : made.prototype, links[at], links[at + 1], links[at + 3])
+  }
+}
+
+/** The same for an object literal: name, key, flavor, and again. */
+export function linkObject<O extends object>(made: O, ...links: any[]): O {
+  for (let at = 0; at < links.length; at += 3) link(made, links[at], links[at + 1], links[at + 2])
+  return made
+}
+
+/** The twin to call in the place of `fn`, which shows one: its own, or else one that just calls it. */
+export function own(fn: Callable & { [twin]?: Twin }): Twin {
+  const found = fn[twin]!
+  const of = (found as Owned)[owner]
+  return of === fn || of === undefined ? found : plainly(fn)
+}
+
+/** The twin that calls `fn` as it is. */
+export function plainly(fn: Callable): Twin {
+  // oxlint-disable-next-line require-yield
+  return function* (this: unknown, ...args: unknown[]) {
+    return Reflect.apply(fn, this, args)
+  }
+}
+
+/** `Function.prototype.call`, as it was when this module was loaded. */
+export const call: unknown = Function.prototype.call
+
+/** Calls what has a `call` of its own, or is no function at all. */
+export function apply(fn: unknown, self: unknown, args: unknown[], text: string): unknown {
+  if (typeof fn === 'function') return Reflect.apply(fn, self, args)
+  return refuse(text)
+}
+
+/** What the engine throws when such a thing is called. */
+export function refuse(text: string): never {
+  throw new TypeError(`${text} is not a function`)
+}

@@ -1,0 +1,220 @@
+/**
+ * Generator functions that are tasks. The twin's body is itself a generator that yields two kinds of things: its
+ * stops, which are integers and go to whoever runs the coroutine, and its own values, which are boxed and go to
+ * whoever iterates. What a caller gets is an object that looks and acts like the plain generator, whose `next`,
+ * `return` and `throw` carry twins.
+ */
+import { SUSPENDED, type Twin, twin } from '../../coroutine/coroutine.ts'
+
+type Callable = (...args: any[]) => any
+type Step = IteratorResult<any, any>
+type Verb = 'next' | 'return' | 'throw'
+
+/** A value that the generator yields to its iterator. */
+export class Out {
+  readonly value: unknown
+
+  constructor(value: unknown) {
+    this.value = value
+  }
+}
+
+/** What a loop over such a generator receives instead of a value when the generator has stopped inside. */
+export const paused: unique symbol = Symbol('heddle.paused')
+
+const bodies = new WeakMap<object, Body>()
+const generatorPrototype: object = Object.getPrototypeOf(function* () {}).prototype
+
+/** The running body of one generator object. */
+class Body {
+  readonly #raw: Generator<unknown, any, any>
+  /** True from the start of a `next` to its end, also while stopped inside. */
+  busy = false
+
+  constructor(raw: Generator<unknown, any, any>) {
+    this.#raw = raw
+  }
+
+  get raw(): Generator<unknown, any, any> {
+    return this.#raw
+  }
+
+  enter(): void {
+    if (this.busy) throw new TypeError('Generator is already running')
+    this.busy = true
+  }
+
+  /** One step: a step of the generator's own, or a number when it has stopped inside. */
+  step(verb: Verb, value: unknown): Step | number {
+    let step: Step
+    try {
+      step = this.#raw[verb](value)
+    } catch (error) {
+      this.busy = false
+      throw error
+    }
+    if (!step.done && typeof step.value === 'number') return step.value
+    this.busy = false
+    return step.done ? step : { value: (step.value as Out).value, done: false }
+  }
+
+  /** A step from code that cannot stop: preemption waits, and a blocking call has nowhere to block. */
+  plain(verb: Verb, value: unknown): Step {
+    this.enter()
+    let step = this.step(verb, value)
+    while (typeof step === 'number') {
+      step = step === SUSPENDED ? this.step('throw', new Error(cannotBlock)) : this.step('next', undefined)
+    }
+    return step
+  }
+
+  *resumable(verb: Verb, value: unknown): Generator<number, Step, unknown> {
+    this.enter()
+    return yield* this.finish(this.step(verb, value))
+  }
+
+  *finish(first: Step | number): Generator<number, Step, unknown> {
+    let step = first
+    while (typeof step === 'number') {
+      let sent: unknown
+      try {
+        sent = yield step
+      } catch (error) {
+        step = this.step('throw', error)
+        continue
+      }
+      step = this.step('next', sent)
+    }
+    return step
+  }
+}
+
+/** What a blocking call throws when the code that it is in was entered from plain code. */
+export const cannotBlock: string =
+  'a blocking call needs a task: this code was called by plain code, which cannot wait'
+
+function method(name: Verb): Callable {
+  const plain = {
+    [name](this: object, value: unknown): Step {
+      return bodyOf(this, name).plain(name, value)
+    },
+  }[name]!
+  Object.defineProperty(plain, twin, {
+    value: function* (this: object, value: unknown): Generator<number, Step, unknown> {
+      return yield* bodyOf(this, name).resumable(name, value)
+    },
+  })
+  return plain
+}
+
+function bodyOf(made: object, name: string): Body {
+  const body = bodies.get(made)
+  if (body === undefined)
+    throw new TypeError(`${name} method called on incompatible receiver ${String(made)}`)
+  return body
+}
+
+const verbs: PropertyDescriptorMap = {}
+for (const name of ['next', 'return', 'throw'] as const) {
+  verbs[name] = { value: method(name), writable: true, configurable: true, enumerable: false }
+}
+
+/** The twin of a generator function: it finishes at once, with a generator object that can be preempted inside. */
+export function generatorTwin(fn: Callable, body: Twin): Twin {
+  // oxlint-disable-next-line require-yield
+  return function* (this: unknown, ...args: unknown[]) {
+    const raw = Reflect.apply(body, this, args)
+    const { prototype } = fn
+    const parent = typeof prototype === 'object' && prototype !== null ? prototype : generatorPrototype
+    const made = Object.create(parent, verbs) as object
+    bodies.set(made, new Body(raw as never))
+    return made
+  }
+}
+
+/** What `yield*` delegates to inside such a body: each value of a plain iterable boxed, a body of ours as it is. */
+export function delegate(iterable: any): Iterable<unknown> {
+  const body = typeof iterable === 'object' && iterable !== null ? bodies.get(iterable) : undefined
+  if (body !== undefined) return body.raw
+  const inner = iterable[Symbol.iterator]() as Iterator<unknown>
+  const boxed = (step: Step): Step => (step.done ? step : { value: new Out(step.value), done: false })
+  const outer: any = {
+    [Symbol.iterator]: () => outer,
+    next: (value: unknown) => boxed(inner.next(value as never)),
+  }
+  if (inner.throw !== undefined) outer.throw = (error: unknown) => boxed(inner.throw!(error))
+  if (inner.return !== undefined) outer.return = (value: unknown) => boxed(inner.return!(value))
+  return outer
+}
+
+/** Lets a loop run over a generator that stops inside: it then sees `paused`, and calls `wait`. */
+class Adapter implements IterableIterator<unknown> {
+  readonly #body: Body
+  #stopped: number | null = null
+  #ready: Step | null = null
+
+  constructor(body: Body) {
+    this.#body = body
+  }
+
+  [Symbol.iterator](): this {
+    return this
+  }
+
+  next(): Step {
+    if (this.#ready !== null) {
+      const step = this.#ready
+      this.#ready = null
+      return step
+    }
+    this.#body.enter()
+    const step = this.#body.step('next', undefined)
+    if (typeof step !== 'number') return step
+    this.#stopped = step
+    return { value: paused, done: false }
+  }
+
+  return(): Step {
+    if (this.#stopped !== null) return { value: undefined, done: true }
+    return this.#body.plain('return', undefined)
+  }
+
+  *wait(): Generator<number, void, unknown> {
+    this.#ready = yield* this.#body.finish(this.#stopped!)
+    this.#stopped = null
+  }
+}
+
+/** What a `for…of` in a twin iterates: the thing itself, or an adapter where that can stop inside. */
+export function iterate(iterable: any, text: string): any {
+  if (typeof iterable === 'object' && iterable !== null) {
+    const body = bodies.get(iterable)
+    if (body !== undefined) return new Adapter(body)
+    if (Symbol.iterator in iterable) return iterable
+  } else if (
+    typeof iterable === 'string' ||
+    (typeof iterable === 'function' && Symbol.iterator in iterable)
+  ) {
+    return iterable
+  }
+  if (iterable !== null && iterable !== undefined && iterable[Symbol.iterator] !== undefined) return iterable
+  throw new TypeError(`${text} is not iterable`)
+}
+
+/** Runs a stopped generator on until it has a value or an end. */
+export function* wait(adapter: unknown): Generator<number, void, unknown> {
+  if (!(adapter instanceof Adapter)) throw new Error('only an adapter is paused')
+  yield* adapter.wait()
+}
+
+/** All values of an iterable that may stop inside. */
+export function* collect(iterable: any): Generator<number, any, unknown> {
+  const body = typeof iterable === 'object' && iterable !== null ? bodies.get(iterable) : undefined
+  if (body === undefined) return iterable
+  const values: unknown[] = []
+  for (;;) {
+    const step = yield* body.resumable('next', undefined)
+    if (step.done) return values
+    values.push(step.value)
+  }
+}

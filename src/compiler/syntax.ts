@@ -1,0 +1,157 @@
+/** The shape of a syntax tree, and the few questions that every pass asks of it. */
+import { visitorKeys } from 'oxc-parser'
+
+/** A node of the tree that the parser gives: ESTree, with TypeScript's and JSX's nodes. */
+export interface Node {
+  type: string
+  start: number
+  end: number
+  [key: string]: any
+}
+
+/** TypeScript nodes that hold code which runs; all others are types, and are copied without a look. */
+const runningTypeScript = new Set([
+  'TSAsExpression',
+  'TSSatisfiesExpression',
+  'TSNonNullExpression',
+  'TSTypeAssertion',
+  'TSInstantiationExpression',
+  'TSEnumDeclaration',
+  'TSEnumBody',
+  'TSEnumMember',
+  'TSModuleDeclaration',
+  'TSModuleBlock',
+  'TSParameterProperty',
+  'TSExportAssignment',
+])
+
+/** True for what type stripping erases: annotations, interfaces, overloads, everything declared. */
+export function isErased(node: Node): boolean {
+  if (node.type.startsWith('TS')) return !runningTypeScript.has(node.type) || node.declare === true
+  if (node.declare === true) return true
+  return node.type === 'ImportDeclaration' && node.importKind === 'type'
+}
+
+/** The children that hold code, in the order of their text. */
+export function children(node: Node): Node[] {
+  const keys = visitorKeys[node.type]
+  if (keys === undefined) return []
+  const found: Node[] = []
+  let sorted = true
+  let last = -1
+  for (const key of keys) {
+    if (key === 'key' && node.shorthand === true && node.type === 'Property') continue
+    const value = node[key]
+    if (value === null || value === undefined) continue
+    for (const child of Array.isArray(value) ? value : [value]) {
+      if (child === null || typeof child !== 'object' || typeof child.type !== 'string') continue
+      if (isErased(child)) continue
+      if (child.start < last) sorted = false
+      last = child.start
+      found.push(child)
+    }
+  }
+  return sorted ? found : found.sort((left, right) => left.start - right.start)
+}
+
+/** Calls `visit` on the node and all below it; a visit that returns false is not followed further down. */
+export function walk(node: Node, visit: (node: Node) => boolean | void): void {
+  if (visit(node) === false) return
+  for (const child of children(node)) walk(child, visit)
+}
+
+export function isFunction(node: Node): boolean {
+  return (
+    (node.type === 'FunctionDeclaration' ||
+      node.type === 'FunctionExpression' ||
+      node.type === 'ArrowFunctionExpression') &&
+    node.body !== null &&
+    node.declare !== true
+  )
+}
+
+export function isLoop(node: Node): boolean {
+  switch (node.type) {
+    case 'ForStatement':
+    case 'ForInStatement':
+    case 'ForOfStatement':
+    case 'WhileStatement':
+    case 'DoWhileStatement':
+      return true
+    default:
+      return false
+  }
+}
+
+export function isClass(node: Node): boolean {
+  return node.type === 'ClassDeclaration' || node.type === 'ClassExpression'
+}
+
+/** The expression inside parentheses and TypeScript's assertions. */
+export function bare(node: Node): Node {
+  let inner = node
+  for (;;) {
+    switch (inner.type) {
+      case 'ParenthesizedExpression':
+      case 'TSAsExpression':
+      case 'TSSatisfiesExpression':
+      case 'TSNonNullExpression':
+      case 'TSTypeAssertion':
+      case 'TSInstantiationExpression':
+        inner = inner.expression
+        break
+      default:
+        return inner
+    }
+  }
+}
+
+/** The directives that a function's body or a module begins with. */
+export function directives(body: Node[]): Node[] {
+  const found: Node[] = []
+  for (const statement of body) {
+    if (statement.type !== 'ExpressionStatement' || typeof statement.directive !== 'string') break
+    found.push(statement)
+  }
+  return found
+}
+
+/** The identifiers that a pattern binds. */
+export function boundNames(pattern: Node | null, found: Node[] = []): Node[] {
+  if (pattern === null) return found
+  switch (pattern.type) {
+    case 'Identifier':
+      found.push(pattern)
+      break
+    case 'ObjectPattern':
+      for (const property of pattern.properties) {
+        boundNames(property.type === 'RestElement' ? property.argument : property.value, found)
+      }
+      break
+    case 'ArrayPattern':
+      for (const element of pattern.elements) boundNames(element, found)
+      break
+    case 'AssignmentPattern':
+      boundNames(pattern.left, found)
+      break
+    case 'RestElement':
+      boundNames(pattern.argument, found)
+      break
+    case 'TSParameterProperty':
+      boundNames(pattern.parameter, found)
+      break
+    default:
+  }
+  return found
+}
+
+/** The name of a property that is written out, or null for one that is computed. */
+export function keyName(node: Node): string | null {
+  const { key } = node
+  if (node.computed) {
+    return key.type === 'Literal' && typeof key.value === 'string' ? key.value : null
+  }
+  if (key.type === 'Identifier') return key.name
+  if (key.type === 'PrivateIdentifier') return `#${key.name}`
+  return key.type === 'Literal' ? String(key.value) : null
+}
