@@ -4,7 +4,7 @@
  */
 import Module from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { compile, type Diagnostic } from './compile.ts'
+import { type CompileResult, compile, type Diagnostic } from './compile.ts'
 import {
   composeMaps,
   inlineMapComment,
@@ -42,27 +42,44 @@ export interface Language {
 }
 
 /** Compiles a module's text; null when there is nothing to compile. The map travels inside the text. */
-export function compileText(source: string, file: string, { typescript, commonjs }: Language): string | null {
+export function compileText(source: string, file: string, language: Language): string | null {
   const input = takeInlineMap(source)
-  const { code, map, changed, diagnostics } = compile(input.code, nameFor(file, typescript, commonjs), {
-    runtime: commonjs ? runtimePath() : pathToFileURL(runtimePath()).href,
-  })
+  const {
+    code: output,
+    map,
+    changed,
+    diagnostics,
+  } = compileAs(input.code, file, language, input.map !== null)
   for (const diagnostic of diagnostics) report(located(diagnostic, file, input.map))
   if (!changed) return null
-  const stripped = typescript && !nodeStrips ? Module.stripTypeScriptTypes(code) : code
-  if (map === null) return stripped
-  const own: SourceMap = { ...(map as SourceMap), sources: [commonjs ? file : pathToFileURL(file).href] }
-  const whole = input.map === null ? own : { ...composeMaps(own, input.map), sources: own.sources }
-  return `${stripped}\n${inlineMapComment(whole)}\n`
+  const code = language.commonjs ? output.replace(`require("${commonRuntime}")`, runtimeAccess) : output
+  if (map === null) return code
+  const own: SourceMap = {
+    ...(map as SourceMap),
+    sources: [language.commonjs ? file : pathToFileURL(file).href],
+  }
+  if (input.map === null) return `${code}\n${inlineMapComment(own)}\n`
+  const whole = composeMaps(own, input.map)
+  if (whole.sources.length === 1) whole.sources = own.sources
+  return `${code}\n${inlineMapComment(whole)}\n`
 }
 
-/** True where Node itself removes the types of what a hook hands it as module-typescript or commonjs-typescript. */
-const nodeStrips: boolean = Boolean((process.features as { typescript?: unknown }).typescript)
-
 /**
- * A transpiler that ran before us leaves JavaScript under a TypeScript name; `a<b>(c)` reads differently in the two,
- * so the name that the compiler sees says what the text is. In CommonJS the name says that too.
+ * A transpiler before us leaves JavaScript under a TypeScript name, and a map in it; one behind us asks for the raw
+ * text and calls it JavaScript already. So the format is only a guess, and the other reading is tried where it fails.
  */
+function compileAs(code: string, file: string, language: Language, transpiled: boolean): CompileResult {
+  const { commonjs } = language
+  const runtime = commonjs ? commonRuntime : runtimeUrl()
+  const named = /\.[cm]?tsx?$/.test(file)
+  const typescript = language.typescript || (named && !transpiled)
+  const first = compile(code, nameFor(file, typescript, commonjs), { runtime })
+  if (!named || !first.diagnostics.some(({ severity }) => severity === 'error')) return first
+  const second = compile(code, nameFor(file, !typescript, commonjs), { runtime })
+  return second.diagnostics.some(({ severity }) => severity === 'error') ? first : second
+}
+
+/** `a<b>(c)` reads differently in the two languages: the name that the compiler sees says which the text is in. */
 function nameFor(file: string, typescript: boolean, commonjs: boolean): string {
   if (commonjs) return file.replace(/\.[cm]?[jt]s$/, typescript ? '.cts' : '.cjs')
   return typescript ? file : file.replace(/\.[cm]?tsx?$/, '.js')
@@ -105,12 +122,20 @@ function report({ severity, message, file, line, column, frame, code }: Diagnost
   })
 }
 
+/**
+ * CommonJS finds the runtime under a global symbol, where register.ts leaves it: some versions of Node cannot `require`
+ * a module from a file that a hook has changed. The two texts are of one length, so that the map holds.
+ */
+export const runtimeSymbol: symbol = Symbol.for('heddle.runtime')
+const runtimeAccess = 'globalThis[Symbol.for("heddle.runtime")]'
+const commonRuntime = 'heddle/runtime'.padEnd(runtimeAccess.length - 'require("")'.length, '/')
+
 let resolvedRuntime: string | undefined
 
 /** The compiled code's runtime, as a file: code anywhere can import it, whether or not it could resolve our name. */
-function runtimePath(): string {
+function runtimeUrl(): string {
   resolvedRuntime ??= import.meta.url.endsWith('.ts')
-    ? fileURLToPath(new URL('./runtime.ts', import.meta.url))
-    : Module.createRequire(import.meta.url).resolve('heddle/runtime')
+    ? new URL('./runtime.ts', import.meta.url).href
+    : pathToFileURL(Module.createRequire(import.meta.url).resolve('heddle/runtime')).href
   return resolvedRuntime
 }

@@ -6,7 +6,10 @@
  * `import`, and CommonJS is compiled where Node itself compiles it.
  */
 import Module from 'node:module'
-import { compileLoaded, compileText } from './loader.ts'
+import { compileLoaded, compileText, runtimeSymbol } from './loader.ts'
+import * as runtime from './runtime.ts'
+
+Object.defineProperty(globalThis, runtimeSymbol, { value: runtime, configurable: true, enumerable: false })
 
 // Stack traces then name the lines that were written, not those that were compiled.
 process.setSourceMapsEnabled(true)

@@ -1,0 +1,8 @@
+'use task'
+
+/** Recursion and nothing else. */
+export const size = 29
+
+export function run(n: number): number {
+  return n < 2 ? n : run(n - 1) + run(n - 2)
+}

@@ -1,0 +1,35 @@
+'use task'
+
+/** Spectral norm: an inner loop that calls a small function. */
+export const size = 250
+
+function element(i: number, j: number): number {
+  return 1 / (((i + j) * (i + j + 1)) / 2 + i + 1)
+}
+
+function multiply(v: Float64Array, out: Float64Array, transposed: boolean): void {
+  for (let i = 0; i < out.length; i++) {
+    let sum = 0
+    for (let j = 0; j < v.length; j++) sum += (transposed ? element(j, i) : element(i, j)) * v[j]!
+    out[i] = sum
+  }
+}
+
+export function run(n: number): number {
+  const u = new Float64Array(n).fill(1)
+  const v = new Float64Array(n)
+  const t = new Float64Array(n)
+  for (let i = 0; i < 6; i++) {
+    multiply(u, t, false)
+    multiply(t, v, true)
+    multiply(v, t, false)
+    multiply(t, u, true)
+  }
+  let uv = 0
+  let vv = 0
+  for (let i = 0; i < n; i++) {
+    uv += u[i]! * v[i]!
+    vv += v[i]! * v[i]!
+  }
+  return Math.sqrt(uv / vv)
+}

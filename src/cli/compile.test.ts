@@ -1,0 +1,109 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type CompileFlags, compileCommand, compileFile } from './compile.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'heddle-compile-'))
+  await writeFile(
+    join(folder, 'work.ts'),
+    [
+      'export function work(n: number): number {',
+      "  'use task'",
+      '  let t = 0',
+      '  for (let i = 0; i < n; i++) t += i',
+      '  const o = { get slow() { let s = 0; while (s < n) s += work(1) + 1; return s } }',
+      '  return n > 0 ? work(n - 1) + o.slow : t',
+      '}',
+      'export function other(): void {}',
+      '',
+    ].join('\n'),
+  )
+  await writeFile(join(folder, 'plain.js'), 'export const a = 1\n')
+  await writeFile(join(folder, 'broken.ts'), "export function f() {\n  'use task'\n  return +\n}\n")
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+function run(name: string, flags: CompileFlags = {}): { out: string; err: string; code: number } {
+  let out = ''
+  let err = ''
+  const code = compileFile(join(folder, name), flags, {
+    out: text => void (out += text),
+    err: text => void (err += text),
+  })
+  return { out, err, code }
+}
+
+describe('heddle compile', () => {
+  test('prints the module with its twins, types and all', () => {
+    const { out, code } = run('work.ts')
+    expect(code).toBe(0)
+    expect(out).toContain('work(n: number): number')
+    expect(out).toContain('function*')
+    expect(out).toContain('from "heddle/runtime"')
+  })
+
+  test('says what became a twin and what stayed plain, and why', () => {
+    const { out, code } = run('work.ts', { stats: true })
+    expect(code).toBe(0)
+    expect(out).toMatch(/^\s*1 {2}work\b.* twin/m)
+    expect(out).toMatch(/^\s*5 .* plain {2}\S/m)
+    expect(out).toMatch(/\d+ with a twin, \d+ plain\n$/)
+  })
+
+  test('warns on the error stream about what stays plain, with the line', () => {
+    expect(run('work.ts').err).toMatch(/warning: .*\n.*work\.ts:5:\d+\n/)
+  })
+
+  test('prints one JSON object when asked', () => {
+    const { stats, diagnostics, code } = JSON.parse(run('work.ts', { json: true }).out)
+    expect(code).toContain('function*')
+    expect(stats).toContainEqual(expect.objectContaining({ name: 'work', line: 1, form: 'twin' }))
+    expect(diagnostics).toContainEqual(expect.objectContaining({ severity: 'warning', line: 5 }))
+    expect(JSON.parse(run('work.ts', { json: true, stats: true }).out)).not.toHaveProperty('code')
+  })
+
+  test('compiles for the checker', () => {
+    expect(run('work.ts', { mode: 'checker' }).out).toContain('from "heddle/checker/runtime"')
+  })
+
+  test('prints a module that marks nothing as it is, and says so', () => {
+    const { out, err, code } = run('plain.js')
+    expect({ out, code }).toEqual({ out: 'export const a = 1\n', code: 0 })
+    expect(err).toContain('nothing in')
+  })
+
+  test('shows a syntax error with its lines and fails, without a stack', () => {
+    const { out, err, code } = run('broken.ts')
+    expect({ out, code }).toEqual({ out: '', code: 1 })
+    expect(err).toContain('broken.ts:')
+    expect(err).toContain('return +')
+    expect(err).not.toMatch(/^\s+at /m)
+    expect(JSON.parse(run('broken.ts', { json: true }).out).diagnostics[0]).toMatchObject({
+      severity: 'error',
+    })
+    expect(run('broken.ts', { json: true }).code).toBe(1)
+  })
+
+  test('answers a bad path in one line with a hint', () => {
+    for (const name of ['missing.ts', '.', 'plain.js/x']) {
+      const { out, err, code } = run(name)
+      expect({ out, code }).toEqual({ out: '', code: 1 })
+      expect(err.trimEnd().split('\n')).toHaveLength(1)
+      expect(err).toMatch(/^heddle compile: .*: \w/)
+    }
+  })
+
+  test('is a command with a file, --stats, --json and --mode', async () => {
+    const command = compileCommand()
+      .exitOverride()
+      .configureOutput({ writeErr() {} })
+    expect(command.name()).toBe('compile')
+    expect(command.options.map(({ long }) => long)).toEqual(['--stats', '--json', '--mode'])
+    await expect(command.parseAsync(['x.ts', '--mode', 'nonsense'], { from: 'user' })).rejects.toThrow(
+      /task, checker/,
+    )
+  })
+})

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { type Program, runPlain, runTwin } from './drive.ts'
+import type { Namespace } from './evaluate.ts'
+import { compiled, plain, programFiles, readProgram } from './programs.ts'
+
+/** A program name as a sentence: `finallyRunsOnce` reads "finally runs once". */
+function sentence(name: string): string {
+  return name.replace(/[A-Z]/g, letter => ` ${letter.toLowerCase()}`)
+}
+
+function programsOf(namespace: Namespace): string[] {
+  return Object.keys(namespace).filter(name => typeof namespace[name] === 'function')
+}
+
+let programs = 0
+let preemptions = 0
+
+for (const file of programFiles()) {
+  const source = readProgram(file)
+  const original = plain(source, file)
+
+  describe(`${file.replace(/\.\w+$/, '').replaceAll('-', ' ')}, run as written and as twins`, () => {
+    for (const name of programsOf(original)) {
+      programs++
+      test(sentence(name), async () => {
+        // A fresh module for each run: what one run leaves behind is not there for the next.
+        const expected = await runPlain(plain(source, file)[name] as Program)
+        expect(await runPlain(compiled(source, file)[name] as Program), 'the plain form').toEqual(expected)
+
+        const { preemptions: idle, ...undisturbed } = await runTwin(
+          compiled(source, file)[name] as Program,
+          false,
+        )
+        expect(undisturbed, 'the twin, never preempted').toEqual(expected)
+        expect(idle).toBe(0)
+
+        const { preemptions: count, ...preempted } = await runTwin(
+          compiled(source, file)[name] as Program,
+          true,
+        )
+        expect(preempted, 'the twin, preempted at every safepoint').toEqual(expected)
+        preemptions += count
+      })
+    }
+  })
+}
+
+test('the programs are many, and they were preempted', () => {
+  expect(programs).toBeGreaterThanOrEqual(250)
+  expect(preemptions).toBeGreaterThan(10 * programs)
+})

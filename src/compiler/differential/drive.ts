@@ -1,0 +1,106 @@
+import { inspect } from 'node:util'
+import { setSafepointFlag, twin } from '../../coroutine/coroutine.ts'
+
+/** What a run of a program did, as text, so that runs of separately evaluated modules can be compared. */
+export interface Outcome {
+  ended: 'returned' | 'threw' | 'resolved' | 'rejected'
+  value: string
+  log: string[]
+}
+
+export type Log = (...values: unknown[]) => unknown
+export type Program = (log: Log) => unknown
+
+const raised = Int32Array.of(1)
+const lowered = Int32Array.of(0)
+
+/** Runs a program as any caller would. */
+export function runPlain(program: Program): Promise<Outcome> {
+  return observe(log => program(log))
+}
+
+export interface Preempted extends Outcome {
+  preemptions: number
+}
+
+/**
+ * Runs a program's twin. With `every`, the safepoint flag never goes down, so that the coroutine is preempted at every
+ * safepoint that it meets. Throws when the program has no twin.
+ */
+export async function runTwin(program: Program, every: boolean): Promise<Preempted> {
+  let preemptions = 0
+  const outcome = await observe(log => {
+    const resumable = resumableOf(program)
+    const coroutine = resumable.call(undefined, log)
+    setSafepointFlag(every ? raised : lowered, 0)
+    try {
+      for (;;) {
+        const step = coroutine.next()
+        if (step.done) return step.value
+        preemptions++
+      }
+    } finally {
+      setSafepointFlag(lowered, 0)
+    }
+  })
+  return { ...outcome, preemptions }
+}
+
+/** Calls a function's twin with `args` and preempts it at every safepoint; gives its result and how often that was. */
+export function preemptEverywhere(
+  program: (...args: any[]) => unknown,
+  args: unknown[],
+  receiver?: unknown,
+): { value: any; preemptions: number } {
+  let preemptions = 0
+  const coroutine = resumableOf(program).apply(receiver, args)
+  setSafepointFlag(raised, 0)
+  try {
+    for (;;) {
+      const step = coroutine.next()
+      if (step.done) return { value: step.value, preemptions }
+      preemptions++
+    }
+  } finally {
+    setSafepointFlag(lowered, 0)
+  }
+}
+
+function resumableOf(
+  program: (...args: any[]) => unknown,
+): (...args: any[]) => Generator<number, unknown, unknown> {
+  const resumable = (program as any)[twin]
+  if (typeof resumable !== 'function') throw new Error(`${program.name} has no twin`)
+  return resumable
+}
+
+async function observe(run: (log: Log) => unknown): Promise<Outcome> {
+  const lines: string[] = []
+  const log: Log = (...values) => {
+    lines.push(values.map(show).join(' '))
+    return values.at(-1)
+  }
+  let returned: unknown
+  try {
+    returned = run(log)
+  } catch (error) {
+    return { ended: 'threw', value: show(error), log: lines }
+  }
+  if (!(returned instanceof Promise)) return { ended: 'returned', value: show(returned), log: lines }
+  try {
+    return { ended: 'resolved', value: show(await returned), log: lines }
+  } catch (error) {
+    return { ended: 'rejected', value: show(error), log: lines }
+  }
+}
+
+/** A value as text: everything that a program can tell apart, and for errors the class and the message alone. */
+export function show(value: unknown): string {
+  if (value instanceof Error) {
+    const parts = [`${value.constructor.name}: ${value.message}`]
+    if (value.cause !== undefined) parts.push(`cause ${show(value.cause)}`)
+    if (value instanceof AggregateError) parts.push(...value.errors.map(show))
+    return parts.join('; ')
+  }
+  return inspect(value, { depth: 12, maxArrayLength: null, maxStringLength: null, breakLength: Infinity })
+}

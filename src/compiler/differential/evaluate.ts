@@ -1,0 +1,107 @@
+import { stripTypeScriptTypes } from 'node:module'
+import { MagicString } from 'magic-string'
+import { parseSync } from 'oxc-parser'
+
+/** A module's exports, by name. Getters, so that bindings stay live. */
+export type Namespace = Record<string, any>
+
+/**
+ * Evaluates an ES module's text inside this realm, with its imports taken from `modules` by specifier. Each call makes
+ * a fresh instance. A real `import()` cannot do that thousands of times, nor hand the module the very instance of the
+ * coroutine runtime that the test drives.
+ */
+export function evaluateModule(source: string, file: string, modules: Record<string, Namespace>): Namespace {
+  const javascript = /\.[cm]?tsx?$/.test(file) ? stripTypeScriptTypes(source) : source
+  const { program, errors } = parseSync(file.replace(/\.([cm]?)tsx?$/, '.$1js'), javascript, {
+    sourceType: 'module',
+    lang: 'js',
+  })
+  if (errors.length > 0)
+    throw new SyntaxError(`${file}: ${errors[0]!.message}\n${errors[0]!.codeframe ?? ''}`)
+
+  const text = new MagicString(javascript)
+  const exported: [name: string, local: string][] = []
+  const forwarded: string[] = []
+  for (const node of program.body) {
+    switch (node.type) {
+      case 'ImportDeclaration': {
+        const from = `__modules[${JSON.stringify(node.source.value)}]`
+        const bindings = node.specifiers.map(specifier => {
+          const local = specifier.local.name
+          if (specifier.type === 'ImportNamespaceSpecifier') return `${local} = ${from}`
+          const name =
+            specifier.type === 'ImportDefaultSpecifier' ? 'default' : moduleName(specifier.imported)
+          return `${local} = ${from}[${JSON.stringify(name)}]`
+        })
+        text.overwrite(node.start, node.end, bindings.length > 0 ? `const ${bindings.join(', ')};` : ';')
+        break
+      }
+      case 'ExportNamedDeclaration': {
+        if (node.source !== null) {
+          const from = `__modules[${JSON.stringify(node.source.value)}]`
+          for (const specifier of node.specifiers)
+            exported.push([
+              moduleName(specifier.exported),
+              `${from}[${JSON.stringify(moduleName(specifier.local))}]`,
+            ])
+          text.overwrite(node.start, node.end, ';')
+        } else if (node.declaration === null) {
+          for (const specifier of node.specifiers)
+            exported.push([moduleName(specifier.exported), moduleName(specifier.local)])
+          text.overwrite(node.start, node.end, ';')
+        } else {
+          const { declaration } = node
+          text.remove(node.start, declaration.start)
+          if (declaration.type === 'VariableDeclaration') {
+            for (const { id } of declaration.declarations) {
+              if (id.type !== 'Identifier')
+                throw new Error(`${file}: destructured exports are not evaluated here`)
+              exported.push([id.name, id.name])
+            }
+          } else if ('id' in declaration && declaration.id?.type === 'Identifier') {
+            exported.push([declaration.id.name, declaration.id.name])
+          }
+        }
+        break
+      }
+      case 'ExportAllDeclaration': {
+        const from = `__modules[${JSON.stringify(node.source.value)}]`
+        if (node.exported !== null) exported.push([moduleName(node.exported), from])
+        else forwarded.push(from)
+        text.overwrite(node.start, node.end, ';')
+        break
+      }
+      case 'ExportDefaultDeclaration': {
+        const { declaration } = node
+        if ('id' in declaration && declaration.id?.type === 'Identifier') {
+          text.remove(node.start, declaration.start)
+          exported.push(['default', declaration.id.name])
+        } else {
+          text.overwrite(node.start, declaration.start, 'const __default = ')
+          exported.push(['default', '__default'])
+        }
+        break
+      }
+      default:
+    }
+  }
+  const getters = exported.map(([name, local]) => `get ${JSON.stringify(name)}() { return ${local} }`)
+  const all = forwarded.map(from => `...${from}, `).join('')
+  const body = `'use strict';\nconst __exports = { ${all}${getters.join(', ')} };\n${text}\n;return __exports`
+  // oxlint-disable-next-line no-new-func
+  return new Function('__modules', `${body}\n//# sourceURL=${file}`)(modules) as Namespace
+}
+
+/** Evaluates a CommonJS module's text, sloppy unless it says otherwise, with `require` answered from `modules`. */
+export function evaluateScript(source: string, file: string, modules: Record<string, Namespace>): Namespace {
+  const module = { exports: {} as Namespace }
+  const require = (specifier: string): Namespace => modules[specifier]!
+  // oxlint-disable-next-line no-new-func
+  const wrapper = new Function('module', 'exports', 'require', `${source}\n//# sourceURL=${file}`)
+  wrapper.call(module.exports, module, module.exports, require)
+  return module.exports
+}
+
+function moduleName(node: { type: string; name?: string; value?: string }): string {
+  return node.type === 'Literal' ? node.value! : node.name!
+}

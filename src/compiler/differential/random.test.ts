@@ -1,0 +1,34 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type Program, runPlain, runTwin } from './drive.ts'
+import { compiled, plain } from './programs.ts'
+import { programFrom } from './random.ts'
+
+const runs = Number(process.env['HEDDLE_RANDOM_PROGRAMS'] ?? 2500)
+const seed = process.env['HEDDLE_SEED'] === undefined ? undefined : Number(process.env['HEDDLE_SEED'])
+
+test('random programs do the same as twins that are preempted at every safepoint', async () => {
+  let checked = 0
+  let preemptions = 0
+  let ended = { returned: 0, threw: 0 }
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(0xffff), { minLength: 20, maxLength: 240, size: 'max' }), async tape => {
+      const source = programFrom(tape)
+      try {
+        const expected = await runPlain(plain(source, 'random.js')['main'] as Program)
+        const twin = await runTwin(compiled(source, 'random.js')['main'] as Program, true)
+        checked++
+        preemptions += twin.preemptions
+        ended[expected.ended as 'returned' | 'threw']++
+        expect({ ended: twin.ended, value: twin.value, log: twin.log }).toEqual(expected)
+      } catch (error) {
+        throw new Error(`this program runs differently as a twin:\n${source}`, { cause: error })
+      }
+    }),
+    // A failure says its seed and path; HEDDLE_SEED repeats the run.
+    { numRuns: runs, ...(seed === undefined ? {} : { seed }) },
+  )
+  expect(checked).toBeGreaterThanOrEqual(runs)
+  expect(preemptions).toBeGreaterThan(runs)
+  expect(ended.returned).toBeGreaterThan(runs / 10)
+})
