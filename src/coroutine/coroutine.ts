@@ -1,3 +1,6 @@
+import { GeneratorChain, isGenerator } from './generators.ts'
+import { PREEMPTED, SUSPENDED } from './stops.ts'
+
 /**
  * A coroutine is what can be started, resumed and thrown into. Who runs it never sees how it is made: a generator
  * today, the saved frames of a compiled function tomorrow.
@@ -10,11 +13,11 @@
  *   SUSPENDED  it has queued itself somewhere and blocks: who finds it there makes it runnable
  */
 
+export { PREEMPTED, SUSPENDED }
+export { needResched, setSafepointFlag } from './safepoint.ts'
+
 /** Under this symbol a function carries its resumable form. */
 export const twin: unique symbol = Symbol.for('heddle.twin') as never
-
-export const PREEMPTED = 0
-export const SUSPENDED = 1
 
 /** A resumable form: what calling it returns is driven to its end by whoever runs the coroutine. */
 export type Twin = (this: any, ...args: any[]) => Generator<number, any, any>
@@ -47,51 +50,67 @@ export interface Coroutine<T = unknown> {
   raise(error: unknown): boolean
 }
 
-class GeneratorCoroutine<T> implements Coroutine<T> {
+/** A coroutine that runs one function: through its twin, through its generator, or in one go. */
+class FunctionCoroutine<T> implements Coroutine<T> {
   state: CoroutineState = 'ready'
   result: T | unknown = undefined
-  readonly #generator: Iterator<number, T, unknown> & { throw(error: unknown): IteratorResult<number, T> }
+  #fn: ((...args: any[]) => unknown) | null
+  #args: readonly unknown[]
+  #self: unknown
+  #chain: GeneratorChain | null = null
 
-  constructor(generator: Generator<number, T, unknown>) {
-    this.#generator = generator as never
+  constructor(fn: (...args: any[]) => unknown, args: readonly unknown[], self: unknown) {
+    this.#fn = fn
+    this.#args = args
+    this.#self = self
   }
 
   start(): boolean {
     if (this.state !== 'ready') throw new Error(`coroutine started while ${this.state}`)
-    return this.#run(false, undefined)
+    this.state = 'running'
+    let made: unknown
+    try {
+      made = enter(this.#fn!, this.#args as unknown[], this.#self)
+    } catch (error) {
+      return this.#finish('threw', error)
+    }
+    this.#fn = null
+    this.#args = []
+    this.#self = undefined
+    if (!isGenerator(made)) return this.#finish('returned', made)
+    this.#chain = new GeneratorChain(made)
+    return this.#advance(this.#chain, false, undefined)
   }
 
   resume(value?: unknown): boolean {
     if (this.state !== 'preempted' && this.state !== 'suspended') {
       throw new Error(`coroutine resumed while ${this.state}`)
     }
-    return this.#run(false, value)
+    this.state = 'running'
+    return this.#advance(this.#chain!, false, value)
   }
 
   raise(error: unknown): boolean {
-    if (this.state !== 'preempted' && this.state !== 'suspended' && this.state !== 'ready') {
+    if (this.state === 'ready') return this.#finish('threw', error)
+    if (this.state !== 'preempted' && this.state !== 'suspended') {
       throw new Error(`coroutine thrown into while ${this.state}`)
     }
-    return this.#run(true, error)
+    this.state = 'running'
+    return this.#advance(this.#chain!, true, error)
   }
 
-  #run(raising: boolean, value: unknown): boolean {
-    this.state = 'running'
-    let step: IteratorResult<number, T>
-    try {
-      step = raising ? this.#generator.throw(value) : this.#generator.next(value)
-    } catch (error) {
-      this.state = 'threw'
-      this.result = error
-      return true
-    }
-    if (step.done) {
-      this.state = 'returned'
-      this.result = step.value
-      return true
-    }
-    this.state = step.value === SUSPENDED ? 'suspended' : 'preempted'
+  #advance(chain: GeneratorChain, raising: boolean, value: unknown): boolean {
+    const stop = chain.advance(raising, value)
+    if (stop < 0) return this.#finish(chain.threw ? 'threw' : 'returned', chain.result)
+    this.state = stop === SUSPENDED ? 'suspended' : 'preempted'
     return false
+  }
+
+  #finish(state: 'threw' | 'returned', result: unknown): true {
+    this.state = state
+    this.result = result
+    this.#chain = null
+    return true
   }
 }
 
@@ -105,38 +124,39 @@ export function coroutineOf<T>(
   self?: unknown,
 ): Coroutine<T> {
   if (typeof fn !== 'function') throw new TypeError('a coroutine needs a function')
-  return new GeneratorCoroutine<T>(enter(fn, args, self) as never)
+  return new FunctionCoroutine<T>(fn, args, self)
 }
 
-function* enter(
-  fn: (...args: any[]) => unknown,
-  args: readonly unknown[],
-  self: unknown,
-): Generator<number, unknown> {
+function enter(fn: (...args: any[]) => unknown, args: unknown[], self: unknown): unknown {
   const resumable = twinOf(fn)
-  if (resumable !== undefined) return yield* resumable.apply(self, args as unknown[])
-  const result = fn.apply(self, args as unknown[])
-  return isGenerator(result) ? yield* result : result
+  if (resumable === undefined) return fn.apply(self, args)
+  const made = resumable.apply(self, args)
+  return isGeneratorFunction(fn) ? throughMarked(made) : made
 }
 
-function isGenerator(value: unknown): value is Generator<number, unknown> {
-  return Object.prototype.toString.call(value) === '[object Generator]'
+function isGeneratorFunction(fn: unknown): boolean {
+  return Object.prototype.toString.call(fn) === '[object GeneratorFunction]'
 }
 
-let flagView: Int32Array = new Int32Array(1)
-let flagIndex = 0
-
-/** Points this thread's safepoints at its CPU's `needResched` word. Until then they look at a word that stays 0. */
-export function setSafepointFlag(view: Int32Array, index: number): void {
-  if (!(view instanceof Int32Array)) throw new TypeError('the safepoint flag is a word of an Int32Array')
-  if (!(Number.isInteger(index) && index >= 0 && index < view.length)) {
-    throw new RangeError(`no word ${index} in a view of ${view.length}`)
+/**
+ * A generator function that is marked itself: its twin ends at once, with a generator whose verbs carry twins. As a
+ * coroutine it runs to its end, and what it yields are its own stops.
+ */
+function* throughMarked(making: Generator<number, any, any>): Generator<number, unknown, unknown> {
+  const made = (yield* making) as Generator<unknown, unknown, unknown>
+  let verb: 'next' | 'throw' = 'next'
+  let sent: unknown
+  for (;;) {
+    const resumable = twinOf(made[verb])
+    const step: IteratorResult<unknown, unknown> =
+      resumable === undefined ? made[verb](sent) : yield* resumable.call(made, sent)
+    if (step.done) return step.value
+    try {
+      sent = yield step.value === SUSPENDED ? SUSPENDED : PREEMPTED
+      verb = 'next'
+    } catch (error) {
+      sent = error
+      verb = 'throw'
+    }
   }
-  flagView = view
-  flagIndex = index
-}
-
-/** What a safepoint asks: does the scheduler want this CPU? An atomic load, which no engine moves out of a loop. */
-export function needResched(): boolean {
-  return Atomics.load(flagView, flagIndex) !== 0
 }

@@ -1,0 +1,143 @@
+import { twin } from './coroutine.ts'
+import { resumable } from './generators.ts'
+import { currentRunner, reportProgress, TIMED_OUT, type Waker } from './runner.ts'
+import { preemptionOff, preemptionOn } from './safepoint.ts'
+import { PREEMPTED, SUSPENDED } from './stops.ts'
+
+/**
+ * The calls that block a coroutine. In a 'use task' function they are plain calls; in a generator they stand behind
+ * `yield*`. Each is its own twin.
+ *
+ * Suspend against the tick:
+ *
+ *   coroutine                                   interrupt, at a safepoint
+ *   ---------                                   -------------------------
+ *   (A) preemption off
+ *   state = SUSPEND, somebody may wake it
+ *                                               without (A): it runs, so into the ring with it
+ *   yields SUSPENDED                            it waits, and the ring has it: it is resumed though nobody woke it
+ *   (B) preemption on, after it goes on, an exception included
+ */
+
+/** What a blocking call gives: the value itself in a 'use task' function, through `yield*` in a generator. */
+export type Blocking<T> = T & Generator<number, T, unknown>
+
+export interface WaitOptions {
+  /** Ends the wait by throwing the signal's reason. */
+  signal?: AbortSignal | undefined
+  /** Milliseconds; then the wait ends by throwing a TimeoutError. */
+  timeout?: number | undefined
+}
+
+/** Gives a generator function the two faces of a blocking call. */
+export function blocking<A extends unknown[], T>(
+  name: string,
+  body: (...args: A) => Generator<number, T, unknown>,
+): (...args: A) => Blocking<T> {
+  const call = (...args: A): Blocking<T> => {
+    currentRunner(`${name}()`)
+    return body(...args) as Blocking<T>
+  }
+  Object.defineProperty(call, 'name', { value: name, configurable: true })
+  Object.defineProperty(call, twin, { value: resumable(body as never) })
+  return call
+}
+
+function* suspending(
+  ms: number,
+  signal: AbortSignal | undefined,
+  register: ((waker: Waker) => void) | undefined,
+): Generator<number, unknown, unknown> {
+  signal?.throwIfAborted()
+  const runner = currentRunner('a blocking call')
+  let onAbort: (() => void) | undefined
+  preemptionOff() // (A)
+  try {
+    const waker = runner.park(ms)
+    try {
+      if (signal !== undefined) {
+        onAbort = () => waker.fail(signal.reason)
+        signal.addEventListener('abort', onAbort, { once: true })
+      }
+      register?.(waker)
+    } catch (error) {
+      runner.unpark()
+      throw error
+    }
+    return yield SUSPENDED
+  } finally {
+    preemptionOn() // (B)
+    if (onAbort !== undefined) signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Waits until someone wakes it: `register` gets the waker, and is called once the coroutine can be woken. */
+export const suspend: <T = unknown>(register?: (waker: Waker) => void, options?: WaitOptions) => Blocking<T> =
+  blocking('suspend', function* (register?: (waker: Waker) => void, options: WaitOptions = {}) {
+    const { signal, timeout = Infinity } = options
+    checkTime('timeout', timeout)
+    const value = yield* suspending(timeout, signal, register)
+    if (value === TIMED_OUT) throw timeoutError('suspend', timeout)
+    return value
+  }) as never
+
+/** Waits for `ms` milliseconds; others run meanwhile. */
+export const sleep: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Blocking<void> = blocking(
+  'sleep',
+  function* (ms: number, options: Pick<WaitOptions, 'signal'> = {}) {
+    checkTime('ms', ms)
+    yield* suspending(ms, options.signal, undefined)
+  },
+)
+
+/** Waits for a promise, and gives its value or throws its error: what `await` is in an async function. */
+export const wait: <T>(promise: PromiseLike<T> | T, options?: WaitOptions) => Blocking<T> = blocking(
+  'wait',
+  function* (promise: PromiseLike<unknown> | unknown, options: WaitOptions = {}) {
+    const { signal, timeout = Infinity } = options
+    checkTime('timeout', timeout)
+    if (!isThenable(promise)) return promise
+    const value = yield* suspending(timeout, signal, waker => {
+      promise.then(
+        settled => waker.wake(settled),
+        error => waker.fail(error),
+      )
+    })
+    if (value === TIMED_OUT) throw timeoutError('wait', timeout)
+    return value
+  },
+) as never
+
+/** Lets others of the same priority run, and goes on after them. */
+export const yieldNow: () => Blocking<void> = blocking('yieldNow', function* () {
+  yield PREEMPTED
+})
+
+/**
+ * Tells how far the running coroutine is. Its `onProgress` sees the last value of each slice, between slices: telling
+ * it a million times costs a million stores. Outside of a coroutine nobody listens, and nothing happens.
+ */
+export function progress(value: unknown): void {
+  reportProgress(value)
+}
+
+resumable(suspending)
+
+/** The error of a time limit, named as the platform's own. */
+export function timeoutError(what: string, ms: number): Error {
+  return new DOMException(`${what}: ${ms} ms have passed`, 'TimeoutError')
+}
+
+/** Throws unless `ms` is a number of milliseconds, 0 and Infinity included. */
+export function checkTime(name: string, ms: unknown): asserts ms is number {
+  if (typeof ms !== 'number' || !(ms >= 0)) {
+    throw new RangeError(`${name}: ${String(ms)} is not a time; give a number of milliseconds, 0 or more`)
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  )
+}

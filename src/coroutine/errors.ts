@@ -1,0 +1,30 @@
+/** What a wrong call of a schedule is told: the errors of the design, and those that its states imply. */
+export type CoroutineErrorCode =
+  /** RunningCoNull: suspend, sleep or wait where no coroutine runs. */
+  | 'ERR_HEDDLE_RUNNING_CO_NULL'
+  /** RunningCo: suspend of a coroutine that is not the one that runs. */
+  | 'ERR_HEDDLE_RUNNING_CO'
+  /** ScheduleExited: anything after `exit`. */
+  | 'ERR_HEDDLE_SCHEDULE_EXITED'
+  /** resume of the coroutine that runs. */
+  | 'ERR_HEDDLE_CO_RUNNING'
+  /** resume of a coroutine that is in the ready queue already. */
+  | 'ERR_HEDDLE_CO_READY'
+  /** resume of a coroutine that has ended. */
+  | 'ERR_HEDDLE_CO_STOPPED'
+  /** A coroutine of another schedule. */
+  | 'ERR_HEDDLE_CO_FOREIGN'
+  /** The blocking loop: every coroutine waits for something that only the event loop could bring. */
+  | 'ERR_HEDDLE_DEADLOCK'
+  /** The blocking loop, called from inside a loop of the same schedule. */
+  | 'ERR_HEDDLE_LOOP_RUNNING'
+
+export class CoroutineError extends Error {
+  override readonly name = 'CoroutineError'
+  readonly code: CoroutineErrorCode
+
+  constructor(code: CoroutineErrorCode, message: string) {
+    super(message)
+    this.code = code
+  }
+}

@@ -1,0 +1,51 @@
+import { CoroutineError } from './errors.ts'
+
+/**
+ * Who runs the coroutine that runs on this thread: a `Schedule`, or a CPU of the kernel. Blocking calls ask for it, so
+ * the same call parks a coroutine of either.
+ */
+export interface Runner {
+  /**
+   * The running coroutine will wait until its waker is used, or `ms` have passed; then it is resumed with what it
+   * was woken with, or with TIMED_OUT. The caller has turned preemption off, and yields SUSPENDED next.
+   */
+  park(ms: number): Waker
+  /** The running coroutine does not wait after all: something threw before it could yield. */
+  unpark(): void
+  /** The running coroutine tells how far it is. */
+  progress(value: unknown): void
+}
+
+/** Ends one wait of one coroutine. The first call counts; later ones do nothing. Any time, from this thread. */
+export interface Waker {
+  wake(value?: unknown): void
+  fail(error: unknown): void
+}
+
+/** What a wait is resumed with when its time has passed. */
+export const TIMED_OUT: unique symbol = Symbol('heddle.timedOut')
+
+let runner: Runner | null = null
+
+/** Part of a switch: names who runs the coroutine that comes next, and returns who ran the one before. */
+export function swapRunner(next: Runner | null): Runner | null {
+  const before = runner
+  runner = next
+  return before
+}
+
+/** The runner of the coroutine that is running; throws where none is. */
+export function currentRunner(what: string): Runner {
+  if (runner === null) {
+    throw new CoroutineError(
+      'ERR_HEDDLE_RUNNING_CO_NULL',
+      `${what} needs a coroutine, and none is running here: call it from a function that a schedule runs, as in schedule.run(fn)`,
+    )
+  }
+  return runner
+}
+
+/** Tells the runner how far its coroutine is; nothing where none runs. */
+export function reportProgress(value: unknown): void {
+  runner?.progress(value)
+}

@@ -1,0 +1,103 @@
+import { assert } from '../arena/assert.ts'
+
+/**
+ * Safepoints, and preemption off: this thread's interrupt line and its mask.
+ *
+ * A running coroutine looks at one word now and then. While the word is up and preemption is not off, the interrupt
+ * handler decides whether the coroutine stops here: what a signal handler does in the design, and at the same
+ * place, on top of the running coroutine. Where no handler is set, every safepoint that finds the word up stops.
+ *
+ *   word | preemption | what a safepoint does
+ *   -----+------------+--------------------------------------------------------------
+ *   0    | any        | [1] nothing: one load
+ *   1    | off        | [2] nothing; the word stays up, so the first safepoint after it fires
+ *   1    | on         | [3] asks the handler; a yes means that the coroutine must now yield PREEMPTED
+ *
+ * Preemption off is a depth, as push_off and pop_off have it. The depth belongs to who runs, not to the thread: a
+ * switch keeps the coroutine's with the coroutine and takes the scheduler's own back.
+ */
+export type Interrupt = () => boolean
+
+/** Where safepoints look, and who answers. */
+export interface SafepointLine {
+  readonly view: Int32Array
+  readonly index: number
+  readonly interrupt: Interrupt | null
+}
+
+let line: SafepointLine = { view: new Int32Array(1), index: 0, interrupt: null }
+let flagView: Int32Array = line.view
+let flagIndex = 0
+let depth = 0
+
+/**
+ * Points this thread's safepoints at its CPU's `needResched` word, with no handler: the word being up is enough. Until
+ * then they look at a word that stays 0.
+ */
+export function setSafepointFlag(view: Int32Array, index: number): void {
+  setSafepointLine(safepointLine(view, index, null))
+}
+
+/** A line that safepoints can be pointed at. Throws unless `index` is a word of an Int32Array. */
+export function safepointLine(view: Int32Array, index: number, interrupt: Interrupt | null): SafepointLine {
+  if (!(view instanceof Int32Array)) throw new TypeError('the safepoint flag is a word of an Int32Array')
+  if (!(Number.isInteger(index) && index >= 0 && index < view.length)) {
+    throw new RangeError(`no word ${index} in a view of ${view.length}`)
+  }
+  return { view, index, interrupt }
+}
+
+/** Points this thread's safepoints at a line, and returns the one before, for whoever must put it back. */
+export function setSafepointLine(next: SafepointLine): SafepointLine {
+  const before = line
+  line = next
+  flagView = next.view
+  flagIndex = next.index
+  return before
+}
+
+/**
+ * What a safepoint asks: must the coroutine stop here? After a yes it yields PREEMPTED and nothing else. An atomic
+ * load, which no engine moves out of a loop.
+ */
+export function needResched(): boolean {
+  return Atomics.load(flagView, flagIndex) !== 0 && fires()
+}
+
+function fires(): boolean {
+  if (depth !== 0) return false
+  const { interrupt } = line
+  return interrupt === null || interrupt()
+}
+
+/** Safepoints do not fire until the matching `preemptionOn`. Nests. */
+export function preemptionOff(): void {
+  depth++
+}
+
+export function preemptionOn(): void {
+  assert(depth > 0, 'preemptionOn() without a preemptionOff() before it')
+  depth--
+}
+
+/** How deep preemption is off; 0: it is on. */
+export function preemptionDepth(): number {
+  return depth
+}
+
+/** Part of a switch: sets the depth of who runs next, and returns that of who ran. */
+export function swapPreemptionDepth(next: number): number {
+  const before = depth
+  depth = next
+  return before
+}
+
+/** Runs `fn` with preemption off, and puts it back whatever happens. */
+export function withoutPreemption<T>(fn: () => T): T {
+  preemptionOff()
+  try {
+    return fn()
+  } finally {
+    preemptionOn()
+  }
+}
