@@ -1,0 +1,24 @@
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/**
+ * `npm run lock`: writes package-lock.json anew, from package.json alone. An `npm install` beside an existing
+ * node_modules leaves out the binaries of other platforms, and then `npm ci` refuses the lock file everywhere.
+ */
+const root = join(import.meta.dirname, '..')
+const scratch = mkdtempSync(join(tmpdir(), 'heddle-lock-'))
+copyFileSync(join(root, 'package.json'), join(scratch, 'package.json'))
+copyFileSync(join(root, 'package-lock.json'), join(scratch, 'package-lock.json'))
+const lock = (): void => {
+  execFileSync('npm', ['install', '--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund'], {
+    cwd: scratch,
+    stdio: 'inherit',
+  })
+}
+// From scratch, so that nothing is kept that package.json no longer asks for.
+rmSync(join(scratch, 'package-lock.json'))
+lock()
+copyFileSync(join(scratch, 'package-lock.json'), join(root, 'package-lock.json'))
+rmSync(scratch, { recursive: true })

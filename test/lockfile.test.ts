@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+interface Locked {
+  version?: string
+  resolved?: string
+  dependencies?: Record<string, string>
+  optionalDependencies?: Record<string, string>
+}
+
+for (const folder of ['.', 'test/node24']) {
+  const path = join(import.meta.dirname, '..', folder, 'package-lock.json')
+  const packages = Object.entries<Locked>(JSON.parse(readFileSync(path, 'utf8')).packages)
+  const locked = new Set(packages.map(([name]) => name.slice(name.lastIndexOf('node_modules/') + 13)))
+
+  test(`the lock file of ${folder} has every package that another asks for, those of other platforms included`, () => {
+    const missing = packages.flatMap(([from, { dependencies, optionalDependencies }]) =>
+      Object.keys({ ...dependencies, ...optionalDependencies })
+        .filter(name => !locked.has(name))
+        .map(name => `${name}, for ${from}: write the file anew with \`npm run lock\``),
+    )
+    expect(missing).toEqual([])
+  })
+
+  test(`the lock file of ${folder} names no host`, () => {
+    expect(packages.filter(([, { resolved }]) => resolved !== undefined).map(([name]) => name)).toEqual([])
+  })
+}
