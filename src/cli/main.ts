@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
+import { compileCommand } from './compile.ts'
 import { selftest } from './selftest.ts'
 
 const heddle = new Command('heddle')
@@ -12,5 +13,7 @@ heddle
   .action(async () => {
     process.exitCode = await selftest()
   })
+
+heddle.addCommand(compileCommand())
 
 await heddle.parseAsync()
