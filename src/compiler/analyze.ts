@@ -249,7 +249,10 @@ class Analyzer {
         this.#evals.push(scope)
         break
       case 'VariableDeclaration':
-        if (node.kind === 'await using') this.#awaits(func)
+        if (node.kind === 'await using') {
+          this.#awaits(func)
+          func.refuse('await-using', '`await using` has no resumable form', node)
+        }
         for (const declarator of node.declarations) {
           this.#pattern(declarator.id, scope, func, false)
           if (declarator.init === null) continue

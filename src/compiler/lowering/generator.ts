@@ -6,7 +6,7 @@ import type { Func, Call } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
 import { bare, boundNames, isFunction, isLoop, type Node, walk } from '../syntax.ts'
 import type { Context, Frame } from './context.ts'
-import { calleeText } from './message.ts'
+import { calleeText, notIterableText } from './message.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { flavor, Writer } from './writer.ts'
 
@@ -210,10 +210,8 @@ export class GeneratorLowering extends Writer {
     const twinSymbol = this.names.runtime('twin')
     const call = this.callOf(node)
     const plain = call === undefined || this.staysPlain(call)
-    if (callee.type === 'MemberExpression') {
-      return this.#linkMethod(node, callee, cx, plain)
-    }
     const inner = bare(callee)
+    if (inner.type === 'MemberExpression') return this.#linkMethod(node, inner, cx, plain)
     if (inner.type === 'Super' || inner.type === 'Import')
       return { guards: [], value: this.#plainCall(node, cx), held: [] }
     const link = this.#link(callee, cx)
@@ -479,7 +477,7 @@ export class GeneratorLowering extends Writer {
     const frame = cx.frame!
     const source = frame.take()
     const value = `${this.names.prefix}v`
-    const text = JSON.stringify(calleeText(right))
+    const text = JSON.stringify(notIterableText(right))
     const iterate = rope`${source} = ${this.names.runtime('iterate')}(${this.iterated(right, cx)}, ${text})`
     const bind = declares
       ? rope`${left.kind} ${this.node(left.declarations[0].id, cx)} = ${value};`

@@ -1,16 +1,33 @@
-/** How the engine names a callee in "… is not a function": the calls that we make for it must say the same. */
+/** How the engine names an expression in "… is not a function": the calls that we make for it must say the same. */
 import type { Node } from '../syntax.ts'
 
 const unnamed = '(intermediate value)'
 
 export function calleeText(node: Node): string {
+  return print(node, '(...)')
+}
+
+/** What the engine says of a thing that a loop cannot run over. */
+export function notIterableText(node: Node): string {
+  let inner = node
+  while (inner.type === 'ParenthesizedExpression') inner = inner.expression
+  if (inner.type === 'CallExpression') {
+    return `${print(inner.callee, '')} is not a function or its return value is not iterable`
+  }
+  return `${print(node, '')} is not iterable`
+}
+
+function print(node: Node, called: string): string {
+  const inside = (child: Node): string => print(child, called)
   switch (node.type) {
     case 'Identifier':
       return node.name
     case 'ThisExpression':
       return 'this'
     case 'Literal':
-      return typeof node.value === 'string' ? JSON.stringify(node.value) : String(node.raw)
+      return typeof node.value === 'string' ? `"${node.value}"` : String(node.raw)
+    case 'TemplateLiteral':
+      return node.expressions.length === 0 ? `"${node.quasis[0].value.cooked}"` : unnamed
     case 'ParenthesizedExpression':
     case 'TSAsExpression':
     case 'TSSatisfiesExpression':
@@ -18,20 +35,44 @@ export function calleeText(node: Node): string {
     case 'TSTypeAssertion':
     case 'ChainExpression':
     case 'TSInstantiationExpression':
-      return calleeText(node.expression)
+      return inside(node.expression)
     case 'CallExpression':
-      return `${calleeText(node.callee)}${node.optional ? '?.' : ''}(...)`
+      return `${inside(node.callee)}${called}`
+    case 'UnaryExpression': {
+      const { operator, argument } = node
+      if ((operator === '-' || operator === '+') && argument.type === 'Literal')
+        return `${operator}${argument.raw}`
+      return `(${operator}${operator.length > 1 ? ' ' : ''}${inside(argument)})`
+    }
+    case 'BinaryExpression':
+    case 'LogicalExpression':
+      return `(${inside(node.left)} ${node.operator} ${inside(node.right)})`
+    case 'UpdateExpression':
+      return node.prefix
+        ? `(${node.operator}${inside(node.argument)})`
+        : `(${inside(node.argument)}${node.operator})`
+    case 'SequenceExpression':
+      return `(${node.expressions.map(inside).join(' , ')})`
+    case 'AssignmentExpression':
+      return inside(node.left)
+    case 'ConditionalExpression':
+      return unnamed.repeat(3)
+    case 'ArrayExpression':
+      return `[${node.elements.map((element: Node | null) => (element === null ? '' : inside(element))).join(',')}]`
+    case 'ObjectExpression':
+      return node.properties.length === 0 ? '{}' : unnamed
     case 'MemberExpression': {
-      const object = calleeText(node.object)
-      if (!node.computed) {
-        const name =
-          node.property.type === 'PrivateIdentifier' ? `#${node.property.name}` : node.property.name
-        return `${object}${node.optional ? '?.' : '.'}${name}`
-      }
+      const object = inside(node.object)
       const { property } = node
-      if (property.type === 'Literal' && typeof property.value === 'string')
-        return `${object}.${property.value}`
-      return `${object}${node.optional ? '?.' : ''}[${calleeText(property)}]`
+      if (property.type === 'PrivateIdentifier')
+        return `${object}${node.optional ? '?.' : ''}[#${property.name}]`
+      if (!node.computed) return `${object}${node.optional ? '?.' : '.'}${property.name}`
+      const isText = property.type === 'Literal' && typeof property.value === 'string'
+      if (isText) return `${object}${node.optional ? '?.' : '.'}${property.value}`
+      if (property.type === 'TemplateLiteral' && property.expressions.length === 0) {
+        return `${object}${node.optional ? '?.' : '.'}${property.quasis[0].value.cooked}`
+      }
+      return `${object}${node.optional ? '?.' : ''}[${inside(property)}]`
     }
     default:
       return unnamed

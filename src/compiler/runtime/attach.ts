@@ -1,5 +1,6 @@
 /** Twins on functions: put there when a function is made, found when it is called. */
 import { type Twin, twin } from '../../coroutine/coroutine.ts'
+import { resumable as resumeDirectly } from '../../coroutine/generators.ts'
 import { asyncTwin } from './async.ts'
 import { generatorTwin } from './generator.ts'
 
@@ -20,7 +21,7 @@ const hidden = { value: undefined as unknown, writable: true, configurable: true
 /** Gives `fn` its resumable form, and returns `fn`. */
 export function attach<F extends Callable>(fn: F, resumable: Twin, name?: string): F {
   ;(resumable as Owned)[owner] = fn
-  hidden.value = resumable
+  hidden.value = resumeDirectly(resumable)
   Object.defineProperty(fn, twin, hidden)
   if (name !== undefined) Object.defineProperty(fn, 'name', { value: name, configurable: true })
   return fn

@@ -186,7 +186,7 @@ class Adapter implements IterableIterator<unknown> {
 }
 
 /** What a `for…of` in a twin iterates: the thing itself, or an adapter where that can stop inside. */
-export function iterate(iterable: any, text: string): any {
+export function iterate(iterable: any, message: string): any {
   if (typeof iterable === 'object' && iterable !== null) {
     const body = bodies.get(iterable)
     if (body !== undefined) return new Adapter(body)
@@ -198,7 +198,7 @@ export function iterate(iterable: any, text: string): any {
     return iterable
   }
   if (iterable !== null && iterable !== undefined && iterable[Symbol.iterator] !== undefined) return iterable
-  throw new TypeError(`${text} is not iterable`)
+  throw new TypeError(message)
 }
 
 /** Runs a stopped generator on until it has a value or an end. */

@@ -1,1 +1,220 @@
-export {}
+/**
+ * Gives the language's own functions that take callbacks their twins. A call in a resumable function then finds them
+ * as it finds any other, and plain code never sees them.
+ */
+import { needResched, PREEMPTED, type Twin, twin } from '../../coroutine/coroutine.ts'
+import { attach } from './attach.ts'
+import { between, type Callable, callable, resumableOf } from './callback.ts'
+import { arrayFrom, typedFrom } from './from.ts'
+import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
+import { mergeSort, timSort } from './sort.ts'
+
+type Stops = Generator<number, any, unknown>
+
+const typedPrototype = Object.getPrototypeOf(Int8Array.prototype)
+const tagOf = Object.getOwnPropertyDescriptor(typedPrototype, Symbol.toStringTag)!.get!
+
+/** Attaches once: another copy of this module may have been here. */
+function install(holder: any, name: string, make: (original: Callable) => Twin): void {
+  const original: (Callable & { [twin]?: Twin }) | undefined = holder[name]
+  if (typeof original === 'function' && original[twin] === undefined) attach(original, make(original))
+}
+
+/** A method that takes a callback first. What is wrong with the call, the original says best. */
+function method(
+  accepts: (list: unknown) => boolean,
+  run: (list: any, fn: Callable, self: unknown, rest: unknown[]) => Stops,
+): (original: Callable) => Twin {
+  return original =>
+    function* (this: unknown, ...args: unknown[]): Stops {
+      const [fn, self] = args
+      if (typeof fn !== 'function' || !accepts(this)) return Reflect.apply(original, this, args)
+      return yield* run(Object(this), fn as Callable, self, args.slice(1))
+    }
+}
+
+const isList = (list: unknown): boolean => list !== null && list !== undefined
+const isTyped = (list: unknown): boolean => Reflect.apply(tagOf, list, []) !== undefined
+
+for (const [holder, kind, accepts] of [
+  [Array.prototype, arrays, isList],
+  [typedPrototype, typedArrays, isTyped],
+] as [any, Kind, (list: unknown) => boolean][]) {
+  install(
+    holder,
+    'forEach',
+    method(accepts, (list, fn, self) => forEach(kind, list, fn, self)),
+  )
+  install(
+    holder,
+    'map',
+    method(accepts, (list, fn, self) => map(kind, list, fn, self)),
+  )
+  install(
+    holder,
+    'filter',
+    method(accepts, (list, fn, self) => filter(kind, list, fn, self)),
+  )
+  for (const what of ['some', 'every', 'find', 'findIndex', 'findLast', 'findLastIndex'] as const) {
+    install(
+      holder,
+      what,
+      method(accepts, (list, fn, self) => search(kind, list, fn, self, what)),
+    )
+  }
+  install(
+    holder,
+    'reduce',
+    method(accepts, (list, fn, _, rest) => reduce(kind, list, fn, rest, false)),
+  )
+  install(
+    holder,
+    'reduceRight',
+    method(accepts, (list, fn, _, rest) => reduce(kind, list, fn, rest, true)),
+  )
+}
+
+install(Array.prototype, 'flatMap', method(isList, flatMap))
+install(Array.prototype, 'sort', method(isList, sortArray))
+install(Array.prototype, 'toSorted', method(isList, toSortedArray))
+install(typedPrototype, 'sort', method(isTyped, sortTyped))
+install(typedPrototype, 'toSorted', method(isTyped, toSortedTyped))
+
+function* sortArray(list: any, fn: Callable): Stops {
+  const length = arrays.length(list)
+  const values: unknown[] = []
+  let undefinedCount = 0
+  for (let k = 0; k < length; k++) {
+    if (!(k in list)) continue
+    const value = list[k]
+    if (value === undefined) undefinedCount++
+    else values.push(value)
+  }
+  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) })
+  let at = 0
+  for (const value of values) list[at++] = value
+  for (let k = 0; k < undefinedCount; k++) list[at++] = undefined
+  for (; at < length; at++) if (at in list) delete list[at]
+  return list
+}
+
+function* toSortedArray(list: any, fn: Callable): Stops {
+  const length = arrays.length(list)
+  if (length > 2 ** 32 - 1) throw new RangeError(`Invalid array length`)
+  const values: unknown[] = []
+  for (let k = 0; k < length; k++) {
+    const value = list[k]
+    if (value !== undefined) values.push(value)
+  }
+  const undefinedCount = length - values.length
+  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) })
+  for (let k = 0; k < undefinedCount; k++) values.push(undefined)
+  return values
+}
+
+function* sortTyped(list: any, fn: Callable): Stops {
+  const sorted = yield* mergeSort([...list], { plain: fn, resumable: resumableOf(fn) })
+  const length = Math.min(sorted.length, typedArrays.length(list))
+  for (let k = 0; k < length; k++) list[k] = sorted[k]
+  return list
+}
+
+function* toSortedTyped(list: any, fn: Callable): Stops {
+  const sorted = yield* mergeSort([...list], { plain: fn, resumable: resumableOf(fn) })
+  const made = new (globalThis as any)[Reflect.apply(tagOf, list, []) as string](sorted.length)
+  for (let k = 0; k < sorted.length; k++) made[k] = sorted[k]
+  return made
+}
+
+install(
+  Array,
+  'from',
+  original =>
+    function* (this: any, ...args: unknown[]): Stops {
+      const [items, fn, self] = args
+      if (!isList(items) || (fn !== undefined && typeof fn !== 'function'))
+        return Reflect.apply(original, this, args)
+      return yield* arrayFrom(this, items, fn as Callable | undefined, self)
+    },
+)
+
+install(
+  Object.getPrototypeOf(Int8Array),
+  'from',
+  original =>
+    function* (this: any, ...args: unknown[]): Stops {
+      const [items, fn, self] = args
+      if (!isList(items) || typeof fn !== 'function') return Reflect.apply(original, this, args)
+      return yield* typedFrom(this, items, fn as Callable, self)
+    },
+)
+
+for (const holder of [Map.prototype, Set.prototype] as any[]) {
+  const entries: Callable = holder.entries
+  install(
+    holder,
+    'forEach',
+    original =>
+      function* (this: any, ...args: unknown[]): Stops {
+        const [fn, self] = args
+        if (typeof fn !== 'function') return Reflect.apply(original, this, args)
+        const resumable = resumableOf(fn as Callable)
+        const plain = callable(fn as Callable)
+        let turn = 0
+        // The iterator sees what is added and deleted while it runs, as the original does.
+        for (const [key, value] of Reflect.apply(entries, this, [])) {
+          if (resumable !== undefined) yield* resumable.call(self, value, key, this)
+          else plain.call(self, value, key, this)
+          if ((turn++ & between) === 0 && needResched()) yield PREEMPTED
+        }
+        return undefined
+      },
+  )
+}
+
+install(
+  Function.prototype,
+  'call',
+  () =>
+    function* (this: Callable, self: unknown, ...args: unknown[]): Stops {
+      const resumable = typeof this === 'function' ? resumableOf(this) : undefined
+      return resumable === undefined
+        ? Reflect.apply(this, self, args)
+        : yield* Reflect.apply(resumable, self, args)
+    },
+)
+
+install(
+  Function.prototype,
+  'apply',
+  original =>
+    function* (this: Callable, self: unknown, args: any): Stops {
+      const resumable = typeof this === 'function' ? resumableOf(this) : undefined
+      if (resumable === undefined) return Reflect.apply(original, this, [self, args])
+      return yield* Reflect.apply(resumable, self, args ?? [])
+    },
+)
+
+install(
+  Reflect,
+  'apply',
+  original =>
+    function* (...all: any[]): Stops {
+      const [fn, self, args] = all
+      const resumable = typeof fn === 'function' ? resumableOf(fn) : undefined
+      return resumable === undefined ? original(...all) : yield* Reflect.apply(resumable, self, args)
+    },
+)
+
+install(
+  Function.prototype,
+  'bind',
+  original =>
+    // oxlint-disable-next-line require-yield
+    function* (this: Callable, ...args: unknown[]): Stops {
+      const bound = Reflect.apply(original, this, args) as Callable
+      const resumable = resumableOf(this)
+      if (resumable === undefined) return bound
+      return attach(bound, Reflect.apply(original, resumable, args) as Twin)
+    },
+)

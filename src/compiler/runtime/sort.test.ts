@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+import { type Order, mergeSort, timSort } from './sort.ts'
+
+/** Numbers that look random and are the same on every run. */
+function numbers(count: number, seed: number, range: number): number[] {
+  let state = seed * 2654435761 + 1
+  return Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1103515245) + 12345) | 0
+    return (state >>> 8) % range
+  })
+}
+
+/** Arrays with runs, ties and saws: whatever makes a sort take its special paths. */
+function arrays(): number[][] {
+  const made: number[][] = [[], [1], [2, 1], [1, 1, 1]]
+  for (let seed = 1; seed < 40; seed++) {
+    const length = (seed * 37) % 700
+    made.push(numbers(length, seed, seed % 3 === 0 ? 5 : 1000))
+    made.push(Array.from({ length }, (_, i) => (i * seed) % 97))
+    made.push(Array.from({ length }, (_, i) => (i < length / 2 ? i : length - i)))
+    made.push([...numbers(length, seed, 1e6).sort((a, b) => a - b), ...numbers(20, seed, 1e6)])
+    made.push(Array.from({ length }, (_, i) => (i % 64 < 40 ? i : 1000 - i)))
+  }
+  return made
+}
+
+function logged(): { log: string[]; compare: (left: number, right: number) => number } {
+  const log: string[] = []
+  return {
+    log,
+    compare(left, right) {
+      log.push(`${left} ${right}`)
+      return Math.trunc(left / 3) - Math.trunc(right / 3)
+    },
+  }
+}
+
+function drive(steps: Generator<number, unknown>): unknown {
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
+
+const forms: [string, (compare: (left: number, right: number) => number) => Order][] = [
+  ['plain', plain => ({ plain, resumable: undefined })],
+  [
+    'resumable',
+    plain => ({
+      plain,
+      *resumable(left: number, right: number) {
+        yield 0
+        return plain(left, right)
+      },
+    }),
+  ],
+]
+
+for (const [name, orderOf] of forms) {
+  test(`arrays are sorted by a ${name} comparator with the very comparisons that the engine makes`, () => {
+    for (const array of arrays()) {
+      const engine = logged()
+      const expected = array.toSorted(engine.compare)
+      const ours = logged()
+      const work = array.slice()
+      drive(timSort(work, orderOf(ours.compare)))
+      expect(work).toEqual(expected)
+      expect(ours.log).toEqual(engine.log)
+    }
+  })
+
+  test(`typed arrays are sorted by a ${name} comparator with the very comparisons that the engine makes`, () => {
+    for (const array of arrays()) {
+      const engine = logged()
+      const expected = Float64Array.from(array).sort(engine.compare)
+      const ours = logged()
+      expect(drive(mergeSort(array.slice(), orderOf(ours.compare)))).toEqual([...expected])
+      expect(ours.log).toEqual(engine.log)
+    }
+  })
+}
