@@ -8,6 +8,7 @@ import { twin } from '../coroutine/coroutine.ts'
  * and instrumented code and machine must meet in one place.
  */
 export { twin }
+export * from '../compiler/runtime.ts'
 export {
   apply,
   attach,
@@ -25,6 +26,7 @@ export {
   own,
   paused,
   refuse,
+  resumable,
   wait,
 } from '../compiler/runtime.ts'
 

@@ -1,5 +1,6 @@
 /** What compiled code imports. Its names are the compiler's own business; they may change with it. */
 export { needResched as poll, twin } from '../coroutine/coroutine.ts'
+export { resumable } from '../coroutine/generators.ts'
 export {
   apply,
   attach,

@@ -91,7 +91,8 @@ const chained: object = Object.create(prototype, {
  * generators stay what they were for anyone who iterates them.
  */
 export function resumable<F extends (...args: any[]) => Generator<any, any, any>>(fn: F): F {
-  fn.prototype = chained
+  // A bound one has none of its own; its generators are those of the function that was bound.
+  if (Object.hasOwn(fn, 'prototype')) fn.prototype = chained
   return fn
 }
 

@@ -181,7 +181,10 @@ export abstract class Writer {
     const plain = rope`${{ start: statement.start, end: node.start }}${plainForm}${{ start: node.end, end: statement.end }}`
     const exported = statement !== node
     const silent = cx.frame !== null && !exported && this.isDirect(func) && !escapes(func)
-    return { plain, beside, attach: silent ? '' : `${attacher}(${node.id.name}, ${name});` }
+    if (!silent) return { plain, beside, attach: `${attacher}(${node.id.name}, ${name});` }
+    // Nobody looks it up, but a deep recursion of it is to be resumed at its innermost call.
+    const attach = func.recursive ? `${this.names.runtime('resumable')}(${name});` : ''
+    return { plain, beside, attach }
   }
 
   /** The function's plain form: the text as it stands, but for functions inside that are marked themselves. */
