@@ -59,7 +59,7 @@ function setUp(folder, what) {
   const where = folder === root ? '' : ` --prefix ${relative(root, folder)}`
   console.error(
     [
-      `heddle: ${what}: its Node is not there, because the install script of the npm package \`node\` did not run.`,
+      `heddle: ${what}: Node itself is missing, because the install script of the npm package \`node\` did not run.`,
       '        It fetches a Node binary from the npm registry. Allow it, then run the command again:',
       `          npm rebuild node${where}                              (scripts were skipped: --ignore-scripts)`,
       `          npm install-scripts approve node${where} && npm ci${where}   (your npm asks for approval)`,

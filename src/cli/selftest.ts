@@ -61,7 +61,7 @@ export async function selftest(): Promise<number> {
   let failures = 0
   const report = (ok: boolean, what: string, saw: string): void => {
     if (!ok) failures++
-    console.log(`  ${ok ? paint('green', '✓') : paint('red', '✗')} ${what.padEnd(48)} ${paint('dim', saw)}`)
+    console.log(`  ${ok ? paint('green', '✓') : paint('red', '✗')} ${what.padEnd(52)} ${paint('dim', saw)}`)
   }
   const phase = async (number: number): Promise<number> => {
     Atomics.store(i32, board + Board.finished, 0)
