@@ -14,6 +14,8 @@ export interface Analysis {
   scopeOf: Map<Node, Scope>
   /** Property names that this file gives functions of its own. */
   ownMethods: Set<string>
+  /** Identifiers that `+=` writes. */
+  appends: Set<Node>
   /** `'use task'` where it is no directive. */
   misplaced: Node[]
 }
@@ -39,6 +41,7 @@ class Analyzer {
   readonly #bindingOf = new Map<Node, Binding | null>()
   readonly #ownMethods = new Set<string>()
   readonly #misplaced: Node[] = []
+  readonly #appends = new Set<Node>()
   readonly #pending: Pending[] = []
   readonly #evals: Scope[] = []
 
@@ -67,6 +70,7 @@ class Analyzer {
       bindingOf: this.#bindingOf,
       scopeOf: this.#scopeOf,
       ownMethods: this.#ownMethods,
+      appends: this.#appends,
       misplaced: this.#misplaced,
     }
   }
@@ -261,6 +265,7 @@ class Analyzer {
         }
         return
       case 'AssignmentExpression':
+        if (node.operator === '+=') this.#appends.add(node.left)
         this.#pattern(node.left, scope, func, true)
         this.#visit(node.right, scope, func)
         if (node.left.type === 'MemberExpression' && !node.left.computed && isFunction(bare(node.right))) {

@@ -6,6 +6,7 @@ import type { Analysis } from './analyze.ts'
 import { lightMethods, shortGlobals, shortMethods, shortNamespaces } from './builtins.ts'
 import type { Reporter } from './diagnostics.ts'
 import type { Call, Func } from './functions.ts'
+import { isBuiltIn, typeOf } from './types.ts'
 import { bare, directives, isFunction, keyName, type Node } from './syntax.ts'
 
 export interface ClassifyOptions {
@@ -127,7 +128,8 @@ function mark({ program, funcs }: Analysis, everything: boolean): void {
 }
 
 /** Where a call goes, as far as the text tells. */
-function aim(call: Call, { bindingOf, funcOf, ownMethods }: Analysis): void {
+function aim(call: Call, analysis: Analysis): void {
+  const { bindingOf, funcOf, ownMethods } = analysis
   const { node } = call
   if (node.type === 'TaggedTemplateExpression') {
     const tag = bare(node.tag)
@@ -163,6 +165,11 @@ function aim(call: Call, { bindingOf, funcOf, ownMethods }: Analysis): void {
           call.reach = 'short'
           return
         }
+      }
+      const type = typeOf(object, analysis)
+      if (type !== null && isBuiltIn(type, property.name)) {
+        call.reach = 'short'
+        return
       }
       if (lightMethods.has(property.name) && !ownMethods.has(property.name)) call.reach = 'light'
       return

@@ -14,6 +14,8 @@ export interface CompileOptions {
   runtime?: string
   /** False leaves the map out. */
   sourcemap?: boolean
+  /** How many turns of a loop without calls stand between two looks at the safepoint: 512. Tests make it small. */
+  strip?: number
 }
 
 export interface Diagnostic {
@@ -67,7 +69,7 @@ export function compile(source: string, file: string, options: CompileOptions = 
     if (!hasWork(analysis)) return unchanged(stats)
     const lowering = checking
       ? new CheckerLowering(source, analysis, file)
-      : new GeneratorLowering(source, analysis)
+      : new GeneratorLowering(source, analysis, { strip: options.strip ?? 512 })
     const output = lowering.program(
       options.runtime ?? (checking ? 'heddle/checker/runtime' : 'heddle/runtime'),
     )

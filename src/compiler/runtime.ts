@@ -18,5 +18,5 @@ export {
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'
 export { collect, delegate, iterate, Out, paused, wait } from './runtime/generator.ts'
-export { limit } from './runtime/limit.ts'
+export { isShort, isShortList, limit } from './runtime/limit.ts'
 import './runtime/install.ts'

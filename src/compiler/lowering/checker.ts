@@ -89,7 +89,7 @@ export class CheckerLowering extends GeneratorLowering {
   readonly #sites: string[] = []
 
   constructor(source: string, analysis: Analysis, file: string) {
-    super(source, analysis)
+    super(source, analysis, { strip: 1 })
     this.#lines = new Lines(source)
     this.#file = file
   }
@@ -264,7 +264,8 @@ export class CheckerLowering extends GeneratorLowering {
     const place = left.type === 'MemberExpression' ? this.#place(left, cx) : this.node(node.left, cx)
     const head =
       left === node.left ? place : left.type === 'MemberExpression' ? place : this.node(node.left, cx)
-    return rope`${head}${{ start: node.left.end, end: node.right.start }}${this.node(node.right, cx)}`
+    const written = rope`${head}${{ start: node.left.end, end: node.right.start }}${this.node(node.right, cx)}`
+    return left.type === 'Identifier' && !this.#isOuter(left, cx) ? written : this.#effect(written)
   }
 
   #target(node: Node, argument: Node, cx: Context): Rope {

@@ -10,6 +10,8 @@ export interface Strip {
   continues: Node[]
   /** Set where the loop counts a number to a bound that stays: then a strip needs no counter of its own. */
   counted: { counter: string; bound: Node; operator: string; step: number } | null
+  /** Set where the first test tells about how many turns there will be; `step` is the text of how far each goes. */
+  estimate: { counter: string; step: string } | null
 }
 
 /** How the loop is stripped, or null where it must stay in one piece. The loop has no call and no loop inside. */
@@ -27,24 +29,26 @@ export function stripOf(loop: Node, labels: Node[], analysis: Analysis): Strip |
   const breaks: Node[] = []
   const continues: Node[] = []
   collectJumps(loop.body, new Set(labels.map(({ name }) => name as string)), breaks, continues)
-  return { breaks, continues, counted: loop.type === 'ForStatement' ? countedOf(loop, analysis) : null }
+  if (loop.type !== 'ForStatement') return { breaks, continues, counted: null, estimate: null }
+  return { breaks, continues, counted: countedOf(loop, analysis), estimate: estimateOf(loop, analysis) }
 }
 
 function collectJumps(body: Node, labels: Set<string>, breaks: Node[], continues: Node[]): void {
-  const visit = (node: Node, breakable: boolean): void => {
-    if (isFunction(node) || isLoop(node)) return
+  const visit = (node: Node, breakable: boolean, continuable: boolean): void => {
     if (node.type === 'BreakStatement') {
       if (node.label === null ? breakable : labels.has(node.label.name)) breaks.push(node)
       return
     }
     if (node.type === 'ContinueStatement') {
-      if (node.label === null || labels.has(node.label.name)) continues.push(node)
+      if (node.label === null ? continuable : labels.has(node.label.name)) continues.push(node)
       return
     }
-    const inner = breakable && node.type !== 'SwitchStatement'
-    for (const child of statementsIn(node)) visit(child, inner)
+    const nested = isLoop(node)
+    for (const child of statementsIn(node)) {
+      visit(child, breakable && !nested && node.type !== 'SwitchStatement', continuable && !nested)
+    }
   }
-  visit(body, true)
+  visit(body, true, true)
 }
 
 function statementsIn(node: Node): Node[] {
@@ -55,6 +59,11 @@ function statementsIn(node: Node): Node[] {
       return node.alternate === null ? [node.consequent] : [node.consequent, node.alternate]
     case 'LabeledStatement':
     case 'WithStatement':
+    case 'ForStatement':
+    case 'ForInStatement':
+    case 'ForOfStatement':
+    case 'WhileStatement':
+    case 'DoWhileStatement':
       return [node.body]
     case 'SwitchStatement':
       return node.cases.flatMap(({ consequent }: Node) => consequent)
@@ -94,6 +103,111 @@ function countedOf(loop: Node, { bindingOf }: Analysis): Strip['counted'] {
   if (!isLocal(bound, loop)) return null
   if (bound.references.some(({ node, write }) => write && isWithin(node, loop))) return null
   return { counter: test.left.name, bound: right, operator: test.operator, step }
+}
+
+/**
+ * A `for` whose test compares a counter with a bound, of which the body changes neither: then the distance at the first
+ * test is the number of turns, or near enough.
+ */
+function estimateOf(loop: Node, { bindingOf }: Analysis): Strip['estimate'] {
+  const { test, update } = loop
+  if (test?.type !== 'BinaryExpression' || test.left.type !== 'Identifier' || update === null) return null
+  const direction = operators.get(test.operator)
+  if (direction === undefined) return null
+  const counter = bindingOf.get(test.left)
+  if (!isLocal(counter, loop)) return null
+  const steps: Node[] = update.type === 'SequenceExpression' ? update.expressions : [update]
+  let step: string | null = null
+  for (const part of steps) {
+    const own = stepText(part, test.left.name, direction)
+    if (own !== null) step = own
+  }
+  if (step === null) return null
+  if (/^[A-Za-z_$]/.test(step)) {
+    const stepBinding = bindingOf.get(
+      steps.map(({ right }) => right).find(right => right?.name === step) ?? test,
+    )
+    if (!isLocal(stepBinding, loop) || writesWithin(stepBinding, loop) > 0) return null
+  }
+  if (writesWithin(counter, loop) !== 1) return null
+  const { right } = test
+  const found = { counter: test.left.name as string, step }
+  if (right.type === 'Literal') return typeof right.value === 'number' ? found : null
+  if (right.type === 'Identifier') {
+    const bound = bindingOf.get(right)
+    if (!isLocal(bound, loop)) return null
+    const away = steps.every(part => stepText(part, right.name, direction) === null)
+    const inUpdate = bound.references.filter(({ node, write }) => write && isWithin(node, update)).length
+    return away && writesWithin(bound, loop) === inUpdate ? found : null
+  }
+  if (right.type !== 'MemberExpression' || right.computed || !isPath(right)) return null
+  return changesMember(loop.body, right, test.left.name) ? null : found
+}
+
+function writesWithin(binding: Binding, loop: Node): number {
+  return binding.references.filter(({ node, write }) => write && isWithin(node, loop)).length
+}
+
+/** Names joined by dots. */
+function isPath(node: Node): boolean {
+  if (node.type === 'Identifier' || node.type === 'ThisExpression') return true
+  return (
+    node.type === 'MemberExpression' &&
+    !node.computed &&
+    node.property.type === 'Identifier' &&
+    isPath(node.object)
+  )
+}
+
+/** True when the body may move a bound such as `list.length`: by writing it, or a place other than the counter's. */
+function changesMember(body: Node, bound: Node, counter: string): boolean {
+  const name: string = bound.property.name
+  let changes = false
+  walk(body, node => {
+    const target =
+      node.type === 'AssignmentExpression'
+        ? node.left
+        : node.type === 'UpdateExpression'
+          ? node.argument
+          : null
+    if (target !== null) {
+      if (target.type === 'MemberExpression') {
+        if (!target.computed) changes ||= target.property.name === name
+        else if (
+          name === 'length' &&
+          target.object.type === 'Identifier' &&
+          bound.object.type === 'Identifier'
+        ) {
+          const same = target.object.name === bound.object.name
+          const atCounter = target.property.type === 'Identifier' && target.property.name === counter
+          changes ||= same && !atCounter
+        }
+      } else if (target.type === 'Identifier') {
+        changes ||= bound.object.type === 'Identifier' && target.name === bound.object.name
+      } else changes = true
+    }
+    return !changes
+  })
+  return changes
+}
+
+/** How far an update moves the counter towards the bound, as text; null when it does not. */
+function stepText(update: Node, counter: string, direction: number): string | null {
+  if (update.type === 'UpdateExpression') {
+    const towards = update.operator === (direction > 0 ? '++' : '--')
+    return towards && update.argument.type === 'Identifier' && update.argument.name === counter ? '1' : null
+  }
+  if (
+    update.type !== 'AssignmentExpression' ||
+    update.left.type !== 'Identifier' ||
+    update.left.name !== counter
+  )
+    return null
+  if (update.operator !== (direction > 0 ? '+=' : '-=')) return null
+  const { right } = update
+  if (right.type === 'Literal')
+    return typeof right.value === 'number' && right.value > 0 ? String(right.value) : null
+  return right.type === 'Identifier' ? right.name : null
 }
 
 /** True when only the function around the loop can write the variable. */

@@ -1,13 +1,22 @@
-/** Strips of counted loops. */
-
-const turns = 512
+/** How far a loop may run before it looks at its safepoint. */
 
 /**
- * How far a loop from `at` towards `end` may count by `step` before it looks at its safepoint. What is not a number
- * is left as it is: the loop then runs as it always did.
+ * The bound of the next strip of a loop that counts from `at` to `end`: `reach` away, or `end` itself. What is not a
+ * number is left as it is: the loop then runs as it always did.
  */
-export function limit(at: unknown, end: any, step: number): any {
+export function limit(at: unknown, end: any, reach: number): any {
   if (typeof at !== 'number' || typeof end !== 'number') return end
-  const far = at + step * turns
-  return step > 0 ? (far < end ? far : end) : far > end ? far : end
+  const far = at + reach
+  return reach > 0 ? (far < end ? far : end) : far > end ? far : end
+}
+
+/** True when a loop from `low` to `high` by `step` has few turns. */
+export function isShort(low: unknown, high: unknown, step: unknown, turns: number): boolean {
+  if (typeof low !== 'number' || typeof high !== 'number' || typeof step !== 'number') return false
+  return high - low <= turns * step
+}
+
+/** True for an array of few elements. */
+export function isShortList(list: unknown, most: number): boolean {
+  return (Array.isArray(list) || ArrayBuffer.isView(list)) && (list as ArrayLike<unknown>).length <= most
 }

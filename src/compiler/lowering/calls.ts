@@ -1,0 +1,351 @@
+/**
+ * Calls in a resumable function: to the twin's own name where the target is known, by a look at the callee where it is
+ * not, and as they are where they cannot run long. Whatever the form, the parts are evaluated in their order, once.
+ */
+import type { Call, Func } from '../functions.ts'
+import { join, type Piece, Rope, rope } from '../rope.ts'
+import { bare, isFunction, type Node, walk } from '../syntax.ts'
+import type { Context } from './context.ts'
+import { calleeText } from './message.ts'
+import { flavor, Writer } from './writer.ts'
+
+/** A link of a chain of members and calls: what must be null for the whole to be undefined, and the value. */
+interface Link {
+  guards: Rope[]
+  value: Rope
+  /** Given back when the whole chain has been written. */
+  held: string[]
+}
+
+export abstract class CallLowering extends Writer {
+  #calls: Map<Node, Call> | null = null
+
+  protected callOf(node: Node): Call | undefined {
+    if (this.#calls === null) {
+      this.#calls = new Map()
+      for (const func of this.analysis.funcs) for (const call of func.calls) this.#calls.set(call.node, call)
+    }
+    return this.#calls.get(node)
+  }
+
+  /** A call that stays as it is; its callee's object and its arguments may stop. */
+  #plainCall(node: Node, cx: Context): Rope {
+    return this.plainly(this.copy(node, cx), node)
+  }
+
+  /** What runs something that has no resumable form. */
+  protected plainly(written: Rope, _node: Node): Rope {
+    return written
+  }
+
+  protected call(node: Node, cx: Context): Rope {
+    const call = this.callOf(node)
+    if (call === undefined || this.staysPlain(call)) return this.#plainCall(node, cx)
+    const { target } = call
+    const callee = bare(node.callee)
+    if (target !== null && isFunction(callee)) return this.#immediate(node, callee, target, cx)
+    if (target !== null && cx.available.has(target)) {
+      const args = this.argumentsText(node, cx)
+      if (this.isDirect(target)) return rope`(yield* ${this.twinName(target)}(${args}))`
+      const name = callee.name as string
+      return rope`(yield* (0, ${name}[${this.names.runtime('twin')}])(${args}))`
+    }
+    const privateTwin = this.#privateTarget(callee, cx)
+    if (privateTwin !== null) {
+      const object = this.node(callee.object, cx)
+      return rope`(yield* ${object}.${this.privateName(callee.property.name)}(${this.argumentsText(node, cx)}))`
+    }
+    if (node.callee.type === 'ParenthesizedExpression' && bare(node.callee).type === 'ChainExpression') {
+      return this.#plainCall(node, cx)
+    }
+    const link = this.#link(node, cx)
+    cx.frame!.give(...link.held)
+    return link.value
+  }
+
+  protected staysPlain(call: Call): boolean {
+    if (call.reach === 'short') return true
+    return call.target !== null && (!call.target.twin || !call.target.long)
+  }
+
+  /** A function called where it is written: only its resumable form is needed. */
+  #immediate(node: Node, callee: Node, target: Func, cx: Context): Rope {
+    const named = target.self !== null && target.self.references.length > 0
+    if (named || flavor(target) !== 'plain' || !this.wants(target, cx)) {
+      const link = this.#link(node, cx)
+      cx.frame!.give(...link.held)
+      return link.value
+    }
+    void callee
+    return rope`(yield* (${this.twin(target, cx, 'function* ')})(${this.argumentsText(node, cx)}))`
+  }
+
+  #privateTarget(callee: Node, cx: Context): Func | null {
+    if (callee.type !== 'MemberExpression' || callee.property.type !== 'PrivateIdentifier') return null
+    for (const func of cx.available) {
+      if (func.kind !== 'method' || func.holder?.key.type !== 'PrivateIdentifier') continue
+      if (func.holder.key.name === callee.property.name) return func
+    }
+    return null
+  }
+
+  protected argumentsText(node: Node, cx: Context): Rope {
+    return join(
+      node.arguments.map((argument: Node) => this.node(argument, cx)),
+      ', ',
+    )
+  }
+
+  /** The value of a member of what `object` is. */
+  protected accessed(object: Rope, node: Node, cx: Context): Rope {
+    return rope`${object}${this.#access(node, cx)}`
+  }
+
+  /** True when something in the chain itself may stop. */
+  protected chainStops(node: Node): boolean {
+    let stops = false
+    walk(node, child => {
+      if (isFunction(child)) return false
+      const call = this.callOf(child)
+      if (call !== undefined && !this.staysPlain(call)) stops = true
+      return !stops
+    })
+    return stops
+  }
+
+  protected chain(node: Node, cx: Context): Rope {
+    if (!this.chainStops(node)) return this.copy(node, cx)
+    const { guards, value, held } = this.#link(node.expression, cx)
+    cx.frame!.give(...held)
+    const made = new Rope().add('(')
+    for (const guard of guards) made.add(guard).add(' ? void 0 : ')
+    return made.add(value).add(')')
+  }
+
+  #link(node: Node, cx: Context): Link {
+    switch (node.type) {
+      case 'TSNonNullExpression':
+        return this.#link(node.expression, cx)
+      case 'MemberExpression': {
+        if (node.object.type === 'Super') return { guards: [], value: this.node(node, cx), held: [] }
+        const object = this.#link(node.object, cx)
+        if (node.optional) this.#guard(object, cx)
+        return { ...object, value: this.accessed(object.value, node, cx) }
+      }
+      case 'CallExpression':
+        return this.#linkCall(node, cx)
+      default:
+        return { guards: [], value: this.node(node, cx), held: [] }
+    }
+  }
+
+  /** Moves the value so far into a variable, and makes its being null the end of the chain. */
+  #guard(link: Link, cx: Context): void {
+    const name = cx.frame!.take()
+    link.held.push(name)
+    link.guards.push(rope`(${name} = ${link.value}) == null`)
+    link.value = rope`${name}`
+  }
+
+  #access(node: Node, cx: Context): Rope {
+    if (node.computed) return rope`[${this.node(node.property, cx)}]`
+    return rope`.${node.property}`
+  }
+
+  #linkCall(node: Node, cx: Context): Link {
+    const frame = cx.frame!
+    const { callee } = node
+    const twinSymbol = this.names.runtime('twin')
+    const call = this.callOf(node)
+    const plain = call === undefined || this.staysPlain(call)
+    const inner = bare(callee)
+    if (inner.type === 'MemberExpression') return this.#linkMethod(node, inner, cx, plain)
+    if (inner.type === 'Super' || inner.type === 'Import')
+      return { guards: [], value: this.#plainCall(node, cx), held: [] }
+    const link = this.#link(callee, cx)
+    if (plain) {
+      if (node.optional) this.#guard(link, cx)
+      return { ...link, value: this.plainly(rope`${link.value}(${this.argumentsText(node, cx)})`, node) }
+    }
+    if (node.optional) this.#guard(link, cx)
+    const own = this.names.runtime('own')
+    if (
+      inner.type === 'Identifier' &&
+      !node.optional &&
+      node.arguments.every(isRepeatable) &&
+      textLength(node) < 40
+    ) {
+      const args = this.argumentsText(node, cx)
+      const name = link.value
+      return {
+        ...link,
+        value: rope`(${name}?.[${twinSymbol}] === void 0 ? ${this.plainly(rope`${name}(${args})`, node)} : yield* (0, ${own}(${name}))(${args}))`,
+      }
+    }
+    const fn = frame.take()
+    const { setup, args, taken } = this.#holdArguments(node, cx)
+    frame.give(fn, ...taken)
+    const text = JSON.stringify(calleeText(callee))
+    const refuse = this.names.runtime('refuse')
+    return {
+      ...link,
+      value: rope`(${fn} = ${link.value}, ${setup}${fn}?.[${twinSymbol}] === void 0 ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}(${args})`, node)} : ${refuse}(${text}) : yield* (0, ${own}(${fn}))(${args}))`,
+    }
+  }
+
+  #linkMethod(node: Node, callee: Node, cx: Context, plain: boolean): Link {
+    const frame = cx.frame!
+    const twinSymbol = this.names.runtime('twin')
+    const isSuper = callee.object.type === 'Super'
+    const link: Link = isSuper ? { guards: [], value: rope``, held: [] } : this.#link(callee.object, cx)
+    if (callee.optional) this.#guard(link, cx)
+    if (plain && !node.optional && !isSuper) {
+      return {
+        ...link,
+        value: this.plainly(
+          rope`${link.value}${this.#access(callee, cx)}(${this.argumentsText(node, cx)})`,
+          node,
+        ),
+      }
+    }
+    const repeatable = node.arguments.every(isRepeatable) && textLength(node) < 40
+    let receiver: Rope
+    const taken: string[] = []
+    let setup = rope``
+    if (isSuper) receiver = cx.alias ? rope`${this.names.lent('this')}` : rope`this`
+    else if (callee.optional || this.#isStable(callee.object, repeatable && !callee.computed))
+      receiver = link.value
+    else {
+      const name = frame.take()
+      taken.push(name)
+      setup = rope`${name} = ${link.value}, `
+      receiver = rope`${name}`
+    }
+    const fn = frame.take()
+    taken.push(fn)
+    const found = isSuper ? this.node(callee, cx) : rope`${receiver}${this.#access(callee, cx)}`
+    if (node.optional) {
+      link.guards.push(rope`(${setup}${fn} = ${found}) == null`)
+      setup = rope``
+      link.held.push(...taken.splice(0))
+    } else setup = rope`${setup}${fn} = ${found}, `
+    let list: Piece[]
+    if (repeatable) list = node.arguments.map((argument: Node) => this.node(argument, cx))
+    else {
+      const held = this.#holdArguments(node, cx)
+      taken.push(...held.taken)
+      setup = rope`${setup}${held.setup}`
+      list = held.list
+    }
+    const args = join(list, ', ')
+    frame.give(...taken)
+    const comma = node.arguments.length > 0 ? ', ' : ''
+    const text = JSON.stringify(calleeText(callee))
+    const own = this.names.runtime('own')
+    const apply = this.names.runtime('apply')
+    const shared = this.sharedMethod(node, callee, receiver, list)
+    if (shared !== null) setup = rope`${setup}${shared.test} ? ${shared.value} : `
+    const plainCall = this.plainly(
+      rope`(${fn}?.call === ${this.names.runtime('call')} ? ${fn}.call(${receiver}${comma}${args}) : ${apply}(${fn}, ${receiver}, [${args}], ${text}))`,
+      node,
+    )
+    if (plain) return { ...link, value: rope`(${setup}${plainCall})` }
+    return {
+      ...link,
+      value: rope`(${setup}${fn}?.[${twinSymbol}] === void 0 ? ${plainCall} : yield* ${own}(${fn}).call(${receiver}${comma}${args}))`,
+    }
+  }
+
+  /** A method that is to be done otherwise when its receiver turns out to be shared memory. */
+  protected sharedMethod(
+    _node: Node,
+    _callee: Node,
+    _receiver: Rope,
+    _args: Piece[],
+  ): { test: Rope; value: Rope } | null {
+    return null
+  }
+
+  /** True when reading the receiver a second time, after what stands between, gives the same. */
+  #isStable(object: Node, nothingBetween: boolean): boolean {
+    if (object.type === 'ThisExpression') return true
+    if (object.type !== 'Identifier') return false
+    if (nothingBetween) return true
+    const binding = this.analysis.bindingOf.get(object)
+    return binding !== null && binding !== undefined && !binding.written
+  }
+
+  /** Arguments in variables, evaluated in order, for text that stands more than once. */
+  #holdArguments(node: Node, cx: Context): { setup: Rope; args: Rope; list: Piece[]; taken: string[] } {
+    const frame = cx.frame!
+    const setup = new Rope()
+    const args: Piece[] = []
+    const taken: string[] = []
+    for (const argument of node.arguments as Node[]) {
+      if (argument.type === 'Literal' && typeof argument.value !== 'object') {
+        args.push(argument)
+        continue
+      }
+      const name = frame.take()
+      taken.push(name)
+      if (argument.type === 'SpreadElement') {
+        setup.add(rope`${name} = [${this.node(argument, cx)}], `)
+        args.push(`...${name}`)
+      } else {
+        setup.add(rope`${name} = ${this.node(argument, cx)}, `)
+        args.push(name)
+      }
+    }
+    return { setup, args: join(args, ', '), list: args, taken }
+  }
+
+  protected tagged(node: Node, cx: Context): Rope | null {
+    const call = this.callOf(node)
+    const tag = bare(node.tag)
+    if (call === undefined || this.staysPlain(call) || tag.type === 'MemberExpression') return null
+    const frame = cx.frame!
+    const fn = frame.take()
+    const taken = [fn]
+    const setup = rope`${fn} = ${this.node(node.tag, cx)}, `
+    const quasi = new Rope()
+    let reached = node.quasi.start
+    for (const expression of node.quasi.expressions as Node[]) {
+      const name = frame.take()
+      taken.push(name)
+      setup.add(rope`${name} = ${this.node(expression, cx)}, `)
+      quasi.add({ start: reached, end: expression.start }).add(name)
+      reached = expression.end
+    }
+    quasi.add({ start: reached, end: node.quasi.end })
+    frame.give(...taken)
+    const text = JSON.stringify(calleeText(tag))
+    return rope`(${setup}${fn}?.[${this.names.runtime('twin')}] === void 0 ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}${quasi}`, node)} : ${this.names.runtime('refuse')}(${text}) : yield* (0, ${this.names.runtime('own')}(${fn}))${quasi})`
+  }
+}
+
+function textLength(call: Node): number {
+  const args: Node[] = call.arguments
+  return args.length === 0 ? 0 : args[args.length - 1]!.end - args[0]!.start
+}
+
+/** True for an argument whose text may stand in two branches, of which one runs. */
+function isRepeatable(node: Node): boolean {
+  switch (node.type) {
+    case 'Literal':
+    case 'Identifier':
+    case 'ThisExpression':
+      return true
+    case 'UnaryExpression':
+      return node.operator !== 'delete' && isRepeatable(node.argument)
+    case 'BinaryExpression':
+      return isRepeatable(node.left) && isRepeatable(node.right)
+    case 'MemberExpression':
+      return (
+        node.object.type !== 'Super' &&
+        isRepeatable(node.object) &&
+        (!node.computed || isRepeatable(node.property))
+      )
+    default:
+      return false
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * What kind of value an expression has, where the text shows it. A wrong annotation costs a chance to preempt and
+ * nothing else: no output's meaning rests on this.
+ */
+import type { Analysis } from './analyze.ts'
+import type { Binding } from './scope.ts'
+import { bare, type Node } from './syntax.ts'
+
+export type ValueType = 'string' | 'number' | 'array' | 'map' | 'set' | 'view'
+
+const constructed: ReadonlyMap<string, ValueType> = new Map([
+  ['Array', 'array'],
+  ['Map', 'map'],
+  ['WeakMap', 'map'],
+  ['Set', 'set'],
+  ['WeakSet', 'set'],
+  ['DataView', 'view'],
+  ['Int8Array', 'array'],
+  ['Uint8Array', 'array'],
+  ['Uint8ClampedArray', 'array'],
+  ['Int16Array', 'array'],
+  ['Uint16Array', 'array'],
+  ['Int32Array', 'array'],
+  ['Uint32Array', 'array'],
+  ['Float32Array', 'array'],
+  ['Float64Array', 'array'],
+  ['BigInt64Array', 'array'],
+  ['BigUint64Array', 'array'],
+])
+
+/** Methods of these kinds of value that call nothing of ours. */
+const methods: Record<ValueType, ReadonlySet<string>> = {
+  string: new Set(Object.getOwnPropertyNames(String.prototype).filter(name => !name.startsWith('replace'))),
+  number: new Set(Object.getOwnPropertyNames(Number.prototype)),
+  array: new Set(
+    (
+      'push pop shift unshift slice splice concat indexOf lastIndexOf includes at join reverse toReversed fill ' +
+      'copyWithin set subarray with keys'
+    ).split(' '),
+  ),
+  map: new Set(['get', 'set', 'has', 'delete', 'clear']),
+  set: new Set(['add', 'has', 'delete', 'clear']),
+  view: new Set(Object.getOwnPropertyNames(DataView.prototype).filter(name => /^[gs]et/.test(name))),
+}
+
+/** True when the method of such a value is a built-in that runs none of our code. */
+export function isBuiltIn(type: ValueType, method: string): boolean {
+  return methods[type].has(method)
+}
+
+export function typeOf(expression: Node, analysis: Analysis): ValueType | null {
+  const node = bare(expression)
+  switch (node.type) {
+    case 'Literal':
+      return typeof node.value === 'string' ? 'string' : typeof node.value === 'number' ? 'number' : null
+    case 'TemplateLiteral':
+      return 'string'
+    case 'ArrayExpression':
+      return 'array'
+    case 'BinaryExpression': {
+      if (node.operator !== '+') return null
+      return typeOf(node.left, analysis) === 'string' || typeOf(node.right, analysis) === 'string'
+        ? 'string'
+        : null
+    }
+    case 'NewExpression': {
+      const { callee } = node
+      if (callee.type !== 'Identifier' || (analysis.bindingOf.get(callee) ?? null) !== null) return null
+      return constructed.get(callee.name) ?? null
+    }
+    case 'Identifier': {
+      const binding = analysis.bindingOf.get(node) ?? null
+      return binding === null ? null : typeOfBinding(binding, analysis)
+    }
+    default:
+      return null
+  }
+}
+
+const known = new WeakMap<Binding, ValueType | null>()
+
+function typeOfBinding(binding: Binding, analysis: Analysis): ValueType | null {
+  const found = known.get(binding)
+  if (found !== undefined) return found
+  known.set(binding, null)
+  const type = annotated(binding) ?? inferred(binding, analysis)
+  known.set(binding, type)
+  return type
+}
+
+function inferred(binding: Binding, analysis: Analysis): ValueType | null {
+  if (binding.init === null || binding.volatile || binding.declarations.length !== 1) return null
+  const type = typeOf(binding.init, analysis)
+  if (type === null) return null
+  for (const { node, write } of binding.references) {
+    if (!write) continue
+    // Text stays text whatever is added to it; any other new value may be anything.
+    if (type !== 'string' || !analysis.appends.has(node)) return null
+  }
+  return type
+}
+
+function annotated({ name, declarations }: Binding): ValueType | null {
+  if (declarations.length !== 1) return null
+  const [declaration] = declarations
+  const places: Node[] = declaration!.declarations?.map(({ id }: Node) => id) ?? declaration!.params ?? []
+  for (const place of places) {
+    const target = place.type === 'AssignmentPattern' ? place.left : place
+    if (target.type === 'Identifier' && target.name === name && target.typeAnnotation) {
+      return typeOfAnnotation(target.typeAnnotation.typeAnnotation)
+    }
+  }
+  return null
+}
+
+function typeOfAnnotation(annotation: Node): ValueType | null {
+  switch (annotation.type) {
+    case 'TSStringKeyword':
+      return 'string'
+    case 'TSNumberKeyword':
+      return 'number'
+    case 'TSArrayType':
+    case 'TSTupleType':
+      return 'array'
+    case 'TSTypeOperator':
+      return annotation.operator === 'readonly' ? typeOfAnnotation(annotation.typeAnnotation) : null
+    case 'TSTypeReference': {
+      const { typeName } = annotation
+      if (typeName.type !== 'Identifier') return null
+      if (typeName.name === 'ReadonlyArray') return 'array'
+      if (typeName.name === 'ReadonlyMap') return 'map'
+      if (typeName.name === 'ReadonlySet') return 'set'
+      return constructed.get(typeName.name) ?? null
+    }
+    default:
+      return null
+  }
+}
