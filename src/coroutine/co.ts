@@ -35,8 +35,7 @@ export class Co<T = unknown> implements Readiable<Co<any>> {
   readyPrevious: Co<any> | null = null
   isQueued = false
 
-  /** The switch's: how deep it has turned preemption off; that the ring has it; what it sees when it goes on. */
-  preemptionDepth = 0
+  /** The switch's: that the ring has it; what it sees when it goes on, and where it does. */
   inRing = false
   sent: unknown = undefined
   raising = false

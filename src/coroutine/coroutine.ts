@@ -42,6 +42,8 @@ export interface Coroutine<T = unknown> {
   readonly state: CoroutineState
   /** The value when returned, the thrown thing when threw, else undefined. */
   readonly result: T | unknown
+  /** How deep it has turned preemption off, while it does not run: kept by whoever runs it. */
+  preemptionDepth: number
   /** Runs from the beginning to the first stop. True: finished. */
   start(): boolean
   /** Continues after the last stop, which sees `value`. True: finished. */
@@ -54,6 +56,7 @@ export interface Coroutine<T = unknown> {
 class FunctionCoroutine<T> implements Coroutine<T> {
   state: CoroutineState = 'ready'
   result: T | unknown = undefined
+  preemptionDepth = 0
   #fn: ((...args: any[]) => unknown) | null
   #args: readonly unknown[]
   #self: unknown

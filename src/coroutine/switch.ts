@@ -144,11 +144,11 @@ export class Switch {
   }
 
   protected unmask(co: Co<any>): number {
-    return swapPreemptionDepth(co.preemptionDepth)
+    return swapPreemptionDepth(co.coroutine.preemptionDepth)
   }
 
   protected remask(co: Co<any>, depth: number): void {
-    co.preemptionDepth = swapPreemptionDepth(depth)
+    co.coroutine.preemptionDepth = swapPreemptionDepth(depth)
   }
 
   protected ended(co: Co<any>): void {

@@ -1,0 +1,272 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { coroutineOf, PREEMPTED, SUSPENDED } from './coroutine.ts'
+import { GeneratorChain, resumable } from './generators.ts'
+
+type Log = unknown[]
+
+/** Runs to the end, resuming with 0, 1, 2, … */
+function drain(chain: GeneratorChain): { result: unknown; threw: boolean; stops: number } {
+  for (let stops = 0; ; stops++) {
+    if (chain.advance(false, stops) < 0) return { result: chain.result, threw: chain.threw, stops }
+  }
+}
+
+test('only the innermost generator is resumed, and its value reaches every caller', () => {
+  const passes = { count: 0 }
+  const counted = (inner: Generator<number, number, unknown>) => ({
+    [Symbol.iterator]() {
+      return {
+        next: (value: unknown) => {
+          passes.count++
+          return inner.next(value)
+        },
+      }
+    },
+  })
+  const leaf = resumable(function* (): Generator<number, number, unknown> {
+    for (let i = 0; i < 100; i++) yield PREEMPTED
+    return 7
+  })
+  const middle = resumable(function* (): Generator<number, number, unknown> {
+    return (yield* counted(leaf())) + 1
+  })
+  const root = resumable(function* (): Generator<number, number, unknown> {
+    return (yield* middle()) * 10
+  })
+  const chain = new GeneratorChain(root())
+  expect(drain(chain)).toEqual({ result: 80, threw: false, stops: 100 })
+  // Into the leaf once, and once more to be told that it has ended.
+  expect(passes.count).toBe(2)
+})
+
+test('what a switch is sent arrives at the innermost stop', () => {
+  const seen: Log = []
+  const leaf = resumable(function* (): Generator<number, void, unknown> {
+    seen.push(yield SUSPENDED)
+    seen.push(yield SUSPENDED)
+  })
+  const root = resumable(function* (): Generator<number, void, unknown> {
+    yield* leaf()
+    seen.push(yield PREEMPTED)
+  })
+  const chain = new GeneratorChain(root())
+  expect(chain.advance(false, 'lost')).toBe(SUSPENDED)
+  expect(chain.advance(false, 'a')).toBe(SUSPENDED)
+  expect(chain.advance(false, 'b')).toBe(PREEMPTED)
+  expect(chain.advance(false, 'c')).toBe(-1)
+  expect(seen).toEqual(['a', 'b', 'c'])
+})
+
+test('an error passes every caller, and each may catch it', () => {
+  const log: Log = []
+  const leaf = resumable(function* (): Generator<number, void, unknown> {
+    yield PREEMPTED
+    throw new Error('leaf')
+  })
+  const middle = resumable(function* (): Generator<number, void, unknown> {
+    try {
+      yield* leaf()
+    } finally {
+      log.push('middle finally')
+    }
+  })
+  const root = resumable(function* (): Generator<number, string, unknown> {
+    try {
+      yield* middle()
+    } catch (error) {
+      log.push((error as Error).message)
+      yield PREEMPTED
+      return 'caught'
+    }
+    return 'not'
+  })
+  expect(drain(new GeneratorChain(root()))).toEqual({ result: 'caught', threw: false, stops: 2 })
+  expect(log).toEqual(['middle finally', 'leaf'])
+})
+
+test('what is thrown in arrives at the innermost stop', () => {
+  const log: Log = []
+  const leaf = resumable(function* (): Generator<number, string, unknown> {
+    try {
+      yield SUSPENDED
+      return 'woken'
+    } catch (error) {
+      log.push(error)
+      yield PREEMPTED
+      return 'cancelled'
+    }
+  })
+  const root = resumable(function* (): Generator<number, string, unknown> {
+    return `leaf was ${yield* leaf()}`
+  })
+  const chain = new GeneratorChain(root())
+  expect(chain.advance(false, undefined)).toBe(SUSPENDED)
+  expect(chain.advance(true, 'stop')).toBe(PREEMPTED)
+  expect(chain.advance(false, undefined)).toBe(-1)
+  expect(chain.result).toBe('leaf was cancelled')
+  expect(log).toEqual(['stop'])
+})
+
+test('a generator driven by hand, and left in the middle, does not come back', () => {
+  const log: Log = []
+  const left = resumable(function* (name: string): Generator<number, void, unknown> {
+    yield PREEMPTED
+    log.push(`${name} went on`)
+  })
+  const nested = resumable(function* (name: string): Generator<number, void, unknown> {
+    yield* left(name)
+  })
+  const root = resumable(function* (): Generator<number, string, unknown> {
+    nested('abandoned').next()
+    const closed = nested('closed')
+    closed.next()
+    closed.return()
+    const finished = nested('finished')
+    while (!finished.next().done) log.push('by hand')
+    yield PREEMPTED
+    log.push('root')
+    yield* left('called')
+    return 'done'
+  })
+  expect(drain(new GeneratorChain(root()))).toEqual({ result: 'done', threw: false, stops: 2 })
+  expect(log).toEqual(['by hand', 'finished went on', 'root', 'called went on'])
+})
+
+test('a chain inside a chain keeps to itself', () => {
+  const leaf = resumable(function* (n: number): Generator<number, number, unknown> {
+    for (let i = 0; i < n; i++) yield PREEMPTED
+    return n
+  })
+  const inner = resumable(function* (n: number): Generator<number, number, unknown> {
+    return yield* leaf(n)
+  })
+  const root = resumable(function* (): Generator<number, unknown, unknown> {
+    const first = yield* inner(2)
+    const nested = drain(new GeneratorChain(inner(3)))
+    return [first, nested.result, yield* inner(4)]
+  })
+  expect(drain(new GeneratorChain(root())).result).toEqual([2, 3, 4])
+})
+
+describe('as a property', () => {
+  /** A call tree: what each function does, in order. */
+  type Act = 'stop' | 'throw' | 'return' | { call: Act[]; plain: boolean; catches: boolean }
+  const acts = fc.letrec<{ act: Act; acts: Act[] }>(tie => ({
+    acts: fc.array(tie('act'), { maxLength: 4 }),
+    act: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      fc.constantFrom<Act[]>('stop', 'stop', 'throw', 'return'),
+      fc.record({ call: tie('acts'), plain: fc.boolean(), catches: fc.boolean() }) as fc.Arbitrary<Act>,
+    ),
+  })).acts
+
+  function build(log: Log, chained: boolean) {
+    function* body(list: Act[], depth: number): Generator<number, string, unknown> {
+      try {
+        for (const act of list) {
+          if (act === 'stop') log.push(`sent ${String(yield PREEMPTED)} at ${depth}`)
+          else if (act === 'throw') throw new Error(`thrown at ${depth}`)
+          else if (act === 'return') return `returned at ${depth}`
+          else {
+            const callee = act.plain ? ordinary : own
+            try {
+              log.push(yield* callee(act.call, depth + 1))
+            } catch (error) {
+              log.push(`${depth} saw ${String(error)}`)
+              if (!act.catches) throw error
+            }
+          }
+        }
+        return `end of ${depth}`
+      } finally {
+        log.push(`finally ${depth}`)
+      }
+    }
+    const ordinary = function* (list: Act[], depth: number): Generator<number, string, unknown> {
+      return yield* body(list, depth)
+    }
+    const own = function* (list: Act[], depth: number): Generator<number, string, unknown> {
+      return yield* body(list, depth)
+    }
+    if (chained) {
+      resumable(body)
+      resumable(own)
+    }
+    return own
+  }
+
+  test('a chain does what nested yield* does, whatever is sent or thrown in', () => {
+    fc.assert(
+      fc.property(acts, fc.array(fc.boolean(), { maxLength: 20 }), (tree, throws) => {
+        const runs = [false, true].map(chained => {
+          const log: Log = []
+          const root = build(log, chained)(tree, 0)
+          const chain = new GeneratorChain(root)
+          for (let turn = 0; ; turn++) {
+            let done: boolean
+            if (chained) done = chain.advance(turn > 0 && throws[turn] === true, turn) < 0
+            else {
+              try {
+                const step = turn > 0 && throws[turn] ? root.throw(turn) : root.next(turn)
+                done = step.done === true
+                if (done) chain.result = step.value
+              } catch (error) {
+                done = true
+                chain.threw = true
+                chain.result = error
+              }
+            }
+            if (done) {
+              log.push(chain.threw, String(chain.result))
+              return log
+            }
+          }
+        })
+        expect(runs[1]).toEqual(runs[0])
+      }),
+      { numRuns: 3000 },
+    )
+  })
+})
+
+describe('a coroutine of a function', () => {
+  test('that is plain runs in one go, and one that throws has thrown', () => {
+    const plain = coroutineOf((a: number, b: number) => a + b, [1, 2])
+    expect(plain.start()).toBe(true)
+    expect([plain.state, plain.result]).toEqual(['returned', 3])
+    const thrower = coroutineOf(() => {
+      throw new Error('no')
+    }, [])
+    expect(thrower.start()).toBe(true)
+    expect([thrower.state, String(thrower.result)]).toEqual(['threw', 'Error: no'])
+  })
+
+  test('sees its receiver, and refuses what its state does not allow', () => {
+    const coroutine = coroutineOf(
+      function* (this: unknown) {
+        yield SUSPENDED
+        return this
+      },
+      [],
+      'me',
+    )
+    expect(() => coroutine.resume()).toThrow('resumed while ready')
+    expect(coroutine.start()).toBe(false)
+    expect(coroutine.state).toBe('suspended')
+    expect(() => coroutine.start()).toThrow('started while suspended')
+    expect(coroutine.resume()).toBe(true)
+    expect(String(coroutine.result)).toBe('me')
+    expect(() => coroutine.raise(new Error('late'))).toThrow('thrown into while returned')
+  })
+
+  test('thrown into before it starts never runs', () => {
+    let ran = false
+    const coroutine = coroutineOf(function* () {
+      ran = true
+      yield PREEMPTED
+    }, [])
+    expect(coroutine.raise('early')).toBe(true)
+    expect([coroutine.state, coroutine.result, ran]).toEqual(['threw', 'early', false])
+  })
+})

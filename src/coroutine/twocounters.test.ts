@@ -1,0 +1,152 @@
+/** The design's own test, in every mode: two coroutines that count and never give way; both advance. */
+import { describe, expect, test } from 'vitest'
+import { Arena, ArenaPlan } from '../arena/arena.ts'
+import { compile } from '../compiler/compile.ts'
+import { evaluateModule } from '../compiler/differential/evaluate.ts'
+import * as runtime from '../compiler/runtime.ts'
+import { reserveMachine } from '../machine/cpurecord.ts'
+import { NodeMachine } from '../machine/node.ts'
+import { SimulatedMachine } from '../machine/simulated.ts'
+import { needResched, PREEMPTED } from './coroutine.ts'
+import twoCounters, { reserveCounters } from './fixtures/twocounters.ts'
+import { Schedule } from './schedule.ts'
+import { VirtualTime } from './virtualtime.ts'
+
+interface Counter {
+  count: number
+  other: Counter
+  /** The other's count each time that this one was seen to have gone on after a stop. */
+  seen: Set<number>
+}
+
+function counters(): [Counter, Counter] {
+  const first = { count: 0, seen: new Set<number>() } as Counter
+  const second = { count: 0, seen: new Set<number>(), other: first } as Counter
+  first.other = second
+  return [first, second]
+}
+
+function* handWritten(counter: Counter, limit: number): Generator<number, void, unknown> {
+  while (counter.count < limit) {
+    counter.count++
+    if (counter.count % 64 === 0) {
+      if (needResched()) yield PREEMPTED
+      counter.seen.add(counter.other.count)
+    }
+  }
+}
+
+const source = `export function count(counter, limit) {
+  'use task'
+  while (counter.count < limit) {
+    counter.count++
+    if (counter.count % 64 === 0) counter.seen.add(counter.other.count)
+  }
+}`
+
+const { count: compiled } = evaluateModule(compile(source, 'count.js').code, 'count.js', {
+  'heddle/runtime': runtime,
+}) as { count: (counter: Counter, limit: number) => void }
+
+/** Each saw the other stand at more than one count strictly between start and end: they took turns. */
+function expectBothAdvance([first, second]: [Counter, Counter], limit: number): void {
+  expect([first.count, second.count]).toEqual([limit, limit])
+  const between = [...first.seen, ...second.seen].filter(count => count > 0 && count < limit)
+  expect(new Set(between).size).toBeGreaterThan(1)
+}
+
+const bodies: [string, (counter: Counter, limit: number) => unknown][] = [
+  ['generators', handWritten],
+  ["'use task' functions", compiled],
+]
+
+describe.each(bodies)('%s', (_name, body) => {
+  test('on virtual time, the loop on the spot', () => {
+    const time = new VirtualTime()
+    const schedule = new Schedule({ platform: time, ticks: time.slices(0.1) })
+    const both = counters()
+    for (const counter of both) schedule.go(body, counter, 1_000_000)
+    schedule.runSync()
+    expectBothAdvance(both, 1_000_000)
+  })
+
+  test('on virtual time, the loop beside the event loop', async () => {
+    const time = new VirtualTime()
+    const schedule = new Schedule({ platform: time, ticks: time.slices(0.1) })
+    const both = counters()
+    for (const counter of both) schedule.go(body, counter, 1_000_000)
+    await schedule.run()
+    expectBothAdvance(both, 1_000_000)
+  })
+
+  test('with the clock read at safepoints', async () => {
+    const schedule = new Schedule({ ticks: 'clock', slice: 1 })
+    const both = counters()
+    for (const counter of both) schedule.go(body, counter, 5_000_000)
+    await schedule.run()
+    expectBothAdvance(both, 5_000_000)
+    expect(schedule.statistics.ticks).toBe('clock')
+  })
+
+  test.each(['run', 'runSync'] as const)('with a timekeeper thread, %s', async how => {
+    await using schedule = new Schedule({ ticks: 'thread', slice: 1 })
+    // Ticks come from the clock until the thread is up.
+    while (schedule.statistics.ticks === 'clock') {
+      schedule.go(body, counters()[0], 2_000_000)
+      if (how === 'run') await schedule.run()
+      else schedule.runSync()
+    }
+    const both = counters()
+    for (const counter of both) schedule.go(body, counter, 5_000_000)
+    if (how === 'run') await schedule.run()
+    else schedule.runSync()
+    expectBothAdvance(both, 5_000_000)
+    expect(schedule.statistics.ticks).toBe('thread')
+  })
+})
+
+test('on a schedule left to itself, which starts its thread once it has been busy', async () => {
+  await using schedule = new Schedule({ slice: 1 })
+  let rounds = 0
+  while (schedule.statistics.ticks === 'clock') {
+    const both = counters()
+    for (const counter of both) schedule.go(compiled, counter, 5_000_000)
+    await schedule.run()
+    expectBothAdvance(both, 5_000_000)
+    expect(++rounds).toBeLessThan(1000)
+  }
+})
+
+describe('on a CPU of the kernel’s machines', () => {
+  test('simulated', () => {
+    const plan = new ArenaPlan()
+    const region = reserveMachine(plan, 1)
+    const data = reserveCounters(plan)
+    const arena = Arena.create(plan)
+    const machine = new SimulatedMachine({ arena, region, program: twoCounters, data, seed: 1 })
+    machine.startAll()
+    expect(machine.run()).toBe('idle')
+    expectCountersAdvanced(arena, data.start)
+  })
+
+  test('real', async () => {
+    const plan = new ArenaPlan()
+    const region = reserveMachine(plan, 1)
+    const data = reserveCounters(plan)
+    const arena = Arena.create(plan)
+    const program = new URL('./fixtures/twocounters.ts', import.meta.url)
+    const machine = new NodeMachine({ arena, region, program, data })
+    await machine.start(0)
+    await machine.stop(0)
+    await machine.close()
+    expectCountersAdvanced(arena, data.start)
+  })
+})
+
+function expectCountersAdvanced(arena: Arena, start: number): void {
+  const { i32 } = arena
+  expect(i32[start]).toBe(i32[start + 1])
+  expect(i32[start]).toBeGreaterThan(0)
+  // How often one found the other further than before.
+  expect(i32[start + 2]).toBeGreaterThan(1)
+}
