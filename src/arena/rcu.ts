@@ -59,6 +59,8 @@ export class Rcu {
   private readonly callbacks: RcuCallback[] = []
   /** How deep this thread is in read sections: plain, because only this thread's own switches ask. */
   private nesting = 0
+  /** What this thread's word holds while it is online. */
+  private seen = OFFLINE
 
   /** `threads`: how many ids take part; every CPU, and the plain threads that read. */
   constructor(region: Region, threads: number) {
@@ -111,14 +113,18 @@ export class Rcu {
     this.nesting--
   }
 
-  /** A quiescent state, at each switch. Two atomic accesses; does nothing inside a read section. */
+  /**
+   * A quiescent state, at each switch; does nothing inside a read section. While no new period has been requested
+   * it is one plain read: a stale value there only means that the next switch tells the news.
+   */
   quiescent(thread: KernelThread): void {
-    if (this.nesting === 0) this.quiesce(thread)
+    if (thread.i32[this.start + PERIOD] !== this.seen && this.nesting === 0) this.quiesce(thread)
   }
 
   private quiesce(thread: KernelThread): void {
     const i32 = thread.i32
-    Atomics.store(i32, this.wordOf(thread.id) + SEEN, Atomics.load(i32, this.start + PERIOD)) // (A), (D)
+    this.seen = Atomics.load(i32, this.start + PERIOD)
+    Atomics.store(i32, this.wordOf(thread.id) + SEEN, this.seen) // (A), (D)
   }
 
   /** Opens a new grace period and returns its number: done when `hasPassed` says so. */

@@ -1,0 +1,74 @@
+import { assert } from '../arena/assert.ts'
+import { acquire, release } from '../arena/spinlock.ts'
+import { publishQueue } from './classrq.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { addPushable, removePushable } from './pushable.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { Task } from './taskrecord.ts'
+import { lockTaskQueue } from './taskqueue.ts'
+
+/**
+ * Affinity: the CPUs that a task may run on. A change takes effect when the task is next woken (or stolen): one that runs
+ * or waits stays on its CPU until it sleeps.
+ *
+ * The mask is two words, and a wakeup reads both:
+ *
+ *   setAffinity                                waker
+ *   -----------                                -----
+ *   low = 0
+ *                                              reads 0, 0: no CPU at all, falls back to any
+ *   high = CPU 40
+ *
+ * So it is written under the pi lock, which a waker holds while it selects, and under the run queue's lock, which a thief
+ * holds while it looks for what it may take.
+ */
+export function setAffinity(s: Scheduler, task: number, low: number, high: number): void {
+  const { i32, thread } = s
+  if ((low | high) === 0) throw new RangeError('affinity: give at least one CPU')
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  const queue = lockTaskQueue(s, se)
+  writeMask(s, queue, se, low, high)
+  release(thread, queue + RunQueue.lock)
+  release(thread, se + Entity.piLock)
+}
+
+/**
+ * Binds the current task to this CPU for good: its coroutine lives in this CPU's heap from here on. Its mask collapses,
+ * and no fallback moves it. By the CPU, when it starts the task.
+ */
+export function bindTask(s: Scheduler, task: number): void {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  const queue = lockTaskQueue(s, se)
+  assert(queue === s.queue && i32[queue + RunQueue.current] === se, 'a task is bound by the CPU that runs it')
+  if ((i32[se + Entity.policy] & POLICY_BOUND) === 0) Atomics.add(i32, queue + RunQueue.bound, 1)
+  i32[se + Entity.policy] |= POLICY_BOUND
+  writeMask(s, queue, se, s.cpu < 32 ? 1 << s.cpu : 0, s.cpu < 32 ? 0 : 1 << (s.cpu - 32))
+  release(thread, queue + RunQueue.lock)
+  release(thread, se + Entity.piLock)
+}
+
+/** The mask as it is now: low and high word. */
+export function getAffinity(s: Scheduler, task: number): readonly [low: number, high: number] {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  const mask = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]] as const
+  release(thread, se + Entity.piLock)
+  return mask
+}
+
+function writeMask(s: Scheduler, queue: number, se: number, low: number, high: number): void {
+  const { i32 } = s
+  const queued = Atomics.load(i32, se + Entity.onRq) === 1
+  if (queued) removePushable(s, queue, se)
+  i32[se + Entity.affinityMask] = low
+  i32[se + Entity.affinityMask + 1] = high
+  if (queued) {
+    addPushable(s, queue, se)
+    publishQueue(s, queue)
+  }
+}

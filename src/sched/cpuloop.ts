@@ -1,0 +1,146 @@
+import { assert } from '../arena/assert.ts'
+import { CpuRecord } from '../machine/cpurecord.ts'
+import { type Cpu, type CpuRequest, HALT, STEP, TURN } from '../machine/machine.ts'
+import { Entity } from './entity.ts'
+import { reapTask } from './exit.ts'
+import { adoptFromGone, cpuGone, cpuOffline, cpuOnline } from './hotplug.ts'
+import { FAIR_MAJOR_PRIORITY } from './priority.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { pullTask, pushTask, stealTask } from './steal.ts'
+import { FINISHED, PREEMPTED, schedulerYield, YIELDED } from './switch.ts'
+import { Task } from './taskrecord.ts'
+import { expireTimers } from './timer.ts'
+
+/**
+ * What a CPU does all its life: switch, run a task until it gives the CPU back, switch again. How a task is run is not
+ * the scheduler's business: `resume` runs it, and says why it stopped (PREEMPTED, SUSPENDED, YIELDED or FINISHED; see
+ * switch.ts). On FINISHED the task is a ZOMBIE already (exit.ts).
+ */
+export type Resume = (task: number) => number
+
+/** On a machine that goes step by step: the task has not given the CPU back, but other CPUs take their turns. */
+export const CONTINUES = 4
+
+/** Every so many turns a CPU that nobody interrupts looks up: is it to stop, are there callbacks to run? */
+const LOOK_UP_EVERY = 256
+
+const CALLBACK_WAIT_MS = 1
+const SHORT_TURN_MS = 0.001
+const SHORT_TURNS = 64
+
+export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuRequest, void, void> {
+  const { i32, queue, rcu, thread } = s
+  const needResched = cpu.record + CpuRecord.needResched
+  const idle = i32[queue + RunQueue.idle]
+  const { stepwise } = cpu
+  const balances = s.cpus > 1
+  const turnClock = new TurnClock(s)
+  let online = true
+  let why = PREEMPTED
+  let turns = LOOK_UP_EVERY
+  cpuOnline(s)
+  let current = idle
+  for (;;) {
+    // A plain read: a stale 0 means that the next turn sees it. The tick, and whoever preempts, store it atomically.
+    if (i32[needResched] !== 0 || current === idle || --turns === 0) {
+      turns = LOOK_UP_EVERY
+      interrupt(cpu, s)
+      if (online && why !== FINISHED && cpu.stopRequested) {
+        online = false
+        cpuOffline(s, why)
+        current = idle
+        why = PREEMPTED
+      }
+      rcu.runCallbacks(thread)
+      if (cpu.mailPending) yield TURN
+    } else {
+      turnClock.atSwitch(why, i32[current + Entity.priority])
+    }
+    const prev = current
+    const orphan = why === FINISHED && i32[i32[prev + Entity.task] + Task.orphan] !== 0
+    current = schedulerYield(s, why)
+    if (orphan) reapTask(s, i32[prev + Entity.task])
+    if (balances && why === PREEMPTED && prev !== current) outranked(s, prev, current)
+    why = PREEMPTED
+    if (balances && online && s.othersOffer() && pull(s, current, idle)) continue
+    if (current === idle) {
+      if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
+      adoptFromGone(s)
+      rcu.runCallbacks(thread)
+      // Callbacks that wait for other CPUs are looked at again soon.
+      cpu.haltUntil =
+        rcu.queued(i32, s.cpu) === 0 ? s.nextTimer : Math.min(s.nextTimer, s.clock + CALLBACK_WAIT_MS)
+      rcu.idleEnter(thread)
+      yield HALT
+      rcu.idleExit(thread)
+      continue
+    }
+    assert(i32[current + Entity.onCpu] === 1, 'what runs is on this CPU')
+    const task = i32[current + Entity.task]
+    why = resume(task)
+    if (stepwise) {
+      yield STEP
+      while (why === CONTINUES) {
+        why = resume(task)
+        yield STEP
+      }
+    }
+    assert(why >= PREEMPTED && why <= FINISHED, 'resume says why a task stopped')
+  }
+  cpuGone(s)
+}
+
+/** The interrupt: takes `needResched` down first, so that one raised from here on is seen; then the clock and the timers. */
+function interrupt(cpu: Cpu, s: Scheduler): void {
+  if (cpu.needResched) cpu.clearNeedResched()
+  Atomics.add(s.i32, s.queue + RunQueue.heartbeat, 1)
+  s.readClock()
+  s.ticks = true
+  expireTimers(s)
+}
+
+/** `current` took the place of `prev`: another CPU may have something less important to run than that. */
+function outranked(s: Scheduler, prev: number, current: number): void {
+  const { i32 } = s
+  if (i32[prev + Entity.priority] >> 2 <= i32[current + Entity.priority] >> 2) return
+  if (prev !== i32[s.queue + RunQueue.idle]) pushTask(s, prev)
+}
+
+function pull(s: Scheduler, current: number, idle: number): boolean {
+  return current === idle ? stealTask(s) : pullTask(s, s.i32[current + Entity.priority])
+}
+
+/**
+ * How often the clock is read at voluntary switches between FIFO tasks. Reading it costs about as much as the switch, so
+ * while turns are shorter than a microsecond it is read at every 8th to 23rd only, at random, and what has passed is
+ * charged to the task that runs then: right on average. Everywhere else it is read at every switch.
+ */
+class TurnClock {
+  private readonly s: Scheduler
+  /** Turns until the next look, when turns are short. */
+  private left = 0
+  private turns = 0
+  private shortTurns = 0
+  private random = 0x2545_f491
+
+  constructor(s: Scheduler) {
+    this.s = s
+  }
+
+  atSwitch(why: number, priority: number): void {
+    this.turns++
+    if (this.left > 0 && why === YIELDED && priority >> 2 !== FAIR_MAJOR_PRIORITY) {
+      this.left--
+      return
+    }
+    const { s } = this
+    const before = s.clock
+    const perTurn = (s.readClock() - before) / this.turns
+    this.shortTurns = perTurn < SHORT_TURN_MS ? this.shortTurns + this.turns : 0
+    this.turns = 0
+    if (this.shortTurns < SHORT_TURNS) return
+    this.random = (Math.imul(this.random, 1_664_525) + 1_013_904_223) | 0
+    this.left = 7 + (this.random >>> 28)
+  }
+}

@@ -1,0 +1,125 @@
+import { Lock } from '../arena/spinlock.ts'
+import { ListNode } from '../arena/list.ts'
+import { float64, type Layout, record, word, words } from '../arena/record.ts'
+
+/**
+ * The scheduling entity: what the scheduler knows of a task, apart from the task record. Who may touch what:
+ *
+ *   guarded by the run queue's lock   links, rq, execStart, runTime, waitStart, the fair fields, pushLinks, counters
+ *   changed under pi lock and run     priority, basePriority, nice, policy, timeSlice, affinityMask: read under
+ *     queue lock together               either one
+ *   onRq, onCpu, cpu                  changed under the run queue's lock while the task is RUNNING; by compare-exchange
+ *                                     and atomic store from the moment it is not, because then a waker looks at
+ *                                     them holding only the pi lock (wakeup.ts)
+ *   the published words               written under the run queue's lock, read by anyone (account.ts)
+ *
+ * A RUNNING task is on a queue (onRq 1, onCpu 0) or on a CPU (onRq 0, onCpu 1), or in between, inside a switch.
+ * A sleeping task has onRq 0, and onCpu 0 from the end of its switch on.
+ */
+export const Entity: Layout<
+  | 'links'
+  | 'task'
+  | 'priority'
+  | 'rq'
+  | 'onRq'
+  | 'onCpu'
+  | 'cpu'
+  | 'policy'
+  | 'turns'
+  | 'execStart'
+  | 'runTime'
+  | 'waitStart'
+  | 'waitTime'
+  | 'piLock'
+  | 'affinityMask'
+  | 'basePriority'
+  | 'nice'
+  | 'preempted'
+  | 'moved'
+  | 'woken'
+  | 'timeSlice'
+  | 'vruntime'
+  | 'deadline'
+  | 'minVruntime'
+  | 'lag'
+  | 'weight'
+  | 'pushLinks'
+  | 'startTime'
+  | 'execEnd'
+  | 'runTimeHigh'
+  | 'runTimeLow'
+  | 'runTimeCheck'
+  | 'waitTimeHigh'
+  | 'waitTimeLow'
+  | 'waitTimeCheck'
+  | 'switches'
+  | 'preemptions'
+  | 'migrations'
+  | 'wakeups'
+> = record('scheduling entity', {
+  /** A list node (FIFO), or left, right, height, order of a tree node (fair): on one queue at most, so they share. */
+  links: words(ListNode.words),
+  /** Back pointer to the task record. */
+  task: word,
+  /** The effective priority: `basePriority`, or what it inherited. */
+  priority: word,
+  /** The class run queue that the entity is on, or was last set to run from; 0 before its first. */
+  rq: word,
+  onRq: word,
+  onCpu: word,
+  /** The CPU that it runs on, is queued on, or ran on last. */
+  cpu: word,
+  /** POLICY_ bits. */
+  policy: word,
+  /** How often it was switched to. Published as `switches`. */
+  turns: word,
+  /** When it was switched to, or last charged since; in the machine's milliseconds. */
+  execStart: float64,
+  /** Milliseconds on a CPU, exact to the last switch. */
+  runTime: float64,
+
+  /** When it became runnable without running; and the sum of such waits. */
+  waitStart: float64,
+  waitTime: float64,
+  piLock: words(Lock.words),
+  /** CPUs 0 to 31, CPUs 32 to 63. */
+  affinityMask: words(2),
+  basePriority: word,
+  nice: word,
+  preempted: word,
+  moved: word,
+  woken: word,
+  /** Milliseconds of a slice, for the fair class and for round robin. */
+  timeSlice: float64,
+
+  vruntime: float64,
+  /** Fair: the virtual deadline. Round robin: when the slice ends, on the machine's clock. */
+  deadline: float64,
+  /** The least vruntime in the subtree under this node. */
+  minVruntime: float64,
+  lag: float64,
+  weight: word,
+  /** On its CPU's list of tasks that another CPU could take. */
+  pushLinks: words(ListNode.words),
+
+  startTime: float64,
+  /** When it was last switched away from. */
+  execEnd: float64,
+  runTimeHigh: word,
+  runTimeLow: word,
+  runTimeCheck: word,
+  waitTimeHigh: word,
+  waitTimeLow: word,
+  waitTimeCheck: word,
+  switches: word,
+  preemptions: word,
+  migrations: word,
+  wakeups: word,
+})
+
+/** Round robin: within its priority a task goes to the tail when its slice has ended. Otherwise FIFO proper. */
+export const POLICY_ROUND_ROBIN = 1
+/** It yielded, or its slice ended: put-previous brings it back to the tail, not to the head. */
+export const POLICY_YIELDED = 2
+/** Bound for good to one CPU, whose heap holds its coroutine: no fallback moves it. */
+export const POLICY_BOUND = 4

@@ -1,0 +1,108 @@
+import { assert } from '../arena/assert.ts'
+import { listFirst, listNext, listRemove, listShift } from '../arena/list.ts'
+import { acquire, release } from '../arena/spinlock.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { sleepOnChannelLocked, type TaskContext, wakeupOnChannel } from './sleep.ts'
+import { INTERRUPTIBLE, RUNNING, Task, UNUSED, WOKEN, ZOMBIE } from './taskrecord.ts'
+import { waitOffCpu } from './wakeup.ts'
+
+/**
+ * The end of a task. It makes itself a ZOMBIE and switches away for the last time; its parent reaps it:
+ *
+ *   the task                                   its parent
+ *   --------                                   ----------
+ *                                              sleep lock; no child is a ZOMBIE
+ *   (A) state = ZOMBIE                         (C) sleeps on the channel that is its own pointer; unlock
+ *   (B) sleep lock; wakes that channel
+ *                                              finds it; takes it off its children
+ *   switches away: onCpu = 0                   (D) waits while onCpu is 1
+ *                                              frees it, through RCU
+ *
+ * (A) before (B), and the parent looks and sleeps under the one sleep lock: either it sees the ZOMBIE or (B) finds it
+ * asleep. (D) holds no lock: the task has still to switch. A task without a parent is reaped by the CPU that
+ * ran it, after the switch.
+ */
+
+/** Ends the current task: it must switch away (FINISHED) at once, and never runs again. */
+export function exitTask(s: Scheduler, task: number, exitCode: number): void {
+  const { i32, thread } = s
+  assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can end')
+  assert(Atomics.load(i32, task + Task.state) === RUNNING, 'a task ends while it runs')
+  const se = i32[task + Task.entity]
+  if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) Atomics.sub(i32, s.queue + RunQueue.bound, 1)
+  i32[task + Task.exitCode] = exitCode
+  disownChildren(s, task)
+  acquire(thread, task + Task.lock)
+  // Under the lock: who orphans this task sees it either alive, and it will be reaped by its CPU, or a ZOMBIE.
+  const parent = Atomics.load(i32, task + Task.parent)
+  if (parent === 0) i32[task + Task.orphan] = 1
+  Atomics.store(i32, task + Task.state, ZOMBIE) // (A)
+  release(thread, task + Task.lock)
+  if (parent !== 0) wakeupOnChannel(s, parent) // (B)
+}
+
+/** The children of a task that ends have no parent any more; those that are ZOMBIEs are reaped here. */
+function disownChildren(s: Scheduler, task: number): void {
+  const { i32, thread } = s
+  for (;;) {
+    acquire(thread, task + Task.lock)
+    const node = listShift(i32, task + Task.children)
+    release(thread, task + Task.lock)
+    if (node === 0) return
+    const child = node - Task.sibling
+    acquire(thread, child + Task.lock)
+    Atomics.store(i32, child + Task.parent, 0)
+    const ended = Atomics.load(i32, child + Task.state) === ZOMBIE
+    release(thread, child + Task.lock)
+    if (ended) reapTask(s, child)
+  }
+}
+
+/** Waits for a child of this task to end, and reaps it. Returns its slot and exit code; undefined: it has no children. */
+export function* waitChild(
+  context: TaskContext,
+): Generator<number, { slot: number; exitCode: number } | { interrupted: number } | undefined, unknown> {
+  const { task } = context
+  for (;;) {
+    const { i32, thread, sleepLock } = context.s
+    acquire(thread, sleepLock)
+    acquire(thread, task + Task.lock)
+    const child = findZombie(i32, task)
+    const childless = listFirst(i32, task + Task.children) === 0
+    if (child !== 0) listRemove(i32, task + Task.children, child + Task.sibling)
+    release(thread, task + Task.lock)
+    if (child !== 0 || childless) {
+      release(thread, sleepLock)
+      if (child === 0) return undefined
+      const ended = { slot: i32[child + Task.slot], exitCode: i32[child + Task.exitCode] }
+      reapTask(context.s, child)
+      return ended
+    }
+    const reason = yield* sleepOnChannelLocked(context, task, 0, INTERRUPTIBLE) // (C)
+    if (reason !== WOKEN) return { interrupted: reason }
+  }
+}
+
+function findZombie(i32: Int32Array, task: number): number {
+  const head = task + Task.children
+  for (let node = listFirst(i32, head); node !== 0; node = listNext(i32, head, node)) {
+    if (Atomics.load(i32, node - Task.sibling + Task.state) === ZOMBIE) return node - Task.sibling
+  }
+  return 0
+}
+
+/**
+ * Gives a ZOMBIE's slots back, after a grace period: others may still be reading its record. By who took it off its
+ * parent's children, or, for a task without a parent, by its CPU after the switch. Once.
+ */
+export function reapTask(s: Scheduler, task: number): void {
+  const { i32, thread } = s
+  waitOffCpu(s, i32[task + Task.entity]) // (D)
+  const was = Atomics.compareExchange(i32, task + Task.state, ZOMBIE, UNUSED)
+  assert(was === ZOMBIE, 'a task is reaped once, when it has ended')
+  s.rcu.callRcu(thread, task + Task.rcu, s.freeTask)
+  // A thread that is no CPU has no idle loop to do this in.
+  if (s.cpu < 0) s.rcu.runCallbacks(thread)
+}

@@ -1,0 +1,114 @@
+import { assert } from '../arena/assert.ts'
+import { initList, listPush } from '../arena/list.ts'
+import { lockRank } from '../arena/lockorder.ts'
+import { acquire, initLock, release } from '../arena/spinlock.ts'
+import { maskOf } from './cpumask.ts'
+import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
+import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, weightOfNice } from './priority.ts'
+import type { Scheduler } from './scheduler.ts'
+import { classRq } from './runqueue.ts'
+import { NAME_BYTES, Task, UNINTERRUPTIBLE, WAKE_ANY, WOKEN, ZOMBIE } from './taskrecord.ts'
+import { wakeup } from './wakeup.ts'
+
+export interface TaskOptions {
+  readonly name?: string
+  /** 0 to 251, see priority.ts; the default is the fair class. */
+  readonly priority?: number
+  /** -20 to 19, for the fair class. */
+  readonly nice?: number
+  /** Round robin among equals of a FIFO level. */
+  readonly roundRobin?: boolean
+  /** Milliseconds of a slice. */
+  readonly slice?: number
+  /** The CPUs that it may run on; all by default. */
+  readonly affinity?: readonly number[]
+  /** Whoever reaps it; 0: it is reaped when it ends. */
+  readonly parent?: number
+}
+
+const FIRST_LIFE = 0
+const MASK_ALL = -1
+const lockRankTask = lockRank('task')
+const lockRankPi = lockRank('pi')
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** Makes a task that sleeps until startTask wakes it for the first time. From any thread. */
+export function createTask(s: Scheduler, options: TaskOptions = {}): number {
+  const { i32, f64, thread } = s
+  const priority = options.priority ?? FAIR_PRIORITY
+  if (!Number.isInteger(priority) || priority < 0 || majorPriority(priority) >= IDLE_MAJOR_PRIORITY) {
+    throw new RangeError(
+      `priority: ${String(priority)} is not a task's priority; give an integer from 0 to 251`,
+    )
+  }
+  const [low, high] = options.affinity === undefined ? [MASK_ALL, MASK_ALL] : maskOf(options.affinity)
+  if ((low | high) === 0) throw new RangeError('affinity: give at least one CPU')
+  const task = s.tasks.allocate(thread)
+  const se = s.entities.allocate(thread)
+  i32.fill(0, task, task + Task.words)
+  i32.fill(0, se, se + Entity.words)
+  i32[task + Task.entity] = se
+  i32[task + Task.slot] = s.tasks.indexOf(task)
+  i32[task + Task.wakeReason] = FIRST_LIFE
+  initLock(i32, task + Task.lock, lockRankTask)
+  initList(i32, task + Task.children)
+  setName(s, task, options.name ?? '')
+  i32[se + Entity.task] = task
+  i32[se + Entity.priority] = priority
+  i32[se + Entity.basePriority] = priority
+  i32[se + Entity.cpu] = s.cpu < 0 ? 0 : s.cpu
+  i32[se + Entity.policy] = options.roundRobin ? POLICY_ROUND_ROBIN : 0
+  i32[se + Entity.affinityMask] = low
+  i32[se + Entity.affinityMask + 1] = high
+  i32[se + Entity.nice] = options.nice ?? 0
+  i32[se + Entity.weight] = weightOfNice(options.nice ?? 0)
+  f64[(se + Entity.timeSlice) >> 1] = options.slice ?? s.slice
+  f64[(se + Entity.startTime) >> 1] = s.readClock()
+  initLock(i32, se + Entity.piLock, lockRankPi)
+  Atomics.store(i32, task + Task.state, UNINTERRUPTIBLE)
+  if (options.parent) adoptChild(s, options.parent, task)
+  s.entities.settle(i32, se)
+  s.tasks.settle(i32, task)
+  return task
+}
+
+/** Lets a new task run. Once. */
+export function startTask(s: Scheduler, task: number): void {
+  const { i32 } = s
+  const se = i32[task + Task.entity]
+  const level = i32[se + Entity.priority] >> 2
+  s.classes[level].taskFork(s, classRq(s.queueOf(i32[se + Entity.cpu]), level), se)
+  const started = wakeup(s, task, WAKE_ANY, WOKEN)
+  assert(started, 'a task is started once')
+}
+
+/** createTask and startTask in one. */
+export function forkTask(s: Scheduler, options: TaskOptions = {}): number {
+  const task = createTask(s, options)
+  startTask(s, task)
+  return task
+}
+
+function adoptChild(s: Scheduler, parent: number, child: number): void {
+  const { i32, thread } = s
+  assert(Atomics.load(i32, parent + Task.state) !== ZOMBIE, 'a task that has ended has no new children')
+  acquire(thread, parent + Task.lock)
+  Atomics.store(i32, child + Task.parent, parent)
+  listPush(i32, parent + Task.children, child + Task.sibling)
+  release(thread, parent + Task.lock)
+}
+
+function setName(s: Scheduler, task: number, name: string): void {
+  const bytes = new Uint8Array(NAME_BYTES)
+  encoder.encodeInto(name, bytes)
+  s.arena.u8.set(bytes, (task + Task.name) * 4)
+}
+
+/** The task's name, or `task <slot>`. */
+export function taskName(s: Scheduler, task: number): string {
+  const at = (task + Task.name) * 4
+  const bytes = s.arena.u8.slice(at, at + NAME_BYTES)
+  const end = bytes.indexOf(0)
+  return decoder.decode(end < 0 ? bytes : bytes.subarray(0, end)) || `task ${s.i32[task + Task.slot]}`
+}

@@ -1,0 +1,172 @@
+import { assert } from '../arena/assert.ts'
+import { acquire, release } from '../arena/spinlock.ts'
+import { chargeRun } from './account.ts'
+import { publishQueue, rqDropCurrent } from './classrq.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { enqueueSelected } from './place.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { selectTaskRq } from './select.ts'
+import { lockBoth, moveQueued, unlockBoth } from './steal.ts'
+import { switchToIdle } from './switch.ts'
+import { RUNNING, Task } from './taskrecord.ts'
+import { adoptTimers } from './timer.ts'
+
+/**
+ * CPUs come and go while tasks run. `online` in the run queue and the CPU's bit in the active mask change together, under
+ * the run queue's lock; place.ts shows why nothing is ever put on the queue of a CPU that has gone.
+ *
+ *   comes  online; then takes what waits on the queues of CPUs that are gone (nobody was active when it was put there)
+ *   goes   not online; switches to idle; then moves what is queued to others, by the rule of select
+ *   died   as goes, by another thread, which also lets go of what the dead CPU was running
+ *
+ * A task that is bound to the CPU stays on its queue: its coroutine is in that CPU's heap.
+ */
+
+/** This CPU takes part from now on. Called by the CPU itself, first of all. */
+export function cpuOnline(s: Scheduler): void {
+  const { i32, thread, queue } = s
+  assert(queue !== 0, 'a CPU brings itself online')
+  s.rcu.online(thread)
+  s.readClock()
+  acquire(thread, queue + RunQueue.lock)
+  assert(i32[queue + RunQueue.online] === 0, 'a CPU comes online once')
+  i32[queue + RunQueue.online] = 1
+  i32[queue + RunQueue.current] = i32[queue + RunQueue.idle]
+  i32[queue + RunQueue.contender] = 0
+  i32[queue + RunQueue.tickArmed] = 0
+  s.setActive(s.cpu, true)
+  publishQueue(s, queue)
+  release(thread, queue + RunQueue.lock)
+  s.nextTimer = s.timers[s.cpu].next()
+  for (let cpu = 0; cpu < s.cpus; cpu++) {
+    if (cpu === s.cpu || isOnline(s, cpu)) continue
+    drainQueue(s, cpu)
+    adoptTimers(s, cpu)
+  }
+}
+
+export function isOnline(s: Scheduler, cpu: number): boolean {
+  return (((cpu < 32 ? s.activeHalf(0) : s.activeHalf(1)) >>> (cpu & 31)) & 1) !== 0
+}
+
+/** This CPU takes no more tasks, and gives away those that it has. By the CPU itself; `why`: see schedulerYield. */
+export function cpuOffline(s: Scheduler, why: number): void {
+  closeQueue(s, s.cpu)
+  switchToIdle(s, why)
+  drainQueue(s, s.cpu)
+}
+
+/** The last thing a CPU does: its timers and callbacks are anyone's now. */
+export function cpuGone(s: Scheduler): void {
+  s.rcu.offline(s.i32, s.cpu)
+  s.nextTimer = Infinity
+  for (let cpu = 0; cpu < s.cpus; cpu++) {
+    if (cpu !== s.cpu && isOnline(s, cpu)) {
+      s.resched(cpu)
+      return
+    }
+  }
+}
+
+/** A CPU that is online takes over the timers and RCU callbacks of those that are gone. Called now and then, when idle. */
+export function adoptFromGone(s: Scheduler): void {
+  const { i32 } = s
+  for (let cpu = 0; cpu < s.cpus; cpu++) {
+    if (cpu === s.cpu || isOnline(s, cpu)) continue
+    if (s.timers[cpu].count !== 0) adoptTimers(s, cpu)
+    if (Atomics.load(i32, s.queueOf(cpu) + RunQueue.load) !== 0) drainQueue(s, cpu)
+  }
+}
+
+/**
+ * Recovery, by a thread that lives on, after CPU `dead` has stopped for good outside of the run queue's lock: what it had
+ * queued goes to others. Returns the task that it was running, or 0. That one is on no queue: it can be put on another
+ * CPU's (requeueTask) if it can run there, and is lost otherwise.
+ */
+export function cpuDied(s: Scheduler, dead: number): number {
+  const { i32, thread } = s
+  closeQueue(s, dead)
+  s.rcu.offline(i32, dead)
+  const queue = s.queueOf(dead)
+  s.readClock()
+  acquire(thread, queue + RunQueue.lock)
+  const se = i32[queue + RunQueue.current]
+  const idle = i32[queue + RunQueue.idle]
+  if (se !== idle) {
+    rqDropCurrent(s, i32[se + Entity.rq], se)
+    chargeRun(s, se)
+    i32[queue + RunQueue.current] = idle
+    i32[queue + RunQueue.contender] = 0
+  }
+  publishQueue(s, queue)
+  release(thread, queue + RunQueue.lock)
+  if (se !== idle) Atomics.store(i32, se + Entity.onCpu, 0)
+  drainQueue(s, dead)
+  return se === idle ? 0 : i32[se + Entity.task]
+}
+
+/** Queues a task that cpuDied returned, if it still wants to run. */
+export function requeueTask(s: Scheduler, task: number): void {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  if (Atomics.load(i32, task + Task.state) === RUNNING && i32[task + Task.stopped] === 0)
+    enqueueSelected(s, se)
+  release(thread, se + Entity.piLock)
+}
+
+function closeQueue(s: Scheduler, cpu: number): void {
+  const { i32, thread } = s
+  const queue = s.queueOf(cpu)
+  acquire(thread, queue + RunQueue.lock)
+  i32[queue + RunQueue.online] = 0 // (A) of place.ts
+  s.setActive(cpu, false)
+  release(thread, queue + RunQueue.lock)
+}
+
+/**
+ * Moves what is queued on a CPU that is not online to CPUs that are. (B) of place.ts. Goes through all entities rather than
+ * the queue, so that it needs no help from the classes. Returns how many moved.
+ */
+function drainQueue(s: Scheduler, cpu: number): number {
+  const { i32, entities } = s
+  s.readClock()
+  let moved = 0
+  const queue = s.queueOf(cpu)
+  for (let index = 0; index < entities.capacity; index++) {
+    const se = entities.pointerAt(index)
+    if (!entities.isAllocated(i32, se)) continue
+    while (isQueuedOn(s, se, cpu)) {
+      const target = chooseTarget(s, se, queue, cpu)
+      if (target < 0) break
+      const to = s.queueOf(target)
+      lockBoth(s, queue, to)
+      const still = isQueuedOn(s, se, cpu) && i32[to + RunQueue.online] !== 0
+      if (still) moveQueued(s, se, queue, to)
+      unlockBoth(s, queue, to)
+      if (still) moved++
+    }
+  }
+  return moved
+}
+
+/** Where a task that is queued on a CPU that is gone should go; -1: it stays. */
+function chooseTarget(s: Scheduler, se: number, queue: number, cpu: number): number {
+  const { i32, thread } = s
+  acquire(thread, queue + RunQueue.lock)
+  let target = -1
+  if (
+    isQueuedOn(s, se, cpu) &&
+    i32[queue + RunQueue.online] === 0 &&
+    (i32[se + Entity.policy] & POLICY_BOUND) === 0
+  ) {
+    target = selectTaskRq(s, se)
+  }
+  release(thread, queue + RunQueue.lock)
+  return target === cpu ? -1 : target
+}
+
+function isQueuedOn(s: Scheduler, se: number, cpu: number): boolean {
+  return Atomics.load(s.i32, se + Entity.onRq) === 1 && Atomics.load(s.i32, se + Entity.cpu) === cpu
+}

@@ -1,0 +1,84 @@
+import { acquire, release } from '../arena/spinlock.ts'
+import { startWait } from './account.ts'
+import { classRqFor, publishCount, publishQueue, rqEnqueueTask } from './classrq.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { ClassRq, RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { selectTaskRq } from './select.ts'
+import { armTick } from './tick.ts'
+
+/**
+ * Puts a task that has become runnable on a queue.
+ *
+ * A CPU may go offline between the choice and the enqueue:
+ *
+ *   who places                              the CPU that goes
+ *   ----------                              -----------------
+ *   select: CPU 1 is active
+ *                                           (A) lock; online = 0, active bit cleared; unlock
+ *                                           (B) lock; moves what is queued; unlock
+ *   lock
+ *   (C) looks at `online`: 0, so it unlocks
+ *       and chooses again
+ *   unlock
+ *
+ * Were (C) before (A), the task would be on the queue when (B) moves it. Without (C) it would be on the queue of
+ * a CPU that never looks again. When no CPU is active at all, it is queued all the same: the CPU that comes
+ * first sets its active bit, and then looks through the queues of those that are offline (hotplug.ts).
+ */
+
+/** Selects and enqueues, by compare-exchange on onRq. The pi lock is held and no run queue lock; the task is RUNNING. */
+export function enqueueSelected(s: Scheduler, se: number): void {
+  const { i32, thread } = s
+  for (;;) {
+    const queue = s.queueOf(selectTaskRq(s, se))
+    acquire(thread, queue + RunQueue.lock)
+    if (mayPlace(s, queue, se)) {
+      // (D) of wakeup.ts: one of the waker and the switch that is ending gets to enqueue.
+      if (Atomics.compareExchange(i32, se + Entity.onRq, 0, 1) === 0) placeOn(s, queue, se)
+      release(thread, queue + RunQueue.lock)
+      return
+    }
+    release(thread, queue + RunQueue.lock)
+  }
+}
+
+/** (C) Whether this queue's CPU will look at what is put here. Its lock is held. */
+function mayPlace(s: Scheduler, queue: number, se: number): boolean {
+  if (s.i32[queue + RunQueue.online] !== 0) return true
+  if ((s.i32[se + Entity.policy] & POLICY_BOUND) !== 0) return true
+  return (s.activeHalf(0) | s.activeHalf(1)) === 0
+}
+
+/** Enqueues an entity whose onRq this thread has just set, and preempts what runs there if it is outranked. Locked. */
+export function placeOn(s: Scheduler, queue: number, se: number): void {
+  const { i32 } = s
+  const rq = classRqFor(s, queue, se)
+  if (i32[se + Entity.cpu] !== i32[queue + RunQueue.cpu] && i32[se + Entity.turns] !== 0) {
+    i32[se + Entity.moved]++
+    i32[queue + RunQueue.moved]++
+  }
+  startWait(s, se)
+  rqEnqueueTask(s, rq, se)
+  publishCount(s, rq, se)
+  publishQueue(s, queue)
+  checkPreempt(s, queue, rq, se)
+}
+
+/** Wakeup preemption: a task that outranks the one that runs asks for a reschedule there, at once. */
+export function checkPreempt(s: Scheduler, queue: number, rq: number, se: number): void {
+  const { i32 } = s
+  const cpu = i32[queue + RunQueue.cpu]
+  const current = i32[queue + RunQueue.current]
+  if (current === i32[queue + RunQueue.idle]) {
+    if (cpu !== s.cpu) s.kick(cpu)
+    return
+  }
+  const level = i32[rq + ClassRq.classId]
+  const running = i32[current + Entity.priority] >> 2
+  if (level < running || (level === running && s.classes[level].pickNextTask(s, rq) === se)) {
+    s.resched(cpu)
+  } else if (level === running) {
+    armTick(s, queue)
+  }
+}

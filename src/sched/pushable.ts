@@ -1,0 +1,73 @@
+import { assert } from '../arena/assert.ts'
+import { listFirst, listIsEmpty, listNext, ListNode, listPush, listRemove } from '../arena/list.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { bestReady, clearReady, setReady } from './readymask.ts'
+import { pushList, RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/**
+ * The tasks of a run queue that another CPU could take: queued, and allowed on more than one CPU. They are on a list of
+ * their own, by level, so that a thief finds the best one without walking past a hundred thousand that cannot move.
+ * A started JavaScript task is bound to its CPU and never here. The run queue's lock is held in all of this.
+ */
+
+/** Whether its mask allows the entity more than one CPU. */
+export function isPushable(s: Scheduler, se: number): boolean {
+  const { i32 } = s
+  if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) return false
+  const low = i32[se + Entity.affinityMask]
+  const high = i32[se + Entity.affinityMask + 1]
+  if (low !== 0 && high !== 0) return true
+  return (low & (low - 1)) !== 0 || (high & (high - 1)) !== 0
+}
+
+/** The entity has been queued here. */
+export function addPushable(s: Scheduler, queue: number, se: number): void {
+  if (!isPushable(s, se)) return
+  const { i32 } = s
+  const level = i32[se + Entity.priority] >> 2
+  listPush(i32, pushList(queue, level), se + Entity.pushLinks)
+  setReady(i32, queue + RunQueue.pushMask, level)
+  i32[queue + RunQueue.pushCount]++
+}
+
+/** The entity leaves this queue, or is no longer pushable. Does nothing for one that is not on the list. */
+export function removePushable(s: Scheduler, queue: number, se: number): void {
+  const { i32 } = s
+  if (i32[se + Entity.pushLinks + ListNode.list] === 0) return
+  const level = i32[se + Entity.priority] >> 2
+  const list = pushList(queue, level)
+  listRemove(i32, list, se + Entity.pushLinks)
+  if (listIsEmpty(i32, list)) clearReady(i32, queue + RunQueue.pushMask, level)
+  i32[queue + RunQueue.pushCount]--
+  assert(i32[queue + RunQueue.pushCount] >= 0, 'pushable tasks are counted')
+}
+
+/** The major priority of the best pushable task, as a priority with minor 0. There must be one. */
+export function bestPushable(s: Scheduler, queue: number): number {
+  return bestReady(s.i32, queue + RunQueue.pushMask) << 2
+}
+
+/**
+ * The best task here that may run on `cpu` and is completely off its last one, or 0. Walks only pushable tasks.
+ * One whose onCpu is still up has been put back by a switch that has not ended: its CPU will clear
+ * the word, so it must not be set elsewhere yet.
+ */
+export function findPushable(s: Scheduler, queue: number, cpu: number): number {
+  const { i32 } = s
+  const half = cpu >> 5
+  const bit = 1 << (cpu & 31)
+  for (let level = 0; level < 64; level++) {
+    if (((i32[queue + RunQueue.pushMask + 1 + (level >> 5)] >>> (level & 31)) & 1) === 0) continue
+    const list = pushList(queue, level)
+    let best = 0
+    for (let node = listFirst(i32, list); node !== 0; node = listNext(i32, list, node)) {
+      const se = node - Entity.pushLinks
+      if ((i32[se + Entity.affinityMask + half] & bit) === 0) continue
+      if (Atomics.load(i32, se + Entity.onCpu) !== 0) continue
+      if (best === 0 || i32[se + Entity.priority] < i32[best + Entity.priority]) best = se
+    }
+    if (best !== 0) return best
+  }
+  return 0
+}

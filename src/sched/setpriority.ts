@@ -1,0 +1,102 @@
+import { assert } from '../arena/assert.ts'
+import { acquire, holds, release } from '../arena/spinlock.ts'
+import { chargeRun } from './account.ts'
+import {
+  classRqFor,
+  publishCount,
+  publishQueue,
+  rqDequeueTask,
+  rqDropCurrent,
+  rqEnqueueTask,
+} from './classrq.ts'
+import { Entity } from './entity.ts'
+import { checkPreempt } from './place.ts'
+import { IDLE_MAJOR_PRIORITY, weightOfNice } from './priority.ts'
+import { ClassRq, RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { Task } from './taskrecord.ts'
+import { lockTaskQueue } from './taskqueue.ts'
+
+/**
+ * A task's priority can change while it is queued, runs or sleeps, from any thread: under its pi lock and the lock of its
+ * run queue together.
+ *
+ *   queued    leaves its class run queue and joins the new one, at the tail
+ *   runs      its old class forgets it, the new one takes it as current; then, if something queued outranks it now, a
+ *             reschedule is asked for
+ *   neither   the word alone changes
+ */
+
+/** Changes the priority that the task has of its own. One that inherits a higher priority keeps that. */
+export function setPriority(s: Scheduler, task: number, priority: number): void {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  const boosted = i32[se + Entity.priority] < i32[se + Entity.basePriority]
+  i32[se + Entity.basePriority] = priority
+  const effective = boosted ? Math.min(priority, i32[se + Entity.priority]) : priority
+  setEffectivePriority(s, task, effective)
+  release(thread, se + Entity.piLock)
+}
+
+/** Changes the priority that the task is scheduled by: inheritance. The caller holds the pi lock. */
+export function setEffectivePriority(s: Scheduler, task: number, priority: number): void {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  assert(holds(thread, se + Entity.piLock), 'a priority is changed under the pi lock')
+  assert(priority >= 0 && priority >> 2 < IDLE_MAJOR_PRIORITY, 'a task has a priority above idle')
+  if (i32[se + Entity.priority] === priority) return
+  change(s, se, priority, i32[se + Entity.weight])
+}
+
+/** Changes the task's nice, and with it its weight in the fair class. */
+export function setNice(s: Scheduler, task: number, nice: number): void {
+  const { i32, thread } = s
+  const weight = weightOfNice(nice)
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  i32[se + Entity.nice] = nice
+  change(s, se, i32[se + Entity.priority], weight)
+  release(thread, se + Entity.piLock)
+}
+
+function change(s: Scheduler, se: number, priority: number, weight: number): void {
+  const { i32, thread } = s
+  s.readClock()
+  const queue = lockTaskQueue(s, se)
+  if (Atomics.load(i32, se + Entity.onRq) === 1) {
+    const was = i32[se + Entity.rq]
+    rqDequeueTask(s, was, se)
+    publishCount(s, was, se)
+    i32[se + Entity.priority] = priority
+    i32[se + Entity.weight] = weight
+    const rq = classRqFor(s, queue, se)
+    rqEnqueueTask(s, rq, se)
+    publishCount(s, rq, se)
+    publishQueue(s, queue)
+    checkPreempt(s, queue, rq, se)
+  } else if (i32[queue + RunQueue.current] === se) {
+    changeCurrent(s, queue, se, priority, weight)
+  } else {
+    i32[se + Entity.priority] = priority
+    i32[se + Entity.weight] = weight
+  }
+  release(thread, queue + RunQueue.lock)
+}
+
+function changeCurrent(s: Scheduler, queue: number, se: number, priority: number, weight: number): void {
+  const { i32 } = s
+  const lowered = priority > i32[se + Entity.priority]
+  rqDropCurrent(s, i32[se + Entity.rq], se)
+  chargeRun(s, se)
+  i32[se + Entity.priority] = priority
+  i32[se + Entity.weight] = weight
+  const rq = classRqFor(s, queue, se)
+  i32[se + Entity.rq] = rq
+  const schedClass = s.classes[i32[rq + ClassRq.classId]]
+  schedClass.enqueueTask(s, rq, se)
+  schedClass.setNextTask(s, rq, se)
+  publishQueue(s, queue)
+  // What outranks it now may wait here or on another CPU: this one looks for both.
+  if (lowered) s.resched(i32[queue + RunQueue.cpu])
+}

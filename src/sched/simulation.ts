@@ -1,0 +1,123 @@
+import { Arena, ArenaPlan } from '../arena/arena.ts'
+import { KernelThread } from '../arena/thread.ts'
+import { reserveMachine } from '../machine/cpurecord.ts'
+import type { Cpu, CpuProgram } from '../machine/machine.ts'
+import { type RunEnd, type RunLimits, SimulatedMachine } from '../machine/simulated.ts'
+import { CONTINUES, cpuLoop } from './cpuloop.ts'
+import { exitTask } from './exit.ts'
+import { forkTask, type TaskOptions } from './fork.ts'
+import { checkInvariants } from './invariants.ts'
+import { planScheduler, Scheduler, type SchedulerPlan } from './scheduler.ts'
+import type { TaskContext } from './sleep.ts'
+import { FINISHED, PREEMPTED } from './switch.ts'
+import { Task } from './taskrecord.ts'
+
+/**
+ * The scheduler on simulated CPUs, with plain generators as task bodies. A body yields PREEMPTED at each safepoint (it
+ * gives the CPU back there only if `needResched` is up), YIELDED to let its equals run, SUSPENDED when it sleeps
+ * (sleep.ts), and ends by returning its exit code. Bodies live in one heap, so tasks migrate freely.
+ */
+export interface SimulatedContext extends TaskContext {
+  cpu: Cpu
+}
+
+export type TaskBody = (context: SimulatedContext) => Generator<number, number | void, unknown>
+
+export interface SimulationOptions {
+  readonly cpus: number
+  readonly seed: number
+  readonly tasks?: number
+  readonly slice?: number
+  readonly skew?: number
+  readonly stepCost?: number
+  /** Start the CPUs at once. */
+  readonly start?: boolean
+}
+
+interface Running {
+  readonly context: SimulatedContext
+  readonly generator: Generator<number, number | void, unknown>
+}
+
+/** The id of the thread that tests call the kernel from: not a CPU. */
+const TEST_THREAD = 64
+
+export class Simulation {
+  readonly machine: SimulatedMachine
+  /** The kernel as a plain thread sees it. */
+  readonly s: Scheduler
+  readonly plan: SchedulerPlan
+  private readonly running: (Running | undefined)[] = []
+  private readonly slice: number
+
+  constructor(options: SimulationOptions) {
+    const { cpus, seed, tasks = 256, slice = 10, start = true } = options
+    const plan = new ArenaPlan()
+    const region = reserveMachine(plan, cpus)
+    this.slice = slice
+    this.plan = planScheduler(plan, { cpus, tasks })
+    const arena = Arena.create(plan, { debug: true })
+    const program: CpuProgram = cpu => this.program(cpu)
+    this.machine = new SimulatedMachine({
+      arena,
+      region,
+      program,
+      seed,
+      ...(options.skew && { skew: options.skew }),
+      ...(options.stepCost && { stepCost: options.stepCost }),
+    })
+    this.s = new Scheduler({
+      plan: this.plan,
+      machine: region,
+      thread: new KernelThread(arena, TEST_THREAD),
+      now: () => this.machine.now(),
+      kick: cpu => this.machine.kick(cpu),
+      slice,
+    })
+    this.s.initialize()
+    if (start) this.machine.startAll()
+  }
+
+  /** Starts a task, from outside or (with `s`) from the task that runs on that CPU. */
+  fork(body: TaskBody, options: TaskOptions = {}, s: Scheduler = this.s): number {
+    const task = forkTask(s, options)
+    const context = { s, task, cpu: this.machine.cpu(0) }
+    this.running[this.s.i32[task + Task.slot]] = { context, generator: body(context) }
+    return task
+  }
+
+  /** Runs, and checks the invariants when it stops: no CPU is inside the kernel then. */
+  run(limits: RunLimits = {}): RunEnd {
+    const end = this.machine.run(limits)
+    checkInvariants(this.s)
+    return end
+  }
+
+  /** Runs with the invariants checked after every `every` steps. */
+  runChecked(steps: number, every = 1): RunEnd {
+    for (let left = steps; left > 0; left -= every) {
+      if (this.run({ steps: every }) === 'idle') return 'idle'
+    }
+    return 'steps'
+  }
+
+  private *program(cpu: Cpu): ReturnType<CpuProgram> {
+    const s = Scheduler.forCpu(this.plan, cpu, this.slice)
+    yield* cpuLoop(cpu, s, task => this.resume(cpu, s, task))
+  }
+
+  private resume(cpu: Cpu, s: Scheduler, task: number): number {
+    const slot = s.i32[task + Task.slot]
+    const running = this.running[slot]
+    if (running === undefined) throw new Error(`simulation: slot ${slot} has no body`)
+    running.context.s = s
+    running.context.cpu = cpu
+    const { done, value } = running.generator.next()
+    if (done) {
+      this.running[slot] = undefined
+      exitTask(s, task, value ?? 0)
+      return FINISHED
+    }
+    return value === PREEMPTED && !cpu.needResched ? CONTINUES : (value as number)
+  }
+}
