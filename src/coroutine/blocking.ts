@@ -20,7 +20,9 @@ import { PREEMPTED, SUSPENDED } from './stops.ts'
  */
 
 /** What a blocking call gives: the value itself in a 'use task' function, through `yield*` in a generator. */
-export type Blocking<T> = T & Generator<number, T, unknown>
+export type Blocking<T> = [T & Generator<number, T, unknown>] extends [never]
+  ? Generator<number, T, unknown>
+  : T & Generator<number, T, unknown>
 
 export interface WaitOptions {
   /** Ends the wait by throwing the signal's reason. */
