@@ -8,12 +8,12 @@ import { Lock } from '../../src/arena/spinlock.ts'
 import { SpscRing } from '../../src/arena/spsc.ts'
 
 /** What the stress workers share, computed alike on every thread. */
-export const Board: Layout<'lock' | 'plain' | 'ready' | 'published' | 'result'> = record('board', {
+export const Board: Layout<'lock' | 'plain' | 'ready' | 'published' | 'done'> = record('board', {
   lock: ownLine(words(Lock.words)),
   plain: ownLine(words(8)),
   ready: ownLine(word),
   published: ownLine(word),
-  result: ownLine(words(16)),
+  done: ownLine(word),
 })
 
 export const RING = 16

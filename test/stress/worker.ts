@@ -147,14 +147,14 @@ function rcu(): number {
       if (old !== 0) guard.callRcu(thread, old, callback)
       turn++
     }
-    Atomics.store(i32, board + Board.ready, -1)
+    Atomics.store(i32, board + Board.done, 1)
     while (guard.queued(i32, 0) > 0) {
       guard.quiescent(thread)
       guard.runCallbacks(thread)
     }
     slab.free(i32, Atomics.load(i32, board + Board.published))
   } else {
-    while (Atomics.load(i32, board + Board.ready) >= 0) {
+    while (Atomics.load(i32, board + Board.done) === 0) {
       guard.readLock()
       const item = Atomics.load(i32, board + Board.published)
       if (item !== 0) {
