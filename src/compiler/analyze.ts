@@ -448,7 +448,10 @@ class Analyzer {
       if (node.type !== 'ForStatement') {
         for (const name of boundNames(head.declarations[0].id)) {
           const binding = inner.find(name.name)
-          if (binding !== null && head.kind !== 'const') binding.volatile = true
+          if (binding === null) continue
+          if (head.kind !== 'const') binding.volatile = true
+          else if (node.type === 'ForOfStatement' && head.declarations[0].id === name)
+            binding.iterates = node.right
         }
       }
       this.#visit(head, inner, func)

@@ -32,6 +32,8 @@ export class Binding {
   target: Func | null = null
   /** Where the initializer of a `let`, `const` or `var` is. */
   init: Node | null = null
+  /** What a `for (const … of …)` that declares it runs over. */
+  iterates: Node | null = null
   /** May be written by something that this analysis cannot see: eval, or a sloppy block function. */
   volatile = false
 

@@ -6,7 +6,7 @@ import type { Analysis } from './analyze.ts'
 import type { Binding } from './scope.ts'
 import { bare, type Node } from './syntax.ts'
 
-export type ValueType = 'string' | 'number' | 'array' | 'map' | 'set' | 'view'
+export type ValueType = 'string' | 'number' | 'array' | 'strings' | 'map' | 'set' | 'view'
 
 const constructed: ReadonlyMap<string, ValueType> = new Map([
   ['Array', 'array'],
@@ -38,6 +38,7 @@ const methods: Record<ValueType, ReadonlySet<string>> = {
       'copyWithin set subarray with keys'
     ).split(' '),
   ),
+  strings: new Set(),
   map: new Set(['get', 'set', 'has', 'delete', 'clear']),
   set: new Set(['add', 'has', 'delete', 'clear']),
   view: new Set(Object.getOwnPropertyNames(DataView.prototype).filter(name => /^[gs]et/.test(name))),
@@ -45,7 +46,7 @@ const methods: Record<ValueType, ReadonlySet<string>> = {
 
 /** True when the method of such a value is a built-in that runs none of our code. */
 export function isBuiltIn(type: ValueType, method: string): boolean {
-  return methods[type].has(method)
+  return methods[type === 'strings' ? 'array' : type].has(method)
 }
 
 export function typeOf(expression: Node, analysis: Analysis): ValueType | null {
@@ -68,6 +69,11 @@ export function typeOf(expression: Node, analysis: Analysis): ValueType | null {
       if (callee.type !== 'Identifier' || (analysis.bindingOf.get(callee) ?? null) !== null) return null
       return constructed.get(callee.name) ?? null
     }
+    case 'CallExpression': {
+      const callee = bare(node.callee)
+      if (callee.type !== 'MemberExpression' || callee.computed) return null
+      return resultOf(callee, analysis)
+    }
     case 'Identifier': {
       const binding = analysis.bindingOf.get(node) ?? null
       return binding === null ? null : typeOfBinding(binding, analysis)
@@ -77,13 +83,49 @@ export function typeOf(expression: Node, analysis: Analysis): ValueType | null {
   }
 }
 
+const textFromText: ReadonlySet<string> = new Set(
+  'slice substring substr trim trimStart trimEnd toUpperCase toLowerCase charAt padStart padEnd repeat concat'.split(
+    ' ',
+  ),
+)
+
+/** What a method returns, for the methods that matter. */
+function resultOf({ object, property }: Node, analysis: Analysis): ValueType | null {
+  const name = property.name as string
+  if (object.type === 'Identifier' && (analysis.bindingOf.get(object) ?? null) === null) {
+    if (object.name === 'String' && name.startsWith('from')) return 'string'
+    if (object.name === 'Object') {
+      if (name === 'keys' || name === 'getOwnPropertyNames') return 'strings'
+      return name === 'values' || name === 'entries' ? 'array' : null
+    }
+    return null
+  }
+  const type = typeOf(object, analysis)
+  if (type === 'string') {
+    if (name === 'split') return 'strings'
+    return textFromText.has(name) ? 'string' : null
+  }
+  if (type === 'array' || type === 'strings') {
+    if (name === 'join') return 'string'
+    if (name === 'slice' || name === 'concat' || name === 'reverse' || name === 'toReversed') return type
+  }
+  return null
+}
+
+/** True for the types that are lists. */
+export function isList(type: ValueType | null): boolean {
+  return type === 'array' || type === 'strings'
+}
+
 const known = new WeakMap<Binding, ValueType | null>()
 
 function typeOfBinding(binding: Binding, analysis: Analysis): ValueType | null {
   const found = known.get(binding)
   if (found !== undefined) return found
   known.set(binding, null)
-  const type = annotated(binding) ?? inferred(binding, analysis)
+  const element =
+    binding.iterates !== null && typeOf(binding.iterates, analysis) === 'strings' ? 'string' : null
+  const type = annotated(binding) ?? element ?? inferred(binding, analysis)
   known.set(binding, type)
   return type
 }
@@ -120,6 +162,7 @@ function typeOfAnnotation(annotation: Node): ValueType | null {
     case 'TSNumberKeyword':
       return 'number'
     case 'TSArrayType':
+      return annotation.elementType.type === 'TSStringKeyword' ? 'strings' : 'array'
     case 'TSTupleType':
       return 'array'
     case 'TSTypeOperator':

@@ -6,11 +6,12 @@ import type { Analysis } from '../analyze.ts'
 import type { Func } from '../functions.ts'
 import { join, Rope, rope } from '../rope.ts'
 import { bare, boundNames, isFunction, isLoop, type Node, walk } from '../syntax.ts'
-import { typeOf } from '../types.ts'
+import { isList, typeOf } from '../types.ts'
 import { CallLowering } from './calls.ts'
 import type { Context, Frame } from './context.ts'
 import { notIterableText } from './message.ts'
-import { type Strip, stripOf } from './strip.ts'
+import { type Nest, nestOf } from './nest.ts'
+import { type Counted, type Strip, stripOf } from './strip.ts'
 
 export interface LoweringOptions {
   /** How many turns of a loop without calls stand between two looks at the safepoint. */
@@ -114,6 +115,10 @@ export class GeneratorLowering extends CallLowering {
     if (weight !== 'each') {
       const strip = stripOf(node, labels, this.analysis)
       if (strip !== null && weight === 1) return this.#inStrips(node, strip, cx)
+      if (weight === nestWeight) {
+        const nest = nestOf(node, labels, this.analysis)
+        if (nest !== null && isSmall(nest.inner.body) && isSmall(node.body)) return this.#nest(node, nest, cx)
+      }
       if (strip?.counted && weight === nestWeight)
         return this.#counted(node, strip, cx, this.#strip / nestWeight)
     }
@@ -123,7 +128,7 @@ export class GeneratorLowering extends CallLowering {
       '',
     )
     if (node.type !== 'ForOfStatement') return rope`${prefix}${this.around(node, cx, check)}`
-    if (weight === 1 && isSmall(node.body) && typeOf(node.right, this.analysis) === 'array') {
+    if (weight === 1 && isSmall(node.body) && isList(typeOf(node.right, this.analysis))) {
       return this.#shortForOf(node, cx, check, prefix)
     }
     return rope`${prefix}${this.forOf(node, cx, check)}`
@@ -177,8 +182,7 @@ export class GeneratorLowering extends CallLowering {
       if (child.type === 'Identifier' && names.has(child.name)) selfReferring = true
     })
     const disposes = declares && left.kind.includes('using')
-    if (disposes || selfReferring || bare(right).type === 'ArrayExpression')
-      return this.around(node, cx, check)
+    if (disposes || selfReferring || isList(typeOf(right, this.analysis))) return this.around(node, cx, check)
     const frame = cx.frame!
     const source = frame.take()
     const value = `${this.names.prefix}v`
@@ -206,6 +210,52 @@ export class GeneratorLowering extends CallLowering {
     return rope`{ ${list} = ${right}; if (${isShort}) ${plain} else ${long} }`
   }
 
+  #nest(node: Node, { outer, inner, innerStrip, before, after, shared }: Nest, cx: Context): Rope {
+    const frame = cx.frame!
+    const all = frame.label()
+    const turn = frame.label()
+    const left = frame.label()
+    const innerAll = frame.label()
+    const innerTurn = frame.label()
+    const count = frame.take()
+    const bound = frame.take()
+    const around = this.#jumps(outer, cx, all, turn)
+    const within = this.#jumps(innerStrip, around, innerAll, innerTurn)
+    const write = (statements: Node[]): Rope =>
+      join(
+        statements.map(statement => rope`${this.#moved(statement, around)};`),
+        ' ',
+      )
+    const test = node.test === null ? rope`` : rope`if (!(${this.node(node.test, around)})) break ${all};`
+    const update =
+      node.type === 'ForStatement' && node.update !== null ? rope`${this.node(node.update, around)};` : rope``
+    const { counter, step } = innerStrip.estimate!
+    const { operator, right } = inner.test
+    const innerInit = inner.init === null ? rope`` : rope`${this.#moved(inner.init, around)};`
+    const first = rope`${counter} ${operator} (${bound} = ${this.node(right, within)})`
+    const distance = operator.startsWith('<') ? `${counter}, ${bound}` : `${bound}, ${counter}`
+    const isShort = `${this.names.runtime('isShort')}(${distance}, ${step}, ${this.#strip})`
+    const innerTest = this.node(inner.test, within)
+    const innerTurns = rope`${innerTurn}: { ${this.node(inner.body, within)} } ${this.node(inner.update, within)};`
+    const rest = write(after)
+    const turns = Math.max(1, Math.trunc(this.#strip / nestWeight))
+    const short = rope`${innerAll}: if (${first}) { if (!${isShort}) break ${left}; do { ${innerTurns} } while (${innerTest}); }`
+    const fast = rope`for (${count} = ${String(turns)}; ${count} > 0; ${count}--) { ${test} ${turn}: { ${write(before)} ${innerInit} ${short} ${rest} } ${update} }`
+    const long = rope`${innerAll}: for (;;) { for (${bound} = ${String(this.#strip)}; ${bound} > 0; ${bound}--) { ${innerTurns} if (!(${innerTest})) break ${innerAll}; } ${this.safepoint()} }`
+    frame.give(count, bound)
+    const variables = shared.length === 0 ? '' : `let ${shared.join(', ')};`
+    return rope`{ ${variables} ${this.#init(node, cx)} ${all}: for (;;) { ${left}: { ${fast} ${this.safepoint()} continue; } ${turn}: { ${long} ${rest} } ${update} } }`
+  }
+
+  /** A statement of a turn whose variables have been declared outside of it. */
+  #moved(statement: Node, cx: Context): Rope {
+    if (statement.type !== 'VariableDeclaration' || statement.kind === 'var') return this.node(statement, cx)
+    const parts = statement.declarations.map(({ id, init }: Node) =>
+      init === null ? rope`${id.name} = void 0` : rope`${id.name} = ${this.node(init, cx)}`,
+    )
+    return join(parts, ', ')
+  }
+
   /** Where the jumps of a loop go that is written as a block of turns. */
   #jumps(strip: Strip, cx: Context, outer: string, turn: string): Context {
     const jumps = new Map(cx.jumps)
@@ -225,13 +275,19 @@ export class GeneratorLowering extends CallLowering {
     const turn = frame.label()
     const inner = this.#jumps(strip, cx, outer, turn)
     const end = frame.take()
-    const { counter, bound, operator, step } = strip.counted!
-    const update = this.node(node.update, inner)
-    const limit = `${this.names.runtime('limit')}(${counter}, ${this.source.slice(bound.start, bound.end)}, ${step * Math.max(1, Math.trunc(turns))})`
-    const again = rope`${counter} ${operator} ${this.node(bound, inner)}`
-    const body = this.node(node.body, inner)
+    const body = rope`${turn}: { ${this.node(node.body, inner)} }`
+    const strips = this.#strips(node, strip.counted!, inner, end, body, turns)
     frame.give(end)
-    return rope`{ ${this.#init(node, cx)} ${outer}: for (;;) { ${end} = ${limit}; for (; ${counter} ${operator} ${end}; ${update}) { ${turn}: { ${body} } } if (!(${again})) break; ${this.safepoint()} } }`
+    return rope`{ ${this.#init(node, cx)} ${outer}: ${strips} }`
+  }
+
+  #strips(node: Node, counted: Counted, cx: Context, end: string, body: Rope, turns: number): Rope {
+    const { counter, bound, operator, step } = counted
+    const reach = String(step * Math.max(1, Math.trunc(turns)))
+    const far = this.node(bound, cx)
+    const limit = rope`${end} = ${this.names.runtime('limit')}(${counter}, ${far}, ${reach})`
+    const strip = rope`for (; ${counter} ${operator} ${end}; ${this.node(node.update, cx)}) { ${body} }`
+    return rope`for (;;) { ${limit}; ${strip} if (!(${counter} ${operator} ${far})) break; ${this.safepoint()} }`
   }
 
   /** Two loops for one: the inner has no stop in it, and ends after some hundreds of turns. */
@@ -270,7 +326,10 @@ export class GeneratorLowering extends CallLowering {
     const isShort = `${this.names.runtime('isShort')}(${distance}, ${step}, ${this.#strip})`
     const plain = rope`do { ${body} ${update}; } while (${test});`
     const long = `for (${bound} = ${this.#strip}; ${bound} > 0; ${bound}--)`
-    const strips = rope`for (;;) { ${long} { ${body} ${update}; if (!(${test})) break ${outer}; } ${this.safepoint()} }`
+    const strips =
+      strip.counted !== null
+        ? this.#strips(node, strip.counted, inner, bound, body, this.#strip)
+        : rope`for (;;) { ${long} { ${body} ${update}; if (!(${test})) break ${outer}; } ${this.safepoint()} }`
     frame.give(bound)
     return rope`{ ${this.#init(node, cx)} ${outer}: if (${first}) { if (${isShort}) ${plain} else ${strips} } }`
   }

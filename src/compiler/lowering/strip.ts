@@ -3,13 +3,20 @@ import type { Analysis } from '../analyze.ts'
 import type { Binding } from '../scope.ts'
 import { boundNames, isFunction, isLoop, type Node, walk } from '../syntax.ts'
 
+export interface Counted {
+  counter: string
+  bound: Node
+  operator: string
+  step: number
+}
+
 export interface Strip {
   /** The `break`s that leave this loop. */
   breaks: Node[]
   /** The `continue`s that end a turn of it. */
   continues: Node[]
   /** Set where the loop counts a number to a bound that stays: then a strip needs no counter of its own. */
-  counted: { counter: string; bound: Node; operator: string; step: number } | null
+  counted: Counted | null
   /** Set where the first test tells about how many turns there will be; `step` is the text of how far each goes. */
   estimate: { counter: string; step: string } | null
 }
