@@ -35,6 +35,7 @@ export function locateBulk(machine: Machine, thread: number): void {
   const { shift } = memory
   if (end <= start) machine.place(thread, 0, 0)
   else machine.place(thread, (address + start * bytes) >> shift, (address + end * bytes) >> shift)
+  if (end > start) memory.note(machine.from[thread], machine.to[thread], 1)
   const source = method === 'set' ? args[0] : undefined
   if (isShared(source) && (source as unknown as AnyView).length > 0) {
     const from = memory.addressOf(source)
@@ -42,6 +43,7 @@ export function locateBulk(machine: Machine, thread: number): void {
     memory.requireGranule(from, (source as unknown as AnyView).BYTES_PER_ELEMENT)
     machine.from2[thread] = from >> shift
     machine.to2[thread] = (from + length) >> shift
+    memory.note(machine.from2[thread], machine.to2[thread], 1)
   }
 }
 

@@ -8,6 +8,11 @@ export const CHANGED = 4
 /** Woke at least one sleeper. */
 export const WOKE = 8
 
+/** Counts as a write and did not write: a compare-exchange that failed, where accesses overlap in part. */
+export const FAILED = 16
+/** Where accesses overlap in part, what an operation writes must not depend on values: see `Memory.mixed`. */
+export const MIXED = 32
+
 /**
  * One execution, event by event, in arrays that are never given back: an explorer runs millions of executions and
  * must not allocate in any.
@@ -26,8 +31,12 @@ export class EventLog {
   from2: Int32Array
   to2: Int32Array
   flags: Int32Array
+  /** Index into the view, where there is one. */
+  index: Int32Array
   /** The how-manieth event of its thread this is, from 1. */
   ordinal: Int32Array
+  /** The event of another thread that let this one's go on before it; -1 for none. */
+  enabledBy: Int32Array
   /** What the location held before, for events that write; how many sleepers there were, for those on a list. */
   before: unknown[]
   /** What a compare-exchange or a wait expected. */
@@ -45,7 +54,9 @@ export class EventLog {
     this.from2 = new Int32Array(capacity)
     this.to2 = new Int32Array(capacity)
     this.flags = new Int32Array(capacity)
+    this.index = new Int32Array(capacity)
     this.ordinal = new Int32Array(capacity)
+    this.enabledBy = new Int32Array(capacity)
     this.before = Array.from({ length: capacity }, () => 0)
     this.expected = Array.from({ length: capacity }, () => 0)
     this.wrote = new Float64Array(capacity)

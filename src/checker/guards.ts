@@ -46,15 +46,16 @@ export class Guards {
   }
 
   private guardSharedArrayBuffer(): void {
-    const guards = this
+    const active = (): boolean => this.active
+    const { memory } = this
     const Real = SharedArrayBuffer
     function Pooled(length?: unknown, options?: { maxByteLength?: number }): SharedArrayBuffer {
       if (new.target === undefined) throw new TypeError("Constructor SharedArrayBuffer requires 'new'")
-      if (!guards.active || options?.maxByteLength !== undefined || typeof length !== 'number') {
+      if (!active() || options?.maxByteLength !== undefined || typeof length !== 'number') {
         return new Real(length as number, options as never)
       }
       if (!(length >= 0 && length < 2 ** 31)) return new Real(length)
-      return guards.memory.allocate(pending.current, Math.trunc(length))
+      return memory.allocate(pending.current, Math.trunc(length))
     }
     Object.setPrototypeOf(Pooled, Real)
     Pooled.prototype = Real.prototype
@@ -98,10 +99,10 @@ export class Guards {
     if (typeof process === 'object' && typeof process.hrtime === 'function') {
       this.refuse(process, 'hrtime', 'process.hrtime()', 'pass the time in, or keep it in a counter')
     }
-    const guards = this
+    const active = (): boolean => this.active
     const RealDate = Date
     function CheckedDate(this: unknown, ...args: unknown[]): unknown {
-      if (guards.active && args.length === 0) throw nondeterministic('new Date()', 'pass the time in')
+      if (active() && args.length === 0) throw nondeterministic('new Date()', 'pass the time in')
       return new.target === undefined
         ? RealDate()
         : Reflect.construct(RealDate, args, new.target === CheckedDate ? RealDate : new.target)
@@ -114,9 +115,9 @@ export class Guards {
   private refuse(owner: object, name: string, call: string, instead: string): void {
     const real = (owner as Record<string, unknown>)[name] as ((...args: unknown[]) => unknown) | undefined
     if (typeof real !== 'function') return
-    const guards = this
+    const active = (): boolean => this.active
     const refusing = function (this: unknown, ...args: unknown[]): unknown {
-      if (guards.active) throw nondeterministic(call, instead)
+      if (active()) throw nondeterministic(call, instead)
       return real.apply(this, args)
     }
     Object.assign(refusing, real)

@@ -1,5 +1,5 @@
 import type { EventLog } from './eventlog.ts'
-import { WRITES, WRITES_SECOND } from './eventlog.ts'
+import { MIXED, WRITES, WRITES_SECOND } from './eventlog.ts'
 import { AWAIT, COMPARE_EXCHANGE, LOCK, NOTIFY, RESUME, WAIT, WAIT_ASYNC } from './operations.ts'
 
 /**
@@ -20,40 +20,53 @@ export class HappensBefore {
   raceWith: Int32Array = new Int32Array(256)
 
   private readonly lastOf: Int32Array
-  private epoch = 0
-  private stamp = new Int32Array(0)
+  /** How many events are in. */
+  private length = 0
+  private cells = 0
   private lastWrite = new Int32Array(0)
   private lastLock = new Int32Array(0)
   private readers = new Int32Array(0)
   private lastRead = new Int32Array(0)
   private candidates = new Int32Array(64)
   private candidateCount = 0
+  private previousOf: Int32Array
+  private undoStart: Int32Array
+  private undo = new Int32Array(256 * UNDO_WORDS)
+  private undoEnd = 0
 
   constructor(log: EventLog, threads: number) {
     this.log = log
     this.threads = threads
     this.rows = new Int32Array(log.capacity * threads)
     this.raceStart = new Int32Array(log.capacity + 1)
-    this.lastOf = new Int32Array(threads)
+    this.lastOf = new Int32Array(threads).fill(-1)
+    this.previousOf = new Int32Array(log.capacity)
+    this.undoStart = new Int32Array(log.capacity)
   }
 
-  /** A new execution. What `add` computed for events that come again stays. */
-  begin(cells: number): void {
-    this.epoch++
-    this.lastOf.fill(-1)
-    if (cells > this.stamp.length) this.growCells(cells)
-  }
-
-  /** The event was added in an execution before, and comes again. */
-  again(at: number, cells: number): void {
-    if (cells > this.stamp.length) this.growCells(cells)
-    this.touch(at)
-  }
-
-  /** Computes the clock and the races of a new event. `enabledBy`: the event that let its thread go on, or -1. */
-  add(at: number, enabledBy: number, cells: number): void {
+  /** Takes the last events out again, so that `length` are left: the next execution is the same up to there. */
+  shrink(length: number): void {
     const { log, threads } = this
-    if (cells > this.stamp.length) this.growCells(cells)
+    while (this.length > length) {
+      const at = --this.length
+      this.lastOf[log.thread[at]] = this.previousOf[at]
+      const start = this.undoStart[at]
+      while (this.undoEnd > start) {
+        const entry = (this.undoEnd -= UNDO_WORDS)
+        const cell = this.undo[entry]
+        this.lastWrite[cell] = this.undo[entry + 1]
+        this.readers[cell] = this.undo[entry + 2]
+        this.lastLock[cell] = this.undo[entry + 3]
+        const reader = this.undo[entry + 4]
+        if (reader >= 0) this.lastRead[cell * threads + reader] = this.undo[entry + 5]
+      }
+    }
+  }
+
+  /** Computes the clock and the races of a new event. `cells`: how many cells there are by now. */
+  add(at: number, cells: number): void {
+    const { log, threads } = this
+    if (cells > this.cells) this.growCells(cells)
     if ((at + 1) * threads > this.rows.length) this.growRows()
     const { rows } = this
     const thread = log.thread[at]
@@ -65,7 +78,7 @@ export class HappensBefore {
     } else {
       for (let t = 0; t < threads; t++) rows[row + t] = 0
     }
-    if (enabledBy >= 0) this.join(row, enabledBy)
+    if (log.enabledBy[at] >= 0) this.join(row, log.enabledBy[at])
 
     this.candidateCount = 0
     const flags = log.flags[at]
@@ -73,7 +86,7 @@ export class HappensBefore {
     if (log.to2[at] > 0) this.gather(log.from2[at], log.to2[at], (flags & WRITES_SECOND) !== 0)
     let end = this.raceStart[at]
     if (log.kind[at] === LOCK) {
-      const lock = this.stamp[log.from2[at]] === this.epoch ? this.lastLock[log.from2[at]] : -1
+      const lock = this.lastLock[log.from2[at]]
       if (lock >= 0 && rows[row + log.thread[lock]] < log.ordinal[lock]) end = this.addRace(end, lock)
       for (let c = 0; c < this.candidateCount; c++) this.join(row, this.candidates[c])
     } else {
@@ -96,34 +109,23 @@ export class HappensBefore {
     return this.rows[later * this.threads + this.log.thread[earlier]] >= this.log.ordinal[earlier]
   }
 
-  /**
-   * The flags that the event `later` would have if it came before `earlier`, with which it is in a race. Never fewer
-   * writes than it really does then; more only when ranges overlap in part.
-   */
+  /** The flags that the event `later` would have if it came before `earlier`, with which it is in a race. */
   flagsBefore(earlier: number, later: number): number {
     const { log } = this
     const kind = log.kind[later]
     const flags = log.flags[later]
-    const wrote = (log.flags[earlier] & WRITES) !== 0
+    const changesValue = (log.flags[earlier] & WRITES) !== 0 && log.kind[earlier] <= COMPARE_EXCHANGE
     if (kind === COMPARE_EXCHANGE) {
-      if (!wrote) return flags
-      const same = log.from[earlier] === log.from[later] && log.to[earlier] === log.to[later]
-      const plain = log.kind[earlier] <= COMPARE_EXCHANGE
-      const before = log.before[earlier]
-      const expected = log.expected[later]
-      if (!same || !plain || typeof before !== typeof expected) return WRITES
-      if (typeof before !== 'number') return before === expected ? WRITES : 0
-      // Modulo 2^32: one of them may come from a signed view, the other from an unsigned one.
-      return (before | 0) === ((expected as number) | 0) ? WRITES : 0
+      if ((flags & MIXED) !== 0) return WRITES
+      return changesValue ? (expects(log, earlier, later) ? WRITES : 0) : flags
     }
     if (kind === WAIT || kind === WAIT_ASYNC) {
-      if (!wrote) return flags
-      const same = log.from[earlier] === log.from[later] && log.to[earlier] === log.to[later]
-      const plain = log.kind[earlier] <= COMPARE_EXCHANGE
-      return !same || !plain || log.before[earlier] === log.expected[later] ? WRITES_SECOND : 0
+      if ((flags & MIXED) !== 0) return WRITES_SECOND
+      return changesValue ? (expects(log, earlier, later) ? WRITES_SECOND : 0) : flags
     }
     if (kind === NOTIFY) return (log.before[earlier] as number) > 0 ? WRITES_SECOND : 0
-    if (kind === RESUME || kind === AWAIT) return WRITES_SECOND
+    // A sleeper that comes before the notify which woke it finds that its time is up.
+    if (kind === RESUME || kind === AWAIT) return log.expected[later] === earlier ? WRITES_SECOND : flags
     return flags
   }
 
@@ -148,9 +150,8 @@ export class HappensBefore {
 
   /** The latest events that conflict with a read or a write of these cells. */
   private gather(from: number, to: number, writes: boolean): void {
-    const { stamp, epoch, threads } = this
+    const { threads } = this
     for (let cell = from; cell < to; cell++) {
-      if (stamp[cell] !== epoch) continue
       const readers = writes ? this.readers[cell] : 0
       if (readers === 0) {
         const write = this.lastWrite[cell]
@@ -188,7 +189,11 @@ export class HappensBefore {
   private touch(at: number): void {
     const { log } = this
     const flags = log.flags[at]
-    this.lastOf[log.thread[at]] = at
+    const thread = log.thread[at]
+    this.previousOf[at] = this.lastOf[thread]
+    this.lastOf[thread] = at
+    this.length = at + 1
+    this.undoStart[at] = this.undoEnd
     if (log.to[at] > 0) this.touchCells(log.from[at], log.to[at], (flags & WRITES) !== 0, at)
     if (log.to2[at] > 0) {
       this.touchCells(log.from2[at], log.to2[at], (flags & WRITES_SECOND) !== 0, at)
@@ -197,46 +202,70 @@ export class HappensBefore {
   }
 
   private touchCells(from: number, to: number, writes: boolean, at: number): void {
-    const { stamp, epoch, threads } = this
+    const { threads } = this
     const thread = this.log.thread[at]
     for (let cell = from; cell < to; cell++) {
-      if (stamp[cell] !== epoch) {
-        stamp[cell] = epoch
-        this.lastWrite[cell] = -1
-        this.lastLock[cell] = -1
-        this.readers[cell] = 0
+      if (this.undoEnd + UNDO_WORDS > this.undo.length) {
+        const bigger = new Int32Array(this.undo.length * 2)
+        bigger.set(this.undo)
+        this.undo = bigger
       }
+      const { undo, undoEnd } = this
+      this.undoEnd = undoEnd + UNDO_WORDS
+      undo[undoEnd] = cell
+      undo[undoEnd + 1] = this.lastWrite[cell]
+      undo[undoEnd + 2] = this.readers[cell]
+      undo[undoEnd + 3] = this.lastLock[cell]
       if (writes) {
+        undo[undoEnd + 4] = -1
         this.lastWrite[cell] = at
         this.readers[cell] = 0
       } else {
+        const slot = cell * threads + thread
+        undo[undoEnd + 4] = thread
+        undo[undoEnd + 5] = this.lastRead[slot]
         this.readers[cell] |= 1 << thread
-        this.lastRead[cell * threads + thread] = at
+        this.lastRead[slot] = at
       }
     }
   }
 
   private growRows(): void {
     const capacity = this.log.capacity
-    const rows = new Int32Array(capacity * this.threads)
-    rows.set(this.rows)
-    this.rows = rows
-    const raceStart = new Int32Array(capacity + 1)
-    raceStart.set(this.raceStart)
-    this.raceStart = raceStart
+    const grown = (old: Int32Array, size: number): Int32Array<ArrayBuffer> => {
+      const bigger = new Int32Array(size)
+      bigger.set(old)
+      return bigger
+    }
+    this.rows = grown(this.rows, capacity * this.threads)
+    this.raceStart = grown(this.raceStart, capacity + 1)
+    this.previousOf = grown(this.previousOf, capacity)
+    this.undoStart = grown(this.undoStart, capacity)
   }
 
   private growCells(cells: number): void {
     const size = Math.max(64, cells * 2)
-    const grown = (old: Int32Array, factor: number): Int32Array<ArrayBuffer> => {
-      const bigger = new Int32Array(size * factor)
+    const grown = (old: Int32Array, length: number, value: number): Int32Array<ArrayBuffer> => {
+      const bigger = new Int32Array(length).fill(value)
       bigger.set(old)
       return bigger
     }
-    this.stamp = grown(this.stamp, 1)
-    this.lastWrite = grown(this.lastWrite, 1)
-    this.lastLock = grown(this.lastLock, 1)
-    this.readers = grown(this.readers, 1)
-    this.lastRead = grown(this.lastRead, this.threads)
+    this.lastWrite = grown(this.lastWrite, size, -1)
+    this.lastLock = grown(this.lastLock, size, -1)
+    this.readers = grown(this.readers, size, 0)
+    this.lastRead = grown(this.lastRead, size * this.threads, -1)
+    this.cells = size
   }
 }
+
+/** Whether `later` finds what it expects where `earlier` is about to write: the two have one range. */
+function expects(log: EventLog, earlier: number, later: number): boolean {
+  const before = log.before[earlier]
+  const expected = log.expected[later]
+  if (typeof before !== 'number' || typeof expected !== 'number') return before === expected
+  // Modulo 2^32: one of them may come from a signed view, the other from an unsigned one.
+  return (before | 0) === (expected | 0)
+}
+
+/** Per cell of an event: the cell, its last write, readers and lock before, and the reader with its last read. */
+const UNDO_WORDS = 6

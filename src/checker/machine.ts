@@ -1,9 +1,9 @@
 import { type Twin, twinOf } from '../coroutine/coroutine.ts'
 import { CheckError } from './errors.ts'
-import { CHANGED, EventLog } from './eventlog.ts'
+import { CHANGED, EventLog, WRITES } from './eventlog.ts'
 import type { Memory } from './memory.ts'
-import { CRASH } from './operations.ts'
-import { locate, perform, SLEEPS } from './perform.ts'
+import { COMPARE_EXCHANGE, CRASH, LOAD, PLAIN_READ } from './operations.ts'
+import { accessAgain, locate, perform, SLEEPS } from './perform.ts'
 import { pending, THREADS_MAX } from './runtime.ts'
 import { SpinWatch } from './spinwatch.ts'
 import { type Sleeper, WaiterLists } from './waiters.ts'
@@ -84,23 +84,32 @@ export class Machine {
   final: ((outcome: Outcome) => void) | undefined = undefined
   /** Thread t dies before its step number crashAt[t]; -1 for never. */
   readonly crashAt: Int32Array = new Int32Array(THREADS_MAX).fill(-1)
-  /** Events of this log, from a run before, must come again: what differs is put into `diverged`. */
-  verifyUpTo = 0
+  /** The first event of a replay that was not what it had been in the run before; -1 when there was none. */
   diverged = -1
   /** Values that an operation read or returned, kept only when a report is made. */
   values: unknown[] | undefined = undefined
   plainSeen = false
   steps = 0
-  /** Called after each step while a run is watched for accesses that the compiler did not see. */
-  onStep: ((thread: number) => void) | undefined = undefined
+  /** Hides the memory while a thread runs its own code: see touchwatch.ts. */
+  hiding: { hide: () => void; reveal: (thread: number) => void } | undefined = undefined
   readonly freedCells: Map<number, number> = new Map()
   /** Sleepers that the operation just performed has woken. */
   readonly woken: Sleeper[] = []
+
+  /** Threads whose next operation `replay` has not placed: it is one of the log, which knows. */
+  private unplaced = 0
 
   /** What `perform` says about the operation that it just did. */
   flags = 0
   wrote = 0
 
+  /**
+   * The threads can be made anew from the same bodies, without another set-up, as long as an execution changes nothing
+   * but shared memory.
+   */
+  reuse = true
+  private reusable = false
+  private bodies: Twin[] = []
   private generators: Generator<number, unknown, unknown>[] = []
   private recover: ((dead: number) => unknown) | undefined
 
@@ -116,18 +125,22 @@ export class Machine {
     this.enabled = 0
     if (this.faults.length > 0) this.faults = []
     this.diverged = -1
+    this.unplaced = 0
     this.waiters.clear()
     this.spin.clear()
     if (this.freedCells.size > 0) this.freedCells.clear()
-    this.memory.begin()
     pending.steps.fill(0)
     pending.effects.fill(0)
     pending.spunFrom.fill(-1)
-    const program = setup()
-    this.adopt(program)
-    for (let thread = 0; thread < this.threads; thread++) {
-      if (this.status[thread] === RUNNABLE) this.resume(thread, undefined, false)
+    if (this.reusable && this.reuse && pending.heapEffects === 0) {
+      this.memory.rewind()
+    } else {
+      this.memory.begin()
+      this.adopt(setup())
+      if (this.reusable && this.reuse) this.memory.keep()
     }
+    pending.heapEffects = 0
+    this.start()
   }
 
   private adopt(program: Program): void {
@@ -145,25 +158,38 @@ export class Machine {
         `the set-up returned ${bodies.length} thread bodies, and another number the last time; it must return the same ones every time`,
       )
     }
+    if (this.names.length === 0) this.names = namesOf(program)
     this.threads = count
     this.final = program.final
     this.recover = program.recover
+    this.bodies = bodies.map((body, thread) => resumable(body, thread, this.names[thread]))
+    // What a function in the instrumented shape does beside its operations, only the compiler's own would tell.
+    this.reusable = bodies.every(body => twinOf(body) !== undefined) && program.recover === undefined
+  }
+
+  /** The next execution begins with a set-up, whatever the last one did. */
+  forget(): void {
+    this.reusable = false
+  }
+
+  /** Makes the threads anew and brings each to its first operation. */
+  private start(): void {
+    const { bodies } = this
     this.generators.length = 0
     this.results.length = 0
     for (let thread = 0; thread < bodies.length; thread++) {
-      this.generators.push(start(bodies[thread], thread, this.names[thread]))
+      this.generators.push(bodies[thread].call(undefined))
       this.results.push(undefined)
       this.status[thread] = RUNNABLE
       this.enabledBy[thread] = -1
       this.sleepers[thread] = undefined
     }
-    if (program.recover !== undefined) {
-      this.names[bodies.length] = 'recovery'
+    if (this.recover !== undefined) {
       this.status[bodies.length] = UNBORN
       this.enabledBy[bodies.length] = -1
       this.results.push(undefined)
     }
-    if (this.names.length === 0) this.names = namesOf(program)
+    for (let thread = 0; thread < bodies.length; thread++) this.resume(thread, undefined, false)
   }
 
   /** Performs the next operation of a thread, logs it, and brings the thread to the one after. */
@@ -173,13 +199,16 @@ export class Machine {
     if (at === log.capacity) log.grow()
     const kind = pending.kind[thread]
     const site = pending.site[thread]
-    const from = this.from[thread]
-    const to = this.to[thread]
+    log.from[at] = this.from[thread]
+    log.to[at] = this.to[thread]
     this.flags = 0
     this.wrote = 0
+    log.enabledBy[at] = this.enabledBy[thread]
     log.from2[at] = this.from2[thread]
     log.to2[at] = this.to2[thread]
     log.thread[at] = thread
+    const index = pending.index[thread]
+    log.index[at] = typeof index === 'number' ? index : -1
     log.ordinal[at] = ++pending.steps[thread]
     let value: unknown
     let failed = false
@@ -190,22 +219,8 @@ export class Machine {
       failed = true
     }
     const flags = this.flags
-    if (at < this.verifyUpTo) {
-      if (
-        log.kind[at] !== kind ||
-        log.site[at] !== site ||
-        log.from[at] !== from ||
-        log.to[at] !== to ||
-        log.flags[at] !== flags ||
-        log.wrote[at] !== this.wrote
-      ) {
-        this.diverged = at
-      }
-    }
     log.kind[at] = kind
     log.site[at] = site
-    log.from[at] = from
-    log.to[at] = to
     log.flags[at] = flags
     log.wrote[at] = this.wrote
     log.length = at + 1
@@ -219,6 +234,113 @@ export class Machine {
     if (this.woken.length > 0) this.wake(at)
     if (value !== SLEEPS) this.resume(thread, value, failed)
     else if (kind === CRASH) this.crash(thread, at)
+  }
+
+  /**
+   * Performs the first `length` events of the log once more, after `begin`. They must be what they were: the first that
+   * is not is put into `diverged`, and the replay ends there.
+   */
+  replay(length: number): void {
+    const { log, spin, generators } = this
+    const { kind: kinds, site: sites, index: indexes, flags: flagsOf, wrote, thread: threads } = log
+    const views = pending.view as (Record<number, number> & { length: number })[]
+    for (let at = 0; at < length; at++) {
+      const thread = threads[at]
+      const kind = pending.kind[thread]
+      const index = pending.index[thread] as number
+      if (
+        kind !== kinds[at] ||
+        pending.site[thread] !== sites[at] ||
+        ((this.enabled >>> thread) & 1) === 0 ||
+        (kind <= COMPARE_EXCHANGE && index !== indexes[at])
+      ) {
+        this.diverged = at
+        log.length = at
+        return
+      }
+      if (kind > COMPARE_EXCHANGE || this.slow) {
+        if (!this.stepAgain(thread, at)) return
+        continue
+      }
+      let value: unknown
+      const flags = flagsOf[at]
+      log.length = at + 1
+      if (kind === LOAD || kind === PLAIN_READ) {
+        value = views[thread][index]
+      } else {
+        value = accessAgain(this, thread, kind, at)
+        if ((flags & WRITES) !== 0) {
+          if (this.wrote !== wrote[at] || this.flags !== flags) {
+            this.diverged = at
+            return
+          }
+          if ((flags & CHANGED) !== 0) {
+            pending.effects[thread]++
+            if (spin.any) spin.changed(at)
+          }
+        } else if (this.flags !== 0) {
+          this.diverged = at
+          return
+        }
+      }
+      pending.steps[thread]++
+      this.enabledBy[thread] = -1
+      // As `resume`, without looking for the place of an access that the log already has.
+      pending.current = thread
+      pending.idleTurns = 0
+      let result: IteratorResult<number, unknown>
+      try {
+        result = generators[thread].next(value)
+      } catch (error) {
+        pending.current = -1
+        this.end(thread, FINISHED)
+        this.fault('exception', thread, error, -1)
+        continue
+      }
+      pending.current = -1
+      if (result.done === true) {
+        this.results[thread] = result.value
+        this.end(thread, FINISHED)
+        continue
+      }
+      const nextKind = pending.kind[thread]
+      const nextIndex = pending.index[thread]
+      if (
+        nextKind > COMPARE_EXCHANGE ||
+        typeof nextIndex !== 'number' ||
+        !(nextIndex >= 0 && nextIndex < views[thread].length) ||
+        pending.spunFrom[thread] >= 0 ||
+        this.crashAt[thread] === pending.steps[thread]
+      ) {
+        this.arrive(thread)
+      } else {
+        this.unplaced |= 1 << thread
+      }
+    }
+    this.steps += length
+    for (let rest = this.unplaced; rest !== 0; rest &= rest - 1) {
+      const thread = 31 - Math.clz32(rest & -rest)
+      if (this.status[thread] === RUNNABLE) locate(this, thread)
+    }
+    this.unplaced = 0
+  }
+
+  /** An event of the log once more, the long way. False when it was not the same. */
+  private stepAgain(thread: number, at: number): boolean {
+    const { log } = this
+    const flags = log.flags[at]
+    const wrote = log.wrote[at]
+    const from = log.from[at]
+    if (((this.unplaced >>> thread) & 1) !== 0) {
+      this.unplaced &= ~(1 << thread)
+      locate(this, thread)
+    }
+    log.length = at
+    this.step(thread)
+    this.steps--
+    const same = log.flags[at] === flags && log.wrote[at] === wrote && log.from[at] === from
+    if (!same) this.diverged = at
+    return same
   }
 
   /** Whom the event `at` woke can go on; one whose timeout might have passed instead finds that out itself. */
@@ -242,27 +364,37 @@ export class Machine {
 
   /** Lets a thread run its own code up to its next operation. */
   resume(thread: number, value: unknown, failed: boolean): void {
-    let send = value
-    let raise = failed
-    for (;;) {
-      let result: IteratorResult<number, unknown>
-      pending.current = thread
-      pending.idleTurns = 0
-      try {
-        result = raise ? this.generators[thread].throw(send) : this.generators[thread].next(send)
-      } catch (error) {
-        pending.current = -1
-        this.end(thread, FINISHED)
-        this.fault('exception', thread, error, -1)
-        return
-      }
+    if (this.advance(thread, value, failed)) this.arrive(thread)
+  }
+
+  /** Runs the thread's own code. False when it has ended. */
+  private advance(thread: number, value: unknown, failed: boolean): boolean {
+    let result: IteratorResult<number, unknown>
+    pending.current = thread
+    pending.idleTurns = 0
+    this.hiding?.hide()
+    try {
+      const generator = this.generators[thread]
+      result = failed ? generator.throw(value) : generator.next(value)
+    } catch (error) {
       pending.current = -1
-      if (result.done === true) {
-        this.results[thread] = result.value
-        this.end(thread, FINISHED)
-        return
-      }
-      if (this.onStep !== undefined) this.onStep(thread)
+      this.hiding?.reveal(thread)
+      this.end(thread, FINISHED)
+      this.fault('exception', thread, error, -1)
+      return false
+    }
+    pending.current = -1
+    this.hiding?.reveal(thread)
+    if (result.done !== true) return true
+    this.results[thread] = result.value
+    this.end(thread, FINISHED)
+    return false
+  }
+
+  /** The thread has yielded its next operation: finds its place, and whether it can be performed. */
+  private arrive(thread: number): void {
+    this.unplaced &= ~(1 << thread)
+    for (;;) {
       if (this.crashAt[thread] === pending.steps[thread]) {
         this.armCrash(thread)
         return
@@ -270,8 +402,7 @@ export class Machine {
       // What is not an access to shared memory after all is done at once, without an event.
       const immediate = locate(this, thread)
       if (immediate === undefined) break
-      send = immediate.value
-      raise = immediate.failed
+      if (!this.advance(thread, immediate.value, immediate.failed)) return
     }
     if (pending.spunFrom[thread] >= 0) this.spin.cut(thread)
   }
@@ -316,6 +447,11 @@ export class Machine {
     this.faults.push({ kind, thread, at: this.log.length, error, other })
   }
 
+  /** Whether steps must be performed the long way: someone looks at each of them. */
+  private get slow(): boolean {
+    return this.values !== undefined || this.hiding !== undefined || this.freedCells.size > 0
+  }
+
   get crashed(): number[] {
     const dead: number[] = []
     for (let t = 0; t < this.threads; t++) if (this.status[t] === CRASHED) dead.push(t)
@@ -345,13 +481,13 @@ function namesOf(program: Program): string[] {
   return names
 }
 
-function start(body: Body, thread: number, name: string | undefined): Generator<number, unknown, unknown> {
+function resumable(body: Body, thread: number, name: string | undefined): Twin {
   if (typeof body !== 'function') {
     throw new CheckError('ERR_CHECK_SETUP', `threads[${thread}] is not a function: it must be a thread body`)
   }
-  const resumable = twinOf(body) ?? (isGeneratorFunction(body) ? (body as Twin) : undefined)
-  if (resumable === undefined) throw notInstrumented(`threads[${thread}]`, name ?? body.name)
-  return resumable.call(undefined)
+  const form = twinOf(body) ?? (isGeneratorFunction(body) ? (body as Twin) : undefined)
+  if (form === undefined) throw notInstrumented(`threads[${thread}]`, name ?? body.name)
+  return form
 }
 
 const GeneratorFunction = Object.getPrototypeOf(function* () {}) as object

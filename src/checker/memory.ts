@@ -3,7 +3,7 @@ import { CheckError } from './errors.ts'
 /**
  * Shared memory as the explorer sees it: every buffer of a check lies in one line of addresses, and a cell is a
  * granule of that line. Two accesses conflict when they share a cell, so the granule must divide every access: it
- * starts at eight bytes, and `GranuleTooLarge` says that the search must begin again with a smaller one.
+ * starts at eight bytes, and `BeginAgain` says that the search must begin again with a smaller one.
  *
  * Behind the bytes of a buffer lies as long a stretch that stands for its waiter lists: the list of an address
  * is a cell of its own, in conflict with other operations on that list alone.
@@ -12,6 +12,14 @@ export class Memory {
   readonly shift: number
   /** Cells handed out so far. */
   cells: number = 1
+
+  /**
+   * Cells whose accesses do not all have one range. Which way a compare-exchange there would have gone in another order
+   * cannot be told from the values before and after single events, so it always counts as a write, and a wait
+   * always as one that joins its list.
+   */
+  readonly mixed: Set<number>
+  private ranges: Int32Array = new Int32Array(1024)
 
   private readonly pooled = new Map<string, Stretch>()
   private readonly foreign: Stretch[] = []
@@ -29,8 +37,33 @@ export class Memory {
   lastInteger: boolean = true
   private readonly viewInteger: boolean[] = Array.from({ length: 8 }, () => true)
 
-  constructor(shift: number) {
+  /** `mixed`: what a search with the same shift found out before it had to begin again. */
+  constructor(shift: number, mixed: Set<number> = new Set()) {
     this.shift = shift
+    this.mixed = mixed
+  }
+
+  /** Takes note of the range of an access. `sort` tells kinds of access apart that do not read values alike. */
+  note(from: number, to: number, sort: number): void {
+    if (to >= this.ranges.length) {
+      const bigger = new Int32Array(Math.max(to + 1, this.cells) * 2)
+      bigger.set(this.ranges)
+      this.ranges = bigger
+    }
+    const range = ((from << 5) | Math.min(to - from, 15) | (sort << 4)) + 1
+    let found = false
+    for (let cell = from; cell < to; cell++) {
+      if (this.ranges[cell] === range) continue
+      if (this.ranges[cell] === 0) this.ranges[cell] = range
+      else if (!this.mixed.has(cell)) {
+        this.mixed.add(cell)
+        found = true
+      }
+    }
+    if (found) {
+      for (let cell = from; cell < to; cell++) this.mixed.add(cell)
+      throw new BeginAgain(this.shift, this.mixed)
+    }
   }
 
   /** Forgets the last execution: buffers that the check makes again come back zeroed, others as they were found. */
@@ -41,6 +74,24 @@ export class Memory {
     for (const stretch of this.foreign) {
       if (stretch.initial !== undefined) stretch.bytes.set(stretch.initial)
     }
+  }
+
+  /** Remembers what the set-up has put into memory, for `rewind`. */
+  keep(): void {
+    for (const stretch of this.stretches) {
+      if (stretch.image === undefined) stretch.image = stretch.bytes.slice()
+      else stretch.image.set(stretch.bytes)
+    }
+  }
+
+  /** Memory as it was at `keep`: instead of another set-up. */
+  rewind(): void {
+    for (let i = 0; i < this.stretches.length; i++) {
+      const { bytes, image, initial } = this.stretches[i]
+      const was = image ?? initial
+      if (was !== undefined) bytes.set(was)
+    }
+    for (let thread = 1; thread < this.ordinals.length; thread++) this.ordinals[thread] = 0
   }
 
   /** The buffer that `new SharedArrayBuffer(length)` gives to this thread (-1: set-up), the same in every execution. */
@@ -95,11 +146,11 @@ export class Memory {
     return (address + stretch.span) >> this.shift
   }
 
-  /** Throws GranuleTooLarge unless accesses of this size at this address fall on whole cells. */
+  /** Throws BeginAgain unless accesses of this size at this address fall on whole cells. */
   requireGranule(address: number, size: number): void {
     let shift = this.shift
     while (shift > 0 && ((address | size) & ((1 << shift) - 1)) !== 0) shift--
-    if (shift !== this.shift) throw new GranuleTooLarge(shift)
+    if (shift !== this.shift) throw new BeginAgain(shift)
   }
 
   /** Every buffer of the check, in the order in which they were first met. */
@@ -130,6 +181,7 @@ export class Memory {
       start: this.cells << this.shift,
       span,
       initial: undefined,
+      image: undefined,
     }
     this.cells += 2 * cells
     this.stretches.push(stretch)
@@ -157,17 +209,21 @@ interface Stretch {
   readonly span: number
   /** What a buffer that the check did not make in this execution held when it was first met. */
   initial: Uint8Array | undefined
+  /** What it held at `keep`. */
+  image: Uint8Array | undefined
 }
 
 const SharedBuffer = SharedArrayBuffer
 const CELLS_MAX = 1 << 24
 
-/** An access is smaller than a cell, or crosses one: start the search again with this shift. */
-export class GranuleTooLarge extends Error {
+/** The search must begin again: an access is smaller than a cell, or crosses one, and cells get this shift. */
+export class BeginAgain extends Error {
   readonly shift: number
+  readonly mixed: Set<number> | undefined
 
-  constructor(shift: number) {
+  constructor(shift: number, mixed?: Set<number>) {
     super(`cells must shrink to ${1 << shift} bytes`)
     this.shift = shift
+    this.mixed = mixed
   }
 }

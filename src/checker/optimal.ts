@@ -1,4 +1,5 @@
 import { conflict } from './eventlog.ts'
+import type { Ended, Explorer } from './explorer.ts'
 import { HappensBefore } from './happensbefore.ts'
 import type { Machine, Setup } from './machine.ts'
 import { WAIT, WAIT_ASYNC } from './operations.ts'
@@ -21,7 +22,7 @@ import { WakeupTree } from './wakeuptree.ts'
  * v needs the whole execution: cut at e', a thread asleep might seem able to begin it that is not, and traces
  * would be lost.
  */
-export class Optimal {
+export class Optimal implements Explorer {
   private readonly machine: Machine
   private readonly setup: Setup
   private happens: HappensBefore | undefined = undefined
@@ -52,22 +53,19 @@ export class Optimal {
   }
 
   /** How the last execution ended. */
-  ended: 'complete' | 'asleep' | 'redundant' | 'truncated' = 'complete'
+  ended: Ended = 'complete'
 
   /** Runs the next execution; `hasMore` says after it whether there is another. */
   execute(): void {
     const { machine } = this
     const { log } = machine
     const branch = Math.max(this.branch, 0)
-    machine.verifyUpTo = branch
     machine.begin(this.setup)
+    machine.replay(branch)
     const happens = (this.happens ??= new HappensBefore(log, machine.threads))
+    happens.shrink(branch)
     if (this.capacity < log.capacity + 1) this.grow(log.capacity + 1)
-    happens.begin(machine.memory.cells)
-    for (let at = 0; at < branch; at++) {
-      machine.step(log.thread[at])
-      happens.again(at, machine.memory.cells)
-    }
+    if (machine.diverged >= 0) return
     this.ended = this.explore(happens)
     this.reverseRaces(happens)
     this.backtrack()
@@ -92,15 +90,19 @@ export class Optimal {
     return this.branch < 0 ? 1 : Math.min(1, done)
   }
 
-  private explore(happens: HappensBefore): Optimal['ended'] {
+  private explore(happens: HappensBefore): Ended {
     const { machine, tree } = this
     const { log } = machine
     let previous = log.length > 0 ? log.thread[log.length - 1] : 0
     for (;;) {
       const depth = log.length
-      const node = this.wakeup[depth]
+      let node = this.wakeup[depth]
       let thread: number
       if (node !== 0) {
+        // A thread is asleep here only where an operation wrote less than was thought when the sequence was inserted.
+        while (node !== 0 && ((this.asleep[depth] >>> tree.thread[node]) & 1) !== 0) node = tree.next[node]
+        this.wakeup[depth] = 0
+        if (node === 0) return 'asleep'
         thread = tree.thread[node]
         this.wakeup[depth] = tree.next[node]
         this.wakeup[depth + 1] = tree.child[node]
@@ -119,10 +121,9 @@ export class Optimal {
       if (((machine.enabled >>> thread) & 1) === 0) {
         throw new Error(`the explorer chose thread ${thread} at depth ${depth}, and it cannot move`)
       }
-      const enabledBy = machine.enabledBy[thread]
       machine.step(thread)
       if (this.capacity < log.capacity + 1) this.grow(log.capacity + 1)
-      happens.add(depth, enabledBy, machine.memory.cells)
+      happens.add(depth, machine.memory.cells)
       this.inheritSleep(depth, thread)
       this.tried[depth + 1] = 0
       previous = thread

@@ -1,5 +1,5 @@
 import { CheckError } from './errors.ts'
-import { CHANGED, WOKE, WRITES, WRITES_SECOND } from './eventlog.ts'
+import { CHANGED, FAILED, MIXED, WOKE, WRITES, WRITES_SECOND } from './eventlog.ts'
 import { locateBulk, performBulk } from './bulk.ts'
 import type { Machine } from './machine.ts'
 import { ASLEEP, BLOCKED, RUNNABLE } from './machine.ts'
@@ -91,8 +91,11 @@ export function locate(machine: Machine, thread: number): Immediate | undefined 
       const address = base + index * bytes
       const { shift } = memory
       if (((address | bytes) & ((1 << shift) - 1)) !== 0) memory.requireGranule(address, bytes)
-      machine.from[thread] = address >> shift
-      machine.to[thread] = (address + bytes) >> shift
+      const from = address >> shift
+      const to = (address + bytes) >> shift
+      memory.note(from, to, 0)
+      machine.from[thread] = from
+      machine.to[thread] = to
       machine.from2[thread] = 0
       machine.to2[thread] = 0
       machine.status[thread] = RUNNABLE
@@ -157,7 +160,10 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
       pending.index[thread] = index
       const list = memory.listCell(view, address)
       if (kind === NOTIFY) machine.place(thread, 0, 0)
-      else machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
+      else {
+        machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
+        memory.note(machine.from[thread], machine.to[thread], 0)
+      }
       machine.from2[thread] = list
       machine.to2[thread] = list + 1
       break
@@ -196,6 +202,7 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
       memory.requireGranule(address, bytes)
       machine.plainSeen = true
       machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
+      memory.note(machine.from[thread], machine.to[thread], 1)
       break
     }
     case BULK:
@@ -271,6 +278,13 @@ export function perform(machine: Machine, thread: number, kind: number, at: numb
   return performOther(machine, thread, kind, at)
 }
 
+/** The access once more, in a replay: as `perform`, with `machine.flags` and `wrote`. */
+export function accessAgain(machine: Machine, thread: number, kind: number, at: number): unknown {
+  machine.flags = 0
+  machine.wrote = 0
+  return access(machine, thread, kind, at)
+}
+
 function access(machine: Machine, thread: number, kind: number, at: number): unknown {
   const view = pending.view[thread] as View
   const index = pending.index[thread] as number
@@ -283,7 +297,12 @@ function access(machine: Machine, thread: number, kind: number, at: number): unk
   if (kind === COMPARE_EXCHANGE) {
     const expected = old === a ? a : inView(view, a)
     log.expected[at] = expected
-    if (old !== expected) return old
+    const mixed = machine.memory.mixed.size > 0 && machine.memory.mixed.has(log.from[at])
+    if (old !== expected) {
+      if (mixed) machine.flags = WRITES | FAILED | MIXED
+      return old
+    }
+    if (mixed) machine.flags = MIXED
     const b = pending.b[thread] as Numeric
     if (typeof b === typeof old) view[index] = b
     else return native.compareExchange(view, index, a, b)
@@ -319,7 +338,7 @@ function access(machine: Machine, thread: number, kind: number, at: number): unk
     }
   }
   const now = view[index]
-  machine.flags = now === old ? WRITES : WRITES | CHANGED
+  machine.flags |= now === old ? WRITES : WRITES | CHANGED
   machine.wrote = typeof now === 'number' ? now : Number(now)
   return result
 }
@@ -414,6 +433,7 @@ function performOther(machine: Machine, thread: number, kind: number, at: number
       const sleeper = machine.sleepers[thread]
       machine.flags = WRITES_SECOND
       if (sleeper !== undefined && !sleeper.async && sleeper.state === 'asleep') {
+        machine.log.before[at] = machine.waiters.count(sleeper.cell)
         machine.waiters.leave(sleeper)
         machine.flags = WRITES_SECOND | WRITES
       }
@@ -450,20 +470,22 @@ function performWait(machine: Machine, thread: number, kind: number, at: number)
   const { log } = machine
   log.expected[at] = wanted
   const asynchronous = kind === WAIT_ASYNC
+  const mixed = machine.memory.mixed.has(machine.from[thread])
+  if (mixed) machine.flags = MIXED
   if ((view[index] as unknown) !== wanted) {
-    noSecondRange(machine, at)
+    joinNoList(machine, at)
     return asynchronous ? { async: false, value: 'not-equal' } : 'not-equal'
   }
   const timeout = Number(pending.b[thread])
   if (timeout <= 0) {
-    noSecondRange(machine, at)
+    joinNoList(machine, at)
     return asynchronous ? { async: false, value: 'timed-out' } : 'timed-out'
   }
   const finite = timeout < Number.POSITIVE_INFINITY
   const sleeper: Sleeper = { thread, cell, finite, async: asynchronous, state: 'asleep', wokenAt: -1 }
   log.before[at] = machine.waiters.count(cell)
   machine.waiters.join(sleeper)
-  machine.flags = WRITES_SECOND
+  machine.flags |= WRITES_SECOND
   if (asynchronous) {
     pending.effects[thread]++
     return { async: true, value: new CheckedPromise(sleeper) }
@@ -484,9 +506,10 @@ function performWait(machine: Machine, thread: number, kind: number, at: number)
   return SLEEPS
 }
 
-/** It did not join the list after all. Which list it would have joined stays in the log: see `footprintBefore`. */
-function noSecondRange(machine: Machine, at: number): void {
-  machine.log.to2[at] = 0
+/** It did not join the list after all. Which list it would have joined stays in the log: see `Optimal`. */
+function joinNoList(machine: Machine, at: number): void {
+  if ((machine.flags & MIXED) !== 0) machine.flags |= WRITES_SECOND
+  else machine.log.to2[at] = 0
 }
 
 function performNotify(machine: Machine, thread: number, at: number): unknown {
@@ -513,6 +536,7 @@ function performNotify(machine: Machine, thread: number, at: number): unknown {
 function performResume(machine: Machine, thread: number, at: number): unknown {
   const sleeper = machine.sleepers[thread] as Sleeper
   machine.log.before[at] = machine.waiters.count(sleeper.cell)
+  machine.log.expected[at] = sleeper.wokenAt
   if (sleeper.state === 'woken') return 'ok'
   if (sleeper.state === 'timed-out') return 'timed-out'
   machine.waiters.leave(sleeper)

@@ -55,6 +55,8 @@ export interface PendingOperations {
   b: unknown[]
   /** How often a thread has changed something, in shared memory or outside of it. */
   effects: Int32Array
+  /** How often code has changed something outside of shared memory, in all threads together. */
+  heapEffects: number
   /** Operations that a thread has performed. */
   steps: Int32Array
   /** Turns of loops since the thread's last operation: a loop without operations is found out by it. */
@@ -83,6 +85,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   a: Array.from({ length: THREADS_MAX }),
   b: Array.from({ length: THREADS_MAX }),
   effects: new Int32Array(THREADS_MAX),
+  heapEffects: 0,
   steps: new Int32Array(THREADS_MAX),
   idleTurns: 0,
   idleTurnsMax: 5_000_000,
@@ -216,7 +219,10 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
 /** The thread changed something that is not shared memory: its turn of a loop is not an idle one. */
 export function effect<T>(value?: T): T | undefined {
   const thread = pending.current
-  if (thread >= 0) pending.effects[thread]++
+  if (thread >= 0) {
+    pending.effects[thread]++
+    pending.heapEffects++
+  }
   return value
 }
 

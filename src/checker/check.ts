@@ -1,0 +1,101 @@
+import type { Setup } from './machine.ts'
+import type { CheckOptions } from './options.ts'
+import { type RecordedStep, record } from './recording.ts'
+import { formatFailure } from './report.ts'
+import { type CheckResult, Search } from './search.ts'
+import { shrink } from './shrink.ts'
+
+export type { Crash, Schedule } from './schedule.ts'
+export type { Failure, FailureKind } from './failure.ts'
+export type { Body, Outcome, Program, Setup } from './machine.ts'
+export type { CheckOptions, ExplorerName } from './options.ts'
+export type { CheckResult } from './search.ts'
+export { CheckError } from './errors.ts'
+export { markAllocated, markFreed } from './lifetimes.ts'
+export { CheckedMutex } from './mutex.ts'
+
+/** Thrown when a check fails. Its message is the whole report. */
+export class CheckFailure extends Error {
+  override readonly name = 'CheckFailure'
+  readonly result: CheckResult
+  readonly steps: readonly RecordedStep[]
+
+  constructor(result: CheckResult, steps: readonly RecordedStep[]) {
+    super(formatFailure(result, steps, ''))
+    this.result = result
+    this.steps = steps
+    // The message says everything; where `check` was called, the test runner knows.
+    this.stack = `${this.name}: ${this.message}`
+  }
+}
+
+/** A check that a file declares, for whoever loads the file to run. */
+export interface DeclaredCheck {
+  readonly name: string
+  readonly options: CheckOptions
+  readonly setup: Setup
+}
+
+const collectorKey = Symbol.for('heddle.checker.collector')
+const holder = globalThis as unknown as Record<symbol, ((check: DeclaredCheck) => void) | undefined>
+
+/** From here on `check` declares instead of running; undefined ends that. Used by `heddle check`. */
+export function collectChecks(collector: ((check: DeclaredCheck) => void) | undefined): void {
+  holder[collectorKey] = collector
+}
+
+/**
+ * Explores the interleavings of a program over shared memory, and throws a CheckFailure with the report when one goes
+ * wrong. `setup` makes the shared memory anew and returns the bodies of the threads and an optional final assertion; it
+ * runs before every execution. Call it inside a test of vitest or node:test, or at the top of a file `*.check.ts` for `heddle check`.
+ */
+export function check(name: string, options: CheckOptions, setup: Setup): CheckResult
+export function check(name: string, setup: Setup): CheckResult
+export function check(name: string, second: CheckOptions | Setup, third?: Setup): CheckResult {
+  const [options, setup] = typeof second === 'function' ? [{}, second] : [second, third]
+  if (typeof name !== 'string' || typeof setup !== 'function') {
+    throw new TypeError('check(name, options, setup): a name, options, and a function that sets the check up')
+  }
+  const collector = holder[collectorKey]
+  if (collector !== undefined) {
+    collector({ name, options, setup })
+    return declared(name)
+  }
+  const search = new Search(name, options, setup)
+  search.run()
+  const { result, steps } = conclude(search)
+  if (result.failure !== undefined) throw new CheckFailure(result, steps)
+  return result
+}
+
+/** The result of a search that is over: its failure shrunk, and the steps of it written down. */
+export function conclude(search: Search): { result: CheckResult; steps: RecordedStep[] } {
+  const { result } = search
+  if (result.failure === undefined) return { result, steps: [] }
+  const { failure } = result
+  const replayed = search.options.explorer === 'replay'
+  const shorter = replayed ? failure : shrink(search, failure, search.options.shrink ?? 2000)
+  const steps = search.withGuards(() =>
+    record(search.scout(), search.setup, shorter.schedule, shorter.marked),
+  )
+  return { result: { ...result, failure: shorter }, steps }
+}
+
+function declared(name: string): CheckResult {
+  return {
+    name,
+    ok: true,
+    complete: false,
+    why: 'it has only been declared',
+    explorer: 'exhaustive',
+    executions: 0,
+    redundant: 0,
+    steps: 0,
+    depth: 0,
+    seconds: 0,
+    fraction: 0,
+    probability: undefined,
+    failure: undefined,
+    threads: [],
+  }
+}

@@ -1,0 +1,21 @@
+/**
+ * How an execution ended.
+ *   complete   no thread can move: all have ended, or those that have not are stuck
+ *   asleep     everything from here on has been explored (never, in an optimal search, unless ranges overlap in part)
+ *   redundant  a thread took a turn of a loop that changed nothing, and what it read has changed since
+ *   truncated  it was longer than it may be
+ *   pruned     it would have gone beyond the bound
+ */
+export type Ended = 'complete' | 'asleep' | 'redundant' | 'truncated' | 'pruned'
+
+/** Decides which executions to run. Each call of `execute` runs one, on the machine it was made with. */
+export interface Explorer {
+  execute(): void
+  readonly ended: Ended
+  /** Whether there is another execution to run. */
+  readonly hasMore: boolean
+  /** How much of the search is done, from 0 to 1, as far as can be known. */
+  readonly fraction: number
+  /** Something was left out: the search says less than "every interleaving". */
+  readonly truncated: boolean
+}

@@ -1,0 +1,261 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Guards } from './guards.ts'
+import { HappensBefore } from './happensbefore.ts'
+import { FINISHED, Machine, type Program, type Setup } from './machine.ts'
+import { BeginAgain, Memory } from './memory.ts'
+import { Optimal } from './optimal.ts'
+import { ADD, COMPARE_EXCHANGE, EXCHANGE, LOAD, LOCK, NOTIFY, STORE, UNLOCK, WAIT } from './operations.ts'
+import { CheckedMutex } from './mutex.ts'
+import { loop, op, turn } from './runtime.ts'
+
+/** A step of a random program: what to do, where, and with which small value. */
+interface Step {
+  readonly kind: number
+  readonly cell: number
+  readonly value: number
+  readonly extra: number
+}
+
+const CELLS = 2
+
+/** Threads that carry what they read along, so that values flow from one to the other, and branch on it. */
+function programOf(threads: readonly (readonly Step[])[]): Setup {
+  return (): Program => {
+    const memory = new Int32Array(new SharedArrayBuffer(4 * CELLS))
+    const bytes = new Int8Array(memory.buffer)
+    const mutex = new CheckedMutex()
+    return {
+      threads: threads.map(
+        steps =>
+          function* body(): Generator<number, unknown, unknown> {
+            let seen = 0
+            for (const { kind, cell, value, extra } of steps) {
+              if (kind === SPIN) {
+                const entered = loop(0)
+                while (turn(entered) && (yield op(COMPARE_EXCHANGE, 0, memory, cell, 0, 1)) !== 0);
+                yield op(STORE, 0, memory, cell, 0)
+              } else if (kind === SPIN_LOAD) {
+                const entered = loop(0)
+                let x = 0
+                while (turn(entered)) {
+                  x = (yield op(LOAD, 0, memory, cell)) as number
+                  if (x !== 0) break
+                }
+                seen += x
+              } else if (kind === SPIN_TWO) {
+                const entered = loop(0)
+                while (turn(entered)) {
+                  const x = (yield op(LOAD, 0, memory, cell)) as number
+                  const y = (yield op(LOAD, 0, memory, 1 - cell)) as number
+                  if (x !== y) break
+                }
+              } else if (kind === BYTE) {
+                seen += (yield op(extra === 0 ? LOAD : ADD, 0, bytes, cell * 4 + value, 1)) as number
+              } else if (kind === MUTEX) {
+                yield op(LOCK, 0, mutex)
+                seen += (yield op(ADD, 0, memory, cell, value)) as number
+                yield op(UNLOCK, 0, mutex)
+              } else if (kind === WAIT) {
+                const result = yield op(WAIT, 0, memory, cell, value, extra === 0 ? undefined : 10)
+                seen += result === 'ok' ? 1 : result === 'timed-out' ? 2 : 3
+              } else if (kind === NOTIFY) {
+                seen += (yield op(NOTIFY, 0, memory, cell, extra === 0 ? 1 : undefined)) as number
+              } else if (kind === COMPARE_EXCHANGE) {
+                seen += (yield op(kind, 0, memory, cell, value, extra)) as number
+              } else {
+                const result = (yield op(
+                  kind,
+                  0,
+                  memory,
+                  cell,
+                  kind === STORE ? value + seen : value,
+                )) as number
+                if (kind !== STORE) seen += result
+              }
+              seen %= 4
+            }
+            return seen
+          },
+      ),
+    }
+  }
+}
+
+const SPIN = 100
+const SPIN_LOAD = 101
+const BYTE = 102
+const MUTEX = 103
+const SPIN_TWO = 104
+
+interface Found {
+  /** The traces of complete executions, each as often as it was run. */
+  readonly traces: string[]
+  readonly outcomes: Set<string>
+  asleep: number
+}
+
+/** What an execution came to: memory, results, and who is stuck. */
+function outcomeOf(machine: Machine): string {
+  const memory = machine.memory.buffers.map(({ bytes }) => Array.from(bytes).join()).join('|')
+  const stuck = Array.from({ length: machine.threads }, (_, t) => (machine.status[t] === FINISHED ? 0 : 1))
+  return `${memory} ${machine.results.join()} ${stuck.join()}`
+}
+
+/** An execution up to the order of events that do not conflict: each event with its clock. */
+function traceOf(machine: Machine): string {
+  const { log, threads } = machine
+  const happens = new HappensBefore(log, threads)
+  const rows: string[] = []
+  for (let at = 0; at < log.length; at++) {
+    happens.add(at, machine.memory.cells)
+    rows.push(
+      `${log.thread[at]}.${log.ordinal[at]}:${log.kind[at]}/${log.from[at]}/${log.flags[at] & 3}<${happens.rows.subarray(at * threads, (at + 1) * threads).join()}`,
+    )
+  }
+  return rows.sort().join(' ')
+}
+
+function explore(setup: Setup, run: (machine: Machine, setup: Setup, found: Found) => void): Found {
+  let again = new BeginAgain(3)
+  for (;;) {
+    const memory = new Memory(again.shift, again.mixed)
+    const guards = new Guards(memory)
+    const machine = new Machine(memory)
+    const found: Found = { traces: [], outcomes: new Set(), asleep: 0 }
+    guards.install()
+    try {
+      const guarded: Setup = () => {
+        guards.inSetup = true
+        try {
+          return setup()
+        } finally {
+          guards.inSetup = false
+        }
+      }
+      run(machine, guarded, found)
+      return found
+    } catch (error) {
+      if (!(error instanceof BeginAgain)) throw error
+      again = error
+    } finally {
+      guards.remove()
+    }
+  }
+}
+
+function optimal(machine: Machine, setup: Setup, found: Found): void {
+  const explorer = new Optimal(machine, setup, 1000)
+  do {
+    explorer.execute()
+    expect(machine.diverged).toBe(-1)
+    if (explorer.ended === 'asleep') found.asleep++
+    if (explorer.ended !== 'complete') continue
+    found.traces.push(traceOf(machine))
+    found.outcomes.add(outcomeOf(machine))
+  } while (explorer.hasMore)
+}
+
+/** Every interleaving, one after the other. Executions with a useless turn of a loop count only if nobody can go on. */
+function naive(machine: Machine, setup: Setup, found: Found): void {
+  machine.spin.stopsForGood = true
+  everyInterleaving(machine, setup, found)
+}
+
+/** The same, and a thread that turned in vain turns again when something has changed. */
+function naiveTurning(machine: Machine, setup: Setup, found: Found): void {
+  machine.spin.stopsForGood = false
+  everyInterleaving(machine, setup, found)
+}
+
+function everyInterleaving(machine: Machine, setup: Setup, found: Found): void {
+  const choices: number[] = []
+  const counts: number[] = []
+  for (;;) {
+    machine.begin(setup)
+    let depth = 0
+    while (machine.enabled !== 0) {
+      const enabled = Array.from({ length: machine.threads }, (_, t) => t).filter(
+        t => (machine.enabled >> t) & 1,
+      )
+      if (depth === choices.length) choices.push(0)
+      counts[depth] = enabled.length
+      machine.step(enabled[choices[depth]])
+      depth++
+    }
+    if (!machine.spin.redundant) {
+      found.traces.push(traceOf(machine))
+      found.outcomes.add(outcomeOf(machine))
+    }
+    choices.length = depth
+    while (choices.length > 0 && choices[choices.length - 1] + 1 >= counts[choices.length - 1]) choices.pop()
+    if (choices.length === 0) return
+    choices[choices.length - 1]++
+    fc.pre(found.traces.length < 20_000)
+  }
+}
+
+function compare(threads: readonly (readonly Step[])[]): void {
+  const setup = programOf(threads)
+  const reduced = explore(setup, optimal)
+  const all = explore(setup, naive)
+  expect(reduced.asleep, 'no execution ends because everything is asleep').toBe(0)
+  expect(new Set(reduced.traces).size, 'no trace is run twice').toBe(reduced.traces.length)
+  expect([...reduced.traces].sort()).toEqual([...new Set(all.traces)].sort())
+  expect([...reduced.outcomes].sort()).toEqual([...all.outcomes].sort())
+}
+
+function stepsOf(kinds: readonly number[]): fc.Arbitrary<Step> {
+  return fc.record({
+    kind: fc.constantFrom(...kinds),
+    cell: fc.integer({ min: 0, max: CELLS - 1 }),
+    value: fc.integer({ min: 0, max: 2 }),
+    extra: fc.integer({ min: 0, max: 1 }),
+  })
+}
+
+function programs(kinds: readonly number[], threads: number, steps: number): fc.Arbitrary<Step[][]> {
+  return fc.array(fc.array(stepsOf(kinds), { minLength: 1, maxLength: steps }), {
+    minLength: 2,
+    maxLength: threads,
+  })
+}
+
+const runs = process.env.HEDDLE_LONG === '1' ? 5000 : 150
+
+describe('the optimal search runs every trace once, as a search of all interleavings finds them', () => {
+  const accesses = [LOAD, LOAD, STORE, ADD, EXCHANGE, COMPARE_EXCHANGE, COMPARE_EXCHANGE]
+  test('of loads, stores and read-modify-writes', () => {
+    fc.assert(fc.property(programs(accesses, 3, 3), compare), { numRuns: runs })
+  })
+  test('of accesses of different sizes to overlapping bytes', () => {
+    fc.assert(fc.property(programs([LOAD, STORE, COMPARE_EXCHANGE, BYTE, BYTE], 3, 3), compare), {
+      numRuns: runs,
+    })
+  })
+  test('of waits, timeouts and notifies', () => {
+    fc.assert(fc.property(programs([WAIT, WAIT, NOTIFY, STORE, LOAD], 3, 3), compare), { numRuns: runs })
+  })
+  test('of mutexes', () => {
+    fc.assert(fc.property(programs([MUTEX, MUTEX, LOAD, STORE], 3, 2), compare), { numRuns: runs })
+  })
+  test('of loops that wait for a change', () => {
+    fc.assert(fc.property(programs([SPIN, SPIN_LOAD, SPIN_TWO, STORE, LOAD, ADD], 3, 2), compare), {
+      numRuns: runs,
+    })
+  })
+  test('and a useless turn of a loop leads nowhere that the search does not go', () => {
+    const loops = programs([SPIN, SPIN_LOAD, SPIN_TWO, STORE, ADD], 3, 2)
+    fc.assert(
+      fc.property(loops, threads => {
+        const setup = programOf(threads)
+        const turning = explore(setup, naiveTurning)
+        expect([...explore(setup, optimal).outcomes].sort()).toEqual([...turning.outcomes].sort())
+      }),
+      { numRuns: runs },
+    )
+  })
+  test('of four threads', () => {
+    fc.assert(fc.property(programs(accesses, 4, 2), compare), { numRuns: runs })
+  })
+})

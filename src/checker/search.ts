@@ -1,0 +1,371 @@
+import { PreemptionBounded } from './bounded.ts'
+import { DataRaces } from './datarace.ts'
+import { CheckError } from './errors.ts'
+import type { Explorer } from './explorer.ts'
+import { type Failure, judge, messageOf } from './failure.ts'
+import { Guards } from './guards.ts'
+import { CRASHED, Machine, type Setup } from './machine.ts'
+import { BeginAgain, Memory } from './memory.ts'
+import { Optimal } from './optimal.ts'
+import { type CheckOptions, validateOptions } from './options.ts'
+import { CrashPlans } from './plans.ts'
+import { siteName } from './runtime.ts'
+import { FairTail, Follow, Pct, RandomWalk, RoundRobin } from './sampling.ts'
+import { type Crash, parseSchedule } from './schedule.ts'
+import { watchTouches } from './touchwatch.ts'
+
+/** What a search found and how far it went. */
+export interface CheckResult {
+  readonly name: string
+  readonly ok: boolean
+  /** Every interleaving was covered (within the crash points asked for). When not, `why` says what was left out. */
+  readonly complete: boolean
+  readonly why: string
+  readonly explorer: string
+  /** Executions that ran to their end, each a different trace in an exhaustive search. */
+  readonly executions: number
+  /** Executions that were given up because others cover them. */
+  readonly redundant: number
+  /** Operations performed, replays included. */
+  readonly steps: number
+  /** The longest execution. */
+  readonly depth: number
+  readonly seconds: number
+  /** How much is done, from 0 to 1: an estimate while the search is not over. */
+  readonly fraction: number
+  /** pct: a lower bound for the probability that a bug of the depth asked for would have been met. */
+  readonly probability: number | undefined
+  readonly failure: Failure | undefined
+  readonly threads: readonly string[]
+}
+
+const now: () => number = performance.now.bind(performance)
+
+/** A search over one check, in slices: `run` goes on until it is over or the time is up. */
+export class Search {
+  readonly name: string
+  readonly options: CheckOptions
+  readonly setup: Setup
+  private memory: Memory
+  private guards: Guards
+  private machine: Machine
+  private explorer: Explorer | undefined
+  private races: DataRaces | undefined
+  private plans: CrashPlans | undefined
+  private crashes: readonly Crash[] = []
+  private crashHappened = false
+  private executions = 0
+  private redundant = 0
+  private runs = 0
+  private depth = 0
+  private steps = 0
+  private elapsed = 0
+  private truncated = ''
+  private bounded = ''
+  private failure: Failure | undefined
+  private over = false
+  private reuse = true
+
+  constructor(name: string, options: CheckOptions, setup: Setup) {
+    validateOptions(options)
+    this.name = name
+    this.options = options
+    this.setup = () => this.guardedSetup(setup)
+    this.memory = new Memory(3)
+    this.guards = new Guards(this.memory)
+    this.machine = new Machine(this.memory)
+  }
+
+  /** Explores for about `budget` milliseconds. True when the search is over. */
+  run(budget: number = Number.POSITIVE_INFINITY): boolean {
+    const started = now()
+    this.guards.install()
+    try {
+      for (;;) {
+        try {
+          this.explore(started, budget)
+          break
+        } catch (error) {
+          if (!(error instanceof BeginAgain)) throw error
+          this.restart(error)
+        }
+      }
+    } finally {
+      this.guards.remove()
+      this.elapsed += now() - started
+    }
+    return this.over
+  }
+
+  get result(): CheckResult {
+    const { explorer } = this
+    const whole = this.options.explorer === undefined || this.options.explorer === 'exhaustive'
+    const sampled = explorer instanceof PreemptionBounded && !explorer.truncated ? '' : this.limitOf(explorer)
+    const why = [
+      this.failure !== undefined && !this.options.keepGoing ? 'it stopped at the failure' : '',
+      this.over || this.bounded !== '' ? this.bounded : 'it was interrupted',
+      this.truncated,
+      whole ? '' : sampled,
+    ].filter(text => text !== '')
+    return {
+      name: this.name,
+      ok: this.failure === undefined,
+      complete: why.length === 0,
+      why: why.join('; '),
+      explorer: this.options.explorer ?? 'exhaustive',
+      executions: this.executions,
+      redundant: this.redundant,
+      steps: this.steps + this.machine.steps,
+      depth: this.depth,
+      seconds: this.elapsed / 1000,
+      fraction: this.over ? 1 : (explorer?.fraction ?? 0),
+      probability: explorer instanceof Pct ? explorer.probability : undefined,
+      failure: this.failure,
+      threads: this.machine.names,
+    }
+  }
+
+  /** A machine for runs beside the search: recordings, shrinking. Its executions need `withGuards` around them. */
+  scout(): Machine {
+    const machine = new Machine(this.memory)
+    machine.names = this.machine.names
+    machine.reuse = false
+    // The search's own machine finds what the other one left behind: it must set up anew.
+    this.machine.forget()
+    return machine
+  }
+
+  withGuards<T>(body: () => T): T {
+    this.guards.install()
+    try {
+      return body()
+    } finally {
+      this.guards.remove()
+    }
+  }
+
+  /** Runs a schedule on another machine and judges it. */
+  tryOut(machine: Machine, explorer: Explorer, crashes: readonly Crash[]): Failure | undefined {
+    machine.crashAt.fill(-1)
+    for (const { thread, step } of crashes) machine.crashAt[thread] = step
+    explorer.execute()
+    const races = this.options.races === false ? undefined : new DataRaces(machine.log, machine.threads)
+    return judge(machine, explorer.ended, races, crashes)
+  }
+
+  private limitOf(explorer: Explorer | undefined): string {
+    if (explorer instanceof PreemptionBounded)
+      return `only schedules with at most ${explorer.bound} preemptions were tried`
+    if (explorer instanceof Pct) return `${explorer.runs} random schedules were tried`
+    if (explorer instanceof RandomWalk) return `${explorer.runs} random schedules were tried`
+    if (explorer instanceof RoundRobin) return 'one schedule was tried, round robin'
+    return 'one schedule was replayed'
+  }
+
+  private restart({ shift, mixed }: BeginAgain): void {
+    this.steps += this.machine.steps
+    const { names } = this.machine
+    if (shift === this.memory.shift && mixed === undefined) this.reuse = false
+    this.memory = new Memory(shift, mixed)
+    this.guards.remove()
+    this.guards = new Guards(this.memory)
+    this.guards.install()
+    this.machine = new Machine(this.memory)
+    this.machine.names = names
+    this.machine.reuse = this.reuse
+    this.explorer = undefined
+    this.races = undefined
+    this.plans = undefined
+    this.executions = 0
+    this.redundant = 0
+    this.runs = 0
+    this.truncated = ''
+  }
+
+  private explore(started: number, budget: number): void {
+    const { options } = this
+    const limit = options.executions ?? Number.POSITIVE_INFINITY
+    const time = options.time ?? Number.POSITIVE_INFINITY
+    let check = 0
+    while (!this.over) {
+      if (this.explorer === undefined || !this.explorer.hasMore) {
+        if (!this.nextPlan()) {
+          this.over = true
+          break
+        }
+      }
+      this.once(this.explorer as Explorer)
+      if (this.failure !== undefined && !options.keepGoing) this.over = true
+      if (this.runs >= limit && !this.over && this.hasMore) {
+        this.bounded = `it was to stop after ${limit} executions`
+        this.over = true
+      }
+      if ((++check & 15) !== 0) continue
+      const spent = now() - started
+      if (this.elapsed + spent > time && this.hasMore) {
+        this.bounded = `it was to stop after ${time} ms`
+        this.over = true
+      }
+      if (spent > budget) break
+    }
+  }
+
+  private get hasMore(): boolean {
+    return this.explorer?.hasMore === true || (this.options.crashes !== undefined && this.crashHappened)
+  }
+
+  /** One execution, judged, and run a second time to see that it does the same. */
+  private once(explorer: Explorer): void {
+    const { machine, options } = this
+    explorer.execute()
+    const { ended } = explorer
+    this.runs++
+    if (machine.diverged >= 0) throw this.nondeterminism()
+    if (machine.log.length > this.depth) this.depth = machine.log.length
+    if (machine.plainSeen && this.races === undefined && options.races !== false) {
+      this.races = new DataRaces(machine.log, machine.threads)
+    }
+    const died = this.crashes.every(({ thread }) => machine.status[thread] === CRASHED)
+    if (died) this.crashHappened = true
+    if (ended === 'redundant' || ended === 'asleep') this.redundant++
+    else if (died && ended === 'complete') this.executions++
+    const failure = judge(machine, ended, this.races, this.crashes)
+    if (failure !== undefined) {
+      this.failure ??= failure
+      return
+    }
+    if (options.rerun !== false) this.rerun()
+    if (ended === 'truncated') this.lookForLivelock()
+    if ((this.runs & (this.runs - 1)) === 0 && this.runs <= 1024) this.lookForTouches()
+  }
+
+  /** The same schedule once more, from the set-up on. */
+  private rerun(): void {
+    const { machine } = this
+    const { length } = machine.log
+    const { enabled } = machine
+    machine.begin(this.setup)
+    machine.replay(length)
+    if (machine.diverged < 0 && machine.enabled !== enabled) machine.diverged = length - 1
+    if (machine.diverged >= 0) throw this.nondeterminism()
+  }
+
+  private nondeterminism(): Error {
+    // A final assertion may have changed what the bodies use: begin again, with a set-up before every execution.
+    if (this.machine.reuse) return new BeginAgain(this.memory.shift)
+    const { log, diverged, names } = this.machine
+    const at = Math.max(0, diverged)
+    return new CheckError(
+      'ERR_CHECK_NONDETERMINISTIC',
+      `the same schedule ran differently the second time, at step ${at + 1}: ${names[log.thread[at]]} was to be at ${siteName(log.site[at])}. ` +
+        'A check must depend on nothing but its schedule: make everything that changes anew in the set-up, and use no clock, no randomness, no state from an execution before',
+    )
+  }
+
+  private lookForLivelock(): void {
+    const limit = this.options.steps ?? STEPS_MAX
+    this.truncated = `executions of more than ${limit} steps were cut off`
+    const machine = this.scout()
+    const { log } = this.machine
+    const tail = new FairTail(machine, this.setup, 2 * limit, Array.from(log.thread.subarray(0, log.length)))
+    const failure = this.tryOut(machine, tail, this.crashes)
+    if (failure !== undefined) {
+      this.failure ??= failure
+      return
+    }
+    if (tail.ended !== 'truncated') return
+    const { length } = machine.log
+    const threads = Array.from(machine.log.thread.subarray(0, length))
+    const busy = new Set(threads.slice(limit))
+    this.failure ??= {
+      kind: 'livelock',
+      title: `livelock: after ${length} steps, the last ${length - limit} of them in turns, ${[...busy].map(t => machine.names[t]).join(', ')} still run`,
+      detail: [
+        'Every thread got its turns, and none came to an end. If the check is only long, raise `steps`; if a loop has no end, bound it.',
+      ],
+      schedule: { threads, crashes: this.crashes },
+      marked: [],
+      error: undefined,
+    }
+  }
+
+  private lookForTouches(): void {
+    const bytes = this.memory.buffers.reduce((sum, { bytes }) => sum + bytes.length, 0)
+    if (bytes > TOUCH_BYTES_MAX) return
+    const { log } = this.machine
+    const machine = this.scout()
+    for (const { thread, step } of this.crashes) machine.crashAt[thread] = step
+    watchTouches(machine, this.setup, log.thread.slice(0, log.length))
+    this.memory.begin()
+  }
+
+  private nextPlan(): boolean {
+    const { machine, options } = this
+    if (this.plans === undefined) {
+      // How many threads there are is known only from the set-up.
+      machine.begin(this.setup)
+      const crashes = typeof options.crashes === 'number' ? { max: options.crashes } : options.crashes
+      const all = Array.from({ length: machine.threads }, (_, t) => t).filter(
+        t => machine.names[t] !== 'recovery',
+      )
+      this.plans = new CrashPlans(crashes?.threads ?? all, crashes === undefined ? 0 : (crashes.max ?? 1))
+      this.crashHappened = true
+    }
+    const plan = this.plans.next(this.crashHappened)
+    if (plan === undefined) return false
+    this.crashes = plan
+    this.crashHappened = false
+    if (options.explorer === 'replay') this.crashes = parseSchedule(options.schedule as string).crashes
+    machine.crashAt.fill(-1)
+    for (const { thread, step } of this.crashes) machine.crashAt[thread] = step
+    this.explorer = this.makeExplorer()
+    return true
+  }
+
+  private makeExplorer(): Explorer {
+    const { machine, setup, options } = this
+    const steps = options.steps ?? STEPS_MAX
+    const runs = options.runs ?? 1000
+    const seed = options.seed ?? 1
+    switch (options.explorer ?? 'exhaustive') {
+      case 'exhaustive':
+        return new Optimal(machine, setup, steps)
+      case 'preemption-bounded':
+        return new PreemptionBounded(machine, setup, steps, options.preemptions ?? 2)
+      case 'pct':
+        return new Pct(machine, setup, steps, runs, seed, options.depth ?? 3)
+      case 'random':
+        return new RandomWalk(machine, setup, steps, runs, seed)
+      case 'round-robin':
+        return new RoundRobin(machine, setup, steps, options.quantum ?? 1)
+      case 'replay':
+        return new Follow(machine, setup, steps, parseSchedule(options.schedule as string).threads)
+    }
+  }
+
+  private guardedSetup(setup: Setup): ReturnType<Setup> {
+    this.guards.inSetup = true
+    try {
+      const program = setup() as ReturnType<Setup> & { then?: unknown }
+      if (typeof program?.then === 'function') {
+        throw new CheckError(
+          'ERR_CHECK_SETUP',
+          'the set-up returned a promise; it must be synchronous: prepare what needs awaiting outside of it',
+        )
+      }
+      return program
+    } catch (error) {
+      if (error instanceof CheckError) throw error
+      throw new CheckError(
+        'ERR_CHECK_SETUP',
+        `the set-up of the check threw: ${messageOf(error)}. It runs before every execution and must succeed each time; what may fail belongs into a thread body or the final assertion`,
+        { cause: error },
+      )
+    } finally {
+      this.guards.inSetup = false
+    }
+  }
+}
+
+export const STEPS_MAX = 5000
+const TOUCH_BYTES_MAX = 1 << 20
