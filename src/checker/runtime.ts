@@ -1,3 +1,4 @@
+import { setTwinShape } from '../compiler/runtime.ts'
 import { twin } from '../coroutine/coroutine.ts'
 
 /**
@@ -26,9 +27,15 @@ export {
   own,
   paused,
   refuse,
-  resumable,
   wait,
 } from '../compiler/runtime.ts'
+
+setTwinShape(resumable)
+
+/** A virtual thread switches at every access, a few calls deep: its generators stay as the engine makes them. */
+export function resumable<F>(fn: F): F {
+  return fn
+}
 
 export const THREADS_MAX = 31
 

@@ -15,6 +15,7 @@ export {
   own,
   plainly,
   refuse,
+  setTwinShape,
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'
 export { collect, delegate, iterate, Out, paused, wait } from './runtime/generator.ts'

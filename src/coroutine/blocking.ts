@@ -1,22 +1,11 @@
 import { twin } from './coroutine.ts'
 import { resumable } from './generators.ts'
-import { currentRunner, reportProgress, TIMED_OUT, type Waker } from './runner.ts'
-import { preemptionOff, preemptionOn } from './safepoint.ts'
+import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT, type Waker } from './runner.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**
  * The calls that block a coroutine. In a 'use task' function they are plain calls; in a generator they stand behind
  * `yield*`. Each is its own twin.
- *
- * Suspend against the tick:
- *
- *   coroutine                                   interrupt, at a safepoint
- *   ---------                                   -------------------------
- *   (A) preemption off
- *   state = SUSPEND, somebody may wake it
- *                                               without (A): it runs, so into the ring with it
- *   yields SUSPENDED                            it waits, and the ring has it: it is resumed though nobody woke it
- *   (B) preemption on, after it goes on, an exception included
  */
 
 /** What a blocking call gives: the value itself in a 'use task' function, through `yield*` in a generator. */
@@ -53,9 +42,8 @@ function* suspending(
   signal?.throwIfAborted()
   const runner = currentRunner('a blocking call')
   let onAbort: (() => void) | undefined
-  preemptionOff() // (A)
+  const waker = beginWait(runner, ms)
   try {
-    const waker = runner.park(ms)
     try {
       if (signal !== undefined) {
         onAbort = () => waker.fail(signal.reason)
@@ -68,7 +56,7 @@ function* suspending(
     }
     return yield SUSPENDED
   } finally {
-    preemptionOn() // (B)
+    endWait()
     if (onAbort !== undefined) signal?.removeEventListener('abort', onAbort)
   }
 }

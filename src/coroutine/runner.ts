@@ -1,4 +1,5 @@
 import { CoroutineError } from './errors.ts'
+import { preemptionOff, preemptionOn } from './safepoint.ts'
 
 /**
  * Who runs the coroutine that runs on this thread: a `Schedule`, or a CPU of the kernel. Blocking calls ask for it, so
@@ -48,4 +49,31 @@ export function currentRunner(what: string): Runner {
 /** Tells the runner how far its coroutine is; nothing where none runs. */
 export function reportProgress(value: unknown): void {
   runner?.progress(value)
+}
+
+/**
+ * The running coroutine begins to wait: from here until `endWait`, after it goes on, preemption is off. Suspend
+ * against the tick:
+ *
+ *   coroutine                                   interrupt, at a safepoint
+ *   ---------                                   -------------------------
+ *   (A) preemption off
+ *   state = SUSPEND, somebody may wake it
+ *                                               without (A): it runs, so into the ring with it
+ *   yields SUSPENDED                            it waits, and the ring has it: it goes on though nobody woke it
+ *   (B) preemption on
+ */
+export function beginWait(waiting: Runner, ms: number): Waker {
+  preemptionOff() // (A)
+  try {
+    return waiting.park(ms)
+  } catch (error) {
+    preemptionOn()
+    throw error
+  }
+}
+
+/** The other end of `beginWait`: the coroutine goes on, woken, cancelled or never stopped. */
+export function endWait(): void {
+  preemptionOn() // (B)
 }

@@ -28,7 +28,7 @@ import type { Slices } from './slices.ts'
  * coroutine into the ring that has not started to run, that is in it already, that waits, or that has ended.
  *
  * A coroutine that suspends does so with preemption off from before its state changes until after it goes on: a tick
- * in between would put it into the ring as well as wherever it waits. See `suspending` in blocking.ts.
+ * in between would put it into the ring as well as wherever it waits. See `beginWait` in runner.ts.
  */
 export class Switch {
   runningCo: Co<any> | null = null

@@ -1,6 +1,6 @@
 /** Twins on functions: put there when a function is made, found when it is called. */
 import { type Twin, twin } from '../../coroutine/coroutine.ts'
-import { resumable as resumeDirectly } from '../../coroutine/generators.ts'
+import { resumable as direct } from '../../coroutine/generators.ts'
 import { asyncTwin } from './async.ts'
 import { generatorTwin } from './generator.ts'
 
@@ -18,10 +18,20 @@ interface Owned {
 
 const hidden = { value: undefined as unknown, writable: true, configurable: true, enumerable: false }
 
+let shape: (resumable: Twin) => Twin = direct
+
+/**
+ * How twins are made from here on. Unless told otherwise, so that a coroutine can be resumed inside of them without
+ * going through their callers: worth it where switches are rare and deep, not where every access is one.
+ */
+export function setTwinShape(next: (resumable: Twin) => Twin): void {
+  shape = next
+}
+
 /** Gives `fn` its resumable form, and returns `fn`. */
 export function attach<F extends Callable>(fn: F, resumable: Twin, name?: string): F {
   ;(resumable as Owned)[owner] = fn
-  hidden.value = resumeDirectly(resumable)
+  hidden.value = shape(resumable)
   Object.defineProperty(fn, twin, hidden)
   if (name !== undefined) Object.defineProperty(fn, 'name', { value: name, configurable: true })
   return fn
