@@ -9,6 +9,8 @@ import { compare, median, type Row, type Target } from './harness.ts'
 
 interface Program {
   size: number
+  /** A size for many short runs first, after which the engine compiles the functions whole, not loop by loop. */
+  small: number
   run(size: number): number
 }
 
@@ -63,15 +65,18 @@ async function measureProgram(name: string, folder: string, target: Target | und
   const resumable = (compiled.run as any)[twin] as (size: number) => Generator<number, number>
   if (resumable === undefined) throw new Error(`${name} has no twin`)
 
-  const { size } = plain
-  const ours = (): number => {
-    const step = resumable(size).next()
+  const { size, small } = plain
+  const finish = (of: number): number => {
+    const step = resumable(of).next()
     if (!step.done) throw new Error(`${name} was preempted`)
     return step.value
   }
+  for (let i = 0; i < 300; i++)
+    if (!Object.is(finish(small), plain.run(small))) throw new Error(`${name} differs`)
+  const ours = (): number => finish(size)
   const base = (): number => plain.run(size)
   const expected = base()
-  if (!Object.is(ours(), expected)) throw new Error(`${name}: the twin gives another result`)
+  if (!Object.is(ours(), expected)) throw new Error(`${name} differs`)
   repeat(base, warm_ms)
   repeat(ours, warm_ms)
   return compare({

@@ -2,6 +2,7 @@
 
 /** One-way constraints that are planned and propagated: many small methods over linked objects, as in deltablue. */
 export const size = 60
+export const small = 1
 
 class Variable {
   value: number

@@ -2,6 +2,7 @@
 
 /** Pancake flips over every permutation: small integer arrays, loops with breaks. */
 export const size = 9
+export const small = 5
 
 export function run(n: number): number {
   const permutation = new Int32Array(n)

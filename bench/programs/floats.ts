@@ -2,6 +2,7 @@
 
 /** A tight floating-point loop: points of the Mandelbrot set on a line. */
 export const size = 400
+export const small = 10
 
 export function run(points: number): number {
   let inside = 0

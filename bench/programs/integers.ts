@@ -2,6 +2,7 @@
 
 /** A tight integer loop: xorshift, counting set low bits. */
 export const size = 3_000_000
+export const small = 1000
 
 export function run(turns: number): number {
   let x = 0x12345678

@@ -2,6 +2,7 @@
 
 /** Maps and sets under way: counting, grouping, deleting. */
 export const size = 150_000
+export const small = 500
 
 export function run(turns: number): number {
   const counts = new Map<number, number>()

@@ -2,6 +2,7 @@
 
 /** A recursive-descent parser of arithmetic, and its evaluation. */
 export const size = 500
+export const small = 1
 
 interface Node {
   op: string

@@ -2,6 +2,7 @@
 
 /** Array methods with small callbacks, one after the other. */
 export const size = 100_000
+export const small = 200
 
 export function run(count: number): number {
   return Array.from({ length: count }, (_, i) => (i * 7919) % 1009)

@@ -2,6 +2,7 @@
 
 /** Backtracking: recursion with a loop in every frame. */
 export const size = 10
+export const small = 5
 
 function place(row: number, n: number, columns: number, up: number, down: number): number {
   if (row === n) return 1

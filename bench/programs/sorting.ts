@@ -2,6 +2,7 @@
 
 /** A sort whose comparator is the program's own. */
 export const size = 20_000
+export const small = 100
 
 interface Row {
   group: number

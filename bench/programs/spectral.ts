@@ -2,15 +2,24 @@
 
 /** Spectral norm: an inner loop that calls a small function. */
 export const size = 250
+export const small = 20
 
 function element(i: number, j: number): number {
   return 1 / (((i + j) * (i + j + 1)) / 2 + i + 1)
 }
 
-function multiply(v: Float64Array, out: Float64Array, transposed: boolean): void {
+function multiply(v: Float64Array, out: Float64Array): void {
   for (let i = 0; i < out.length; i++) {
     let sum = 0
-    for (let j = 0; j < v.length; j++) sum += (transposed ? element(j, i) : element(i, j)) * v[j]!
+    for (let j = 0; j < v.length; j++) sum += element(i, j) * v[j]!
+    out[i] = sum
+  }
+}
+
+function multiplyTransposed(v: Float64Array, out: Float64Array): void {
+  for (let i = 0; i < out.length; i++) {
+    let sum = 0
+    for (let j = 0; j < v.length; j++) sum += element(j, i) * v[j]!
     out[i] = sum
   }
 }
@@ -20,10 +29,10 @@ export function run(n: number): number {
   const v = new Float64Array(n)
   const t = new Float64Array(n)
   for (let i = 0; i < 6; i++) {
-    multiply(u, t, false)
-    multiply(t, v, true)
-    multiply(v, t, false)
-    multiply(t, u, true)
+    multiply(u, t)
+    multiplyTransposed(t, v)
+    multiply(v, t)
+    multiplyTransposed(t, u)
   }
   let uv = 0
   let vv = 0

@@ -2,6 +2,7 @@
 
 /** Building and scanning strings. */
 export const size = 40_000
+export const small = 50
 
 export function run(lines: number): number {
   let text = ''

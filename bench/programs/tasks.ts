@@ -2,6 +2,7 @@
 
 /** An operating system in small: tasks with queues of packets, dispatched by class, in the manner of richards. */
 export const size = 40
+export const small = 1
 
 interface Packet {
   kind: 'work' | 'device'

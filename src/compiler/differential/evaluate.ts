@@ -11,6 +11,21 @@ export type Namespace = Record<string, any>
  * coroutine runtime that the test drives.
  */
 export function evaluateModule(source: string, file: string, modules: Record<string, Namespace>): Namespace {
+  let instantiate = instantiators.get(source)
+  if (instantiate === undefined) {
+    instantiate = instantiatorOf(source, file)
+    if (instantiators.size > 100) instantiators.clear()
+    instantiators.set(source, instantiate)
+  }
+  return instantiate(modules)
+}
+
+type Instantiate = (modules: Record<string, Namespace>) => Namespace
+
+const instantiators = new Map<string, Instantiate>()
+
+/** The module as a function: each call runs it anew. */
+function instantiatorOf(source: string, file: string): Instantiate {
   const javascript = /\.[cm]?tsx?$/.test(file) ? stripTypeScriptTypes(source) : source
   const { program, errors } = parseSync(file.replace(/\.([cm]?)tsx?$/, '.$1js'), javascript, {
     sourceType: 'module',
@@ -89,7 +104,7 @@ export function evaluateModule(source: string, file: string, modules: Record<str
   const all = forwarded.map(from => `...${from}, `).join('')
   const body = `'use strict';\nconst __exports = { ${all}${getters.join(', ')} };\n${text}\n;return __exports`
   // oxlint-disable-next-line no-new-func
-  return new Function('__modules', `${body}\n//# sourceURL=${file}`)(modules) as Namespace
+  return new Function('__modules', `${body}\n//# sourceURL=${file}`) as Instantiate
 }
 
 /** Evaluates a CommonJS module's text, sloppy unless it says otherwise, with `require` answered from `modules`. */

@@ -24,19 +24,23 @@ export function plain(source: string, file: string): Namespace {
   return file.endsWith('.cjs') ? evaluateScript(source, file, modules) : evaluateModule(source, file, modules)
 }
 
-/** The module as the compiler wrote it; refuses input that the compiler calls an error. */
-export function compiled(
-  source: string,
-  file: string,
-  options: CompileOptions = {},
-): Namespace & { [result]: CompileResult } {
+const outputs = new Map<string, CompileResult>()
+
+/** The module as the compiler wrote it, a fresh instance each time; refuses input that the compiler calls an error. */
+export function compiled(source: string, file: string, options: CompileOptions = {}): Namespace {
+  return plain(outputOf(source, file, options).code, file)
+}
+
+/** What the compiler makes of a module. Kept for the files of programs, which are evaluated many times over. */
+export function outputOf(source: string, file: string, options: CompileOptions = {}): CompileResult {
+  const key = `${file} ${options.strip} ${source}`
+  const known = outputs.get(key)
+  if (known !== undefined) return known
   const output = compile(source, file, options)
   const errors = output.diagnostics.filter(({ severity }) => severity === 'error')
   if (errors.length > 0)
     throw new SyntaxError(errors.map(({ message, frame }) => `${message}\n${frame}`).join('\n'))
-  const namespace = plain(output.code, file) as Namespace & { [result]: CompileResult }
-  return Object.defineProperty(namespace, result, { value: output })
+  if (outputs.size > 100) outputs.clear()
+  outputs.set(key, output)
+  return output
 }
-
-/** What the compiler said about a compiled module. */
-export const result: unique symbol = Symbol('compiled')

@@ -13,7 +13,8 @@ export function programFrom(tape: readonly number[]): string {
 }
 
 const prelude = `'use task'
-export function main(log) {
+'use strict'
+exports.main = function main(log) {
   let fuel = 150
   const tick = () => { if (--fuel < 0) throw new Error('out of fuel') }
   const cut = text => String(text).slice(0, 12)
