@@ -12,6 +12,8 @@ export interface LockClass {
 export const lockOrder: readonly LockClass[] = [
   { name: 'unranked', sameRank: 'by address' },
   { name: 'sleep', sameRank: 'never' },
+  { name: 'space', sameRank: 'never' },
+  { name: 'futex table', sameRank: 'never' },
   { name: 'futex queue', sameRank: 'never' },
   { name: 'task', sameRank: 'never' },
   { name: 'pi', sameRank: 'never' },

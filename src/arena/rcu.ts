@@ -78,9 +78,11 @@ export class Rcu {
     Atomics.store(i32, this.start + PERIOD, FIRST_PERIOD)
   }
 
-  /** Registers a callback and returns its number. The same calls in the same order on every thread. */
-  register(callback: RcuCallback): number {
-    return this.callbacks.push(callback) - 1
+  /** Registers a callback under a number, the same on every thread, because another may have to run it. */
+  register(callback: RcuCallback, number: number = this.callbacks.length): number {
+    assert(this.callbacks[number] === undefined, 'an RCU callback number is used once')
+    this.callbacks[number] = callback
+    return number
   }
 
   /** The CPU takes part from here on. Before it reads anything that is freed through RCU. */

@@ -199,6 +199,13 @@ export class Slab {
     return alive ? pointer : 0
   }
 
+  /** A word that is the same for as long as a settled slot lives: a cheap check that a remembered pointer still means it. */
+  lifeOf(i32: Int32Array, pointer: number): number {
+    const header = Atomics.load(i32, pointer - 1)
+    assert((header & OWNER) === SETTLED, 'only a settled slot has a life to remember')
+    return header
+  }
+
   /** Whether the slot is allocated right now. */
   isAllocated(i32: Int32Array, pointer: number): boolean {
     return (Atomics.load(i32, pointer - 1) & OWNER) !== 0

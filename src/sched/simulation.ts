@@ -32,6 +32,8 @@ export interface SimulationOptions {
   readonly stepCost?: number
   /** Start the CPUs at once. */
   readonly start?: boolean
+  /** Reserves what a test needs besides, in the same arena. */
+  readonly reserve?: (plan: ArenaPlan, scheduler: SchedulerPlan) => void
 }
 
 interface Running {
@@ -56,6 +58,7 @@ export class Simulation {
     const region = reserveMachine(plan, cpus)
     this.slice = slice
     this.plan = planScheduler(plan, { cpus, tasks })
+    options.reserve?.(plan, this.plan)
     const arena = Arena.create(plan, { debug: true })
     const program: CpuProgram = cpu => this.program(cpu)
     this.machine = new SimulatedMachine({

@@ -1,0 +1,271 @@
+import type { FutexContext } from './context.ts'
+import { EAGAIN, EFAULT, EINVAL, ENOSYS } from './errno.ts'
+import { requeue } from './requeue.ts'
+import { finishWait } from './sleep.ts'
+import type { AddressSpace } from './space.ts'
+import { FutexWord } from './space.ts'
+import { freeWaiter, makeWaiter, MATCH_ANY, queueWaiter, wake, type WaiterOptions } from './waitwake.ts'
+import { wakeOp } from './wakeop.ts'
+
+/** The operations, by Linux's numbers. */
+export const FUTEX_WAIT = 0
+export const FUTEX_WAKE = 1
+export const FUTEX_FD = 2
+export const FUTEX_REQUEUE = 3
+export const FUTEX_CMP_REQUEUE = 4
+export const FUTEX_WAKE_OP = 5
+export const FUTEX_LOCK_PI = 6
+export const FUTEX_UNLOCK_PI = 7
+export const FUTEX_TRYLOCK_PI = 8
+export const FUTEX_WAIT_BITSET = 9
+export const FUTEX_WAKE_BITSET = 10
+export const FUTEX_WAIT_REQUEUE_PI = 11
+export const FUTEX_CMP_REQUEUE_PI = 12
+export const FUTEX_LOCK_PI2 = 13
+export const FUTEX_PRIVATE_FLAG = 128
+export const FUTEX_CLOCK_REALTIME = 256
+const COMMAND: number = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME)
+
+export const CLOCK_REALTIME = 0
+export const CLOCK_MONOTONIC = 1
+/** How many words waitv takes. */
+export const WAITV_MAX = 128
+/** The only size that a word has here, and the private flag: what a waitv entry's flags may say. */
+export const FUTEX2_SIZE_U32 = 2
+export const FUTEX2_PRIVATE = 128
+
+/** A word: a view and an index into it, or a buffer and an offset in bytes, which may be wrong in every way. */
+export type Uaddr =
+  | { readonly view: Int32Array | Uint32Array; readonly index: number }
+  | { readonly buffer: SharedArrayBuffer; readonly byteOffset: number }
+  | null
+
+/** Seconds and nanoseconds, as a struct timespec. */
+export interface Timespec {
+  readonly sec: number
+  readonly nsec: number
+}
+
+export interface WaitvEntry {
+  readonly uaddr: Uaddr
+  readonly val: number
+  readonly flags: number
+}
+
+/** What a call comes to: a result, or a wait that some sleeper has to finish. */
+export type Prepared = number | PreparedWait
+
+export interface PreparedWait {
+  readonly waiters: readonly number[]
+  readonly deadline: number
+  /** A single wait returns 0 where a vector returns an index. */
+  readonly vector: boolean
+}
+
+/** A word found, or an error, negated. Alignment is looked at before the address, as on Linux. */
+export function findWord(context: FutexContext, space: AddressSpace, uaddr: Uaddr): FutexWord | number {
+  if (uaddr === null || uaddr === undefined) return -EFAULT
+  const view = 'view' in uaddr ? uaddr.view : undefined
+  const offset = 'view' in uaddr ? uaddr.view.byteOffset + uaddr.index * 4 : uaddr.byteOffset
+  if (typeof offset !== 'number' || Number.isNaN(offset)) return -EFAULT
+  if (offset % 4 !== 0) return -EINVAL
+  const mapped =
+    view === undefined ? space.findBuffer((uaddr as { buffer: SharedArrayBuffer }).buffer) : space.find(view)
+  if (mapped === undefined) return -EFAULT
+  const index = offset / 4
+  if (index < 0 || index >= mapped.i32.length) return -EFAULT
+  if (view !== undefined && (uaddr as { index: number }).index >= view.length) return -EFAULT
+  return mapped.word(context, index)
+}
+
+/** A timeout as a moment on the context's clock, or an error, negated (a moment is never negative). */
+function deadlineOf(
+  context: FutexContext,
+  timeout: Timespec | null | undefined,
+  relative: boolean,
+  realtime: boolean,
+): number {
+  if (timeout === null || timeout === undefined) return Infinity
+  const { sec, nsec } = timeout
+  if (!(sec >= 0) || !(nsec >= 0) || nsec > 999_999_999) return -EINVAL
+  const ms = sec * 1e3 + nsec / 1e6
+  if (relative) return context.now() + ms
+  if (realtime) return Math.max(0, context.now() + (ms - Date.now()))
+  return ms
+}
+
+/**
+ * The call table. Does everything that does not sleep; for what sleeps, queues the waiter and leaves the sleeping to the
+ * caller, who knows what it is: a thread, a promise or a task.
+ */
+export function prepareCall(
+  context: FutexContext,
+  space: AddressSpace,
+  who: WaiterOptions,
+  uaddr: Uaddr,
+  op: number,
+  val: number,
+  timeoutOrVal2: Timespec | number | null | undefined,
+  uaddr2: Uaddr,
+  val3: number,
+): Prepared {
+  const command = op & COMMAND
+  const shared = (op & FUTEX_PRIVATE_FLAG) === 0
+  const realtime = (op & FUTEX_CLOCK_REALTIME) !== 0
+  let deadline = Infinity
+  if (command === FUTEX_WAIT || command === FUTEX_WAIT_BITSET) {
+    if (typeof timeoutOrVal2 === 'number') return -EFAULT
+    deadline = deadlineOf(context, timeoutOrVal2, command === FUTEX_WAIT, realtime)
+    if (deadline < 0) return deadline
+  }
+  if (
+    realtime &&
+    command !== FUTEX_WAIT_BITSET &&
+    command !== FUTEX_WAIT_REQUEUE_PI &&
+    command !== FUTEX_LOCK_PI2
+  ) {
+    return -ENOSYS
+  }
+  const val2 = typeof timeoutOrVal2 === 'number' ? timeoutOrVal2 | 0 : 0
+  switch (command) {
+    case FUTEX_WAIT:
+      return prepareWait(context, space, who, uaddr, shared, val, deadline, MATCH_ANY)
+    case FUTEX_WAIT_BITSET:
+      return prepareWait(context, space, who, uaddr, shared, val, deadline, val3)
+    case FUTEX_WAKE:
+      return wakeCall(context, space, uaddr, shared, val, MATCH_ANY)
+    case FUTEX_WAKE_BITSET:
+      return wakeCall(context, space, uaddr, shared, val, val3)
+    case FUTEX_REQUEUE:
+      return requeueCall(context, space, uaddr, uaddr2, shared, val, val2, undefined)
+    case FUTEX_CMP_REQUEUE:
+      return requeueCall(context, space, uaddr, uaddr2, shared, val, val2, val3 | 0)
+    case FUTEX_WAKE_OP: {
+      const first = findWord(context, space, uaddr)
+      if (typeof first === 'number') return first
+      const second = findWord(context, space, uaddr2)
+      if (typeof second === 'number') return second
+      return wakeOp(context, first, second, shared, val | 0, val2, val3 | 0)
+    }
+    default:
+      // FUTEX_FD went long ago.
+      return -ENOSYS
+  }
+}
+
+function wakeCall(
+  context: FutexContext,
+  space: AddressSpace,
+  uaddr: Uaddr,
+  shared: boolean,
+  val: number,
+  bitset: number,
+): number {
+  if ((bitset | 0) === 0) return -EINVAL
+  const word = findWord(context, space, uaddr)
+  return typeof word === 'number' ? word : wake(context, word, shared, val | 0, bitset | 0)
+}
+
+function requeueCall(
+  context: FutexContext,
+  space: AddressSpace,
+  uaddr: Uaddr,
+  uaddr2: Uaddr,
+  shared: boolean,
+  wakeLimit: number,
+  moveLimit: number,
+  expected: number | undefined,
+): number {
+  if ((wakeLimit | 0) < 0 || (moveLimit | 0) < 0) return -EINVAL
+  const from = findWord(context, space, uaddr)
+  if (typeof from === 'number') return from
+  const to = findWord(context, space, uaddr2)
+  if (typeof to === 'number') return to
+  return requeue(context, from, to, shared, wakeLimit | 0, moveLimit | 0, expected)
+}
+
+/** Queues one waiter, or returns an error, negated. */
+export function prepareWait(
+  context: FutexContext,
+  space: AddressSpace,
+  who: WaiterOptions,
+  uaddr: Uaddr,
+  shared: boolean,
+  val: number,
+  deadline: number,
+  bitset: number,
+): Prepared {
+  if ((bitset | 0) === 0) return -EINVAL
+  const word = findWord(context, space, uaddr)
+  if (typeof word === 'number') return word
+  return prepareWordWait(context, who, word, shared, val, deadline, bitset)
+}
+
+/** As prepareWait, for a word that has been found already. */
+export function prepareWordWait(
+  context: FutexContext,
+  who: WaiterOptions,
+  word: FutexWord,
+  shared: boolean,
+  val: number,
+  deadline: number,
+  bitset: number,
+): Prepared {
+  if (!word.isMapped(context.i32, shared)) return -EFAULT
+  // The unlocked first look: a word that has changed already costs no lock and no waiter.
+  if (Atomics.load(word.i32, word.index) !== (val | 0)) return -EAGAIN
+  const waiter = makeWaiter(context, bitset | 0, who)
+  let error: number
+  try {
+    error = queueWaiter(context, word, shared, val | 0, waiter)
+  } catch (full) {
+    freeWaiter(context, waiter)
+    throw full
+  }
+  if (error === 0) return { waiters: [waiter], deadline, vector: false }
+  freeWaiter(context, waiter)
+  return error
+}
+
+/** futex_waitv: waits at every word of the vector at once. */
+export function prepareWaitv(
+  context: FutexContext,
+  space: AddressSpace,
+  who: WaiterOptions,
+  entries: readonly WaitvEntry[] | null,
+  flags: number,
+  timeout: Timespec | null,
+  clock: number,
+): Prepared {
+  if (flags !== 0) return -EINVAL
+  if (entries === null || entries.length === 0 || entries.length > WAITV_MAX) return -EINVAL
+  let deadline = Infinity
+  if (timeout !== null) {
+    if (clock !== CLOCK_REALTIME && clock !== CLOCK_MONOTONIC) return -EINVAL
+    deadline = deadlineOf(context, timeout, false, clock === CLOCK_REALTIME)
+    if (deadline < 0) return deadline
+  }
+  for (const entry of entries) {
+    if ((entry.flags & ~(FUTEX2_PRIVATE | 3)) !== 0 || (entry.flags & 3) !== FUTEX2_SIZE_U32) return -EINVAL
+  }
+  const words: FutexWord[] = []
+  for (const entry of entries) {
+    const word = findWord(context, space, entry.uaddr)
+    if (typeof word === 'number') return word
+    words.push(word)
+  }
+  const waiters: number[] = []
+  for (let at = 0; at < words.length; at++) {
+    const { flags: bits, val } = entries[at]
+    const waiter = makeWaiter(context, MATCH_ANY, who, waiters[0] ?? 0)
+    const error = queueWaiter(context, words[at], (bits & FUTEX2_PRIVATE) === 0, val | 0, waiter)
+    if (error === 0) {
+      waiters.push(waiter)
+      continue
+    }
+    freeWaiter(context, waiter)
+    // Someone may have been woken at an earlier word already: then that is the answer.
+    return waiters.length === 0 ? error : finishWait(context, waiters, error)
+  }
+  return { waiters, deadline, vector: true }
+}

@@ -1,0 +1,65 @@
+import type { Arena } from '../arena/arena.ts'
+import { Rcu } from '../arena/rcu.ts'
+import { CPU_MAX, type KernelThread, THREAD_MAX } from '../arena/thread.ts'
+import type { FutexLayout } from './layout.ts'
+import { Futex } from './records.ts'
+
+/** Makes a task runnable again: the scheduler's wakeup, from whatever thread this is. */
+export type WakeTask = (task: number) => void
+
+/** The number of the RCU callback that gives a futex's slot back; the scheduler's numbers come before it. */
+export const FREE_FUTEX = 8
+
+/**
+ * What one thread needs to make futex calls. Not shared: each thread has its own, over the same arena and layout.
+ */
+export class FutexContext {
+  readonly thread: KernelThread
+  readonly arena: Arena
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly layout: FutexLayout
+  readonly rcu: Rcu
+  /** Milliseconds, monotonic, the same on every thread. */
+  readonly now: () => number
+  wakeTask: WakeTask
+  /**
+   * A CPU of the scheduler is always online for RCU, quiescent at each switch, and runs its callbacks itself; any other
+   * thread is there for the length of a call.
+   */
+  private readonly comesAndGoes: boolean
+  /** How deep in calls this thread is: the outermost enters and leaves RCU. */
+  private depth = 0
+  /** Sleepers to be signalled when the lock is off, and the tasks behind them; reused. */
+  readonly wakeQueue: number[] = []
+
+  constructor(thread: KernelThread, layout: FutexLayout, now: () => number, wakeTask?: WakeTask, rcu?: Rcu) {
+    this.thread = thread
+    this.arena = thread.arena
+    this.i32 = thread.i32
+    this.layout = layout
+    this.now = now
+    this.rcu = rcu ?? new Rcu(layout.rcu, THREAD_MAX)
+    this.comesAndGoes = rcu === undefined || thread.id >= CPU_MAX
+    this.rcu.register((_thread, node) => layout.futexes.free(this.i32, node - Futex.rcu), FREE_FUTEX)
+    this.wakeTask =
+      wakeTask ??
+      (() => {
+        throw new Error(
+          'a task waits at this futex, and this thread was not given a scheduler to wake it with',
+        )
+      })
+    if (this.comesAndGoes) this.rcu.online(thread)
+    if (this.comesAndGoes) this.rcu.idleEnter(thread)
+  }
+
+  /** From here to `leave`, a futex that this thread has seen is not reused. */
+  enter(): void {
+    if (this.comesAndGoes && this.depth++ === 0) this.rcu.idleExit(this.thread)
+  }
+
+  leave(): void {
+    if (!this.comesAndGoes || --this.depth > 0) return
+    this.rcu.idleEnter(this.thread)
+    if (this.rcu.queued(this.i32, this.thread.id) > 0) this.rcu.runCallbacks(this.thread)
+  }
+}

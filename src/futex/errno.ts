@@ -1,0 +1,32 @@
+/** The errors of the futex calls, by their Linux numbers. A call in the system call's shape returns them negated. */
+export const EINTR = 4
+export const EAGAIN = 11
+export const EFAULT = 14
+export const EINVAL = 22
+export const ENOSYS = 38
+export const ETIMEDOUT = 110
+
+const names = new Map<number, [code: string, text: string]>([
+  [EINTR, ['EINTR', 'interrupted']],
+  [EAGAIN, ['EAGAIN', 'the word did not hold the expected value']],
+  [EFAULT, ['EFAULT', 'the word is not in a mapped SharedArrayBuffer']],
+  [EINVAL, ['EINVAL', 'an argument is not valid for this operation']],
+  [ENOSYS, ['ENOSYS', 'no such operation']],
+  [ETIMEDOUT, ['ETIMEDOUT', 'timed out']],
+])
+
+/** What the typed methods throw: as Node's system errors, a `code`, the `syscall`, and a negative `errno`. */
+export class FutexError extends Error {
+  override readonly name = 'FutexError'
+  readonly code: string
+  readonly errno: number
+  readonly syscall: string
+
+  constructor(errno: number, syscall: string, detail?: string) {
+    const [code, text] = names.get(errno) ?? [`E${errno}`, 'unknown error']
+    super(`${code}: ${detail ?? text}, ${syscall}`)
+    this.code = code
+    this.errno = -errno
+    this.syscall = syscall
+  }
+}

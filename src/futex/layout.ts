@@ -1,0 +1,74 @@
+import type { Arena, ArenaPlan, Region } from '../arena/arena.ts'
+import { lockRank } from '../arena/lockorder.ts'
+import { Rcu } from '../arena/rcu.ts'
+import { Slab } from '../arena/slab.ts'
+import { initLock } from '../arena/spinlock.ts'
+import { THREAD_MAX } from '../arena/thread.ts'
+import { Backing, Bucket, Futex, Mapping, Space, Waiter } from './records.ts'
+
+export interface FutexSizes {
+  /** How many threads, tasks and promises may wait at once, over all words. */
+  readonly waiters?: number
+  /** How many SharedArrayBuffers may be mapped at once, counted per space. */
+  readonly mappings?: number
+  readonly spaces?: number
+  /** Buckets of the table: a power of two. */
+  readonly buckets?: number
+}
+
+/** Where the futexes live in the arena; computed alike on every thread. */
+export interface FutexLayout {
+  readonly table: Region
+  readonly buckets: number
+  readonly counter: number
+  readonly spaces: Slab
+  readonly backings: Slab
+  readonly mappings: Slab
+  readonly futexes: Slab
+  readonly waiters: Slab
+  readonly rcu: Region
+  readonly ownRcu: boolean
+}
+
+/** `rcu`: the scheduler's region, where there is one: one domain for all, so that a waker can hold on to a task. */
+export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Region): FutexLayout {
+  const { waiters = 1 << 17, mappings = 4096, spaces = 256, buckets = 1024 } = sizes
+  if (!Number.isInteger(buckets) || buckets < 1 || (buckets & (buckets - 1)) !== 0) {
+    throw new RangeError(`buckets: ${buckets} is not a table size; give a power of two`)
+  }
+  return {
+    table: plan.reserve('futex table', buckets * Bucket.words),
+    buckets,
+    counter: plan.reserve('futex order', 1).start,
+    spaces: new Slab(plan, { name: 'spaces', capacity: spaces, words: Space.words, option: 'spaces' }),
+    backings: new Slab(plan, {
+      name: 'backings',
+      capacity: mappings,
+      words: Backing.words,
+      option: 'mappings',
+    }),
+    mappings: new Slab(plan, {
+      name: 'mappings',
+      capacity: mappings,
+      words: Mapping.words,
+      option: 'mappings',
+    }),
+    // A futex exists only while someone waits at it, but for the time of a grace period after.
+    futexes: new Slab(plan, { name: 'futexes', capacity: waiters, words: Futex.words, option: 'waiters' }),
+    waiters: new Slab(plan, { name: 'waiters', capacity: waiters, words: Waiter.words, option: 'waiters' }),
+    rcu: rcu ?? Rcu.reserve(plan, THREAD_MAX),
+    ownRcu: rcu === undefined,
+  }
+}
+
+/** Once, by the thread that made the arena. */
+export function initializeFutexes(arena: Arena, layout: FutexLayout): void {
+  const { i32 } = arena
+  const rank = lockRank('futex table')
+  for (let bucket = 0; bucket < layout.buckets; bucket++) {
+    initLock(i32, layout.table.start + bucket * Bucket.words + Bucket.lock, rank)
+  }
+  for (const slab of [layout.spaces, layout.backings, layout.mappings, layout.futexes, layout.waiters])
+    slab.initialize(i32)
+  if (layout.ownRcu) new Rcu(layout.rcu, THREAD_MAX).initialize(i32)
+}

@@ -1,0 +1,140 @@
+import { assert } from '../arena/assert.ts'
+import {
+  listFirst,
+  listInsertAfter,
+  listLast,
+  listNext,
+  ListNode,
+  listRemove,
+  listUnshift,
+} from '../arena/list.ts'
+import { acquire, release } from '../arena/spinlock.ts'
+import type { FutexContext } from './context.ts'
+import { Bucket, ENDED, Futex, MOVING, OFF, TASK, WOKEN, Waiter } from './records.ts'
+import { unlockFutex } from './table.ts'
+
+/**
+ * The queue of one futex: waiters by priority (lower numbers first), then first come.
+ *
+ * One walk serves wake, bitset and requeue: a decision is asked about each waiter in order, and says what to do with it.
+ */
+export const SKIP = 0
+export const STOP = 1
+export const WAKE = 2
+export const MOVE = 3
+
+export interface Decision {
+  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE | typeof MOVE
+}
+
+/** Puts a waiter on the queue. The futex is locked. */
+export function enqueue(context: FutexContext, futex: number, waiter: number): void {
+  const { i32 } = context
+  const head = futex + Futex.waiters
+  const priority = i32[waiter + Waiter.priority]
+  let place = listLast(i32, head)
+  while (place !== 0 && i32[place + Waiter.priority] > priority) {
+    const before = i32[place + ListNode.prev]
+    place = before === head ? 0 : before
+  }
+  // The word first: it is what repair goes by when this thread dies between the two.
+  Atomics.store(i32, waiter + Waiter.queue, futex)
+  if (place === 0) listUnshift(i32, head, waiter)
+  else listInsertAfter(i32, head, place, waiter)
+}
+
+/**
+ * Walks the queue of a locked futex. Waiters to be woken are off the queue and in `context.wakeQueue` afterwards; those to
+ * be moved are off the queue, MOVING, and linked through their `links` from the pointer that is returned.
+ */
+export function walkQueue(context: FutexContext, futex: number, decision: Decision): number {
+  const { i32 } = context
+  const head = futex + Futex.waiters
+  const bucket = i32[futex + Futex.bucket]
+  let firstMoved = 0
+  let lastMoved = 0
+  for (let waiter = listFirst(i32, head); waiter !== 0; ) {
+    const next = listNext(i32, head, waiter)
+    const what = decision.decide(i32, waiter)
+    if (what === STOP) break
+    if (what === WAKE) {
+      listRemove(i32, head, waiter)
+      Atomics.sub(i32, bucket + Bucket.waiters, 1)
+      wakeLater(context, waiter, WOKEN)
+    } else if (what === MOVE) {
+      Atomics.store(i32, waiter + Waiter.queue, MOVING)
+      listRemove(i32, head, waiter)
+      Atomics.sub(i32, bucket + Bucket.waiters, 1)
+      if (firstMoved === 0) firstMoved = waiter
+      else i32[lastMoved + Waiter.links + ListNode.next] = waiter
+      lastMoved = waiter
+    }
+    waiter = next
+  }
+  return firstMoved
+}
+
+/** The waiter's fate is sealed here: its sleeper may be gone by the next instruction, so what is needed of it is read first. */
+export function wakeLater(context: FutexContext, waiter: number, fate: typeof WOKEN | typeof ENDED): void {
+  const { i32, wakeQueue } = context
+  const sleeper = i32[waiter + Waiter.sleeper]
+  wakeQueue.push(sleeper, i32[sleeper + Waiter.kind] === TASK ? i32[sleeper + Waiter.task] : 0)
+  Atomics.store(i32, waiter + Waiter.queue, fate)
+}
+
+/** Signals everyone in the wake queue. No futex lock is held. */
+export function wakeAll(context: FutexContext): void {
+  const { i32, wakeQueue } = context
+  for (let at = 0; at < wakeQueue.length; at += 2) {
+    const signal = wakeQueue[at] + Waiter.signal
+    const task = wakeQueue[at + 1]
+    // The sleeper may have seen its fate and be gone, and its slot may have a new life: then this is a wakeup for
+    // nothing, which every sleeper here survives.
+    Atomics.store(i32, signal, 1)
+    if (task === 0) Atomics.notify(i32, signal)
+    else context.wakeTask(task)
+  }
+  wakeQueue.length = 0
+}
+
+/**
+ * The sleeper takes itself off: timeout, signal or cancellation. True: it did. False: a wake, or the end of its mapping,
+ * was first.
+ *
+ *   sleeper                                  requeue
+ *   -------                                  -------
+ *   (A) reads queue: A
+ *                                            lock A; X is MOVING; unlock A
+ *   (B) locks A
+ *   (C) reads queue again: not A, unlocks
+ *       reads MOVING: spins
+ *                                            lock B; queue = B; unlock B
+ *       reads B, locks B, reads B: removes
+ *
+ * The queue pointer finds the lock, and confirms it: it changes only under the lock that it points to. Inside an RCU
+ * section, so that what is locked at (B) is a futex, even if its last waiter has left meanwhile.
+ */
+export function takeOff(context: FutexContext, waiter: number): boolean {
+  const { i32, thread } = context
+  context.enter()
+  try {
+    for (;;) {
+      const futex = Atomics.load(i32, waiter + Waiter.queue) // (A)
+      if (futex === WOKEN || futex === ENDED) return false
+      assert(futex !== OFF, 'a waiter is taken off once')
+      if (futex === MOVING) continue
+      acquire(thread, futex + Futex.lock) // (B)
+      if (Atomics.load(i32, waiter + Waiter.queue) !== futex) {
+        release(thread, futex + Futex.lock) // (C)
+        continue
+      }
+      Atomics.store(i32, waiter + Waiter.queue, OFF)
+      listRemove(i32, futex + Futex.waiters, waiter)
+      Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
+      unlockFutex(context, futex)
+      return true
+    }
+  } finally {
+    context.leave()
+  }
+}

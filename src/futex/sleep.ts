@@ -1,0 +1,167 @@
+import type { FutexContext } from './context.ts'
+import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
+import { takeOff } from './queue.ts'
+import { ENDED, PROMISE, TASK, THREAD, Waiter, WOKEN } from './records.ts'
+import { freeWaiter, type WaiterOptions } from './waitwake.ts'
+
+/**
+ * The second half of a wait: three ways to sleep, one protocol. The sleeper clears its `signal`, looks at the fate of
+ * its waiters, and sleeps at the signal:
+ *
+ *   sleeper                                  waker
+ *   -------                                  -----
+ *   (A) signal = 0                           (C) queue = WOKEN
+ *   (B) looks at queue                       (D) signal = 1, notify
+ *   sleeps while signal is 0
+ *
+ * (C) before (D): a signal that (A) wipes out is one whose fate (B) sees. A signal without a fate (a spurious wakeup, or
+ * one meant for the slot's last life) sends the sleeper round once more.
+ */
+
+/** A task, as a wait needs it: the scheduler's side of parking it (tasks.ts). */
+export interface ParkingTask {
+  readonly task: number
+  readonly priority: number
+  /** What its coroutine yields to give the CPU up. */
+  readonly suspended: number
+  /** The futexes of the CPU that it is on now: it may have moved while it slept. */
+  context(): FutexContext
+  /** The state says asleep, for at most `timeout` milliseconds. False: a signal or a kill is pending, and it must not park. */
+  beginPark(timeout: number): boolean
+  /** What it waits for has come between beginPark and the yield. False: a waker has claimed it, and it must yield all the same. */
+  cancelPark(): boolean
+  /** After the switch. True: a signal or a kill ended the sleep. */
+  endPark(): boolean
+}
+
+/** Ordinary threads and promises wait at this priority: that of an ordinary task. */
+export const ORDINARY_PRIORITY: number = 32 << 2
+
+export function threadWaiter(priority: number = ORDINARY_PRIORITY): WaiterOptions {
+  return { kind: THREAD, task: 0, priority }
+}
+
+export function promiseWaiter(priority: number = ORDINARY_PRIORITY): WaiterOptions {
+  return { kind: PROMISE, task: 0, priority }
+}
+
+export function taskWaiter(parking: ParkingTask): WaiterOptions {
+  return { kind: TASK, task: parking.task, priority: parking.priority }
+}
+
+/** The fate of a vector of waiters so far: the index of the last one woken, ENDED, or -1. */
+function fateOf(i32: Int32Array, waiters: readonly number[]): number {
+  let fate = NONE
+  for (let at = 0; at < waiters.length; at++) {
+    const queue = Atomics.load(i32, waiters[at] + Waiter.queue)
+    if (queue === WOKEN) fate = at
+    else if (queue === ENDED && fate < 0) fate = GONE
+  }
+  return fate
+}
+
+const NONE = -1
+const GONE = -2
+
+/**
+ * Ends a wait: every waiter leaves its queue and is freed. Returns the index of the last one that a wake had taken, else
+ * -EFAULT if a mapping went away, else `otherwise`.
+ */
+export function finishWait(context: FutexContext, waiters: readonly number[], otherwise: number): number {
+  const { i32 } = context
+  let result = otherwise
+  let gone = false
+  for (let at = 0; at < waiters.length; at++) {
+    const waiter = waiters[at]
+    if (!takeOff(context, waiter)) {
+      if (Atomics.load(i32, waiter + Waiter.queue) === WOKEN) {
+        result = at
+        gone = false
+      } else if (result === otherwise) gone = true
+    }
+  }
+  for (const waiter of waiters) freeWaiter(context, waiter)
+  return gone ? -EFAULT : result
+}
+
+/** Blocks the thread. `deadline` on the context's clock. Returns as finishWait. */
+export function sleepThread(context: FutexContext, waiters: readonly number[], deadline: number): number {
+  const { i32 } = context
+  const signal = waiters[0] + Waiter.signal
+  for (;;) {
+    Atomics.store(i32, signal, 0) // (A)
+    if (fateOf(i32, waiters) !== NONE) return finishWait(context, waiters, -ETIMEDOUT) // (B)
+    const left = deadline - context.now()
+    if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
+    Atomics.wait(i32, signal, 0, left)
+  }
+}
+
+/** Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. */
+function keepAlive(): () => void {
+  const timer = setInterval(() => undefined, 0x7fff_ffff)
+  return () => clearInterval(timer)
+}
+
+/** A promise; cancelled by `abort`, and then the promise rejects with the signal's reason. */
+export async function sleepPromise(
+  context: FutexContext,
+  waiters: readonly number[],
+  deadline: number,
+  abort: AbortSignal | undefined,
+): Promise<number> {
+  const { i32 } = context
+  const signal = waiters[0] + Waiter.signal
+  const release = keepAlive()
+  const onAbort = (): void => {
+    Atomics.store(i32, signal, 1)
+    Atomics.notify(i32, signal)
+  }
+  abort?.addEventListener('abort', onAbort)
+  try {
+    for (;;) {
+      Atomics.store(i32, signal, 0) // (A)
+      if (fateOf(i32, waiters) !== NONE) return finishWait(context, waiters, -ETIMEDOUT) // (B)
+      if (abort?.aborted) {
+        const result = finishWait(context, waiters, -EINTR)
+        // A wake that came first counts: its waker was told that it woke someone.
+        if (result === -EINTR) throw abort.reason
+        return result
+      }
+      const left = deadline - context.now()
+      if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
+      const waiting = Atomics.waitAsync(i32, signal, 0, left)
+      if (waiting.async) await waiting.value
+    }
+  } finally {
+    release()
+    abort?.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Parks the task; what it yields tells its CPU so. */
+export function* sleepTask(
+  task: ParkingTask,
+  waiters: readonly number[],
+  deadline: number,
+): Generator<number, number, unknown> {
+  let otherwise = -ETIMEDOUT
+  for (;;) {
+    const { i32, now } = task.context()
+    if (fateOf(i32, waiters) !== NONE) break
+    const left = deadline - now()
+    if (left <= 0) break
+    if (!task.beginPark(left)) {
+      otherwise = -EINTR
+      break
+    }
+    // The state says asleep: a wake from here on finds it so, and one that came before is seen now.
+    if (fateOf(i32, waiters) !== NONE && task.cancelPark()) break
+    yield task.suspended
+    if (task.endPark()) {
+      otherwise = -EINTR
+      break
+    }
+  }
+  return finishWait(task.context(), waiters, otherwise)
+}

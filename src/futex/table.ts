@@ -1,0 +1,133 @@
+import { assert } from '../arena/assert.ts'
+import { initList, listIsEmpty } from '../arena/list.ts'
+import { lockRank } from '../arena/lockorder.ts'
+import { acquire, initLock, release } from '../arena/spinlock.ts'
+import { FREE_FUTEX, type FutexContext } from './context.ts'
+import { ALIVE, Bucket, DEAD, Futex } from './records.ts'
+
+/**
+ * The table of futexes: from a key (owner, index) to the queue of its waiters. A bucket's lock guards its chain, and nobody
+ * waits for a futex's lock under it:
+ *
+ *   finder                                   last waiter of that futex leaves
+ *   ------                                   --------------------------------
+ *   bucket lock: finds the futex, ALIVE
+ *   bucket unlock
+ *                                            futex lock: the queue is empty: (A) DEAD; unlock
+ *                                            bucket lock: takes it off the chain; unlock; callRcu
+ *   futex lock: (B) DEAD, so it looks again
+ *
+ * The finder is inside an RCU read section, so the memory that it locks at (B) is still that futex.
+ */
+
+const queueRank: number = lockRank('futex queue')
+
+/** The bucket of a key, as a pointer. */
+export function bucketOf(context: FutexContext, owner: number, index: number): number {
+  const { table, buckets } = context.layout
+  let hash = Math.imul(owner, 0x9e37_79b1) ^ Math.imul(index + 0x85eb_ca6b, 0xc2b2_ae35)
+  hash ^= hash >>> 15
+  hash = Math.imul(hash, 0x2c1b_3c6d)
+  return table.start + ((hash >>> 12) & (buckets - 1)) * Bucket.words
+}
+
+/** Locks and returns the live futex of this key, or 0. `hint` is a handle that this thread remembered, or 0. */
+export function lockFutex(
+  context: FutexContext,
+  bucket: number,
+  owner: number,
+  index: number,
+  hint: number,
+): number {
+  const { i32, thread, layout } = context
+  if (hint !== 0) {
+    const futex = layout.futexes.resolve(i32, hint)
+    if (futex !== 0 && lockIfKey(context, futex, owner, index)) return futex
+  }
+  for (;;) {
+    acquire(thread, bucket + Bucket.lock)
+    const futex = findInChain(i32, bucket, owner, index)
+    release(thread, bucket + Bucket.lock)
+    if (futex === 0 || lockIfKey(context, futex, owner, index)) return futex // (B)
+  }
+}
+
+/**
+ * As lockFutex, and makes the futex if there is none, in `spare` if the caller brings a slot. Without one it throws
+ * ArenaFullError when there is no room, with nothing changed.
+ */
+export function lockOrCreateFutex(
+  context: FutexContext,
+  bucket: number,
+  owner: number,
+  index: number,
+  hint: number,
+  spare = 0,
+): number {
+  const { i32, thread, layout } = context
+  for (;;) {
+    const found = lockFutex(context, bucket, owner, index, hint)
+    if (found !== 0) return found
+    const made = spare === 0 ? layout.futexes.allocate(thread) : spare
+    initLock(i32, made + Futex.lock, queueRank)
+    initList(i32, made + Futex.waiters)
+    i32[made + Futex.owner] = owner
+    i32[made + Futex.index] = index
+    i32[made + Futex.bucket] = bucket
+    i32[made + Futex.pi] = 0
+    Atomics.store(i32, made + Futex.state, ALIVE)
+    acquire(thread, bucket + Bucket.lock)
+    const other = findInChain(i32, bucket, owner, index)
+    if (other === 0) {
+      i32[made + Futex.chain] = i32[bucket + Bucket.first]
+      i32[bucket + Bucket.first] = made
+      layout.futexes.settle(i32, made)
+      // Locked before anyone can find it empty and think it left over.
+      acquire(thread, made + Futex.lock)
+    }
+    release(thread, bucket + Bucket.lock)
+    if (other === 0) return made
+    if (spare === 0) layout.futexes.free(i32, made)
+  }
+}
+
+/** Unlocks the futex; if nobody waits at it any more, it is gone afterwards. */
+export function unlockFutex(context: FutexContext, futex: number): void {
+  const { i32, thread } = context
+  const ended = listIsEmpty(i32, futex + Futex.waiters) && i32[futex + Futex.pi] === 0
+  if (ended) Atomics.store(i32, futex + Futex.state, DEAD) // (A)
+  release(thread, futex + Futex.lock)
+  if (ended) retire(context, futex)
+}
+
+function lockIfKey(context: FutexContext, futex: number, owner: number, index: number): boolean {
+  const { i32, thread } = context
+  acquire(thread, futex + Futex.lock)
+  const same = i32[futex + Futex.owner] === owner && i32[futex + Futex.index] === index
+  if (same && Atomics.load(i32, futex + Futex.state) === ALIVE) return true
+  release(thread, futex + Futex.lock)
+  return false
+}
+
+function findInChain(i32: Int32Array, bucket: number, owner: number, index: number): number {
+  for (let futex = i32[bucket + Bucket.first]; futex !== 0; futex = i32[futex + Futex.chain]) {
+    if (i32[futex + Futex.owner] !== owner || i32[futex + Futex.index] !== index) continue
+    if (Atomics.load(i32, futex + Futex.state) === ALIVE) return futex
+  }
+  return 0
+}
+
+/** A dead futex leaves its chain, and is freed when nobody can be looking at it. */
+function retire(context: FutexContext, futex: number): void {
+  const { i32, thread } = context
+  const bucket = i32[futex + Futex.bucket]
+  acquire(thread, bucket + Bucket.lock)
+  let at = bucket + Bucket.first
+  while (i32[at] !== futex) {
+    assert(i32[at] !== 0, 'a dead futex is on the chain of its bucket')
+    at = i32[at] + Futex.chain
+  }
+  i32[at] = i32[futex + Futex.chain]
+  release(thread, bucket + Bucket.lock)
+  context.rcu.callRcu(thread, futex + Futex.rcu, FREE_FUTEX)
+}

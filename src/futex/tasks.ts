@@ -1,0 +1,52 @@
+import { Entity } from '../sched/entity.ts'
+import { beginSleep, endSleep, type TaskContext } from '../sched/sleep.ts'
+import { SUSPENDED } from '../sched/switch.ts'
+import { INTERRUPTIBLE, KILLED, RUNNING, SIGNALLED, Task } from '../sched/taskrecord.ts'
+import { cancelTimer } from '../sched/timer.ts'
+import type { FutexContext } from './context.ts'
+import type { ParkingTask } from './sleep.ts'
+
+/** A task of the scheduler as a futex waiter: it sleeps INTERRUPTIBLE, so a signal or a kill ends the wait with EINTR. */
+export class SchedulerTask implements ParkingTask {
+  readonly suspended: number = SUSPENDED
+  private readonly current: TaskContext
+  private readonly contextOf: (current: TaskContext) => FutexContext
+  private timeout = Infinity
+
+  /** `contextOf` gives the futexes of the CPU that the task is on. */
+  constructor(current: TaskContext, contextOf: (current: TaskContext) => FutexContext) {
+    this.current = current
+    this.contextOf = contextOf
+  }
+
+  get task(): number {
+    return this.current.task
+  }
+
+  get priority(): number {
+    const { s, task } = this.current
+    return s.i32[s.i32[task + Task.entity] + Entity.priority]
+  }
+
+  context(): FutexContext {
+    return this.contextOf(this.current)
+  }
+
+  beginPark(timeout: number): boolean {
+    this.timeout = timeout
+    return beginSleep(this.current.s, this.current.task, INTERRUPTIBLE, timeout)
+  }
+
+  cancelPark(): boolean {
+    const { s, task } = this.current
+    if (Atomics.compareExchange(s.i32, task + Task.state, INTERRUPTIBLE, RUNNING) !== INTERRUPTIBLE)
+      return false
+    if (this.timeout !== Infinity) cancelTimer(s, task)
+    return true
+  }
+
+  endPark(): boolean {
+    const reason = endSleep(this.current.s, this.current.task, this.timeout)
+    return reason === SIGNALLED || reason === KILLED
+  }
+}

@@ -1,0 +1,176 @@
+import type { FutexContext } from './context.ts'
+import { EAGAIN, EFAULT, EINVAL } from './errno.ts'
+import { type Decision, enqueue, SKIP, STOP, WAKE, wakeAll, walkQueue } from './queue.ts'
+import { Bucket, OFF, Waiter } from './records.ts'
+import type { FutexWord } from './space.ts'
+import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
+
+/**
+ * Wait and wake. The wakeup that must not be lost: a waiter looks at the word, and before it is on the queue the waker
+ * changes the word and finds the queue empty.
+ *
+ *   waiter                                   waker
+ *   ------                                   -----
+ *   (A) waiters++ (of the bucket)
+ *   locks the queue
+ *   (B) word is the expected value           (C) changes the word
+ *   queues itself                            (D) waiters is 0: nobody waits, returns
+ *   unlocks, sleeps                              else locks the queue, wakes, unlocks
+ *
+ * (A) before (B), and (C) before (D): if the waiter does not see the change, the waker sees the waiter, and waits for the
+ * lock until it is queued. Without the count, every wake would have to look the futex up.
+ */
+
+export const MATCH_ANY = -1
+
+/** Numbers the waits of all threads, so that a queue can be put back in order after a repair. */
+function nextOrder(context: FutexContext): number {
+  return Atomics.add(context.i32, context.layout.counter, 1)
+}
+
+export interface WaiterOptions {
+  readonly kind: number
+  readonly task: number
+  readonly priority: number
+}
+
+/** Allocates and fills a waiter; `sleeper` 0 means that it is its own. Throws ArenaFullError. */
+export function makeWaiter(
+  context: FutexContext,
+  bitset: number,
+  options: WaiterOptions,
+  sleeper = 0,
+): number {
+  const { i32, thread, layout } = context
+  const waiter = layout.waiters.allocate(thread)
+  i32[waiter + Waiter.bitset] = bitset
+  i32[waiter + Waiter.priority] = options.priority
+  i32[waiter + Waiter.order] = nextOrder(context)
+  i32[waiter + Waiter.sleeper] = sleeper === 0 ? waiter : sleeper
+  i32[waiter + Waiter.kind] = options.kind
+  i32[waiter + Waiter.task] = options.task
+  i32[waiter + Waiter.pi] = 0
+  i32[waiter + Waiter.thread] = thread.id
+  Atomics.store(i32, waiter + Waiter.signal, 0)
+  Atomics.store(i32, waiter + Waiter.queue, OFF)
+  return waiter
+}
+
+export function freeWaiter(context: FutexContext, waiter: number): void {
+  context.layout.waiters.free(context.i32, waiter)
+}
+
+/**
+ * The first half of a wait: 0, and the waiter is on the queue of the word; or an error, negated, and nothing has changed.
+ * The caller has looked at the word once without the lock.
+ */
+export function queueWaiter(
+  context: FutexContext,
+  word: FutexWord,
+  shared: boolean,
+  expected: number,
+  waiter: number,
+): number {
+  const { i32 } = context
+  const bucket = shared ? word.sharedBucket : word.privateBucket
+  const owner = shared ? word.mapped.backing : word.mapped.mapping
+  Atomics.add(i32, bucket + Bucket.waiters, 1) // (A)
+  let queued = false
+  context.enter()
+  try {
+    const futex = lockOrCreateFutex(
+      context,
+      bucket,
+      owner,
+      word.index,
+      shared ? word.sharedHint : word.privateHint,
+    )
+    let error = 0
+    if (!word.isMapped(i32, shared)) error = -EFAULT
+    else if (Atomics.load(word.i32, word.index) !== expected)
+      error = -EAGAIN // (B)
+    else {
+      enqueue(context, futex, waiter)
+      queued = true
+      const handle = context.layout.futexes.handleOf(i32, futex)
+      if (shared) word.sharedHint = handle
+      else word.privateHint = handle
+    }
+    unlockFutex(context, futex)
+    return error
+  } finally {
+    if (!queued) Atomics.sub(i32, bucket + Bucket.waiters, 1)
+    context.leave()
+  }
+}
+
+/** Wakes those whose bitset meets `bitset`, and stops at a pi waiter with an error, as Linux does. */
+class WakeDecision implements Decision {
+  limit = 0
+  bitset = 0
+  woken = 0
+  error = 0
+
+  begin(limit: number, bitset: number): this {
+    this.limit = limit
+    this.bitset = bitset
+    this.woken = 0
+    this.error = 0
+    return this
+  }
+
+  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
+    // As Linux counts: a limit of 0 or less wakes one.
+    if (this.woken > 0 && this.woken >= this.limit) return STOP
+    if (i32[waiter + Waiter.pi] !== 0) {
+      this.error = -EINVAL
+      return STOP
+    }
+    if ((i32[waiter + Waiter.bitset] & this.bitset) === 0) return SKIP
+    this.woken++
+    return WAKE
+  }
+}
+
+const wakeDecision = new WakeDecision()
+
+/** FUTEX_WAKE and FUTEX_WAKE_BITSET: how many were woken, or an error, negated. */
+export function wake(
+  context: FutexContext,
+  word: FutexWord,
+  shared: boolean,
+  limit: number,
+  bitset: number,
+): number {
+  if (bitset === 0) return -EINVAL
+  const { i32 } = context
+  if (!word.isMapped(i32, shared)) return -EFAULT
+  const bucket = shared ? word.sharedBucket : word.privateBucket
+  if (Atomics.load(i32, bucket + Bucket.waiters) === 0) return 0 // (D)
+  const result = wakeQueued(context, word, shared, limit, bitset)
+  wakeAll(context)
+  return result
+}
+
+/** The walk of a wake; those woken are in the wake queue. */
+export function wakeQueued(
+  context: FutexContext,
+  word: FutexWord,
+  shared: boolean,
+  limit: number,
+  bitset: number,
+): number {
+  const bucket = shared ? word.sharedBucket : word.privateBucket
+  const owner = shared ? word.mapped.backing : word.mapped.mapping
+  context.enter()
+  try {
+    const futex = lockFutex(context, bucket, owner, word.index, shared ? word.sharedHint : word.privateHint)
+    if (futex === 0) return 0
+    const decision = wakeDecision.begin(limit, bitset)
+    walkQueue(context, futex, decision)
+    unlockFutex(context, futex)
+    return decision.error !== 0 ? decision.error : decision.woken
+  } finally {
+    context.leave()
+  }
+}
