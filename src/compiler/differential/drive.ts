@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { setSafepointFlag, twin } from '../../coroutine/coroutine.ts'
+import { coroutineOf, setSafepointFlag, twinOf } from '../../coroutine/coroutine.ts'
 
 /** What a run of a program did, as text, so that runs of separately evaluated modules can be compared. */
 export interface Outcome {
@@ -30,18 +30,10 @@ export interface Preempted extends Outcome {
 export async function runTwin(program: Program, every: boolean): Promise<Preempted> {
   let preemptions = 0
   const outcome = await observe(log => {
-    const resumable = resumableOf(program)
-    const coroutine = resumable.call(undefined, log)
-    setSafepointFlag(every ? raised : lowered, 0)
-    try {
-      for (;;) {
-        const step = coroutine.next()
-        if (step.done) return step.value
-        preemptions++
-      }
-    } finally {
-      setSafepointFlag(lowered, 0)
-    }
+    const done = drive(program, [log], undefined, every)
+    preemptions = done.preemptions
+    if (done.threw) throw done.value
+    return done.value
   })
   return { ...outcome, preemptions }
 }
@@ -52,26 +44,30 @@ export function preemptEverywhere(
   args: unknown[],
   receiver?: unknown,
 ): { value: any; preemptions: number } {
+  const { threw, value, preemptions } = drive(program, args, receiver, true)
+  if (threw) throw value
+  return { value, preemptions }
+}
+
+function drive(
+  program: (...args: any[]) => unknown,
+  args: unknown[],
+  receiver: unknown,
+  every: boolean,
+): { threw: boolean; value: unknown; preemptions: number } {
+  if (twinOf(program) === undefined) throw new Error(`${program.name} has no twin`)
+  const coroutine = coroutineOf(program, args, receiver)
   let preemptions = 0
-  const coroutine = resumableOf(program).apply(receiver, args)
-  setSafepointFlag(raised, 0)
+  setSafepointFlag(every ? raised : lowered, 0)
   try {
-    for (;;) {
-      const step = coroutine.next()
-      if (step.done) return { value: step.value, preemptions }
+    for (let finished = coroutine.start(); !finished; finished = coroutine.resume()) {
+      if (coroutine.state !== 'preempted') throw new Error(`the coroutine is ${coroutine.state}`)
       preemptions++
     }
   } finally {
     setSafepointFlag(lowered, 0)
   }
-}
-
-function resumableOf(
-  program: (...args: any[]) => unknown,
-): (...args: any[]) => Generator<number, unknown, unknown> {
-  const resumable = (program as any)[twin]
-  if (typeof resumable !== 'function') throw new Error(`${program.name} has no twin`)
-  return resumable
+  return { threw: coroutine.state === 'threw', value: coroutine.result, preemptions }
 }
 
 async function observe(run: (log: Log) => unknown): Promise<Outcome> {
