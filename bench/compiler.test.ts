@@ -1,13 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { preemptEverywhere } from '../src/compiler/differential/drive.ts'
 import { compiled, plain } from '../src/compiler/differential/programs.ts'
+import { calls, loops } from './compiler.ts'
 
-const folder = fileURLToPath(new URL('./programs/', import.meta.url))
-
-test.each(readdirSync(folder))('%s gives the same as a twin that is preempted at every safepoint', file => {
-  const source = readFileSync(`${folder}${file}`, 'utf8')
+test.each([...loops, ...calls])('%s gives the same as a twin that is preempted at every safepoint', name => {
+  const file = `${name}.ts`
+  const source = readFileSync(new URL(`./programs/${file}`, import.meta.url), 'utf8')
   const { run, small } = plain(source, file)
   const { value, preemptions } = preemptEverywhere(compiled(source, file, { strip: 4 })['run'], [small])
   expect(value).toBe(run(small))

@@ -15,7 +15,7 @@ interface Program {
 }
 
 /** Loops and what they call in line: the safepoints must be nearly free. */
-const loops = [
+export const loops: readonly string[] = [
   'integers',
   'floats',
   'matrix',
@@ -28,7 +28,15 @@ const loops = [
   'maps',
 ]
 /** Calls between functions, methods and callbacks. */
-const calls = ['fib', 'queens', 'tasks', 'constraints', 'parser', 'sorting', 'pipelines']
+export const calls: readonly string[] = [
+  'fib',
+  'queens',
+  'tasks',
+  'constraints',
+  'parser',
+  'sorting',
+  'pipelines',
+]
 
 /** Long enough for a clock, and for the optimizing compiler to have had its turn. */
 const warm_ms = 300
