@@ -1,0 +1,37 @@
+/** Asks a server every few milliseconds, whether or not it has answered, until told to stop; then says how long each answer took. */
+import { Agent, get } from 'node:http'
+import { parentPort, workerData } from 'node:worker_threads'
+
+const agent = new Agent({ keepAlive: true })
+const every_ms = 4
+let latencies = []
+let open = 0
+let timer
+
+function ask() {
+  const start = performance.now()
+  open++
+  get({ port: workerData.port, agent }, response => {
+    response.resume()
+    response.on('end', () => {
+      latencies.push(performance.now() - start)
+      open--
+    })
+  }).on('error', error => {
+    throw error
+  })
+}
+
+parentPort.on('message', message => {
+  if (message === 'start') {
+    latencies = []
+    timer = setInterval(ask, every_ms)
+    return
+  }
+  clearInterval(timer)
+  const waiting = setInterval(() => {
+    if (open > 0) return
+    clearInterval(waiting)
+    parentPort.postMessage(latencies)
+  }, 5)
+})
