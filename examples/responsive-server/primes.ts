@@ -1,0 +1,19 @@
+import { progress } from '../../src/coroutine/index.ts'
+
+/** An ordinary function: no yield, no await, no callbacks. The directive is all that makes it preemptible. */
+export function countPrimes(below: number): number {
+  'use task'
+  let count = 0
+  for (let candidate = 2; candidate < below; candidate++) {
+    if (isPrime(candidate)) count++
+    if (candidate % 1000 === 0) progress(candidate / below)
+  }
+  return count
+}
+
+function isPrime(candidate: number): boolean {
+  for (let divisor = 2; divisor * divisor <= candidate; divisor++) {
+    if (candidate % divisor === 0) return false
+  }
+  return true
+}
