@@ -42,6 +42,7 @@ class Analyzer {
   readonly #ownMethods = new Set<string>()
   readonly #misplaced: Node[] = []
   readonly #appends = new Set<Node>()
+  readonly #decorated = new Set<Node>()
   readonly #pending: Pending[] = []
   readonly #evals: Scope[] = []
 
@@ -149,6 +150,7 @@ class Analyzer {
       const binding = scope.find(node.name)
       this.#bindingOf.set(node, binding)
       binding?.references.push({ node, func, callee, write })
+      if (binding !== null && this.#decorated.has(node)) binding.decorated = true
     }
     for (const start of this.#evals) {
       for (let scope: Scope | null = start; scope !== null; scope = scope.parent) {
@@ -160,7 +162,9 @@ class Analyzer {
       if (node.type === 'FunctionDeclaration' && node.id !== null) {
         const declared = this.#scopeOf.get(node)!.parent!.bindings.get(node.id.name) ?? null
         func.binding = declared
-        if (declared !== null && declared.kind === 'function' && !declared.written) declared.target = func
+        if (declared !== null && declared.kind === 'function' && !declared.written && !declared.decorated) {
+          declared.target = func
+        }
       } else if (
         binding !== null &&
         !binding.written &&
@@ -266,6 +270,7 @@ class Analyzer {
         return
       case 'AssignmentExpression':
         if (node.operator === '+=') this.#appends.add(node.left)
+        if (node.left.type === 'MemberExpression' && node.left.computed) this.#mayGetTwin(node.left.object)
         this.#pattern(node.left, scope, func, true)
         this.#visit(node.right, scope, func)
         if (node.left.type === 'MemberExpression' && !node.left.computed && isFunction(bare(node.right))) {
@@ -392,8 +397,21 @@ class Analyzer {
         this.#evals.push(scope)
       }
       this.#refer(callee, scope, func, false, true)
-    } else this.#visit(node.callee, scope, func)
+    } else {
+      this.#visit(node.callee, scope, func)
+      if (
+        callee.type === 'MemberExpression' &&
+        /^(?:defineProperty|defineProperties|assign)$/.test(callee.property.name)
+      ) {
+        if (node.arguments.length > 0) this.#mayGetTwin(node.arguments[0])
+      }
+    }
     this.#list(node.arguments, scope, func)
+  }
+
+  /** The code puts a property on it under a name that it computes: perhaps a twin of its own making. */
+  #mayGetTwin(object: Node): void {
+    if (object.type === 'Identifier') this.#decorated.add(object)
   }
 
   /** A pattern's targets are writes, its defaults and computed keys are code. */

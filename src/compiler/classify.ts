@@ -25,12 +25,7 @@ export function classify(analysis: Analysis, reporter: Reporter, { everything }:
   findRecursion(analysis.funcs)
   findLong(analysis.funcs)
   choose(analysis, everything)
-  if (!everything) warn(analysis, reporter)
-}
-
-/** True when the program has anything for this compiler to do. */
-export function hasWork(analysis: Analysis): boolean {
-  return analysis.funcs.some(({ twin }) => twin)
+  warn(analysis, reporter, everything)
 }
 
 function name(func: Func): void {
@@ -286,8 +281,8 @@ function choose({ funcs }: Analysis, everything: boolean): void {
 }
 
 /** A refused function is worth a word when it was marked itself, or would stay long. */
-function warn({ funcs, misplaced }: Analysis, reporter: Reporter): void {
-  for (const node of misplaced) {
+function warn({ funcs, misplaced, bindingOf }: Analysis, reporter: Reporter, everything: boolean): void {
+  for (const node of everything ? [] : misplaced) {
     reporter.warn(
       'misplaced-directive',
       "'use task' means nothing here: it must be the first statement of a function or of a module",
@@ -298,11 +293,17 @@ function warn({ funcs, misplaced }: Analysis, reporter: Reporter): void {
     if (func.mark === null || func.refusals.length === 0) continue
     const { code, why, place } = func.refusals[0]!
     if (code === 'shadowed') continue
+    if (everything) {
+      if (code === 'internal' || func.calls.some(({ node }) => isAtomic(node, bindingOf))) {
+        reporter.warn(code, `\`${func.name}\` is not checked: ${why}`, clip(place))
+      }
+      continue
+    }
     const long =
       func.loops.length > 0 ||
       func.recursive ||
       func.calls.some(({ target }) => target?.twin === true && target.long)
-    if (func.mark !== 'function' && !long) continue
+    if (func.mark !== 'function' && !long && code !== 'internal') continue
     const { name, kind } = func
     const what = kind === 'initializer' ? `The ${name}` : `\`${name}\``
     const effect = func.mark === 'function' || !long ? 'stays plain' : 'can run long and stays plain'
@@ -311,4 +312,14 @@ function warn({ funcs, misplaced }: Analysis, reporter: Reporter): void {
       end: Math.min(place.end, place.start + 80),
     })
   }
+}
+
+function clip({ start, end }: { start: number; end: number }): { start: number; end: number } {
+  return { start, end: Math.min(end, start + 80) }
+}
+
+/** True for a call of `Atomics`. */
+function isAtomic(node: Node, bindingOf: Analysis['bindingOf']): boolean {
+  const callee = node.callee === undefined ? null : bare(node.callee)
+  return callee?.type === 'MemberExpression' && isGlobal(callee.object, 'Atomics', bindingOf)
 }

@@ -19,15 +19,21 @@ function languageOf(file: string): Language {
   return 'jsx'
 }
 
-/** The tree, or null after the syntax errors have been reported. */
-export function parse(source: string, file: string, reporter: Reporter): Parsed | null {
+/** The tree, or null after the syntax errors have been reported. `known` says that it is a module, or that it is not. */
+export function parse(source: string, file: string, reporter: Reporter, known?: boolean): Parsed | null {
   const path = file.replace(/[?#].*$/, '')
   const lang = languageOf(path)
-  const asScript = /\.c[jt]s$/.test(path)
+  const asScript = known === undefined ? /\.c[jt]s$/.test(path) : !known
   const options = { lang, preserveParens: true, showSemanticErrors: false } as const
   let result = parseSync(path, source, { ...options, sourceType: asScript ? 'commonjs' : 'module' } as never)
   let isModule = !asScript
-  if (!asScript && /\.[jt]sx?$/.test(path) && !/\.m[jt]s$/.test(path) && !result.module.hasModuleSyntax) {
+  if (
+    known === undefined &&
+    !asScript &&
+    /\.[jt]sx?$/.test(path) &&
+    !/\.m[jt]s$/.test(path) &&
+    !result.module.hasModuleSyntax
+  ) {
     if (result.errors.length > 0 || /\b(?:require\s*\(|module\.exports|exports\.)/.test(source)) {
       const script = parseSync(path, source, { ...options, sourceType: 'commonjs' } as never)
       if (script.errors.length === 0) {

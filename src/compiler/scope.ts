@@ -34,6 +34,8 @@ export class Binding {
   init: Node | null = null
   /** What a `for (const … of …)` that declares it runs over. */
   iterates: Node | null = null
+  /** Gets properties under computed names: what it is called through is only known at run time. */
+  decorated = false
   /** May be written by something that this analysis cannot see: eval, or a sloppy block function. */
   volatile = false
 

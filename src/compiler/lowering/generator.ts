@@ -47,6 +47,8 @@ export class GeneratorLowering extends CallLowering {
         if (node.operator === 'delete' && bare(node.argument).type === 'ChainExpression')
           return this.unresumed(node, cx)
         return null
+      case 'SpreadElement':
+        return this.#spread(node, cx)
       case 'NewExpression':
         return this.plainly(this.copy(node, cx), node)
       case 'YieldExpression':
@@ -64,6 +66,23 @@ export class GeneratorLowering extends CallLowering {
       default:
         return isLoop(node) ? this.loop(node, cx, []) : null
     }
+  }
+
+  /** A generator that stops inside is run to its end first; anything else is spread as it is. */
+  #spread(node: Node, cx: Context): Rope | null {
+    const argument = bare(node.argument)
+    if (isList(typeOf(argument, this.analysis))) return null
+    if (argument.type === 'Identifier') {
+      if (argument.name === 'arguments') return null
+      const declaration = this.analysis.bindingOf.get(argument)?.declarations[0]
+      const last = declaration?.params?.at(-1)
+      if (last?.type === 'RestElement' && last.argument.name === argument.name) return null
+    }
+    const frame = cx.frame!
+    const value = frame.take()
+    const written = this.node(node.argument, cx)
+    frame.give(value)
+    return rope`...(${this.names.runtime('stops')}(${value} = ${written}) ? yield* ${this.names.runtime('collect')}(${value}) : ${value})`
   }
 
   protected awaited(node: Node, cx: Context): Rope {

@@ -449,6 +449,7 @@ export abstract class Writer {
   }
 
   #property(property: Node, cx: Context, links: string[]): Rope {
+    if (property.type === 'SpreadElement') return this.copy(property, cx)
     if (property.type !== 'Property' || !isFunction(bare(property.value))) return this.node(property, cx)
     const value = bare(property.value)
     const func = this.analysis.funcOf.get(value)!

@@ -207,6 +207,11 @@ export function* wait(adapter: unknown): Generator<number, void, unknown> {
   yield* adapter.wait()
 }
 
+/** True for a generator that can stop inside. */
+export function stops(iterable: unknown): boolean {
+  return typeof iterable === 'object' && iterable !== null && bodies.has(iterable)
+}
+
 /** All values of an iterable that may stop inside. */
 export function* collect(iterable: any): Generator<number, any, unknown> {
   const body = typeof iterable === 'object' && iterable !== null ? bodies.get(iterable) : undefined
