@@ -69,12 +69,14 @@ export function check(name: string, second: CheckOptions | Setup, third?: Setup)
 }
 
 /** The result of a search that is over: its failure shrunk, and the steps of it written down. */
-export function conclude(search: Search): { result: CheckResult; steps: RecordedStep[] } {
+export function conclude(
+  search: Search,
+  shrinks: boolean = search.options.explorer !== 'replay',
+): { result: CheckResult; steps: RecordedStep[] } {
   const { result } = search
   if (result.failure === undefined) return { result, steps: [] }
   const { failure } = result
-  const replayed = search.options.explorer === 'replay'
-  const shorter = replayed ? failure : shrink(search, failure, search.options.shrink ?? 2000)
+  const shorter = !shrinks ? failure : shrink(search, failure, search.options.shrink ?? 2000)
   const steps = search.withGuards(() =>
     record(search.scout(), search.setup, shorter.schedule, shorter.marked),
   )

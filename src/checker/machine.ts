@@ -356,6 +356,8 @@ export class Machine {
         }
       } else if (!sleeper.finite && this.status[thread] === ASLEEP) {
         this.enabledBy[thread] = at
+        // Another might have been woken in its place: a turn of a loop in which it was is not an idle one.
+        pending.effects[thread]++
         this.resume(thread, 'ok', false)
       }
     }
@@ -474,9 +476,12 @@ function bodiesOf(program: Program): readonly Body[] {
 }
 
 function namesOf(program: Program): string[] {
-  const names = Array.isArray(program.threads)
-    ? program.threads.map((body: Body, i: number) => body.name || `thread ${i}`)
+  const given = Array.isArray(program.threads)
+    ? program.threads.map((body: Body) => body.name || 'thread')
     : Object.keys(program.threads)
+  const names = given.map((name, t) =>
+    given.indexOf(name) === given.lastIndexOf(name) ? name : `${name} ${t}`,
+  )
   if (program.recover !== undefined) names.push('recovery')
   return names
 }

@@ -50,6 +50,11 @@ function programOf(threads: readonly (readonly Step[])[]): Setup {
                   const y = (yield op(LOAD, 0, memory, 1 - cell)) as number
                   if (x !== y) break
                 }
+              } else if (kind === SPIN_WAIT) {
+                const entered = loop(0)
+                while (turn(entered) && (yield op(LOAD, 0, memory, cell)) === 0) {
+                  yield op(WAIT, 0, memory, extra, 0, value === 0 ? 10 : undefined)
+                }
               } else if (kind === BYTE) {
                 seen += (yield op(extra === 0 ? LOAD : ADD, 0, bytes, cell * 4 + value, 1)) as number
               } else if (kind === MUTEX) {
@@ -87,6 +92,7 @@ const SPIN_LOAD = 101
 const BYTE = 102
 const MUTEX = 103
 const SPIN_TWO = 104
+const SPIN_WAIT = 105
 
 interface Found {
   /** The traces of complete executions, each as often as it was run. */
@@ -240,12 +246,15 @@ describe('the optimal search runs every trace once, as a search of all interleav
     fc.assert(fc.property(programs([MUTEX, MUTEX, LOAD, STORE], 3, 2), compare), { numRuns: runs })
   })
   test('of loops that wait for a change', () => {
-    fc.assert(fc.property(programs([SPIN, SPIN_LOAD, SPIN_TWO, STORE, LOAD, ADD], 3, 2), compare), {
-      numRuns: runs,
-    })
+    fc.assert(
+      fc.property(programs([SPIN, SPIN_LOAD, SPIN_TWO, SPIN_WAIT, NOTIFY, STORE, LOAD, ADD], 3, 2), compare),
+      {
+        numRuns: runs,
+      },
+    )
   })
   test('and a useless turn of a loop leads nowhere that the search does not go', () => {
-    const loops = programs([SPIN, SPIN_LOAD, SPIN_TWO, STORE, ADD], 3, 2)
+    const loops = programs([SPIN, SPIN_LOAD, SPIN_TWO, SPIN_WAIT, NOTIFY, STORE, ADD], 3, 2)
     fc.assert(
       fc.property(loops, threads => {
         const setup = programOf(threads)

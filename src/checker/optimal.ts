@@ -22,6 +22,22 @@ import { WakeupTree } from './wakeuptree.ts'
  * v needs the whole execution: cut at e', a thread asleep might seem able to begin it that is not, and traces
  * would be lost.
  */
+export interface Root {
+  /** The threads of the first events: nothing before is tried another way. */
+  readonly prefix: readonly number[]
+  /** Who is asleep after them, with footprints. */
+  readonly asleep: readonly Asleep[]
+}
+
+export interface Asleep {
+  readonly thread: number
+  readonly from: number
+  readonly to: number
+  readonly from2: number
+  readonly to2: number
+  readonly flags: number
+}
+
 export class Optimal implements Explorer {
   private readonly machine: Machine
   private readonly setup: Setup
@@ -42,10 +58,13 @@ export class Optimal implements Explorer {
   /** Where the next execution leaves the last: -1 before the first one. */
   private branch = -1
   readonly stepsMax: number
+  /** A part of a search that is shared out: only what begins like this. */
+  private readonly root: Root | undefined
   /** An execution had to be cut at `stepsMax`. */
   truncated: boolean = false
 
-  constructor(machine: Machine, setup: Setup, stepsMax: number) {
+  constructor(machine: Machine, setup: Setup, stepsMax: number, root?: Root) {
+    this.root = root
     this.machine = machine
     this.setup = setup
     this.stepsMax = stepsMax
@@ -61,11 +80,12 @@ export class Optimal implements Explorer {
     const { log } = machine
     const branch = Math.max(this.branch, 0)
     machine.begin(this.setup)
-    machine.replay(branch)
+    if (this.branch >= 0 || this.root === undefined) machine.replay(branch)
     const happens = (this.happens ??= new HappensBefore(log, machine.threads))
     happens.shrink(branch)
     if (this.capacity < log.capacity + 1) this.grow(log.capacity + 1)
     if (machine.diverged >= 0) return
+    if (this.branch < 0 && this.root !== undefined) this.descend(this.root, happens)
     this.ended = this.explore(happens)
     this.reverseRaces(happens)
     this.backtrack()
@@ -130,6 +150,26 @@ export class Optimal implements Explorer {
     }
   }
 
+  /** Goes to where this part of the search begins. */
+  private descend(root: Root, happens: HappensBefore): void {
+    const { machine } = this
+    for (const thread of root.prefix) {
+      machine.step(thread)
+      if (this.capacity < machine.log.capacity + 1) this.grow(machine.log.capacity + 1)
+      happens.add(machine.log.length - 1, machine.memory.cells)
+    }
+    const depth = machine.log.length
+    for (const sleeping of root.asleep) {
+      const at = depth * machine.threads + sleeping.thread
+      this.asleep[depth] |= 1 << sleeping.thread
+      this.from[at] = sleeping.from
+      this.to[at] = sleeping.to
+      this.from2[at] = sleeping.from2
+      this.to2[at] = sleeping.to2
+      this.flags[at] = sleeping.flags
+    }
+  }
+
   /** Who is asleep before an event stays asleep after it unless the two are in conflict. */
   private inheritSleep(depth: number, thread: number): void {
     const { log, threads } = this.machine
@@ -178,6 +218,10 @@ export class Optimal implements Explorer {
 
   private reverse(happens: HappensBefore, earlier: number, later: number): void {
     const { log, threads } = this.machine
+    if (this.root !== undefined) {
+      if (earlier >= this.root.prefix.length) this.addSource(happens, earlier, later)
+      return
+    }
     const { rows } = happens
     const { sequence } = this
     const end = log.length
@@ -224,12 +268,41 @@ export class Optimal implements Explorer {
     this.wakeup[earlier] = this.tree.insert(this.wakeup[earlier], log, sequence, length + 1, flags)
   }
 
+  /**
+   * In a part of a search threads are asleep from the beginning, and wakeup trees need that nobody is. Source sets do
+   * not: one thread that can begin v is tried before e, if none is yet. Some executions then end asleep; none is
+   * run twice.
+   */
+  private addSource(happens: HappensBefore, earlier: number, later: number): void {
+    const { log } = this.machine
+    const { sequence, tree } = this
+    let covered = this.asleep[earlier]
+    for (let node = this.wakeup[earlier]; node !== 0; node = tree.next[node])
+      covered |= 1 << tree.thread[node]
+    let length = 0
+    let first = -1
+    let seen = 0
+    for (let at = earlier + 1; at <= later; at++) {
+      if (at !== later && happens.before(earlier, at)) continue
+      let initial = ((seen >>> log.thread[at]) & 1) === 0
+      for (let i = 0; i < length && initial; i++) initial = !happens.before(sequence[i], at)
+      sequence[length++] = at
+      seen |= 1 << log.thread[at]
+      if (!initial) continue
+      if (((covered >>> log.thread[at]) & 1) !== 0) return
+      if (first < 0) first = at
+    }
+    sequence[0] = first
+    this.wakeup[earlier] = tree.append(this.wakeup[earlier], log, sequence)
+  }
+
   private backtrack(): void {
     const { log, threads } = this.machine
+    const floor = this.root?.prefix.length ?? 0
     let depth = log.length - 1
     // What the tree wanted to see after the end can no longer come about.
     this.wakeup[log.length] = 0
-    for (; depth >= 0; depth--) {
+    for (; depth >= floor; depth--) {
       const thread = log.thread[depth]
       const at = depth * threads + thread
       this.asleep[depth] |= 1 << thread
@@ -241,7 +314,7 @@ export class Optimal implements Explorer {
       this.tried[depth]++
       if (this.wakeup[depth] !== 0) break
     }
-    this.branch = depth
+    this.branch = depth < floor ? -1 : depth
   }
 
   private grow(capacity: number): void {

@@ -537,7 +537,10 @@ function performResume(machine: Machine, thread: number, at: number): unknown {
   const sleeper = machine.sleepers[thread] as Sleeper
   machine.log.before[at] = machine.waiters.count(sleeper.cell)
   machine.log.expected[at] = sleeper.wokenAt
-  if (sleeper.state === 'woken') return 'ok'
+  if (sleeper.state === 'woken') {
+    pending.effects[thread]++
+    return 'ok'
+  }
   if (sleeper.state === 'timed-out') return 'timed-out'
   machine.waiters.leave(sleeper)
   sleeper.state = 'timed-out'

@@ -84,7 +84,13 @@ function clip(text: string): string {
 function stackOf(error: Error): string[] {
   const lines = (error.stack ?? '').split('\n')
   return lines
-    .filter((line, i) => i === 0 || !/\/checker\/(machine|search|optimal|perform)\.|node:internal/.test(line))
+    .filter(
+      (line, i) =>
+        i === 0 ||
+        !/\/checker\/(machine|search|optimal|perform|failure|check|shrink|sampling|recording)\.|node:internal/.test(
+          line,
+        ),
+    )
     .slice(0, 8)
 }
 

@@ -1,5 +1,6 @@
 import { setTwinShape } from '../compiler/runtime.ts'
 import { twin } from '../coroutine/coroutine.ts'
+import { shorten } from './paths.ts'
 
 /**
  * What instrumented code calls. It records the operation that the running virtual thread wants next; the machine
@@ -171,7 +172,7 @@ function outside(site: number): never {
 export function siteName(site: number): string {
   if (site < 0 || site >= pending.siteLine.length) return 'unknown place'
   const file = pending.files[pending.siteFile[site]]
-  return `${file}:${pending.siteLine[site]}:${pending.siteColumn[site]}`
+  return `${shorten(file)}:${pending.siteLine[site]}:${pending.siteColumn[site]}`
 }
 
 /** A loop is entered: what it returns goes to `turn` at the start of each of its turns. */

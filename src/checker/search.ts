@@ -6,7 +6,7 @@ import { type Failure, judge, messageOf } from './failure.ts'
 import { Guards } from './guards.ts'
 import { CRASHED, Machine, type Setup } from './machine.ts'
 import { BeginAgain, Memory } from './memory.ts'
-import { Optimal } from './optimal.ts'
+import { Optimal, type Root } from './optimal.ts'
 import { type CheckOptions, validateOptions } from './options.ts'
 import { CrashPlans } from './plans.ts'
 import { siteName } from './runtime.ts'
@@ -39,6 +39,14 @@ export interface CheckResult {
   readonly threads: readonly string[]
 }
 
+/** A part of a search that is shared out among workers: how cells are numbered, who dies, and how executions begin. */
+export interface SearchPart {
+  readonly shift: number
+  readonly mixed: readonly number[]
+  readonly crashes: readonly Crash[]
+  readonly root: Root | undefined
+}
+
 const now: () => number = performance.now.bind(performance)
 
 /** A search over one check, in slices: `run` goes on until it is over or the time is up. */
@@ -66,12 +74,15 @@ export class Search {
   private over = false
   private reuse = true
 
-  constructor(name: string, options: CheckOptions, setup: Setup) {
+  private readonly part: SearchPart | undefined
+
+  constructor(name: string, options: CheckOptions, setup: Setup, part?: SearchPart) {
     validateOptions(options)
+    this.part = part
     this.name = name
     this.options = options
     this.setup = () => this.guardedSetup(setup)
-    this.memory = new Memory(3)
+    this.memory = part === undefined ? new Memory(3) : new Memory(part.shift, new Set(part.mixed))
     this.guards = new Guards(this.memory)
     this.machine = new Machine(this.memory)
   }
@@ -86,7 +97,7 @@ export class Search {
           this.explore(started, budget)
           break
         } catch (error) {
-          if (!(error instanceof BeginAgain)) throw error
+          if (!(error instanceof BeginAgain) || (this.part !== undefined && this.isNews(error))) throw error
           this.restart(error)
         }
       }
@@ -123,6 +134,16 @@ export class Search {
       failure: this.failure,
       threads: this.machine.names,
     }
+  }
+
+  /** Whether all parts of the search must begin again with this one. */
+  private isNews({ shift, mixed }: BeginAgain): boolean {
+    return shift !== this.memory.shift || mixed !== undefined
+  }
+
+  /** Whether the deaths of the plan happened in an execution. */
+  get happened(): boolean {
+    return this.crashHappened
   }
 
   /** A machine for runs beside the search: recordings, shrinking. Its executions need `withGuards` around them. */
@@ -311,9 +332,10 @@ export class Search {
       this.plans = new CrashPlans(crashes?.threads ?? all, crashes === undefined ? 0 : (crashes.max ?? 1))
       this.crashHappened = true
     }
+    if (this.part !== undefined && this.explorer !== undefined) return false
     const plan = this.plans.next(this.crashHappened)
     if (plan === undefined) return false
-    this.crashes = plan
+    this.crashes = this.part?.crashes ?? plan
     this.crashHappened = false
     if (options.explorer === 'replay') this.crashes = parseSchedule(options.schedule as string).crashes
     machine.crashAt.fill(-1)
@@ -329,7 +351,7 @@ export class Search {
     const seed = options.seed ?? 1
     switch (options.explorer ?? 'exhaustive') {
       case 'exhaustive':
-        return new Optimal(machine, setup, steps)
+        return new Optimal(machine, setup, steps, this.part?.root)
       case 'preemption-bounded':
         return new PreemptionBounded(machine, setup, steps, options.preemptions ?? 2)
       case 'pct':

@@ -58,6 +58,17 @@ export class WakeupTree {
     }
   }
 
+  /** Adds one event, `events[0]`, as the last of the siblings. Returns the list's first node. */
+  append(first: number, log: EventLog, events: Int32Array): number {
+    this.sequence[0] = events[0]
+    const node = this.chain(log, 1, -1, 0)
+    if (first === 0) return node
+    let tail = first
+    while (this.next[tail] !== 0) tail = this.next[tail]
+    this.next[tail] = node
+    return first
+  }
+
   /**
    * Whether the node's event can come first in the rest of the sequence: -1 when not; else where it stands in it, or
    * the length of the rest when it is not in it and in conflict with nothing in it.

@@ -1,0 +1,260 @@
+import { Worker } from 'node:worker_threads'
+import { conclude, type DeclaredCheck } from './check.ts'
+import { CheckError } from './errors.ts'
+import type { Machine } from './machine.ts'
+import { BeginAgain } from './memory.ts'
+import type { Root } from './optimal.ts'
+import type { CheckOptions } from './options.ts'
+import { CrashPlans } from './plans.ts'
+import type { RecordedStep } from './recording.ts'
+import type { Crash } from './schedule.ts'
+import { type CheckResult, Search, type SearchPart } from './search.ts'
+import { split } from './split.ts'
+import type { FromWorker, ToWorker } from './worker.ts'
+
+/** One piece of work: a part of an exhaustive search, or a share of the runs of a sampling one. */
+interface Job {
+  readonly part: SearchPart | undefined
+  readonly options: CheckOptions
+}
+
+type Show = (result: CheckResult | undefined) => void
+
+/**
+ * Explores one check on several worker threads. Each loads the check file for itself; parts are handed out one by one. A
+ * failure is brought home as a schedule and run here once more, to be shrunk and reported.
+ */
+export async function searchInParallel(
+  file: string,
+  check: DeclaredCheck,
+  options: CheckOptions,
+  workers: number,
+  show: Show,
+  interrupted: { readonly now: boolean },
+  alive: () => void,
+): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
+  const team = new Team(file, check.name, workers)
+  try {
+    for (let numbering = { shift: 3, mixed: [] as readonly number[] }; ; ) {
+      try {
+        return await searchWith(team, check, options, numbering, workers, show, interrupted, alive)
+      } catch (error) {
+        if (!(error instanceof BeginAgain)) throw error
+        numbering = { shift: error.shift, mixed: [...(error.mixed ?? [])] }
+      }
+    }
+  } finally {
+    show(undefined)
+    await team.dismiss()
+  }
+}
+
+async function searchWith(
+  team: Team,
+  check: DeclaredCheck,
+  options: CheckOptions,
+  numbering: { readonly shift: number; readonly mixed: readonly number[] },
+  workers: number,
+  show: Show,
+  interrupted: { readonly now: boolean },
+  alive: () => void,
+): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
+  const explorer = options.explorer ?? 'exhaustive'
+  const local = new Search(check.name, options, check.setup)
+  if (explorer === 'replay' || explorer === 'round-robin' || explorer === 'preemption-bounded') {
+    local.run()
+    return conclude(local)
+  }
+  const started = performance.now()
+  const total = new Total(check.name, explorer)
+  if (explorer !== 'exhaustive') {
+    const runs = options.runs ?? 1000
+    const share = Math.ceil(runs / (workers * 4))
+    const jobs: Job[] = []
+    for (let at = 0; at < runs; at += share) {
+      jobs.push({
+        part: undefined,
+        options: { ...options, runs: Math.min(share, runs - at), seed: (options.seed ?? 1) + at },
+      })
+    }
+    await team.work(jobs, total, started, show, interrupted, alive)
+    return total.conclude(check, options, started)
+  }
+  const scout = new Search(check.name, options, check.setup, { ...numbering, crashes: [], root: undefined })
+  const bodies = scout.withGuards(() => {
+    const machine = scout.scout()
+    machine.begin(scout.setup)
+    return machine.names.filter(name => name !== 'recovery').map((_, t) => t)
+  })
+  const crashes = typeof options.crashes === 'number' ? { max: options.crashes } : options.crashes
+  const plans = new CrashPlans(crashes?.threads ?? bodies, crashes === undefined ? 0 : (crashes.max ?? 1))
+  let happened = true
+  for (;;) {
+    const plan = plans.next(happened)
+    if (plan === undefined || interrupted.now) break
+    const roots = scout.withGuards(() => splitPlan(scout.scout(), scout, plan, workers * 8))
+    const jobs = roots.map(root => ({ part: { ...numbering, crashes: plan, root }, options }))
+    total.happened = false
+    await team.work(jobs, total, started, show, interrupted, alive)
+    happened = total.happened
+    if (total.failed !== undefined && options.keepGoing !== true) break
+  }
+  return total.conclude(check, options, started)
+}
+
+function splitPlan(machine: Machine, search: Search, plan: readonly Crash[], wanted: number): Root[] {
+  machine.crashAt.fill(-1)
+  for (const { thread, step } of plan) machine.crashAt[thread] = step
+  return split(machine, search.setup, wanted)
+}
+
+/** What the parts have come to together. */
+class Total {
+  private readonly name: string
+  private readonly explorer: string
+  private executions = 0
+  private redundant = 0
+  private steps = 0
+  private depth = 0
+  private threads: readonly string[] = []
+  private readonly why = new Set<string>()
+  private probability: number | undefined
+  happened = false
+  failed: { readonly schedule: string } | undefined
+  /** Parts finished and handed out. */
+  done = 0
+  jobs = 0
+
+  constructor(name: string, explorer: string) {
+    this.name = name
+    this.explorer = explorer
+  }
+
+  add(message: Extract<FromWorker, { kind: 'done' }>): void {
+    this.done++
+    this.executions += message.result.executions
+    this.redundant += message.result.redundant
+    this.steps += message.result.steps
+    this.depth = Math.max(this.depth, message.result.depth)
+    this.threads = message.result.threads
+    this.happened ||= message.happened
+    if (message.result.probability !== undefined) {
+      this.probability = 1 - (1 - (this.probability ?? 0)) * (1 - message.result.probability)
+    }
+    if (message.schedule !== undefined) this.failed ??= { schedule: message.schedule }
+    else if (message.result.why !== '') this.why.add(message.result.why)
+  }
+
+  result(started: number, over: boolean): CheckResult {
+    const why = over ? [...this.why] : ['it was interrupted', ...this.why]
+    return {
+      name: this.name,
+      ok: this.failed === undefined,
+      complete: why.length === 0 && this.failed === undefined,
+      why: why.join('; '),
+      explorer: this.explorer,
+      executions: this.executions,
+      redundant: this.redundant,
+      steps: this.steps,
+      depth: this.depth,
+      seconds: (performance.now() - started) / 1000,
+      fraction: this.jobs === 0 ? 0 : this.done / this.jobs,
+      probability: this.probability,
+      failure: undefined,
+      threads: this.threads,
+    }
+  }
+
+  conclude(
+    check: DeclaredCheck,
+    options: CheckOptions,
+    started: number,
+  ): { result: CheckResult; steps: RecordedStep[] } {
+    const result = this.result(started, this.done === this.jobs)
+    if (this.failed === undefined) return { result, steps: [] }
+    const again = new Search(
+      check.name,
+      {
+        ...options,
+        explorer: 'replay',
+        schedule: this.failed.schedule,
+        executions: undefined,
+        time: undefined,
+      },
+      check.setup,
+    )
+    again.run()
+    const { result: replayed, steps } = conclude(again, true)
+    const why = 'it stopped at the failure'
+    return {
+      result: { ...result, ok: false, why, failure: replayed.failure, threads: replayed.threads },
+      steps,
+    }
+  }
+}
+
+class Team {
+  private readonly workers: Worker[]
+
+  constructor(file: string, name: string, count: number) {
+    const script = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+    this.workers = Array.from(
+      { length: count },
+      () =>
+        new Worker(script, { workerData: { file, name }, resourceLimits: { maxYoungGenerationSizeMb: 64 } }),
+    )
+  }
+
+  /** Hands the jobs out until all are done or one has failed. Throws what makes the whole search wrong. */
+  work(
+    jobs: readonly Job[],
+    total: Total,
+    started: number,
+    show: Show,
+    interrupted: { readonly now: boolean },
+    alive: () => void,
+  ): Promise<void> {
+    total.jobs += jobs.length
+    return new Promise((resolve, reject) => {
+      let next = 0
+      let busy = 0
+      const timer = setInterval(() => {
+        alive()
+        show(total.result(started, false))
+        if (interrupted.now) finish()
+      }, 250)
+      const finish = (error?: Error): void => {
+        clearInterval(timer)
+        for (const worker of this.workers) worker.removeAllListeners()
+        if (error === undefined) resolve()
+        else reject(error)
+      }
+      const give = (worker: Worker): void => {
+        const stop = total.failed !== undefined && jobs[0]?.options.keepGoing !== true
+        if (next < jobs.length && !stop) {
+          busy++
+          worker.postMessage({ ...jobs[next++] } satisfies ToWorker)
+        } else if (busy === 0) {
+          finish()
+        }
+      }
+      for (const worker of this.workers) {
+        worker.on('message', (message: FromWorker) => {
+          busy--
+          if (message.kind === 'again') finish(new BeginAgain(message.shift, new Set(message.mixed)))
+          else if (message.kind === 'wrong') finish(new CheckError(message.code, message.message))
+          else {
+            total.add(message)
+            give(worker)
+          }
+        })
+        worker.on('error', error => finish(error instanceof Error ? error : new Error(String(error))))
+        give(worker)
+      }
+    })
+  }
+
+  async dismiss(): Promise<void> {
+    await Promise.all(this.workers.map(worker => worker.terminate()))
+  }
+}

@@ -1,0 +1,229 @@
+import { writeFileSync } from 'node:fs'
+import { conclude, type DeclaredCheck } from './check.ts'
+import { CheckError } from './errors.ts'
+import { findCheckFiles, loadChecks } from './files.ts'
+import type { CheckOptions } from './options.ts'
+import { searchInParallel } from './parallel.ts'
+import { shorten } from './paths.ts'
+import type { RecordedStep } from './recording.ts'
+import { count, formatFailure, formatSummary, toJson, toTimeline } from './report.ts'
+import { type CheckResult, Search } from './search.ts'
+import { Watchdog } from './watchdog.ts'
+
+/** How `heddle check` was called. */
+export interface RunnerOptions {
+  /** Only the checks with this in their name. */
+  readonly only?: string
+  /** Over what a check says itself. */
+  readonly override: CheckOptions
+  /** A bound for each check that does not have one: milliseconds. */
+  readonly time?: number
+  /** Print one JSON object for each check instead of text. */
+  readonly json?: boolean
+  /** Where to write the failing execution as a timeline. */
+  readonly timeline?: string
+  /** Stop at the first check that fails. */
+  readonly bail?: boolean
+  readonly parallel?: number
+}
+
+export interface RunnerOutput {
+  out(text: string): void
+  err(text: string): void
+  /** Whether `err` is a terminal, on which a line can be written over. */
+  readonly live: boolean
+}
+
+/** What the process should exit with. */
+export const PASSED = 0
+export const FAILED = 1
+export const WRONG = 2
+export const INTERRUPTED = 130
+
+/** Runs the checks of all files under the paths, and prints what comes of it. Returns the exit code. */
+export async function runChecks(
+  paths: readonly string[],
+  options: RunnerOptions,
+  output: RunnerOutput,
+): Promise<number> {
+  let files: string[]
+  try {
+    files = findCheckFiles(paths)
+  } catch (error) {
+    output.err(`heddle check: ${(error as Error).message}\n`)
+    return WRONG
+  }
+  if (files.length === 0) {
+    output.err(`heddle check: no files *.check.ts under ${paths.join(', ')}\n`)
+    return WRONG
+  }
+  const interrupted = { now: false }
+  const onInterrupt = (): void => {
+    interrupted.now = true
+  }
+  process.on('SIGINT', onInterrupt)
+  const watchdog = new Watchdog(WATCHDOG_SECONDS)
+  const tally = { passed: 0, failed: 0, wrong: 0, incomplete: 0 }
+  try {
+    for (const file of files) {
+      const checks = await declaredIn(file, output, tally)
+      for (const check of checks) {
+        if (options.only !== undefined && !check.name.includes(options.only)) continue
+        if (interrupted.now || (options.bail === true && tally.failed + tally.wrong > 0)) break
+        await runOne(file, check, options, output, tally, interrupted, watchdog)
+      }
+    }
+  } finally {
+    process.off('SIGINT', onInterrupt)
+    await watchdog.stop()
+  }
+  const ran = tally.passed + tally.failed + tally.wrong
+  if (options.json !== true) {
+    output.out(
+      `\n${count(ran)} checks: ${count(tally.passed)} passed${tally.incomplete > 0 ? ` (${count(tally.incomplete)} of them not complete)` : ''}, ${count(tally.failed)} failed${tally.wrong > 0 ? `, ${count(tally.wrong)} could not be run` : ''}\n`,
+    )
+  }
+  if (interrupted.now) return INTERRUPTED
+  if (ran === 0) {
+    output.err(
+      options.only === undefined
+        ? 'heddle check: the files declare no checks; call `check(name, options, setup)` at their top\n'
+        : `heddle check: no check has ${JSON.stringify(options.only)} in its name\n`,
+    )
+    return WRONG
+  }
+  return tally.failed > 0 ? FAILED : tally.wrong > 0 ? WRONG : PASSED
+}
+
+const WATCHDOG_SECONDS = 30
+
+interface Tally {
+  passed: number
+  failed: number
+  wrong: number
+  incomplete: number
+}
+
+async function declaredIn(file: string, output: RunnerOutput, tally: Tally): Promise<DeclaredCheck[]> {
+  try {
+    return await loadChecks(file)
+  } catch (error) {
+    tally.wrong++
+    output.err(`✗ ${shorten(file)}: ${(error as Error).message}\n`)
+    return []
+  }
+}
+
+async function runOne(
+  file: string,
+  check: DeclaredCheck,
+  options: RunnerOptions,
+  output: RunnerOutput,
+  tally: Tally,
+  interrupted: { now: boolean },
+  watchdog: Watchdog,
+): Promise<void> {
+  const own = check.options
+  const merged: CheckOptions = {
+    ...own,
+    ...(options.time !== undefined && own.time === undefined ? { time: options.time } : {}),
+    ...options.override,
+  }
+  const label = `${shorten(file)} ${check.name}`
+  try {
+    const parallel = options.parallel ?? merged.parallel ?? 1
+    const done =
+      parallel > 1
+        ? await searchInParallel(file, check, merged, parallel, progress(output, label), interrupted, () =>
+            watchdog.pat(label),
+          )
+        : await searchHere(check, merged, output, label, interrupted, watchdog)
+    print(done.result, done.steps, shorten(file), options, output)
+    if (done.result.failure !== undefined) tally.failed++
+    else {
+      tally.passed++
+      if (!done.result.complete) tally.incomplete++
+    }
+  } catch (error) {
+    if (!(error instanceof CheckError)) throw error
+    tally.wrong++
+    if (options.json === true) {
+      output.out(
+        `${JSON.stringify({ name: check.name, file: shorten(file), ok: false, wrong: error.code, message: error.message })}\n`,
+      )
+    } else {
+      output.err(
+        `✗ ${check.name} (${shorten(file)}): the check itself is wrong [${error.code}]\n    ${error.message}\n`,
+      )
+    }
+  }
+}
+
+async function searchHere(
+  check: DeclaredCheck,
+  options: CheckOptions,
+  output: RunnerOutput,
+  label: string,
+  interrupted: { now: boolean },
+  watchdog: Watchdog,
+): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
+  const search = new Search(check.name, options, check.setup)
+  const show = progress(output, label)
+  watchdog.pat(label)
+  while (!interrupted.now && !search.run(SLICE_MS)) {
+    watchdog.pat(label)
+    show(search.result)
+    await new Promise<void>(done => void setImmediate(done))
+  }
+  show(undefined)
+  return conclude(search)
+}
+
+const SLICE_MS = 100
+const PROGRESS_MS = 1000
+
+/** Says how a long search stands: on a terminal in one line that is written over, else every ten seconds. */
+function progress(output: RunnerOutput, label: string): (result: CheckResult | undefined) => void {
+  const started = performance.now()
+  let last = started
+  let shown = false
+  return result => {
+    if (result === undefined) {
+      if (shown && output.live) output.err('\r\u001b[K')
+      return
+    }
+    const now = performance.now()
+    if (now - last < (output.live ? PROGRESS_MS : 10 * PROGRESS_MS)) return
+    last = now
+    shown = true
+    const rate = Math.round(result.executions / Math.max(result.seconds, 1e-3))
+    const left =
+      result.fraction > 0.001
+        ? `, about ${formatSeconds((result.seconds / result.fraction) * (1 - result.fraction))} left`
+        : ''
+    const text = `${label}: ${count(result.executions)} executions, ${count(rate)}/s, depth ${result.depth}, about ${(100 * result.fraction).toPrecision(3)} % done${left}`
+    output.err(output.live ? `\r\u001b[K${text}` : `${text}\n`)
+  }
+}
+
+function formatSeconds(seconds: number): string {
+  if (seconds < 120) return `${Math.ceil(seconds)} s`
+  if (seconds < 7200) return `${Math.ceil(seconds / 60)} min`
+  return `${(seconds / 3600).toPrecision(2)} h`
+}
+
+function print(
+  result: CheckResult,
+  steps: readonly RecordedStep[],
+  file: string,
+  options: RunnerOptions,
+  output: RunnerOutput,
+): void {
+  if (options.json === true) output.out(`${JSON.stringify(toJson(result, steps, file))}\n`)
+  else if (result.failure === undefined) output.out(`${formatSummary(result)}\n`)
+  else output.out(`\n${formatFailure(result, steps, file)}\n\n`)
+  if (options.timeline !== undefined && result.failure !== undefined) {
+    writeFileSync(options.timeline, JSON.stringify(toTimeline(result, steps)))
+    if (options.json !== true) output.out(`  timeline: ${options.timeline}\n`)
+  }
+}

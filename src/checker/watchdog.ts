@@ -1,0 +1,47 @@
+import { Worker } from 'node:worker_threads'
+
+/**
+ * Code that is not instrumented and does not end cannot be stopped from inside its own thread. This one watches from
+ * another: when nothing has come back for so long, it says so and ends the process.
+ */
+export class Watchdog {
+  private readonly beat = new Int32Array(new SharedArrayBuffer(4))
+  private readonly worker: Worker
+
+  constructor(seconds: number) {
+    this.worker = new Worker(WATCH, { eval: true, workerData: { beat: this.beat, seconds } })
+    this.worker.unref()
+  }
+
+  /** The search has come back. */
+  pat(name: string): void {
+    Atomics.add(this.beat, 0, 1)
+    if (name === this.name) return
+    this.name = name
+    this.worker.postMessage(name)
+  }
+
+  private name = ''
+
+  async stop(): Promise<void> {
+    await this.worker.terminate()
+  }
+}
+
+const WATCH = `
+const { parentPort, workerData } = require('node:worker_threads')
+const { writeSync } = require('node:fs')
+let name = ''
+let last = -1
+let quiet = 0
+parentPort.on('message', text => { name = text })
+setInterval(() => {
+  const now = Atomics.load(workerData.beat, 0)
+  quiet = now === last ? quiet + 1 : 0
+  last = now
+  if (quiet < workerData.seconds) return
+  writeSync(2, '\\n✗ ' + name + ': nothing has come back for ' + workerData.seconds + ' s, so the set-up, the final assertion or a function that is not instrumented does not end.\\n' +
+    '    Bound its loops, or move them into a thread body, where the checker sees each turn. Stopped.\\n')
+  process.kill(process.pid, 'SIGKILL')
+}, 1000)
+`

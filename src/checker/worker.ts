@@ -1,0 +1,53 @@
+/** A worker of a search that runs in parallel: loads the check for itself and explores the parts that it is sent. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { CheckError } from './errors.ts'
+import { loadChecks } from './files.ts'
+import { BeginAgain } from './memory.ts'
+import type { CheckOptions } from './options.ts'
+import { formatSchedule } from './schedule.ts'
+import { type CheckResult, Search, type SearchPart } from './search.ts'
+
+export interface ToWorker {
+  readonly part: SearchPart | undefined
+  readonly options: CheckOptions
+}
+
+export type FromWorker =
+  | {
+      readonly kind: 'done'
+      readonly result: Omit<CheckResult, 'failure'>
+      readonly happened: boolean
+      /** The schedule of a failure. */
+      readonly schedule: string | undefined
+    }
+  | { readonly kind: 'again'; readonly shift: number; readonly mixed: number[] }
+  | { readonly kind: 'wrong'; readonly code: string; readonly message: string }
+
+const { file, name } = workerData as { file: string; name: string }
+const declared = loadChecks(file)
+
+parentPort?.on('message', (message: ToWorker) => {
+  void explore(message).then(answer => parentPort?.postMessage(answer))
+})
+
+async function explore({ part, options }: ToWorker): Promise<FromWorker> {
+  try {
+    const check = (await declared).find(one => one.name === name)
+    if (check === undefined)
+      throw new CheckError('ERR_CHECK_LOAD', `${file} declares no check ${name} any more`)
+    const search = new Search(name, options, check.setup, part)
+    search.run()
+    const { failure, ...result } = search.result
+    return {
+      kind: 'done',
+      result,
+      happened: search.happened,
+      schedule: failure === undefined ? undefined : formatSchedule(failure.schedule),
+    }
+  } catch (error) {
+    if (error instanceof BeginAgain)
+      return { kind: 'again', shift: error.shift, mixed: [...(error.mixed ?? [])] }
+    if (error instanceof CheckError) return { kind: 'wrong', code: error.code, message: error.message }
+    throw error
+  }
+}

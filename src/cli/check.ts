@@ -1,0 +1,82 @@
+/** `heddle check`: explores the interleavings of the checks in files `*.check.ts`. */
+import { Command, InvalidArgumentError, Option } from 'commander'
+import type { CheckOptions, ExplorerName } from '../checker/options.ts'
+import { runChecks } from '../checker/runner.ts'
+
+interface CheckFlags {
+  explorer?: ExplorerName
+  preemptions?: number
+  depth?: number
+  runs?: number
+  seed?: number
+  steps?: number
+  executions?: number
+  time?: number
+  crashes?: number
+  replay?: string
+  only?: string
+  json?: boolean
+  timeline?: string
+  parallel?: number
+  bail?: boolean
+  keepGoing?: boolean
+}
+
+export function checkCommand(): Command {
+  return new Command('check')
+    .summary('explore every interleaving of the checks in *.check.ts files')
+    .description(
+      'Runs the checks in files *.check.ts: virtual threads over shared memory, one access at a time, in every order that matters. Exits with 1 when a check fails, 2 when one is wrong.',
+    )
+    .argument('[paths...]', 'files, or folders with files *.check.ts', ['.'])
+    .addOption(
+      new Option('--explorer <name>', 'how to explore, whatever the checks say').choices([
+        'exhaustive',
+        'preemption-bounded',
+        'pct',
+        'random',
+        'round-robin',
+      ]),
+    )
+    .option('--preemptions <n>', 'preemption-bounded: how many preemptions', wholeNumber)
+    .option('--depth <n>', 'pct: how many ordering constraints a bug may need', wholeNumber)
+    .option('--runs <n>', 'pct, random: how many executions', wholeNumber)
+    .option('--seed <n>', 'pct, random: where the random numbers start', wholeNumber)
+    .option('--steps <n>', 'the longest execution', wholeNumber)
+    .option('--executions <n>', 'stop each check after so many executions', wholeNumber)
+    .option('--time <ms>', 'stop each check after so many milliseconds', wholeNumber)
+    .option('--crashes <n>', 'let so many threads die, at any step', wholeNumber)
+    .option('--only <text>', 'only checks with this in their name')
+    .option('--replay <schedule>', 'run one schedule, as a report printed it')
+    .option('--keep-going', 'count on after a failure')
+    .option('--bail', 'stop at the first check that fails')
+    .option('--parallel <n>', 'explore each check on so many worker threads', wholeNumber)
+    .option('--json', 'print one JSON object for each check')
+    .option('--timeline <file>', 'write a failing execution for a trace viewer')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  heddle check src\n  heddle check ring.check.ts --explorer pct --runs 10000\n  heddle check ring.check.ts --only "full ring" --replay 0x4.1x3',
+    )
+    .action(async (paths: string[], flags: CheckFlags) => {
+      const { only, json, timeline, parallel, bail, replay, time, ...rest } = flags
+      const override: CheckOptions = {
+        ...rest,
+        ...(replay === undefined ? {} : { explorer: 'replay', schedule: replay }),
+      }
+      process.exitCode = await runChecks(
+        paths,
+        { override, only, json, timeline, parallel, bail, time },
+        {
+          out: text => void process.stdout.write(text),
+          err: text => void process.stderr.write(text),
+          live: process.stderr.isTTY === true && json !== true,
+        },
+      )
+    })
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 0) throw new InvalidArgumentError('give a whole number.')
+  return value
+}
