@@ -65,10 +65,10 @@ async function slowestWhile(
   return { ...said, took }
 }
 
-const BELOW = 3_000_000
-const once_only = process.argv.includes('--once')
+const BELOW = 5_000_000
+const onlyShow = process.argv.includes('--once')
 
-server.listen(once_only ? 0 : 8080)
+server.listen(onlyShow ? 0 : Number(process.env.PORT ?? 8080))
 await once(server, 'listening')
 console.log(
   `counting the primes below ${BELOW.toLocaleString('en')} while another client asks every 10 ms:\n`,
@@ -85,12 +85,12 @@ for (const [how, compute] of [
   )
 }
 
-if (once_only) {
+if (onlyShow) {
   schedule.exit()
   server.close()
   server.closeAllConnections()
 } else {
-  console.log(
-    '\nserving on http://localhost:8080/ and http://localhost:8080/primes?below=5000000; Ctrl-C ends it',
-  )
+  const { port } = server.address() as AddressInfo
+  const address = `http://localhost:${port}`
+  console.log(`\nserving on ${address}/ and ${address}/primes?below=${BELOW}; Ctrl-C ends it`)
 }
