@@ -2,7 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { publishQueue } from './classrq.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
-import { addPushable, removePushable } from './pushable.ts'
+import { addPushable, notePushable, removePushable } from './pushable.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Task } from './taskrecord.ts'
@@ -67,6 +67,7 @@ function writeMask(s: Scheduler, queue: number, se: number, low: number, high: n
   if (queued) removePushable(s, queue, se)
   i32[se + Entity.affinityMask] = low
   i32[se + Entity.affinityMask + 1] = high
+  notePushable(s, se)
   if (queued) {
     addPushable(s, queue, se)
     publishQueue(s, queue)

@@ -1,4 +1,5 @@
 import { assert } from '../arena/assert.ts'
+import { acquire, release } from '../arena/spinlock.ts'
 import { CpuRecord } from '../machine/cpurecord.ts'
 import { type Cpu, type CpuRequest, HALT, STEP, TURN } from '../machine/machine.ts'
 import { Entity } from './entity.ts'
@@ -8,7 +9,7 @@ import { FAIR_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { pullTask, pushTask, stealTask } from './steal.ts'
-import { FINISHED, PREEMPTED, schedulerYield, YIELDED } from './switch.ts'
+import { FINISHED, PREEMPTED, schedulerYield, YIELDED, yieldToEqual } from './switch.ts'
 import { Task } from './taskrecord.ts'
 import { expireTimers } from './timer.ts'
 
@@ -78,17 +79,44 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     }
     assert(i32[current + Entity.onCpu] === 1, 'what runs is on this CPU')
     const task = i32[current + Entity.task]
+    // Other CPUs take their turns before it runs, never between its going to sleep and its switch: a waker would wait there.
+    if (stepwise) yield STEP
     why = resume(task)
     if (stepwise) {
-      yield STEP
       while (why === CONTINUES) {
-        why = resume(task)
         yield STEP
+        why = resume(task)
       }
+    } else if (why === YIELDED) {
+      why = yieldAround(s, resume, turnClock, needResched)
+      current = i32[queue + RunQueue.current]
     }
     assert(why >= PREEMPTED && why <= FINISHED, 'resume says why a task stopped')
   }
   cpuGone(s)
+}
+
+/**
+ * Tasks of one sub-queue that do nothing but yield to each other, for as long as nothing else wants attention. The current
+ * task has yielded; on return, some task has stopped for the reason that is returned, and is the current one. The whole of
+ * this is in cpuLoop too: here it is a plain function, which engines compile better than a generator.
+ */
+function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needResched: number): number {
+  const { i32, queue, thread } = s
+  const alone = s.cpus === 1
+  for (let turns = LOOK_UP_EVERY; turns > 0; turns--) {
+    if (i32[needResched] !== 0 || !(alone || !s.othersOffer())) break
+    turnClock.atSwitch(YIELDED, i32[i32[queue + RunQueue.current] + Entity.priority])
+    acquire(thread, queue + RunQueue.lock)
+    const next = yieldToEqual(s, i32[queue + RunQueue.current])
+    if (next === 0) {
+      release(thread, queue + RunQueue.lock)
+      break
+    }
+    const why = resume(i32[next + Entity.task])
+    if (why !== YIELDED) return why
+  }
+  return YIELDED
 }
 
 /** The interrupt: takes `needResched` down first, so that one raised from here on is seen; then the clock and the timers. */

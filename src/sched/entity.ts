@@ -123,3 +123,5 @@ export const POLICY_ROUND_ROBIN = 1
 export const POLICY_YIELDED = 2
 /** Bound for good to one CPU, whose heap holds its coroutine: no fallback moves it. */
 export const POLICY_BOUND = 4
+/** It may run on more than one CPU: while it is queued, another CPU could take it. Follows from the mask. */
+export const POLICY_PUSHABLE = 8

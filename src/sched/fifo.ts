@@ -66,9 +66,7 @@ export const fifoClass: SchedClass = {
 
   setNextTask(s, rq, se) {
     unlink(s, rq, se)
-    if ((s.i32[se + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) {
-      s.f64[(se + Entity.deadline) >> 1] = s.clock + s.f64[(se + Entity.timeSlice) >> 1]
-    }
+    if ((s.i32[se + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) startRound(s, se)
   },
 
   taskTick(s, rq, se) {
@@ -91,6 +89,11 @@ export const fifoClass: SchedClass = {
   yieldTask(s, _rq, se) {
     s.i32[se + Entity.policy] |= POLICY_YIELDED
   },
+}
+
+/** Round robin: a new slice begins. */
+export function startRound(s: Scheduler, se: number): void {
+  s.f64[(se + Entity.deadline) >> 1] = s.clock + s.f64[(se + Entity.timeSlice) >> 1]
 }
 
 /** The rule of selectTaskRq, for any class that counts its tasks by minor priority. */

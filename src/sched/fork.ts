@@ -5,6 +5,7 @@ import { acquire, initLock, release } from '../arena/spinlock.ts'
 import { maskOf } from './cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
 import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, weightOfNice } from './priority.ts'
+import { notePushable } from './pushable.ts'
 import type { Scheduler } from './scheduler.ts'
 import { classRq } from './runqueue.ts'
 import { NAME_BYTES, Task, UNINTERRUPTIBLE, WAKE_ANY, WOKEN, ZOMBIE } from './taskrecord.ts'
@@ -61,6 +62,7 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
   i32[se + Entity.policy] = options.roundRobin ? POLICY_ROUND_ROBIN : 0
   i32[se + Entity.affinityMask] = low
   i32[se + Entity.affinityMask + 1] = high
+  notePushable(s, se)
   i32[se + Entity.nice] = options.nice ?? 0
   i32[se + Entity.weight] = weightOfNice(options.nice ?? 0)
   f64[(se + Entity.timeSlice) >> 1] = options.slice ?? s.slice

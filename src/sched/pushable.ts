@@ -1,6 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { listFirst, listIsEmpty, listNext, ListNode, listPush, listRemove } from '../arena/list.ts'
-import { Entity, POLICY_BOUND } from './entity.ts'
+import { Entity, POLICY_BOUND, POLICY_PUSHABLE } from './entity.ts'
 import { bestReady, clearReady, setReady } from './readymask.ts'
 import { pushList, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -11,20 +11,20 @@ import type { Scheduler } from './scheduler.ts'
  * A started JavaScript task is bound to its CPU and never here. The run queue's lock is held in all of this.
  */
 
-/** Whether its mask allows the entity more than one CPU. */
-export function isPushable(s: Scheduler, se: number): boolean {
+/** Notes in the entity's policy whether its mask allows it more than one CPU. After each change of either. */
+export function notePushable(s: Scheduler, se: number): void {
   const { i32 } = s
-  if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) return false
   const low = i32[se + Entity.affinityMask]
   const high = i32[se + Entity.affinityMask + 1]
-  if (low !== 0 && high !== 0) return true
-  return (low & (low - 1)) !== 0 || (high & (high - 1)) !== 0
+  const several = (low !== 0 && high !== 0) || (low & (low - 1)) !== 0 || (high & (high - 1)) !== 0
+  const policy = i32[se + Entity.policy] & ~POLICY_PUSHABLE
+  i32[se + Entity.policy] = several && (policy & POLICY_BOUND) === 0 ? policy | POLICY_PUSHABLE : policy
 }
 
 /** The entity has been queued here. */
 export function addPushable(s: Scheduler, queue: number, se: number): void {
-  if (!isPushable(s, se)) return
   const { i32 } = s
+  if ((i32[se + Entity.policy] & POLICY_PUSHABLE) === 0) return
   const level = i32[se + Entity.priority] >> 2
   listPush(i32, pushList(queue, level), se + Entity.pushLinks)
   setReady(i32, queue + RunQueue.pushMask, level)

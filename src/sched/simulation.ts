@@ -30,6 +30,8 @@ export interface SimulationOptions {
   readonly slice?: number
   readonly skew?: number
   readonly stepCost?: number
+  /** Check lock order. On by default. */
+  readonly debug?: boolean
   /** Start the CPUs at once. */
   readonly start?: boolean
   /** Reserves what a test needs besides, in the same arena. */
@@ -39,6 +41,7 @@ export interface SimulationOptions {
 interface Running {
   readonly context: SimulatedContext
   readonly generator: Generator<number, number | void, unknown>
+  atSafepoint: boolean
 }
 
 /** The id of the thread that tests call the kernel from: not a CPU. */
@@ -53,13 +56,13 @@ export class Simulation {
   private readonly slice: number
 
   constructor(options: SimulationOptions) {
-    const { cpus, seed, tasks = 256, slice = 10, start = true } = options
+    const { cpus, seed, tasks = 256, slice = 10, start = true, debug = true } = options
     const plan = new ArenaPlan()
     const region = reserveMachine(plan, cpus)
     this.slice = slice
     this.plan = planScheduler(plan, { cpus, tasks })
     options.reserve?.(plan, this.plan)
-    const arena = Arena.create(plan, { debug: true })
+    const arena = Arena.create(plan, { debug })
     const program: CpuProgram = cpu => this.program(cpu)
     this.machine = new SimulatedMachine({
       arena,
@@ -85,7 +88,7 @@ export class Simulation {
   fork(body: TaskBody, options: TaskOptions = {}, s: Scheduler = this.s): number {
     const task = forkTask(s, options)
     const context = { s, task, cpu: this.machine.cpu(0) }
-    this.running[this.s.i32[task + Task.slot]] = { context, generator: body(context) }
+    this.running[this.s.i32[task + Task.slot]] = { context, generator: body(context), atSafepoint: false }
     return task
   }
 
@@ -115,12 +118,19 @@ export class Simulation {
     if (running === undefined) throw new Error(`simulation: slot ${slot} has no body`)
     running.context.s = s
     running.context.cpu = cpu
+    if (running.atSafepoint) {
+      // It stands at a safepoint, and its CPU's clock has moved on: this is where it looks at the word.
+      running.atSafepoint = false
+      if (cpu.needResched) return PREEMPTED
+    }
     const { done, value } = running.generator.next()
     if (done) {
       this.running[slot] = undefined
       exitTask(s, task, value ?? 0)
       return FINISHED
     }
-    return value === PREEMPTED && !cpu.needResched ? CONTINUES : (value as number)
+    if (value !== PREEMPTED || cpu.needResched) return value as number
+    running.atSafepoint = true
+    return CONTINUES
   }
 }

@@ -9,8 +9,10 @@ import {
   rqPutPrevTask,
   rqSetNextTask,
 } from './classrq.ts'
-import { Entity, POLICY_YIELDED } from './entity.ts'
+import { Entity, POLICY_ROUND_ROBIN, POLICY_YIELDED } from './entity.ts'
+import { startRound } from './fifo.ts'
 import { placeOn } from './place.ts'
+import { rotateFifo } from './rotate.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { RUNNING, Task } from './taskrecord.ts'
@@ -62,6 +64,10 @@ export function schedulerYield(s: Scheduler, why: number): number {
   const { i32, thread, queue } = s
   acquire(thread, queue + RunQueue.lock)
   const prev = i32[queue + RunQueue.current]
+  if (why === YIELDED && !s.ticks) {
+    const equal = yieldToEqual(s, prev)
+    if (equal !== 0) return equal
+  }
   const contends = prev !== i32[queue + RunQueue.idle] && wantsCpu(s, i32[prev + Entity.task], why)
   i32[queue + RunQueue.contender] = contends ? prev : 0
   if (contends && (why === YIELDED || s.ticks)) {
@@ -82,6 +88,43 @@ export function schedulerYield(s: Scheduler, why: number): number {
   i32[queue + RunQueue.current] = next
   i32[queue + RunQueue.contender] = next === i32[queue + RunQueue.idle] ? 0 : next
   contextSwitchFinish(s, prev, next, why)
+  return next
+}
+
+/**
+ * A yield from one FIFO task to the next of the same sub-queue (rotate.ts). The run queue is locked; it is released,
+ * unless this returns 0: take the long way.
+ */
+export function yieldToEqual(s: Scheduler, prev: number): number {
+  const { i32, f64, thread, queue } = s
+  const task = i32[prev + Entity.task]
+  if (i32[task + Task.stopped] !== 0 || i32[task + Task.state] !== RUNNING) return 0
+  const next = rotateFifo(s, queue, prev)
+  if (next === 0) return 0
+  i32[next + Entity.onCpu] = 1
+  i32[next + Entity.onRq] = 0
+  i32[queue + RunQueue.current] = next
+  i32[queue + RunQueue.contender] = next
+  const { clock } = s
+  const started = f64[(prev + Entity.execStart) >> 1]
+  if (clock > started) {
+    chargeRun(s, prev)
+    publishTask(s, prev, false)
+    publishCpu(s, queue, false)
+  }
+  f64[(prev + Entity.execEnd) >> 1] = clock
+  f64[(prev + Entity.waitStart) >> 1] = clock
+  endWait(s, next)
+  i32[next + Entity.turns]++
+  i32[queue + RunQueue.turns]++
+  if (s.nextTimer !== Infinity || (i32[next + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) {
+    startRound(s, next)
+    armTick(s, queue)
+  }
+  i32[prev + Entity.onRq] = 1
+  i32[prev + Entity.onCpu] = 0 // (E)
+  release(thread, queue + RunQueue.lock)
+  s.rcu.quiescent(thread)
   return next
 }
 
@@ -117,7 +160,6 @@ export function contextSwitchPrepare(s: Scheduler, prev: number, next: number, w
     i32[next + Entity.onRq] = 0
     endWait(s, next)
     i32[next + Entity.turns]++
-    publishCount(s, rq, next)
   }
   if (why === FINISHED) {
     const rq = i32[prev + Entity.rq]
@@ -141,6 +183,7 @@ export function contextSwitchFinish(s: Scheduler, prev: number, next: number, wh
   i32[queue + RunQueue.turns]++
   publishCpu(s, queue, next === idle)
   publishQueue(s, queue)
+  if (next !== idle) publishCount(s, i32[next + Entity.rq], next)
   if (next !== idle) armTick(s, queue)
   else if (i32[queue + RunQueue.tickArmed] !== 0) armTick(s, queue)
   release(thread, queue + RunQueue.lock)

@@ -1,0 +1,117 @@
+import { acquire, release } from '../arena/spinlock.ts'
+import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
+import { Entity } from './entity.ts'
+import { taskName } from './fork.ts'
+import { isOnline } from './hotplug.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { Task } from './taskrecord.ts'
+
+/**
+ * The watchdog looks, now and then, for two things that should not last:
+ *
+ *   starved   a task has been runnable for `limit` and no CPU has run it
+ *   stuck     a CPU has been asked to reschedule `limit` ago and has not: what it runs has no safepoints
+ *
+ * It belongs to no CPU, so that a stuck one cannot hide itself: the thread that makes it calls `look`. A busy CPU counts
+ * its interrupts (`heartbeat`); each look asks those that have not counted since the last one to reschedule.
+ */
+export type WatchdogReport =
+  | {
+      readonly kind: 'starved'
+      readonly task: number
+      readonly name: string
+      readonly cpu: number
+      readonly ms: number
+    }
+  | {
+      readonly kind: 'stuck'
+      readonly cpu: number
+      readonly task: number
+      readonly name: string
+      readonly ms: number
+    }
+
+export class Watchdog {
+  private readonly s: Scheduler
+  private readonly limit: number
+  private readonly heartbeats: { count: number; since: number; asked: boolean }[] = []
+
+  /** `limit`: in milliseconds. */
+  constructor(s: Scheduler, limit: number) {
+    this.s = s
+    this.limit = limit
+    for (let cpu = 0; cpu < s.cpus; cpu++) this.heartbeats.push({ count: -1, since: 0, asked: false })
+  }
+
+  /** Looks at every CPU and every task. The same trouble is reported at each look for as long as it lasts. */
+  look(): WatchdogReport[] {
+    const reports: WatchdogReport[] = []
+    const now = this.s.readClock()
+    for (let cpu = 0; cpu < this.s.cpus; cpu++) this.lookAtCpu(cpu, now, reports)
+    this.lookAtTasks(now, reports)
+    return reports
+  }
+
+  private lookAtCpu(cpu: number, now: number, reports: WatchdogReport[]): void {
+    const { i32 } = this.s
+    const queue = this.s.queueOf(cpu)
+    const seen = this.heartbeats[cpu]
+    const count = Atomics.load(i32, queue + RunQueue.heartbeat)
+    const running = isOnline(this.s, cpu) ? this.runningOn(queue) : 0
+    if (count !== seen.count || running === 0) {
+      seen.count = count
+      seen.since = now
+      seen.asked = false
+      return
+    }
+    if (!seen.asked) {
+      // From here on the time counts: the CPU has something to answer.
+      seen.asked = true
+      seen.since = now
+      Atomics.store(i32, cpuRecord(this.s.machine, cpu) + CpuRecord.needResched, 1)
+      return
+    }
+    const ms = now - seen.since
+    if (ms >= this.limit)
+      reports.push({ kind: 'stuck', cpu, task: running, name: taskName(this.s, running), ms })
+  }
+
+  /** The task that a CPU runs, or 0. */
+  private runningOn(queue: number): number {
+    const { i32, thread } = this.s
+    acquire(thread, queue + RunQueue.lock)
+    const current = i32[queue + RunQueue.current]
+    const task = current === i32[queue + RunQueue.idle] ? 0 : i32[current + Entity.task]
+    release(thread, queue + RunQueue.lock)
+    return task
+  }
+
+  private lookAtTasks(now: number, reports: WatchdogReport[]): void {
+    const { i32, f64, entities, thread } = this.s
+    for (let index = 0; index < entities.capacity; index++) {
+      const se = entities.pointerAt(index)
+      if (!entities.isAllocated(i32, se) || Atomics.load(i32, se + Entity.onRq) === 0) continue
+      const cpu = Atomics.load(i32, se + Entity.cpu)
+      const queue = this.s.queueOf(cpu)
+      acquire(thread, queue + RunQueue.lock)
+      // Looked at again under the lock that guards it: it may have moved, or run, or gone.
+      const waits = Atomics.load(i32, se + Entity.onRq) === 1 && Atomics.load(i32, se + Entity.cpu) === cpu
+      const ms = waits ? now - f64[(se + Entity.waitStart) >> 1] : 0
+      const task = i32[se + Entity.task]
+      release(thread, queue + RunQueue.lock)
+      if (ms < this.limit) continue
+      reports.push({ kind: 'starved', task, name: taskName(this.s, task), cpu, ms })
+    }
+  }
+}
+
+/** Whether a task is stopped, for who looks from outside. */
+export function isStopped(s: Scheduler, task: number): boolean {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  const stopped = i32[task + Task.stopped] !== 0
+  release(thread, se + Entity.piLock)
+  return stopped
+}
