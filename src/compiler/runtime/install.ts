@@ -7,7 +7,7 @@ import { attach } from './attach.ts'
 import { between, type Callable, callable, resumableOf } from './callback.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
-import { mergeSort, timSort } from './sort.ts'
+import { insertionMost, mergeSort, timSort } from './sort.ts'
 
 type Stops = Generator<number, any, unknown>
 
@@ -80,6 +80,9 @@ install(Array.prototype, 'toSorted', method(isList, toSortedArray))
 install(typedPrototype, 'sort', method(isTyped, sortTyped))
 install(typedPrototype, 'toSorted', method(isTyped, toSortedTyped))
 
+let insertionInSort: number | undefined
+let insertionInToSorted: number | undefined
+
 function* sortArray(list: any, fn: Callable): Stops {
   const length = arrays.length(list)
   const values: unknown[] = []
@@ -90,7 +93,8 @@ function* sortArray(list: any, fn: Callable): Stops {
     if (value === undefined) undefinedCount++
     else values.push(value)
   }
-  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) })
+  insertionInSort ??= insertionMost('sort')
+  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertionInSort)
   let at = 0
   for (const value of values) list[at++] = value
   for (let k = 0; k < undefinedCount; k++) list[at++] = undefined
@@ -107,7 +111,8 @@ function* toSortedArray(list: any, fn: Callable): Stops {
     if (value !== undefined) values.push(value)
   }
   const undefinedCount = length - values.length
-  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) })
+  insertionInToSorted ??= insertionMost('toSorted')
+  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertionInToSorted)
   for (let k = 0; k < undefinedCount; k++) values.push(undefined)
   return values
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Order, mergeSort, timSort } from './sort.ts'
+import { insertionMost, type Order, mergeSort, timSort } from './sort.ts'
 
 /** Numbers that look random and are the same on every run. */
 function numbers(count: number, seed: number, range: number): number[] {
@@ -13,6 +13,7 @@ function numbers(count: number, seed: number, range: number): number[] {
 /** Arrays with runs, ties and saws: whatever makes a sort take its special paths. */
 function arrays(): number[][] {
   const made: number[][] = [[], [1], [2, 1], [1, 1, 1]]
+  for (let length = 3; length < 20; length++) made.push(numbers(length, length, 100))
   for (let seed = 1; seed < 40; seed++) {
     const length = (seed * 37) % 700
     made.push(numbers(length, seed, seed % 3 === 0 ? 5 : 1000))
@@ -57,17 +58,20 @@ const forms: [string, (compare: (left: number, right: number) => number) => Orde
 ]
 
 for (const [name, orderOf] of forms) {
-  test(`arrays are sorted by a ${name} comparator with the very comparisons that the engine makes`, () => {
-    for (const array of arrays()) {
-      const engine = logged()
-      const expected = array.toSorted(engine.compare)
-      const ours = logged()
-      const work = array.slice()
-      drive(timSort(work, orderOf(ours.compare)))
-      expect(work).toEqual(expected)
-      expect(ours.log).toEqual(engine.log)
-    }
-  })
+  for (const method of ['sort', 'toSorted'] as const) {
+    test(`${method} with a ${name} comparator makes the very comparisons that the engine makes`, () => {
+      const most = insertionMost(method)
+      for (const array of arrays()) {
+        const engine = logged()
+        const expected = array.slice()[method](engine.compare)
+        const ours = logged()
+        const work = array.slice()
+        drive(timSort(work, orderOf(ours.compare), most))
+        expect(work).toEqual(expected)
+        expect(ours.log).toEqual(engine.log)
+      }
+    })
+  }
 
   test(`typed arrays are sorted by a ${name} comparator with the very comparisons that the engine makes`, () => {
     for (const array of arrays()) {

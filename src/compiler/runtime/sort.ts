@@ -13,11 +13,33 @@ export interface Order {
   readonly resumable: Twin | undefined
 }
 
-/** Ascending by `order`, undefined not among them. Sorts in place. */
-export function* timSort(work: any[], order: Order): Stops<void> {
+/**
+ * Ascending by `order`, undefined not among them. Sorts in place. Up to `insertionMost` elements, only by insertion:
+ * some engines do.
+ */
+export function* timSort(work: any[], order: Order, insertionMost: number): Stops<void> {
   const { length } = work
   if (length < 2) return
-  yield* new TimSort(work, order).run()
+  const sort = new TimSort(work, order)
+  if (length <= insertionMost) yield* sort.insert(0, 0, length)
+  else yield* sort.run()
+}
+
+/** Up to how many elements this engine's `sort` or `toSorted` sorts only by insertion: its second comparison tells. */
+export function insertionMost(method: 'sort' | 'toSorted'): number {
+  let most = 2
+  for (let length = 3; length <= 64; length++) {
+    const list = [2, 0, 1, ...Array.from({ length: length - 3 }, (_, k) => k + 3)]
+    let comparisons = 0
+    let byInsertion = false
+    list[method]((left, right) => {
+      if (++comparisons === 2) byInsertion = left === 2 || right === 2
+      return left - right
+    })
+    if (!byInsertion) break
+    most = length
+  }
+  return most
 }
 
 const gallopAfter = 7
@@ -44,7 +66,7 @@ class TimSort {
       let length = yield* this.#countRun(low, low + remaining)
       if (length < minimum) {
         const forced = Math.min(minimum, remaining)
-        yield* this.#insert(low, low + length, low + forced)
+        yield* this.insert(low, low + length, low + forced)
         length = forced
       }
       this.#bases.push(low)
@@ -90,7 +112,7 @@ class TimSort {
     return length
   }
 
-  *#insert(low: number, sorted: number, high: number): Stops<void> {
+  *insert(low: number, sorted: number, high: number): Stops<void> {
     const work = this.#work
     const plain = this.#plain
     const resumable = this.#resumable
