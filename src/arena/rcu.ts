@@ -117,10 +117,11 @@ export class Rcu {
 
   /**
    * A quiescent state, at each switch; does nothing inside a read section. While no new period has been requested
-   * it is one plain read: a stale value there only means that the next switch tells the news.
+   * it is one load.
    */
   quiescent(thread: KernelThread): void {
-    if (thread.i32[this.start + PERIOD] !== this.seen && this.nesting === 0) this.quiesce(thread)
+    if (Atomics.load(thread.i32, this.start + PERIOD) !== this.seen && this.nesting === 0)
+      this.quiesce(thread)
   }
 
   private quiesce(thread: KernelThread): void {
@@ -195,7 +196,7 @@ export class Rcu {
     assert(this.nesting === 0, 'synchronizeRcu inside a read section would wait for itself')
     const period = this.requestPeriod(thread.i32)
     while (!this.hasPassed(thread.i32, period)) {
-      if (this.isOnline(thread)) this.quiesce(thread)
+      if (this.isOnline(thread)) this.quiescent(thread)
       relax()
     }
   }

@@ -34,9 +34,6 @@ export const Lock: Layout<'word' | 'rank'> = record('lock', { word, rank: word }
 const WAITERS = 0x100
 const OWNER = 0xff
 
-/** Spins before it parks: about two microseconds, several times the longest critical section. */
-const SPINS = 200
-
 const pause: (iterations?: number) => void =
   (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
@@ -77,7 +74,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
   const i32 = thread.i32
   const at = lock + Lock.word
   const tag = thread.ownerTag
-  for (let spin = 0; spin < SPINS || !thread.mayBlock; spin++) {
+  for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin++) {
     const seen = Atomics.load(i32, at)
     if (seen === 0) {
       if (Atomics.compareExchange(i32, at, 0, tag) === 0) return

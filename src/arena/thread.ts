@@ -6,6 +6,9 @@ export const CPU_MAX = 64
 /** How many threads may enter the kernel at once: an id must fit the owner field of a lock word. */
 export const THREAD_MAX = 255
 
+/** About two microseconds, several times the longest critical section. */
+const SPINS = 200
+
 /**
  * A thread that is inside the kernel: a CPU, or a plain thread (the main thread, a worker of the program's
  * own) that calls in. Each operating-system thread makes one and passes it to every kernel call; it never
@@ -19,11 +22,13 @@ export class KernelThread {
   readonly ownerTag: number
   /** False where `Atomics.wait` throws (a browser's main thread): such a thread spins instead of parking. */
   readonly mayBlock: boolean
+  /** How often it looks at a taken lock before it parks. */
+  readonly spins: number
   readonly debug: boolean
   /** Debug builds: the locks held, innermost last, as pointers. */
   readonly heldLocks: number[] = []
 
-  constructor(arena: Arena, id: number, mayBlock = true) {
+  constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS) {
     if (!Number.isInteger(id) || id < 0 || id >= THREAD_MAX) {
       throw new RangeError(`KernelThread(id: ${id}): an id is an integer from 0 to ${THREAD_MAX - 1}`)
     }
@@ -32,6 +37,7 @@ export class KernelThread {
     this.id = id
     this.ownerTag = id + 1
     this.mayBlock = mayBlock
+    this.spins = spins
     this.debug = arena.debug
   }
 }

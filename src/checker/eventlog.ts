@@ -64,17 +64,7 @@ export class EventLog {
 
   grow(): void {
     const bigger = new EventLog(this.capacity * 2)
-    for (const name of [
-      'thread',
-      'kind',
-      'site',
-      'from',
-      'to',
-      'from2',
-      'to2',
-      'flags',
-      'ordinal',
-    ] as const) {
+    for (const name of INT32_FIELDS) {
       bigger[name].set(this[name])
       this[name] = bigger[name]
     }
@@ -103,6 +93,20 @@ export class EventLog {
     )
   }
 }
+
+const INT32_FIELDS = [
+  'thread',
+  'kind',
+  'site',
+  'from',
+  'to',
+  'from2',
+  'to2',
+  'flags',
+  'index',
+  'ordinal',
+  'enabledBy',
+] as const
 
 /** Whether two footprints share a cell that at least one of them writes. */
 export function conflict(

@@ -157,6 +157,6 @@ function uninstrumented(call: string): CheckError {
   return new CheckError(
     'ERR_CHECK_UNINSTRUMENTED',
     `${call} touched shared memory in code that is not instrumented, in ${where()}: the checker cannot schedule around it. ` +
-      'Name the module in the check: `{ modules: [...] }`, or move the call into the check file',
+      'Name the module in the check: `{ modules: [...] }`, or move the call into the check file; what a getter or setter does must be in a method',
   )
 }

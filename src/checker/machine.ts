@@ -477,7 +477,7 @@ function bodiesOf(program: Program): readonly Body[] {
 
 function namesOf(program: Program): string[] {
   const given = Array.isArray(program.threads)
-    ? program.threads.map((body: Body) => body.name || 'thread')
+    ? program.threads.map((body: Body, t: number) => body.name || `thread ${t}`)
     : Object.keys(program.threads)
   const names = given.map((name, t) =>
     given.indexOf(name) === given.lastIndexOf(name) ? name : `${name} ${t}`,

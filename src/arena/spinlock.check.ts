@@ -1,0 +1,92 @@
+import { check } from '../checker/check.ts'
+import { Arena, ArenaPlan } from './arena.ts'
+import { assert } from './assert.ts'
+import { lockRank } from './lockorder.ts'
+import { acquire, breakLock, initLock, Lock, nudgeLock, release, tryAcquire } from './spinlock.ts'
+import { KernelThread } from './thread.ts'
+
+/** A lock, a word that says who is inside, and a counter that only the lock guards. */
+function lockedMemory(threads: number, spins: number) {
+  const plan = new ArenaPlan()
+  const lock = plan.reserve('lock', Lock.words).start
+  const inside = plan.reserve('inside', 1).start
+  const counter = plan.reserve('counter', 1).start
+  const arena = Arena.create(plan)
+  initLock(arena.i32, lock, lockRank('unranked'))
+  const kernel = Array.from({ length: threads }, (_, id) => new KernelThread(arena, id, true, spins))
+  return { i32: arena.i32, lock, inside, counter, kernel }
+}
+
+for (const spins of [0, 1]) {
+  const threads = spins === 0 ? 3 : 2
+  check(`the spin lock excludes and loses no wakeup, ${threads} threads, ${spins} spins`, {}, () => {
+    const { i32, lock, inside, counter, kernel } = lockedMemory(threads, spins)
+    const enter = (id: number): void => {
+      acquire(kernel[id], lock)
+      assert(i32[inside] === 0, 'nobody else is inside')
+      i32[inside] = 1
+      i32[counter]++
+      i32[inside] = 0
+      release(kernel[id], lock)
+    }
+    return {
+      threads: kernel.map(
+        ({ id }) =>
+          () =>
+            enter(id),
+      ),
+      final: () => {
+        assert(i32[counter] === threads, 'every thread was inside once')
+        assert(i32[lock + Lock.word] === 0, 'the lock is free again')
+      },
+    }
+  })
+}
+
+check('a try for the spin lock never waits and never lets two in', {}, () => {
+  const { i32, lock, inside, kernel } = lockedMemory(3, 0)
+  const attempt = (id: number): boolean => {
+    if (!tryAcquire(kernel[id], lock)) return false
+    assert(i32[inside] === 0, 'nobody else is inside')
+    i32[inside] = 1
+    i32[inside] = 0
+    release(kernel[id], lock)
+    return true
+  }
+  return {
+    threads: [() => attempt(0), () => attempt(1), () => attempt(2)],
+    final: ({ results }) => assert(results.includes(true), 'someone got the lock'),
+  }
+})
+
+check(
+  'a spin lock whose owner dies at any step is broken, repaired and goes on',
+  { crashes: { max: 1, threads: [0] } },
+  () => {
+    const { i32, lock, inside, counter, kernel } = lockedMemory(3, 0)
+    const recovery = kernel[2]
+    const enter = (id: number): void => {
+      acquire(kernel[id], lock)
+      assert(i32[inside] === 0, 'nobody else is inside, dead or alive')
+      i32[inside] = 1
+      i32[counter]++
+      i32[inside] = 0
+      release(kernel[id], lock)
+    }
+    return {
+      threads: { mortal: () => enter(0), survivor: () => enter(1) },
+      recover(dead: number) {
+        if (breakLock(recovery, lock, dead)) {
+          i32[inside] = 0
+          release(recovery, lock)
+        } else {
+          nudgeLock(i32, lock)
+        }
+      },
+      final: ({ crashed }) => {
+        assert(i32[counter] >= 2 - crashed.length, 'every survivor was inside')
+        assert((i32[lock + Lock.word] & 0xff) === 0, 'nobody holds the lock')
+      },
+    }
+  },
+)
