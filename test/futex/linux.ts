@@ -1,0 +1,30 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { lineOf, type Step } from './script.ts'
+
+/** The program that asks the kernel, compiled; undefined where there is no Linux or no C compiler. */
+export function buildLinuxFutex(): string | undefined {
+  if (process.platform !== 'linux') return undefined
+  const program = join(mkdtempSync(join(tmpdir(), 'heddle-futex-')), 'futex')
+  try {
+    execFileSync('cc', ['-O1', '-pthread', '-o', program, join(import.meta.dirname, 'linux.c')], {
+      stdio: 'pipe',
+    })
+    return program
+  } catch {
+    return undefined
+  }
+}
+
+/** What the kernel answered to each step. */
+export function runOnLinux(program: string, script: readonly Step[]): string[] {
+  const { stdout, status, stderr } = spawnSync(program, {
+    input: `${script.map(lineOf).join('\n')}\n`,
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+  if (status !== 0) throw new Error(`the kernel's side failed: ${stderr}`)
+  return stdout.trim().split('\n')
+}
