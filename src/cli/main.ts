@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
+import { checkCommand } from './check.ts'
+import { checkCommand } from './check.ts'
 import { compileCommand } from './compile.ts'
 import { selftest } from './selftest.ts'
 
@@ -14,6 +16,8 @@ heddle
     process.exitCode = await selftest()
   })
 
+heddle.addCommand(checkCommand())
 heddle.addCommand(compileCommand())
+heddle.addCommand(checkCommand())
 
 await heddle.parseAsync()
