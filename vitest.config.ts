@@ -1,6 +1,6 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
 
-export default defineConfig({
+const config: ViteUserConfig = defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts'],
     exclude: ['**/fixtures/**', '**/node_modules/**'],
@@ -10,3 +10,5 @@ export default defineConfig({
     hookTimeout: 60_000,
   },
 })
+
+export default config

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
 import { checkCommand } from './check.ts'
-import { checkCommand } from './check.ts'
 import { compileCommand } from './compile.ts'
 import { selftest } from './selftest.ts'
 
@@ -18,6 +17,5 @@ heddle
 
 heddle.addCommand(checkCommand())
 heddle.addCommand(compileCommand())
-heddle.addCommand(checkCommand())
 
 await heddle.parseAsync()
