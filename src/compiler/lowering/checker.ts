@@ -282,6 +282,11 @@ export class CheckerLowering extends GeneratorLowering {
       : rope`${object}.${member.property}`
   }
 
+  /** A member that a loop sets in each turn is a place. */
+  protected override head(left: Node, cx: Context): Rope {
+    return bare(left).type === 'MemberExpression' ? this.#place(bare(left), cx) : this.node(left, cx)
+  }
+
   /** The members that a destructuring writes to are places. */
   #pattern(node: Node, cx: Context): Rope {
     const made = new Rope()

@@ -170,7 +170,7 @@ export class GeneratorLowering extends CallLowering {
       if (child === null || child === undefined || child.start < reached) continue
       made.add({ start: reached, end: child.start })
       if (child === body && check !== '') made.add(`{${check}`).add(this.node(child, cx)).add('}')
-      else made.add(this.node(child, cx))
+      else made.add(child === node.left ? this.head(child, cx) : this.node(child, cx))
       reached = child.end
     }
     if (node.type === 'DoWhileStatement') {
@@ -183,6 +183,11 @@ export class GeneratorLowering extends CallLowering {
       return written.add({ start: node.test.end, end: node.end })
     }
     return made.add({ start: reached, end: node.end })
+  }
+
+  /** What a loop sets in each turn. */
+  protected head(left: Node, cx: Context): Rope {
+    return this.node(left, cx)
   }
 
   /** What a loop runs over. */
@@ -209,7 +214,7 @@ export class GeneratorLowering extends CallLowering {
     const iterate = rope`${source} = ${this.names.runtime('iterate')}(${this.iterated(right, cx)}, ${text})`
     const bind = declares
       ? rope`${left.kind} ${this.node(left.declarations[0].id, cx)} = ${value};`
-      : rope`(${this.node(left, cx)} = ${value});`
+      : rope`(${this.head(left, cx)} = ${value});`
     const onPending = `if (${value} === ${this.names.runtime('paused')}) { yield* ${this.names.runtime('wait')}(${source}); continue; }`
     const written = rope`for (const ${value} of ${iterate}) { ${onPending} ${check} ${bind} ${this.node(body, cx)} }`
     frame.give(source)

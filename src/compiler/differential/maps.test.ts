@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { originalPositionFor, TraceMap } from '@jridgewell/trace-mapping'
+import { expect, test } from 'vitest'
+import { fileOf } from '../realcode/packages.ts'
+import { outputOf, programFiles, readProgram } from './programs.ts'
+
+/** Strings first, so that no word is found inside one: the compiler writes some of its own. */
+const word = /"(?:[^"\\]|\\.)*"|[A-Za-z_$][\w$]*/g
+/** The words that the compiler writes beside those of the source. */
+const own =
+  /^(?:if|yield|void|function|const|let|for|of|break|continue|typeof|call|length|return|new|static|this|else|key|super|async|globalThis|number|arguments|target|e|import|from|as|require|heddle|runtime|plain|generator|true|false)$/
+
+/** Every word of the output that the compiler did not make up, and where the map says that it comes from. */
+function* words(
+  code: string,
+  map: object,
+): Generator<{ word: string; line: number; column: number; at: string }> {
+  const trace = new TraceMap(map as never)
+  for (const [index, text] of code.split('\n').entries()) {
+    for (const match of text.matchAll(word)) {
+      if (match[0].startsWith('"') || match[0].includes('$h_')) continue
+      const { line, column } = originalPositionFor(trace, { line: index + 1, column: match.index })
+      if (line !== null) yield { word: match[0], line, column, at: `${index + 1}:${match.index}` }
+    }
+  }
+}
+
+function expectTrueMap(source: string, file: string): void {
+  const { code, map } = outputOf(source, file)
+  expect(map).not.toBeNull()
+  const lines = source.split('\n')
+  const strange: string[] = []
+  let same = 0
+  for (const { word, line, column } of words(code, map!)) {
+    if (lines[line - 1]!.startsWith(word, column)) same++
+    else if (!own.test(word)) strange.push(`${word} ${line}:${column}`)
+  }
+  // Names that the compiler writes once more (a loop's counter, a callee) lead to the statement that they serve.
+  expect(strange.length, strange.slice(0, 20).join(', ')).toBeLessThan(same / 10)
+  expect(same).toBeGreaterThan(source.length / 20)
+
+  // Each place of the source that a call or a throw stands at is found again: that is what stack traces show.
+  const found = new Set([...words(code, map!)].map(({ word, line, column }) => `${word} ${line}:${column}`))
+  for (const [index, text] of lines.entries()) {
+    for (const match of text.matchAll(/\b(?:throw|return|log)\b(?! *=>)/g)) {
+      if (/\/\/|\*/.test(text.slice(0, match.index))) continue
+      expect(found, `${file}:${index + 1}:${match.index}`).toContain(
+        `${match[0]} ${index + 1}:${match.index}`,
+      )
+    }
+  }
+}
+
+test.each(programFiles())('the map of %s leads each word back to where it was written', file => {
+  expectTrueMap(readProgram(file), file)
+})
+
+test('the map of a large file leads each word back to where it was written', () => {
+  const file = fileOf('js-yaml', 'dist/js-yaml.mjs')
+  expectTrueMap(`'use task';${readFileSync(file, 'utf8')}`, file)
+})
