@@ -10,6 +10,7 @@ const config: UserConfig = defineConfig({
     '!src/**/*.test.ts',
     '!src/**/*.check.ts',
     '!src/**/fixtures/**',
+    '!src/checker/programs/**',
     '!src/**/differential/**', '!src/**/realcode/**',
   ],
   outDir: 'dist',
