@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest'
+import { compile } from './compile.ts'
+import { Lines } from './diagnostics.ts'
+
+function told(source: string, file = 'a.js'): string[] {
+  return compile(source, file).diagnostics.map(
+    ({ severity, code, line, column }) => `${severity} ${code} ${line}:${column}`,
+  )
+}
+
+describe('a code frame', () => {
+  test('shows the lines around with a caret under the place', () => {
+    const source = 'one\ntwo\n\tthree four\nfive\nsix'
+    const start = source.indexOf('four')
+    expect(new Lines(source).frame(start, start + 4)).toBe(
+      ['  1 | one', '  2 | two', '> 3 | \tthree four', '    | \t      ^^^^', '  4 | five'].join('\n'),
+    )
+  })
+
+  test('holds at the edges: an empty file, the last character, a range over lines, CRLF', () => {
+    expect(new Lines('').frame(0, 0)).toBe('> 1 | \n    | ^')
+    expect(new Lines('a\r\nb').frame(3, 4)).toBe('  1 | a\n> 2 | b\n    | ^')
+    expect(new Lines('ab\ncd').frame(1, 5)).toBe('> 1 | ab\n    |  ^\n  2 | cd')
+    expect(new Lines('ab\ncd').at(5)).toEqual({ line: 2, column: 3 })
+  })
+})
+
+describe('what does not parse', () => {
+  test.each([
+    ['a.js', "function f() { 'use task'; let = }"],
+    ['a.ts', "function f(: number) { 'use task' }"],
+    ['a.tsx', "const f = () => { 'use task'; return <a></b> }"],
+    ['a.mjs', "'use task'\nlet x = 1\nlet y = ]"],
+    ['a.cjs', "'use task'; return return"],
+  ])('%s is an error with a frame, and the text comes back as it was', (file, source) => {
+    const result = compile(source, file)
+    expect(result).toMatchObject({ code: source, changed: false, map: null })
+    expect(result.diagnostics[0]).toMatchObject({ severity: 'error', code: 'syntax', file })
+    expect(result.diagnostics[0]!.frame).toMatch(/^> *\d+ \| /m)
+    expect(result.diagnostics[0]!.frame).toContain('^')
+  })
+
+  test('never makes the compiler throw', () => {
+    for (const source of [
+      "'use task",
+      '\u0000use task',
+      '/* use task',
+      '`${use task',
+      "'use task'#!",
+      "class { 'use task' }",
+    ]) {
+      for (const file of ['a.js', 'a.ts', 'a.tsx', 'a.cjs', '', 'a', 'a.ts?query=1#hash']) {
+        expect(compile(source, file).code).toBe(source)
+        expect(compile(source, file, { mode: 'checker' }).code).toBe(source)
+      }
+    }
+  })
+})
+
+describe("'use task' where it means nothing", () => {
+  test.each([
+    ['after another statement', "function f() { let x; 'use task' }"],
+    ['in a block', "function f() { { 'use task' } }"],
+    ['in parentheses', "function f() { ('use task') }"],
+    ['in a static block', "class A { static { 'use task' } }"],
+    ['late in a module', "let x = 1\n'use task'"],
+  ])('%s is a warning', (_, source) => {
+    const { diagnostics, changed } = compile(source, 'a.js')
+    expect(diagnostics.map(({ code }) => code)).toEqual(['misplaced-directive'])
+    expect(changed).toBe(false)
+  })
+
+  test('as any other text is nothing to speak of', () => {
+    expect(told("f('use task'); const x = 'use task'; // use task")).toEqual([])
+  })
+
+  test('beside other directives is a directive', () => {
+    expect(told("function f() { 'use strict'; 'use task'; for (;;); }")).toEqual([])
+  })
+})
+
+describe('what stays plain', () => {
+  test.each([
+    ['getter', "class A { get x() { 'use task'; return 1 } }"],
+    ['setter', "const o = { set x(v) { 'use task' } }"],
+    ['constructor', "class A { constructor() { 'use task' } }"],
+    ['async-generator', "async function* f() { 'use task' }"],
+    ['eval', "function f(x) { 'use task'; return eval(x) }"],
+    ['callee', "exports.f = function () { 'use task'; return arguments.callee }"],
+    ['with', "exports.f = function (o) { 'use task'; with (o) return x }"],
+    ['decorator', "class A { @dec m() { 'use task' } }"],
+    ['computed-key', "class A { [name]() { 'use task' } }"],
+    [
+      'derived-this',
+      "class A extends B { constructor() { const f = () => { 'use task'; return this }; super(f) } }",
+    ],
+    ['yield-name', "exports.f = function (yield) { 'use task'; return yield }"],
+    ['await-using', "async function f() { 'use task'; await using x = y }"],
+  ])('%s is a warning when it was marked', (code, source) => {
+    const file = source.includes('exports') ? 'a.cjs' : 'a.js'
+    const { diagnostics, stats } = compile(source, file)
+    expect(diagnostics.map(({ severity, code }) => `${severity} ${code}`)).toEqual([`warning ${code}`])
+    expect(diagnostics[0]!.message).toMatch(/ stays plain: /)
+    expect(stats.some(({ form }) => form === 'twin')).toBe(false)
+  })
+
+  test('a getter, a constructor or an initializer inside a task is a warning when it loops, and silent when not', () => {
+    const source = (body: string): string =>
+      `function f() {\n 'use task'\n return class {\n get x() { ${body} }\n constructor() { ${body} }\n y = (() => { ${body} })()\n static { ${body} }\n }\n}`
+    expect(told(source('for (;;) break'))).toEqual([
+      'warning getter 4:2',
+      'warning constructor 5:2',
+      'warning initializer 6:2',
+      'warning initializer 7:2',
+    ])
+    expect(told(source(''))).toEqual([])
+  })
+
+  test('the rest of the file is compiled all the same', () => {
+    const { stats, changed } = compile(
+      "function f() { 'use task'; for (;;); }\nclass A { get x() { 'use task'; return 1 } }",
+      'a.js',
+    )
+    expect(changed).toBe(true)
+    expect(stats.map(({ name, form }) => `${name} ${form}`)).toEqual(['f twin', 'x plain'])
+  })
+
+  test('names the file, the line and the reason', () => {
+    const [diagnostic] = compile(
+      "class A {\n  get size() {\n    'use task'\n    return 1\n  }\n}",
+      'src/a.ts',
+    ).diagnostics
+    expect(diagnostic).toMatchObject({ file: 'src/a.ts', line: 2, column: 3, code: 'getter' })
+    expect(diagnostic!.message).toBe(
+      '`size` stays plain: a getter is called by a property access, which cannot be resumed',
+    )
+    expect(diagnostic!.frame).toContain('> 2 |   get size() {')
+  })
+})
