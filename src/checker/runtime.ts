@@ -20,6 +20,7 @@ export {
   attachSelf,
   call,
   delegate,
+  getter,
   iterate,
   key,
   linkClass,
@@ -28,6 +29,7 @@ export {
   own,
   paused,
   refuse,
+  setter,
   wait,
 } from '../compiler/runtime.ts'
 
