@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { compile } from '../compile.ts'
 import { programFiles, readProgram } from './programs.ts'
 
-const runs = Number(process.env['HEDDLE_BAD_INPUTS'] ?? 8000)
+const runs = Number(process.env['HEDDLE_BAD_INPUTS'] ?? 3000)
 
 const files = programFiles().map(file => ({ file, source: readProgram(file) }))
 const scraps = [

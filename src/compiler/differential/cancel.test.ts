@@ -120,7 +120,7 @@ describe('a blocking call in a task', () => {
   const asked: unknown[] = []
   /** Blocks until the test resumes it, with the value that it then returns. */
   const wait = Object.assign(
-    (_: unknown): unknown => {
+    (): unknown => {
       throw new Error('called outside a task')
     },
     {
