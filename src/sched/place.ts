@@ -1,3 +1,4 @@
+import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { startWait } from './account.ts'
 import { classRqFor, publishCount, publishQueue, rqEnqueueTask } from './classrq.ts'
@@ -35,7 +36,10 @@ export function enqueueSelected(s: Scheduler, se: number): void {
     acquire(thread, queue + RunQueue.lock)
     if (mayPlace(s, queue, se)) {
       // (D) of wakeup.ts: one of the waker and the switch that is ending gets to enqueue.
-      if (Atomics.compareExchange(i32, se + Entity.onRq, 0, 1) === 0) placeOn(s, queue, se)
+      if (Atomics.compareExchange(i32, se + Entity.onRq, 0, 1) === 0) {
+        assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
+        placeOn(s, queue, se)
+      }
       release(thread, queue + RunQueue.lock)
       return
     }

@@ -15,12 +15,12 @@ describe.each(seeds)('with seed %i', seed => {
     const cpus = 4
     const sim = new Simulation({ cpus, seed })
     let ball = 0
-    let over = false
+    const game = { over: false }
     const players = (count: number, major: number, body: () => void): void => {
       for (let i = 0; i < count; i++) {
         sim.fork(
           function* (context) {
-            while (!over) {
+            while (!game.over) {
               body()
               context.cpu.charge(0.01)
               yield PREEMPTED
@@ -40,7 +40,7 @@ describe.each(seeds)('with seed %i', seed => {
           yield* schedulerSleep(context, 0, TIMER, 5)
           expect(ball).toBe(0)
         }
-        over = true
+        game.over = true
       },
       { priority: makePriority(5, 0) },
     )
@@ -48,7 +48,7 @@ describe.each(seeds)('with seed %i', seed => {
     for (let i = 0; i < cpus; i++) {
       sim.fork(
         function* (context) {
-          while (!over) {
+          while (!game.over) {
             context.cpu.charge(0.02)
             yield PREEMPTED
             yield* schedulerSleep(context, 0, TIMER, 0.3)
@@ -58,7 +58,7 @@ describe.each(seeds)('with seed %i', seed => {
       )
     }
     expect(sim.run({ steps: 400_000 })).toBe('idle')
-    expect(over).toBe(true)
+    expect(game.over).toBe(true)
   })
 
   test('prio-preempt: of 26 tasks each wakes the next higher, which runs before the waker goes on', () => {
@@ -132,13 +132,13 @@ describe.each(seeds)('with seed %i', seed => {
     const cpus = 3
     const sim = new Simulation({ cpus, seed })
     const { s } = sim
-    let over = false
+    const game = { over: false }
     let naps = 0
     const tasks = Array.from({ length: cpus + 1 }, (_, i) =>
       sim.fork(
         function* (context) {
-          while (!over) {
-            for (let k = 0; k < 50 && !over; k++) {
+          while (!game.over) {
+            for (let k = 0; k < 50 && !game.over; k++) {
               context.cpu.charge(0.01)
               yield PREEMPTED
             }
@@ -173,7 +173,7 @@ describe.each(seeds)('with seed %i', seed => {
     }
     expect(holds / looks).toBeGreaterThan(0.8)
     expect(naps).toBeGreaterThan(20)
-    over = true
+    game.over = true
     sim.run({ steps: 100_000 })
     for (let cpu = 0; cpu < cpus; cpu++) expect(s.i32[s.queueOf(cpu) + RunQueue.load]).toBe(0)
   })

@@ -155,6 +155,7 @@ export function contextSwitchPrepare(s: Scheduler, prev: number, next: number, w
   const { i32, queue } = s
   if (next !== i32[queue + RunQueue.idle]) {
     const rq = i32[next + Entity.rq]
+    assert(i32[next + Entity.onCpu] === 0, 'picked an entity that is on a CPU')
     rqSetNextTask(s, rq, next)
     i32[next + Entity.onCpu] = 1
     i32[next + Entity.onRq] = 0

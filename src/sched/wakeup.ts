@@ -120,8 +120,7 @@ export function isCurrent(s: Scheduler, se: number): boolean {
 const pause: (iterations?: number) => void =
   (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
-/** Spins before it sleeps a little at a time: a switch takes less, unless its thread has lost its core. */
-const SPINS = 200
+/** After `thread.spins` looks it sleeps this long between them: a switch takes less, unless its thread has lost its core. */
 const NAP_MS = 0.05
 
 /**
@@ -130,8 +129,12 @@ const NAP_MS = 0.05
  */
 export function waitOffCpu(s: Scheduler, se: number): void {
   const { i32, thread } = s
-  for (let spin = 0; Atomics.load(i32, se + Entity.onCpu) !== 0; spin++) {
-    if (spin < SPINS || !thread.mayBlock) pause()
-    else Atomics.wait(i32, se + Entity.onCpu, 1, NAP_MS)
+  for (let spin = 0; spin < thread.spins; spin++) {
+    if (Atomics.load(i32, se + Entity.onCpu) === 0) return
+    pause()
+  }
+  while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
+    if (thread.mayBlock) Atomics.wait(i32, se + Entity.onCpu, 1, NAP_MS)
+    else pause()
   }
 }

@@ -1,0 +1,30 @@
+/** The scheduler's races, explored in full. The broken variants are in races.test.ts. */
+import { check } from '../checker/check.ts'
+import {
+  affinityAgainstWakeup,
+  continueOnCpu,
+  doubleWakeup,
+  interruptInsideSwitch,
+  interruptThenYield,
+  offlineAgainstEnqueue,
+  selfWakeup,
+  stopAgainstSwitch,
+  stopAgainstWakeup,
+  wakeupAcrossTurns,
+  wakeupAfterPick,
+  wakeupAgainstSleep,
+  wakeupDuringSwitch,
+} from './raceprograms.ts'
+
+check('double wakeup', doubleWakeup())
+check('wakeup during the switch', wakeupDuringSwitch())
+check('wakeup after the pick', wakeupAfterPick())
+check('wakeup across turns', wakeupAcrossTurns())
+check('self-wakeup', selfWakeup(interruptThenYield))
+check('self-wakeup inside the switch', selfWakeup(interruptInsideSwitch))
+check('wakeup against sleep', wakeupAgainstSleep())
+check('stop against wakeup', stopAgainstWakeup())
+check('stop against the switch', stopAgainstSwitch())
+check('continue while still on the CPU', continueOnCpu())
+check('affinity change against wakeup', affinityAgainstWakeup())
+check('CPU going offline against enqueue', offlineAgainstEnqueue())

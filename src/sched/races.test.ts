@@ -1,0 +1,258 @@
+/** Each race of the scheduler: found where its remedy is taken out, and gone with it. Explored in full. */
+import { describe, expect, test } from 'vitest'
+import { acquire, release } from '../arena/spinlock.ts'
+import { check, CheckFailure, type CheckOptions, type Setup } from '../checker/check.ts'
+import { publishCount, publishQueue, rqDequeueTask, rqDropCurrent } from './classrq.ts'
+import { Entity } from './entity.ts'
+import { enqueueSelected, placeOn } from './place.ts'
+import {
+  affinityAgainstWakeup,
+  continueOnCpu,
+  doubleWakeup,
+  interruptInsideSwitch,
+  interruptThenYield,
+  offlineAgainstEnqueue,
+  selfWakeup,
+  sleepThenUnlock,
+  stopAgainstSwitch,
+  stopAgainstWakeup,
+  wakeupAcrossTurns,
+  wakeupAfterPick,
+  wakeupAgainstSleep,
+  wakeupDuringSwitch,
+} from './raceprograms.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { selectTaskRq } from './select.ts'
+import { beginSleep } from './sleep.ts'
+import { INTERRUPTIBLE, isSleeping, RUNNING, Task, WAKENING } from './taskrecord.ts'
+import { waitOffCpu } from './wakeup.ts'
+
+/** The broken variants read words plainly guarded: what they must be caught at is the protocol, not that. */
+const PROTOCOL: CheckOptions = { races: false, shrink: 50 }
+
+function found(setup: Setup): string {
+  try {
+    check('broken', PROTOCOL, setup)
+  } catch (error) {
+    if (error instanceof CheckFailure) return error.message
+    throw error
+  }
+  throw new Error('nothing was found')
+}
+
+function passes(setup: Setup, options: CheckOptions = {}): void {
+  const result = check('sound', options, setup)
+  expect(result.complete).toBe(true)
+  expect(result.executions).toBeGreaterThan(1)
+}
+
+function locked<T>(s: Scheduler, task: number, body: (se: number) => T): T {
+  const se = s.i32[task + Task.entity]
+  acquire(s.thread, se + Entity.piLock)
+  const result = body(se)
+  release(s.thread, se + Entity.piLock)
+  return result
+}
+
+/** Claims a sleeping task, as the design does. */
+function claim(s: Scheduler, task: number): boolean {
+  const state = Atomics.load(s.i32, task + Task.state)
+  if (!isSleeping(state)) return false
+  if (Atomics.compareExchange(s.i32, task + Task.state, state, WAKENING) !== state) return false
+  Atomics.store(s.i32, task + Task.state, RUNNING)
+  return true
+}
+
+describe('double wakeup', () => {
+  test('passes with the claim', () => passes(doubleWakeup()))
+
+  test('two wakers that only look at the state enqueue the task twice', () => {
+    const wake = (s: Scheduler, task: number): boolean => {
+      const se = s.i32[task + Task.entity]
+      if (!isSleeping(Atomics.load(s.i32, task + Task.state))) return false
+      Atomics.store(s.i32, task + Task.state, RUNNING)
+      const queue = s.queueOf(selectTaskRq(s, se))
+      acquire(s.thread, queue + RunQueue.lock)
+      Atomics.store(s.i32, se + Entity.onRq, 1)
+      placeOn(s, queue, se)
+      release(s.thread, queue + RunQueue.lock)
+      return true
+    }
+    expect(found(doubleWakeup(wake))).toMatch(/double insert|not exactly one waker/)
+  })
+})
+
+describe('wakeup during the switch', () => {
+  test('passes', () => passes(wakeupDuringSwitch()))
+  test('passes from a step earlier, when the task is still queued', () => passes(wakeupAfterPick()))
+  test('passes when the task runs, yields and runs again before it sleeps', () => passes(wakeupAcrossTurns()))
+
+  test('a waker that does not wait for onCpu enqueues a task that is on its CPU', () => {
+    const wake = (s: Scheduler, task: number): boolean =>
+      locked(s, task, se => {
+        if (!claim(s, task)) return false
+        enqueueSelected(s, se)
+        return true
+      })
+    expect(found(wakeupDuringSwitch(wake))).toMatch('enqueued an entity that is on a CPU')
+  })
+
+  /** The design's order of steps: onRq, onCpu, and only then the state; or the first two the other way round. */
+  const designed =
+    (first: 'onRq' | 'onCpu') =>
+    (s: Scheduler, task: number): boolean =>
+      locked(s, task, se => {
+        if (first === 'onRq' && Atomics.load(s.i32, se + Entity.onRq) === 1) return false
+        waitOffCpu(s, se)
+        if (first === 'onCpu' && Atomics.load(s.i32, se + Entity.onRq) === 1) return false
+        if (!claim(s, task)) return false
+        enqueueSelected(s, se)
+        return true
+      })
+
+  test('read onRq after onCpu, and a task that was picked in between looks as if it were nowhere', () => {
+    expect(found(wakeupAfterPick(designed('onCpu')))).toMatch('enqueued an entity that is on a CPU')
+    passes(wakeupAfterPick(designed('onRq')), PROTOCOL)
+  })
+
+  test('claim the state after the wait, as the design does, and a task that runs again meanwhile is enqueued on its CPU', () => {
+    expect(found(wakeupAcrossTurns(designed('onRq')))).toMatch('enqueued an entity that is on a CPU')
+  })
+
+  test('a bounded wait, and then relying on the switch, leaves a task that is runnable and nowhere', () => {
+    const wake = (s: Scheduler, task: number): boolean =>
+      locked(s, task, se => {
+        if (!claim(s, task)) return false
+        if (Atomics.load(s.i32, se + Entity.onCpu) !== 0) return true
+        enqueueSelected(s, se)
+        return true
+      })
+    expect(found(wakeupDuringSwitch(wake))).toMatch('runnable and nowhere')
+    expect(found(wakeupAgainstSleep(sleepThenUnlock, wake))).toMatch('runnable and nowhere')
+  })
+
+  test('the pi lock in finish deadlocks with a waker that holds it while it waits for onCpu', () => {
+    const finish = (s: Scheduler, prev: number): void => {
+      const { i32, thread, queue } = s
+      rqDropCurrent(s, i32[prev + Entity.rq], prev)
+      publishQueue(s, queue)
+      release(thread, queue + RunQueue.lock)
+      acquire(thread, prev + Entity.piLock)
+      if (Atomics.load(i32, i32[prev + Entity.task] + Task.state) === RUNNING) enqueueSelected(s, prev)
+      release(thread, prev + Entity.piLock)
+      Atomics.store(i32, prev + Entity.onCpu, 0)
+    }
+    const yields = (s: Scheduler, why: number): number =>
+      interruptInsideSwitch(s, why, () => undefined, finish)
+    expect(found(wakeupAgainstSleep(sleepThenUnlock, undefined, yields))).toMatch(/deadlock|livelock/)
+  })
+})
+
+describe('self-wakeup', () => {
+  test('passes with the interrupt before the pick', () => passes(selfWakeup(interruptThenYield)))
+  test('passes with the interrupt inside the switch', () => passes(selfWakeup(interruptInsideSwitch)))
+
+  test('finish without the re-read loses a task that an interrupt has woken', () => {
+    const finish = (s: Scheduler, prev: number): void => {
+      rqDropCurrent(s, s.i32[prev + Entity.rq], prev)
+      publishQueue(s, s.queue)
+      release(s.thread, s.queue + RunQueue.lock)
+      Atomics.store(s.i32, prev + Entity.onCpu, 0)
+    }
+    const yields = (s: Scheduler, why: number, interrupt: () => void): number =>
+      interruptInsideSwitch(s, why, interrupt, finish)
+    expect(found(selfWakeup(yields))).toMatch('runnable and nowhere')
+  })
+})
+
+describe('wakeup against sleep', () => {
+  test('passes', () => passes(wakeupAgainstSleep()))
+
+  test('let go of the lock before the state says asleep, and the wakeup is lost', () => {
+    const unlockThenSleep = (s: Scheduler, task: number, lock: number): boolean => {
+      release(s.thread, lock)
+      return beginSleep(s, task, INTERRUPTIBLE)
+    }
+    expect(found(wakeupAgainstSleep(unlockThenSleep))).toMatch('it sleeps, and the event has come')
+  })
+})
+
+describe('stop', () => {
+  test('against a wakeup passes', () => passes(stopAgainstWakeup()))
+  test('against the switch passes', () => passes(stopAgainstSwitch()))
+
+  test('a flag set without the locks leaves a stopped task on a queue', () => {
+    const stop = (s: Scheduler, task: number): boolean => {
+      const { i32, thread } = s
+      const se = i32[task + Task.entity]
+      Atomics.store(i32, task + Task.stopped, 1)
+      if (Atomics.load(i32, se + Entity.onRq) === 0) return true
+      const queue = s.queueOf(i32[se + Entity.cpu])
+      acquire(thread, queue + RunQueue.lock)
+      const rq = i32[se + Entity.rq]
+      rqDequeueTask(s, rq, se)
+      Atomics.store(i32, se + Entity.onRq, 0)
+      publishCount(s, rq, se)
+      publishQueue(s, queue)
+      release(thread, queue + RunQueue.lock)
+      return true
+    }
+    expect(found(stopAgainstWakeup(stop))).toMatch('asleep, stopped or dead is on a queue')
+    expect(found(stopAgainstSwitch(stop))).toMatch('asleep, stopped or dead is on a queue')
+  })
+})
+
+describe('continue while still on the CPU', () => {
+  test('passes', () => passes(continueOnCpu()))
+
+  test('without the wait for onCpu the task is scheduled twice', () => {
+    const continues = (s: Scheduler, task: number): boolean =>
+      locked(s, task, se => {
+        const { i32, thread } = s
+        if (Atomics.load(i32, task + Task.stopped) === 0) return false
+        Atomics.store(i32, task + Task.stopped, 0)
+        if (Atomics.load(i32, task + Task.state) !== RUNNING) return true
+        const queue = s.queueOf(selectTaskRq(s, se))
+        acquire(thread, queue + RunQueue.lock)
+        Atomics.store(i32, se + Entity.onRq, 1)
+        placeOn(s, queue, se)
+        release(thread, queue + RunQueue.lock)
+        return true
+      })
+    expect(found(continueOnCpu(continues))).toMatch(
+      /on a queue and on a CPU at once|double insert|is on a CPU/,
+    )
+  })
+})
+
+describe('affinity change against wakeup', () => {
+  test('passes', () => passes(affinityAgainstWakeup()))
+
+  test('a mask written without the pi lock sends the task where it was never allowed', () => {
+    const set = (s: Scheduler, task: number, low: number, high: number): void => {
+      const se = s.i32[task + Task.entity]
+      Atomics.store(s.i32, se + Entity.affinityMask, low)
+      Atomics.store(s.i32, se + Entity.affinityMask + 1, high)
+    }
+    expect(found(affinityAgainstWakeup(set))).toMatch('it is on a CPU that it was never allowed on')
+  })
+})
+
+describe('a CPU going offline against enqueue', () => {
+  test('passes', () => passes(offlineAgainstEnqueue()))
+
+  test('without a second look at `online` the task waits on a CPU that has gone', () => {
+    const wake = (s: Scheduler, task: number): boolean =>
+      locked(s, task, se => {
+        if (!claim(s, task)) return false
+        waitOffCpu(s, se)
+        const queue = s.queueOf(selectTaskRq(s, se))
+        acquire(s.thread, queue + RunQueue.lock)
+        if (Atomics.compareExchange(s.i32, se + Entity.onRq, 0, 1) === 0) placeOn(s, queue, se)
+        release(s.thread, queue + RunQueue.lock)
+        return true
+      })
+    expect(found(offlineAgainstEnqueue(wake))).toMatch(/a CPU that (is|has) gone/)
+  })
+})
