@@ -11,27 +11,6 @@ import { shorten } from './paths.ts'
  */
 export { twin }
 export * from '../compiler/runtime.ts'
-export {
-  apply,
-  attach,
-  attachAsync,
-  attachEntry,
-  attachGenerator,
-  attachSelf,
-  call,
-  delegate,
-  getter,
-  iterate,
-  key,
-  linkClass,
-  linkObject,
-  Out,
-  own,
-  paused,
-  refuse,
-  setter,
-  wait,
-} from '../compiler/runtime.ts'
 
 setTwinShape(resumable)
 

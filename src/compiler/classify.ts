@@ -18,7 +18,7 @@ export interface ClassifyOptions {
 export function classify(analysis: Analysis, reporter: Reporter, { everything }: ClassifyOptions): void {
   for (const func of analysis.funcs) {
     name(func)
-    refuseUnsupported(func)
+    refuseUnsupported(func, everything)
   }
   mark(analysis, everything)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
@@ -39,9 +39,12 @@ function name(func: Func): void {
   if (func.name === '') func.name = func.kind === 'module' ? 'module' : '(anonymous)'
 }
 
-function refuseUnsupported(func: Func): void {
+/** Getters and setters can be resumed where every access that may call one is written out: when all is checked. */
+function refuseUnsupported(func: Func, everything: boolean): void {
   const { node, holder, owner } = func
-  switch (func.kind) {
+  const written =
+    everything && holder !== null && keyName(holder) !== null && holder.key.type !== 'PrivateIdentifier'
+  switch (written && func.kind !== 'constructor' ? '' : func.kind) {
     case 'getter':
       func.refuse(
         'getter',
@@ -102,6 +105,7 @@ function isShadowed(holder: Node, owner: Node): boolean {
       other.type === 'MethodDefinition' &&
       isFunction(other.value) &&
       other.static === holder.static &&
+      other.kind === holder.kind &&
       keyName(other) === own,
   )
 }

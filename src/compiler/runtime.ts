@@ -9,12 +9,14 @@ export {
   attachGenerator,
   attachSelf,
   call,
+  getter,
   key,
   linkClass,
   linkObject,
   own,
   plainly,
   refuse,
+  setter,
   setTwinShape,
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'

@@ -7,7 +7,7 @@ import { join, type Piece, Rope, rope } from '../rope.ts'
 import { bare, isFunction, type Node, walk } from '../syntax.ts'
 import type { Context } from './context.ts'
 import { calleeText } from './message.ts'
-import { flavor, Writer } from './writer.ts'
+import { Writer } from './writer.ts'
 
 /** A link of a chain of members and calls: what must be null for the whole to be undefined, and the value. */
 interface Link {
@@ -71,7 +71,7 @@ export abstract class CallLowering extends Writer {
   /** A function called where it is written: only its resumable form is needed. */
   #immediate(node: Node, callee: Node, target: Func, cx: Context): Rope {
     const named = target.self !== null && target.self.references.length > 0
-    if (named || flavor(target) !== 'plain' || !this.wants(target, cx)) {
+    if (named || this.flavor(target) !== 'plain' || !this.wants(target, cx)) {
       const link = this.#link(node, cx)
       cx.frame!.give(...link.held)
       return link.value

@@ -248,6 +248,25 @@ describe('loops', () => {
   })
 })
 
+test('a getter and a setter are resumed where this file has one of that name', () => {
+  const { recorder } = both(`
+    class Cell { constructor(v) { this.v = v } get value() { return this.v[0] } set value(x) { this.v[0] = x } static get zero() { return v[1] } async later() { return this.v[0] } }
+    const cell = new Cell(v)
+    const other = { value: 3, get twice() { return v[0] * 2 } }
+    cell.value = 5
+    other.value = cell.value + (cell?.value ?? 0)
+    cell.value += 1
+    return [other.value, Cell.zero, other.twice, cell.value, null?.value]`)
+  expect(recorder.log.map(line => line.split(' ')[1])).toEqual([
+    'write',
+    'read',
+    'read',
+    'read',
+    'read',
+    'read',
+  ])
+})
+
 test('a constructor or a getter with an atomic access is not checked, and the compiler says so', () => {
   const { diagnostics } = compile(
     'class A {\n  constructor(v) { Atomics.store(v, 0, 1) }\n  get x() { return 1 }\n}',

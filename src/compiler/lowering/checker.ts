@@ -11,6 +11,7 @@ import { shortGlobals } from '../builtins.ts'
 import { bare, boundNames, isFunction, type Node, walk } from '../syntax.ts'
 import type { Context, Frame } from './context.ts'
 import { GeneratorLowering } from './generator.ts'
+import type { Flavor } from './writer.ts'
 
 /** The kinds of operations, as the checker numbers them. */
 const plainRead = 0
@@ -119,8 +120,9 @@ export class CheckerLowering extends GeneratorLowering {
     return `${this.names.runtime('isShared')}(${name})`
   }
 
-  protected override attacher(func: Func): string {
-    return this.names.runtime(func.isGenerator ? 'attachGenerator' : 'attach')
+  protected override flavor(func: Func): Flavor {
+    const flavor = super.flavor(func)
+    return flavor === 'async' ? 'plain' : flavor
   }
 
   protected override isDirect(func: Func): boolean {
@@ -217,7 +219,8 @@ export class CheckerLowering extends GeneratorLowering {
   protected override resumable(node: Node, cx: Context): Rope | null {
     switch (node.type) {
       case 'MemberExpression':
-        if (!isIndexed(node) || node.object.type === 'Super') return null
+        if (node.object.type === 'Super' || !(isIndexed(node) || this.#isAccessor(node, 'getter')))
+          return null
         return this.accessed(this.node(node.object, cx), node, cx)
       case 'AssignmentExpression': {
         const left = bare(node.left)
@@ -261,11 +264,29 @@ export class CheckerLowering extends GeneratorLowering {
   /** An assignment to something else: the left side is a place, not a value. */
   #assignment(node: Node, cx: Context): Rope {
     const left = bare(node.left)
-    const place = left.type === 'MemberExpression' ? this.#place(left, cx) : this.node(node.left, cx)
-    const head =
-      left === node.left ? place : left.type === 'MemberExpression' ? place : this.node(node.left, cx)
-    const written = rope`${head}${{ start: node.left.end, end: node.right.start }}${this.node(node.right, cx)}`
+    const isMember = left.type === 'MemberExpression'
+    if (
+      isMember &&
+      node.operator === '=' &&
+      left.object.type !== 'Super' &&
+      this.#isAccessor(left, 'setter')
+    ) {
+      return this.#set(node, left, cx)
+    }
+    const place = isMember ? this.#place(left, cx) : this.node(node.left, cx)
+    const written = rope`${place}${{ start: node.left.end, end: node.right.start }}${this.node(node.right, cx)}`
     return left.type === 'Identifier' && !this.#isOuter(left, cx) ? written : this.#effect(written)
+  }
+
+  /** An assignment that may call a setter. */
+  #set(node: Node, left: Node, cx: Context): Rope {
+    const frame = cx.frame!
+    const [holder, value, found] = [frame.take(), frame.take(), frame.take()] as const
+    const setup = rope`${holder} = ${this.node(left.object, cx)}, ${value} = ${this.node(node.right, cx)}`
+    frame.give(holder, value, found)
+    const name = JSON.stringify(left.property.name)
+    const plain = this.#effect(rope`${holder}.${left.property} = ${value}`)
+    return rope`(${setup}, ${found} = ${this.names.runtime('setter')}(${holder}, ${name}), ${found} === void 0 ? ${plain} : yield* ${found}.call(${holder}, ${value}), ${value})`
   }
 
   #target(node: Node, argument: Node, cx: Context): Rope {
@@ -320,8 +341,15 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   protected override accessed(object: Rope, node: Node, cx: Context): Rope {
-    if (!isIndexed(node)) return super.accessed(object, node, cx)
     const frame = cx.frame!
+    if (this.#isAccessor(node, 'getter')) {
+      const holder = frame.take()
+      const found = frame.take()
+      frame.give(holder, found)
+      const name = JSON.stringify(node.property.name)
+      return rope`(${holder} = ${object}, ${found} = ${this.names.runtime('getter')}(${holder}, ${name}), ${found} === void 0 ? ${holder}.${node.property} : yield* ${found}.call(${holder}))`
+    }
+    if (!isIndexed(node)) return super.accessed(object, node, cx)
     const view = frame.take()
     const index = frame.take()
     const key = this.node(node.property, cx)
@@ -330,11 +358,25 @@ export class CheckerLowering extends GeneratorLowering {
     return rope`(${view} = ${object}, ${index} = ${key}, ${this.#isShared(view)} ? ${read} : ${view}[${index}])`
   }
 
+  /** True when this file has an accessor of that name. */
+  #isAccessor(node: Node, kind: 'getter' | 'setter'): boolean {
+    if (node.type !== 'MemberExpression' || node.computed || node.property.type !== 'Identifier') return false
+    this.#accessors ??= new Set(
+      this.analysis.funcs
+        .filter(func => func.twin && func.holder !== null)
+        .map(func => `${func.kind} ${func.name}`),
+    )
+    return this.#accessors.has(`${kind} ${node.property.name}`)
+  }
+
+  #accessors: Set<string> | null = null
+
   protected override chainStops(node: Node): boolean {
     let stops = super.chainStops(node)
     walk(node, child => {
       if (isFunction(child)) return false
       if (child.type === 'MemberExpression' && isIndexed(child)) stops = true
+      if (this.#isAccessor(child, 'getter')) stops = true
       return !stops
     })
     return stops

@@ -17,6 +17,9 @@ import { Names } from './names.ts'
 const nothing: ReadonlySet<Func> = new Set()
 const noJumps: ReadonlyMap<object, Rope> = new Map()
 
+/** What a resumable form stands in for. */
+export type Flavor = 'plain' | 'generator' | 'async' | 'getter' | 'setter'
+
 export abstract class Writer {
   readonly source: string
   readonly analysis: Analysis
@@ -37,10 +40,18 @@ export abstract class Writer {
   /** The statements that a resumable function begins with. */
   protected abstract entry(func: Func, frame: Frame): string
 
+  /** What kind of thing the function's resumable form is. */
+  protected flavor(func: Func): Flavor {
+    if (func.kind === 'getter' || func.kind === 'setter') return func.kind
+    if (func.isGenerator) return 'generator'
+    return func.isAsync ? 'async' : 'plain'
+  }
+
   /** How the function's resumable form is attached: the runtime's name for it. */
   protected attacher(func: Func): string {
-    if (func.isGenerator) return this.names.runtime('attachGenerator')
-    return this.names.runtime(func.isAsync ? 'attachAsync' : 'attach')
+    const flavor = this.flavor(func)
+    if (flavor === 'generator') return this.names.runtime('attachGenerator')
+    return this.names.runtime(flavor === 'async' ? 'attachAsync' : 'attach')
   }
 
   /** True when calls can go to the twin's own name, and need no look at the function. */
@@ -460,11 +471,11 @@ export abstract class Writer {
         return this.node(property, cx)
       return rope`${this.#keyText(property, cx)}${this.#tail(property, func, cx)}`
     }
-    if (func.kind === 'method') {
-      if (func.usesSuper) {
+    if (func.kind === 'method' || func.kind === 'getter' || func.kind === 'setter') {
+      if (func.usesSuper || func.kind !== 'method') {
         if (key === null) return rope`${this.#keyText(property, cx)}${this.#tail(property, func, cx)}`
         const number = this.names.number()
-        links.push(JSON.stringify(key), String(number), `'${flavor(func)}'`)
+        links.push(JSON.stringify(key), String(number), `'${this.flavor(func)}'`)
         const symbol = `[${this.names.runtime('key')}(${number})]`
         const method = rope`${this.#keyText(property, cx)}${this.#tail(property, func, cx)}`
         return rope`${method}, ${this.twin(func, cx, `*${symbol}`)}`
@@ -531,7 +542,7 @@ export abstract class Writer {
     for (const element of body.body as Node[]) {
       if (element.type !== 'MethodDefinition' || element.key.type !== 'PrivateIdentifier') continue
       const func = this.analysis.funcOf.get(element.value)
-      if (func !== undefined && flavor(func) === 'plain' && this.wants(func, cx)) available.add(func)
+      if (func !== undefined && this.flavor(func) === 'plain' && this.wants(func, cx)) available.add(func)
     }
     const inner: Context = { ...cx, available }
     let open = body.start + 1
@@ -591,14 +602,14 @@ export abstract class Writer {
     const fixed = element.static ? 'static ' : ''
     const head = { ...cx, frame: null, alias: false, lent: null }
     if (element.key.type === 'PrivateIdentifier') {
-      if (flavor(func) !== 'plain') return made
+      if (this.flavor(func) !== 'plain') return made
       return rope`${made} ${this.twin(func, head, `${fixed}*${this.privateName(element.key.name)}`)}`
     }
     const number = this.names.number()
     const key = keyName(element)
     const keyPiece =
       key === null ? this.source.slice(element.key.start, element.key.end) : JSON.stringify(key)
-    links.push(keyPiece, String(number), element.static ? 'true' : 'false', `'${flavor(func)}'`)
+    links.push(keyPiece, String(number), element.static ? 'true' : 'false', `'${this.flavor(func)}'`)
     return rope`${made} ${this.twin(func, head, `${fixed}*[${this.names.runtime('key')}(${number})]`)}`
   }
 
@@ -623,11 +634,6 @@ function escapes({ binding }: Func): boolean {
   return (
     binding === null || binding.volatile || binding.references.some(({ callee, write }) => !callee || write)
   )
-}
-
-export function flavor(func: Func): 'plain' | 'generator' | 'async' {
-  if (func.isGenerator) return 'generator'
-  return func.isAsync ? 'async' : 'plain'
 }
 
 function propertyText(name: string): string {

@@ -75,7 +75,10 @@ function link(target: any, name: PropertyKey, index: number, flavor: string): vo
   const resumable = target[symbol] as Twin
   delete target[symbol]
   const found = Object.getOwnPropertyDescriptor(target, name)
-  if (typeof found?.value === 'function') attachers[flavor]!(found.value, resumable)
+  if (flavor === 'getter' || flavor === 'setter') {
+    const accessor = flavor === 'getter' ? found?.get : found?.set
+    if (accessor !== undefined) attach(accessor, resumable)
+  } else if (typeof found?.value === 'function') attachers[flavor]!(found.value, resumable)
 }
 
 /** Moves the twins of a class's methods onto the methods: name, key, is static, flavor, and again. */
@@ -104,6 +107,27 @@ export function plainly(fn: Callable): Twin {
   return function* (this: unknown, ...args: unknown[]) {
     return Reflect.apply(fn, this, args)
   }
+}
+
+/** The twin of the getter that reading `object[name]` would call, or undefined. */
+export function getter(object: any, name: PropertyKey): Twin | undefined {
+  const found = accessor(object, name)?.get as (Callable & { [twin]?: Twin }) | undefined
+  return found?.[twin] === undefined ? undefined : own(found)
+}
+
+/** The twin of the setter that writing `object[name]` would call, or undefined. */
+export function setter(object: any, name: PropertyKey): Twin | undefined {
+  const found = accessor(object, name)?.set as (Callable & { [twin]?: Twin }) | undefined
+  return found?.[twin] === undefined ? undefined : own(found)
+}
+
+function accessor(object: any, name: PropertyKey): PropertyDescriptor | undefined {
+  if (typeof object !== 'object' && typeof object !== 'function') return undefined
+  for (let holder = object; holder !== null; holder = Object.getPrototypeOf(holder)) {
+    const found = Object.getOwnPropertyDescriptor(holder, name)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 /** `Function.prototype.call`, as it was when this module was loaded. */
