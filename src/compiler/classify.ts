@@ -294,6 +294,7 @@ function warn({ funcs, misplaced, bindingOf }: Analysis, reporter: Reporter, eve
     )
   }
   for (const func of funcs) {
+    if (func.twin && !everything) warnOfDefaults(func, reporter)
     if (func.mark === null || func.refusals.length === 0) continue
     const { code, why, place } = func.refusals[0]!
     if (code === 'shadowed') continue
@@ -316,6 +317,23 @@ function warn({ funcs, misplaced, bindingOf }: Analysis, reporter: Reporter, eve
       end: Math.min(place.end, place.start + 80),
     })
   }
+}
+
+/** Parameters are set before the resumable form can stop for the first time. */
+function warnOfDefaults({ name, node, calls }: Func, reporter: Reporter): void {
+  const last: Node | undefined = node.params.at(-1)
+  if (last === undefined) return
+  const long = calls.find(
+    ({ node: { start }, target }) =>
+      start < last.end && start >= node.params[0].start && target?.twin && target.long,
+  )
+  if (long === undefined) return
+  const why = 'a parameter is set before the function can stop for the first time'
+  reporter.warn(
+    'parameter-default',
+    `A default of \`${name}\` can run long and stays plain: ${why}`,
+    clip(long.node),
+  )
 }
 
 function clip({ start, end }: { start: number; end: number }): { start: number; end: number } {
