@@ -133,6 +133,30 @@ test('a generator driven by hand, and left in the middle, does not come back', (
   expect(log).toEqual(['by hand', 'finished went on', 'root', 'called went on'])
 })
 
+test('a generator left in the middle is not resumed when a call after it stops', () => {
+  const log: Log = []
+  const left = resumable(function* (name: string): Generator<number, void, unknown> {
+    yield PREEMPTED
+    log.push(`${name} went on`)
+  })
+  const nested = resumable(function* (name: string): Generator<number, void, unknown> {
+    yield* left(name)
+  })
+  const abandoning = resumable(function* (): Generator<number, string, unknown> {
+    nested('abandoned').next()
+    yield* nested('called')
+    return 'done'
+  })
+  const root = resumable(function* (): Generator<number, string, unknown> {
+    nested('abandoned before a stop').next()
+    yield PREEMPTED
+    log.push('root went on')
+    return yield* abandoning()
+  })
+  expect(drain(new GeneratorChain(root()))).toEqual({ result: 'done', threw: false, stops: 2 })
+  expect(log).toEqual(['root went on', 'called went on'])
+})
+
 test('a chain inside a chain keeps to itself', () => {
   const leaf = resumable(function* (n: number): Generator<number, number, unknown> {
     for (let i = 0; i < n; i++) yield PREEMPTED

@@ -57,7 +57,7 @@ function heddleNext(this: AnyGenerator, value: unknown): IteratorResult<number, 
   if (!result.done && joining !== null) {
     if (result !== passing) {
       passing = result
-      joining.length = base // (A)
+      if (joining.length > base) joining.length = base // (A)
     }
     joining.push(this)
   }
@@ -74,7 +74,7 @@ function heddleThrow(this: AnyGenerator, error: unknown): IteratorResult<number,
   if (!result.done && joining !== null) {
     if (result !== passing) {
       passing = result
-      joining.length = base // (A)
+      if (joining.length > base) joining.length = base // (A)
     }
     joining.push(this)
   }
@@ -147,9 +147,7 @@ function resumeInnermost(chain: GeneratorChain, raising: boolean, sent: unknown)
       continue
     }
     if (!result.done) {
-      if (result !== passing)
-        frames.length = base // (A)
-      else if (frames.length > base + 1) reverse(frames, base)
+      if (frames.length > base) settle(frames, result)
       passing = null
       return result.value === SUSPENDED ? SUSPENDED : PREEMPTED
     }
@@ -172,7 +170,12 @@ function finish(chain: GeneratorChain, result: unknown, threw: boolean): number 
 export const machineryNames: readonly string[] = [heddleNext.name, heddleThrow.name]
 export const floorName: string = resumeInnermost.name
 
-/** Joined innermost first; the list is outermost first. */
+/** What has joined since the driver resumed: the chain that stopped, innermost first, or a stale end. */
+function settle(frames: AnyGenerator[], result: IteratorResult<number, any>): void {
+  if (result === passing) reverse(frames, base)
+  else frames.length = base // (A)
+}
+
 function reverse(frames: AnyGenerator[], from: number): void {
   for (let low = from, high = frames.length - 1; low < high; low++, high--) {
     const frame = frames[low]

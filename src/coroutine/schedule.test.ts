@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { sleep, suspend, wait, yieldNow } from './blocking.ts'
-import type { Co } from './co.ts'
-import { needResched, PREEMPTED } from './coroutine.ts'
+import { SpscRing, spscWords } from '../arena/spsc.ts'
+import { Co } from './co.ts'
+import { coroutineOf, needResched, PREEMPTED } from './coroutine.ts'
 import { preemptionDepth, preemptionOff, preemptionOn, withoutPreemption } from './safepoint.ts'
 import { Schedule, type ScheduleOptions } from './schedule.ts'
+import { Switch } from './switch.ts'
 import { VirtualTime } from './virtualtime.ts'
 
 type Body = Generator<number, any, any>
@@ -375,7 +377,82 @@ describe('preemption', () => {
   })
 })
 
+describe('a schedule inside a coroutine of another', () => {
+  test('has ticks of its own, and gives the outer one its own back', () => {
+    const outer = virtual()
+    const inner = virtual()
+    const log: string[] = []
+    const nesting = outer.schedule.go(function* (): Body {
+      inner.schedule.go(spin, 5000)
+      inner.schedule.go(() => void log.push('inner'))
+      inner.schedule.runSync()
+      log.push('nested')
+      yield* spin(5000)
+      log.push('outer end')
+    })
+    outer.schedule.go(() => void log.push('outer other'))
+    outer.schedule.runSync()
+    expect(log).toEqual(['inner', 'nested', 'outer other', 'outer end'])
+    expect(nesting.preemptions).toBe(4)
+  })
+})
+
+describe('the preempted ring', () => {
+  /** One coroutine on a switch with a ring of one place that somebody else has taken. */
+  function crowded() {
+    const time = new VirtualTime()
+    const ring = new SpscRing(new Int32Array(spscWords(2)), 0, 2)
+    const switching = new Switch(ring, time.slices(1), 10, time.now)
+    const co = new Co(
+      7,
+      'hog',
+      32,
+      coroutineOf(function* (): Body {
+        for (let turn = 0; ; turn++) {
+          if (needResched()) yield PREEMPTED
+          if (turn === 55) ring.pop()
+          if (turn > 1000) return
+        }
+      }, []),
+    )
+    ring.push(99)
+    return { time, ring, switching, co }
+  }
+
+  test('when full leaves the coroutine running, and the next tick tries again', () => {
+    const { time, ring, switching, co } = crowded()
+    switching.resume(co, 0)
+    // Five slices without room, and the sixth ends with it in the ring.
+    expect(switching.ringFull).toBe(5)
+    expect(time.now()).toBe(60)
+    expect([co.state, co.inRing, co.preemptions, ring.pop()]).toEqual(['RUNNING', true, 1, 7])
+  })
+
+  test('of 256 slots unless told otherwise holds 255', () => {
+    const ring = new SpscRing(new Int32Array(spscWords(256)), 0, 256)
+    for (let id = 1; id <= 255; id++) expect(ring.push(id)).toBe(true)
+    expect(ring.push(256)).toBe(false)
+  })
+})
+
 describe('sleep', () => {
+  test('ends early when the sleeper is resumed, and its deadline is forgotten', () => {
+    const { schedule, time } = virtual()
+    const woken: number[] = []
+    const sleeper = schedule.go(function* (): Body {
+      yield* sleep(100)
+      woken.push(Math.round(time.now()))
+      yield* sleep(200)
+      woken.push(Math.round(time.now()))
+    })
+    schedule.go(function* (): Body {
+      yield* sleep(10)
+      schedule.resume(sleeper)
+    })
+    schedule.runSync()
+    expect(woken).toEqual([10, 210])
+  })
+
   test('ten thousand coroutines asleep at once wake in the order of their deadlines', () => {
     const { schedule, time } = virtual()
     const woken: [due: number, order: number][] = []

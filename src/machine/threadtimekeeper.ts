@@ -52,6 +52,7 @@ export function startThreadTimekeeper(): ThreadTimekeeper | undefined {
   const region = reserveMachine(plan, 1)
   const { buffer, i32 } = Arena.create(plan)
   if (threads !== undefined && process?.hrtime !== undefined) {
+    const here = performance.now()
     const [seconds, nanoseconds] = process.hrtime()
     const origin = seconds * 1e3 + nanoseconds / 1e6
     const boot: ThreadTimekeeperBoot = { buffer, region, origin }
@@ -64,17 +65,18 @@ export function startThreadTimekeeper(): ThreadTimekeeper | undefined {
     // Without it the schedule goes on with the clock.
     worker.on('error', () => {})
     worker.unref()
-    return timekeeper(i32, region, -performance.now(), () => void worker.terminate())
+    return timekeeper(i32, region, -here, () => void worker.terminate())
   }
   if (globals.Worker === undefined) return undefined
-  const origin = performance.timeOrigin + performance.now()
+  const here = performance.now()
+  const origin = performance.timeOrigin + here
   const boot: ThreadTimekeeperBoot = { buffer, region, origin }
   const worker = new Worker(new URL('./web-timekeeper.ts', import.meta.url), {
     type: 'module',
     name: 'heddle timekeeper',
   })
   worker.postMessage(boot)
-  return timekeeper(i32, region, -performance.now(), () => worker.terminate())
+  return timekeeper(i32, region, -here, () => worker.terminate())
 }
 
 function timekeeper(
