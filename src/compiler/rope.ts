@@ -2,7 +2,7 @@
  * Output text that remembers where it comes from. A lowering composes ropes of new text and of ranges of the source,
  * in any order and as often as it needs them; at the end they become edits of magic-string, and so a source map.
  */
-import { Bundle, MagicString } from 'magic-string'
+import { MagicString, SourceMap, type SourceMapSegment } from 'magic-string'
 
 type Part = string | { start: number; end: number }
 
@@ -65,54 +65,133 @@ export function join(pieces: Piece[], separator: string): Rope {
   return made
 }
 
-/** The rope as text with its map: each stretch that runs forward through the source is one edited copy of it. */
+/** A stretch of the output that runs forward through the source: one edited copy of that part of it. */
+interface Stretch {
+  start: number
+  /** The source from `start` on, edited. */
+  copy: MagicString
+}
+
+/** The rope as text with its map. */
 export function print(
   output: Rope,
   source: string,
   file: string,
   sourcemap: boolean,
 ): { code: string; map: object | null } {
-  const code = output.text(source)
-  if (!sourcemap) return { code, map: null }
-  const bundle = new Bundle({ separator: '' })
-  let copy: MagicString | null = null
-  let reached = 0
-  let pending = ''
-  let intro = ''
-  const close = (): void => {
-    if (copy === null) return
-    if (pending !== '') copy.append(pending)
-    if (reached < source.length) copy.remove(reached, source.length)
-    bundle.addSource({ filename: file, content: copy, separator: '' } as never)
-    copy = null
-    pending = ''
+  if (!sourcemap) return { code: output.text(source), map: null }
+  const mappings: SourceMapSegment[][] = [[]]
+  const starts = lineStarts(source)
+  let code = ''
+  let column = 0
+  let row = 0
+  const append = (text: string): void => {
+    code += text
+    let from = 0
+    for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', from)) {
+      row++
+      column = 0
+      from = at + 1
+    }
+    while (mappings.length <= row) mappings.push([])
+    column += text.length - from
   }
-  for (const part of output.parts) {
-    if (typeof part === 'string') {
-      if (copy === null) intro += part
-      else pending += part
+  for (const stretch of stretches(output, source)) {
+    if (typeof stretch === 'string') append(stretch)
+    else {
+      place(mappings, row, column, stretch, starts)
+      append(stretch.copy.toString())
+    }
+  }
+  const map = new SourceMap({ sources: [file], sourcesContent: [source], names: [], mappings })
+  return { code, map: { ...map } }
+}
+
+function* stretches(output: Rope, source: string): Generator<string | Stretch> {
+  const { parts } = output
+  let at = 0
+  while (at < parts.length) {
+    const first = parts[at]!
+    if (typeof first === 'string') {
+      yield first
+      at++
       continue
     }
-    if (copy !== null && part.start < reached) {
-      const carried: string = pending
-      pending = ''
-      close()
-      intro = carried
+    // As far as the parts go on forward, new text between them or not.
+    let end = first.end
+    let last = at
+    for (let next = at + 1; next < parts.length; next++) {
+      const part = parts[next]!
+      if (typeof part === 'string') continue
+      if (part.start < end || part.start > end + gapMost) break
+      end = part.end
+      last = next
     }
-    if (copy === null) {
-      copy = new MagicString(source)
-      if (part.start > 0) copy.remove(0, part.start)
-      if (intro !== '') copy.prependRight(part.start, intro)
-      intro = ''
-    } else if (part.start > reached) {
-      copy.remove(reached, part.start)
-      if (pending !== '') copy.prependRight(part.start, pending)
-    } else if (pending !== '') copy.appendLeft(part.start, pending)
+    yield { start: first.start, copy: edited(parts.slice(at, last + 1), source, first.start, end) }
+    at = last + 1
+  }
+}
+
+/** Text that is left out costs time to copy: a wide gap begins another stretch. */
+const gapMost = 2000
+
+function edited(parts: Part[], source: string, start: number, end: number): MagicString {
+  const copy = new MagicString(source.slice(start, end))
+  let reached = start
+  let pending = ''
+  for (const part of parts) {
+    if (typeof part === 'string') {
+      pending += part
+      continue
+    }
+    if (part.start > reached) copy.remove(reached - start, part.start - start)
+    if (pending !== '') copy.appendLeft(part.start - start, pending)
     pending = ''
     reached = part.end
   }
-  close()
-  if (intro !== '') bundle.append(intro)
-  const map = bundle.generateMap({ hires: 'boundary', includeContent: true, source: file } as never)
-  return { code: bundle.toString(), map: { ...map, sources: [file], sourcesContent: [source] } }
+  return copy
+}
+
+/** Adds the mappings of a stretch that begins at this row and column of the output. */
+function place(
+  mappings: SourceMapSegment[][],
+  first: number,
+  column: number,
+  { start, copy }: Stretch,
+  starts: number[],
+): void {
+  const from = lineAt(starts, start)
+  const fromColumn = start - starts[from]!
+  const own = copy.generateDecodedMap({ hires: 'boundary' }).mappings
+  for (const [row, segments] of own.entries()) {
+    while (mappings.length <= first + row) mappings.push([])
+    const line = mappings[first + row]!
+    for (const segment of segments) {
+      if (segment.length < 4) continue
+      const [generated, , originalLine, originalColumn] = segment as [number, number, number, number]
+      line.push([
+        generated + (row === 0 ? column : 0),
+        0,
+        originalLine + from,
+        originalColumn + (originalLine === 0 ? fromColumn : 0),
+      ])
+    }
+  }
+}
+
+function lineStarts(source: string): number[] {
+  const starts = [0]
+  for (let at = source.indexOf('\n'); at !== -1; at = source.indexOf('\n', at + 1)) starts.push(at + 1)
+  return starts
+}
+
+function lineAt(starts: number[], offset: number): number {
+  let low = 0
+  let high = starts.length - 1
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (starts[middle]! <= offset) low = middle
+    else high = middle - 1
+  }
+  return low
 }
