@@ -4,7 +4,7 @@ import { classify } from './classify.ts'
 import { Lines, Reporter } from './diagnostics.ts'
 import { CheckerLowering } from './lowering/checker.ts'
 import { GeneratorLowering } from './lowering/generator.ts'
-import { type Parsed, parse } from './parse.ts'
+import { type Parsed, parse, syntaxErrorIn } from './parse.ts'
 import { print } from './rope.ts'
 
 export interface CompileOptions {
@@ -130,10 +130,8 @@ class Compilation {
         : new GeneratorLowering(source, analysis, { strip: strip ?? 512 })
       const output = lowering.program(runtime ?? (checking ? 'heddle/checker/runtime' : 'heddle/runtime'))
       const { code, map } = print(output, source, file, sourcemap !== false)
-      const check = new Reporter(file, new Lines(code))
-      if (parse(code, file, check, this.#parsed.isModule) === null) {
-        return new Failure(`what it wrote does not parse: ${check.found[0]?.message}`, tried)
-      }
+      const broken = syntaxErrorIn(code, file, this.#parsed.isModule)
+      if (broken !== null) return new Failure(`what it wrote does not parse: ${broken}`, tried)
       return { code, map, changed: true, diagnostics: reporter.sorted(), stats }
     } catch (error) {
       return new Failure(describe(error), tried)

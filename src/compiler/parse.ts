@@ -19,23 +19,22 @@ function languageOf(file: string): Language {
   return 'jsx'
 }
 
-/** The tree, or null after the syntax errors have been reported. `known` says that it is a module, or that it is not. */
-export function parse(source: string, file: string, reporter: Reporter, known?: boolean): Parsed | null {
+const options = { preserveParens: true, showSemanticErrors: false } as const
+
+/** The tree, or null after the syntax errors have been reported. */
+export function parse(source: string, file: string, reporter: Reporter): Parsed | null {
   const path = file.replace(/[?#].*$/, '')
   const lang = languageOf(path)
-  const asScript = known === undefined ? /\.c[jt]s$/.test(path) : !known
-  const options = { lang, preserveParens: true, showSemanticErrors: false } as const
-  let result = parseSync(path, source, { ...options, sourceType: asScript ? 'commonjs' : 'module' } as never)
+  const asScript = /\.c[jt]s$/.test(path)
+  let result = parseSync(path, source, {
+    ...options,
+    lang,
+    sourceType: asScript ? 'commonjs' : 'module',
+  } as never)
   let isModule = !asScript
-  if (
-    known === undefined &&
-    !asScript &&
-    /\.[jt]sx?$/.test(path) &&
-    !/\.m[jt]s$/.test(path) &&
-    !result.module.hasModuleSyntax
-  ) {
+  if (!asScript && /\.[jt]sx?$/.test(path) && !/\.m[jt]s$/.test(path) && !result.module.hasModuleSyntax) {
     if (result.errors.length > 0 || /\b(?:require\s*\(|module\.exports|exports\.)/.test(source)) {
-      const script = parseSync(path, source, { ...options, sourceType: 'commonjs' } as never)
+      const script = parseSync(path, source, { ...options, lang, sourceType: 'commonjs' } as never)
       if (script.errors.length === 0) {
         result = script
         isModule = false
@@ -52,4 +51,12 @@ export function parse(source: string, file: string, reporter: Reporter, known?: 
     return null
   }
   return { program: result.program as unknown as Node, isModule }
+}
+
+/** The first syntax error in a text, or null. Makes no tree of it. */
+export function syntaxErrorIn(source: string, file: string, isModule: boolean): string | null {
+  const path = file.replace(/[?#].*$/, '')
+  const sourceType = isModule ? 'module' : 'commonjs'
+  const { errors } = parseSync(path, source, { ...options, lang: languageOf(path), sourceType } as never)
+  return errors.find(({ severity }) => (severity as string) === 'Error')?.message ?? null
 }
