@@ -18,13 +18,7 @@ export { resumable } from './generators.ts'
 export type { Priority } from './priority.ts'
 export type { Runner, Waker } from './runner.ts'
 export { preemptionOff, preemptionOn, withoutPreemption } from './safepoint.ts'
-export {
-  type GoOptions,
-  type ResultOf,
-  type RunOptions,
-  Schedule,
-  type ScheduleOptions,
-  type ScheduleStatistics,
-} from './schedule.ts'
+export { Schedule, type ScheduleStatistics } from './schedule.ts'
+export type { GoOptions, ResultOf, RunOptions, ScheduleOptions } from './scheduleoptions.ts'
 export type { Slices } from './slices.ts'
 export { VirtualTime } from './virtualtime.ts'

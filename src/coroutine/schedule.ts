@@ -2,54 +2,29 @@ import { assert } from '../arena/assert.ts'
 import { SpscRing, spscWords } from '../arena/spsc.ts'
 import { hostPlatform, type Platform } from '../machine/platform.ts'
 import { type Blocking, checkTime, sleep, suspend, timeoutError } from './blocking.ts'
-import { Co, type CoState, Outcome } from './co.ts'
+import { Co, Outcome } from './co.ts'
 import { coroutineOf } from './coroutine.ts'
 import { CoroutineError } from './errors.ts'
 import { LoopKeeper } from './loopkeeper.ts'
 import { type Priority, priorityLevel } from './priority.ts'
 import { ReadyQueue } from './readyqueue.ts'
+import { exitedError, isExitedError, refuseForeign, refuseResume, refuseUnlessRunning } from './refusal.ts'
+import { Rest } from './rest.ts'
 import { type Runner, swapRunner, TIMED_OUT, type Waker } from './runner.ts'
+import {
+  type AnyFunction,
+  checkSlice,
+  type GoOptions,
+  type ResultOf,
+  type RunOptions,
+  type ScheduleOptions,
+  splitCall,
+} from './scheduleoptions.ts'
 import { SleepQueue, Timer } from './sleepqueue.ts'
-import { ClockSlices, type Slices } from './slices.ts'
+import { ClockSlices } from './slices.ts'
 import { Switch } from './switch.ts'
 import { TickSource } from './ticksource.ts'
 import { captureOrigin, signError } from './uncaught.ts'
-
-export interface ScheduleOptions {
-  /** Milliseconds that a coroutine runs before others do. 10 unless told otherwise. */
-  slice?: number
-  /**
-   * Where the slice's end comes from: 'clock', read at safepoints; 'thread', a timekeeper thread; 'auto', the clock
-   * until the schedule has been busy for a while, then the thread where there can be one. Or a source of your own.
-   */
-  ticks?: 'auto' | 'clock' | 'thread' | Slices
-  /** Slots of the preempted ring; one stays empty. */
-  ringCapacity?: number
-  platform?: Platform
-  /** Hears of an error that no coroutine caught and nobody waits for. Without it, it is an unhandled rejection. */
-  onError?: (error: unknown, co: Co<any>) => void
-}
-
-export interface GoOptions {
-  name?: string
-  priority?: Priority
-  /** Leaves the coroutine INITED until `resume`. */
-  suspended?: boolean
-}
-
-export interface RunOptions extends Omit<GoOptions, 'suspended'> {
-  /** Cancels: the reason is thrown into the coroutine where it waits, or at its next safepoint. */
-  signal?: AbortSignal | undefined
-  /** Milliseconds, from now; then a TimeoutError is thrown into the coroutine. */
-  timeout?: number | undefined
-  /** Hears what the coroutine tells through `progress`, at most once a slice. */
-  onProgress?: ((value: any) => void) | undefined
-}
-
-/** What a coroutine made of `fn` ends with. */
-export type ResultOf<R> = R extends Generator<any, infer T, any> ? Awaited<T> : Awaited<R>
-
-type AnyFunction = (...args: any[]) => any
 
 const RING_CAPACITY = 256
 const SLICE_MS = 10
@@ -70,6 +45,7 @@ export class Schedule {
   readonly #sleepers = new SleepQueue<Co<any>>()
   readonly #ticks: TickSource
   readonly #keeper: LoopKeeper
+  readonly #rest: Rest
   readonly #runner: Runner
   readonly #onError: ((error: unknown, co: Co<any>) => void) | undefined
   readonly #progressed: Co<any>[] = []
@@ -81,8 +57,6 @@ export class Schedule {
   #stays = false
   #driving = false
   #switches = 0
-  /** Wakes the loop out of its rest. */
-  #rouse: (() => void) | null = null
 
   constructor(options: ScheduleOptions = {}) {
     const {
@@ -91,9 +65,7 @@ export class Schedule {
       ringCapacity = RING_CAPACITY,
       platform = hostPlatform(),
     } = options
-    if (typeof slice !== 'number' || !(slice > 0) || slice === Infinity) {
-      throw new RangeError(`slice: ${String(slice)} is not a slice; give a number of milliseconds above 0`)
-    }
+    checkSlice(slice)
     this.slice = slice
     this.platform = platform
     this.#onError = options.onError
@@ -109,6 +81,7 @@ export class Schedule {
     }
     this.#ticks = new TickSource(typeof ticks === 'object' ? 'clock' : ticks, this.#switch)
     this.#keeper = new LoopKeeper(platform, slice)
+    this.#rest = new Rest(platform)
     this.#runner = {
       park: ms => this.#park(ms),
       unpark: () => this.#unpark(),
@@ -152,19 +125,8 @@ export class Schedule {
   /** Makes a suspended coroutine runnable; what it waits for gives `value`. Any time, from this thread. */
   resume(co: Co<any>, value?: unknown): void {
     this.#refuseAfterExit('resume')
-    this.#refuseForeign('resume', co)
-    if (co.state === 'RUNNING') {
-      throw new CoroutineError(
-        'ERR_HEDDLE_CO_RUNNING',
-        `resume: coroutine ${co.name} #${co.id} is running; only one that is suspended can be resumed`,
-      )
-    }
-    if (co.isQueued) {
-      throw new CoroutineError(
-        'ERR_HEDDLE_CO_READY',
-        `resume: coroutine ${co.name} #${co.id} is ready already; only one that is suspended can be resumed`,
-      )
-    }
+    refuseForeign('resume', co, this.coroutines)
+    refuseResume(co)
     co.sent = value
     this.#wake(co)
   }
@@ -174,26 +136,28 @@ export class Schedule {
    * in a 'use task' function. `co`, where given, must be the one that runs.
    */
   suspend(co?: Co<any>): Blocking<any> {
-    this.#refuseUnlessRunning('suspend', co)
+    refuseUnlessRunning('suspend', this.runningCo, co)
+    this.#refuseAfterExit('suspend')
     return suspend()
   }
 
   /** Suspends the running coroutine for `ms` milliseconds. */
   sleep(ms: number): Blocking<void> {
-    this.#refuseUnlessRunning('sleep', undefined)
+    refuseUnlessRunning('sleep', this.runningCo, undefined)
+    this.#refuseAfterExit('sleep')
     return sleep(ms)
   }
 
   /** Throws `reason` into a coroutine: where it waits, or at the safepoint where it stands. One that ended stays so. */
   cancel(co: Co<any>, reason: unknown = new DOMException('the coroutine was cancelled', 'AbortError')): void {
     if (co.state === 'STOP') return
-    this.#refuseForeign('cancel', co)
+    refuseForeign('cancel', co, this.coroutines)
     this.#cancel(co, reason)
   }
 
   /** Changes a coroutine's priority; it counts from the next pick. */
   setPriority(co: Co<any>, priority: Priority): void {
-    this.#refuseForeign('setPriority', co)
+    refuseForeign('setPriority', co, this.coroutines)
     const level = priorityLevel(priority)
     if (!co.isQueued) {
       co.priority = level
@@ -225,7 +189,7 @@ export class Schedule {
   /** Runs until `exit`, also while there is nothing to do. The design's `loop`. */
   loop(): Promise<void> {
     this.#stays = true
-    this.#rouse?.()
+    this.#rest.rouse()
     return this.#loop()
   }
 
@@ -247,7 +211,8 @@ export class Schedule {
       while (!this.#isDone(now)) {
         const co = this.#checkNextCo(now)
         if (co === null) {
-          this.#restBlocking()
+          this.#switch.idle()
+          this.#rest.blockUntil(Math.min(this.#sleepers.next, this.#dropAt))
           now = this.platform.now()
           continue
         }
@@ -258,6 +223,7 @@ export class Schedule {
     } finally {
       this.#driving = false
       this.#switch.idle()
+      if (this.#exited) this.#ticks.close()
     }
   }
 
@@ -272,9 +238,9 @@ export class Schedule {
     if (this.#exited) return
     this.#exited = true
     this.#dropAt = this.platform.now() + grace
-    for (const co of this.coroutines.values()) this.#cancel(co, exitError('exit'))
+    for (const co of this.coroutines.values()) this.#cancel(co, exitedError('exit'))
     if (this.#looping === null && !this.#driving) this.#looping = this.#drive()
-    this.#rouse?.()
+    this.#rest.rouse()
   }
 
   [Symbol.dispose](): void {
@@ -334,7 +300,8 @@ export class Schedule {
       while (!this.#isDone(now)) {
         const co = this.#checkNextCo(now)
         if (co === null) {
-          await this.#rest()
+          this.#switch.idle()
+          await this.#rest.until(Math.min(this.#sleepers.next, this.#dropAt))
           turned = now = this.platform.now()
           continue
         }
@@ -404,13 +371,14 @@ export class Schedule {
     const { state, result } = co.coroutine
     if (state === 'threw' && result !== co.cancelledWith) signError(result, co)
     if (co.outcome !== null) co.outcome.settle(co.coroutine)
-    else if (state === 'threw' && !isExit(result)) this.#report(result, co)
+    else if (state === 'threw' && !isExitedError(result)) this.#report(result, co)
   }
 
   /** What nobody caught: `onError`, or an unhandled rejection, which is what the platform makes noise about. */
   #report(error: unknown, co: Co<any>): void {
-    if (this.#onError === undefined) void Promise.reject(error)
-    else this.#onError(error, co)
+    const onError = this.#onError
+    if (onError === undefined) void Promise.reject(error)
+    else calledSafely(() => onError(error, co))
   }
 
   #dropAll(): void {
@@ -420,7 +388,7 @@ export class Schedule {
       co.inRing = false
       this.coroutines.delete(co.id)
       this.#listeners.delete(co)
-      co.outcome?.fail(exitError(`coroutine ${co.name}`))
+      co.outcome?.fail(exitedError(`coroutine ${co.name}`))
     }
   }
 
@@ -428,7 +396,7 @@ export class Schedule {
     if (co.state !== 'INITED') co.state = 'READY'
     this.#ready.add(co)
     this.#preemptFor(co)
-    this.#rouse?.()
+    this.#rest.rouse()
   }
 
   /** Whoever goes before the one that runs need not wait for the slice's end. */
@@ -461,7 +429,7 @@ export class Schedule {
   #park(ms: number): Waker {
     const co = this.#switch.runningCo
     assert(co !== null, 'who parks is running')
-    if (this.#exited) throw exitError('the schedule')
+    if (this.#exited) throw exitedError('the schedule')
     assert(co.state === 'RUNNING' && !co.inRing, 'who parks is running, and the ring does not have it')
     co.state = 'SUSPEND'
     const wait = ++co.waits
@@ -504,73 +472,12 @@ export class Schedule {
 
   #tellProgress(): void {
     const co = this.#progressed.pop()
-    if (co !== undefined) this.#listeners.get(co)?.(co.progress)
-  }
-
-  /** Nobody is ready: the thread is the event loop's until someone is, or the next sleeper is due. */
-  async #rest(): Promise<void> {
-    this.#switch.idle()
-    const { platform } = this
-    const due = Math.min(this.#sleepers.next, this.#dropAt)
-    const ms = due - platform.now()
-    if (ms <= 0) return
-    if (ms < 1) {
-      await platform.turn()
-      return
-    }
-    let timer: unknown
-    await new Promise<void>(resolve => {
-      this.#rouse = resolve
-      if (ms !== Infinity) timer = platform.setTimer(resolve, Math.min(Math.ceil(ms), TIMER_MS_MAX))
-    })
-    this.#rouse = null
-    if (timer !== undefined) platform.clearTimer(timer)
-  }
-
-  #restBlocking(): void {
-    this.#switch.idle()
-    const ms = this.#sleepers.next - this.platform.now()
-    if (ms === Infinity || this.platform.block === undefined) {
-      throw new CoroutineError(
-        'ERR_HEDDLE_DEADLOCK',
-        ms === Infinity
-          ? 'runSync: every coroutine waits for something that cannot come while the thread is blocked; use `await schedule.run()`'
-          : 'runSync: this thread may not block; use `await schedule.run()`',
-      )
-    }
-    if (ms > 0) this.platform.block(ms)
+    const listener = co === undefined ? undefined : this.#listeners.get(co)
+    if (listener !== undefined) calledSafely(() => listener(co?.progress))
   }
 
   #refuseAfterExit(what: string): void {
-    if (this.#exited) throw exitError(what)
-  }
-
-  #refuseForeign(what: string, co: Co<any>): void {
-    if (this.coroutines.get(co.id) === co) return
-    if (co.state === 'STOP') {
-      throw new CoroutineError('ERR_HEDDLE_CO_STOPPED', `${what}: coroutine ${co.name} #${co.id} has ended`)
-    }
-    throw new CoroutineError(
-      'ERR_HEDDLE_CO_FOREIGN',
-      `${what}: coroutine ${co.name} #${co.id} belongs to another schedule`,
-    )
-  }
-
-  #refuseUnlessRunning(what: string, co: Co<any> | undefined): void {
-    const running = this.runningCo
-    if (running === null) {
-      throw new CoroutineError(
-        'ERR_HEDDLE_RUNNING_CO_NULL',
-        `${what}: no coroutine of this schedule is running; only a coroutine can suspend, and only itself`,
-      )
-    }
-    if (co !== undefined && co !== running) {
-      throw new CoroutineError(
-        'ERR_HEDDLE_RUNNING_CO',
-        `${what}: ${running.name} #${running.id} is running, not ${co.name} #${co.id}; a coroutine suspends only itself`,
-      )
-    }
-    this.#refuseAfterExit(what)
+    if (this.#exited) throw exitedError(what)
   }
 }
 
@@ -586,32 +493,13 @@ export interface ScheduleStatistics {
   readonly ticks: 'clock' | 'thread'
 }
 
-export type { CoState }
-
-/** The longest that a platform's timer can be set for. */
-const TIMER_MS_MAX = 0x7fff_ffff
-
 const noWaker: Waker = { wake: () => {}, fail: () => {} }
 
-function exitError(what: string): CoroutineError {
-  return new CoroutineError('ERR_HEDDLE_SCHEDULE_EXITED', `${what}: the schedule has exited`)
-}
-
-function isExit(error: unknown): boolean {
-  return error instanceof CoroutineError && error.code === 'ERR_HEDDLE_SCHEDULE_EXITED'
-}
-
-function splitCall<O extends object>(
-  what: string,
-  first: O | AnyFunction,
-  rest: unknown[],
-): { options: O; fn: AnyFunction; args: unknown[] } {
-  if (typeof first === 'function') return { options: {} as O, fn: first as AnyFunction, args: rest }
-  const [fn, ...args] = rest
-  if (typeof first !== 'object' || first === null || typeof fn !== 'function') {
-    throw new TypeError(
-      `${what}: give a function and its arguments, or options, a function and its arguments`,
-    )
+/** A listener that throws is reported, and stops nobody else. */
+function calledSafely(listener: () => void): void {
+  try {
+    listener()
+  } catch (error) {
+    void Promise.reject(error)
   }
-  return { options: first, fn: fn as AnyFunction, args }
 }
