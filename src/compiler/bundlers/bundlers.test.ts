@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Bundles `entry` into `file`; rejects as the bundler does. */
+/** Bundles `entry` into `file`, as for production; rejects as the bundler does. */
 type Bundle = (entry: string, file: string) => Promise<void>
 
 const stripTypes: rollup.Plugin = {
@@ -50,7 +50,7 @@ const bundlers: Record<string, Bundle> = {
         outDir: join(file, '..'),
         emptyOutDir: false,
         sourcemap: true,
-        minify: false,
+        minify: true,
         rollupOptions: { output: { entryFileNames: file.slice(folder.length + 1) } },
       },
     })
@@ -72,7 +72,7 @@ const bundlers: Record<string, Bundle> = {
       platform: 'node',
       logLevel: 'silent',
     })
-    await bundle.write({ file, format: 'es', sourcemap: true })
+    await bundle.write({ file, format: 'es', sourcemap: true, minify: true })
     await bundle.close()
   },
   async esbuild(entry, file) {
@@ -83,13 +83,14 @@ const bundlers: Record<string, Bundle> = {
       format: 'esm',
       platform: 'node',
       sourcemap: true,
+      minify: true,
       logLevel: 'silent',
       plugins: [esbuildPlugin()],
     })
   },
   async webpack(entry, file) {
     const stats = await promisify<webpack.Configuration, webpack.Stats | undefined>(webpack)({
-      mode: 'development',
+      mode: 'production',
       devtool: 'source-map',
       target: 'node20',
       entry,
@@ -103,7 +104,7 @@ const bundlers: Record<string, Bundle> = {
   },
   async rspack(entry, file) {
     const configuration: RspackConfiguration = {
-      mode: 'development',
+      mode: 'production',
       devtool: 'source-map',
       target: 'node20',
       entry,
