@@ -44,6 +44,27 @@ test('sleep, wait, suspend and yieldNow are plain calls', async () => {
   expect(log).toEqual(['slept until 10', 'waited for 7', 'woken with a word', 'caught refused'])
 })
 
+test('so are a schedule’s own suspend and sleep', async () => {
+  const { steps } = load(`
+    export function steps(schedule, log) {
+      'use task'
+      schedule.sleep(3)
+      log.push('slept')
+      log.push(schedule.suspend())
+      return 'end'
+    }`)
+  const { schedule } = virtual()
+  const log: string[] = []
+  const co = schedule.go(steps, schedule, log)
+  schedule.go(function* () {
+    yield* heddle.sleep(10)
+    schedule.resume(co, 'resumed')
+  })
+  await schedule.run()
+  expect(log).toEqual(['slept', 'resumed'])
+  expect(await co.done).toBe('end')
+})
+
 test('they work as deep in the calls as one likes, in callbacks and methods too', async () => {
   const { total } = load(`
     'use task'

@@ -192,6 +192,25 @@ describe('progress', () => {
     expect(heard.at(-1)).toBe(10_000)
   })
 
+  test('told to a listener that throws stops nobody', async () => {
+    const unhandled: string[] = []
+    const listener = (error: unknown): void => void unhandled.push((error as Error).message)
+    const before = process.listeners('unhandledRejection')
+    process.removeAllListeners('unhandledRejection')
+    process.on('unhandledRejection', listener)
+    try {
+      const onProgress = (): void => {
+        throw new Error('the listener')
+      }
+      expect(await virtual().run({ onProgress }, () => (progress(1), 'end'))).toBe('end')
+      await new Promise(resolve => setImmediate(resolve))
+    } finally {
+      process.off('unhandledRejection', listener)
+      for (const each of before) process.on('unhandledRejection', each)
+    }
+    expect(unhandled).toEqual(['the listener'])
+  })
+
   test('goes to the listener of its own coroutine, and outside of one nowhere', async () => {
     const schedule = virtual()
     const heard: string[] = []

@@ -1,16 +1,18 @@
 import { assert } from '../arena/assert.ts'
 import { SpscRing, spscWords } from '../arena/spsc.ts'
 import { hostPlatform, type Platform } from '../machine/platform.ts'
-import { type Blocking, checkTime, sleep, suspend, timeoutError } from './blocking.ts'
+import { type Blocking, checkTime, sleep, suspend } from './blocking.ts'
 import { Co, Outcome } from './co.ts'
-import { coroutineOf } from './coroutine.ts'
+import { coroutineOf, twin, type Twin } from './coroutine.ts'
 import { CoroutineError } from './errors.ts'
+import { resumable } from './generators.ts'
 import { LoopKeeper } from './loopkeeper.ts'
+import { Places } from './places.ts'
 import { type Priority, priorityLevel } from './priority.ts'
-import { ReadyQueue } from './readyqueue.ts'
+import { callSafely, ProgressReports } from './progressreports.ts'
 import { exitedError, isExitedError, refuseForeign, refuseResume, refuseUnlessRunning } from './refusal.ts'
 import { Rest } from './rest.ts'
-import { type Runner, swapRunner, TIMED_OUT, type Waker } from './runner.ts'
+import { type Runner, swapRunner } from './runner.ts'
 import {
   type AnyFunction,
   checkSlice,
@@ -20,7 +22,7 @@ import {
   type ScheduleOptions,
   splitCall,
 } from './scheduleoptions.ts'
-import { SleepQueue, Timer } from './sleepqueue.ts'
+import { Timer } from './sleepqueue.ts'
 import { ClockSlices } from './slices.ts'
 import { Switch } from './switch.ts'
 import { TickSource } from './ticksource.ts'
@@ -38,18 +40,14 @@ const SLICE_MS = 10
 export class Schedule {
   readonly slice: number
   readonly platform: Platform
-  /** Every coroutine that has not ended, by id. */
-  readonly coroutines: Map<number, Co<any>> = new Map()
   readonly #switch: Switch
-  readonly #ready = new ReadyQueue<Co<any>>()
-  readonly #sleepers = new SleepQueue<Co<any>>()
+  readonly #places: Places
   readonly #ticks: TickSource
   readonly #keeper: LoopKeeper
   readonly #rest: Rest
   readonly #runner: Runner
   readonly #onError: ((error: unknown, co: Co<any>) => void) | undefined
-  readonly #progressed: Co<any>[] = []
-  readonly #listeners = new Map<Co<any>, (value: any) => void>()
+  readonly #reports = new ProgressReports()
   #ids = 0
   #exited = false
   #dropAt = Infinity
@@ -81,12 +79,22 @@ export class Schedule {
     }
     this.#ticks = new TickSource(typeof ticks === 'object' ? 'clock' : ticks, this.#switch)
     this.#keeper = new LoopKeeper(platform, slice)
-    this.#rest = new Rest(platform)
+    const rest = new Rest(platform)
+    const places = new Places(this.#switch, () => rest.rouse())
+    this.#rest = rest
+    this.#places = places
     this.#runner = {
-      park: ms => this.#park(ms),
-      unpark: () => this.#unpark(),
-      progress: value => this.#progress(value),
+      park: ms => places.park(ms),
+      unpark: () => places.unpark(),
+      progress: value => {
+        if (this.runningCo !== null) this.#reports.tell(this.runningCo, value)
+      },
     }
+  }
+
+  /** Every coroutine that has not ended, by id. */
+  get coroutines(): ReadonlyMap<number, Co<any>> {
+    return this.#places.all
   }
 
   /** The coroutine that is running, or null. */
@@ -102,8 +110,8 @@ export class Schedule {
   get statistics(): ScheduleStatistics {
     return {
       coroutines: this.coroutines.size,
-      ready: this.#ready.count,
-      sleeping: this.#sleepers.count,
+      ready: this.#places.ready.count,
+      sleeping: this.#places.sleepers.count,
       switches: this.#switches,
       ringFull: this.#switch.ringFull,
       turns: this.#keeper.turns,
@@ -128,7 +136,7 @@ export class Schedule {
     refuseForeign('resume', co, this.coroutines)
     refuseResume(co)
     co.sent = value
-    this.#wake(co)
+    this.#places.wake(co)
   }
 
   /**
@@ -152,21 +160,13 @@ export class Schedule {
   cancel(co: Co<any>, reason: unknown = new DOMException('the coroutine was cancelled', 'AbortError')): void {
     if (co.state === 'STOP') return
     refuseForeign('cancel', co, this.coroutines)
-    this.#cancel(co, reason)
+    this.#places.cancel(co, reason)
   }
 
   /** Changes a coroutine's priority; it counts from the next pick. */
   setPriority(co: Co<any>, priority: Priority): void {
     refuseForeign('setPriority', co, this.coroutines)
-    const level = priorityLevel(priority)
-    if (!co.isQueued) {
-      co.priority = level
-      return
-    }
-    this.#ready.remove(co)
-    co.priority = level
-    this.#ready.add(co)
-    this.#preemptFor(co)
+    this.#places.setPriority(co, priorityLevel(priority))
   }
 
   /**
@@ -209,10 +209,10 @@ export class Schedule {
     try {
       let now = this.platform.now()
       while (!this.#isDone(now)) {
-        const co = this.#checkNextCo(now)
+        const co = this.#places.checkNextCo(now)
         if (co === null) {
           this.#switch.idle()
-          this.#rest.blockUntil(Math.min(this.#sleepers.next, this.#dropAt))
+          this.#rest.blockUntil(Math.min(this.#places.sleepers.next, this.#dropAt))
           now = this.platform.now()
           continue
         }
@@ -237,8 +237,9 @@ export class Schedule {
     checkTime('grace', grace)
     if (this.#exited) return
     this.#exited = true
+    this.#places.isClosed = true
     this.#dropAt = this.platform.now() + grace
-    for (const co of this.coroutines.values()) this.#cancel(co, exitedError('exit'))
+    for (const co of this.coroutines.values()) this.#places.cancel(co, exitedError('exit'))
     if (this.#looping === null && !this.#driving) this.#looping = this.#drive()
     this.#rest.rouse()
   }
@@ -260,8 +261,8 @@ export class Schedule {
     const name = options.name ?? (fn.name || 'anonymous')
     const co = new Co(id, name, priorityLevel(options.priority ?? 'normal'), coroutine, captureOrigin(below))
     co.context = this.platform.capture?.() ?? null
-    this.coroutines.set(id, co)
-    if (!options.suspended) this.#makeReady(co)
+    this.#places.all.set(id, co)
+    if (!options.suspended) this.#places.makeReady(co)
     return co
   }
 
@@ -271,11 +272,11 @@ export class Schedule {
     signal?.throwIfAborted()
     const co = this.#make(options, fn, args, this.run)
     const outcome = (co.outcome = new Outcome())
-    if (onProgress !== undefined) this.#listeners.set(co, onProgress)
+    if (onProgress !== undefined) this.#reports.listen(co, onProgress)
     if (timeout !== Infinity) {
       co.limit = new Timer(co)
       co.limitMs = timeout
-      this.#sleepers.add(co.limit, this.platform.now() + timeout)
+      this.#places.sleepers.add(co.limit, this.platform.now() + timeout)
     }
     void this.#loop()
     if (signal === undefined) return outcome.promise
@@ -298,10 +299,10 @@ export class Schedule {
       let now = this.platform.now()
       let turned = now
       while (!this.#isDone(now)) {
-        const co = this.#checkNextCo(now)
+        const co = this.#places.checkNextCo(now)
         if (co === null) {
           this.#switch.idle()
-          await this.#rest.until(Math.min(this.#sleepers.next, this.#dropAt))
+          await this.#rest.until(Math.min(this.#places.sleepers.next, this.#dropAt))
           turned = now = this.platform.now()
           continue
         }
@@ -324,26 +325,6 @@ export class Schedule {
     return this.coroutines.size === 0 && (this.#exited || !this.#stays)
   }
 
-  /** The design's `checkNextCo`: the ring first, then the sleepers that are due, then whoever goes first. */
-  #checkNextCo(now: number): Co<any> | null {
-    for (let id = this.#switch.popPreempted(); id !== 0; id = this.#switch.popPreempted()) {
-      const co = this.coroutines.get(id)
-      assert(co !== undefined && co.inRing && co.state === 'RUNNING', 'the ring holds coroutines that run')
-      co.inRing = false
-      this.#makeReady(co)
-    }
-    for (let timer = this.#sleepers.expire(now); timer; timer = this.#sleepers.expire(now)) {
-      const co = timer.owner
-      if (timer === co.limit) {
-        this.#cancel(co, timeoutError(`run of ${co.name}`, co.limitMs))
-      } else {
-        co.sent = TIMED_OUT
-        this.#wake(co)
-      }
-    }
-    return this.#ready.take()
-  }
-
   /** Runs one coroutine until it stops, and sees to how it did. Returns the time after. */
   #switchTo(co: Co<any>, now: number): number {
     const outer = swapRunner(this.#runner)
@@ -357,17 +338,15 @@ export class Schedule {
     const after = this.platform.now()
     co.runTime += after - now
     if (co.state === 'STOP') this.#ended(co)
-    else if (co.state === 'RUNNING' && !co.inRing) this.#makeReady(co)
-    if (this.#progressed.length > 0) this.#tellProgress()
+    else if (co.state === 'RUNNING' && !co.inRing) this.#places.makeReady(co)
+    this.#reports.deliver()
     return after
   }
 
   #ended(co: Co<any>): void {
-    this.coroutines.delete(co.id)
-    if (co.sleeping?.isQueued) this.#sleepers.remove(co.sleeping)
-    if (co.limit?.isQueued) this.#sleepers.remove(co.limit)
-    this.#tellProgress()
-    this.#listeners.delete(co)
+    this.#places.remove(co)
+    this.#reports.deliver()
+    this.#reports.forget(co)
     const { state, result } = co.coroutine
     if (state === 'threw' && result !== co.cancelledWith) signError(result, co)
     if (co.outcome !== null) co.outcome.settle(co.coroutine)
@@ -378,108 +357,38 @@ export class Schedule {
   #report(error: unknown, co: Co<any>): void {
     const onError = this.#onError
     if (onError === undefined) void Promise.reject(error)
-    else calledSafely(() => onError(error, co))
+    else callSafely(() => onError(error, co))
   }
 
   #dropAll(): void {
     for (const co of this.coroutines.values()) {
-      if (co.isQueued) this.#ready.remove(co)
-      co.state = 'STOP'
-      co.inRing = false
-      this.coroutines.delete(co.id)
-      this.#listeners.delete(co)
+      this.#places.remove(co)
+      this.#reports.forget(co)
       co.outcome?.fail(exitedError(`coroutine ${co.name}`))
     }
-  }
-
-  #makeReady(co: Co<any>): void {
-    if (co.state !== 'INITED') co.state = 'READY'
-    this.#ready.add(co)
-    this.#preemptFor(co)
-    this.#rest.rouse()
-  }
-
-  /** Whoever goes before the one that runs need not wait for the slice's end. */
-  #preemptFor(co: Co<any>): void {
-    const running = this.#switch.runningCo
-    if (running === null || running === co || co.priority >= running.priority) return
-    this.#switch.preemptWanted = true
-    this.#switch.slices.ask()
-  }
-
-  /** Ends the wait of a suspended coroutine. */
-  #wake(co: Co<any>): void {
-    assert(co.state === 'SUSPEND' || co.state === 'INITED', 'only a coroutine that waits is woken')
-    co.waits++
-    if (co.sleeping?.isQueued) this.#sleepers.remove(co.sleeping)
-    this.#makeReady(co)
-  }
-
-  #cancel(co: Co<any>, reason: unknown): void {
-    co.cancelledWith = reason
-    this.#raise(co, reason)
-  }
-
-  #raise(co: Co<any>, error: unknown): void {
-    co.sent = error
-    co.raising = true
-    if (co.state === 'SUSPEND' || (co.state === 'INITED' && !co.isQueued)) this.#wake(co)
-  }
-
-  #park(ms: number): Waker {
-    const co = this.#switch.runningCo
-    assert(co !== null, 'who parks is running')
-    if (this.#exited) throw exitedError('the schedule')
-    assert(co.state === 'RUNNING' && !co.inRing, 'who parks is running, and the ring does not have it')
-    co.state = 'SUSPEND'
-    const wait = ++co.waits
-    if (ms !== Infinity) {
-      co.sleeping ??= new Timer(co)
-      this.#sleepers.add(co.sleeping, this.platform.now() + ms)
-    }
-    if (co.raising) {
-      // Cancelled while it ran: it gets to know where it would have waited.
-      this.#wake(co)
-      return noWaker
-    }
-    return {
-      wake: value => {
-        if (co.waits !== wait || co.state !== 'SUSPEND') return
-        co.sent = value
-        this.#wake(co)
-      },
-      fail: error => {
-        if (co.waits === wait && co.state === 'SUSPEND') this.#raise(co, error)
-      },
-    }
-  }
-
-  #unpark(): void {
-    const co = this.#switch.runningCo
-    assert(co !== null && (co.state === 'SUSPEND' || co.state === 'READY'), 'who unparks has parked')
-    co.waits++
-    if (co.isQueued) this.#ready.remove(co)
-    if (co.sleeping?.isQueued) this.#sleepers.remove(co.sleeping)
-    co.state = 'RUNNING'
-  }
-
-  #progress(value: unknown): void {
-    const co = this.#switch.runningCo
-    if (co === null) return
-    co.progress = value
-    if (this.#progressed[0] !== co) this.#progressed[0] = co
-  }
-
-  #tellProgress(): void {
-    const co = this.#progressed.pop()
-    const listener = co === undefined ? undefined : this.#listeners.get(co)
-    if (listener !== undefined) calledSafely(() => listener(co?.progress))
   }
 
   #refuseAfterExit(what: string): void {
     if (this.#exited) throw exitedError(what)
   }
 }
+
+/** In a 'use task' function these two are plain calls. */
+const twins: [AnyFunction, Twin][] = [
+  [
+    Schedule.prototype.suspend,
+    function* (this: Schedule, co?: Co<any>) {
+      return yield* this.suspend(co)
+    },
+  ],
+  [
+    Schedule.prototype.sleep,
+    function* (this: Schedule, ms: number) {
+      yield* this.sleep(ms)
+    },
+  ],
+]
+for (const [method, own] of twins) Object.defineProperty(method, twin, { value: resumable(own) })
 
 export interface ScheduleStatistics {
   readonly coroutines: number
@@ -491,15 +400,4 @@ export interface ScheduleStatistics {
   /** How often the event loop was let through. */
   readonly turns: number
   readonly ticks: 'clock' | 'thread'
-}
-
-const noWaker: Waker = { wake: () => {}, fail: () => {} }
-
-/** A listener that throws is reported, and stops nobody else. */
-function calledSafely(listener: () => void): void {
-  try {
-    listener()
-  } catch (error) {
-    void Promise.reject(error)
-  }
 }
