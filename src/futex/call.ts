@@ -4,7 +4,7 @@ import { requeue } from './requeue.ts'
 import { finishWait } from './sleep.ts'
 import type { AddressSpace } from './space.ts'
 import { FutexWord } from './space.ts'
-import { freeWaiter, makeWaiter, MATCH_ANY, queueWaiter, wake, type WaiterOptions } from './waitwake.ts'
+import { freeWaiters, makeWaiter, MATCH_ANY, queueWaiter, wake, type WaiterOptions } from './waitwake.ts'
 import { wakeOp } from './wakeop.ts'
 
 /** The operations, by Linux's numbers. */
@@ -219,11 +219,11 @@ export function prepareWordWait(
   try {
     error = queueWaiter(context, word, shared, val | 0, waiter)
   } catch (full) {
-    freeWaiter(context, waiter)
+    freeWaiters(context, [waiter])
     throw full
   }
   if (error === 0) return { waiters: [waiter], deadline, vector: false }
-  freeWaiter(context, waiter)
+  freeWaiters(context, [waiter])
   return error
 }
 
@@ -263,9 +263,11 @@ export function prepareWaitv(
       waiters.push(waiter)
       continue
     }
-    freeWaiter(context, waiter)
+    freeWaiters(context, [waiter])
     // Someone may have been woken at an earlier word already: then that is the answer.
-    return waiters.length === 0 ? error : finishWait(context, waiters, error)
+    const result = waiters.length === 0 ? error : finishWait(context, waiters, error)
+    freeWaiters(context, waiters)
+    return result
   }
   return { waiters, deadline, vector: true }
 }

@@ -1,6 +1,7 @@
 import type { Arena } from '../arena/arena.ts'
 import { Rcu } from '../arena/rcu.ts'
-import { CPU_MAX, type KernelThread, THREAD_MAX } from '../arena/thread.ts'
+import { CPU_MAX, type KernelThread } from '../arena/thread.ts'
+import { RequeueDecision, WakeDecision } from './decision.ts'
 import type { FutexLayout } from './layout.ts'
 import { Futex } from './records.ts'
 
@@ -31,6 +32,8 @@ export class FutexContext {
   private depth = 0
   /** Sleepers to be signalled when the lock is off, and the tasks behind them; reused. */
   readonly wakeQueue: number[] = []
+  readonly wakeDecision: WakeDecision = new WakeDecision()
+  readonly requeueDecision: RequeueDecision = new RequeueDecision()
 
   constructor(thread: KernelThread, layout: FutexLayout, now: () => number, wakeTask?: WakeTask, rcu?: Rcu) {
     this.thread = thread
@@ -38,7 +41,7 @@ export class FutexContext {
     this.i32 = thread.i32
     this.layout = layout
     this.now = now
-    this.rcu = rcu ?? new Rcu(layout.rcu, THREAD_MAX)
+    this.rcu = rcu ?? new Rcu(layout.rcu, layout.threads)
     this.comesAndGoes = rcu === undefined || thread.id >= CPU_MAX
     this.rcu.register((_thread, node) => layout.futexes.free(this.i32, node - Futex.rcu), FREE_FUTEX)
     this.wakeTask =

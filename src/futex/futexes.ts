@@ -3,6 +3,7 @@ import type { KernelThread } from '../arena/thread.ts'
 import {
   findWord,
   type Prepared,
+  type PreparedWait,
   prepareCall,
   prepareWaitv,
   prepareWordWait,
@@ -24,7 +25,7 @@ import {
   threadWaiter,
 } from './sleep.ts'
 import { AddressSpace, type FutexWord, type MappedBuffer } from './space.ts'
-import { MATCH_ANY, wake } from './waitwake.ts'
+import { freeWaiters, MATCH_ANY, wake } from './waitwake.ts'
 import { encodeOp, wakeOp } from './wakeop.ts'
 
 /** As `Atomics.wait` says it. */
@@ -132,7 +133,7 @@ export class Futexes {
   ): Promise<number> {
     const prepared = this.prepare(promiseWaiter(), uaddr, op, val, timeout, uaddr2, val3)
     if (typeof prepared === 'number') return prepared
-    const result = await sleepPromise(this.context, prepared.waiters, prepared.deadline, undefined)
+    const result = await this.promiseFor(prepared, undefined)
     return prepared.vector || result < 0 ? result : 0
   }
 
@@ -167,9 +168,7 @@ export class Futexes {
     clock: number,
   ): Promise<number> {
     const prepared = prepareWaitv(this.context, this.space, promiseWaiter(), entries, flags, timeout, clock)
-    return typeof prepared === 'number'
-      ? prepared
-      : await sleepPromise(this.context, prepared.waiters, prepared.deadline, undefined)
+    return typeof prepared === 'number' ? prepared : await this.promiseFor(prepared, undefined)
   }
 
   *waitv(
@@ -195,9 +194,7 @@ export class Futexes {
     options.signal?.throwIfAborted()
     const prepared = this.prepareTyped(promiseWaiter(options.priority), word, expected, options)
     if (typeof prepared === 'number') return said(prepared)
-    return said(
-      Math.min(0, await sleepPromise(this.context, prepared.waiters, prepared.deadline, options.signal)),
-    )
+    return said(Math.min(0, await this.promiseFor(prepared, options.signal)))
   }
 
   *wait(
@@ -272,17 +269,30 @@ export class Futexes {
     return prepareWordWait(this.context, who, word, shared, expected, deadline, bitset)
   }
 
-  private blockFor({ waiters, deadline, vector }: Exclude<Prepared, number>): number {
+  private async promiseFor(
+    { waiters, deadline }: PreparedWait,
+    signal: AbortSignal | undefined,
+  ): Promise<number> {
+    try {
+      return await sleepPromise(this.context, waiters, deadline, signal)
+    } finally {
+      freeWaiters(this.context, waiters)
+    }
+  }
+
+  private blockFor({ waiters, deadline, vector }: PreparedWait): number {
     const result = sleepThread(this.context, waiters, deadline)
+    freeWaiters(this.context, waiters)
     return vector || result < 0 ? result : 0
   }
 }
 
 function* parkFor(
   task: ParkingTask,
-  { waiters, deadline, vector }: Exclude<Prepared, number>,
+  { waiters, deadline, vector }: PreparedWait,
 ): Generator<number, number, unknown> {
   const result = yield* sleepTask(task, waiters, deadline)
+  freeWaiters(task.context(), waiters)
   return vector || result < 0 ? result : 0
 }
 

@@ -14,6 +14,8 @@ export interface FutexSizes {
   readonly spaces?: number
   /** Buckets of the table: a power of two. */
   readonly buckets?: number
+  /** Thread ids that make calls are below this. */
+  readonly threads?: number
 }
 
 /** Where the futexes live in the arena; computed alike on every thread. */
@@ -28,11 +30,12 @@ export interface FutexLayout {
   readonly waiters: Slab
   readonly rcu: Region
   readonly ownRcu: boolean
+  readonly threads: number
 }
 
 /** `rcu`: the scheduler's region, where there is one: one domain for all, so that a waker can hold on to a task. */
 export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Region): FutexLayout {
-  const { waiters = 1 << 17, mappings = 4096, spaces = 256, buckets = 1024 } = sizes
+  const { waiters = 1 << 17, mappings = 4096, spaces = 256, buckets = 1024, threads = THREAD_MAX } = sizes
   if (!Number.isInteger(buckets) || buckets < 1 || (buckets & (buckets - 1)) !== 0) {
     throw new RangeError(`buckets: ${buckets} is not a table size; give a power of two`)
   }
@@ -56,8 +59,9 @@ export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Re
     // A futex exists only while someone waits at it, but for the time of a grace period after.
     futexes: new Slab(plan, { name: 'futexes', capacity: waiters, words: Futex.words, option: 'waiters' }),
     waiters: new Slab(plan, { name: 'waiters', capacity: waiters, words: Waiter.words, option: 'waiters' }),
-    rcu: rcu ?? Rcu.reserve(plan, THREAD_MAX),
+    rcu: rcu ?? Rcu.reserve(plan, threads),
     ownRcu: rcu === undefined,
+    threads: rcu === undefined ? threads : THREAD_MAX,
   }
 }
 
@@ -70,5 +74,5 @@ export function initializeFutexes(arena: Arena, layout: FutexLayout): void {
   }
   for (const slab of [layout.spaces, layout.backings, layout.mappings, layout.futexes, layout.waiters])
     slab.initialize(i32)
-  if (layout.ownRcu) new Rcu(layout.rcu, THREAD_MAX).initialize(i32)
+  if (layout.ownRcu) new Rcu(layout.rcu, layout.threads).initialize(i32)
 }

@@ -10,22 +10,11 @@ import {
 } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
-import { Bucket, ENDED, Futex, MOVING, OFF, TASK, WOKEN, Waiter } from './records.ts'
+import { type Decision, MOVE, STOP, WAKE } from './decision.ts'
+import { Bucket, ENDED, Futex, isMoving, movingBy, OFF, TASK, WOKEN, Waiter } from './records.ts'
 import { unlockFutex } from './table.ts'
 
-/**
- * The queue of one futex: waiters by priority (lower numbers first), then first come.
- *
- * One walk serves wake, bitset and requeue: a decision is asked about each waiter in order, and says what to do with it.
- */
-export const SKIP = 0
-export const STOP = 1
-export const WAKE = 2
-export const MOVE = 3
-
-export interface Decision {
-  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE | typeof MOVE
-}
+/** The queue of one futex: waiters by priority (lower numbers first), then first come. */
 
 /** Puts a waiter on the queue. The futex is locked. */
 export function enqueue(context: FutexContext, futex: number, waiter: number): void {
@@ -59,10 +48,10 @@ export function walkQueue(context: FutexContext, futex: number, decision: Decisi
     if (what === STOP) break
     if (what === WAKE) {
       listRemove(i32, head, waiter)
-      Atomics.sub(i32, bucket + Bucket.waiters, 1)
       wakeLater(context, waiter, WOKEN)
+      Atomics.sub(i32, bucket + Bucket.waiters, 1)
     } else if (what === MOVE) {
-      Atomics.store(i32, waiter + Waiter.queue, MOVING)
+      Atomics.store(i32, waiter + Waiter.queue, movingBy(context.thread.id))
       listRemove(i32, head, waiter)
       Atomics.sub(i32, bucket + Bucket.waiters, 1)
       if (firstMoved === 0) firstMoved = waiter
@@ -122,7 +111,7 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
       const futex = Atomics.load(i32, waiter + Waiter.queue) // (A)
       if (futex === WOKEN || futex === ENDED) return false
       assert(futex !== OFF, 'a waiter is taken off once')
-      if (futex === MOVING) continue
+      if (isMoving(futex)) continue
       acquire(thread, futex + Futex.lock) // (B)
       if (Atomics.load(i32, waiter + Waiter.queue) !== futex) {
         release(thread, futex + Futex.lock) // (C)

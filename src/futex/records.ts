@@ -86,9 +86,18 @@ export const Waiter: Layout<
 })
 
 export const OFF = 0
-export const MOVING = -1
-export const WOKEN = -2
-export const ENDED = -3
+export const WOKEN = -1
+export const ENDED = -2
+const MOVING = -16
+
+/** MOVING, with who moves it: should that thread die, its waiters can be told from another's. */
+export function movingBy(thread: number): number {
+  return MOVING - thread
+}
+
+export function isMoving(queue: number): boolean {
+  return queue <= MOVING
+}
 
 /** Who sleeps: a thread in `Atomics.wait`, a promise of `Atomics.waitAsync`, a task in the scheduler. */
 export const THREAD = 0

@@ -2,7 +2,8 @@ import { assert } from '../arena/assert.ts'
 import { ListNode } from '../arena/list.ts'
 import type { FutexContext } from './context.ts'
 import { EAGAIN, EFAULT, EINVAL } from './errno.ts'
-import { type Decision, enqueue, MOVE, SKIP, STOP, WAKE, wakeAll, wakeLater, walkQueue } from './queue.ts'
+import type { RequeueDecision } from './decision.ts'
+import { enqueue, wakeAll, wakeLater, walkQueue } from './queue.ts'
 import { Bucket, ENDED, Futex, Waiter } from './records.ts'
 import type { FutexWord } from './space.ts'
 import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
@@ -22,37 +23,6 @@ import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
  * Each holds at most one lock at a time, so no order between A and B is needed and there is no deadlock. MOVING lasts
  * from one lock to the next; preemption is off meanwhile, so that a sleeper that times out spins for a moment only.
  */
-class RequeueDecision implements Decision {
-  wakeLimit = 0
-  moveLimit = 0
-  seen = 0
-  error = 0
-  /** The two words are one: a waiter that would move stays where it is, and counts. */
-  inPlace = false
-
-  begin(wakeLimit: number, moveLimit: number, inPlace: boolean): this {
-    this.wakeLimit = wakeLimit
-    this.moveLimit = moveLimit
-    this.seen = 0
-    this.error = 0
-    this.inPlace = inPlace
-    return this
-  }
-
-  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE | typeof MOVE {
-    if (this.seen - this.wakeLimit >= this.moveLimit) return STOP
-    if (i32[waiter + Waiter.pi] !== 0) {
-      this.error = -EINVAL
-      return STOP
-    }
-    this.seen++
-    if (this.seen <= this.wakeLimit) return WAKE
-    return this.inPlace ? SKIP : MOVE
-  }
-}
-
-const requeueDecision = new RequeueDecision()
-
 /**
  * FUTEX_REQUEUE, and FUTEX_CMP_REQUEUE when `expected` is given: how many were woken and moved together, or an error,
  * negated. Errors are looked for in Linux's order.
@@ -111,7 +81,7 @@ function move(
       unlockFutex(context, source)
       context.layout.futexes.allocate(context.thread) // throws: there is no room
     }
-    const decision = requeueDecision.begin(wakeLimit, moveLimit, inPlace)
+    const decision = context.requeueDecision.begin(wakeLimit, moveLimit, inPlace)
     const { seen, error, moving } = takeFrom(context, source, decision)
     if (moving === 0) {
       if (spare !== 0) context.layout.futexes.free(i32, spare)

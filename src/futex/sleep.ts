@@ -2,7 +2,7 @@ import type { FutexContext } from './context.ts'
 import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
 import { takeOff } from './queue.ts'
 import { ENDED, PROMISE, TASK, THREAD, Waiter, WOKEN } from './records.ts'
-import { freeWaiter, type WaiterOptions } from './waitwake.ts'
+import type { WaiterOptions } from './waitwake.ts'
 
 /**
  * The second half of a wait: three ways to sleep, one protocol. The sleeper clears its `signal`, looks at the fate of
@@ -64,8 +64,8 @@ const NONE = -1
 const GONE = -2
 
 /**
- * Ends a wait: every waiter leaves its queue and is freed. Returns the index of the last one that a wake had taken, else
- * -EFAULT if a mapping went away, else `otherwise`.
+ * Ends a wait: every waiter leaves its queue, and is the caller's to free. Returns the index of the last one that a wake had
+ * taken, else -EFAULT if a mapping went away, else `otherwise`.
  */
 export function finishWait(context: FutexContext, waiters: readonly number[], otherwise: number): number {
   const { i32 } = context
@@ -80,7 +80,6 @@ export function finishWait(context: FutexContext, waiters: readonly number[], ot
       } else if (result === otherwise) gone = true
     }
   }
-  for (const waiter of waiters) freeWaiter(context, waiter)
   return gone ? -EFAULT : result
 }
 
@@ -93,7 +92,7 @@ export function sleepThread(context: FutexContext, waiters: readonly number[], d
     if (fateOf(i32, waiters) !== NONE) return finishWait(context, waiters, -ETIMEDOUT) // (B)
     const left = deadline - context.now()
     if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-    Atomics.wait(i32, signal, 0, left)
+    if (Atomics.wait(i32, signal, 0, left) === 'timed-out') return finishWait(context, waiters, -ETIMEDOUT)
   }
 }
 
@@ -131,7 +130,8 @@ export async function sleepPromise(
       const left = deadline - context.now()
       if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
       const waiting = Atomics.waitAsync(i32, signal, 0, left)
-      if (waiting.async) await waiting.value
+      if (waiting.async && (await waiting.value) === 'timed-out')
+        return finishWait(context, waiters, -ETIMEDOUT)
     }
   } finally {
     release()

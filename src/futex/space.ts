@@ -242,8 +242,8 @@ export class AddressSpace {
             waiter !== 0;
             waiter = listShift(i32, futex + Futex.waiters)
           ) {
-            Atomics.sub(i32, bucket + Bucket.waiters, 1)
             wakeLater(context, waiter, ENDED)
+            Atomics.sub(i32, bucket + Bucket.waiters, 1)
           }
           unlockFutex(context, futex)
         } else {

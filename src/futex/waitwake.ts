@@ -1,6 +1,6 @@
 import type { FutexContext } from './context.ts'
 import { EAGAIN, EFAULT, EINVAL } from './errno.ts'
-import { type Decision, enqueue, SKIP, STOP, WAKE, wakeAll, walkQueue } from './queue.ts'
+import { enqueue, wakeAll, walkQueue } from './queue.ts'
 import { Bucket, OFF, Waiter } from './records.ts'
 import type { FutexWord } from './space.ts'
 import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
@@ -56,8 +56,8 @@ export function makeWaiter(
   return waiter
 }
 
-export function freeWaiter(context: FutexContext, waiter: number): void {
-  context.layout.waiters.free(context.i32, waiter)
+export function freeWaiters(context: FutexContext, waiters: readonly number[]): void {
+  for (const waiter of waiters) context.layout.waiters.free(context.i32, waiter)
 }
 
 /**
@@ -104,36 +104,6 @@ export function queueWaiter(
   }
 }
 
-/** Wakes those whose bitset meets `bitset`, and stops at a pi waiter with an error, as Linux does. */
-class WakeDecision implements Decision {
-  limit = 0
-  bitset = 0
-  woken = 0
-  error = 0
-
-  begin(limit: number, bitset: number): this {
-    this.limit = limit
-    this.bitset = bitset
-    this.woken = 0
-    this.error = 0
-    return this
-  }
-
-  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
-    // As Linux counts: a limit of 0 or less wakes one.
-    if (this.woken > 0 && this.woken >= this.limit) return STOP
-    if (i32[waiter + Waiter.pi] !== 0) {
-      this.error = -EINVAL
-      return STOP
-    }
-    if ((i32[waiter + Waiter.bitset] & this.bitset) === 0) return SKIP
-    this.woken++
-    return WAKE
-  }
-}
-
-const wakeDecision = new WakeDecision()
-
 /** FUTEX_WAKE and FUTEX_WAKE_BITSET: how many were woken, or an error, negated. */
 export function wake(
   context: FutexContext,
@@ -166,7 +136,7 @@ export function wakeQueued(
   try {
     const futex = lockFutex(context, bucket, owner, word.index, shared ? word.sharedHint : word.privateHint)
     if (futex === 0) return 0
-    const decision = wakeDecision.begin(limit, bitset)
+    const decision = context.wakeDecision.begin(limit, bitset)
     walkQueue(context, futex, decision)
     unlockFutex(context, futex)
     return decision.error !== 0 ? decision.error : decision.woken

@@ -61,6 +61,7 @@ export class Bench {
   private readonly workers: Worker[] = []
   private free: { worker: Worker; id: number }[] = []
   private nextId = 70
+  private readonly started: Promise<number>[] = []
 
   constructor(kind: Kind) {
     this.kind = kind
@@ -154,6 +155,7 @@ export class Bench {
     } else {
       result = this.threadCall(call)
     }
+    this.started.push(result)
     void result.then(() => {
       done = true
     })
@@ -193,8 +195,10 @@ export class Bench {
     this.settle()
   }
 
-  /** Nothing is left: no waiter, no futex, no count. */
-  leftovers(): { waiters: number; queued: number } {
+  /** What is left once every call has returned. */
+  async leftovers(): Promise<{ waiters: number; queued: number }> {
+    if (this.kind === 'task') this.sim.run()
+    await Promise.all(this.started)
     return { waiters: this.layout.waiters.count(this.sim.s.i32), queued: this.queued() }
   }
 

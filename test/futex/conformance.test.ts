@@ -11,7 +11,7 @@ for (const kind of kinds) {
         bench.mapped.push(bench.fx.map(bench.mapped[0].buffer))
         try {
           await run(bench)
-          expect(bench.leftovers()).toEqual({ waiters: 0, queued: 0 })
+          expect(await bench.leftovers()).toEqual({ waiters: 0, queued: 0 })
         } finally {
           await bench.close()
         }

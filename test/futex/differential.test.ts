@@ -39,7 +39,7 @@ async function runHere(kind: Kind, script: readonly Step[]): Promise<string[]> {
       const words = [0, 1, 2, 3].map(word => bench.view[word] >>> 0)
       lines.push(`${result}${told} | ${words.join(' ')}`)
     }
-    expect(bench.leftovers()).toEqual({ waiters: 0, queued: 0 })
+    expect(await bench.leftovers()).toEqual({ waiters: 0, queued: 0 })
     return lines
   } finally {
     await bench.close()

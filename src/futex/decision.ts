@@ -1,0 +1,70 @@
+import { EINVAL } from './errno.ts'
+import { Waiter } from './records.ts'
+
+/** What a walk of a queue does with a waiter: one walk serves wake, bitset and requeue, and a decision makes the difference. */
+export const SKIP = 0
+export const STOP = 1
+export const WAKE = 2
+export const MOVE = 3
+
+export interface Decision {
+  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE | typeof MOVE
+}
+
+/** Wakes those whose bitset meets `bitset`, and stops at a pi waiter with an error, as Linux does. */
+export class WakeDecision implements Decision {
+  limit = 0
+  bitset = 0
+  woken = 0
+  error = 0
+
+  begin(limit: number, bitset: number): this {
+    this.limit = limit
+    this.bitset = bitset
+    this.woken = 0
+    this.error = 0
+    return this
+  }
+
+  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
+    // As Linux counts: a limit of 0 or less wakes one.
+    if (this.woken > 0 && this.woken >= this.limit) return STOP
+    if (i32[waiter + Waiter.pi] !== 0) {
+      this.error = -EINVAL
+      return STOP
+    }
+    if ((i32[waiter + Waiter.bitset] & this.bitset) === 0) return SKIP
+    this.woken++
+    return WAKE
+  }
+}
+
+/** Wakes the first few and moves others, in Linux's way of counting. */
+export class RequeueDecision implements Decision {
+  wakeLimit = 0
+  moveLimit = 0
+  seen = 0
+  error = 0
+  /** The two words are one: a waiter that would move stays where it is, and counts. */
+  inPlace = false
+
+  begin(wakeLimit: number, moveLimit: number, inPlace: boolean): this {
+    this.wakeLimit = wakeLimit
+    this.moveLimit = moveLimit
+    this.seen = 0
+    this.error = 0
+    this.inPlace = inPlace
+    return this
+  }
+
+  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE | typeof MOVE {
+    if (this.seen - this.wakeLimit >= this.moveLimit) return STOP
+    if (i32[waiter + Waiter.pi] !== 0) {
+      this.error = -EINVAL
+      return STOP
+    }
+    this.seen++
+    if (this.seen <= this.wakeLimit) return WAKE
+    return this.inPlace ? SKIP : MOVE
+  }
+}
