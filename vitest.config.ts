@@ -1,6 +1,9 @@
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import { heddleChecker } from './src/checker/vite.ts'
 
 const config: ViteUserConfig = defineConfig({
+  // Checks inside tests: a test file that imports the checker is instrumented.
+  plugins: [heddleChecker()],
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts'],
     exclude: ['**/fixtures/**', '**/node_modules/**'],
