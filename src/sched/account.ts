@@ -4,8 +4,8 @@ import type { Scheduler } from './scheduler.ts'
 
 /**
  * Accounting, for each task and each CPU. The exact figures are plain words that the run queue's lock guards. Anyone may
- * read the published ones, without a lock: they are stored when a task leaves the CPU for good (asleep, stopped,
- * ended) and otherwise once they have moved by PUBLISH_EVERY, so a reader is at most that far behind.
+ * read the published ones, without a lock: they are stored when a task leaves its CPU and its times have moved by
+ * PUBLISH_EVERY since, and when it ends; so a reader is at most that far, and the turn that runs, behind.
  *
  * A time is microseconds in two words, high and low. The high word stands on both sides of the low one:
  *
@@ -94,13 +94,15 @@ export function endWait(s: Scheduler, se: number): void {
   f64[(se + Entity.execStart) >> 1] = s.clock
 }
 
-/** Publishes an entity's figures: all of them when it leaves, else if they have moved far enough. */
-export function publishTask(s: Scheduler, se: number, leaves: boolean): void {
+/** Publishes an entity's figures if they have moved far enough, or it ends. */
+export function publishTask(s: Scheduler, se: number, ends: boolean): void {
   const { i32, f64 } = s
-  const us = f64[(se + Entity.runTime) >> 1] * 1000
-  if (!leaves && ((us - i32[se + Entity.runTimeLow]) | 0) < PUBLISH_EVERY_US) return
-  storeTime(i32, se + Entity.runTimeHigh, us)
-  storeTime(i32, se + Entity.waitTimeHigh, f64[(se + Entity.waitTime) >> 1] * 1000)
+  const ran = f64[(se + Entity.runTime) >> 1] * 1000
+  const waited = f64[(se + Entity.waitTime) >> 1] * 1000
+  const moved = ran + waited - (i32[se + Entity.runTimeLow] + i32[se + Entity.waitTimeLow])
+  if (!ends && (moved | 0) >= 0 && (moved | 0) < PUBLISH_EVERY_US) return
+  storeTime(i32, se + Entity.runTimeHigh, ran)
+  storeTime(i32, se + Entity.waitTimeHigh, waited)
   storeCount(i32, se + Entity.switches, i32[se + Entity.turns])
   storeCount(i32, se + Entity.preemptions, i32[se + Entity.preempted])
   storeCount(i32, se + Entity.migrations, i32[se + Entity.moved])

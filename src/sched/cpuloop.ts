@@ -104,15 +104,18 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
 function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needResched: number): number {
   const { i32, queue, thread } = s
   const alone = s.cpus === 1
+  let current = i32[queue + RunQueue.current]
   for (let turns = LOOK_UP_EVERY; turns > 0; turns--) {
     if (i32[needResched] !== 0 || !(alone || !s.othersOffer())) break
-    turnClock.atSwitch(YIELDED, i32[i32[queue + RunQueue.current] + Entity.priority])
+    if (turnClock.left > 0) turnClock.left--
+    else turnClock.atSwitch(YIELDED, i32[current + Entity.priority])
     acquire(thread, queue + RunQueue.lock)
-    const next = yieldToEqual(s, i32[queue + RunQueue.current])
+    const next = yieldToEqual(s, current)
     if (next === 0) {
       release(thread, queue + RunQueue.lock)
       break
     }
+    current = next
     const why = resume(i32[next + Entity.task])
     if (why !== YIELDED) return why
   }
@@ -140,15 +143,16 @@ function pull(s: Scheduler, current: number, idle: number): boolean {
 }
 
 /**
- * How often the clock is read at voluntary switches between FIFO tasks. Reading it costs about as much as the switch, so
+ * How often the clock is read at voluntary switches (a yield, a sleep) between FIFO tasks. Reading it costs about as much as the switch, so
  * while turns are shorter than a microsecond it is read at every 8th to 23rd only, at random, and what has passed is
  * charged to the task that runs then: right on average. Everywhere else it is read at every switch.
  */
 class TurnClock {
   private readonly s: Scheduler
-  /** Turns until the next look, when turns are short. */
-  private left = 0
-  private turns = 0
+  /** Turns until the next look, when turns are short. Whoever skips a look counts it down. */
+  left = 0
+  /** Turns since the last look. */
+  private skipped = 0
   private shortTurns = 0
   private random = 0x2545_f491
 
@@ -157,18 +161,21 @@ class TurnClock {
   }
 
   atSwitch(why: number, priority: number): void {
-    this.turns++
-    if (this.left > 0 && why === YIELDED && priority >> 2 !== FAIR_MAJOR_PRIORITY) {
+    if (this.left > 0 && why !== PREEMPTED && priority >> 2 !== FAIR_MAJOR_PRIORITY) {
       this.left--
       return
     }
     const { s } = this
+    const turns = 1 + this.skipped - this.left
     const before = s.clock
-    const perTurn = (s.readClock() - before) / this.turns
-    this.shortTurns = perTurn < SHORT_TURN_MS ? this.shortTurns + this.turns : 0
-    this.turns = 0
-    if (this.shortTurns < SHORT_TURNS) return
+    const perTurn = (s.readClock() - before) / turns
+    this.shortTurns = perTurn < SHORT_TURN_MS ? this.shortTurns + turns : 0
+    this.left = 0
+    this.skipped = 0
+    s.turnsAreShort = this.shortTurns >= SHORT_TURNS
+    if (!s.turnsAreShort) return
     this.random = (Math.imul(this.random, 1_664_525) + 1_013_904_223) | 0
     this.left = 7 + (this.random >>> 28)
+    this.skipped = this.left
   }
 }

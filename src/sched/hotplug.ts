@@ -34,7 +34,7 @@ export function cpuOnline(s: Scheduler): void {
   i32[queue + RunQueue.online] = 1
   i32[queue + RunQueue.current] = i32[queue + RunQueue.idle]
   i32[queue + RunQueue.contender] = 0
-  i32[queue + RunQueue.tickArmed] = 0
+  s.f64[(queue + RunQueue.tickAt) >> 1] = 0
   s.setActive(s.cpu, true)
   publishQueue(s, queue)
   release(thread, queue + RunQueue.lock)

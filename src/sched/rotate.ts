@@ -1,7 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { ListHead, ListNode } from '../arena/list.ts'
 import { Entity, POLICY_PUSHABLE } from './entity.ts'
-import { fifoClass } from './fifo.ts'
 import { ReadyMask } from './readymask.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -25,7 +24,7 @@ export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   const group = i32[queue + RunQueue.readyMask + ReadyMask.readySecondary + (level >> 5)] >>> (level & 24)
   if ((ready & ((1 << (level >> 3)) - 1)) !== 0 || (group & ((2 << (level & 7)) - 1)) !== 1 << (level & 7))
     return 0
-  if (s.classes[level] !== fifoClass) return 0
+  if (i32[rq + ClassRq.rotates] === 0) return 0
   if ((i32[rq + ClassRq.subqueueMask] & ((2 << minor) - 1)) !== 1 << minor) return 0
   const head = rq + ClassRq.subqueues + minor * ListHead.words
   const first = i32[head + next]
@@ -39,8 +38,6 @@ export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
     'the next one is queued here, the old one nowhere',
   )
   const second = i32[first + next]
-  i32[first + next] = 0
-  i32[first + before] = 0
   i32[first + list] = 0
   i32[last + list] = head
   i32[last + epoch] = i32[head + epoch]

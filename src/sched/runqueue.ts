@@ -19,13 +19,12 @@ export const RunQueue: Layout<
   | 'current'
   | 'contender'
   | 'idle'
-  | 'tickArmed'
+  | 'tickAt'
   | 'taskCount'
   | 'cpu'
   | 'online'
   | 'bound'
   | 'clock'
-  | 'busySince'
   | 'pushMask'
   | 'pushCount'
   | 'runningPriority'
@@ -56,8 +55,6 @@ export const RunQueue: Layout<
   /** The current entity while it wants to go on; 0 when it is the idle one or is about to leave. */
   contender: word,
   idle: word,
-  /** A tick is armed, or was and has fired. */
-  tickArmed: word,
   /** Entities queued here, without the one that runs and the idle one. */
   taskCount: word,
   cpu: word,
@@ -67,7 +64,8 @@ export const RunQueue: Layout<
   bound: word,
   /** When this queue last looked at the clock. */
   clock: float64,
-  busySince: float64,
+  /** When the tick that is armed comes; 0: none is. */
+  tickAt: float64,
   /** Which levels have tasks that another CPU could take (pushable.ts). */
   pushMask: words(ReadyMask.words),
   pushCount: word,
@@ -118,6 +116,7 @@ export const ClassRq: Layout<
   | 'extension'
   | 'counts'
   | 'published'
+  | 'rotates'
 > = {
   /** The level: 0 to 63. The class is `classes[classId]`. */
   classId: 0,
@@ -141,7 +140,9 @@ export const ClassRq: Layout<
   /** Queued entities by minor priority; and the same as others may read it, up to date whenever the lock is free. */
   counts: 5 + MINOR_LEVELS * ListHead.words,
   published: 5 + MINOR_LEVELS * ListHead.words + MINOR_LEVELS,
-  words: roundUp(5 + MINOR_LEVELS * (ListHead.words + 2), LINE_WORDS),
+  /** 1 at a FIFO level: a yield there can be a rotation of one list (rotate.ts). */
+  rotates: 5 + MINOR_LEVELS * (ListHead.words + 2),
+  words: roundUp(6 + MINOR_LEVELS * (ListHead.words + 2), LINE_WORDS),
 }
 
 const CLASS_RQS = roundUp(RunQueue.words, LINE_WORDS)

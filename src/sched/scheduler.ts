@@ -118,6 +118,8 @@ export class Scheduler {
   clock = 0
   /** When the earliest timer of this CPU is due. */
   nextTimer: number = Infinity
+  /** Turns on this CPU take less than a look at the clock (cpuloop.ts): `clock` is recent enough. */
+  turnsAreShort = false
   /** An interrupt came: the next switch asks the class whether the slice has ended. */
   ticks = false
   /** The number of the RCU callback that gives a reaped task's slots back. */
@@ -193,6 +195,7 @@ export class Scheduler {
 
   /** Half of the set of CPUs that have tasks which another CPU could take. */
   pushCpusHalf(half: number): number {
+    if (half === 1 && this.cpus <= 32) return 0
     return Atomics.load(this.i32, this.pushCpus + half)
   }
 
@@ -211,6 +214,7 @@ export class Scheduler {
 
   /** Half of the active mask: the CPUs that tasks may be placed on. */
   activeHalf(half: number): number {
+    if (half === 1 && this.cpus <= 32) return 0
     return Atomics.load(this.i32, this.activeCpus + half)
   }
 
@@ -245,6 +249,7 @@ export class Scheduler {
       i32[rq + ClassRq.classId] = level
       i32[rq + ClassRq.cpu] = cpu
       i32[rq + ClassRq.queue] = queue
+      i32[rq + ClassRq.rotates] = this.classes[level] === fifoClass ? 1 : 0
       initList(i32, pushList(queue, level))
     }
     const task = this.tasks.allocate(this.thread)

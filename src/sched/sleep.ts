@@ -62,7 +62,6 @@ export function beginSleep(s: Scheduler, task: number, state: number, timeout: n
   assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can go to sleep')
   assert(state > RUNNING && state <= TIMER_KILLABLE, 'a task sleeps in one of the four sleeping states')
   i32[task + Task.wakeReason] = WOKEN
-  Atomics.add(i32, task + Task.sleeps, 1) // (B) of timer.ts
   if (timeout !== Infinity) armTimer(s, task, s.readClock() + Math.max(0, timeout))
   Atomics.store(i32, task + Task.state, state) // (A)
   const reason = pendingReason(i32, task, state) // (D)

@@ -16,7 +16,7 @@ import { rotateFifo } from './rotate.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { RUNNING, Task } from './taskrecord.ts'
-import { armTick } from './tick.ts'
+import { armTick, tickFired } from './tick.ts'
 
 /**
  * The switch: prepare, switch, finish. There is no scheduler thread in between: the CPU goes from one task to
@@ -76,11 +76,14 @@ export function schedulerYield(s: Scheduler, why: number): number {
     if (s.ticks) schedClass.taskTick(s, rq, prev)
     if (why === YIELDED) schedClass.yieldTask(s, rq, prev)
   }
-  s.ticks = false
+  if (s.ticks) {
+    s.ticks = false
+    tickFired(s, queue)
+  }
   const next = rqPickNextTask(s, queue)
   if (next === prev) {
     i32[prev + Entity.policy] &= ~POLICY_YIELDED
-    if (s.nextTimer !== Infinity || i32[queue + RunQueue.tickArmed] !== 0) armTick(s, queue)
+    armTick(s, queue)
     release(thread, queue + RunQueue.lock)
     return prev
   }
@@ -106,12 +109,7 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   i32[queue + RunQueue.current] = next
   i32[queue + RunQueue.contender] = next
   const { clock } = s
-  const started = f64[(prev + Entity.execStart) >> 1]
-  if (clock > started) {
-    chargeRun(s, prev)
-    publishTask(s, prev, false)
-    publishCpu(s, queue, false)
-  }
+  if (clock > f64[(prev + Entity.execStart) >> 1]) chargeTurn(s, prev)
   f64[(prev + Entity.execEnd) >> 1] = clock
   f64[(prev + Entity.waitStart) >> 1] = clock
   endWait(s, next)
@@ -126,6 +124,12 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   release(thread, queue + RunQueue.lock)
   s.rcu.quiescent(thread)
   return next
+}
+
+function chargeTurn(s: Scheduler, se: number): void {
+  chargeRun(s, se)
+  publishTask(s, se, false)
+  publishCpu(s, s.queue, false)
 }
 
 /** Switches this CPU to its idle entity, whatever is queued: it is about to go offline. */
@@ -145,8 +149,8 @@ export function switchToIdle(s: Scheduler, why: number): void {
 function wantsCpu(s: Scheduler, task: number, why: number): boolean {
   const { i32 } = s
   if (i32[task + Task.stopped] !== 0) return false
-  // One that did not suspend is RUNNING, and nobody else can change that. One that did may have been claimed.
-  if (why === PREEMPTED || why === YIELDED) return i32[task + Task.state] === RUNNING
+  // One that did not suspend is RUNNING, or a ZOMBIE, and nobody else can change that. One that did may be claimed.
+  if (why !== SUSPENDED) return i32[task + Task.state] === RUNNING
   return Atomics.load(i32, task + Task.state) === RUNNING
 }
 
@@ -185,8 +189,7 @@ export function contextSwitchFinish(s: Scheduler, prev: number, next: number, wh
   publishCpu(s, queue, next === idle)
   publishQueue(s, queue)
   if (next !== idle) publishCount(s, i32[next + Entity.rq], next)
-  if (next !== idle) armTick(s, queue)
-  else if (i32[queue + RunQueue.tickArmed] !== 0) armTick(s, queue)
+  armTick(s, queue)
   release(thread, queue + RunQueue.lock)
   if (left) finishLeaving(s, prev)
   s.rcu.quiescent(thread)
@@ -216,7 +219,7 @@ function leaveQueue(s: Scheduler, prev: number, why: number): void {
   if (why !== FINISHED) rqDropCurrent(s, rq, prev)
   chargeRun(s, prev)
   f64[(prev + Entity.execEnd) >> 1] = s.clock
-  publishTask(s, prev, true)
+  publishTask(s, prev, why === FINISHED)
 }
 
 /** The old one was not put back. From (E) on it belongs to whoever wakes, continues or reaps it. */

@@ -89,7 +89,7 @@ export const Task: Layout<
   slot: word,
   /** PENDING_ bits: signals and a kill that have not been seen to. Any thread sets them. */
   pending: word,
-  /** Counts sleeps, so that a timer that fires late does not end the next one. */
+  /** Counts timed sleeps, at both ends, so that a timer that fires late does not end the next one. */
   sleeps: word,
   /** Why the last sleep ended: WOKEN, TIMED_OUT, SIGNALLED, KILLED. */
   wakeReason: word,

@@ -1,5 +1,5 @@
-import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
-import { armSlice, disarmSlice, isBefore, momentOf } from '../machine/timekeeper.ts'
+import { cpuRecord } from '../machine/cpurecord.ts'
+import { armSlice, disarmSlice } from '../machine/timekeeper.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
 import { fairClass, fairSliceEnd } from './fair.ts'
 import { fifoClass } from './fifo.ts'
@@ -31,21 +31,22 @@ function sliceEnd(s: Scheduler, queue: number): number {
  * finds nothing to do, and this is called again.
  */
 export function armTick(s: Scheduler, queue: number): void {
-  const { i32 } = s
+  const { i32, f64 } = s
   let end = sliceEnd(s, queue)
   if (queue === s.queue && s.nextTimer < end) end = s.nextTimer
+  const armed = f64[(queue + RunQueue.tickAt) >> 1]
   if (end === Infinity) {
-    if (i32[queue + RunQueue.tickArmed] !== 0 && queue === s.queue) {
-      i32[queue + RunQueue.tickArmed] = 0
-      disarmSlice(i32, cpuRecord(s.machine, s.cpu))
-    }
+    if (armed === 0 || queue !== s.queue) return
+    f64[(queue + RunQueue.tickAt) >> 1] = 0
+    disarmSlice(i32, cpuRecord(s.machine, s.cpu))
     return
   }
-  const cpu = cpuRecord(s.machine, i32[queue + RunQueue.cpu])
-  if (i32[queue + RunQueue.tickArmed] !== 0) {
-    const armed = Atomics.load(i32, cpu + CpuRecord.sliceEnd)
-    if (armed !== 0 && !isBefore(momentOf(end), armed)) return
-  }
-  i32[queue + RunQueue.tickArmed] = 1
-  armSlice(i32, s.machine, cpu, end)
+  if (armed !== 0 && armed <= end) return
+  f64[(queue + RunQueue.tickAt) >> 1] = end
+  armSlice(i32, s.machine, cpuRecord(s.machine, i32[queue + RunQueue.cpu]), end)
+}
+
+/** This CPU was interrupted: the tick that was armed may have come. */
+export function tickFired(s: Scheduler, queue: number): void {
+  s.f64[(queue + RunQueue.tickAt) >> 1] = 0
 }

@@ -17,7 +17,7 @@ import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
  *   timer lock; takes the timer off;
  *   (A) notes how many sleeps the task
  *       has had; unlock
- *                                              is woken by someone else; sleeps again: (B) sleeps + 1
+ *                                              is woken by someone else; (B) cancels: sleeps + 1; sleeps again
  *   pi lock; (C) sleeps is not what (A) saw:
  *   it leaves the task alone
  *
@@ -31,6 +31,7 @@ export function armTimer(s: Scheduler, task: number, deadline: number): void {
   assert(queue !== 0, 'a task sleeps on a CPU')
   acquire(thread, queue + RunQueue.timerLock)
   Atomics.store(i32, task + Task.timerCpu, s.cpu)
+  Atomics.add(i32, task + Task.sleeps, 1)
   i32[task + Task.timerArmed] = 1
   s.timers[s.cpu].insert(task + Task.timer, deadline)
   release(thread, queue + RunQueue.timerLock)
@@ -46,6 +47,7 @@ export function cancelTimer(s: Scheduler, task: number): void {
     acquire(thread, lock)
     const here = Atomics.load(i32, task + Task.timerCpu) === cpu
     if (here) {
+      Atomics.add(i32, task + Task.sleeps, 1) // (B)
       i32[task + Task.timerArmed] = 0
       if (s.timers[cpu].isQueued(task + Task.timer)) s.timers[cpu].remove(task + Task.timer)
     }

@@ -76,8 +76,10 @@ export function wakeup(s: Scheduler, task: number, states: number, reason: numbe
 export function schedulerWakeup(s: Scheduler, task: number, states: number, reason: number): boolean {
   const { i32, thread } = s
   const se = i32[task + Task.entity]
-  assert(holds(thread, se + Entity.piLock), 'a wakeup holds the pi lock')
-  assert(!holds(thread, task + Task.lock), 'no task lock is held while waiting for onCpu')
+  if (thread.debug) {
+    assert(holds(thread, se + Entity.piLock), 'a wakeup holds the pi lock')
+    assert(!holds(thread, task + Task.lock), 'no task lock is held while waiting for onCpu')
+  }
   const state = Atomics.load(i32, task + Task.state)
   if (((states >>> state) & 1) === 0) return false
   if (Atomics.compareExchange(i32, task + Task.state, state, WAKENING) !== state) return false // (A) 2
@@ -95,7 +97,7 @@ export function finishWakeup(s: Scheduler, task: number, se: number): void {
   assert(was === WAKENING, 'a claimed task is its waker’s alone')
   i32[se + Entity.woken]++
   if (i32[task + Task.stopped] !== 0) return
-  s.readClock()
+  if (!s.turnsAreShort) s.readClock()
   enqueueSelected(s, se) // (D) 5
 }
 

@@ -73,9 +73,12 @@ function spawnAll(
     s.i32[plan.bodies.start + slot * Body.words + Body.random] = seed
     seeds.set(slot, seed)
     tasks.push(task)
-    Atomics.store(s.i32, plan.table.start + number, task)
   }
-  for (const task of tasks) startTask(s, task)
+  // Others may do things to a task from when it is in the table: not before it has been started.
+  tasks.forEach((task, number) => {
+    startTask(s, task)
+    Atomics.store(s.i32, plan.table.start + number, task)
+  })
   return seeds
 }
 
