@@ -81,7 +81,7 @@ function compileAs(code: string, file: string, language: Language, transpiled: b
 
 /** `a<b>(c)` reads differently in the two languages: the name that the compiler sees says which the text is in. */
 function nameFor(file: string, typescript: boolean, commonjs: boolean): string {
-  if (commonjs) return file.replace(/\.[cm]?[jt]s$/, typescript ? '.cts' : '.cjs')
+  if (commonjs) return file.replace(/\.[cm]?[jt]sx?$/, typescript ? '.cts' : '.cjs')
   return typescript ? file : file.replace(/\.[cm]?tsx?$/, '.js')
 }
 
