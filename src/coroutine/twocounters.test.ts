@@ -8,16 +8,20 @@ import { reserveMachine } from '../machine/cpurecord.ts'
 import { NodeMachine } from '../machine/node.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import { needResched, PREEMPTED } from './coroutine.ts'
-import twoCounters, { reserveCounters } from './fixtures/twocounters.ts'
+import twoCounters, { reserveCounters, TURNS } from './fixtures/twocounters.ts'
 import { Schedule } from './schedule.ts'
 import { VirtualTime } from './virtualtime.ts'
 
 interface Counter {
   count: number
   other: Counter
-  /** The other's count each time that this one was seen to have gone on after a stop. */
+  /** Where it has seen the other stand. */
   seen: Set<number>
 }
+
+/** They count until each has seen the other in so many places; without turns that never is, and they stop here. */
+const PLACES = 4
+const LIMIT = 200_000_000
 
 function counters(): [Counter, Counter] {
   const first = { count: 0, seen: new Set<number>() } as Counter
@@ -26,36 +30,42 @@ function counters(): [Counter, Counter] {
   return [first, second]
 }
 
-function* handWritten(counter: Counter, limit: number): Generator<number, void, unknown> {
-  while (counter.count < limit) {
+function* handWritten(counter: Counter): Generator<number, void, unknown> {
+  while (counter.count < LIMIT) {
     counter.count++
     if (counter.count % 64 === 0) {
       if (needResched()) yield PREEMPTED
       counter.seen.add(counter.other.count)
+      if (counter.seen.size >= PLACES && counter.other.seen.size >= PLACES) return
     }
   }
 }
 
-const source = `export function count(counter, limit) {
+const source = `export function count(counter) {
   'use task'
-  while (counter.count < limit) {
+  while (counter.count < ${LIMIT}) {
     counter.count++
-    if (counter.count % 64 === 0) counter.seen.add(counter.other.count)
+    if (counter.count % 64 === 0) {
+      counter.seen.add(counter.other.count)
+      if (counter.seen.size >= ${PLACES} && counter.other.seen.size >= ${PLACES}) return
+    }
   }
 }`
 
 const { count: compiled } = evaluateModule(compile(source, 'count.js').code, 'count.js', {
   'heddle/runtime': runtime,
-}) as { count: (counter: Counter, limit: number) => void }
+}) as { count: (counter: Counter) => void }
 
-/** Each saw the other stand at more than one count strictly between start and end: they took turns. */
-function expectBothAdvance([first, second]: [Counter, Counter], limit: number): void {
-  expect([first.count, second.count]).toEqual([limit, limit])
-  const between = [...first.seen, ...second.seen].filter(count => count > 0 && count < limit)
-  expect(new Set(between).size).toBeGreaterThan(1)
+/** Each saw the other stand in several places, and neither had to count to the end for that. */
+function expectBothAdvance(both: readonly Counter[]): void {
+  for (const { count, seen } of both) {
+    expect(count).toBeGreaterThan(0)
+    expect(count).toBeLessThan(LIMIT)
+    expect(seen.size).toBeGreaterThanOrEqual(PLACES)
+  }
 }
 
-const bodies: [string, (counter: Counter, limit: number) => unknown][] = [
+const bodies: [string, (counter: Counter) => unknown][] = [
   ['generators', handWritten],
   ["'use task' functions", compiled],
 ]
@@ -65,26 +75,26 @@ describe.each(bodies)('%s', (_name, body) => {
     const time = new VirtualTime()
     const schedule = new Schedule({ platform: time, ticks: time.slices(0.1) })
     const both = counters()
-    for (const counter of both) schedule.go(body, counter, 1_000_000)
+    for (const counter of both) schedule.go(body, counter)
     schedule.runSync()
-    expectBothAdvance(both, 1_000_000)
+    expectBothAdvance(both)
   })
 
   test('on virtual time, the loop beside the event loop', async () => {
     const time = new VirtualTime()
     const schedule = new Schedule({ platform: time, ticks: time.slices(0.1) })
     const both = counters()
-    for (const counter of both) schedule.go(body, counter, 1_000_000)
+    for (const counter of both) schedule.go(body, counter)
     await schedule.run()
-    expectBothAdvance(both, 1_000_000)
+    expectBothAdvance(both)
   })
 
   test('with the clock read at safepoints', async () => {
     const schedule = new Schedule({ ticks: 'clock', slice: 1 })
     const both = counters()
-    for (const counter of both) schedule.go(body, counter, 5_000_000)
+    for (const counter of both) schedule.go(body, counter)
     await schedule.run()
-    expectBothAdvance(both, 5_000_000)
+    expectBothAdvance(both)
     expect(schedule.statistics.ticks).toBe('clock')
   })
 
@@ -92,15 +102,15 @@ describe.each(bodies)('%s', (_name, body) => {
     await using schedule = new Schedule({ ticks: 'thread', slice: 1 })
     // Ticks come from the clock until the thread is up.
     while (schedule.statistics.ticks === 'clock') {
-      schedule.go(body, counters()[0], 2_000_000)
+      for (const counter of counters()) schedule.go(body, counter)
       if (how === 'run') await schedule.run()
       else schedule.runSync()
     }
     const both = counters()
-    for (const counter of both) schedule.go(body, counter, 5_000_000)
+    for (const counter of both) schedule.go(body, counter)
     if (how === 'run') await schedule.run()
     else schedule.runSync()
-    expectBothAdvance(both, 5_000_000)
+    expectBothAdvance(both)
     expect(schedule.statistics.ticks).toBe('thread')
   })
 })
@@ -110,9 +120,9 @@ test('on a schedule left to itself, which starts its thread once it has been bus
   let rounds = 0
   while (schedule.statistics.ticks === 'clock') {
     const both = counters()
-    for (const counter of both) schedule.go(compiled, counter, 5_000_000)
+    for (const counter of both) schedule.go(compiled, counter)
     await schedule.run()
-    expectBothAdvance(both, 5_000_000)
+    expectBothAdvance(both)
     expect(++rounds).toBeLessThan(1000)
   }
 })
@@ -145,8 +155,8 @@ describe('on a CPU of the kernel’s machines', () => {
 
 function expectCountersAdvanced(arena: Arena, start: number): void {
   const { i32 } = arena
-  expect(i32[start]).toBe(i32[start + 1])
   expect(i32[start]).toBeGreaterThan(0)
+  expect(i32[start + 1]).toBeGreaterThan(0)
   // How often one found the other further than before.
-  expect(i32[start + 2]).toBeGreaterThan(1)
+  expect(i32[start + 2]).toBeGreaterThanOrEqual(TURNS)
 }
