@@ -138,7 +138,7 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   protected override staysPlain(call: Call): boolean {
-    if (call.reach === 'short') return true
+    if (call.reach === 'short') return !mayTouchView(call.node)
     return call.target !== null && !call.target.twin
   }
 
@@ -249,8 +249,13 @@ export class CheckerLowering extends GeneratorLowering {
         return this.#pattern(node, cx)
       case 'ForInStatement':
         return super.resumable(node, cx)
-      case 'SpreadElement':
-        return rope`...${this.iterated(node.argument, cx)}`
+      case 'SpreadElement': {
+        const value = cx.frame!.take()
+        const written = this.iterated(node.argument, cx)
+        cx.frame!.give(value)
+        const stops = rope`${this.names.runtime('stops')}(${value} = ${written})`
+        return rope`...(${stops} ? yield* ${this.names.runtime('collect')}(${value}) : ${value})`
+      }
       case 'CallExpression': {
         const atomic = this.#atomic(node, cx)
         if (atomic !== null) return atomic
@@ -482,6 +487,14 @@ export class CheckerLowering extends GeneratorLowering {
     if (!bulkMethods.has(name)) return null
     return { test, value: this.#op(bulk, node, receiver, '0', method, rope`[${join(args, ', ')}]`) }
   }
+}
+
+/** A method that, on a view of shared memory, is an operation. */
+function mayTouchView(node: Node): boolean {
+  const callee = bare(node.callee ?? node.tag)
+  if (callee.type !== 'MemberExpression' || callee.computed || callee.property.type !== 'Identifier')
+    return false
+  return bulkMethods.has(callee.property.name) || dataViewMethod.test(callee.property.name)
 }
 
 function isWithin(inner: Node, outer: Node): boolean {

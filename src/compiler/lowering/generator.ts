@@ -265,10 +265,15 @@ export class GeneratorLowering extends CallLowering {
     const turns = Math.max(1, Math.trunc(this.#strip / nestWeight))
     const short = rope`${innerAll}: if (${first}) { if (!${isShort}) break ${left}; do { ${innerTurns} } while (${innerTest}); }`
     const fast = rope`for (${count} = ${String(turns)}; ${count} > 0; ${count}--) { ${test} ${turn}: { ${write(before)} ${innerInit} ${short} ${rest} } ${update} }`
-    const long = rope`${innerAll}: for (;;) { for (${bound} = ${String(this.#strip)}; ${bound} > 0; ${bound}--) { ${innerTurns} if (!(${innerTest})) break ${innerAll}; } ${this.safepoint()} }`
+    const innerBody = rope`${innerTurn}: { ${this.node(inner.body, within)} }`
+    const long = rope`${innerAll}: { ${this.#long(inner, innerStrip, within, bound, innerBody, innerAll)} }`
     frame.give(count, bound)
     const variables = shared.length === 0 ? '' : `let ${shared.join(', ')};`
-    return rope`{ ${variables} ${this.#init(node, cx)} ${all}: for (;;) { ${left}: { ${fast} ${this.safepoint()} continue; } ${turn}: { ${long} ${rest} } ${update} } }`
+    const strip = rope`${left}: { ${fast} }`
+    // The count is at its end where the strip has been run, and not where it was left.
+    const between = rope`if (${count} <= 0) { ${this.safepoint()} } else { ${turn}: { ${long} ${rest} } ${update} }`
+    // The first strip, mostly the only one, stands outside of the loop that has the stops in it.
+    return rope`{ ${variables} ${this.#init(node, cx)} ${all}: { ${strip} for (;;) { ${between} ${strip} } } }`
   }
 
   /** A statement of a turn whose variables have been declared outside of it. */
@@ -307,11 +312,42 @@ export class GeneratorLowering extends CallLowering {
 
   #strips(node: Node, counted: Counted, cx: Context, end: string, body: Rope, turns: number): Rope {
     const { counter, bound, operator, step } = counted
-    const reach = String(step * Math.max(1, Math.trunc(turns)))
+    const many = Math.max(1, Math.trunc(turns))
+    const reach = typeof step === 'number' ? String(step * many) : `${step} * ${many}`
     const far = this.node(bound, cx)
     const limit = rope`${end} = ${this.names.runtime('limit')}(${counter}, ${far}, ${reach})`
     const strip = rope`for (; ${counter} ${operator} ${end}; ${this.node(node.update, cx)}) { ${body} }`
     return rope`for (;;) { ${limit}; ${strip} if (!(${counter} ${operator} ${far})) break; ${this.safepoint()} }`
+  }
+
+  /** The strips of a loop that is known to have a turn to run, and no few. */
+  #long(
+    node: Node,
+    { counted, estimate }: Strip,
+    cx: Context,
+    temporary: string,
+    body: Rope,
+    outer: string,
+  ): Rope {
+    if (counted !== null) return this.#strips(node, counted, cx, temporary, body, this.#strip)
+    const update = this.node(node.update, cx)
+    const test = this.node(node.test, cx)
+    const turns = `for (${temporary} = ${this.#strip}; ${temporary} > 0; ${temporary}--)`
+    const byCount = rope`for (;;) { ${turns} { ${body} ${update}; if (!(${test})) break ${outer}; } ${this.safepoint()} }`
+    const { steady, step, counter } = estimate!
+    if (!steady || node.body.end - node.body.start > 200) return byCount
+    // By a variable: where that is a number that leads to the bound, the strips are bounds on the way.
+    const { operator, right } = node.test
+    const sign = operator.startsWith('<') ? '' : '-'
+    const strips = this.#strips(
+      node,
+      { counter, bound: right, operator, step: `${sign}${step}` },
+      cx,
+      temporary,
+      body,
+      this.#strip,
+    )
+    return rope`if (typeof ${step} === 'number' && ${step} > 0) ${strips} else ${byCount}`
   }
 
   /** Two loops for one: the inner has no stop in it, and ends after some hundreds of turns. */
@@ -330,7 +366,12 @@ export class GeneratorLowering extends CallLowering {
       node.type === 'ForStatement' && node.update !== null ? rope`, ${this.node(node.update, inner)}` : rope``
     frame.give(count)
     const turning = node.type === 'DoWhileStatement' ? rope`${body} ${test}` : rope`${test} ${body}`
-    return rope`{ ${this.#init(node, cx)} ${outer}: for (;;) { for (${turns}${update}) { ${turning} } ${this.safepoint()} } }`
+    const strips = rope`for (${turns}${update}) { ${turning} }`
+    if (!isSmall(node.body)) {
+      return rope`{ ${this.#init(node, cx)} ${outer}: for (;;) { ${strips} ${this.safepoint()} } }`
+    }
+    // The first strip, mostly the only one, stands outside of the loop that has the stop in it.
+    return rope`{ ${this.#init(node, cx)} ${outer}: { ${strips} for (;;) { ${this.safepoint()} ${strips} } } }`
   }
 
   /** The first test tells how far it is: a loop of few turns runs as it is, with no safepoint at all. */
@@ -349,11 +390,7 @@ export class GeneratorLowering extends CallLowering {
     const distance = operator.startsWith('<') ? `${counter}, ${bound}` : `${bound}, ${counter}`
     const isShort = `${this.names.runtime('isShort')}(${distance}, ${step}, ${this.#strip})`
     const plain = rope`do { ${body} ${update}; } while (${test});`
-    const long = `for (${bound} = ${this.#strip}; ${bound} > 0; ${bound}--)`
-    const strips =
-      strip.counted !== null
-        ? this.#strips(node, strip.counted, inner, bound, body, this.#strip)
-        : rope`for (;;) { ${long} { ${body} ${update}; if (!(${test})) break ${outer}; } ${this.safepoint()} }`
+    const strips = this.#long(node, strip, inner, bound, body, outer)
     frame.give(bound)
     return rope`{ ${this.#init(node, cx)} ${outer}: if (${first}) { if (${isShort}) ${plain} else ${strips} } }`
   }

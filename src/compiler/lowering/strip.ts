@@ -7,7 +7,8 @@ export interface Counted {
   counter: string
   bound: Node
   operator: string
-  step: number
+  /** How far a turn goes: a number, or the text of one that stays. */
+  step: number | string
 }
 
 export interface Strip {
@@ -18,7 +19,11 @@ export interface Strip {
   /** Set where the loop counts a number to a bound that stays: then a strip needs no counter of its own. */
   counted: Counted | null
   /** Set where the first test tells about how many turns there will be; `step` is the text of how far each goes. */
-  estimate: { counter: string; step: string } | null
+  estimate: {
+    counter: string
+    step: string /** Counter, bound and step are all that moves. */
+    steady: boolean
+  } | null
 }
 
 /** How the loop is stripped, or null where it must stay in one piece. The loop has no call and no loop inside. */
@@ -138,14 +143,17 @@ function estimateOf(loop: Node, { bindingOf }: Analysis): Strip['estimate'] {
   }
   if (writesWithin(counter, loop) !== 1) return null
   const { right } = test
-  const found = { counter: test.left.name as string, step }
-  if (right.type === 'Literal') return typeof right.value === 'number' ? found : null
+  const found = { counter: test.left.name as string, step, steady: false }
+  const single = update.type !== 'SequenceExpression'
+  if (right.type === 'Literal') return typeof right.value === 'number' ? { ...found, steady: single } : null
   if (right.type === 'Identifier') {
     const bound = bindingOf.get(right)
     if (!isLocal(bound, loop)) return null
     const away = steps.every(part => stepText(part, right.name, direction) === null)
     const inUpdate = bound.references.filter(({ node, write }) => write && isWithin(node, update)).length
-    return away && writesWithin(bound, loop) === inUpdate ? found : null
+    return away && writesWithin(bound, loop) === inUpdate
+      ? { ...found, steady: single && inUpdate === 0 }
+      : null
   }
   if (right.type !== 'MemberExpression' || right.computed || !isPath(right)) return null
   return changesMember(loop.body, right, test.left.name) ? null : found

@@ -1,12 +1,18 @@
 /** How far a loop may run before it looks at its safepoint. */
 
 /**
- * The bound of the next strip of a loop that counts from `at` to `end`: `reach` away, or `end` itself. What is not a
+ * The bound of the next strip of a loop that counts from `at` to `end`: `reach` away, or `end` itself. What is no
  * number is left as it is: the loop then runs as it always did.
  */
 export function limit(at: unknown, end: any, reach: number): any {
-  if (typeof at !== 'number' || typeof end !== 'number') return end
+  if (typeof at !== 'number' || typeof end !== 'number') return limitOfOthers(at, end, reach)
   const far = at + reach
+  return reach > 0 ? (far < end ? far : end) : far > end ? far : end
+}
+
+function limitOfOthers(at: unknown, end: any, reach: number): any {
+  if (typeof at !== 'bigint' || typeof end !== 'bigint' || !Number.isInteger(reach)) return end
+  const far = at + BigInt(reach)
   return reach > 0 ? (far < end ? far : end) : far > end ? far : end
 }
 
