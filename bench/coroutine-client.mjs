@@ -9,8 +9,11 @@ let open = 0
 let timer
 
 function ask() {
-  const start = performance.now()
   open++
+  send(performance.now())
+}
+
+function send(start) {
   get({ port: workerData.port, agent }, response => {
     response.resume()
     response.on('end', () => {
@@ -18,7 +21,9 @@ function ask() {
       open--
     })
   }).on('error', error => {
-    throw error
+    // A connection that was kept open and closed by the other side just then: ask again, the time goes on.
+    if (error.code !== 'ECONNRESET') throw error
+    send(start)
   })
 }
 

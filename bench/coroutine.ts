@@ -150,6 +150,7 @@ interface Trial {
 async function* serverRows(): AsyncIterable<Row> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-bench-'))
   const server = createServer((_, response) => response.end('hello'))
+  server.keepAliveTimeout = 0
   server.listen(0)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -219,12 +220,28 @@ function* serverFigures(trials: Record<string, Trial[]>): Iterable<Row> {
   const p99 = (trial: Trial): number => trial.p99
   const p50 = (trial: Trial): number => trial.p50
   const took = (trial: Trial): number => trial.took
+  const names = { idle: 'idle', plain: 'plain', byHand: 'by-hand', ours: 'ours' }
+  for (const [name, label] of Object.entries(names)) {
+    for (const [part, pick] of [
+      ['p50', p50],
+      ['p99', p99],
+    ] as const) {
+      const values = trials[name].map(pick)
+      yield {
+        row: `coroutine/http-${part}-${label}`,
+        value: round3(median(values)),
+        unit: 'ms',
+        rounds: values.length,
+        spread: [round3(quantile(values, 0.25)), round3(quantile(values, 0.75))],
+      }
+    }
+  }
   const plainly = 'the same work called plainly'
   const byHand = 'setImmediate by hand'
   yield figure('coroutine/http-p99', above('ours', p99), plainly, above('plain', p99), { least: 20 })
   yield figure('coroutine/http-p50', above('ours', p50), plainly, above('plain', p50), { least: 20 })
-  yield figure('coroutine/http-p99-by-hand', above('ours', p99), byHand, above('byHand', p99))
-  yield figure('coroutine/http-p50-by-hand', above('ours', p50), byHand, above('byHand', p50))
+  yield figure('coroutine/http-p99-against-by-hand', above('ours', p99), byHand, above('byHand', p99))
+  yield figure('coroutine/http-p50-against-by-hand', above('ours', p50), byHand, above('byHand', p50))
   yield figure(
     'coroutine/http-p99-slices',
     above('ours', p99),

@@ -6,6 +6,7 @@ import { sleep, wait } from './blocking.ts'
 import { needResched, PREEMPTED } from './coroutine.ts'
 import { LoopKeeper } from './loopkeeper.ts'
 import { Schedule } from './schedule.ts'
+import { VirtualTime } from './virtualtime.ts'
 
 type Body = Generator<number, any, any>
 
@@ -128,15 +129,20 @@ describe('a turn of the event loop', () => {
   })
 
   test('is made once a slice, not once a switch, and not at all while coroutines rest', async () => {
-    const schedule = new Schedule()
+    const time = new VirtualTime()
+    const schedule = new Schedule({ platform: time, ticks: time.slices(0.01) })
     for (let i = 0; i < 100; i++) {
       schedule.go(function* (): Body {
         for (let turn = 0; turn < 10; turn++) yield PREEMPTED
+        yield* sleep(1000)
       })
     }
     await schedule.run()
-    const { switches, turns } = schedule.statistics
-    expect(switches).toBe(1100)
-    expect(turns).toBeLessThan(100)
+    expect(schedule.statistics).toMatchObject({ switches: 1200, turns: 0 })
+    const until = time.now() + 200
+    schedule.go(hog, { turns: 0 }, () => time.now() >= until)
+    await schedule.run()
+    expect(schedule.statistics.turns).toBeGreaterThanOrEqual(19)
+    expect(schedule.statistics.turns).toBeLessThanOrEqual(21)
   })
 })
