@@ -481,10 +481,7 @@ class Analyzer {
       if (node.test !== null) this.#visit(node.test, inner, func)
       if (node.update !== null) this.#visit(node.update, inner, func)
     } else this.#visit(node.right, inner, func)
-    if (node.await === true) {
-      this.#awaits(func)
-      func.refuse('for-await', '`for await` has no resumable form', node)
-    }
+    if (node.await === true) this.#awaits(func)
     this.#visit(node.body, inner, func)
   }
 

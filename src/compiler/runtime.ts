@@ -20,6 +20,7 @@ export {
   setTwinShape,
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'
+export { AsyncLoop } from './runtime/asyncloop.ts'
 export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/generator.ts'
 export { isShort, isShortList, limit } from './runtime/limit.ts'
 import './runtime/install.ts'

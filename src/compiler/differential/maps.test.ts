@@ -8,7 +8,7 @@ import { outputOf, programFiles, readProgram } from './programs.ts'
 const word = /"(?:[^"\\]|\\.)*"|[A-Za-z_$][\w$]*/g
 /** The words that the compiler writes beside those of the source. */
 const own =
-  /^(?:if|yield|void|function|const|let|for|of|break|continue|typeof|call|length|return|new|static|this|else|key|super|async|globalThis|number|arguments|target|e|import|from|as|require|heddle|runtime|plain|generator|true|false)$/
+  /^(?:if|yield|void|function|const|let|for|of|break|continue|typeof|call|length|return|new|static|this|else|key|super|async|globalThis|number|arguments|target|e|import|from|as|require|heddle|runtime|plain|generator|true|false|try|catch|finally|throw|closes|close|closed|open|threw|done|next|take)$/
 
 /** Every word of the output that the compiler did not make up, and where the map says that it comes from. */
 function* words(

@@ -26,10 +26,6 @@ const constructs: [name: string, body: string][] = [
     `const f = (\n a = slow(log) /* HERE */) => a; for (let i = 0; i < 2; i++) log(f())`,
   ],
   [
-    'a loop that awaits its iterator',
-    `const f = async () => {\n for await (const x of [1, 2]) /* HERE */ log(x) }; return f()`,
-  ],
-  [
     'an async generator',
     `const f = \nasync function* () { /* HERE */ for (let i = 0; i < 3; i++) yield log(i) }; return f().next()`,
   ],

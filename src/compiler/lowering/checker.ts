@@ -142,8 +142,8 @@ export class CheckerLowering extends GeneratorLowering {
     return call.target !== null && !call.target.twin
   }
 
-  protected override awaited(node: Node, cx: Context): Rope {
-    return this.#op(awaiting, node, this.node(node.argument, cx))
+  protected override awaited(value: Rope, node: Node): Rope {
+    return this.#op(awaiting, node, value)
   }
 
   /** A turn that leaves everything as it was is one that the checker need not repeat: it is told of each turn. */
@@ -153,7 +153,11 @@ export class CheckerLowering extends GeneratorLowering {
       '',
     )
     const effect = `${this.names.runtime('effect')}();`
-    if (node.type === 'ForOfStatement') return rope`${prefix}${this.forOf(node, cx, effect)}`
+    if (node.type === 'ForOfStatement') {
+      return node.await
+        ? this.forAwait(node, cx, effect, prefix)
+        : rope`${prefix}${this.forOf(node, cx, effect)}`
+    }
     if (node.type === 'ForInStatement') return rope`${prefix}${this.around(node, cx, effect)}`
     const entered = cx.frame!.take()
     const enter = `${entered} = ${this.names.runtime('loop')}(${this.#site(node)});`

@@ -57,7 +57,7 @@ export class GeneratorLowering extends CallLowering {
           return rope`(yield* ${this.names.runtime('delegate')}(${this.node(node.argument, cx)}))`
         return rope`(yield new ${this.names.runtime('Out')}(${node.argument === null ? '' : this.node(node.argument, cx)}))`
       case 'AwaitExpression':
-        return this.awaited(node, cx)
+        return this.awaited(this.node(node.argument, cx), node)
       case 'LabeledStatement':
         return this.#labeled(node, cx)
       case 'BreakStatement':
@@ -85,8 +85,9 @@ export class GeneratorLowering extends CallLowering {
     return rope`...(${this.names.runtime('stops')}(${value} = ${written}) ? yield* ${this.names.runtime('collect')}(${value}) : ${value})`
   }
 
-  protected awaited(node: Node, cx: Context): Rope {
-    return rope`(yield new ${this.names.runtime('Await')}(${this.node(node.argument, cx)}))`
+  /** Waits for a value. */
+  protected awaited(value: Rope, _node: Node): Rope {
+    return rope`(yield new ${this.names.runtime('Await')}(${value}))`
   }
 
   /** Code inside a resumable function that is left as it is, calls and all. */
@@ -115,7 +116,8 @@ export class GeneratorLowering extends CallLowering {
     walk(loop, node => {
       if (isFunction(node)) return false
       if (node !== loop && isLoop(node)) nested = true
-      if (node.type === 'YieldExpression' || node.type === 'AwaitExpression') heavy = true
+      if (node.type === 'YieldExpression' || node.type === 'AwaitExpression' || node.await === true)
+        heavy = true
       if (node.type === 'NewExpression') light = true
       const call = this.callOf(node)
       if (call !== undefined && call.reach !== 'short') {
@@ -147,6 +149,7 @@ export class GeneratorLowering extends CallLowering {
       '',
     )
     if (node.type !== 'ForOfStatement') return rope`${prefix}${this.around(node, cx, check)}`
+    if (node.await) return this.forAwait(node, cx, check, prefix)
     if (weight === 1 && isSmall(node.body) && isList(typeOf(node.right, this.analysis))) {
       return this.#shortForOf(node, cx, check, prefix)
     }
@@ -193,6 +196,28 @@ export class GeneratorLowering extends CallLowering {
   /** What a loop runs over. */
   protected iterated(node: Node, cx: Context): Rope {
     return this.node(node, cx)
+  }
+
+  /** A loop over what arrives later: each step is awaited, and so is the closing of what is left early. */
+  protected forAwait(node: Node, cx: Context, check: string, prefix: Rope): Rope {
+    const { left, right, body } = node
+    const frame = cx.frame!
+    const source = frame.take()
+    const value = frame.take()
+    const error = `${this.names.prefix}e`
+    const message = JSON.stringify(notIterableText(right).replace(/iterable$/, 'async iterable'))
+    const open = rope`${source} = new ${this.names.runtime('AsyncLoop')}(${this.node(right, cx)}, ${message});`
+    const take = rope`${value} = ${source}.take(${this.awaited(rope`${source}.next()`, node)}); if (${source}.done) break;`
+    const bind =
+      left.type === 'VariableDeclaration'
+        ? rope`${left.kind} ${this.node(left.declarations[0].id, cx)} = ${value};`
+        : rope`(${this.node(left, cx)} = ${value});`
+    const turns = rope`${prefix}for (;;) { ${take} ${check} ${bind} ${this.node(body, cx)} }`
+    const quietly = rope`try { if (${source}.closes()) ${this.awaited(rope`${source}.close()`, node)}; } catch {}`
+    const loudly = rope`if (${source}.closes()) ${source}.closed(${this.awaited(rope`${source}.close()`, node)});`
+    const close = rope`if (${source}.open) { if (${source}.threw) { ${quietly} } else { ${loudly} } }`
+    frame.give(source, value)
+    return rope`{ ${open} try { ${turns} } catch (${error}) { ${source}.threw = true; throw ${error}; } finally { ${close} } }`
   }
 
   /** A loop over what may be a generator that stops inside. */
