@@ -67,9 +67,9 @@ check(
           markFreed(i32, node, NODE_WORDS)
         },
         reader() {
-        read(i32, link, rcu[1], kernel[1])
-        rcu[1].idleEnter(kernel[1])
-      },
+          read(i32, link, rcu[1], kernel[1])
+          rcu[1].idleEnter(kernel[1])
+        },
         sleeper() {
           rcu[2].idleExit(kernel[2])
           read(i32, link, rcu[2], kernel[2])

@@ -1,8 +1,8 @@
 import { type Twin, twinOf } from '../coroutine/coroutine.ts'
 import { CheckError } from './errors.ts'
-import { CHANGED, EventLog, WRITES } from './eventlog.ts'
+import { CHANGED, EventLog } from './eventlog.ts'
 import type { Memory } from './memory.ts'
-import { COMPARE_EXCHANGE, CRASH, LOAD, PLAIN_READ } from './operations.ts'
+import { COMPARE_EXCHANGE, CRASH, LOAD, PLAIN_READ, STORE } from './operations.ts'
 import { accessAgain, locate, perform, SLEEPS } from './perform.ts'
 import { pending, THREADS_MAX } from './runtime.ts'
 import { SpinWatch } from './spinwatch.ts'
@@ -241,16 +241,19 @@ export class Machine {
    * is not is put into `diverged`, and the replay ends there.
    */
   replay(length: number): void {
-    const { log, spin, generators } = this
+    const { log, spin, generators, enabledBy, crashAt } = this
     const { kind: kinds, site: sites, index: indexes, flags: flagsOf, wrote, thread: threads } = log
+    // Everything that a step needs at hand: this loop is where a search spends its time.
+    const { kind: nextKind, site: nextSite, index: nextIndex, a: nextA, steps, effects, spunFrom } = pending
     const views = pending.view as (Record<number, number> & { length: number })[]
+    let slow = this.slow
     for (let at = 0; at < length; at++) {
       const thread = threads[at]
-      const kind = pending.kind[thread]
-      const index = pending.index[thread] as number
+      const kind = nextKind[thread]
+      const index = nextIndex[thread] as number
       if (
         kind !== kinds[at] ||
-        pending.site[thread] !== sites[at] ||
+        nextSite[thread] !== sites[at] ||
         ((this.enabled >>> thread) & 1) === 0 ||
         (kind <= COMPARE_EXCHANGE && index !== indexes[at])
       ) {
@@ -258,39 +261,43 @@ export class Machine {
         log.length = at
         return
       }
-      if (kind > COMPARE_EXCHANGE || this.slow) {
+      if (kind > COMPARE_EXCHANGE || slow) {
         if (!this.stepAgain(thread, at)) return
+        slow = this.slow
         continue
       }
       let value: unknown
-      const flags = flagsOf[at]
       log.length = at + 1
       if (kind === LOAD || kind === PLAIN_READ) {
         value = views[thread][index]
       } else {
-        value = accessAgain(this, thread, kind, at)
-        if ((flags & WRITES) !== 0) {
-          if (this.wrote !== wrote[at] || this.flags !== flags) {
-            this.diverged = at
-            return
-          }
-          if ((flags & CHANGED) !== 0) {
-            pending.effects[thread]++
-            if (spin.any) spin.changed(at)
-          }
-        } else if (this.flags !== 0) {
+        const flags = flagsOf[at]
+        value = nextA[thread]
+        if (kind <= STORE && typeof value === 'number' && (value | 0) === value) {
+          const view = views[thread]
+          view[index] = value
+          this.wrote = view[index]
+          this.flags = flags
+        } else {
+          value = accessAgain(this, thread, kind, at)
+        }
+        if (this.flags !== flags || (flags !== 0 && this.wrote !== wrote[at])) {
           this.diverged = at
           return
         }
+        if ((flags & CHANGED) !== 0) {
+          effects[thread]++
+          if (spin.any) spin.changed(at)
+        }
       }
-      pending.steps[thread]++
-      this.enabledBy[thread] = -1
+      steps[thread]++
+      enabledBy[thread] = -1
       // As `resume`, without looking for the place of an access that the log already has.
       pending.current = thread
       pending.idleTurns = 0
       let result: IteratorResult<number, unknown>
       try {
-        result = generators[thread].next(value)
+        result = generatorNext.call(generators[thread], value)
       } catch (error) {
         pending.current = -1
         this.end(thread, FINISHED)
@@ -303,14 +310,13 @@ export class Machine {
         this.end(thread, FINISHED)
         continue
       }
-      const nextKind = pending.kind[thread]
-      const nextIndex = pending.index[thread]
+      const next = nextIndex[thread]
       if (
-        nextKind > COMPARE_EXCHANGE ||
-        typeof nextIndex !== 'number' ||
-        !(nextIndex >= 0 && nextIndex < views[thread].length) ||
-        pending.spunFrom[thread] >= 0 ||
-        this.crashAt[thread] === pending.steps[thread]
+        nextKind[thread] > COMPARE_EXCHANGE ||
+        typeof next !== 'number' ||
+        !(next >= 0 && next < views[thread].length) ||
+        spunFrom[thread] >= 0 ||
+        crashAt[thread] === steps[thread]
       ) {
         this.arrive(thread)
       } else {
@@ -377,7 +383,7 @@ export class Machine {
     this.hiding?.hide()
     try {
       const generator = this.generators[thread]
-      result = failed ? generator.throw(value) : generator.next(value)
+      result = failed ? generator.throw(value) : generatorNext.call(generator, value)
     } catch (error) {
       pending.current = -1
       this.hiding?.reveal(thread)
@@ -494,6 +500,12 @@ function resumable(body: Body, thread: number, name: string | undefined): Twin {
   if (form === undefined) throw notInstrumented(`threads[${thread}]`, name ?? body.name)
   return form
 }
+
+/** Called directly: every body is a function of its own, and a lookup on each would be slow. */
+const generatorNext: (
+  this: Generator<number, unknown, unknown>,
+  value: unknown,
+) => IteratorResult<number, unknown> = Object.getPrototypeOf(function* () {}).prototype.next
 
 const GeneratorFunction = Object.getPrototypeOf(function* () {}) as object
 

@@ -1,4 +1,4 @@
-import { conflict } from './eventlog.ts'
+import { conflict, WRITES } from './eventlog.ts'
 import type { Ended, Explorer } from './explorer.ts'
 import { HappensBefore } from './happensbefore.ts'
 import type { Machine, Setup } from './machine.ts'
@@ -205,6 +205,28 @@ export class Optimal implements Explorer {
     )
   }
 
+  /** Those of a set of sleepers, whose footprints start at `sleepers`, that are not in conflict with an event. */
+  private stillAsleep(asleep: number, sleepers: number, event: number, flags: number): number {
+    const { log } = this.machine
+    const { from, to, to2 } = this
+    const eventFrom = log.from[event]
+    const eventTo = log.to[event]
+    const single = log.to2[event] === 0
+    let still = asleep
+    for (let rest = asleep; rest !== 0; rest &= rest - 1) {
+      const t = 31 - Math.clz32(rest & -rest)
+      const at = sleepers + t
+      // Nearly all footprints are one range each.
+      if (single && to2[at] === 0) {
+        if (from[at] >= eventTo || eventFrom >= to[at] || ((this.flags[at] | flags) & WRITES) === 0) continue
+      } else if (!this.conflictsWith(at, event, flags)) {
+        continue
+      }
+      still &= ~(1 << t)
+    }
+    return still
+  }
+
   private reverseRaces(happens: HappensBefore): void {
     const { log } = this.machine
     const { raceStart, raceWith } = happens
@@ -228,17 +250,15 @@ export class Optimal implements Explorer {
     const thread = log.thread[earlier]
     const ordinal = log.ordinal[earlier]
     const sleepers = earlier * threads
+    const { thread: threadOf, flags: flagsOf } = log
     let asleep = this.asleep[earlier]
     let length = 0
-    for (let at = earlier + 1; at < end; at++) {
-      if (rows[at * threads + thread] >= ordinal) continue
+    for (let at = earlier + 1, row = at * threads + thread; at < end; at++, row += threads) {
+      if (rows[row] >= ordinal) continue
       sequence[length++] = at
       if (asleep === 0) continue
-      if (((asleep >>> log.thread[at]) & 1) !== 0) return
-      for (let rest = asleep; rest !== 0; rest &= rest - 1) {
-        const t = 31 - Math.clz32(rest & -rest)
-        if (this.conflictsWith(sleepers + t, at, log.flags[at])) asleep &= ~(1 << t)
-      }
+      if (((asleep >>> threadOf[at]) & 1) !== 0) return
+      asleep = this.stillAsleep(asleep, sleepers, at, flagsOf[at])
     }
     const flags = happens.flagsBefore(earlier, later)
     // A wait that found another value joins its list when it comes first, and the other way round.

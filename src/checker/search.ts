@@ -257,7 +257,7 @@ export class Search {
     }
     if (options.rerun !== false) this.rerun()
     if (ended === 'truncated') this.lookForLivelock()
-    if ((this.runs & (this.runs - 1)) === 0 && this.runs <= 1024) this.lookForTouches()
+    if ((this.runs & (this.runs - 1)) === 0 && this.runs <= 256) this.lookForTouches()
   }
 
   /** The same schedule once more, from the set-up on. */
@@ -312,8 +312,8 @@ export class Search {
 
   private lookForTouches(): void {
     const bytes = this.memory.buffers.reduce((sum, { bytes }) => sum + bytes.length, 0)
-    if (bytes > TOUCH_BYTES_MAX) return
     const { log } = this.machine
+    if (bytes * log.length > TOUCH_WORK_MAX) return
     const machine = this.scout()
     for (const { thread, step } of this.crashes) machine.crashAt[thread] = step
     watchTouches(machine, this.setup, log.thread.slice(0, log.length))
@@ -390,4 +390,5 @@ export class Search {
 }
 
 export const STEPS_MAX = 5000
-const TOUCH_BYTES_MAX = 1 << 20
+/** Bytes of memory times steps of the execution: more would take longer than the search. */
+const TOUCH_WORK_MAX = 1 << 26

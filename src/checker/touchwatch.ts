@@ -29,15 +29,18 @@ function place(step: string): string {
 
 function runHidden(machine: Machine, setup: Setup, schedule: Int32Array, odd: number): string[] {
   const steps: string[] = []
-  let hidden: Uint8Array[] = []
+  const hidden: Uint8Array[] = []
   const hide = (): void => {
-    hidden = machine.memory.buffers.map(({ bytes }) => bytes.slice())
-    for (const { bytes } of machine.memory.buffers) bytes.fill(odd)
+    machine.memory.buffers.forEach(({ bytes }, i) => {
+      if (hidden[i] === undefined) hidden[i] = bytes.slice()
+      else hidden[i].set(bytes)
+      bytes.fill(odd)
+    })
   }
   const reveal = (thread: number): void => {
     machine.memory.buffers.forEach(({ bytes }, i) => {
       if (hidden[i] === undefined) return
-      const written = bytes.findIndex(byte => byte !== odd)
+      const written = firstOther(bytes, odd)
       bytes.set(hidden[i])
       if (written < 0) return
       throw new CheckError(
@@ -61,4 +64,14 @@ function runHidden(machine: Machine, setup: Setup, schedule: Int32Array, odd: nu
     machine.hiding = undefined
   }
   return steps
+}
+
+/** The first byte that is not `odd`, or -1. Four at a time: it is asked at every step. */
+function firstOther(bytes: Uint8Array, odd: number): number {
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2)
+  const word = Math.imul(odd, 0x01010101)
+  let at = 0
+  while (at < words.length && words[at] === word) at++
+  for (let i = at * 4; i < bytes.length; i++) if (bytes[i] !== odd) return i
+  return -1
 }

@@ -1,4 +1,4 @@
-import { conflict, type EventLog } from './eventlog.ts'
+import { conflict, type EventLog, WRITES } from './eventlog.ts'
 
 /**
  * The wakeup trees of the optimal search: for a point of the current execution, the sequences of events that must still be
@@ -75,28 +75,39 @@ export class WakeupTree {
    */
   private weakInitial(node: number, log: EventLog, rest: number, last: number, lastFlags: number): number {
     const { sequence } = this
+    const { thread: threads, from: froms, to: tos, to2: tos2, flags: flagsOf } = log
     const thread = this.thread[node]
+    const from = this.from[node]
+    const to = this.to[node]
+    const flags = this.flags[node]
+    const single = this.to2[node] === 0
     for (let i = 0; i < rest; i++) {
       const event = sequence[i]
-      if (log.thread[event] === thread) return i
-      if (
-        conflict(
-          this.from[node],
-          this.to[node],
-          this.from2[node],
-          this.to2[node],
-          this.flags[node],
-          log.from[event],
-          log.to[event],
-          log.from2[event],
-          log.to2[event],
-          event === last ? lastFlags : log.flags[event],
-        )
-      ) {
+      if (threads[event] === thread) return i
+      const eventFlags = event === last ? lastFlags : flagsOf[event]
+      // Nearly all footprints are one range each.
+      if (single && tos2[event] === 0) {
+        if (from < tos[event] && froms[event] < to && ((flags | eventFlags) & WRITES) !== 0) return -1
+      } else if (this.conflictsWith(node, log, event, eventFlags)) {
         return -1
       }
     }
     return rest
+  }
+
+  private conflictsWith(node: number, log: EventLog, event: number, flags: number): boolean {
+    return conflict(
+      this.from[node],
+      this.to[node],
+      this.from2[node],
+      this.to2[node],
+      this.flags[node],
+      log.from[event],
+      log.to[event],
+      log.from2[event],
+      log.to2[event],
+      flags,
+    )
   }
 
   private chain(log: EventLog, rest: number, last: number, lastFlags: number): number {
