@@ -11,7 +11,7 @@ import { AddressSpace, type FutexWord, type MappedBuffer } from './space.ts'
 import { makeWaiter, queueWaiter, wake } from './waitwake.ts'
 
 /**
- * The futexes at their smallest, for the model checker: one bucket, a waiter for each thread made in advance, and on each
+ * The futexes at their smallest, for the model checker: a few buckets, a waiter for each thread made in advance, and on each
  * of two words a resident that no wake meets, so that the queues exist throughout. Each virtual thread has its own objects
  * over one arena, as on real threads.
  */
@@ -35,7 +35,8 @@ const BITS = 1
 const RESIDENT = { bits: 2, priority: 1000 }
 
 export function checkedFutexes(threads: number): CheckedFutexes {
-  const small: FutexSizes = { waiters: threads + WORDS, mappings: 1, spaces: 1, buckets: 1, threads }
+  // A bitmap word of the slabs for each thread: who gets which slot is the slab's check, not ours.
+  const small: FutexSizes = { waiters: 32 * threads, mappings: 1, spaces: 1, buckets: 8, threads }
   const plan = new ArenaPlan()
   const first = reserveFutexes(plan, small)
   const arena = Arena.create(plan)
@@ -45,6 +46,8 @@ export function checkedFutexes(threads: number): CheckedFutexes {
   const made: CheckedThread[] = []
   for (let id = 0; id < threads; id++) {
     const layout = id === 0 ? first : reserveFutexes(new ArenaPlan(), small)
+    layout.futexes.spread(id, threads)
+    layout.waiters.spread(id, threads)
     const thread = new KernelThread(arena, id, true, 0)
     const rcu = new Rcu(layout.rcu, threads)
     const context = new FutexContext(thread, layout, () => 0, undefined, rcu)
@@ -52,6 +55,7 @@ export function checkedFutexes(threads: number): CheckedFutexes {
     const space = id === 0 ? AddressSpace.create(context) : AddressSpace.join(context, made[0].space.handle)
     const mapped = id === 0 ? space.map(buffer) : space.adopt(buffer, made[0].mapped.handles)
     const words = Array.from({ length: WORDS }, (_, index) => mapped.word(context, index))
+    assert(words[0].privateBucket !== words[1].privateBucket, 'the two words are in buckets of their own')
     const waiter = makeWaiter(context, BITS, threadWaiter())
     if (id === 0) {
       for (const word of words) {

@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { check } from '../checker/check.ts'
 import { checkedFutexes, queueOf, waitAt, wakeAt } from './checksetup.ts'
 import { EAGAIN, ETIMEDOUT } from './errno.ts'
+import { sleep, withSleeper } from './raceprograms.ts'
 
 check(
   'a lock on a futex: whatever the order of lock, sleep, unlock and wake, nobody sleeps for ever',
@@ -65,10 +66,10 @@ check('a wake against a timeout has exactly one outcome, counted once', {}, () =
 })
 
 check('two wakes of one never wake the same waiter twice', {}, () => {
-  const { threads } = checkedFutexes(3)
+  const { threads } = withSleeper(3)
   return {
     threads: {
-      waiter: () => waitAt(threads[0], 0, 0, true),
+      waiter: () => sleep(threads[0], true),
       one: () => wakeAt(threads[1], 0, 1),
       other: () => wakeAt(threads[2], 0, 1),
     },

@@ -159,13 +159,14 @@ export class Bench {
     void result.then(() => {
       done = true
     })
+    const hasReturned = (): boolean => done
     // Its fate is decided when it is on no queue any more: that shows at once, however long its thread takes to notice.
     const isDone = async (): Promise<boolean> => {
       this.settle()
       const queued = this.queuedWaiters()
       return !mine.some(waiter => queued.includes(waiter))
     }
-    while (!done && mine.length < wanted) {
+    while (mine.length < wanted && !hasReturned()) {
       this.settle()
       await new Promise(resolve => setImmediate(resolve))
       mine = this.queuedWaiters().filter(waiter => !before.has(waiter))

@@ -845,7 +845,14 @@ const vectors: Row[] = [
       expect(b.fx.waitvSync([entry], 1, null, CLOCK_MONOTONIC)).toBe(-EINVAL)
       expect(b.fx.waitvSync([], 0, null, CLOCK_MONOTONIC)).toBe(-EINVAL)
       expect(b.fx.waitvSync(null, 0, null, CLOCK_MONOTONIC)).toBe(-EINVAL)
-      expect(b.fx.waitvSync(Array(129).fill(entry), 0, null, CLOCK_MONOTONIC)).toBe(-EINVAL)
+      expect(
+        b.fx.waitvSync(
+          Array.from({ length: 129 }, () => entry),
+          0,
+          null,
+          CLOCK_MONOTONIC,
+        ),
+      ).toBe(-EINVAL)
       expect(b.fx.waitvSync([entry], 0, { sec: 0, nsec: 1 }, 7)).toBe(-EINVAL)
       expect(b.fx.waitvSync([entry], 0, { sec: -1, nsec: 1 }, CLOCK_REALTIME)).toBe(-EINVAL)
     },

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { check, CheckFailure, type Setup } from '../checker/check.ts'
+import { checkedFutexes, type CheckedThread, wakeAt } from './checksetup.ts'
+import { enqueue } from './queue.ts'
+import { Bucket } from './records.ts'
+import {
+  moveAgainstHastyTimeout,
+  moveAgainstTimeout,
+  movesBothWays,
+  moveUnderTwoLocks,
+  moveWithoutMoving,
+} from './raceprograms.ts'
+import { sleepThread } from './sleep.ts'
+import { lockFutex, unlockFutex } from './table.ts'
+
+/** The kind and report of what the check finds in a broken variant. */
+function found(setup: Setup): string {
+  try {
+    check('broken', {}, setup)
+  } catch (error) {
+    if (error instanceof CheckFailure) return error.message
+    throw error
+  }
+  throw new Error('nothing was found')
+}
+
+/** Looks at the word, then queues itself, as the design's first attempt does: nothing is compared under the lock. */
+function naiveWait({ context, waiter, words }: CheckedThread, expected: number): number {
+  const { i32 } = context
+  const [word] = words
+  if (Atomics.load(word.i32, word.index) !== expected) return 0
+  Atomics.add(i32, word.privateBucket + Bucket.waiters, 1)
+  const futex = lockFutex(context, word.privateBucket, word.mapped.mapping, word.index, word.privateHint)
+  enqueue(context, futex, waiter)
+  unlockFutex(context, futex)
+  return sleepThread(context, [waiter], Infinity)
+}
+
+test('the naive sleep, which does not compare under the lock, loses a wakeup', () => {
+  const report = found(() => {
+    const { view, threads } = checkedFutexes(2)
+    return {
+      threads: {
+        waiter: () => naiveWait(threads[0], 0),
+        waker() {
+          Atomics.store(view, 0, 1)
+          wakeAt(threads[1], 0, 1)
+        },
+      },
+    }
+  })
+  expect(report).toMatch(/waiter is blocked and no thread is left that could go on/)
+})
+
+test('requeue with two locks in the order it was given deadlocks against one the other way', () => {
+  expect(found(movesBothWays(moveUnderTwoLocks, false))).toMatch(/deadlock|lost wakeup/i)
+})
+
+test('requeue that does not mark the waiter as moving is caught by the sleeper that times out', () => {
+  expect(found(moveAgainstTimeout(moveWithoutMoving))).toMatch(/on no list|foreign removal|on no queue/i)
+})
+
+test('a timeout that does not look again under the lock takes the waiter off the wrong queue', () => {
+  expect(found(moveAgainstHastyTimeout())).toMatch(/on no list|foreign removal|double insert|links/i)
+})

@@ -1,0 +1,63 @@
+import { assert } from '../arena/assert.ts'
+import { check } from '../checker/check.ts'
+import { type CheckedFutexes, checkedFutexes, waitAt, wakeAt } from './checksetup.ts'
+import type { FutexContext } from './context.ts'
+import { EFAULT } from './errno.ts'
+import {
+  moveAgainstTimeout,
+  moveAgainstWake,
+  movesBothWays,
+  ourMove,
+  sleep,
+  withSleeper,
+} from './raceprograms.ts'
+import { Waiter, WOKEN } from './records.ts'
+import { recoverFutexes } from './recover.ts'
+import { queueWaiter } from './waitwake.ts'
+
+check('requeue against a timeout: the sleeper finds its queue, wherever it is', {}, moveAgainstTimeout())
+check('requeue against a wake: woken once or timed out, never lost', {}, moveAgainstWake())
+check('requeue both ways against each other: no deadlock, no waiter lost', {}, movesBothWays(ourMove, false))
+check('requeue both ways against a timeout: the three of the design', {}, movesBothWays())
+
+check('requeue against unmap: the sleeper is told, wherever it was', {}, () => {
+  const { threads } = withSleeper(3)
+  return {
+    threads: {
+      sleeper: () => sleep(threads[0], false),
+      mover: () => ourMove(threads[1], 0, 1),
+      unmapper: () => threads[2].space.unmap(threads[2].mapped),
+    },
+    final: ({ results }) => assert(results[0] === -EFAULT, 'its word is gone'),
+  }
+})
+
+check(
+  'a waiter that is killed at any step is taken off, and the others go on',
+  { crashes: { max: 1, threads: [0] } },
+  () => {
+    const futexes = checkedFutexes(3)
+    const { i32, threads } = futexes
+    return {
+      threads: {
+        mortal: () => waitAt(threads[0], 0, 0, true),
+        survivor: () => wakeAt(threads[1], 0, 1),
+      },
+      recover: (dead: number) => recoverFutexes(threads[2].context, dead),
+      final({ crashed }) {
+        const { layout } = threads[2].context
+        if (crashed.length > 0) {
+          assert(!layout.waiters.isAllocated(i32, threads[0].waiter), 'the waiter of the dead is given back')
+        }
+        // Both queues still work.
+        assert(waitAndWake(threads[2].context, futexes), 'a wait after it is queued, and a wake finds it')
+      },
+    }
+  },
+)
+
+function waitAndWake(context: FutexContext, { i32, threads }: CheckedFutexes): boolean {
+  const { words, waiter } = threads[2]
+  if (queueWaiter(context, words[0], false, 0, waiter) !== 0) return false
+  return wakeAt(threads[2], 0, 1) === 1 && Atomics.load(i32, waiter + Waiter.queue) === WOKEN
+}
