@@ -258,7 +258,7 @@ class Analyzer {
         break
       case 'VariableDeclaration':
         if (node.kind === 'await using') {
-          this.#awaits(func)
+          func.awaits.push(node)
           func.refuse('await-using', '`await using` has no resumable form', node)
         }
         for (const declarator of node.declarations) {
@@ -335,11 +335,14 @@ class Analyzer {
       case 'TSImportEqualsDeclaration':
         return
       case 'AwaitExpression':
-        this.#awaits(func)
+        func.awaits.push(node)
         break
       case 'CallExpression':
         this.#call(node, scope, func)
         return
+      case 'NewExpression':
+        func.constructs.push(node)
+        break
       case 'TaggedTemplateExpression':
         func.calls.push({ node, func, target: null, reach: 'unknown' })
         break
@@ -362,10 +365,6 @@ class Analyzer {
     if (literal.type !== 'Literal' || literal.value !== 'use task') return
     const body: Node[] = func.kind === 'module' ? func.node.body : (func.node.body?.body ?? [])
     if (!directives(body).includes(node)) this.#misplaced.push(node)
-  }
-
-  #awaits(func: Func): void {
-    func.awaits = true
   }
 
   #lexical(from: Func, what: 'This' | 'Arguments' | 'Target' | 'Super'): void {
@@ -481,7 +480,7 @@ class Analyzer {
       if (node.test !== null) this.#visit(node.test, inner, func)
       if (node.update !== null) this.#visit(node.update, inner, func)
     } else this.#visit(node.right, inner, func)
-    if (node.await === true) this.#awaits(func)
+    if (node.await === true) func.awaits.push(node)
     this.#visit(node.body, inner, func)
   }
 

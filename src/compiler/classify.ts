@@ -294,7 +294,11 @@ function warn({ funcs, misplaced, bindingOf }: Analysis, reporter: Reporter, eve
     )
   }
   for (const func of funcs) {
-    if (func.twin && !everything) warnOfDefaults(func, reporter)
+    if (func.twin && !everything) {
+      warnOfDefaults(func, reporter)
+      warnOfJobs(func, reporter)
+      warnOfNew(func, funcs, bindingOf, reporter)
+    }
     if (func.mark === null || func.refusals.length === 0) continue
     const { code, why, place } = func.refusals[0]!
     if (code === 'shadowed') continue
@@ -320,6 +324,31 @@ function warn({ funcs, misplaced, bindingOf }: Analysis, reporter: Reporter, eve
 }
 
 /** Parameters are set before the resumable form can stop for the first time. */
+/** What follows an `await` belongs to the event loop: a loop there that never waits is worth a word. */
+function warnOfJobs({ name, loops, awaits, isAsync }: Func, reporter: Reporter): void {
+  if (!isAsync || awaits.length === 0) return
+  const first = Math.min(...awaits.map(({ end }) => end))
+  const within = (inner: Node, outer: Node): boolean => inner.start >= outer.start && inner.end <= outer.end
+  const waits = (loop: Node): boolean => awaits.some(wait => within(wait, loop))
+  for (const loop of loops) {
+    const around = loops.filter(other => other !== loop && within(loop, other))
+    const again = around.some(waits)
+    if (waits(loop) || !(loop.start >= first || again) || around.some(other => !waits(other))) continue
+    const why = 'what follows an `await` is a job of the event loop, which cannot be resumed'
+    reporter.warn('after-await', `A loop of \`${name}\` can run long and stays plain: ${why}`, clip(loop))
+  }
+}
+
+/** `new` of a function of this file that can run long. */
+function warnOfNew(func: Func, funcs: Func[], bindingOf: Analysis['bindingOf'], reporter: Reporter): void {
+  for (const node of func.constructs) {
+    const target = node.callee.type === 'Identifier' ? bindingOf.get(node.callee)?.target : undefined
+    if (!target || !funcs.includes(target) || target.loops.length === 0) continue
+    const why = 'a constructor is called by `new`, which cannot be resumed'
+    reporter.warn('constructor', `\`new ${target.name}\` can run long and stays plain: ${why}`, clip(node))
+  }
+}
+
 function warnOfDefaults({ name, node, calls }: Func, reporter: Reporter): void {
   const last: Node | undefined = node.params.at(-1)
   if (last === undefined) return

@@ -62,7 +62,10 @@ export class Func {
   readonly calls: Call[] = []
   readonly inner: Func[] = []
   readonly refusals: Refusal[] = []
-  awaits = false
+  /** Its uses of `new`. */
+  readonly constructs: Node[] = []
+  /** Where it waits for promises. */
+  readonly awaits: Node[] = []
   /** What the function, or an arrow inside it, takes from its caller. */
   usesThis = false
   usesArguments = false
