@@ -1,0 +1,173 @@
+import { Arena, ArenaPlan } from '../src/arena/arena.ts'
+import { KernelThread } from '../src/arena/thread.ts'
+import { Futexes } from '../src/futex/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
+import { SchedulerTask } from '../src/futex/tasks.ts'
+import { FutexContext } from '../src/futex/context.ts'
+import type { FutexLayout } from '../src/futex/layout.ts'
+import type { FutexWord } from '../src/futex/space.ts'
+import type { Scheduler } from '../src/sched/scheduler.ts'
+import { Simulation } from '../src/sched/simulation.ts'
+import { wakeupTask } from '../src/sched/wakeup.ts'
+import { compare, measure, type Row, timed } from './harness.ts'
+
+/** The shapes of `perf bench futex`, beside bare `Atomics.wait` and `Atomics.notify`. */
+const plan = new ArenaPlan()
+const layout = reserveFutexes(plan, { waiters: 20_000 })
+const arena = Arena.create(plan)
+initializeFutexes(arena, layout)
+const fx = new Futexes(new KernelThread(arena, 64), layout, { now: () => performance.now() })
+const view = new Int32Array(new SharedArrayBuffer(4096))
+fx.map(view.buffer)
+const words: FutexWord[] = Array.from({ length: 1024 }, (_, index) => fx.word(view, index))
+const [word, other] = words
+
+const TURNS = 500_000
+
+function ourMismatch(turns: number): void {
+  for (let i = 0; i < turns; i++) fx.waitSync(word, 1)
+}
+
+function bareMismatch(turns: number): void {
+  for (let i = 0; i < turns; i++) Atomics.wait(view, 0, 1)
+}
+
+function ourWakeNone(turns: number): void {
+  for (let i = 0; i < turns; i++) fx.wake(word, 1)
+}
+
+function bareWakeNone(turns: number): void {
+  for (let i = 0; i < turns; i++) Atomics.notify(view, 0, 1)
+}
+
+/** perf bench futex hash: mismatching waits at many words. */
+function hash(turns: number): void {
+  for (let i = 0; i < turns; i++) fx.waitSync(words[i & 1023], 1)
+}
+
+/** Nanoseconds per waiter to wake `count` promises, from the wake to the last resolution. */
+async function wakePromises(count: number): Promise<number> {
+  const waiting = Array.from({ length: count }, () => fx.waitAsync(word, 0))
+  const start = performance.now()
+  fx.wake(word, count)
+  await Promise.all(waiting)
+  return ((performance.now() - start) * 1e6) / count
+}
+
+async function wakeBare(count: number): Promise<number> {
+  const waiting = Array.from({ length: count }, () => Atomics.waitAsync(view, 0, 0).value)
+  const start = performance.now()
+  Atomics.notify(view, 0, count)
+  await Promise.all(waiting)
+  return ((performance.now() - start) * 1e6) / count
+}
+
+/** Nanoseconds per waiter to move it and wake it where it went: a broadcast without a herd. */
+async function requeuePromises(count: number): Promise<number> {
+  const waiting = Array.from({ length: count }, () => fx.waitAsync(word, 0))
+  const start = performance.now()
+  fx.requeue(word, other, { wake: 1 })
+  for (let i = 1; i < count; i++) fx.wake(other, 1)
+  await Promise.all(waiting)
+  return ((performance.now() - start) * 1e6) / count
+}
+
+/** Tasks on a simulated CPU, asleep at one word: what waking them costs, switch and all. */
+class TaskBench {
+  readonly sim: Simulation
+  readonly fx: Futexes
+  private layout!: FutexLayout
+  private readonly contexts = new Map<Scheduler, FutexContext>()
+  readonly view: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(64))
+
+  constructor(tasks: number) {
+    this.sim = new Simulation({
+      cpus: 1,
+      seed: 1,
+      tasks,
+      reserve: (plan, scheduler) => {
+        this.layout = reserveFutexes(plan, { waiters: tasks }, scheduler.rcu)
+      },
+    })
+    const { s } = this.sim
+    initializeFutexes(s.arena, this.layout)
+    this.fx = new Futexes(s.thread, this.layout, {
+      now: s.now,
+      wakeTask: task => void wakeupTask(s, task),
+      rcu: s.rcu,
+    })
+    this.fx.map(this.view.buffer)
+  }
+
+  /** Starts tasks that do the round `rounds` times, each waiting at the first word. */
+  start(count: number, rounds: number): FutexWord {
+    const at = this.fx.word(this.view, 0)
+    for (let i = 0; i < count; i++) {
+      this.sim.fork(
+        function* (
+          this: TaskBench,
+          context: Parameters<Parameters<Simulation['fork']>[0]>[0],
+        ): Generator<number, number> {
+          const task = new SchedulerTask(context, ({ s }) => this.contextOf(s))
+          for (let round = 0; round < rounds; round++) yield* this.fx.wait(task, at, 0)
+          return 0
+        }.bind(this),
+      )
+    }
+    this.sim.machine.run()
+    return at
+  }
+
+  private contextOf(s: Scheduler): FutexContext {
+    let context = this.contexts.get(s)
+    if (context === undefined) {
+      context = new FutexContext(s.thread, this.layout, s.now, task => void wakeupTask(s, task), s.rcu)
+      this.contexts.set(s, context)
+    }
+    return context
+  }
+}
+
+export async function* rows(): AsyncIterable<Row> {
+  yield await compare({
+    row: 'futex/wait-mismatch',
+    against: 'Atomics.wait',
+    ours: () => timed(TURNS, ourMismatch),
+    base: () => timed(TURNS, bareMismatch),
+    target: { most: 3 },
+  })
+  yield await compare({
+    row: 'futex/wake-none',
+    against: 'Atomics.notify',
+    ours: () => timed(TURNS, ourWakeNone),
+    base: () => timed(TURNS, bareWakeNone),
+    target: { most: 1 },
+  })
+  yield await measure('futex/hash-1024', 'ns', () => timed(TURNS, hash))
+  yield await compare({
+    row: 'futex/wake-1000-promises',
+    against: 'waitAsync-notify',
+    ours: () => wakePromises(1000),
+    base: () => wakeBare(1000),
+  })
+  yield await compare({
+    row: 'futex/requeue-1000-promises',
+    against: 'wake-all-at-once',
+    ours: () => requeuePromises(1000),
+    base: () => wakePromises(1000),
+  })
+  const tasks = new TaskBench(1100)
+  const rounds = 14
+  const at = tasks.start(1000, rounds)
+  yield await measure(
+    'futex/wake-1000-tasks',
+    'ns',
+    () => {
+      const start = performance.now()
+      tasks.fx.wake(at, 1000)
+      tasks.sim.machine.run()
+      return ((performance.now() - start) * 1e6) / 1000
+    },
+    { rounds: rounds - 2 },
+  )
+}

@@ -1,0 +1,11 @@
+/** `heddle/futex`: every futex operation of Linux on SharedArrayBuffers. */
+export * from './call.ts'
+export * from './errno.ts'
+export { Futexes } from './futexes.ts'
+export type { AsyncWaitOptions, RequeueOptions, WaitOptions, WaitResult, WakeOptions } from './futexes.ts'
+export { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from './layout.ts'
+export { recoverFutexes } from './recover.ts'
+export type { ParkingTask } from './sleep.ts'
+export { AddressSpace, FutexWord, MappedBuffer, type MappingHandles } from './space.ts'
+export { SchedulerTask } from './tasks.ts'
+export * from './wakeop.ts'
