@@ -25,7 +25,7 @@ const nodeOnly = [
   /^machine\/node/,
   /^compiler\/(register|hooks|loader|unplugin|bundlers\/)/,
   /^coroutine\/node/,
-  /^checker\/(runner|parallel|node)/,
+  /^checker\/(files|loader|parallel|register|runner|vite|watchdog|worker)/,
   /^cli\//,
 ]
 
