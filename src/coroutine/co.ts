@@ -57,6 +57,9 @@ export class Co<T = unknown> implements Readiable<Co<any>> {
   /** What it last told through `progress`. */
   progress: unknown = undefined
 
+  /** What to tell when it has run for too long in one go; null: it can be preempted, or it has been told. */
+  warning: ((ms: number) => void) | null = null
+
   /** Where it was made: for the stack of an error that it does not catch. */
   readonly origin: { readonly stack?: string } | null
   /** Settled when it ends; made when someone asks. */

@@ -137,6 +137,11 @@ function enter(fn: (...args: any[]) => unknown, args: unknown[], self: unknown):
   return isGeneratorFunction(fn) ? throughMarked(made) : made
 }
 
+/** Whether nothing can stop `fn` before it returns: it carries no twin, and makes no generator. */
+export function runsInOneGo(fn: (...args: any[]) => unknown): boolean {
+  return twinOf(fn) === undefined && !isGeneratorFunction(fn)
+}
+
 function isGeneratorFunction(fn: unknown): boolean {
   return Object.prototype.toString.call(fn) === '[object GeneratorFunction]'
 }

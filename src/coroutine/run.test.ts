@@ -67,6 +67,31 @@ describe('run(fn, ...args)', () => {
   })
 })
 
+test('a function that nothing could preempt, and that held everyone up, is named once', () => {
+  const time = new VirtualTime()
+  const warnings: string[] = []
+  const platform = {
+    ...time,
+    block: () => {},
+    setTimer: () => 0,
+    clearTimer: () => {},
+    now: time.now,
+    warn: (text: string) => void warnings.push(text),
+  }
+  const schedule = new Schedule({ platform, ticks: time.slices(0.01) })
+  const crunch = (): void => time.advance(1000)
+  schedule.go(() => time.advance(20))
+  schedule.go(crunch)
+  schedule.go(crunch)
+  schedule.go(function* (): Body {
+    time.advance(1000)
+    yield PREEMPTED
+  })
+  schedule.runSync()
+  expect(warnings).toHaveLength(1)
+  expect(warnings[0]).toMatch(/^crunch ran for 1000 ms in one go: .*'use task'.*heddle\/register/)
+})
+
 describe('a signal', () => {
   test('cancels a hog at its safepoint, and finally runs', async () => {
     const schedule = new Schedule({ slice: 1 })

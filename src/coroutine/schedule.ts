@@ -3,7 +3,7 @@ import { SpscRing, spscWords } from '../arena/spsc.ts'
 import { hostPlatform, type Platform } from '../machine/platform.ts'
 import { type Blocking, checkTime, sleep, suspend } from './blocking.ts'
 import { Co, Outcome } from './co.ts'
-import { coroutineOf, twin, type Twin } from './coroutine.ts'
+import { coroutineOf, runsInOneGo, twin, type Twin } from './coroutine.ts'
 import { CoroutineError } from './errors.ts'
 import { resumable } from './generators.ts'
 import { LoopKeeper } from './loopkeeper.ts'
@@ -30,6 +30,9 @@ import { captureOrigin, signError } from './uncaught.ts'
 
 const RING_CAPACITY = 256
 const SLICE_MS = 10
+/** A function that cannot be preempted may run for so many slices before someone hears of it. */
+const WARN_SLICES = 5
+const warned = new WeakSet<AnyFunction>()
 
 /**
  * Coroutines on one thread, preempted every slice, beside the thread's event loop. The design's `Schedule`.
@@ -261,6 +264,7 @@ export class Schedule {
     const name = options.name ?? (fn.name || 'anonymous')
     const co = new Co(id, name, priorityLevel(options.priority ?? 'normal'), coroutine, captureOrigin(below))
     co.context = this.platform.capture?.() ?? null
+    if (runsInOneGo(fn)) co.warning = ms => this.#warn(fn, co, ms)
     this.#places.all.set(id, co)
     if (!options.suspended) this.#places.makeReady(co)
     return co
@@ -337,6 +341,7 @@ export class Schedule {
     }
     const after = this.platform.now()
     co.runTime += after - now
+    if (co.warning !== null && after - now > WARN_SLICES * this.slice) co.warning(after - now)
     if (co.state === 'STOP') this.#ended(co)
     else if (co.state === 'RUNNING' && !co.inRing) this.#places.makeReady(co)
     this.#reports.deliver()
@@ -351,6 +356,16 @@ export class Schedule {
     if (state === 'threw' && result !== co.cancelledWith) signError(result, co)
     if (co.outcome !== null) co.outcome.settle(co.coroutine)
     else if (state === 'threw' && !isExitedError(result)) this.#report(result, co)
+  }
+
+  /** A function that held everyone up, and that nothing could have stopped. Said once for each. */
+  #warn(fn: AnyFunction, co: Co<any>, ms: number): void {
+    co.warning = null
+    if (warned.has(fn)) return
+    warned.add(fn)
+    this.platform.warn?.(
+      `${co.name} ran for ${Math.round(ms)} ms in one go: nothing can preempt it. Begin it with 'use task', and load its module through heddle (node --import heddle/register, or the bundler plugin)`,
+    )
   }
 
   /** What nobody caught: `onError`, or an unhandled rejection, which is what the platform makes noise about. */

@@ -16,6 +16,8 @@ export interface Platform {
   block?(ms: number): void
   /** Takes the asynchronous context of the moment. Missing where there is none. */
   capture?(): Context
+  /** Tells whoever runs the program of something that is probably not meant. */
+  warn?(message: string): void
 }
 
 /** An asynchronous context: what AsyncLocalStorage would answer inside. */
@@ -34,7 +36,10 @@ interface AsyncHooks {
 
 /** The globals that may or may not be there. */
 interface Globals {
-  readonly process?: { getBuiltinModule?(name: string): unknown }
+  readonly process?: {
+    getBuiltinModule?(name: string): unknown
+    emitWarning?(message: string, options: { type: string }): void
+  }
   readonly setImmediate?: (callback: () => void) => unknown
   readonly MessageChannel?: typeof MessageChannel
   readonly performance: { now(): number; nodeTiming?: { uvMetricsInfo?: { events: number } } }
@@ -51,6 +56,7 @@ export function hostPlatform(): Platform {
     turn: loopTurn(globals),
     setTimer: (callback, ms) => setTimeout(callback, ms),
     clearTimer: timer => clearTimeout(timer as ReturnType<typeof setTimeout>),
+    warn: warner(globals),
     ...(delivered && { delivered }),
     ...(block && { block }),
     ...(capture && { capture }),
@@ -91,6 +97,11 @@ function blocker(): ((ms: number) => void) | undefined {
     return undefined
   }
   return ms => void Atomics.wait(word, 0, 0, ms)
+}
+
+function warner({ process }: Globals): (message: string) => void {
+  if (process?.emitWarning === undefined) return message => console.warn(message)
+  return message => process.emitWarning?.(message, { type: 'HeddleWarning' })
 }
 
 function contextCapture({ process }: Globals): (() => Context) | undefined {
