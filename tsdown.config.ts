@@ -13,7 +13,6 @@ const config: UserConfig = defineConfig({
     '!src/checker/programs/**',
     '!src/**/differential/**',
     '!src/**/realcode/**',
-    '!src/checker/programs/**',
     '!src/**/{raceprograms,checksetup}.ts',
   ],
   outDir: 'dist',

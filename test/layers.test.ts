@@ -53,8 +53,9 @@ function sourceFiles(): string[] {
   return (
     readdirSync(src, { recursive: true, encoding: 'utf8' })
       .filter(file => file.endsWith('.ts') && !/\.(test|check)\.ts$/.test(file))
-      // What only tests use.
-      .filter(file => !/\/(fixtures|differential|realcode)\//.test(file))
+      // What only tests and checks use.
+      .filter(file => !/\/(fixtures|differential|realcode|programs)\//.test(file))
+      .filter(file => !/\/(raceprograms|checksetup)\.ts$/.test(file))
   )
 }
 
