@@ -5,6 +5,9 @@ import type { Switch } from './switch.ts'
 /** How long, in slices, a schedule must have been busy before a thread is started for it. */
 const THREAD_AFTER_SLICES = 10
 
+/** A schedule that nobody holds any more gives its timekeeper back. */
+const abandoned = new FinalizationRegistry<ThreadTimekeeper>(timekeeper => timekeeper.close())
+
 /**
  * Which source a schedule's ticks come from. A timekeeper thread makes safepoints as cheap as they can be, and takes
  * some tens of milliseconds to start; until it runs, and where there can be none, the clock is read instead.
@@ -56,6 +59,7 @@ export class TickSource {
   close(): void {
     if (this.#isThread) this.#switch.slices = new ClockSlices(this.#switch.now)
     this.#isThread = false
+    abandoned.unregister(this)
     this.#timekeeper?.close()
     this.#timekeeper = undefined
     this.#tried = true
@@ -64,5 +68,6 @@ export class TickSource {
   #start(): void {
     this.#tried = true
     this.#timekeeper = startThreadTimekeeper()
+    if (this.#timekeeper !== undefined) abandoned.register(this, this.#timekeeper, this)
   }
 }

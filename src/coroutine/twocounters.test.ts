@@ -127,6 +127,20 @@ test('on a schedule left to itself, which starts its thread once it has been bus
   }
 })
 
+test('on many schedules of one thread at once, more than can have ticks from the timekeeper', async () => {
+  const schedules = Array.from({ length: 10 }, () => new Schedule({ slice: 1 }))
+  const rounds = async (schedule: Schedule): Promise<void> => {
+    for (let round = 0; round < 3; round++) {
+      const both = counters()
+      for (const counter of both) schedule.go(compiled, counter)
+      await schedule.run()
+      expectBothAdvance(both)
+    }
+  }
+  await Promise.all(schedules.map(rounds))
+  for (const schedule of schedules) schedule.exit()
+})
+
 describe('on a CPU of the kernel’s machines', () => {
   test('simulated', () => {
     const plan = new ArenaPlan()

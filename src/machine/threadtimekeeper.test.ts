@@ -66,6 +66,25 @@ describe('the timekeeper of a thread that is no CPU raises its word at the end o
   })
 })
 
+test('those of one thread share a second one, up to eight, and it ends with the last of them', async () => {
+  const all = Array.from({ length: 8 }, () => startThreadTimekeeper()!)
+  expect(new Set(all.map(({ i32 }) => i32)).size).toBe(1)
+  expect(new Set(all.map(({ cpu }) => cpu)).size).toBe(8)
+  expect(startThreadTimekeeper()).toBe(undefined)
+  await Promise.all(all.map(ticks))
+  const again = all.pop()!
+  again.close()
+  const next = startThreadTimekeeper()!
+  expect(next.cpu).toBe(again.cpu)
+  await ticks(next)
+  next.close()
+  for (const timekeeper of all) timekeeper.close()
+  const fresh = startThreadTimekeeper()!
+  expect(fresh.i32).not.toBe(again.i32)
+  await ticks(fresh)
+  fresh.close()
+})
+
 test('there is none where memory cannot be shared, or where there are no workers', () => {
   vi.stubGlobal('crossOriginIsolated', false)
   expect(startThreadTimekeeper()).toBe(undefined)

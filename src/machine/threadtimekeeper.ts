@@ -3,20 +3,35 @@ import { CpuRecord, cpuRecord, MachineRecord, reserveMachine } from './cpurecord
 import { armSlice, disarmSlice, wakeTimekeeper } from './timekeeper.ts'
 
 /**
- * A timekeeper for one thread that is no CPU: a machine of one CPU record, and a second thread that raises its word.
- * It does not keep the process alive.
+ * A timekeeper for a thread that is no CPU: a second thread that raises a word when a slice of this one ends. All who
+ * ask for one on this thread share it, each with a CPU record of their own; it ends with the last of them, and does not
+ * keep the process alive.
  */
 export interface ThreadTimekeeper {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly region: Region
-  /** Pointer of the CPU record that stands for this thread. */
+  /** Pointer of the CPU record that stands for whoever asked. */
   readonly cpu: number
   /** How far the timekeeper's clock is ahead of this thread's `performance.now()`, in milliseconds. */
   readonly shift: number
   /** Whether the second thread has begun to keep time. Ask before the first slice is armed, not after. */
   isRunning(): boolean
+  /** Gives the record back. Once. */
   close(): void
 }
+
+/** How many can share the second thread; whoever comes after them reads the clock. */
+const RECORDS = 8
+
+interface SecondThread {
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly region: Region
+  readonly shift: number
+  readonly free: number[]
+  readonly terminate: () => void
+}
+
+let second: SecondThread | undefined
 
 /** The globals that may or may not be there. */
 interface Globals {
@@ -42,14 +57,44 @@ export interface ThreadTimekeeperBoot {
   readonly origin: number
 }
 
-/** Starts one; undefined where there can be no second thread: no workers, or memory that cannot be shared. */
+/** Undefined where there can be no second thread (no workers, or memory that cannot be shared), or too many ask. */
 export function startThreadTimekeeper(): ThreadTimekeeper | undefined {
+  second ??= startThread()
+  const thread = second
+  const record = thread?.free.pop()
+  if (thread === undefined || record === undefined) return undefined
+  const { i32, region, shift } = thread
+  const cpu = cpuRecord(region, record)
+  // A slice that is over already: the timekeeper takes it when it comes up.
+  armSlice(i32, region, cpu, performance.now() + shift)
+  return {
+    i32,
+    region,
+    cpu,
+    shift,
+    isRunning: () => Atomics.load(i32, cpu + CpuRecord.sliceEnd) === 0,
+    close: () => {
+      disarmSlice(i32, cpu)
+      thread.free.push(record)
+      if (thread.free.length === RECORDS) endThread(thread)
+    },
+  }
+}
+
+function endThread(thread: SecondThread): void {
+  if (second === thread) second = undefined
+  Atomics.store(thread.i32, thread.region.start + MachineRecord.shutdown, 1)
+  wakeTimekeeper(thread.i32, thread.region)
+  thread.terminate()
+}
+
+function startThread(): SecondThread | undefined {
   const globals = globalThis as unknown as Globals
   const { process, crossOriginIsolated } = globals
   if (typeof SharedArrayBuffer === 'undefined' || crossOriginIsolated === false) return undefined
   const threads = process?.getBuiltinModule?.('node:worker_threads') as WorkerThreads | undefined
   const plan = new ArenaPlan()
-  const region = reserveMachine(plan, 1)
+  const region = reserveMachine(plan, RECORDS)
   const { buffer, i32 } = Arena.create(plan)
   if (threads !== undefined && process?.hrtime !== undefined) {
     const here = performance.now()
@@ -65,7 +110,7 @@ export function startThreadTimekeeper(): ThreadTimekeeper | undefined {
     // Without it the schedule goes on with the clock.
     worker.on('error', () => {})
     worker.unref()
-    return timekeeper(i32, region, -here, () => void worker.terminate())
+    return { i32, region, shift: -here, free: allRecords(), terminate: () => void worker.terminate() }
   }
   if (globals.Worker === undefined) return undefined
   const here = performance.now()
@@ -76,29 +121,9 @@ export function startThreadTimekeeper(): ThreadTimekeeper | undefined {
     name: 'heddle timekeeper',
   })
   worker.postMessage(boot)
-  return timekeeper(i32, region, -here, () => worker.terminate())
+  return { i32, region, shift: -here, free: allRecords(), terminate: () => worker.terminate() }
 }
 
-function timekeeper(
-  i32: Int32Array<SharedArrayBuffer>,
-  region: Region,
-  shift: number,
-  terminate: () => void,
-): ThreadTimekeeper {
-  const cpu = cpuRecord(region, 0)
-  // A slice that is over already: the timekeeper takes it when it comes up.
-  armSlice(i32, region, cpu, performance.now() + shift)
-  return {
-    i32,
-    region,
-    cpu,
-    shift,
-    isRunning: () => Atomics.load(i32, cpu + CpuRecord.sliceEnd) === 0,
-    close: () => {
-      disarmSlice(i32, cpu)
-      Atomics.store(i32, region.start + MachineRecord.shutdown, 1)
-      wakeTimekeeper(i32, region)
-      terminate()
-    },
-  }
+function allRecords(): number[] {
+  return Array.from({ length: RECORDS }, (_, record) => RECORDS - 1 - record)
 }
