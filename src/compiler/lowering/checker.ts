@@ -251,6 +251,9 @@ export class CheckerLowering extends GeneratorLowering {
       case 'ArrayPattern':
       case 'ObjectPattern':
         return this.#pattern(node, cx)
+      case 'VariableDeclarator':
+        if (node.init === null || !isPattern(node.id)) return null
+        return rope`${this.node(node.id, cx)}${{ start: node.id.end, end: node.init.start }}${this.#source(node.id, node.init, cx)}`
       case 'ForInStatement':
         return super.resumable(node, cx)
       case 'SpreadElement': {
@@ -273,6 +276,7 @@ export class CheckerLowering extends GeneratorLowering {
   /** An assignment to something else: the left side is a place, not a value. */
   #assignment(node: Node, cx: Context): Rope {
     const left = bare(node.left)
+    if (isPattern(left)) return this.#destructure(node, left, cx)
     const isMember = left.type === 'MemberExpression'
     if (
       isMember &&
@@ -297,6 +301,43 @@ export class CheckerLowering extends GeneratorLowering {
     const plain = this.#effect(rope`${holder}.${left.property} = ${value}`)
     return rope`(${setup}, ${found} = ${this.names.runtime('setter')}(${holder}, ${name}), ${found} === void 0 ? ${plain} : yield* ${found}.call(${holder}, ${value}), ${value})`
   }
+
+  /** What a destructuring takes apart: the elements of a view are read before. */
+  #source(pattern: Node, node: Node, cx: Context): Rope {
+    return readsElements(pattern) ? this.iterated(node, cx) : this.node(node, cx)
+  }
+
+  /** A destructuring that assigns: what goes to shared memory goes there at its end, each an operation. */
+  #destructure(node: Node, pattern: Node, cx: Context): Rope {
+    const frame = cx.frame!
+    const whole = frame.take()
+    const parts = frame.take()
+    const taken = [whole, parts]
+    const writes = new Rope()
+    let count = 0
+    const held = this.#held
+    this.#held = member => {
+      const view = frame.take()
+      const index = frame.take()
+      const shared = frame.take()
+      taken.push(view, index, shared)
+      const number = String(count++)
+      const found = rope`${shared} = ${this.names.runtime('isShared')}(${view} = ${this.node(member.object, cx)}), ${index} = ${this.node(member.property, cx)}`
+      writes.add(rope`${shared} && ${this.#op(plainWrite, member, view, index, `${parts}[${number}]`)}, `)
+      return rope`(${found}, ${shared} ? ${parts} : ${view})[${shared} ? ${number} : ${index}]`
+    }
+    const left = this.node(pattern, cx)
+    this.#held = held
+    const source = readsElements(pattern)
+      ? rope`${this.#isShared(whole)} ? ${this.#op(iteration, node.right, whole)} : ${whole}`
+      : rope`${whole}`
+    const made = rope`(${whole} = ${this.node(node.right, cx)}, ${parts} = [], ${left} = ${source}, ${writes}${whole})`
+    frame.give(...taken)
+    return this.#effect(made)
+  }
+
+  /** Inside a destructuring that assigns: the place that stands for a member of what may be shared. */
+  #held: ((member: Node) => Rope) | null = null
 
   #target(node: Node, argument: Node, cx: Context): Rope {
     return this.#effect(
@@ -325,7 +366,9 @@ export class CheckerLowering extends GeneratorLowering {
       const inner =
         part.type === 'AssignmentPattern' ? part.left : part.type === 'RestElement' ? part.argument : part
       if (inner.type === 'MemberExpression') {
-        made.add({ start: reached, end: inner.start }).add(this.#place(inner, cx))
+        const indexed = isIndexed(inner) && inner.object.type !== 'Super'
+        const place = indexed && this.#held !== null ? this.#held(inner) : this.#place(inner, cx)
+        made.add({ start: reached, end: inner.start }).add(place)
         reached = inner.end
         if (part.type === 'AssignmentPattern') {
           made.add({ start: reached, end: part.right.start }).add(this.node(part.right, cx))
@@ -506,6 +549,18 @@ function isWithin(inner: Node, outer: Node): boolean {
 }
 
 /** `x[i]`, with a key that could be an index. */
+function isPattern({ type }: Node): boolean {
+  return type === 'ArrayPattern' || type === 'ObjectPattern'
+}
+
+/** True when the pattern reads elements, not just named properties. */
+function readsElements(pattern: Node): boolean {
+  if (pattern.type === 'ArrayPattern') return true
+  return (pattern.properties as Node[]).some(
+    ({ type, computed, key }) => type === 'RestElement' || computed || typeof key.value === 'number',
+  )
+}
+
 function isIndexed(node: Node): boolean {
   if (!node.computed) return false
   const key = bare(node.property)
