@@ -4,7 +4,7 @@ import { classify } from './classify.ts'
 import { Lines, Reporter } from './diagnostics.ts'
 import { CheckerLowering } from './lowering/checker.ts'
 import { GeneratorLowering } from './lowering/generator.ts'
-import { type Parsed, parse, syntaxErrorIn } from './parse.ts'
+import { isTooDeep, type Parsed, parse, syntaxErrorIn } from './parse.ts'
 import { print } from './rope.ts'
 
 export interface CompileOptions {
@@ -60,6 +60,13 @@ export function compile(source: string, file: string, options: CompileOptions = 
     stats,
   })
   if (!checking && !source.includes('use task')) return unchanged()
+  if (isTooDeep(source)) {
+    reporter.warn('depth', 'this file stays plain: it is nested too deeply to be parsed', {
+      start: 0,
+      end: 0,
+    })
+    return unchanged()
+  }
   let parsed: Parsed | null
   try {
     parsed = parse(source, file, reporter)

@@ -57,6 +57,30 @@ describe('what does not parse', () => {
   })
 })
 
+describe('what is nested deeply', () => {
+  const nested = (depth: number): string =>
+    `function fine() { 'use task'; for (;;) return 1 }\nfunction deep(f) { 'use task'; return ${'f('.repeat(depth)}${')'.repeat(depth)} }`
+
+  test('is compiled, as far as it goes', () => {
+    expect(compile(nested(100), 'a.js')).toMatchObject({ changed: true, diagnostics: [] })
+  })
+
+  test('costs only the function that it is in', () => {
+    const { stats, diagnostics } = compile(nested(1100), 'a.js')
+    expect(stats.map(({ name, form }) => `${name} ${form}`)).toEqual(['fine twin', 'deep plain'])
+    expect(diagnostics.map(({ code, line }) => `${code} ${line}`)).toEqual(['internal 2'])
+    expect(diagnostics[0]!.message).toMatch(/^`deep` stays plain: the compiler failed on it: /)
+  })
+
+  test('never reaches a parser that it would crash', () => {
+    for (const open of ['(', '[', '{', '({a:', '`${', 'f(']) {
+      const source = `'use task';${open.repeat(100_000)}`
+      expect(compile(source, 'a.js')).toMatchObject({ code: source, changed: false })
+      expect(compile(source, 'a.js').diagnostics.map(({ code }) => code)).toEqual(['depth'])
+    }
+  })
+})
+
 describe("'use task' where it means nothing", () => {
   test.each([
     ['after another statement', "function f() { let x; 'use task' }"],

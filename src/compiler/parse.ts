@@ -19,6 +19,21 @@ function languageOf(file: string): Language {
   return 'jsx'
 }
 
+/** The parser's stack is the thread's, and what overflows it ends the process: so deep text never gets there. */
+const depthMost = 1500
+
+/** True when brackets are nested so deeply that no parser should see them. Counts those in strings too. */
+export function isTooDeep(source: string, most: number = depthMost): boolean {
+  let depth = 0
+  for (let at = 0; at < source.length; at++) {
+    const code = source.charCodeAt(at)
+    if (code === 40 || code === 91 || code === 123) {
+      if (++depth > most) return true
+    } else if ((code === 41 || code === 93 || code === 125) && depth > 0) depth--
+  }
+  return false
+}
+
 const options = { preserveParens: true, showSemanticErrors: false } as const
 
 /** The tree, or null after the syntax errors have been reported. */
@@ -55,6 +70,7 @@ export function parse(source: string, file: string, reporter: Reporter): Parsed 
 
 /** The first syntax error in a text, or null. Makes no tree of it. */
 export function syntaxErrorIn(source: string, file: string, isModule: boolean): string | null {
+  if (isTooDeep(source, 2 * depthMost)) return 'it is nested too deeply'
   const path = file.replace(/[?#].*$/, '')
   const sourceType = isModule ? 'module' : 'commonjs'
   const { errors } = parseSync(path, source, { ...options, lang: languageOf(path), sourceType } as never)

@@ -7,32 +7,36 @@ import { MagicString, SourceMap, type SourceMapSegment } from 'magic-string'
 type Part = string | { start: number; end: number }
 
 export class Rope {
-  readonly parts: Part[]
+  readonly #pieces: Piece[] = []
 
-  constructor(parts: Part[] = []) {
-    this.parts = parts
-  }
-
+  /** A rope that is added is added as it is: it must not grow any more. */
   add(piece: Piece): this {
-    if (piece instanceof Rope) {
-      for (const part of piece.parts) this.#push(part)
-    } else this.#push(piece)
+    if (piece !== '') this.#pieces.push(piece)
     return this
   }
 
-  #push(part: Part): void {
-    const { parts } = this
-    const last = parts[parts.length - 1]
-    if (typeof part === 'string') {
-      if (part === '') return
-      if (typeof last === 'string') parts[parts.length - 1] = last + part
-      else parts.push(part)
-      return
+  get isEmpty(): boolean {
+    return this.#pieces.every(piece => piece instanceof Rope && piece.isEmpty)
+  }
+
+  /** Texts and ranges in their order, neighbours joined. */
+  get parts(): Part[] {
+    const parts: Part[] = []
+    const open: { pieces: Piece[]; at: number }[] = [{ pieces: this.#pieces, at: 0 }]
+    for (let level = open.pop(); level !== undefined; level = open.pop()) {
+      const { pieces } = level
+      while (level.at < pieces.length) {
+        const piece = pieces[level.at++]!
+        if (piece instanceof Rope) {
+          open.push(level)
+          level = { pieces: piece.#pieces, at: 0 }
+          open.push(level)
+          break
+        }
+        append(parts, piece)
+      }
     }
-    if (part.start >= part.end) return
-    if (typeof last === 'object' && last.end === part.start) {
-      parts[parts.length - 1] = { start: last.start, end: part.end }
-    } else parts.push(part)
+    return parts
   }
 
   text(source: string): string {
@@ -40,6 +44,18 @@ export class Rope {
     for (const part of this.parts)
       text += typeof part === 'string' ? part : source.slice(part.start, part.end)
     return text
+  }
+}
+
+function append(parts: Part[], part: Part): void {
+  const last = parts[parts.length - 1]
+  if (typeof part === 'string') {
+    if (typeof last === 'string') parts[parts.length - 1] = last + part
+    else parts.push(part)
+  } else if (part.start < part.end) {
+    if (typeof last === 'object' && last.end === part.start) {
+      parts[parts.length - 1] = { start: last.start, end: part.end }
+    } else parts.push({ start: part.start, end: part.end })
   }
 }
 

@@ -337,7 +337,7 @@ export abstract class Writer {
           ? this.source.indexOf('{', node.start) + 1
           : node.start + 1
     const { attached, statements } = this.list(node.body, cx, from, node.end)
-    const break_ = kept.length > 0 && attached.parts.length > 0 ? ';' : ''
+    const break_ = kept.length > 0 && !attached.isEmpty ? ';' : ''
     return rope`${{ start: node.start, end: from }}${break_}${attached}${statements}`
   }
 
