@@ -81,7 +81,10 @@ export class Simulation {
       slice,
     })
     this.s.initialize()
-    if (start) this.machine.startAll()
+    if (!start) return
+    this.machine.startAll()
+    // Until every CPU is online, and halted.
+    this.machine.run()
   }
 
   /** Starts a task, from outside or (with `s`) from the task that runs on that CPU. */

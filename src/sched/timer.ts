@@ -50,6 +50,8 @@ export function cancelTimer(s: Scheduler, task: number): void {
       Atomics.add(i32, task + Task.sleeps, 1) // (B)
       i32[task + Task.timerArmed] = 0
       if (s.timers[cpu].isQueued(task + Task.timer)) s.timers[cpu].remove(task + Task.timer)
+      // Another CPU learns it when it wakes for nothing.
+      if (cpu === s.cpu) s.nextTimer = s.timers[cpu].next()
     }
     release(thread, lock)
     if (here) return
