@@ -117,6 +117,8 @@ export class NodeMachine implements Machine {
     const running = this.running[cpu]
     if (running === undefined) return
     Atomics.store(this.arena.i32, cpuRecord(this.region, cpu) + CpuRecord.stopRequested, 1)
+    // A busy CPU looks at its next safepoint, a halted one at once.
+    Atomics.store(this.arena.i32, cpuRecord(this.region, cpu) + CpuRecord.needResched, 1)
     this.kick(cpu)
     await running.gone
   }

@@ -148,6 +148,7 @@ export class SimulatedMachine implements Machine {
   stop(id: number): Promise<void> {
     const cpu = this.all[id]
     Atomics.store(this.arena.i32, cpu.record + CpuRecord.stopRequested, 1)
+    Atomics.store(this.arena.i32, cpu.record + CpuRecord.needResched, 1)
     this.kick(id)
     return Promise.resolve()
   }
