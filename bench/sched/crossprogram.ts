@@ -1,0 +1,43 @@
+import { ArenaPlan, type Region } from '../../src/arena/arena.ts'
+import { reserveMachine } from '../../src/machine/cpurecord.ts'
+import type { Cpu, CpuRequest } from '../../src/machine/machine.ts'
+import { cpuLoop } from '../../src/sched/cpuloop.ts'
+import { exitTask } from '../../src/sched/exit.ts'
+import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/scheduler.ts'
+import { beginSleep } from '../../src/sched/sleep.ts'
+import { FINISHED, SUSPENDED } from '../../src/sched/switch.ts'
+import { INTERRUPTIBLE } from '../../src/sched/taskrecord.ts'
+import { wakeupTask } from '../../src/sched/wakeup.ts'
+
+/** Two tasks, one on each of two CPUs, wake each other in turn. Word 0: turns left; 1 and 2: the tasks; 3: done. */
+export interface CrossPlan {
+  readonly scheduler: SchedulerPlan
+  readonly machine: Region
+  readonly words: Region
+}
+
+export function planCross(plan: ArenaPlan): CrossPlan {
+  const machine = reserveMachine(plan, 2)
+  return { machine, scheduler: planScheduler(plan, { cpus: 2, tasks: 64 }), words: plan.reserve('cross', 16) }
+}
+
+export default function* cross(cpu: Cpu): Generator<CpuRequest, void, void> {
+  const plan = planCross(new ArenaPlan())
+  const s = Scheduler.forCpu(plan.scheduler, cpu)
+  const { i32 } = s
+  const at = plan.words.start
+  yield* cpuLoop(cpu, s, task => {
+    const other = i32[at + 1] === task ? i32[at + 2] : i32[at + 1]
+    if (Atomics.sub(i32, at, 1) <= 0) {
+      exitTask(s, task, 0)
+      wakeupTask(s, other)
+      Atomics.add(i32, at + 3, 1)
+      Atomics.notify(i32, at + 3)
+      return FINISHED
+    }
+    // Asleep first, then the other one is woken: it may wake this one at once.
+    beginSleep(s, task, INTERRUPTIBLE)
+    wakeupTask(s, other)
+    return SUSPENDED
+  })
+}

@@ -1,0 +1,64 @@
+import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
+import { reserveMachine } from '../../src/machine/cpurecord.ts'
+import { HALT } from '../../src/machine/machine.ts'
+import { WorkerCpu } from '../../src/machine/workercpu.ts'
+import { cpuLoop } from '../../src/sched/cpuloop.ts'
+import { exitTask } from '../../src/sched/exit.ts'
+import { createTask, startTask } from '../../src/sched/fork.ts'
+import { makePriority } from '../../src/sched/priority.ts'
+import { planScheduler, Scheduler } from '../../src/sched/scheduler.ts'
+import { FINISHED } from '../../src/sched/switch.ts'
+import { Task } from '../../src/sched/taskrecord.ts'
+
+/** What a body yields: why it stops (src/sched/switch.ts). */
+export type Body = Generator<number, void, unknown>
+
+/** FIFO, as the figures are about the switch; the fair class has rows of its own. */
+export const FIFO: number = makePriority(8, 0)
+
+/** One CPU of the scheduler in this thread: generators as tasks, the real CPU loop, the real clock. */
+export class Rig {
+  readonly s: Scheduler
+  readonly i32: Int32Array
+  private readonly bodies: (Body | undefined)[] = []
+  private readonly loop: Generator<number, void, void>
+
+  constructor(tasks: number) {
+    const plan = new ArenaPlan()
+    const region = reserveMachine(plan, 1)
+    const schedulerPlan = planScheduler(plan, { cpus: 1, tasks })
+    const arena = Arena.create(plan)
+    const cpu = new WorkerCpu(arena, region, 0, () => performance.now())
+    this.s = Scheduler.forCpu(schedulerPlan, cpu)
+    this.s.initialize()
+    this.i32 = this.s.i32
+    this.loop = cpuLoop(cpu, this.s, this.resume)
+    this.loop.next()
+  }
+
+  /** A task, bound to this CPU as a started JavaScript task is. */
+  spawn(body: Body, priority: number = FIFO): number {
+    const task = createTask(this.s, { priority, affinity: [0] })
+    this.bodies[this.i32[task + Task.slot]] = body
+    startTask(this.s, task)
+    return task
+  }
+
+  /** Runs until nothing is runnable. */
+  run(): void {
+    do {
+      const { value } = this.loop.next()
+      if (value !== HALT) continue
+    } while (this.s.rcu.queued(this.i32, 0) !== 0)
+  }
+
+  private readonly resume = (task: number): number => {
+    const slot = this.i32[task + Task.slot]
+    const body = this.bodies[slot] as Body
+    const { done, value } = body.next()
+    if (!done) return value
+    this.bodies[slot] = undefined
+    exitTask(this.s, task, 0)
+    return FINISHED
+  }
+}
