@@ -81,11 +81,9 @@ function* plainChain(depth: number, turns: number): Generator<number, number, un
   return depth === 1 ? yield* plainLeaf(turns) : 1 + (yield* plainChain(depth - 1, turns))
 }
 
-type Chain = (depth: number, turns: number) => Generator<number, number, unknown>
-
 /** Nanoseconds for a resume and a stop so many calls deep, after the first one. */
-function deepSwitch(of: Chain, depth: number, turns: number): number {
-  const coroutine = coroutineOf(of, [depth, turns + 1])
+function deepSwitch(depth: number, turns: number): number {
+  const coroutine = coroutineOf(chain, [depth, turns + 1])
   coroutine.start()
   const cost = timed(turns, count => {
     for (let turn = 0; turn < count; turn++) coroutine.resume()
@@ -94,10 +92,25 @@ function deepSwitch(of: Chain, depth: number, turns: number): number {
   return cost
 }
 
+/** The same for the engine's own way through a chain of generators. */
+function plainDeepSwitch(depth: number, turns: number): number {
+  const generator = plainChain(depth, turns + 1)
+  generator.next()
+  return timed(turns, count => {
+    for (let turn = 0; turn < count; turn++) generator.next()
+  })
+}
+
 /** Nanoseconds for the first stop so many calls deep, and the way there. */
-function firstSwitch(of: Chain, depth: number): number {
+function firstSwitch(depth: number): number {
   return timed(20_000 / depth, count => {
-    for (let turn = 0; turn < count; turn++) coroutineOf(of, [depth, 1]).start()
+    for (let turn = 0; turn < count; turn++) coroutineOf(chain, [depth, 1]).start()
+  })
+}
+
+function plainFirstSwitch(depth: number): number {
+  return timed(20_000 / depth, count => {
+    for (let turn = 0; turn < count; turn++) plainChain(depth, 1).next()
   })
 }
 
@@ -106,29 +119,29 @@ async function* depthRows(): AsyncIterable<Row> {
   yield await compare({
     row: 'coroutine/switch-depth-32',
     against: 'a switch at depth 1',
-    ours: () => deepSwitch(chain, 32, turns),
-    base: () => deepSwitch(chain, 1, turns),
+    ours: () => deepSwitch(32, turns),
+    base: () => deepSwitch(1, turns),
     target: { most: 3 },
   })
   yield await compare({
     row: 'coroutine/switch-depth-1000',
     against: 'a switch at depth 1',
-    ours: () => deepSwitch(chain, 1000, turns),
-    base: () => deepSwitch(chain, 1, turns),
+    ours: () => deepSwitch(1000, turns),
+    base: () => deepSwitch(1, turns),
     target: { most: 3 },
   })
   yield await compare({
     row: 'coroutine/switch-depth-32-plain',
     against: 'a chain of plain yield*',
-    ours: () => deepSwitch(chain, 32, turns),
-    base: () => deepSwitch(plainChain, 32, turns / 10),
+    ours: () => deepSwitch(32, turns),
+    base: () => plainDeepSwitch(32, turns / 10),
     target: { least: 5 },
   })
   yield await compare({
     row: 'coroutine/first-switch-depth-32',
     against: 'a chain of plain yield*',
-    ours: () => firstSwitch(chain, 32),
-    base: () => firstSwitch(plainChain, 32),
+    ours: () => firstSwitch(32),
+    base: () => plainFirstSwitch(32),
   })
 }
 

@@ -1,4 +1,4 @@
-import { GeneratorChain, isGenerator } from './generators.ts'
+import { adopt, GeneratorChain, isGenerator } from './generators.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**
@@ -132,7 +132,10 @@ export function coroutineOf<T>(
 
 function enter(fn: (...args: any[]) => unknown, args: unknown[], self: unknown): unknown {
   const resumable = twinOf(fn)
-  if (resumable === undefined) return fn.apply(self, args)
+  if (resumable === undefined) {
+    if (isGeneratorFunction(fn)) adopt(fn)
+    return fn.apply(self, args)
+  }
   const made = resumable.apply(self, args)
   return isGeneratorFunction(fn) ? throughMarked(made) : made
 }

@@ -254,6 +254,58 @@ describe('as a property', () => {
   })
 })
 
+describe('a coroutine of a generator function', () => {
+  /** How often a plain iterator between a function and its own recursion is asked. */
+  function recursive() {
+    const asked = { count: 0 }
+    function* deep(depth: number): Generator<number, number, unknown> {
+      if (depth === 0) {
+        for (let i = 0; i < 50; i++) yield PREEMPTED
+        return 0
+      }
+      const inner = deep(depth - 1)
+      const between = {
+        [Symbol.iterator]: () => ({
+          next: (value: unknown) => {
+            asked.count++
+            return inner.next(value)
+          },
+        }),
+      }
+      return 1 + (yield* between)
+    }
+    return { deep, asked }
+  }
+
+  test('that calls itself is resumed at its innermost call, without being told to', () => {
+    const { deep, asked } = recursive()
+    const coroutine = coroutineOf(deep, [10])
+    coroutine.start()
+    while (!coroutine.resume());
+    expect(coroutine.result).toBe(10)
+    expect(asked.count).toBe(20)
+  })
+
+  test('whose generators have a prototype of their own keeps it', () => {
+    const { deep, asked } = recursive()
+    Object.assign(deep.prototype as object, { mine: true })
+    const coroutine = coroutineOf(deep, [10])
+    coroutine.start()
+    while (!coroutine.resume());
+    expect(coroutine.result).toBe(10)
+    expect(asked.count).toBe(10 * 51)
+    expect((deep(0) as unknown as { mine: boolean }).mine).toBe(true)
+  })
+
+  test('that is frozen runs all the same', () => {
+    const { deep } = recursive()
+    const coroutine = coroutineOf(Object.freeze(deep), [3])
+    coroutine.start()
+    while (!coroutine.resume());
+    expect(coroutine.result).toBe(3)
+  })
+})
+
 describe('a coroutine of a function', () => {
   test('that is plain runs in one go, and one that throws has thrown', () => {
     const plain = coroutineOf((a: number, b: number) => a + b, [1, 2])

@@ -96,6 +96,14 @@ export function resumable<F extends (...args: any[]) => Generator<any, any, any>
   return fn
 }
 
+/** The same for a function of anyone's, unless its generators have been given a prototype that means something. */
+export function adopt(fn: (...args: any[]) => unknown): void {
+  const { prototype: own } = fn
+  if (own === chained || typeof own !== 'object' || own === null) return
+  if (Object.getPrototypeOf(own) !== prototype || Reflect.ownKeys(own).length > 0) return
+  Reflect.set(fn, 'prototype', chained)
+}
+
 /** A chain of generators that is being run: outermost first. */
 export class GeneratorChain {
   readonly frames: AnyGenerator[]
