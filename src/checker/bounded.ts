@@ -18,6 +18,7 @@ export class PreemptionBounded implements Explorer {
   private choices = new Int32Array(256)
   private length = 0
   private started = false
+  readonly common: number = 0
   ended: Ended = 'complete'
   /** A schedule with more preemptions was left out, or one was too long. */
   truncated: boolean = false

@@ -14,6 +14,8 @@ export interface Explorer {
   readonly ended: Ended
   /** Whether there is another execution to run. */
   readonly hasMore: boolean
+  /** How many events at the beginning of the last execution are those of the one before. */
+  readonly common: number
   /** How much of the search is done, from 0 to 1, as far as can be known. */
   readonly fraction: number
   /** Something was left out: the search says less than "every interleaving". */

@@ -30,11 +30,15 @@ export interface Failure {
   readonly error: unknown
 }
 
-/** Looks at the execution that has just ended on a machine. */
+/**
+ * Looks at the execution that has just ended on a machine. `common`: how many events at its beginning are those of the
+ * execution that was judged before.
+ */
 export function judge(
   machine: Machine,
   ended: Ended,
   races: DataRaces | undefined,
+  common: number,
   crashes: readonly Crash[],
 ): Failure | undefined {
   const { log } = machine
@@ -64,7 +68,7 @@ export function judge(
     }
   }
   if (races !== undefined) {
-    const race = races.find(machine.memory.cells, machine.log.enabledBy)
+    const race = races.find(machine.memory.cells, common)
     if (race !== undefined) return dataRace(machine, race, upTo(race.second + 1))
   }
   if (ended !== 'complete') return undefined

@@ -71,6 +71,8 @@ export class Optimal implements Explorer {
     machine.spin.stopsForGood = true
   }
 
+  common: number = 0
+
   /** How the last execution ended. */
   ended: Ended = 'complete'
 
@@ -79,6 +81,7 @@ export class Optimal implements Explorer {
     const { machine } = this
     const { log } = machine
     const branch = Math.max(this.branch, 0)
+    this.common = branch
     machine.begin(this.setup)
     if (this.branch >= 0 || this.root === undefined) machine.replay(branch)
     const happens = (this.happens ??= new HappensBefore(log, machine.threads))

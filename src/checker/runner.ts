@@ -182,7 +182,7 @@ async function searchHere(
 const SLICE_MS = 100
 const PROGRESS_MS = 1000
 
-/** Says how a long search stands: on a terminal in one line that is written over, else every ten seconds. */
+/** Says how a long search stands: on a terminal in one line that is written over, else now and then. */
 function progress(output: RunnerOutput, label: string): (result: CheckResult | undefined) => void {
   const started = performance.now()
   let last = started
@@ -193,7 +193,8 @@ function progress(output: RunnerOutput, label: string): (result: CheckResult | u
       return
     }
     const now = performance.now()
-    if (now - last < (output.live ? PROGRESS_MS : 10 * PROGRESS_MS)) return
+    const pause = output.live ? PROGRESS_MS : shown ? 10 * PROGRESS_MS : 3 * PROGRESS_MS
+    if (now - last < pause) return
     last = now
     shown = true
     const rate = Math.round(result.executions / Math.max(result.seconds, 1e-3))

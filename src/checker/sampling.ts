@@ -12,6 +12,7 @@ abstract class Sampling implements Explorer {
   private readonly stepsMax: number
   readonly runs: number
   protected run = 0
+  readonly common: number = 0
   ended: Ended = 'complete'
   truncated: boolean = false
 

@@ -59,6 +59,8 @@ export class Search {
   private machine: Machine
   private explorer: Explorer | undefined
   private races: DataRaces | undefined
+  /** Whether the races of the execution before have been looked for, to its end. */
+  private racesSeen = false
   private plans: CrashPlans | undefined
   private crashes: readonly Crash[] = []
   private crashHappened = false
@@ -171,7 +173,7 @@ export class Search {
     for (const { thread, step } of crashes) machine.crashAt[thread] = step
     explorer.execute()
     const races = this.options.races === false ? undefined : new DataRaces(machine.log, machine.threads)
-    return judge(machine, explorer.ended, races, crashes)
+    return judge(machine, explorer.ended, races, 0, crashes)
   }
 
   private limitOf(explorer: Explorer | undefined): string {
@@ -243,14 +245,16 @@ export class Search {
     this.runs++
     if (machine.diverged >= 0) throw this.nondeterminism()
     if (machine.log.length > this.depth) this.depth = machine.log.length
-    if (machine.plainSeen && this.races === undefined && options.races !== false) {
+    const mayRace = machine.plainSeen || machine.memory.mixed.size > 0
+    if (mayRace && this.races === undefined && options.races !== false) {
       this.races = new DataRaces(machine.log, machine.threads)
     }
     const died = this.crashes.every(({ thread }) => machine.status[thread] === CRASHED)
     if (died) this.crashHappened = true
     if (ended === 'redundant' || ended === 'asleep') this.redundant++
     else if (died && ended === 'complete') this.executions++
-    const failure = judge(machine, ended, this.races, this.crashes)
+    const failure = judge(machine, ended, this.races, this.racesSeen ? explorer.common : 0, this.crashes)
+    this.racesSeen = this.races !== undefined && failure === undefined
     if (failure !== undefined) {
       this.failure ??= failure
       return
@@ -341,6 +345,7 @@ export class Search {
     machine.crashAt.fill(-1)
     for (const { thread, step } of this.crashes) machine.crashAt[thread] = step
     this.explorer = this.makeExplorer()
+    this.racesSeen = false
     return true
   }
 

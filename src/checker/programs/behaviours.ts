@@ -100,8 +100,10 @@ export function boundedSpinInObject(): Program {
   return {
     threads: {
       spinner() {
-        while (state.turns++ < 3) if (Atomics.load(memory, 0) === 1) return 'seen'
-        return 'gave up'
+        for (;;) {
+          if (state.turns++ === 3) return 'gave up'
+          if (Atomics.load(memory, 0) === 1) return 'seen'
+        }
       },
       other: () => Atomics.store(memory, 0, 1),
     },
@@ -170,7 +172,7 @@ export function endlessLoop(): Program {
   return {
     threads: [
       () => {
-        while (!stop);
+        for (;;) if (stop) return
       },
       () => {
         Atomics.store(memory, 0, 1)

@@ -1,0 +1,159 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const root = join(import.meta.dirname, '..', '..')
+const folder = mkdtempSync(join(tmpdir(), 'heddle-check-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+interface Ended {
+  readonly out: string
+  readonly err: string
+  readonly code: number | null
+}
+
+/** Runs `heddle check`. `interruptOn`: Ctrl-C when the error stream says this. */
+function heddleCheck(args: readonly string[], interruptOn?: string): Promise<Ended> {
+  return new Promise(resolve => {
+    const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), 'check', ...args], { cwd: root })
+    let out = ''
+    let err = ''
+    child.stdout.on('data', (text: Buffer) => void (out += text))
+    child.stderr.on('data', (text: Buffer) => {
+      err += text
+      if (interruptOn !== undefined && err.includes(interruptOn)) child.kill('SIGINT')
+    })
+    child.on('close', code => resolve({ out, err, code }))
+  })
+}
+
+function checkFile(name: string, text: string): string {
+  const file = join(folder, name)
+  writeFileSync(file, `import { check } from '${root}/src/checker/check.ts'\n${text}`)
+  return file
+}
+
+const words = 'const memory = new Int32Array(new SharedArrayBuffer(8))'
+const adder = `check('adders', {}, () => {
+  ${words}
+  const add = () => { memory[0] = memory[0] + 1 }
+  const atomic = () => Atomics.add(memory, 1, 1)
+  return { threads: [atomic, atomic, atomic], final: () => { if (memory[1] !== 3) throw new Error('lost') } }
+})\n`
+const lossy = `check('lossy', { races: false }, () => {
+  ${words}
+  const add = () => { memory[0] = memory[0] + 1 }
+  return { threads: [add, add], final: () => { if (memory[0] !== 2) throw new Error('lost: ' + memory[0]) } }
+})\n`
+const endless = `check('long', { rerun: false }, () => {
+  ${words}
+  const add = () => { for (let i = 0; i < 12; i++) Atomics.add(memory, 0, 1) }
+  return { threads: [add, add, add] }
+})\n`
+
+describe('heddle check', () => {
+  test('passes what is right, with counts, and exits with 0', async () => {
+    const { out, code } = await heddleCheck([checkFile('right.check.ts', adder)])
+    expect(out).toMatch(/✓ adders: 6 executions.*complete: every interleaving is covered/)
+    expect(out).toContain('1 checks: 1 passed, 0 failed')
+    expect(code).toBe(0)
+  })
+
+  test('reports what is wrong, exits with 1, and replays it from the command that it prints', async () => {
+    const file = checkFile('lossy.check.ts', lossy)
+    const { out, code } = await heddleCheck([file])
+    expect(code).toBe(1)
+    expect(out).toContain('✗ lossy: the final assertion failed: lost: 1')
+    expect(out).toMatch(/read memory\[0\] → 0 +│ +│ lossy\.check\.ts:4/)
+    const [, schedule] = /--replay '([^']+)'/.exec(out)!
+    const again = await heddleCheck([file, '--only', 'lossy', '--replay', schedule])
+    expect(again.code).toBe(1)
+    expect(again.out).toContain(`schedule: ${schedule}`)
+  })
+
+  test('prints JSON, and writes a timeline', async () => {
+    const timeline = join(folder, 'timeline.json')
+    const { out, code } = await heddleCheck([
+      checkFile('both.check.ts', adder + lossy),
+      '--json',
+      '--timeline',
+      timeline,
+    ])
+    expect(code).toBe(1)
+    const results = out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(results.map(({ name, ok }) => [name, ok])).toEqual([
+      ['adders', true],
+      ['lossy', false],
+    ])
+    expect(JSON.parse(readFileSync(timeline, 'utf8')).traceEvents.length).toBeGreaterThan(4)
+  })
+
+  test('explores in parallel and counts the same', async () => {
+    const { out, code } = await heddleCheck([
+      checkFile('parallel.check.ts', adder + lossy),
+      '--parallel',
+      '2',
+    ])
+    expect(out).toMatch(/✓ adders: 6 executions.*complete: every interleaving is covered/)
+    expect(out).toContain('✗ lossy: the final assertion failed: lost: 1')
+    expect(code).toBe(1)
+  })
+
+  test('takes the explorer and its bounds from the command line', async () => {
+    const file = checkFile('bounds.check.ts', adder)
+    const pct = await heddleCheck([file, '--explorer', 'pct', '--runs', '50'])
+    expect(pct.out).toMatch(/50 executions.*not complete: 50 random schedules.*probability ≥/)
+    expect(pct.out).toContain('1 passed (1 of them not complete)')
+    const bounded = await heddleCheck([file, '--executions', '2'])
+    expect(bounded.out).toContain('not complete: it was to stop after 2 executions')
+  })
+
+  test('says how far it got when it is interrupted', async () => {
+    const { out, err, code } = await heddleCheck([checkFile('long.check.ts', endless)], 'executions')
+    expect(err).toMatch(/long: [\d,]+ executions, [\d,]+\/s, depth 36, about .* % done/)
+    expect(out).toMatch(/✓ long: [\d,]+ executions.*not complete: it was interrupted/)
+    expect(code).toBe(130)
+  })
+
+  test('says what to change in a check that is wrong, and exits with 2', async () => {
+    const throwing = checkFile('throwing.check.ts', "check('throws', {}, () => { throw new Error('no') })\n")
+    const thrown = await heddleCheck([throwing])
+    expect(thrown.code).toBe(2)
+    expect(thrown.err).toContain('the check itself is wrong [ERR_CHECK_SETUP]')
+    const broken = await heddleCheck([checkFile('broken.check.ts', 'check(\n')])
+    expect(broken.code).toBe(2)
+    expect(broken.err).toMatch(/broken\.check\.ts could not be loaded/)
+    const empty = await heddleCheck([checkFile('empty.check.ts', '')])
+    expect(empty.err).toContain('declare no checks')
+    expect((await heddleCheck([join(folder, 'nowhere')])).err).toContain('no such file or folder')
+  })
+
+  test('instruments what a check imports relatively', async () => {
+    writeFileSync(
+      join(folder, 'counter.ts'),
+      'export const bump = (m: Int32Array): void => { m[0] = m[0] + 1 }\n',
+    )
+    const text = `import { bump } from './counter.ts'\n${lossy.replace('memory[0] = memory[0] + 1', 'bump(memory)')}`
+    const { out } = await heddleCheck([checkFile('importing.check.ts', text)])
+    expect(out).toMatch(/read m\[0\] → 0 +│ +│ counter\.ts:1/)
+  })
+
+  test('passes every check of this repository, in a bounded form', async () => {
+    const { out, err, code } = await heddleCheck(['src', '--executions', '400', '--time', '3000', '--json'])
+    const results = out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as { name: string; ok: boolean; failure: unknown })
+    expect(
+      results.filter(({ ok }) => !ok),
+      err,
+    ).toEqual([])
+    expect(results.length).toBeGreaterThan(15)
+    expect(code).toBe(0)
+  })
+})
