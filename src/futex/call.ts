@@ -147,8 +147,8 @@ export function prepareCall(
       if (typeof second === 'number') return second
       return wakeOp(context, first, second, shared, val | 0, val2, val3 | 0)
     }
+    // The pi family, numbers 6 to 8 and 11 to 13, is not here; FUTEX_FD went long ago.
     default:
-      // FUTEX_FD went long ago.
       return -ENOSYS
   }
 }

@@ -39,10 +39,7 @@ export interface WaitOptions {
   /** Meet waiters of other spaces, and of other mappings of the buffer. */
   readonly shared?: boolean
   readonly priority?: number
-}
-
-export interface AsyncWaitOptions extends WaitOptions {
-  /** Ends the wait: the promise rejects with its reason. */
+  /** Ends the wait, which then throws the signal's reason. A thread that blocks looks at it only before it does. */
   readonly signal?: AbortSignal
 }
 
@@ -186,11 +183,12 @@ export class Futexes {
   // Typed.
 
   waitSync(word: FutexWord, expected: number, options: WaitOptions = {}): WaitResult {
+    options.signal?.throwIfAborted()
     const prepared = this.prepareTyped(threadWaiter(options.priority), word, expected, options)
     return said(typeof prepared === 'number' ? prepared : this.blockFor(prepared))
   }
 
-  async waitAsync(word: FutexWord, expected: number, options: AsyncWaitOptions = {}): Promise<WaitResult> {
+  async waitAsync(word: FutexWord, expected: number, options: WaitOptions = {}): Promise<WaitResult> {
     options.signal?.throwIfAborted()
     const prepared = this.prepareTyped(promiseWaiter(options.priority), word, expected, options)
     if (typeof prepared === 'number') return said(prepared)
@@ -203,8 +201,11 @@ export class Futexes {
     expected: number,
     options: WaitOptions = {},
   ): Generator<number, WaitResult, unknown> {
+    options.signal?.throwIfAborted()
     const prepared = this.prepareTyped(taskWaiter(task), word, expected, options)
-    return said(typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared))
+    const result = typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared, options.signal)
+    if (result === -EINTR) options.signal?.throwIfAborted()
+    return said(result)
   }
 
   /** How many were woken. */
@@ -290,8 +291,9 @@ export class Futexes {
 function* parkFor(
   task: ParkingTask,
   { waiters, deadline, vector }: PreparedWait,
+  abort?: AbortSignal,
 ): Generator<number, number, unknown> {
-  const result = yield* sleepTask(task, waiters, deadline)
+  const result = yield* sleepTask(task, waiters, deadline, abort)
   freeWaiters(task.context(), waiters)
   return vector || result < 0 ? result : 0
 }

@@ -2,7 +2,7 @@
 export * from './call.ts'
 export * from './errno.ts'
 export { Futexes } from './futexes.ts'
-export type { AsyncWaitOptions, RequeueOptions, WaitOptions, WaitResult, WakeOptions } from './futexes.ts'
+export type { RequeueOptions, WaitOptions, WaitResult, WakeOptions } from './futexes.ts'
 export { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from './layout.ts'
 export { recoverFutexes } from './recover.ts'
 export type { ParkingTask } from './sleep.ts'

@@ -21,7 +21,8 @@ import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
  *   unlock B                      unlock A                      reads B, locks B, X.queue is B: off
  *
  * Each holds at most one lock at a time, so no order between A and B is needed and there is no deadlock. MOVING lasts
- * from one lock to the next; preemption is off meanwhile, so that a sleeper that times out spins for a moment only.
+ * from one lock to the next. Preemption is off meanwhile, because kernel code has no safepoints: a sleeper that times out spins
+ * for a moment only.
  */
 /**
  * FUTEX_REQUEUE, and FUTEX_CMP_REQUEUE when `expected` is given: how many were woken and moved together, or an error,

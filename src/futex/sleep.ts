@@ -139,16 +139,23 @@ export async function sleepPromise(
   }
 }
 
-/** Parks the task; what it yields tells its CPU so. */
+/** Parks the task; what it yields tells its CPU so. An abort ends the wait as a signal does: -EINTR. */
 export function* sleepTask(
   task: ParkingTask,
   waiters: readonly number[],
   deadline: number,
+  abort: AbortSignal | undefined,
 ): Generator<number, number, unknown> {
   let otherwise = -ETIMEDOUT
+  const onAbort = (): void => task.context().wakeTask(task.task)
+  abort?.addEventListener('abort', onAbort)
   for (;;) {
     const { i32, now } = task.context()
     if (fateOf(i32, waiters) !== NONE) break
+    if (abort?.aborted) {
+      otherwise = -EINTR
+      break
+    }
     const left = deadline - now()
     if (left <= 0) break
     if (!task.beginPark(left)) {
@@ -163,5 +170,6 @@ export function* sleepTask(
       break
     }
   }
+  abort?.removeEventListener('abort', onAbort)
   return finishWait(task.context(), waiters, otherwise)
 }

@@ -154,17 +154,10 @@ export class AddressSpace {
     const { i32, thread, layout } = this.context
     const known = backing ?? this.findBuffer(buffer)?.handles.backing
     acquire(thread, this.space + Space.lock)
+    let mapping = 0
     try {
-      let shared = known === undefined ? 0 : layout.backings.resolve(i32, known)
-      if (shared === 0 || !countMapping(i32, shared)) {
-        if (backing !== undefined)
-          throw new RangeError('map(buffer, backing): the backing is gone: nobody maps it any more')
-        shared = layout.backings.allocate(thread)
-        Atomics.store(i32, shared + Backing.mappings, 1)
-        Atomics.store(i32, shared + Backing.alive, 1)
-        layout.backings.settle(i32, shared)
-      }
-      const mapping = layout.mappings.allocate(thread)
+      mapping = layout.mappings.allocate(thread)
+      const shared = this.backingOf(known, backing !== undefined)
       i32[mapping + Mapping.space] = this.space
       i32[mapping + Mapping.backing] = shared
       i32[mapping + Mapping.bytes] = buffer.byteLength
@@ -172,9 +165,25 @@ export class AddressSpace {
       layout.mappings.settle(i32, mapping)
       i32[this.space + Space.mappings]++
       return this.remember(buffer, mapping, shared)
+    } catch (error) {
+      if (mapping !== 0) layout.mappings.free(i32, mapping)
+      throw error
     } finally {
       release(thread, this.space + Space.lock)
     }
+  }
+
+  /** The backing behind a handle, with one more mapping counted; a new one if there is no handle, or it went stale. */
+  private backingOf(known: Handle | undefined, mustExist: boolean): number {
+    const { i32, thread, layout } = this.context
+    const found = known === undefined ? 0 : layout.backings.resolve(i32, known)
+    if (found !== 0 && countMapping(i32, found)) return found
+    if (mustExist) throw new RangeError('map(buffer, backing): the backing is gone: nobody maps it any more')
+    const made = layout.backings.allocate(thread)
+    Atomics.store(i32, made + Backing.mappings, 1)
+    Atomics.store(i32, made + Backing.alive, 1)
+    layout.backings.settle(i32, made)
+    return made
   }
 
   /** A mapping that another thread of this space made. */

@@ -129,6 +129,21 @@ export class Bench {
     return found
   }
 
+  /** The waiter that came last is one for a pi lock, as far as anyone can see. */
+  markPi(): void {
+    const { i32 } = this.sim.s
+    const last = this.queuedWaiters()
+      .map(handle => this.layout.waiters.resolve(i32, handle))
+      .sort((a, b) => i32[a + Waiter.order] - i32[b + Waiter.order])
+      .at(-1) as number
+    i32[last + Waiter.pi] = 1
+  }
+
+  unmarkPi(): void {
+    const { i32 } = this.sim.s
+    for (const handle of this.queuedWaiters()) i32[this.layout.waiters.resolve(i32, handle) + Waiter.pi] = 0
+  }
+
   queued(): number {
     return this.queuedWaiters().length
   }

@@ -962,6 +962,36 @@ const spaces: Row[] = [
   ],
 ]
 
+/** Marks the waiter at the head of the table as one that waits for a pi lock. */
+const makePi = (b: Bench): void => b.markPi()
+
+const mixed: Row[] = [
+  [
+    'WAKE that meets a pi waiter returns EINVAL, and those woken before it stay woken',
+    async b => {
+      const all = await many(b, 2)
+      makePi(b)
+      expect(b.call(FUTEX_WAKE, 0, 10)).toBe(-EINVAL)
+      expect(await doneCount(all)).toBe(1)
+      b.unmarkPi()
+      wakeAll(b, 0)
+      await results(all)
+    },
+  ],
+  [
+    'REQUEUE and WAKE_OP that meet a pi waiter return EINVAL',
+    async b => {
+      const all = await many(b, 1)
+      makePi(b)
+      expect(b.call(FUTEX_REQUEUE, 0, 1, 1, 1)).toBe(-EINVAL)
+      expect(b.call(FUTEX_WAKE_OP, 0, 1, 1, 1, encodeOp(OP_SET, 0, CMP_EQ, 0))).toBe(-EINVAL)
+      b.unmarkPi()
+      wakeAll(b, 0)
+      expect(await results(all)).toEqual([0])
+    },
+  ],
+]
+
 /** Only a task can get a signal. */
 export const signalRows: Row[] = [
   [
@@ -1010,4 +1040,5 @@ export const rows: Row[] = [
   ...wakeOps,
   ...vectors,
   ...spaces,
+  ...mixed,
 ]
