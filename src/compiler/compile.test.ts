@@ -219,6 +219,19 @@ describe('safepoints', () => {
     expect(drive(twinOf(f)(100, () => 0)).stops.length).toBeGreaterThanOrEqual(100)
   })
 
+  test('are met in nests of short loops too, however deep', () => {
+    const loop = (name: string, body: string): string =>
+      `for (let ${name} = 0; ${name} < n; ${name}++) { ${body} }`
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const { f } = load(
+      `export function f(n) { 'use task'; let s = 0; ${names.reduceRight((body, name) => loop(name, body), 's++')}; return s }`,
+    )
+    const { value, stops } = drive(twinOf(f)(16))
+    expect(value).toBe(16 ** 5)
+    // At the least one in 200,000 turns of the innermost.
+    expect(stops.length).toBeGreaterThan(16 ** 5 / 200_000)
+  })
+
   test('stand at the entry of functions that can recurse', () => {
     const { fib } = load(`export function fib(n) { 'use task'; return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)
     const { stops, value } = drive(twinOf(fib)(10))

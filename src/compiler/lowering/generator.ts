@@ -5,7 +5,7 @@
 import type { Analysis } from '../analyze.ts'
 import type { Func } from '../functions.ts'
 import { join, Rope, rope } from '../rope.ts'
-import { bare, boundNames, isFunction, isLoop, type Node, walk } from '../syntax.ts'
+import { bare, boundNames, children, isFunction, isLoop, type Node, walk } from '../syntax.ts'
 import { isList, typeOf } from '../types.ts'
 import { CallLowering } from './calls.ts'
 import type { Context, Frame } from './context.ts'
@@ -128,7 +128,8 @@ export class GeneratorLowering extends CallLowering {
     })
     if (heavy) return 'each'
     if (light) return 64
-    return nested ? nestWeight : 1
+    if (!nested) return 1
+    return loopDepth(loop) > 2 ? deepWeight : nestWeight
   }
 
   protected loop(node: Node, cx: Context, labels: Node[]): Rope {
@@ -140,8 +141,10 @@ export class GeneratorLowering extends CallLowering {
         const nest = nestOf(node, labels, this.analysis)
         if (nest !== null && isSmall(nest.inner.body) && isSmall(node.body)) return this.#nest(node, nest, cx)
       }
-      if (strip?.counted && weight === nestWeight)
-        return this.#counted(node, strip, cx, this.#strip / nestWeight)
+      if (strip?.counted && (weight === nestWeight || weight === deepWeight)) {
+        // Strips at every level multiply: the further out, the fewer turns in one.
+        return this.#counted(node, strip, cx, this.#strip / nestWeight / 8 ** (loopDepth(node) - 2))
+      }
     }
     const check = this.#check(weight, cx)
     const prefix = join(
@@ -423,6 +426,18 @@ export class GeneratorLowering extends CallLowering {
 
 /** What a turn of a loop with loops inside is worth. */
 const nestWeight = 16
+
+/** What a turn of a loop is worth that has loops with loops inside. */
+const deepWeight = 64
+
+/** How many loops deep a loop without calls is. */
+function loopDepth(loop: Node): number {
+  let deepest = 0
+  for (const child of children(loop)) {
+    if (!isFunction(child)) deepest = Math.max(deepest, loopDepth(child))
+  }
+  return isLoop(loop) ? deepest + 1 : deepest
+}
 
 /** Small enough to stand in the output twice more. */
 function isSmall(body: Node): boolean {
