@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads'
 import { Arena, ArenaPlan } from '../src/arena/arena.ts'
 import { KernelThread } from '../src/arena/thread.ts'
 import { Futexes } from '../src/futex/futexes.ts'
@@ -9,6 +10,16 @@ import type { FutexWord } from '../src/futex/space.ts'
 import type { Scheduler } from '../src/sched/scheduler.ts'
 import { Simulation } from '../src/sched/simulation.ts'
 import { wakeupTask } from '../src/sched/wakeup.ts'
+import {
+  ARRIVED,
+  type HerdBoot,
+  herdSizes,
+  LOCK,
+  lockContended,
+  SEQUENCE,
+  STOP,
+  unlock,
+} from './futex/herd.ts'
 import { compare, measure, type Row, timed } from './harness.ts'
 
 /** The shapes of `perf bench futex`, beside bare `Atomics.wait` and `Atomics.notify`. */
@@ -70,6 +81,82 @@ async function requeuePromises(count: number): Promise<number> {
   for (let i = 1; i < count; i++) fx.wake(other, 1)
   await Promise.all(waiting)
   return ((performance.now() - start) * 1e6) / count
+}
+
+/** Nanoseconds to wait at a vector of `size` words and be woken at the last: perf bench futex waitv. */
+async function vector(size: number, turns: number): Promise<number> {
+  const entries = words
+    .slice(0, size)
+    .map(({ index }) => ({ uaddr: { view, index }, val: 0, flags: 2 | 128 }))
+  const start = performance.now()
+  for (let i = 0; i < turns; i++) {
+    const waiting = fx.waitvAsync(entries, 0, null, 1)
+    fx.wake(words[size - 1], 1)
+    await waiting
+  }
+  return ((performance.now() - start) * 1e6) / turns
+}
+
+/** Threads that wait for a broadcast and then all want one lock: woken at once, or one woken and the others moved to the lock. */
+class Herd {
+  private readonly fx: Futexes
+  private readonly view: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(64))
+  private readonly threads: number
+  private readonly workers: Worker[]
+  private rounds = 0
+
+  constructor(threads: number) {
+    this.threads = threads
+    const herdPlan = new ArenaPlan()
+    const herdLayout = reserveFutexes(herdPlan, herdSizes)
+    const herdArena = Arena.create(herdPlan)
+    initializeFutexes(herdArena, herdLayout)
+    this.fx = new Futexes(new KernelThread(herdArena, 64), herdLayout, { now: () => performance.now() })
+    const { handles } = this.fx.map(this.view.buffer)
+    this.workers = Array.from({ length: threads }, (_, id) => {
+      const boot: HerdBoot = {
+        arena: herdArena.buffer,
+        id,
+        space: this.fx.space.handle,
+        buffer: this.view.buffer,
+        handles,
+      }
+      return new Worker(new URL('./futex/herd.ts', import.meta.url), { workerData: boot })
+    })
+  }
+
+  /** Microseconds a round. Blocks this thread: the herd needs none of its help. */
+  run(rounds: number, requeues: boolean): number {
+    const { fx, view, threads } = this
+    const lock = fx.word(view, LOCK)
+    const sequence = fx.word(view, SEQUENCE)
+    let total = 0
+    for (let round = 0; round < rounds; round++) {
+      this.rounds++
+      this.await(threads * this.rounds)
+      const start = performance.now()
+      lockContended(fx, lock)
+      Atomics.add(view, SEQUENCE, 1)
+      if (requeues) fx.requeue(sequence, lock, { wake: 1 })
+      else fx.wake(sequence, Infinity)
+      unlock(fx, lock)
+      this.await(threads * (this.rounds + 1))
+      total += performance.now() - start
+    }
+    return (total * 1e6) / rounds
+  }
+
+  private await(arrived: number): void {
+    const { view } = this
+    for (let seen = Atomics.load(view, ARRIVED); seen < arrived; seen = Atomics.load(view, ARRIVED)) {
+      Atomics.wait(view, ARRIVED, seen, 100)
+    }
+  }
+
+  async close(): Promise<void> {
+    Atomics.store(this.view, STOP, 1)
+    await Promise.all(this.workers.map(worker => worker.terminate()))
+  }
 }
 
 /** Tasks on a simulated CPU, asleep at one word: what waking them costs, switch and all. */
@@ -156,6 +243,15 @@ export async function* rows(): AsyncIterable<Row> {
     ours: () => requeuePromises(1000),
     base: () => wakePromises(1000),
   })
+  yield await measure('futex/waitv-16', 'ns', () => vector(16, 500))
+  const herd = new Herd(8)
+  yield await compare({
+    row: 'futex/broadcast-8-threads',
+    against: 'wake-all-at-once',
+    ours: () => herd.run(40, true),
+    base: () => herd.run(40, false),
+  })
+  await herd.close()
   const tasks = new TaskBench(1100)
   const rounds = 14
   const at = tasks.start(1000, rounds)
