@@ -538,13 +538,7 @@ export abstract class Writer {
     const links: string[] = []
     const elements = new Rope()
     const outerReached = reached
-    const available = new Set(cx.available)
-    for (const element of body.body as Node[]) {
-      if (element.type !== 'MethodDefinition' || element.key.type !== 'PrivateIdentifier') continue
-      const func = this.analysis.funcOf.get(element.value)
-      if (func !== undefined && this.flavor(func) === 'plain' && this.wants(func, cx)) available.add(func)
-    }
-    const inner: Context = { ...cx, available }
+    const inner: Context = { ...cx, available: this.#privateTwins(body.body, cx) }
     let open = body.start + 1
     for (const element of body.body as Node[]) {
       elements.add({ start: open, end: element.start })
@@ -558,6 +552,24 @@ export abstract class Writer {
       .add({ start: outerReached, end: body.start + 1 })
       .add(link)
       .add(elements)
+  }
+
+  /** What is available inside a class: its private names hide those of the classes around it. */
+  #privateTwins(elements: Node[], cx: Context): ReadonlySet<Func> {
+    const available = new Set(cx.available)
+    for (const { key } of elements) {
+      if (key?.type !== 'PrivateIdentifier') continue
+      for (const func of available) {
+        const other = func.holder?.key
+        if (other?.type === 'PrivateIdentifier' && other.name === key.name) available.delete(func)
+      }
+    }
+    for (const { type, key, value } of elements) {
+      if (type !== 'MethodDefinition' || key.type !== 'PrivateIdentifier') continue
+      const func = this.analysis.funcOf.get(value)
+      if (func !== undefined && this.flavor(func) === 'plain' && this.wants(func, cx)) available.add(func)
+    }
+    return available
   }
 
   #element(element: Node, cx: Context, links: string[]): Rope {
