@@ -20,6 +20,7 @@ import {
   STOP,
   unlock,
 } from './futex/herd.ts'
+import { wakerSizes } from './futex/waker.ts'
 import { compare, measure, type Row, timed } from './harness.ts'
 
 /** The shapes of `perf bench futex`, beside bare `Atomics.wait` and `Atomics.notify`. */
@@ -159,6 +160,50 @@ class Herd {
   }
 }
 
+/** Wakers on threads of their own, at one word where a thousand promises wait: perf bench futex wake-parallel. */
+class Wakers {
+  private readonly fx: Futexes
+  private readonly view: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(64))
+  private readonly workers: Worker[]
+
+  constructor(threads: number) {
+    const wakerPlan = new ArenaPlan()
+    const wakerLayout = reserveFutexes(wakerPlan, wakerSizes)
+    const wakerArena = Arena.create(wakerPlan)
+    initializeFutexes(wakerArena, wakerLayout)
+    this.fx = new Futexes(new KernelThread(wakerArena, 64), wakerLayout, { now: () => performance.now() })
+    const { handles } = this.fx.map(this.view.buffer)
+    this.workers = Array.from({ length: threads }, (_, id) => {
+      const boot: HerdBoot = {
+        arena: wakerArena.buffer,
+        id,
+        space: this.fx.space.handle,
+        buffer: this.view.buffer,
+        handles,
+      }
+      return new Worker(new URL('./futex/waker.ts', import.meta.url), { workerData: boot })
+    })
+  }
+
+  /** Nanoseconds of a waker's time for each waiter that it wakes, `wakers` of them at once. */
+  async run(count: number, wakers: number): Promise<number> {
+    const waiting = Array.from({ length: count }, () => this.fx.waitAsync(this.fx.word(this.view, 0), 0))
+    const share = count / wakers
+    const times = this.workers.slice(0, wakers).map(worker => {
+      const told = new Promise<number>(resolve => worker.once('message', resolve))
+      worker.postMessage(share)
+      return told
+    })
+    const slowest = Math.max(...(await Promise.all(times)))
+    await Promise.all(waiting)
+    return (slowest * 1e6) / share
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.workers.map(worker => worker.terminate()))
+  }
+}
+
 /** Tasks on a simulated CPU, asleep at one word: what waking them costs, switch and all. */
 class TaskBench {
   readonly sim: Simulation
@@ -244,6 +289,14 @@ export async function* rows(): AsyncIterable<Row> {
     base: () => wakePromises(1000),
   })
   yield await measure('futex/waitv-16', 'ns', () => vector(16, 500))
+  const wakers = new Wakers(2)
+  yield await compare({
+    row: 'futex/wake-parallel-2',
+    against: 'one-waker',
+    ours: () => wakers.run(1000, 2),
+    base: () => wakers.run(1000, 1),
+  })
+  await wakers.close()
   const herd = new Herd(8)
   yield await compare({
     row: 'futex/broadcast-8-threads',

@@ -28,7 +28,7 @@ export function unlock(fx: Futexes, word: FutexWord): void {
   if (Atomics.exchange(word.i32, word.index, 0) === 2) fx.wake(word, 1)
 }
 
-if (workerData !== null) {
+if (workerData !== null && import.meta.filename === process.argv[1]) {
   const boot = workerData as HerdBoot
   const layout = reserveFutexes(new ArenaPlan(), herdSizes)
   const fx = new Futexes(new KernelThread(Arena.attach(boot.arena), boot.id), layout, {
