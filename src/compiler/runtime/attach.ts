@@ -10,7 +10,7 @@ type Callable = (...args: any[]) => any
  * A twin knows its function. A proxy shows its target's twin, and a function whose prototype is another function
  * inherits one: both must be called as what they are.
  */
-const owner: unique symbol = Symbol('heddle.owner')
+const owner: unique symbol = Symbol.for('heddle.owner') as never
 
 interface Owned {
   [owner]?: Callable

@@ -14,10 +14,11 @@ type Stops = Generator<number, any, unknown>
 const typedPrototype = Object.getPrototypeOf(Int8Array.prototype)
 const tagOf = Object.getOwnPropertyDescriptor(typedPrototype, Symbol.toStringTag)!.get!
 
-/** Attaches once: another copy of this module may have been here. */
+/** Attaches once: another copy of this module may have been here. What is frozen stays as it is. */
 function install(holder: any, name: string, make: (original: Callable) => Twin): void {
   const original: (Callable & { [twin]?: Twin }) | undefined = holder[name]
-  if (typeof original === 'function' && original[twin] === undefined) attach(original, make(original))
+  if (typeof original !== 'function' || original[twin] !== undefined || !Object.isExtensible(original)) return
+  attach(original, make(original))
 }
 
 /** A method that takes a callback first. What is wrong with the call, the original says best. */

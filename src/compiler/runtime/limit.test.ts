@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { isShort, isShortList, limit } from './limit.ts'
+
+test('a strip ends where it may reach, or at the end of the loop', () => {
+  expect(limit(0, 2000, 512)).toBe(512)
+  expect(limit(1900, 2000, 512)).toBe(2000)
+  expect(limit(2000, 0, -512)).toBe(1488)
+  expect(limit(100, 0, -512)).toBe(0)
+  expect(limit(0, Infinity, 512)).toBe(512)
+  expect(limit(0n, 2000n, 512)).toBe(512n)
+  expect(limit(2000n, 1999n, -512)).toBe(1999n)
+})
+
+test('a bound that is no number is left as it is', () => {
+  for (const end of ['10', null, undefined, {}, Number.NaN, true]) expect(limit(0, end, 512)).toBe(end)
+  expect(limit('0', 5, 512)).toBe(5)
+  expect(limit(0, 5n, 512)).toBe(5n)
+})
+
+test('a loop is short only when all that tells so is a number, and leads to the end', () => {
+  expect(isShort(0, 512, 1, 512)).toBe(true)
+  expect(isShort(0, 513, 1, 512)).toBe(false)
+  expect(isShort(0, 5000, 10, 512)).toBe(true)
+  expect(isShort(0, 10, 0, 512)).toBe(false)
+  expect(isShort(0, 10, -1, 512)).toBe(false)
+  expect(isShort(0, Number.NaN, 1, 512)).toBe(false)
+  expect(isShort(0n, 5n, 1, 512)).toBe(false)
+  expect(isShort(0, '5', 1, 512)).toBe(false)
+})
+
+test('a list is short when it is one, and has few elements', () => {
+  expect(isShortList([1, 2], 2)).toBe(true)
+  expect(isShortList([1, 2, 3], 2)).toBe(false)
+  expect(isShortList(new Int8Array(2), 2)).toBe(true)
+  expect(isShortList({ length: 1 }, 2)).toBe(false)
+  expect(isShortList('ab', 2)).toBe(false)
+  expect(isShortList(null, 2)).toBe(false)
+})
