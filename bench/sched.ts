@@ -73,7 +73,10 @@ class Yielders {
 function generatorResume(): number {
   const pair = [yielding(Infinity), yielding(Infinity)]
   return perTurn(YIELDS, () => {
-    for (let turn = 0; turn < YIELDS; turn++) pair[turn & 1].next()
+    for (let turn = 0; turn < YIELDS; turn++) {
+      const { done, value } = pair[turn & 1].next()
+      if (done || value !== YIELDED) throw new Error('a generator that yields for ever has ended')
+    }
   })
 }
 

@@ -124,6 +124,14 @@ export class Rcu {
       this.quiesce(thread)
   }
 
+  /**
+   * The same where it is asked many million times a second: a plain read, as an atomic one costs as much as the rest of
+   * such a switch. A stale value only means that the next switch tells the news.
+   */
+  quiescentOften(thread: KernelThread): void {
+    if (thread.i32[this.start + PERIOD] !== this.seen) this.quiescent(thread)
+  }
+
   private quiesce(thread: KernelThread): void {
     const i32 = thread.i32
     this.seen = Atomics.load(i32, this.start + PERIOD)

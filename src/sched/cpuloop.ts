@@ -144,7 +144,7 @@ function pull(s: Scheduler, current: number, idle: number): boolean {
 
 /**
  * How often the clock is read at voluntary switches (a yield, a sleep) between FIFO tasks. Reading it costs about as much as the switch, so
- * while turns are shorter than a microsecond it is read at every 8th to 23rd only, at random, and what has passed is
+ * while turns are shorter than a microsecond it is read at every 16th to 47th only, at random, and what has passed is
  * charged to the task that runs then: right on average. Everywhere else it is read at every switch.
  */
 class TurnClock {
@@ -175,7 +175,7 @@ class TurnClock {
     s.turnsAreShort = this.shortTurns >= SHORT_TURNS
     if (!s.turnsAreShort) return
     this.random = (Math.imul(this.random, 1_664_525) + 1_013_904_223) | 0
-    this.left = 7 + (this.random >>> 28)
+    this.left = 15 + (this.random >>> 27)
     this.skipped = this.left
   }
 }

@@ -103,7 +103,7 @@ export const Entity: Layout<
   pushLinks: words(ListNode.words),
 
   startTime: float64,
-  /** When it was last switched away from. */
+  /** When it was last switched away from, to sleep or by preemption; after a yield that is `waitStart`. */
   execEnd: float64,
   runTimeHigh: word,
   runTimeLow: word,

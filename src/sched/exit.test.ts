@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { waitChild } from './exit.ts'
+import { beginExit, waitChild } from './exit.ts'
+import { makePriority } from './priority.ts'
 import { Simulation } from './simulation.ts'
 import { schedulerSleep, signalTask } from './sleep.ts'
 import { PREEMPTED } from './switch.ts'
@@ -74,6 +75,31 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     })
     expect(sim.run({ steps: 10_000 })).toBe('idle')
     expect(sim.s.tasks.count(sim.s.i32)).toBe(2)
+  })
+
+  test('a task that has begun to end goes before all others', () => {
+    const sim = new Simulation({ cpus: 1, seed })
+    const log: string[] = []
+    const low = sim.fork(
+      function* () {
+        for (let i = 0; i < 3; i++) {
+          log.push('ending')
+          yield PREEMPTED
+        }
+      },
+      { priority: makePriority(60, 3) },
+    )
+    sim.fork(
+      function* (context) {
+        log.push('high')
+        beginExit(context.s, low)
+        yield PREEMPTED
+        log.push('high')
+      },
+      { priority: makePriority(1, 0) },
+    )
+    sim.run()
+    expect(log).toEqual(['high', 'ending', 'ending', 'ending', 'high'])
   })
 
   test('a signal interrupts a parent that waits', () => {

@@ -3,7 +3,9 @@ import { listFirst, listNext, listRemove, listShift } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { RunQueue } from './runqueue.ts'
+import { EXIT_PRIORITY } from './priority.ts'
 import type { Scheduler } from './scheduler.ts'
+import { setPriority } from './setpriority.ts'
 import { sleepOnChannelLocked, type TaskContext, wakeupOnChannel } from './sleep.ts'
 import { INTERRUPTIBLE, RUNNING, Task, UNUSED, WOKEN, ZOMBIE } from './taskrecord.ts'
 import { waitOffCpu } from './wakeup.ts'
@@ -24,6 +26,11 @@ import { waitOffCpu } from './wakeup.ts'
  * asleep. (D) holds no lock: the task has still to switch. A task without a parent is reaped by the CPU that
  * ran it, after the switch.
  */
+
+/** The task has begun to end: whatever it still has to do for that comes before everything else. From any thread. */
+export function beginExit(s: Scheduler, task: number): void {
+  setPriority(s, task, EXIT_PRIORITY)
+}
 
 /** Ends the current task: it must switch away (FINISHED) at once, and never runs again. */
 export function exitTask(s: Scheduler, task: number, exitCode: number): void {

@@ -5,7 +5,7 @@ import { ReadyMask } from './readymask.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
-const { next, prev: before, list, epoch } = ListNode
+const { next, prev: before, list } = ListNode
 
 /**
  * The commonest switch of all, in one piece: a FIFO task yields to the next one of its own sub-queue. Picking, setting
@@ -17,14 +17,15 @@ const { next, prev: before, list, epoch } = ListNode
 export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   const { i32 } = s
   const rq = i32[prev + Entity.rq]
-  const level = i32[rq + ClassRq.classId]
-  const minor = i32[prev + Entity.priority] & 3
+  if (i32[rq + ClassRq.rotates] === 0) return 0
+  const priority = i32[prev + Entity.priority]
+  const level = priority >> 2
+  const minor = priority & 3
   // Its level is the best one that is ready, its sub-queue the best one of the level.
   const ready = i32[queue + RunQueue.readyMask + ReadyMask.ready]
   const group = i32[queue + RunQueue.readyMask + ReadyMask.readySecondary + (level >> 5)] >>> (level & 24)
   if ((ready & ((1 << (level >> 3)) - 1)) !== 0 || (group & ((2 << (level & 7)) - 1)) !== 1 << (level & 7))
     return 0
-  if (i32[rq + ClassRq.rotates] === 0) return 0
   if ((i32[rq + ClassRq.subqueueMask] & ((2 << minor) - 1)) !== 1 << minor) return 0
   const head = rq + ClassRq.subqueues + minor * ListHead.words
   const first = i32[head + next]
@@ -39,8 +40,8 @@ export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   )
   const second = i32[first + next]
   i32[first + list] = 0
+  // Its epoch is still the head's: no FIFO list is ever spliced.
   i32[last + list] = head
-  i32[last + epoch] = i32[head + epoch]
   i32[last + next] = head
   if (second === head) {
     i32[head + next] = last

@@ -219,4 +219,4 @@ test(`a random soak of ${OPERATIONS} scheduler operations keeps every invariant`
   }
   expect(operations).toBeGreaterThanOrEqual(OPERATIONS)
   expect(switches).toBeGreaterThan(OPERATIONS / 4)
-})
+}, 900_000)

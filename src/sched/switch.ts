@@ -110,7 +110,6 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   i32[queue + RunQueue.contender] = next
   const { clock } = s
   if (clock > f64[(prev + Entity.execStart) >> 1]) chargeTurn(s, prev)
-  f64[(prev + Entity.execEnd) >> 1] = clock
   f64[(prev + Entity.waitStart) >> 1] = clock
   endWait(s, next)
   i32[next + Entity.turns]++
@@ -122,7 +121,7 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   i32[prev + Entity.onRq] = 1
   i32[prev + Entity.onCpu] = 0 // (E)
   release(thread, queue + RunQueue.lock)
-  s.rcu.quiescent(thread)
+  s.rcu.quiescentOften(thread)
   return next
 }
 
