@@ -71,7 +71,8 @@ function refuseUnsupported(func: Func, everything: boolean): void {
     func.refuse('async-generator', 'an async generator has no resumable form', node)
   }
   if (holder?.type === 'MethodDefinition') {
-    if ((holder.decorators?.length ?? 0) > 0) {
+    const decorated = [holder, ...node.params].some(({ decorators }) => (decorators?.length ?? 0) > 0)
+    if (decorated) {
       func.refuse('decorator', 'a decorator may put another function in the place of the method', holder)
     }
     if (keyName(holder) === null && !isWellKnownSymbol(holder.key)) {

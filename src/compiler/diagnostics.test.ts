@@ -128,6 +128,10 @@ describe('what stays plain', () => {
     expect(stats.some(({ form }) => form === 'twin')).toBe(false)
   })
 
+  test('a method with a decorated parameter is a warning too', () => {
+    expect(told("class A { m(@inject a) { 'use task' } }", 'a.ts')).toEqual(['warning decorator 1:11'])
+  })
+
   test('a getter, a constructor or an initializer inside a task is a warning when it loops, and silent when not', () => {
     const source = (body: string): string =>
       `function f() {\n 'use task'\n return class {\n get x() { ${body} }\n constructor() { ${body} }\n y = (() => { ${body} })()\n static { ${body} }\n }\n}`
