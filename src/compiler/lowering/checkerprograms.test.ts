@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { type Twin, twin } from '../../coroutine/coroutine.ts'
+import { compile } from '../compile.ts'
+import { type Program, runPlain } from '../differential/drive.ts'
+import { evaluateModule, evaluateScript } from '../differential/evaluate.ts'
+import { plain, programFiles, readProgram } from '../differential/programs.ts'
+import * as runtime from '../runtime.ts'
+
+/** A checker with nothing to check: no memory is shared, and what is awaited is there at once. */
+let awaited: unknown
+const checker = {
+  ...runtime,
+  module: () => 0,
+  isShared: () => false,
+  op: (_kind: number, _site: number, value: unknown) => {
+    awaited = value
+    return 2
+  },
+  loop: () => ({}),
+  turn: () => true,
+  effect: (value: unknown) => value,
+}
+
+/** What waits for real promises is the checker's own business. */
+const files = programFiles().filter(file => !file.startsWith('async'))
+
+test.each(files)('every program of %s does the same when it is compiled for the checker', async file => {
+  const source = readProgram(file)
+  const { code, diagnostics } = compile(source, file, { mode: 'checker' })
+  expect(diagnostics.filter(({ code }) => code === 'internal')).toEqual([])
+  const evaluate = file.endsWith('.cjs') ? evaluateScript : evaluateModule
+  const original = plain(source, file)
+  for (const name of Object.keys(original)) {
+    if (typeof original[name] !== 'function') continue
+    const expected = await runPlain(plain(source, file)[name] as Program)
+    if (expected.ended === 'resolved' || expected.ended === 'rejected') continue
+    const checked: Program = log => {
+      const made = evaluate(code, file, { 'heddle/checker/runtime': checker })[name] as { [twin]: Twin }
+      const steps = made[twin](log)
+      let step = steps.next()
+      while (!step.done) step = steps.next(awaited)
+      return step.value
+    }
+    expect(await runPlain(checked), name).toEqual(expected)
+  }
+})
