@@ -36,7 +36,7 @@ test.each(files)('every program of %s does the same when it is compiled for the 
     if (expected.ended === 'resolved' || expected.ended === 'rejected') continue
     const checked: Program = log => {
       const made = evaluate(code, file, { 'heddle/checker/runtime': checker })[name] as { [twin]: Twin }
-      const steps = made[twin](log)
+      const steps = made[twin].call(undefined, log)
       let step = steps.next()
       while (!step.done) step = steps.next(awaited)
       return step.value
