@@ -415,7 +415,6 @@ async function* beside(
     against: "Effect's fibers",
     ours: measureOurs,
     base: () => perTurnAsync(turns, () => Effect.runPromise(effect())),
-    target: { least: 1 },
   })
 }
 
@@ -440,19 +439,19 @@ export async function* rows(): AsyncIterable<Row> {
       base: generatorResume,
     })
   }
-  const yielders = new Yielders(new Rig(200), 200)
+  const pair = new Yielders(new Rig(2), 2)
   yield await compare({
     row: 'sched/effect-yield',
     against: "Effect's yieldNow",
-    ours: () => yielders.measure(200_000),
-    base: () => yieldEffect(200, 100),
+    ours: () => pair.measure(200_000),
+    base: () => yieldEffect(2, 10_000),
     target: { least: 10 },
   })
   yield await compare({
     row: 'sched/await-yield',
     against: 'await',
-    ours: () => yielders.measure(200_000),
-    base: () => yieldAwait(200, 1000),
+    ours: () => pair.measure(200_000),
+    base: () => yieldAwait(2, 100_000),
   })
   const wakeups = 100_000
   yield* beside(
@@ -502,8 +501,7 @@ export async function* rows(): AsyncIterable<Row> {
     row: 'sched/yield-200x1000-effect',
     against: "Effect's fibers",
     ours: () => yieldMany(rig, 200, 1000),
-    base: () => yieldEffect(200, 100),
-    target: { least: 1 },
+    base: () => yieldEffect(200, 1000),
   })
   yield* beside(
     'hackbench-10x40',

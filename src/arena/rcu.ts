@@ -59,6 +59,8 @@ export class Rcu {
   private readonly callbacks: RcuCallback[] = []
   /** How deep this thread is in read sections: plain, because only this thread's own switches ask. */
   private nesting = 0
+  /** Every period up to this one has passed: what this thread's last look at all words said. */
+  private passed = FIRST_PERIOD
   /** What this thread's word holds while it is online. */
   private seen = OFFLINE
 
@@ -145,11 +147,15 @@ export class Rcu {
 
   /** Whether every CPU has been quiescent since the period was opened. */
   hasPassed(i32: Int32Array, period: number): boolean {
+    if (((this.passed - period) | 0) >= 0) return true
+    // The latest period before the look: one that is opened meanwhile is not covered by it.
+    let least = Atomics.load(i32, this.start + PERIOD)
     for (let cpu = 0; cpu < this.threads; cpu++) {
       const seen = Atomics.load(i32, this.wordOf(cpu) + SEEN)
-      if (seen !== OFFLINE && seen !== IDLE && ((seen - period) | 0) < 0) return false // (E)
+      if (seen !== OFFLINE && seen !== IDLE && ((seen - least) | 0) < 0) least = seen // (E)
     }
-    return true
+    this.passed = least
+    return ((least - period) | 0) >= 0
   }
 
   /**

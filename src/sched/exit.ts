@@ -40,9 +40,15 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
   const se = i32[task + Task.entity]
   if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) Atomics.sub(i32, s.queue + RunQueue.bound, 1)
   i32[task + Task.exitCode] = exitCode
-  disownChildren(s, task)
   acquire(thread, task + Task.lock)
-  // Under the lock: who orphans this task sees it either alive, and it will be reaped by its CPU, or a ZOMBIE.
+  for (;;) {
+    const node = listShift(i32, task + Task.children)
+    if (node === 0) break
+    release(thread, task + Task.lock)
+    disownChild(s, node - Task.sibling)
+    acquire(thread, task + Task.lock)
+  }
+  // Under the lock: who disowns this task sees it either alive, and it will be reaped by its CPU, or a ZOMBIE.
   const parent = Atomics.load(i32, task + Task.parent)
   if (parent === 0) i32[task + Task.orphan] = 1
   Atomics.store(i32, task + Task.state, ZOMBIE) // (A)
@@ -50,21 +56,14 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
   if (parent !== 0) wakeupOnChannel(s, parent) // (B)
 }
 
-/** The children of a task that ends have no parent any more; those that are ZOMBIEs are reaped here. */
-function disownChildren(s: Scheduler, task: number): void {
+/** The child of a task that ends has no parent any more; if it is a ZOMBIE it is reaped here. */
+function disownChild(s: Scheduler, child: number): void {
   const { i32, thread } = s
-  for (;;) {
-    acquire(thread, task + Task.lock)
-    const node = listShift(i32, task + Task.children)
-    release(thread, task + Task.lock)
-    if (node === 0) return
-    const child = node - Task.sibling
-    acquire(thread, child + Task.lock)
-    Atomics.store(i32, child + Task.parent, 0)
-    const ended = Atomics.load(i32, child + Task.state) === ZOMBIE
-    release(thread, child + Task.lock)
-    if (ended) reapTask(s, child)
-  }
+  acquire(thread, child + Task.lock)
+  Atomics.store(i32, child + Task.parent, 0)
+  const ended = Atomics.load(i32, child + Task.state) === ZOMBIE
+  release(thread, child + Task.lock)
+  if (ended) reapTask(s, child)
 }
 
 /** Waits for a child of this task to end, and reaps it. Returns its slot and exit code; undefined: it has no children. */

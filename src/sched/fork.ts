@@ -54,7 +54,7 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
   i32[task + Task.wakeReason] = FIRST_LIFE
   initLock(i32, task + Task.lock, lockRankTask)
   initList(i32, task + Task.children)
-  setName(s, task, options.name ?? '')
+  if (options.name !== undefined) setName(s, task, options.name)
   i32[se + Entity.task] = task
   i32[se + Entity.priority] = priority
   i32[se + Entity.basePriority] = priority
