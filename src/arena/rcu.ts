@@ -154,7 +154,7 @@ export class Rcu {
       const seen = Atomics.load(i32, this.wordOf(cpu) + SEEN)
       if (seen !== OFFLINE && seen !== IDLE && ((seen - least) | 0) < 0) least = seen // (E)
     }
-    this.passed = least
+    if (this.passed !== least) this.passed = least
     return ((least - period) | 0) >= 0
   }
 
