@@ -23,15 +23,16 @@ export class Rest {
     const platform = this.#platform
     const ms = due - platform.now()
     if (ms <= 0) return
-    if (ms < 1) {
-      // Finer than timers are.
+    const { timerGrain = 1 } = platform
+    if (ms < timerGrain) {
       await platform.turn()
       return
     }
+    const whole = timerGrain === 0 ? ms : Math.ceil(ms / timerGrain) * timerGrain
     let timer: unknown
     await new Promise<void>(resolve => {
       this.#end = resolve
-      if (ms !== Infinity) timer = platform.setTimer(resolve, Math.min(Math.ceil(ms), TIMER_MS_MAX))
+      if (ms !== Infinity) timer = platform.setTimer(resolve, Math.min(whole, TIMER_MS_MAX))
     })
     this.#end = null
     if (timer !== undefined) platform.clearTimer(timer)

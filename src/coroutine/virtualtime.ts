@@ -10,6 +10,7 @@ import type { Slices } from './slices.ts'
  *     schedule.runSync()
  */
 export class VirtualTime implements Platform {
+  readonly timerGrain = 0
   #now = 0
 
   now = (): number => this.#now

@@ -11,6 +11,8 @@ export interface Platform {
   /** How many events the loop has delivered so far; undefined where nobody counts them. */
   delivered?(): number
   setTimer(callback: () => void, ms: number): unknown
+  /** The shortest time that a timer can be set for, in milliseconds. 1 where it is not said. */
+  readonly timerGrain?: number
   clearTimer(timer: unknown): void
   /** Blocks the thread. Missing where that is forbidden. */
   block?(ms: number): void
