@@ -1,3 +1,5 @@
+import { CheckError } from './errors.ts'
+
 /**
  * Who sleeps in `Atomics.wait`, or waits for the promise of `Atomics.waitAsync`, by address, first come first woken.
  */
@@ -50,5 +52,14 @@ export class CheckedPromise {
 
   constructor(sleeper: Sleeper) {
     this.sleeper = sleeper
+  }
+
+  /** Callbacks would run where the explorer cannot see them. */
+  // oxlint-disable-next-line unicorn/no-thenable
+  then(): never {
+    throw new CheckError(
+      'ERR_CHECK_PROMISE',
+      'inside a check the promise of Atomics.waitAsync can only be awaited; make what `then` would run a thread of its own that awaits it',
+    )
   }
 }
