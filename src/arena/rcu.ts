@@ -98,6 +98,11 @@ export class Rcu {
     Atomics.store(i32, this.wordOf(cpu) + SEEN, OFFLINE)
   }
 
+  /** Whether the CPU is offline: its callbacks can be adopted. */
+  isOffline(i32: Int32Array, cpu: number): boolean {
+    return Atomics.load(i32, this.wordOf(cpu) + SEEN) === OFFLINE
+  }
+
   /** Around a halt: an idle CPU never delays a grace period. */
   idleEnter(thread: KernelThread): void {
     assert(this.nesting === 0, 'a CPU cannot halt inside an RCU read section')

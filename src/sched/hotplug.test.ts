@@ -104,6 +104,8 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     expect(sim.s.i32[sim.s.queueOf(0) + RunQueue.load]).toBe(0)
     expect(sim.run({ steps: 100_000 })).toBe('idle')
     expect(done).toBe(12)
+    // What the CPU that has gone was to free, another has freed.
+    expect(sim.s.tasks.count(sim.s.i32)).toBe(2)
   })
 
   test('what a CPU that dies was running can be put on another', () => {

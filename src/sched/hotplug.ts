@@ -27,9 +27,10 @@ import { adoptTimers } from './timer.ts'
 export function cpuOnline(s: Scheduler): void {
   const { i32, thread, queue } = s
   assert(queue !== 0, 'a CPU brings itself online')
-  s.rcu.online(thread)
   s.readClock()
   acquire(thread, queue + RunQueue.lock)
+  // Under the lock: whoever adopts the callbacks of this CPU holds it while it looks whether the CPU is gone.
+  s.rcu.online(thread)
   assert(i32[queue + RunQueue.online] === 0, 'a CPU comes online once')
   i32[queue + RunQueue.online] = 1
   i32[queue + RunQueue.current] = i32[queue + RunQueue.idle]
@@ -69,14 +70,24 @@ export function cpuGone(s: Scheduler): void {
   }
 }
 
-/** A CPU that is online takes over the timers and RCU callbacks of those that are gone. Called now and then, when idle. */
+/** A CPU that is online takes over the timers and RCU callbacks of those that are gone. Before it halts. */
 export function adoptFromGone(s: Scheduler): void {
   const { i32 } = s
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     if (cpu === s.cpu || isOnline(s, cpu)) continue
-    if (s.timers[cpu].count !== 0) adoptTimers(s, cpu)
+    adoptTimers(s, cpu)
+    if (s.rcu.queued(i32, cpu) !== 0) adoptCallbacks(s, cpu)
     if (Atomics.load(i32, s.queueOf(cpu) + RunQueue.load) !== 0) drainQueue(s, cpu)
   }
+}
+
+/** The run queue's lock of the CPU that is gone keeps two from adopting at once, and that CPU from coming back meanwhile. */
+function adoptCallbacks(s: Scheduler, gone: number): void {
+  const { i32, thread } = s
+  const queue = s.queueOf(gone)
+  acquire(thread, queue + RunQueue.lock)
+  if (i32[queue + RunQueue.online] === 0 && s.rcu.isOffline(i32, gone)) s.rcu.adopt(thread, gone)
+  release(thread, queue + RunQueue.lock)
 }
 
 /**

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { acquire, holds, initLock, lockOwner, release } from '../arena/spinlock.ts'
 import { Simulation } from './simulation.ts'
 import { killTask, schedulerSleep, signalTask, sleepOnChannel, wakeupOnChannel } from './sleep.ts'
 import { PREEMPTED } from './switch.ts'
@@ -106,6 +107,34 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     })
     expect(sim.run()).toBe('idle')
     expect(reason).toBe(TIMED_OUT)
+  })
+
+  test('a task that sleeps on a lock lets go of it, and has it again when it goes on', () => {
+    const sim = new Simulation({ cpus: 2, seed })
+    const lock = sim.s.i32.length - 16
+    initLock(sim.s.i32, lock, 0)
+    const log: string[] = []
+    const tasks: number[] = []
+    tasks.push(
+      sim.fork(function* (context) {
+        acquire(context.s.thread, lock)
+        yield* schedulerSleep(context, lock, UNINTERRUPTIBLE)
+        log.push(holds(context.s.thread, lock) ? 'holds it' : 'lost it')
+        release(context.s.thread, lock)
+      }),
+    )
+    sim.run()
+    expect(lockOwner(sim.s.i32, lock)).toBe(-1)
+    sim.fork(function* (context) {
+      acquire(context.s.thread, lock)
+      log.push('event')
+      release(context.s.thread, lock)
+      wakeupTask(context.s, tasks[0])
+      yield PREEMPTED
+    })
+    sim.run()
+    expect(log).toEqual(['event', 'holds it'])
+    expect(lockOwner(sim.s.i32, lock)).toBe(-1)
   })
 
   test('a channel wakes those that sleep on it, and no one else', () => {
