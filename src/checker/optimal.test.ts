@@ -8,6 +8,7 @@ import { Optimal } from './optimal.ts'
 import { ADD, COMPARE_EXCHANGE, EXCHANGE, LOAD, LOCK, NOTIFY, STORE, UNLOCK, WAIT } from './operations.ts'
 import { CheckedMutex } from './mutex.ts'
 import { loop, op, turn } from './runtime.ts'
+import { split } from './split.ts'
 
 /** A step of a random program: what to do, where, and with which small value. */
 interface Step {
@@ -162,6 +163,20 @@ function optimal(machine: Machine, setup: Setup, found: Found): void {
   } while (explorer.hasMore)
 }
 
+/** The same search, shared out: each part for itself, with source sets. */
+function inParts(machine: Machine, setup: Setup, found: Found): void {
+  const roots = split(machine, setup, 6)
+  for (const root of roots) {
+    const explorer = new Optimal(machine, setup, 1000, root)
+    do {
+      explorer.execute()
+      if (explorer.ended !== 'complete') continue
+      found.traces.push(traceOf(machine))
+      found.outcomes.add(outcomeOf(machine))
+    } while (explorer.hasMore)
+  }
+}
+
 /** Every interleaving, one after the other. Executions with a useless turn of a loop count only if nobody can go on. */
 function naive(machine: Machine, setup: Setup, found: Found): void {
   machine.spin.stopsForGood = true
@@ -251,6 +266,19 @@ describe('the optimal search runs every trace once, as a search of all interleav
       {
         numRuns: runs,
       },
+    )
+  })
+  test('and so it does when it is shared out in parts', () => {
+    const kinds = [LOAD, STORE, ADD, COMPARE_EXCHANGE, WAIT, NOTIFY, MUTEX, SPIN]
+    fc.assert(
+      fc.property(programs(kinds, 3, 2), threads => {
+        const setup = programOf(threads)
+        const whole = explore(setup, optimal)
+        const parts = explore(setup, inParts)
+        expect([...parts.traces].sort()).toEqual([...whole.traces].sort())
+        expect([...parts.outcomes].sort()).toEqual([...whole.outcomes].sort())
+      }),
+      { numRuns: runs },
     )
   })
   test('and a useless turn of a loop leads nowhere that the search does not go', () => {

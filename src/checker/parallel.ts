@@ -195,6 +195,9 @@ class Total {
 
 class Team {
   private readonly workers: Worker[]
+  /** Who hears what the workers say: the work that is going on. */
+  private hear: (worker: Worker, message: FromWorker) => void = () => undefined
+  private fail: (error: Error) => void = () => undefined
 
   constructor(file: string, name: string, count: number) {
     const script = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
@@ -203,6 +206,10 @@ class Team {
       () =>
         new Worker(script, { workerData: { file, name }, resourceLimits: { maxYoungGenerationSizeMb: 64 } }),
     )
+    for (const worker of this.workers) {
+      worker.on('message', (message: FromWorker) => this.hear(worker, message))
+      worker.on('error', error => this.fail(error instanceof Error ? error : new Error(String(error))))
+    }
   }
 
   /** Hands the jobs out until all are done or one has failed. Throws what makes the whole search wrong. */
@@ -225,7 +232,7 @@ class Team {
       }, 250)
       const finish = (error?: Error): void => {
         clearInterval(timer)
-        for (const worker of this.workers) worker.removeAllListeners()
+        this.hear = () => undefined
         if (error === undefined) resolve()
         else reject(error)
       }
@@ -238,19 +245,17 @@ class Team {
           finish()
         }
       }
-      for (const worker of this.workers) {
-        worker.on('message', (message: FromWorker) => {
-          busy--
-          if (message.kind === 'again') finish(new BeginAgain(message.shift, new Set(message.mixed)))
-          else if (message.kind === 'wrong') finish(new CheckError(message.code, message.message))
-          else {
-            total.add(message)
-            give(worker)
-          }
-        })
-        worker.on('error', error => finish(error instanceof Error ? error : new Error(String(error))))
-        give(worker)
+      this.fail = finish
+      this.hear = (worker, message) => {
+        busy--
+        if (message.kind === 'again') finish(new BeginAgain(message.shift, new Set(message.mixed)))
+        else if (message.kind === 'wrong') finish(new CheckError(message.code, message.message))
+        else {
+          total.add(message)
+          give(worker)
+        }
       }
+      for (const worker of this.workers) give(worker)
     })
   }
 
