@@ -177,6 +177,43 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     }
   })
 
+  test('a CPU that is about to run something pulls what outranks it and waits elsewhere', () => {
+    const sim = new Simulation({ cpus: 2, seed })
+    const order: string[] = []
+    const named = (name: string, major: number, turns: number, affinity: number[]): void => {
+      sim.fork(
+        function* (context) {
+          order.push(`${name} on ${context.cpu.id}`)
+          yield* busy(context, turns)
+        },
+        { priority: makePriority(major, 0), affinity },
+      )
+    }
+    named('high', 10, 100, [0])
+    named('first', 12, 20, [1])
+    sim.run({ until: 0.5 })
+    named('low', 20, 20, [1])
+    named('middle', 15, 20, [0, 1])
+    sim.run()
+    expect(order.toSorted().slice(0, 2)).toEqual(['first on 1', 'high on 0'])
+    expect(order.slice(2)).toEqual(['middle on 1', 'low on 1'])
+  })
+
+  test('what a CPU was to free when it went, another frees', () => {
+    const sim = new Simulation({ cpus: 2, seed })
+    // CPU 1 runs one long turn, and is not quiescent: what ends on CPU 0 cannot be freed yet.
+    sim.fork(context => busy(context, 50), { affinity: [1], priority: makePriority(5, 0) })
+    sim.run({ until: 1 })
+    sim.fork(context => busy(context, 1), { affinity: [0] })
+    sim.run({ until: 2 })
+    void sim.machine.stop(0)
+    sim.run({ until: 3 })
+    expect(sim.machine.isActive(0)).toBe(false)
+    expect(sim.s.rcu.queued(sim.s.i32, 0)).toBe(1)
+    sim.run()
+    expect(sim.s.tasks.count(sim.s.i32)).toBe(2)
+  })
+
   test('a wake goes to an idle CPU if there is one', () => {
     const sim = new Simulation({ cpus: 3, seed })
     const task = sim.fork(

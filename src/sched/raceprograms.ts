@@ -22,7 +22,7 @@ import { checkInvariants } from './invariants.ts'
 import { makePriority } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import { planScheduler, Scheduler } from './scheduler.ts'
-import { beginSleep } from './sleep.ts'
+import { beginSleep, endSleep } from './sleep.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
 import {
   contextSwitchFinish,
@@ -33,6 +33,7 @@ import {
   YIELDED,
 } from './switch.ts'
 import { INTERRUPTIBLE, isSleeping, RUNNING, Task, WAKE_ANY, WOKEN } from './taskrecord.ts'
+import { expireTimers } from './timer.ts'
 import { wakeSelf, wakeupTask } from './wakeup.ts'
 
 export type Wake = (s: Scheduler, task: number) => boolean
@@ -393,6 +394,38 @@ export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
           kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] === 0,
           'it waits on a CPU that has gone',
         )
+      },
+    }
+  }
+}
+
+/**
+ * A timer fires on CPU 0 while CPU 1 wakes the sleeper, runs it, and it goes to sleep again without a timeout: the timer does
+ * not end that second sleep.
+ */
+export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup {
+  return () => {
+    const kernel = new Kernel(2, 1)
+    const task = kernel.running([0, 1])
+    const [s0, s1] = kernel.cpus
+    beginSleep(s0, task, INTERRUPTIBLE, 0)
+    schedulerYield(s0, SUSPENDED)
+    // It goes to CPU 1 when it is woken.
+    setAffinity(kernel.others[0], task, 2, 0)
+    return {
+      threads: {
+        'CPU 0': () => expire(s0),
+        'CPU 1': () => {
+          if (!wakeupTask(s1, task)) return false
+          schedulerYield(s1, PREEMPTED)
+          endSleep(s1, task, 0)
+          if (beginSleep(s1, task, INTERRUPTIBLE)) schedulerYield(s1, SUSPENDED)
+          return true
+        },
+      },
+      final: ({ results }) => {
+        kernel.check()
+        if (results[1] === true) assert(isSleeping(kernel.state(task)), 'a late timer ended the next sleep')
       },
     }
   }

@@ -6,6 +6,7 @@ import {
   doubleWakeup,
   interruptInsideSwitch,
   interruptThenYield,
+  lateTimer,
   offlineAgainstEnqueue,
   selfWakeup,
   stopAgainstSwitch,
@@ -28,3 +29,4 @@ check('stop against the switch', stopAgainstSwitch())
 check('continue while still on the CPU', continueOnCpu())
 check('affinity change against wakeup', affinityAgainstWakeup())
 check('CPU going offline against enqueue', offlineAgainstEnqueue())
+check('a late timer against the next sleep', lateTimer())

@@ -11,6 +11,7 @@ import {
   doubleWakeup,
   interruptInsideSwitch,
   interruptThenYield,
+  lateTimer,
   offlineAgainstEnqueue,
   selfWakeup,
   sleepThenUnlock,
@@ -25,8 +26,8 @@ import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { selectTaskRq } from './select.ts'
 import { beginSleep } from './sleep.ts'
-import { INTERRUPTIBLE, isSleeping, RUNNING, Task, WAKENING } from './taskrecord.ts'
-import { waitOffCpu } from './wakeup.ts'
+import { INTERRUPTIBLE, isSleeping, RUNNING, Task, TIMED_OUT, WAKE_ANY, WAKENING } from './taskrecord.ts'
+import { schedulerWakeup, waitOffCpu, wakeupTask } from './wakeup.ts'
 
 /** The broken variants read words plainly guarded: what they must be caught at is the protocol, not that. */
 const PROTOCOL: CheckOptions = { races: false, shrink: 50 }
@@ -254,5 +255,33 @@ describe('a CPU going offline against enqueue', () => {
         return true
       })
     expect(found(offlineAgainstEnqueue(wake))).toMatch(/a CPU that (is|has) gone/)
+  })
+})
+
+describe('a late timer against the next sleep', () => {
+  test('passes', () => passes(lateTimer()))
+
+  test('a timer that does not look which sleep it is for ends the next one', () => {
+    const expire = (s: Scheduler): void => {
+      acquire(s.thread, s.queue + RunQueue.timerLock)
+      const node = s.timers[s.cpu].expire(s.clock)
+      release(s.thread, s.queue + RunQueue.timerLock)
+      if (node !== 0) wakeupTask(s, node - Task.timer)
+    }
+    expect(found(lateTimer(expire))).toMatch('a late timer ended the next sleep')
+  })
+
+  test('one that looks at the sleep first and at the state second does too', () => {
+    const expire = (s: Scheduler): void => {
+      acquire(s.thread, s.queue + RunQueue.timerLock)
+      const task = s.timers[s.cpu].expire(s.clock) - Task.timer
+      const sleeps = task < 0 ? 0 : Atomics.load(s.i32, task + Task.sleeps)
+      release(s.thread, s.queue + RunQueue.timerLock)
+      if (task < 0) return
+      locked(s, task, () => {
+        if (Atomics.load(s.i32, task + Task.sleeps) === sleeps) schedulerWakeup(s, task, WAKE_ANY, TIMED_OUT)
+      })
+    }
+    expect(found(lateTimer(expire))).toMatch('a late timer ended the next sleep')
   })
 })

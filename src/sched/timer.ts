@@ -3,7 +3,7 @@ import { acquire, release } from '../arena/spinlock.ts'
 import { Entity } from './entity.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { Task, TIMED_OUT, WAKE_ANY } from './taskrecord.ts'
+import { isSleeping, Task, TIMED_OUT, WAKE_ANY } from './taskrecord.ts'
 import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
 
 /**
@@ -18,11 +18,13 @@ import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
  *   (A) notes how many sleeps the task
  *       has had; unlock
  *                                              is woken by someone else; (B) cancels: sleeps + 1; sleeps again
- *   pi lock; (C) sleeps is not what (A) saw:
+ *   pi lock; (C) the task is asleep;
+ *   (D) sleeps is not what (A) saw:
  *   it leaves the task alone
  *
- * The count cannot change between (C) and the wakeup: the task would have to be woken first, which takes the pi lock;
- * and if it was woken before (C), the state says so.
+ * (C) comes before (D). Asleep at (C) in the sleep that the timer was for, the task stays so: waking it takes the pi lock.
+ * Asleep at (C) in a later one, it has been at (B), and (D) sees that. With (D) first, the task could be awake and not
+ * yet at (B) there, and asleep again when the wakeup looks at its state.
  */
 
 /** The current task's sleep ends at `deadline`. On its CPU, before its state says that it sleeps. */
@@ -82,7 +84,9 @@ function timeOut(s: Scheduler, task: number, sleeps: number): boolean {
   if (isCurrent(s, se)) return wakeSelf(s, task, WAKE_ANY, TIMED_OUT)
   acquire(thread, se + Entity.piLock)
   const woke =
-    Atomics.load(i32, task + Task.sleeps) === sleeps && schedulerWakeup(s, task, WAKE_ANY, TIMED_OUT) // (C)
+    isSleeping(Atomics.load(i32, task + Task.state)) && // (C)
+    Atomics.load(i32, task + Task.sleeps) === sleeps && // (D)
+    schedulerWakeup(s, task, WAKE_ANY, TIMED_OUT)
   release(thread, se + Entity.piLock)
   return woke
 }
