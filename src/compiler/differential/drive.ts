@@ -11,6 +11,9 @@ export interface Outcome {
 export type Log = (...values: unknown[]) => unknown
 export type Program = (log: Log) => unknown
 
+/** No program here has as many safepoints: one that meets more runs for ever. */
+const preemptions_max = 20_000_000
+
 const raised = Int32Array.of(1)
 const lowered = Int32Array.of(0)
 
@@ -62,7 +65,7 @@ function drive(
   try {
     for (let finished = coroutine.start(); !finished; finished = coroutine.resume()) {
       if (coroutine.state !== 'preempted') throw new Error(`the coroutine is ${coroutine.state}`)
-      preemptions++
+      if (++preemptions > preemptions_max) throw new Error(`${program.name} goes on and on`)
     }
   } finally {
     setSafepointFlag(lowered, 0)

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { type Program, runPlain, runTwin } from './drive.ts'
 import { compiled, plain } from './programs.ts'
 import { programFrom } from './random.ts'
+import { loopsFrom } from './random-loops.ts'
 
 const runs = Number(process.env['HEDDLE_RANDOM_PROGRAMS'] ?? 2100)
 const seed = process.env['HEDDLE_SEED'] === undefined ? undefined : Number(process.env['HEDDLE_SEED'])
@@ -17,7 +18,10 @@ test('random programs do the same as twins that are preempted at every safepoint
       try {
         const expected = await runPlain(plain(source, 'random.cjs')['main'] as Program)
         const strip = [1, 2, 5, 512][tape.length % 4]!
-        const twin = await runTwin(compiled(source, 'random.cjs', { strip, sourcemap: false })['main'] as Program, true)
+        const twin = await runTwin(
+          compiled(source, 'random.cjs', { strip, sourcemap: false })['main'] as Program,
+          true,
+        )
         checked++
         preemptions += twin.preemptions
         ended[expected.ended as 'returned' | 'threw']++
@@ -32,4 +36,28 @@ test('random programs do the same as twins that are preempted at every safepoint
   expect(checked).toBeGreaterThanOrEqual(runs)
   expect(preemptions).toBeGreaterThan(runs)
   expect(ended.returned).toBeGreaterThan(runs / 10)
+})
+
+const nests = Number(process.env['HEDDLE_RANDOM_LOOPS'] ?? 500)
+
+test('random nests of loops do the same as twins, in strips of every length', async () => {
+  let preemptions = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(0xffff), { minLength: 5, maxLength: 70, size: 'max' }), async tape => {
+      const source = loopsFrom(tape)
+      try {
+        const expected = await runPlain(plain(source, 'loops.cjs')['main'] as Program)
+        for (const strip of [1 + (tape.length % 3), 4 + (tape.length % 60), 512]) {
+          const main = compiled(source, 'loops.cjs', { strip, sourcemap: false })['main'] as Program
+          const { preemptions: count, ...outcome } = await runTwin(main, true)
+          preemptions += count
+          expect(outcome, `in strips of ${strip}`).toEqual(expected)
+        }
+      } catch (error) {
+        throw new Error(`these loops run differently as a twin:\n${source}`, { cause: error })
+      }
+    }),
+    { numRuns: nests, ...(seed === undefined ? {} : { seed }) },
+  )
+  expect(preemptions).toBeGreaterThan(nests * 10)
 })

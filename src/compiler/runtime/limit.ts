@@ -2,11 +2,12 @@
 
 /**
  * The bound of the next strip of a loop that counts from `at` to `end`: `reach` away, or `end` itself. What is no
- * number is left as it is: the loop then runs as it always did.
+ * number is left as it is, and what no step takes further (Infinity): the loop then runs as it always did.
  */
 export function limit(at: unknown, end: any, reach: number): any {
   if (typeof at !== 'number' || typeof end !== 'number') return limitOfOthers(at, end, reach)
   const far = at + reach
+  if (far === at) return end
   return reach > 0 ? (far < end ? far : end) : far > end ? far : end
 }
 
