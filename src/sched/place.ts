@@ -37,7 +37,7 @@ export function enqueueSelected(s: Scheduler, se: number): void {
     if (mayPlace(s, queue, se)) {
       // (D) of wakeup.ts: one of the waker and the switch that is ending gets to enqueue.
       if (Atomics.compareExchange(i32, se + Entity.onRq, 0, 1) === 0) {
-        assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
+        assert(i32[se + Entity.onCpu] === 0, 'enqueued an entity that is on a CPU')
         placeOn(s, queue, se)
       }
       release(thread, queue + RunQueue.lock)
