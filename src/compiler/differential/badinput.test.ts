@@ -101,7 +101,9 @@ const broken = fc
     return { file: one.file, text }
   })
 
-test('whatever the input is, the compiler answers with code that parses, or with an error that shows where', () => {
+test('whatever the input is, the compiler answers with code that parses, or with an error that shows where', {
+  timeout: 600_000,
+}, () => {
   let compiled = 0
   let refused = 0
   fc.assert(

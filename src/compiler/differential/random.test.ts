@@ -8,7 +8,9 @@ import { loopsFrom } from './random-loops.ts'
 const runs = Number(process.env['HEDDLE_RANDOM_PROGRAMS'] ?? 2100)
 const seed = process.env['HEDDLE_SEED'] === undefined ? undefined : Number(process.env['HEDDLE_SEED'])
 
-test('random programs do the same as twins that are preempted at every safepoint', async () => {
+test('random programs do the same as twins that are preempted at every safepoint', {
+  timeout: 600_000,
+}, async () => {
   let checked = 0
   let preemptions = 0
   let ended = { returned: 0, threw: 0 }
@@ -40,7 +42,9 @@ test('random programs do the same as twins that are preempted at every safepoint
 
 const nests = Number(process.env['HEDDLE_RANDOM_LOOPS'] ?? 500)
 
-test('random nests of loops do the same as twins, in strips of every length', async () => {
+test('random nests of loops do the same as twins, in strips of every length', {
+  timeout: 600_000,
+}, async () => {
   let preemptions = 0
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(0xffff), { minLength: 5, maxLength: 70, size: 'max' }), async tape => {
