@@ -42,9 +42,14 @@ function searched(result: CheckResult): string {
     probability === undefined
       ? ''
       : `; a bug of the depth asked for is met with probability ≥ ${probability.toPrecision(3)}`
-  return `${count(executions)} executions${others}, ${count(steps)} steps, ${seconds.toFixed(2)} s${rate}; ${
+  return `${plural(executions, 'execution')}${others}, ${count(steps)} steps, ${seconds.toFixed(2)} s${rate}; ${
     complete ? 'complete: every interleaving is covered' : `not complete: ${why}`
   }${chance}`
+}
+
+/** "1 check", "2 checks". */
+export function plural(n: number, noun: string): string {
+  return `${count(n)} ${noun}${n === 1 ? '' : 's'}`
 }
 
 export function count(n: number): string {

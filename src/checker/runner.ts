@@ -6,7 +6,7 @@ import type { CheckOptions } from './options.ts'
 import { searchInParallel } from './parallel.ts'
 import { shorten } from './paths.ts'
 import type { RecordedStep } from './recording.ts'
-import { count, formatFailure, formatSummary, toJson, toTimeline } from './report.ts'
+import { count, formatFailure, formatSummary, plural, toJson, toTimeline } from './report.ts'
 import { type CheckResult, Search } from './search.ts'
 import { Watchdog } from './watchdog.ts'
 
@@ -80,7 +80,7 @@ export async function runChecks(
   const ran = tally.passed + tally.failed + tally.wrong
   if (options.json !== true) {
     output.out(
-      `\n${count(ran)} checks: ${count(tally.passed)} passed${tally.incomplete > 0 ? ` (${count(tally.incomplete)} of them not complete)` : ''}, ${count(tally.failed)} failed${tally.wrong > 0 ? `, ${count(tally.wrong)} could not be run` : ''}\n`,
+      `\n${plural(ran, 'check')}: ${count(tally.passed)} passed${tally.incomplete > 0 ? ` (${count(tally.incomplete)} of them not complete)` : ''}, ${count(tally.failed)} failed${tally.wrong > 0 ? `, ${count(tally.wrong)} could not be run` : ''}\n`,
     )
   }
   if (interrupted.now) return INTERRUPTED
