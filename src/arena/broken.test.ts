@@ -1,0 +1,108 @@
+import { spawn } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const root = join(import.meta.dirname, '..', '..')
+const folder = mkdtempSync(join(tmpdir(), 'heddle-broken-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+interface Mistake {
+  readonly what: string
+  readonly file: string
+  readonly right: string
+  readonly wrong: string
+  readonly kind: string
+}
+
+/** One line of a protocol, as it is and as it must not be: the checks have to see the difference. */
+const mistakes: readonly Mistake[] = [
+  {
+    what: 'a parked thread that takes the spin lock as if nobody else were parked',
+    file: 'spinlock',
+    right: 'Atomics.compareExchange(i32, at, 0, tag | WAITERS) === 0',
+    wrong: 'Atomics.compareExchange(i32, at, 0, tag) === 0',
+    kind: 'lost-wakeup',
+  },
+  {
+    what: 'a rescuer that breaks a spin lock and forgets who is parked',
+    file: 'spinlock',
+    right: 'Atomics.compareExchange(i32, at, seen, thread.ownerTag | WAITERS) === seen',
+    wrong: 'Atomics.compareExchange(i32, at, seen, thread.ownerTag) === seen',
+    kind: 'lost-wakeup',
+  },
+  {
+    what: 'an SPSC ring that publishes before it writes',
+    file: 'spsc',
+    right: 'i32[start + SLOTS + head] = value\n    Atomics.store(i32, start + HEAD, next)',
+    wrong: 'Atomics.store(i32, start + HEAD, next)\n    i32[start + SLOTS + head] = value',
+    kind: 'data-race',
+  },
+  {
+    what: 'an MPSC ring whose empty slots do not carry their lap',
+    file: 'mpsc',
+    right: 'return lap | 0x8000_0000',
+    wrong: 'return (lap & 0) | 0x8000_0000',
+    kind: 'livelock',
+  },
+  {
+    what: 'a slab that sets a bit late and does not look again',
+    file: 'slab',
+    right: 'if ((Atomics.load(i32, pointer - 1) & OWNER) === 0) this.markFree(i32, leaf, bit)',
+    wrong: '',
+    kind: 'assertion',
+  },
+  {
+    what: 'a slab whose reclaim leaves the bits of freed slots',
+    file: 'slab',
+    right: '} else if (owner === 0 && marked) {',
+    wrong: '} else if (owner === -1 && marked) {',
+    kind: 'assertion',
+  },
+  {
+    what: 'a grace period that ends while a CPU has not been quiescent',
+    file: 'rcu',
+    right: '((seen - least) | 0) < 0',
+    wrong: '((seen - least) | 0) < -2',
+    kind: 'use-after-free',
+  },
+]
+
+/** The kinds of failure that the checks of a file find in a copy of the arena with one line changed. */
+function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<string[]> {
+  mkdirSync(join(copy, 'src'), { recursive: true })
+  cpSync(join(root, 'src/arena'), join(copy, 'src/arena'), { recursive: true })
+  symlinkSync(join(root, 'src/checker'), join(copy, 'src/checker'))
+  writeFileSync(join(copy, 'package.json'), '{ "type": "module" }')
+  const path = join(copy, 'src/arena', `${file}.ts`)
+  const source = readFileSync(path, 'utf8')
+  expect(source.split(right), 'the line is there, once').toHaveLength(2)
+  writeFileSync(
+    path,
+    source.replace(right, () => wrong),
+  )
+  return new Promise(resolve => {
+    const check = join(copy, 'src/arena', `${file}.check.ts`)
+    const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), 'check', check, '--json'], {
+      cwd: copy,
+    })
+    let out = ''
+    child.stdout.on('data', (text: Buffer) => void (out += text))
+    child.on('close', () => {
+      const results = out
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line) as { failure: { kind: string } | null })
+      resolve(results.flatMap(({ failure }) => (failure === null ? [] : [failure.kind])))
+    })
+  })
+}
+
+describe('the checks of the arena see', () => {
+  mistakes.forEach((mistake, i) => {
+    test(mistake.what, async () => {
+      expect(await kindsFound(mistake, join(folder, String(i)))).toContain(mistake.kind)
+    })
+  })
+})
