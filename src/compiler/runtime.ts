@@ -22,5 +22,5 @@ export {
 export { Await } from './runtime/async.ts'
 export { AsyncLoop } from './runtime/asyncloop.ts'
 export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/generator.ts'
-export { isShort, isShortList, limit } from './runtime/limit.ts'
+export { isShort, isShortList, limit, near } from './runtime/limit.ts'
 import './runtime/install.ts'

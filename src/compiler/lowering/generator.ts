@@ -333,17 +333,25 @@ export class GeneratorLowering extends CallLowering {
     const inner = this.#jumps(strip, cx, outer, turn)
     const end = frame.take()
     const body = rope`${turn}: { ${this.node(node.body, inner)} }`
-    const strips = this.#strips(node, strip.counted!, inner, end, body, turns)
+    const strips = this.#strips(node, strip.counted!, inner, end, body, turns, 'limit')
     frame.give(end)
     return rope`{ ${this.#init(node, cx)} ${outer}: ${strips} }`
   }
 
-  #strips(node: Node, counted: Counted, cx: Context, end: string, body: Rope, turns: number): Rope {
+  #strips(
+    node: Node,
+    counted: Counted,
+    cx: Context,
+    end: string,
+    body: Rope,
+    turns: number,
+    next: 'limit' | 'near',
+  ): Rope {
     const { counter, bound, operator, step } = counted
     const many = Math.max(1, Math.trunc(turns))
     const reach = typeof step === 'number' ? String(step * many) : `${step} * ${many}`
     const far = this.node(bound, cx)
-    const limit = rope`${end} = ${this.names.runtime('limit')}(${counter}, ${far}, ${reach})`
+    const limit = rope`${end} = ${this.names.runtime(next)}(${counter}, ${far}, ${reach})`
     const strip = rope`for (; ${counter} ${operator} ${end}; ${this.node(node.update, cx)}) { ${body} }`
     return rope`for (;;) { ${limit}; ${strip} if (!(${counter} ${operator} ${far})) break; ${this.safepoint()} }`
   }
@@ -357,25 +365,31 @@ export class GeneratorLowering extends CallLowering {
     body: Rope,
     outer: string,
   ): Rope {
-    if (counted !== null) return this.#strips(node, counted, cx, temporary, body, this.#strip)
+    const isTiny = node.body.end - node.body.start <= 200
+    if (counted !== null && !isTiny)
+      return this.#strips(node, counted, cx, temporary, body, this.#strip, 'limit')
     const update = this.node(node.update, cx)
     const test = this.node(node.test, cx)
     const turns = `for (${temporary} = ${this.#strip}; ${temporary} > 0; ${temporary}--)`
     const byCount = rope`for (;;) { ${turns} { ${body} ${update}; if (!(${test})) break ${outer}; } ${this.safepoint()} }`
     const { steady, step, counter } = estimate!
-    if (!steady || node.body.end - node.body.start > 200) return byCount
-    // By a variable: where that is a number that leads to the bound, the strips are bounds on the way.
+    if (!isTiny || (counted === null && !steady)) return byCount
+    // Where all that moves is a number, the strips are bounds on the way, and the loop counts nothing else.
     const { operator, right } = node.test
     const sign = operator.startsWith('<') ? '' : '-'
     const strips = this.#strips(
       node,
-      { counter, bound: right, operator, step: `${sign}${step}` },
+      counted ?? { counter, bound: right, operator, step: `${sign}${step}` },
       cx,
       temporary,
       body,
       this.#strip,
+      'near',
     )
-    return rope`if (typeof ${step} === 'number' && ${step} > 0) ${strips} else ${byCount}`
+    const conditions = [`typeof ${counter} === 'number'`]
+    if (right.type === 'Identifier') conditions.push(`typeof ${right.name} === 'number'`)
+    if (counted === null) conditions.push(`typeof ${step} === 'number'`, `${step} > 0`)
+    return rope`if (${conditions.join(' && ')}) ${strips} else ${byCount}`
   }
 
   /** Two loops for one: the inner has no stop in it, and ends after some hundreds of turns. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isShort, isShortList, limit } from './limit.ts'
+import { isShort, isShortList, limit, near } from './limit.ts'
 
 test('a strip ends where it may reach, or at the end of the loop', () => {
   expect(limit(0, 2000, 512)).toBe(512)
@@ -9,6 +9,14 @@ test('a strip ends where it may reach, or at the end of the loop', () => {
   expect(limit(0, Infinity, 512)).toBe(512)
   expect(limit(0n, 2000n, 512)).toBe(512n)
   expect(limit(2000n, 1999n, -512)).toBe(1999n)
+})
+
+test('among numbers the two ways to find it agree, also where no step leads on', () => {
+  for (const at of [0, -3.5, 1e300, -Infinity, Infinity, Number.NaN]) {
+    for (const end of [0, 100, 5000, 1e308, Infinity, -Infinity, Number.NaN]) {
+      for (const reach of [512, -512, 0.5]) expect(near(at, end, reach)).toBe(limit(at, end, reach))
+    }
+  }
 })
 
 test('a bound that is no number is left as it is', () => {

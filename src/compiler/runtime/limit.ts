@@ -11,6 +11,15 @@ export function limit(at: unknown, end: any, reach: number): any {
   return reach > 0 ? (far < end ? far : end) : far > end ? far : end
 }
 
+/** The same where both are known to be numbers: the engine then knows that it is one. */
+export function near(at: number, end: number, reach: number): number {
+  const from = +at
+  const to = +end
+  const far = from + reach
+  if (far === from) return to
+  return reach > 0 ? (far < to ? far : to) : far > to ? far : to
+}
+
 function limitOfOthers(at: unknown, end: any, reach: number): any {
   if (typeof at !== 'bigint' || typeof end !== 'bigint' || !Number.isInteger(reach)) return end
   const far = at + BigInt(reach)
