@@ -7,6 +7,7 @@ import {
   interruptInsideSwitch,
   interruptThenYield,
   lateTimer,
+  observed,
   offlineAgainstEnqueue,
   selfWakeup,
   stopAgainstSwitch,
@@ -30,3 +31,6 @@ check('continue while still on the CPU', continueOnCpu())
 check('affinity change against wakeup', affinityAgainstWakeup())
 check('CPU going offline against enqueue', offlineAgainstEnqueue())
 check('a late timer against the next sleep', lateTimer())
+check('wakeup during the switch, observed', observed(wakeupDuringSwitch()))
+check('self-wakeup inside the switch, observed', observed(selfWakeup(interruptInsideSwitch)))
+check('stop against the switch, observed', observed(stopAgainstSwitch()))

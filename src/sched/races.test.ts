@@ -12,6 +12,7 @@ import {
   interruptInsideSwitch,
   interruptThenYield,
   lateTimer,
+  observed,
   offlineAgainstEnqueue,
   selfWakeup,
   sleepThenUnlock,
@@ -88,6 +89,8 @@ describe('wakeup during the switch', () => {
   test('passes', () => passes(wakeupDuringSwitch()))
   test('passes from a step earlier, when the task is still queued', () => passes(wakeupAfterPick()))
   test('passes when the task runs, yields and runs again before it sleeps', () => passes(wakeupAcrossTurns()))
+
+  test('passes at every step that an observer looks at', () => passes(observed(wakeupDuringSwitch())))
 
   test('a waker that does not wait for onCpu enqueues a task that is on its CPU', () => {
     const wake = (s: Scheduler, task: number): boolean =>
@@ -182,6 +185,7 @@ describe('wakeup against sleep', () => {
 describe('stop', () => {
   test('against a wakeup passes', () => passes(stopAgainstWakeup()))
   test('against the switch passes', () => passes(stopAgainstSwitch()))
+  test('against the switch passes with an observer', () => passes(observed(stopAgainstSwitch())))
 
   test('a flag set without the locks leaves a stopped task on a queue', () => {
     const stop = (s: Scheduler, task: number): boolean => {

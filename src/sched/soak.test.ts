@@ -78,7 +78,7 @@ class Soak {
 
   constructor(seed: number) {
     this.random = new SeededRandom(seed * 7919)
-    this.sim = new Simulation({ cpus: this.cpus, seed, tasks: 64, debug: seed % 5 === 0 })
+    this.sim = new Simulation({ cpus: this.cpus, seed, tasks: 64, debug: seed === SEEDS })
     this.sim.machine.onDeath(({ cpu }) => this.bury(cpu))
     for (let i = 0; i < this.population; i++) this.spawn()
   }
@@ -201,7 +201,6 @@ test(`a random soak of ${OPERATIONS} scheduler operations keeps every invariant`
         soak.sim.machine.run({ steps: 50 + soak.random.below(400) })
         checkInvariants(soak.sim.s)
         soak.stir()
-        checkInvariants(soak.sim.s)
       }
     } catch (error) {
       throw new Error(`soak, seed ${seed}, step ${soak.sim.machine.steps}`, { cause: error })
