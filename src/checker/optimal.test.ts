@@ -253,6 +253,19 @@ const wokenInLoop: Step[][] = [
 
 const runs = process.env.HEDDLE_LONG === '1' ? 5000 : 150
 
+/** A wait that, reversed, finds its value and joins a list: a notify that stood apart from it then has to come first. */
+const waitThatJoins: Step[][] = [
+  [
+    { kind: LOAD, cell: 0, value: 0, extra: 0 },
+    { kind: MUTEX, cell: 1, value: 0, extra: 0 },
+  ],
+  [{ kind: WAIT, cell: 1, value: 0, extra: 0 }],
+  [
+    { kind: MUTEX, cell: 0, value: 0, extra: 0 },
+    { kind: NOTIFY, cell: 1, value: 0, extra: 0 },
+  ],
+]
+
 describe('the optimal search runs every trace once, as a search of all interleavings finds them', () => {
   const accesses = [LOAD, LOAD, STORE, ADD, EXCHANGE, COMPARE_EXCHANGE, COMPARE_EXCHANGE]
   test('of loads, stores and read-modify-writes', () => {
@@ -287,7 +300,7 @@ describe('the optimal search runs every trace once, as a search of all interleav
         expect([...parts.traces].sort()).toEqual([...whole.traces].sort())
         expect([...parts.outcomes].sort()).toEqual([...whole.outcomes].sort())
       }),
-      { numRuns: runs },
+      { numRuns: runs, examples: [[waitThatJoins]] },
     )
   })
   test('and a useless turn of a loop leads nowhere that the search does not go', () => {

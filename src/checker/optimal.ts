@@ -294,7 +294,8 @@ export class Optimal implements Explorer {
   /**
    * In a part of a search threads are asleep from the beginning, and wakeup trees need that nobody is. Source sets do
    * not: one thread that can begin v is tried before e, if none is yet. Some executions then end asleep; none is
-   * run twice.
+   * run twice. v is made of the whole execution here too: the later event may touch more when it comes first (a wait that
+   * finds its value joins a list), and what it would then conflict with has to come before it in v.
    */
   private addSource(happens: HappensBefore, earlier: number, later: number): void {
     const { log } = this.machine
@@ -305,8 +306,8 @@ export class Optimal implements Explorer {
     let length = 0
     let first = -1
     let seen = 0
-    for (let at = earlier + 1; at <= later; at++) {
-      if (at !== later && happens.before(earlier, at)) continue
+    for (let at = earlier + 1; at < log.length; at++) {
+      if (happens.before(earlier, at)) continue
       let initial = ((seen >>> log.thread[at]) & 1) === 0
       for (let i = 0; i < length && initial; i++) initial = !happens.before(sequence[i], at)
       sequence[length++] = at
@@ -314,6 +315,10 @@ export class Optimal implements Explorer {
       if (!initial) continue
       if (((covered >>> log.thread[at]) & 1) !== 0) return
       if (first < 0) first = at
+    }
+    if (first < 0) {
+      if (((covered >>> log.thread[later]) & 1) !== 0) return
+      first = later
     }
     sequence[0] = first
     this.wakeup[earlier] = tree.append(this.wakeup[earlier], log, sequence)
