@@ -294,6 +294,7 @@ function warn({ funcs, misplaced, bindingOf }: Analysis, reporter: Reporter, eve
       node,
     )
   }
+  if (!everything) warnOfUnmarked(funcs, reporter)
   for (const func of funcs) {
     if (func.twin && !everything) {
       warnOfDefaults(func, reporter)
@@ -374,4 +375,19 @@ function clip({ start, end }: { start: number; end: number }): { start: number; 
 function isAtomic(node: Node, bindingOf: Analysis['bindingOf']): boolean {
   const callee = node.callee === undefined ? null : bare(node.callee)
   return callee?.type === 'MemberExpression' && isGlobal(callee.object, 'Atomics', bindingOf)
+}
+
+/** A task that calls a function of this file which loops and is not marked cannot be stopped while that one runs. */
+function warnOfUnmarked(funcs: Func[], reporter: Reporter): void {
+  const told = new Set<Func>()
+  for (const func of funcs) {
+    if (!func.twin) continue
+    for (const { target, node } of func.calls) {
+      if (target === null || target.mark !== null || told.has(target)) continue
+      if (target.loops.length === 0 && !target.recursive) continue
+      told.add(target)
+      const what = `\`${target.name}\` can run long and is not marked, so \`${func.name}\` cannot be preempted inside it`
+      reporter.warn('unmarked', `${what}: begin it with 'use task'`, clip(node))
+    }
+  }
 }

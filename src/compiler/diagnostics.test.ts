@@ -185,3 +185,18 @@ function loop() { for (;;) return 1 }`),
     expect(diagnostic!.frame).toContain('> 2 |   get size() {')
   })
 })
+
+describe('a function of the file that a task calls and that is not marked', () => {
+  const loop = 'function count(n) { let t = 0; while (n-- > 0) t++; return t }\n'
+
+  test('is warned of once, where it is first called, when it can run long', () => {
+    const source = `${loop}function f() { 'use task'; count(1); return count(2) }`
+    expect(told(source)).toEqual(['warning unmarked 2:28'])
+  })
+
+  test('is not, when it cannot, or is marked, or no task calls it', () => {
+    expect(told("function g() { return 1 }\nfunction f() { 'use task'; return g() }")).toEqual([])
+    expect(told(`'use task'\n${loop}function f() { return count(2) }`)).toEqual([])
+    expect(told(`${loop}function f() { 'use task'; return 1 }\ncount(3)`)).toEqual([])
+  })
+})
