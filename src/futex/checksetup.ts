@@ -34,9 +34,9 @@ const WORDS = 2
 const BITS = 1
 const RESIDENT = { bits: 2, priority: 1000 }
 
-export function checkedFutexes(threads: number): CheckedFutexes {
-  // A bitmap word of the slabs for each thread: who gets which slot is the slab's check, not ours.
-  const small: FutexSizes = { waiters: 32 * threads, mappings: 1, spaces: 1, buckets: 8, threads }
+/** `slots`: waiters and futexes; a bitmap word of the slabs for each thread, unless a check has to look at every slot. */
+export function checkedFutexes(threads: number, slots: number = 32 * threads, buckets = 8): CheckedFutexes {
+  const small: FutexSizes = { waiters: slots, mappings: 1, spaces: 1, buckets, threads }
   const plan = new ArenaPlan()
   const first = reserveFutexes(plan, small)
   const arena = Arena.create(plan)
@@ -55,7 +55,10 @@ export function checkedFutexes(threads: number): CheckedFutexes {
     const space = id === 0 ? AddressSpace.create(context) : AddressSpace.join(context, made[0].space.handle)
     const mapped = id === 0 ? space.map(buffer) : space.adopt(buffer, made[0].mapped.handles)
     const words = Array.from({ length: WORDS }, (_, index) => mapped.word(context, index))
-    assert(words[0].privateBucket !== words[1].privateBucket, 'the two words are in buckets of their own')
+    assert(
+      buckets === 1 || words[0].privateBucket !== words[1].privateBucket,
+      'the two words are in buckets of their own',
+    )
     const waiter = makeWaiter(context, BITS, threadWaiter())
     if (id === 0) {
       for (const word of words) {

@@ -24,8 +24,8 @@ export const ourMove: Move = ({ context, words }, from, to) =>
   requeue(context, words[from], words[to], false, 0, 1, undefined)
 
 /** Thread 0's waiter is on word 0 before anything starts. */
-export function withSleeper(threads: number): CheckedFutexes {
-  const futexes = checkedFutexes(threads)
+export function withSleeper(threads: number, buckets?: number): CheckedFutexes {
+  const futexes = checkedFutexes(threads, undefined, buckets)
   const { context, words, waiter } = futexes.threads[0]
   assert(queueWaiter(context, words[0], false, 0, waiter) === 0, 'the sleeper waits from the start')
   return futexes

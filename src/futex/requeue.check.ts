@@ -12,8 +12,11 @@ check('requeue against a wake: woken once or timed out, never lost', {}, moveAga
 check('requeue both ways against each other: no deadlock, no waiter lost', {}, movesBothWays(ourMove, false))
 check('requeue both ways against a timeout: the three of the design', {}, movesBothWays())
 
-check('requeue against unmap: the waiter is told, wherever it was', {}, () => {
-  const { i32, threads } = withSleeper(3)
+/** The next two are long: they stop after two minutes, and say how far they came. Without `time` they go on to the end. */
+const LONG = { time: 120_000 }
+
+check('requeue against unmap: the waiter is told, wherever it was', LONG, () => {
+  const { i32, threads } = withSleeper(3, 1)
   return {
     threads: {
       mover: () => ourMove(threads[1], 0, 1),
@@ -28,9 +31,10 @@ check('requeue against unmap: the waiter is told, wherever it was', {}, () => {
 
 check(
   'a waiter that is killed at any step is taken off, and the others go on',
-  { crashes: { max: 1, threads: [0] } },
+  { ...LONG, crashes: { max: 1, threads: [0] } },
   () => {
-    const futexes = checkedFutexes(3)
+    // As few slots as it takes: recovery looks at them all, step by step, beside the survivor.
+    const futexes = checkedFutexes(3, 5, 1)
     const { i32, threads } = futexes
     return {
       threads: {
