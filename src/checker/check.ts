@@ -5,6 +5,7 @@ import { formatFailure } from './report.ts'
 import { type CheckResult, Search } from './search.ts'
 import { shrink } from './shrink.ts'
 
+export type { Always, WatchedView } from './always.ts'
 export type { Crash, Schedule } from './schedule.ts'
 export type { Failure, FailureKind } from './failure.ts'
 export type { Body, Outcome, Program, Setup } from './machine.ts'

@@ -12,6 +12,10 @@ export const WOKE = 8
 export const FAILED = 16
 /** Where accesses overlap in part, what an operation writes must not depend on values: see `Memory.mixed`. */
 export const MIXED = 32
+/** Its first range lies on a word that `always` watches. */
+export const WATCHED = 64
+/** Writes a watched word: in conflict with every other such event, whichever words the two write. */
+export const WRITES_WATCHED: number = WATCHED | WRITES
 
 /**
  * One execution, event by event, in arrays that are never given back: an explorer runs millions of executions and
@@ -108,7 +112,7 @@ const INT32_FIELDS = [
   'enabledBy',
 ] as const
 
-/** Whether two footprints share a cell that at least one of them writes. */
+/** Whether two footprints share a cell that at least one of them writes, or both write watched words. */
 export function conflict(
   from: number,
   to: number,
@@ -122,6 +126,7 @@ export function conflict(
   otherFlags: number,
 ): boolean {
   if (from < otherTo && otherFrom < to && ((flags | otherFlags) & WRITES) !== 0) return true
+  if ((flags & otherFlags & WRITES_WATCHED) === WRITES_WATCHED) return true
   if (to2 !== 0) {
     const second = flags & WRITES_SECOND
     if (from2 < otherTo && otherFrom < to2 && (second | (otherFlags & WRITES)) !== 0) return true

@@ -2,7 +2,7 @@ import type { DataRace, DataRaces } from './datarace.ts'
 import { CheckError } from './errors.ts'
 import { CHANGED } from './eventlog.ts'
 import type { Ended } from './explorer.ts'
-import { ASLEEP, BLOCKED, CRASHED, FINISHED, type Machine, SPINNING, UNBORN } from './machine.ts'
+import { ASLEEP, BLOCKED, CRASHED, type Fault, FINISHED, type Machine, SPINNING, UNBORN } from './machine.ts'
 import { NOTIFY, WAIT, WAIT_ASYNC } from './operations.ts'
 import { pending, siteName } from './runtime.ts'
 import type { Crash, Schedule } from './schedule.ts'
@@ -53,6 +53,7 @@ export function judge(
     if (fault.error instanceof Error && fault.error.name === 'EndlessLoopError') {
       throw new CheckError('ERR_CHECK_ENDLESS', fault.error.message, { cause: fault.error })
     }
+    if (fault.kind === 'invariant') return brokenInvariant(machine, fault, upTo)
     const name = machine.names[fault.thread]
     const freed = fault.kind === 'use-after-free'
     return {
@@ -87,6 +88,22 @@ export function judge(
     }
   }
   return undefined
+}
+
+function brokenInvariant(
+  machine: Machine,
+  { thread, at, error }: Fault,
+  upTo: (length: number) => Schedule,
+): Failure {
+  const when = thread < 0 ? 'after the set-up' : `after a step of ${machine.names[thread]}`
+  return {
+    kind: 'assertion',
+    title: `an invariant does not hold ${when}: ${messageOf(error)}`,
+    detail: [`The watched words then: ${machine.watch?.describe() ?? ''}`],
+    schedule: upTo(at),
+    marked: at > 0 ? [at - 1] : [],
+    error,
+  }
 }
 
 function dataRace(machine: Machine, race: DataRace, schedule: Schedule): Failure {

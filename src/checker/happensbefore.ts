@@ -1,5 +1,5 @@
 import type { EventLog } from './eventlog.ts'
-import { MIXED, WRITES, WRITES_SECOND } from './eventlog.ts'
+import { MIXED, WATCHED, WRITES, WRITES_SECOND, WRITES_WATCHED } from './eventlog.ts'
 import { AWAIT, COMPARE_EXCHANGE, LOCK, NOTIFY, RESUME, WAIT, WAIT_ASYNC } from './operations.ts'
 
 /**
@@ -84,6 +84,7 @@ export class HappensBefore {
     const flags = log.flags[at]
     if (log.to[at] > 0) this.gather(log.from[at], log.to[at], (flags & WRITES) !== 0)
     if (log.to2[at] > 0) this.gather(log.from2[at], log.to2[at], (flags & WRITES_SECOND) !== 0)
+    if ((flags & WRITES_WATCHED) === WRITES_WATCHED) this.gather(WATCH_CELL, WATCH_CELL + 1, true)
     let end = this.raceStart[at]
     if (log.kind[at] === LOCK) {
       const lock = this.lastLock[log.from2[at]]
@@ -114,14 +115,18 @@ export class HappensBefore {
     const { log } = this
     const kind = log.kind[later]
     const flags = log.flags[later]
-    const changesValue = (log.flags[earlier] & WRITES) !== 0 && log.kind[earlier] <= COMPARE_EXCHANGE
+    // Two writes of different watched words are in a race, and neither changes what the other finds.
+    const overlaps = log.from[earlier] < log.to[later] && log.from[later] < log.to[earlier]
+    const changesValue =
+      overlaps && (log.flags[earlier] & WRITES) !== 0 && log.kind[earlier] <= COMPARE_EXCHANGE
+    const watched = flags & WATCHED
     if (kind === COMPARE_EXCHANGE) {
-      if ((flags & MIXED) !== 0) return WRITES
-      return changesValue ? (expects(log, earlier, later) ? WRITES : 0) : flags
+      if ((flags & MIXED) !== 0) return WRITES | watched
+      return changesValue ? (expects(log, earlier, later) ? WRITES : 0) | watched : flags
     }
     if (kind === WAIT || kind === WAIT_ASYNC) {
-      if ((flags & MIXED) !== 0) return WRITES_SECOND
-      return changesValue ? (expects(log, earlier, later) ? WRITES_SECOND : 0) : flags
+      if ((flags & MIXED) !== 0) return WRITES_SECOND | watched
+      return changesValue ? (expects(log, earlier, later) ? WRITES_SECOND : 0) | watched : flags
     }
     if (kind === NOTIFY) return (log.before[earlier] as number) > 0 ? WRITES_SECOND : 0
     // A sleeper that comes before the notify which woke it finds that its time is up.
@@ -199,6 +204,7 @@ export class HappensBefore {
       this.touchCells(log.from2[at], log.to2[at], (flags & WRITES_SECOND) !== 0, at)
       if (log.kind[at] === LOCK) this.lastLock[log.from2[at]] = at
     }
+    if ((flags & WRITES_WATCHED) === WRITES_WATCHED) this.touchCells(WATCH_CELL, WATCH_CELL + 1, true, at)
   }
 
   private touchCells(from: number, to: number, writes: boolean, at: number): void {
@@ -266,6 +272,9 @@ function expects(log: EventLog, earlier: number, later: number): boolean {
   // Modulo 2^32: one of them may come from a signed view, the other from an unsigned one.
   return (before | 0) === (expected | 0)
 }
+
+/** All watched words together: every write of one of them is a write here. No memory lies at cell 0. */
+const WATCH_CELL = 0
 
 /** Per cell of an event: the cell, its last write, readers and lock before, and the reader with its last read. */
 const UNDO_WORDS = 6

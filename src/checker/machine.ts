@@ -1,6 +1,7 @@
 import { type Twin, twinOf } from '../coroutine/coroutine.ts'
+import { type Always, Watch } from './always.ts'
 import { CheckError } from './errors.ts'
-import { CHANGED, EventLog } from './eventlog.ts'
+import { CHANGED, EventLog, WATCHED, WRITES_WATCHED } from './eventlog.ts'
 import type { Memory } from './memory.ts'
 import { COMPARE_EXCHANGE, CRASH, LOAD, PLAIN_READ, STORE } from './operations.ts'
 import { accessAgain, locate, perform, SLEEPS } from './perform.ts'
@@ -19,6 +20,8 @@ export interface Program {
   readonly final?: (outcome: Outcome) => void
   /** With crash points: a thread that starts when another has died. */
   readonly recover?: (dead: number) => unknown
+  /** What must be true at every step. */
+  readonly always?: Always
 }
 
 /** What the final assertion may ask. */
@@ -46,7 +49,8 @@ export const UNBORN = 6
 
 /** A thread threw, or the machine saw something that must not be. */
 export interface Fault {
-  readonly kind: 'exception' | 'use-after-free'
+  readonly kind: 'exception' | 'use-after-free' | 'invariant'
+  /** -1: the set-up. */
   readonly thread: number
   /** How many events the log had then. */
   readonly at: number
@@ -82,6 +86,7 @@ export class Machine {
   readonly results: unknown[] = []
   faults: Fault[] = []
   final: ((outcome: Outcome) => void) | undefined = undefined
+  watch: Watch | undefined = undefined
   /** Thread t dies before its step number crashAt[t]; -1 for never. */
   readonly crashAt: Int32Array = new Int32Array(THREADS_MAX).fill(-1)
   /** The first event of a replay that was not what it had been in the run before; -1 when there was none. */
@@ -140,6 +145,7 @@ export class Machine {
       if (this.reusable && this.reuse) this.memory.keep()
     }
     pending.heapEffects = 0
+    if (this.watch !== undefined) this.look(-1)
     this.start()
   }
 
@@ -162,6 +168,7 @@ export class Machine {
     this.threads = count
     this.final = program.final
     this.recover = program.recover
+    this.watch = program.always === undefined ? undefined : new Watch(program.always, this.memory)
     this.bodies = bodies.map((body, thread) => resumable(body, thread, this.names[thread]))
     // What a function in the instrumented shape does beside its operations, only the compiler's own would tell.
     this.reusable = bodies.every(body => twinOf(body) !== undefined) && program.recover === undefined
@@ -218,7 +225,8 @@ export class Machine {
       value = error
       failed = true
     }
-    const flags = this.flags
+    const watched = this.watch?.covers(log.from[at], log.to[at]) === true
+    const flags = watched ? this.flags | WATCHED : this.flags
     log.kind[at] = kind
     log.site[at] = site
     log.flags[at] = flags
@@ -227,6 +235,7 @@ export class Machine {
     this.steps++
     this.enabledBy[thread] = -1
     if (this.values !== undefined) this.values[at] = value
+    if ((flags & WRITES_WATCHED) === WRITES_WATCHED) this.look(thread)
     if ((flags & CHANGED) !== 0) {
       pending.effects[thread]++
       if (this.spin.any) this.spin.changed(at)
@@ -281,7 +290,7 @@ export class Machine {
         } else {
           value = accessAgain(this, thread, kind, at)
         }
-        if (this.flags !== flags || (flags !== 0 && this.wrote !== wrote[at])) {
+        if ((this.flags | (flags & WATCHED)) !== flags || (flags !== 0 && this.wrote !== wrote[at])) {
           this.diverged = at
           return
         }
@@ -449,6 +458,16 @@ export class Machine {
     this.generators[recovery] = body.call(undefined, thread)
     this.enabledBy[recovery] = at
     this.resume(recovery, undefined, false)
+  }
+
+  /** Looks at the watched words, after a step of this thread. A replay does not: it has been looked at before. */
+  private look(thread: number): void {
+    if (this.faults.length > 0) return
+    try {
+      this.watch?.look()
+    } catch (error) {
+      this.fault('invariant', thread, error, -1)
+    }
   }
 
   fault(kind: Fault['kind'], thread: number, error: unknown, other: number): void {

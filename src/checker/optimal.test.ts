@@ -21,12 +21,18 @@ interface Step {
 const CELLS = 2
 
 /** Threads that carry what they read along, so that values flow from one to the other, and branch on it. */
-function programOf(threads: readonly (readonly Step[])[]): Setup {
+function programOf(threads: readonly (readonly Step[])[], states?: Set<string>): Setup {
   return (): Program => {
     const memory = new Int32Array(new SharedArrayBuffer(4 * CELLS))
     const bytes = new Int8Array(memory.buffer)
     const mutex = new CheckedMutex()
     return {
+      ...(states && {
+        always: {
+          words: { a: [memory, 0], b: [memory, 1] },
+          holds: ({ a, b }) => void states.add(`${a} ${b}`),
+        },
+      }),
       threads: threads.map(
         steps =>
           function* body(): Generator<number, unknown, unknown> {
@@ -226,6 +232,21 @@ function compare(threads: readonly (readonly Step[])[]): void {
   expect([...reduced.outcomes].sort()).toEqual([...all.outcomes].sort())
 }
 
+/** The same with watched words: the reduced search passes through every state of theirs that any interleaving does. */
+function compareWatched(threads: readonly (readonly Step[])[]): void {
+  const seen = new Set<string>()
+  const all = new Set<string>()
+  const reduced = explore(programOf(threads, seen), optimal)
+  const naively = explore(programOf(threads, all), naive)
+  expect([...seen].sort()).toEqual([...all].sort())
+  expect(reduced.asleep, 'no execution ends because everything is asleep').toBe(0)
+  expect(new Set(reduced.traces).size, 'no trace is run twice').toBe(reduced.traces.length)
+  expect([...reduced.traces].sort()).toEqual([...new Set(naively.traces)].sort())
+  const inShares = new Set<string>()
+  explore(programOf(threads, inShares), inParts)
+  expect([...inShares].sort()).toEqual([...all].sort())
+}
+
 function stepsOf(kinds: readonly number[]): fc.Arbitrary<Step> {
   return fc.record({
     kind: fc.constantFrom(...kinds),
@@ -313,6 +334,12 @@ describe('the optimal search runs every trace once, as a search of all interleav
       }),
       { numRuns: Math.min(runs, 1000), examples: [[wokenInLoop]] },
     )
+  })
+  test('and passes through every state of the watched words', () => {
+    fc.assert(fc.property(programs(accesses, 3, 3), compareWatched), { numRuns: runs })
+    const others = [SPIN, SPIN_LOAD, SPIN_WAIT, WAIT, NOTIFY, MUTEX, STORE, ADD, COMPARE_EXCHANGE]
+    fc.assert(fc.property(programs(others, 3, 2), compareWatched), { numRuns: runs })
+    fc.assert(fc.property(programs([BYTE, STORE, COMPARE_EXCHANGE], 3, 2), compareWatched), { numRuns: runs })
   })
   test('of four threads', () => {
     fc.assert(fc.property(programs(accesses, 4, 2), compare), { numRuns: runs })

@@ -1,4 +1,4 @@
-import { conflict, WRITES } from './eventlog.ts'
+import { conflict, WATCHED, WRITES, WRITES_WATCHED } from './eventlog.ts'
 import type { Ended, Explorer } from './explorer.ts'
 import { HappensBefore } from './happensbefore.ts'
 import type { Machine, Setup } from './machine.ts'
@@ -221,7 +221,10 @@ export class Optimal implements Explorer {
       const at = sleepers + t
       // Nearly all footprints are one range each.
       if (single && to2[at] === 0) {
-        if (from[at] >= eventTo || eventFrom >= to[at] || ((this.flags[at] | flags) & WRITES) === 0) continue
+        const apart = from[at] >= eventTo || eventFrom >= to[at]
+        if (apart || ((this.flags[at] | flags) & WRITES) === 0) {
+          if ((this.flags[at] & flags & WRITES_WATCHED) !== WRITES_WATCHED) continue
+        }
       } else if (!this.conflictsWith(at, event, flags)) {
         continue
       }
@@ -267,7 +270,8 @@ export class Optimal implements Explorer {
     // A wait that found another value joins its list when it comes first, and the other way round.
     const to2 = log.to2[later]
     const kind = log.kind[later]
-    if (kind === WAIT || kind === WAIT_ASYNC) log.to2[later] = flags === 0 ? 0 : log.from2[later] + 1
+    if (kind === WAIT || kind === WAIT_ASYNC)
+      log.to2[later] = (flags & ~WATCHED) === 0 ? 0 : log.from2[later] + 1
     this.insertReversal(sleepers, asleep, earlier, later, length, flags)
     log.to2[later] = to2
   }

@@ -1,4 +1,4 @@
-import { conflict, type EventLog, WRITES } from './eventlog.ts'
+import { conflict, type EventLog, WRITES, WRITES_WATCHED } from './eventlog.ts'
 
 /**
  * The wakeup trees of the optimal search: for a point of the current execution, the sequences of events that must still be
@@ -88,6 +88,7 @@ export class WakeupTree {
       // Nearly all footprints are one range each.
       if (single && tos2[event] === 0) {
         if (from < tos[event] && froms[event] < to && ((flags | eventFlags) & WRITES) !== 0) return -1
+        if ((flags & eventFlags & WRITES_WATCHED) === WRITES_WATCHED) return -1
       } else if (this.conflictsWith(node, log, event, eventFlags)) {
         return -1
       }
