@@ -1,0 +1,71 @@
+/**
+ * What can be seen of a running kernel: the kinds of events in the rings (eventring.ts), and what their words hold. A task is
+ * named by its slot; a slot that is used again is told apart by SPAWN and EXIT. Who is not a task is negative: thread t
+ * is -1 - t; a CPU that idles is IDLE.
+ *
+ *   kind            task      a                 b                 c               d
+ *   SWITCH          next      previous          why (switch.ts)   priority        priority of the previous one
+ *   WAKEUP          woken     CPU it goes to    who woke it       priority        why (taskrecord.ts)
+ *   MIGRATE         task      from CPU          to CPU
+ *   SPAWN           task      who made it       priority          affinity, low   affinity, high
+ *   NAME            task      bytes 0 to 15 of its name, little endian
+ *   NAME_REST       task      bytes 16 to 31
+ *   EXIT            task      exit code
+ *   STOP, CONTINUE  task      by whom
+ *   PRIORITY        task      before            after             1: inherited
+ *   BLOCK           task      why (BLOCK_)      on what           whom it waits for, where known
+ *   LOCK_CONTEND    who       the lock          its owner
+ *   LOCK_ACQUIRE    who       the lock          1: after waiting
+ *   LOCK_RELEASE    who       the lock          1: someone waits
+ *   LOCK_HANDOFF    who       the lock          to whom
+ *   FUTEX           who       operation         word              result
+ *   CPU_UP, _DOWN   -1        CPU               why
+ *   POLICY          -1        what (POLICY_)    detail
+ *   MARK            who       name (interned)   value, high word  value, low word of a float64
+ */
+export const SWITCH = 1
+export const WAKEUP = 2
+export const MIGRATE = 3
+export const SPAWN = 4
+export const NAME = 5
+export const NAME_REST = 6
+export const EXIT = 7
+export const STOP = 8
+export const CONTINUE = 9
+export const PRIORITY = 10
+export const BLOCK = 11
+export const LOCK_CONTEND = 12
+export const LOCK_ACQUIRE = 13
+export const LOCK_RELEASE = 14
+export const LOCK_HANDOFF = 15
+export const FUTEX = 16
+export const CPU_UP = 17
+export const CPU_DOWN = 18
+export const POLICY = 19
+export const MARK = 20
+
+/** Nobody: the CPU idles, or the waker is not known. */
+export const IDLE = -0x8000_0000
+
+export const BLOCK_SLEEP = 1
+export const BLOCK_CHANNEL = 2
+export const BLOCK_FUTEX = 3
+export const BLOCK_IO = 4
+export const BLOCK_JOIN = 5
+export const BLOCK_LOCK = 6
+
+export const blockNames: readonly string[] = ['', 'sleep', 'channel', 'futex', 'I/O', 'join', 'lock']
+
+export const POLICY_LOADED = 1
+export const POLICY_UNLOADED = 2
+export const POLICY_EJECTED = 3
+
+/** The event's name for a thread that is not a task. */
+export function threadActor(thread: number): number {
+  return -1 - thread
+}
+
+/** The thread behind an actor that is not a task. */
+export function actorThread(actor: number): number {
+  return -1 - actor
+}
