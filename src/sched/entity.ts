@@ -56,12 +56,13 @@ export const Entity: Layout<
   | 'preemptions'
   | 'migrations'
   | 'wakeups'
+  | 'inherited'
 > = record('scheduling entity', {
   /** A list node (FIFO), or left, right, height, order of a tree node (fair): on one queue at most, so they share. */
   links: words(ListNode.words),
   /** Back pointer to the task record. */
   task: word,
-  /** The effective priority: `basePriority`, or what it inherited. */
+  /** The effective priority: the better of `basePriority` and `inherited`. */
   priority: word,
   /** The class run queue that the entity is on, or was last set to run from; 0 before its first. */
   rq: word,
@@ -115,6 +116,8 @@ export const Entity: Layout<
   preemptions: word,
   migrations: word,
   wakeups: word,
+  /** The best priority of those who wait for what it holds, PRIORITY_NONE without any. Guarded by the pi lock. */
+  inherited: word,
 })
 
 /** Round robin: within its priority a task goes to the tail when its slice has ended. Otherwise FIFO proper. */

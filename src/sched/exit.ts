@@ -38,6 +38,10 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
   assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can end')
   assert(Atomics.load(i32, task + Task.state) === RUNNING, 'a task ends while it runs')
   const se = i32[task + Task.entity]
+  if (i32[task + Task.owner] !== 0) {
+    assert(s.lockHooks !== undefined, 'a task that has owned a lock ends where locks are known')
+    s.lockHooks.exiting(task)
+  }
   if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) Atomics.sub(i32, s.queue + RunQueue.bound, 1)
   i32[task + Task.exitCode] = exitCode
   acquire(thread, task + Task.lock)

@@ -4,7 +4,7 @@ import { lockRank } from '../arena/lockorder.ts'
 import { acquire, initLock, release } from '../arena/spinlock.ts'
 import { maskOf } from './cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
-import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, weightOfNice } from './priority.ts'
+import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weightOfNice } from './priority.ts'
 import { notePushable } from './pushable.ts'
 import type { Scheduler } from './scheduler.ts'
 import { classRq } from './runqueue.ts'
@@ -59,6 +59,7 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
   i32[se + Entity.priority] = priority
   i32[se + Entity.basePriority] = priority
   i32[se + Entity.cpu] = s.cpu < 0 ? 0 : s.cpu
+  i32[se + Entity.inherited] = PRIORITY_NONE
   i32[se + Entity.policy] = options.roundRobin ? POLICY_ROUND_ROBIN : 0
   i32[se + Entity.affinityMask] = low
   i32[se + Entity.affinityMask + 1] = high

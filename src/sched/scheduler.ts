@@ -104,6 +104,14 @@ export class Scheduler {
   readonly queue: number
   /** The class of each major priority. */
   readonly classes: SchedClass[]
+/** What the layer that has locks is told of a task that has owned or awaited one. On the thread of this scheduler, with no lock held. */
+export interface LockHooks {
+  /** The task ends: what it holds must pass to others. */
+  exiting(task: number): void
+  /** Its priority has changed, and perhaps it waits in the order of priorities. */
+  priorityChanged(task: number): void
+}
+
   readonly tasks: Slab
   readonly entities: Slab
   readonly rcu: Rcu
@@ -133,6 +141,7 @@ export class Scheduler {
     assert(cpuCount(machine) === plan.cpus, 'the scheduler has a run queue for each CPU of the machine')
     this.arena = thread.arena
     this.i32 = thread.i32
+  lockHooks: LockHooks | undefined = undefined
     this.f64 = thread.arena.f64
     this.thread = thread
     this.machine = machine
@@ -275,3 +284,4 @@ export class Scheduler {
     assert(i32[queue + RunQueue.lock + Lock.word] === 0, 'a new run queue is unlocked')
   }
 }
+    i32[entity + Entity.inherited] = PRIORITY_NONE

@@ -27,17 +27,28 @@ import { lockTaskQueue } from './taskqueue.ts'
  *   neither   the word alone changes
  */
 
-/** Changes the priority that the task has of its own. One that inherits a higher priority keeps that. */
+/** Changes the priority that the task has of its own. One that inherits a higher priority keeps that. No lock is held. */
 export function setPriority(s: Scheduler, task: number, priority: number): void {
   const { i32, thread } = s
   const se = i32[task + Task.entity]
   acquire(thread, se + Entity.piLock)
-  const boosted = i32[se + Entity.priority] < i32[se + Entity.basePriority]
   i32[se + Entity.basePriority] = priority
-  const effective = boosted ? Math.min(priority, i32[se + Entity.priority]) : priority
-  setEffectivePriority(s, task, effective)
+  setEffectivePriority(s, task, Math.min(priority, i32[se + Entity.inherited]))
   release(thread, se + Entity.piLock)
 }
+  // It may wait for a lock, in the order of priorities, and its owner inherit from it.
+  if (Atomics.load(i32, task + Task.owner) !== 0) s.lockHooks?.priorityChanged(task)
+}
+
+/**
+ * The task inherits this priority, PRIORITY_NONE for none: it is scheduled by the better of it and its own. The caller holds
+ * the pi lock.
+ */
+export function setInherited(s: Scheduler, task: number, inherited: number): void {
+  const { i32 } = s
+  const se = i32[task + Task.entity]
+  i32[se + Entity.inherited] = inherited
+  setEffectivePriority(s, task, Math.min(i32[se + Entity.basePriority], inherited))
 
 /** Changes the priority that the task is scheduled by: inheritance. The caller holds the pi lock. */
 export function setEffectivePriority(s: Scheduler, task: number, priority: number): void {

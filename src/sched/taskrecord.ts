@@ -80,6 +80,7 @@ export const Task: Layout<
   | 'sibling'
   | 'rcu'
   | 'name'
+  | 'owner'
 > = record('task', {
   state: word,
   stopped: word,
@@ -115,6 +116,8 @@ export const Task: Layout<
   rcu: words(RcuNode.words),
   /** UTF-8, zero-padded. */
   name: words(8),
+  /** What it is as the owner of locks, in the records of the layer above; 0: it never took one. Written by the task. */
+  owner: word,
 })
 
 export const NAME_BYTES = 32
