@@ -1,0 +1,115 @@
+import { float64, type Layout, record, word, words } from '../arena/record.ts'
+
+/**
+ * The job: what a task is to run, and what became of it. A slab record beside the kernel task (src/sched), which it
+ * outlives: the task goes when it has ended, the job when whoever holds its handle has taken the result.
+ *
+ * `outcome` is the join word: it goes from PENDING to one of the others once, and others may wait for that at a futex.
+ *
+ *   [0] PENDING   queued, running or asleep           the CPU that runs it -> [1] [2] [3]; recovery -> [4] [5]
+ *   [1] RETURNED  `result` is the value's payload, or 0 for undefined
+ *   [2] THREW     `result` is the error's payload
+ *   [3] KILLED    the kill was thrown into it, and it ended by that; `result` is 0, `reason` says what was thrown
+ *   [4] EVICTED   it did not end within the grace period of a kill, and its CPU was taken from it
+ *   [5] LOST      its CPU died under it; `result` is 0 or the payload of how
+ *
+ * `control` is a set of bits. Two of them settle who sees to a job that nobody will join, by one atomic `or` each:
+ *
+ *   the task ends                              whoever holds the handle gives it up
+ *   -------------                              ------------------------------------
+ *   (A) or(control, ENDED)                     (B) or(control, DISOWNED)
+ *
+ * The second of the two finds the other's bit, and hands the job to the booting thread, which reports a failure and
+ * frees the record. A job that the booting thread spawned (BOOTER) goes to it in any case.
+ *
+ * Payloads have one owner at every step: `args` is the job's from the moment that it is stored there until the CPU that
+ * starts the job takes it off; `result` and `reason` are the job's until it is freed. A payload that is on its way
+ * (encoded and not yet stored, or taken off and not yet freed) is owned by the thread, as the heap's header says.
+ */
+export const Job: Layout<
+  | 'next'
+  | 'task'
+  | 'outcome'
+  | 'control'
+  | 'fn'
+  | 'args'
+  | 'result'
+  | 'reason'
+  | 'killKind'
+  | 'owner'
+  | 'spawner'
+  | 'cpu'
+  | 'starts'
+  | 'context'
+  | 'affinity'
+  | 'number'
+  | 'began'
+  | 'ended'
+> = record('job', {
+  /** The list of ended jobs that the booting thread collects (completions.ts). */
+  next: word,
+  /** Its kernel task; 0 once that has ended. Whoever follows it is inside an RCU read section. */
+  task: word,
+  outcome: word,
+  /** The bits below. */
+  control: word,
+  /** Which function: a number of the function table (functions.ts), or LOCAL_FUNCTION. */
+  fn: word,
+  args: word,
+  result: word,
+  /** What a kill was given, as a payload; written before `killKind`. */
+  reason: word,
+  /** NOT_KILLED, or which kill came first. By compare-exchange, from any thread. */
+  killKind: word,
+  /** The thread that holds the handle: the booting thread's id, or a CPU's. */
+  owner: word,
+  /** The job of the task that spawned it; 0: it was spawned from outside, or detached. A hint: that one may be gone. */
+  spawner: word,
+  /** The CPU that started it, plus 1; 0: not started yet. Stored before the first line runs. */
+  cpu: word,
+  /** How often it was started: more than once only where it is RESTARTABLE. */
+  starts: word,
+  /** The payload of what travels with the task: context, trace; 0: nothing. */
+  context: word,
+  /** The mask that it was spawned with: the entity's collapses when it starts. */
+  affinity: words(2),
+  /** Counts all jobs of the kernel: what people see as the task's id. */
+  number: word,
+  /** When it first ran, and when it ended, in the machine's milliseconds. */
+  began: float64,
+  ended: float64,
+})
+
+export const PENDING = 0
+export const RETURNED = 1
+export const THREW = 2
+export const KILLED = 3
+export const EVICTED = 4
+export const LOST = 5
+
+/** (A) It has an outcome. */
+export const ENDED = 1
+/** (B) Nobody will ask for the result. */
+export const DISOWNED = 2
+/** Someone waits at `outcome`: whoever stores it wakes them. Set before the wait begins. */
+export const JOINED = 4
+/** Started again when its CPU dies; `args` stays until it has ended. */
+export const RESTARTABLE = 8
+/** Its function and arguments are in the heap of the CPU that spawned it, and it runs only there. */
+export const LOCAL = 16
+/** The booting thread holds its handle. */
+export const BOOTER = 32
+/** It has no parent, and its result is not kept. */
+export const DETACHED = 64
+
+export const LOCAL_FUNCTION: number = -1
+
+export const NOT_KILLED = 0
+/** `task.kill(reason)`. */
+export const KILL_CALLED = 1
+/** The spawn's `signal` was aborted. */
+export const KILL_ABORTED = 2
+/** The spawn's `timeout` has passed. */
+export const KILL_TIMED_OUT = 3
+/** The kernel closes, or a scope failed. */
+export const KILL_CLOSED = 4
