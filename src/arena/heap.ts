@@ -130,6 +130,11 @@ export class PayloadHeap {
     this.i32[this.blockOf(pointer) + OWNER] = 0
   }
 
+  /** The block is this thread's again: it is about to take it off the record that it is reachable from. */
+  claim(thread: KernelThread, pointer: number): void {
+    this.i32[this.blockOf(pointer) + OWNER] = thread.ownerTag
+  }
+
   /** Gives a block back, from any thread. */
   free(thread: KernelThread, pointer: number): void {
     const lock = this.control + LOCK

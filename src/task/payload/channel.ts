@@ -1,0 +1,29 @@
+import type { LentExchange, LentMessage } from './lent.ts'
+
+type Receive = (channel: BroadcastChannel) => { message: unknown } | undefined
+interface NodeProcess {
+  getBuiltinModule?(name: string): { receiveMessageOnPort: Receive } | undefined
+}
+
+/**
+ * A channel that all threads of the program have: a message reaches everyone who has joined. Node lets a thread take a message out
+ * without a turn of its event loop; a browser does not, so a worker there takes it in at its next turn.
+ */
+export function openChannel(name: string, serve: () => void): LentExchange {
+  const { process } = globalThis as { process?: NodeProcess }
+  const receiveNow = process?.getBuiltinModule?.('node:worker_threads')?.receiveMessageOnPort
+  const channel = new BroadcastChannel(name)
+  const delivered: LentMessage[] = []
+  channel.onmessage = event => {
+    delivered.push(event.data as LentMessage)
+    serve()
+  }
+  // Listening must not keep a program alive.
+  const { unref } = channel as { unref?: () => void }
+  unref?.call(channel)
+  return {
+    publish: message => channel.postMessage(message),
+    receive: () => delivered.shift() ?? (receiveNow?.(channel)?.message as LentMessage | undefined),
+    close: () => channel.close(),
+  }
+}

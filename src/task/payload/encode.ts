@@ -1,0 +1,568 @@
+import * as format from './format.ts'
+import * as kinds from './kinds.ts'
+import { isDetached } from './transfer.ts'
+import { travellingOf } from './travelling.ts'
+import { describe, formatPath, keyStep, type PathStep, UntravelableError, valueStep } from './untravelable.ts'
+import { PayloadWriter } from './writer.ts'
+
+/** What lends objects that travel by reference: gives each an id that every thread of the kernel can ask for. */
+export interface Lender {
+  idOf(object: object): number
+}
+
+/** Objects met so far are searched one by one up to this many, and by a Map from there. */
+const SEARCHED_MAX = 8
+/** An object's keys are compared with this many shapes, the latest first. */
+const SHAPES_COMPARED = 4
+/** Named properties are looked for on arrays up to this length: the platform lists every index with them. */
+const NAMED_LENGTH_MAX = 64
+
+const hasOwn = Object.hasOwn
+const mapForEach = Map.prototype.forEach
+const setForEach = Set.prototype.forEach
+
+/**
+ * Writes a value as structured clone would walk it: own enumerable properties in order, getters called, internal slots where
+ * there are some. `start`, `value`, then `finish` or `abandon`: it keeps nothing of the value after that.
+ */
+export class PayloadEncoder {
+  readonly writer: PayloadWriter = new PayloadWriter()
+  private readonly lender: Lender
+  private root = ''
+  private readonly steps: PathStep[] = []
+  private readonly mapKeys: unknown[] = []
+  private depth = 0
+  private met: object[] = []
+  private metMap: Map<object, number> | null = null
+  private metCount = 0
+  private shapes: string[][] = []
+  private lent: number[] = []
+
+  constructor(lender: Lender) {
+    this.lender = lender
+  }
+
+  /** `root` is how messages call the value: 'args', 'result'. */
+  start(root: string): void {
+    this.root = root
+    this.depth = 0
+    this.writer.start(format.HEADER_WORDS)
+  }
+
+  /** Ends the structure, and returns how many words the block needs. */
+  finish(): number {
+    const { writer, lent } = this
+    for (let index = 0; index < lent.length; index++) writer.word(lent[index])
+    writer.words[format.STRUCTURE_WORDS_AT] = writer.at
+    writer.words[format.LENT_COUNT_AT] = lent.length
+    return writer.layOut()
+  }
+
+  /** The ids of what travels by reference in this payload, each as often as it is held: once. */
+  get lentIds(): readonly number[] {
+    return this.lent
+  }
+
+  /** Forgets the value. */
+  release(): void {
+    if (this.metCount !== 0) {
+      this.met.length = 0
+      this.metMap = null
+      this.metCount = 0
+    }
+    if (this.shapes.length !== 0) this.shapes = []
+    if (this.lent.length !== 0) this.lent = []
+    this.steps.length = 0
+    this.mapKeys.length = 0
+  }
+
+  value(value: unknown): void {
+    const writer = this.writer
+    switch (typeof value) {
+      case 'number':
+        this.number(value)
+        return
+      case 'string':
+        writer.string(value)
+        return
+      case 'object':
+        if (value === null) writer.tag(format.NULL, 0)
+        else this.object(value)
+        return
+      case 'boolean':
+        writer.tag(value ? format.TRUE : format.FALSE, 0)
+        return
+      case 'undefined':
+        writer.tag(format.UNDEFINED, 0)
+        return
+      case 'bigint':
+        this.bigint(value)
+        return
+      default:
+        this.refuse(value)
+    }
+  }
+
+  private number(value: number): void {
+    if (
+      (value | 0) === value &&
+      value >= format.INTEGER_MIN &&
+      value <= format.INTEGER_MAX &&
+      !Object.is(value, -0)
+    ) {
+      this.writer.word((value << 1) | 1)
+      return
+    }
+    this.writer.tag(format.NUMBER, 0)
+    this.writer.double(value)
+  }
+
+  private bigint(value: bigint): void {
+    const writer = this.writer
+    if (BigInt.asIntN(64, value) === value) {
+      writer.tag(format.BIGINT64, 0)
+      writer.word(Number(BigInt.asIntN(32, value)))
+      writer.word(Number(BigInt.asIntN(32, value >> 32n)))
+      return
+    }
+    writer.tag(format.BIGINT, value < 0n ? 1 : 0)
+    writer.string((value < 0n ? -value : value).toString(16))
+  }
+
+  private object(value: object): void {
+    if (this.reference(value)) return
+    const writer = this.writer
+    switch (kinds.kindOf(value)) {
+      case kinds.PLAIN:
+        this.properties(value as Record<string, unknown>)
+        return
+      case kinds.ARRAY:
+        this.array(value as unknown[])
+        return
+      case kinds.MAP:
+        this.map(value as Map<unknown, unknown>)
+        return
+      case kinds.SET:
+        this.set(value as Set<unknown>)
+        return
+      case kinds.DATE:
+        writer.tag(format.DATE, 0)
+        writer.double(kinds.dateTime(value))
+        return
+      case kinds.REGEXP:
+        writer.tag(format.REGEXP, 0)
+        writer.string(kinds.regexpSource(value) as string)
+        writer.string(kinds.regexpFlags(value) as string)
+        return
+      case kinds.ERROR:
+        this.error(value as Error)
+        return
+      case kinds.DOM_EXCEPTION:
+        this.domException(value as DOMException)
+        return
+      case kinds.VIEW:
+        this.view(value as ArrayBufferView)
+        return
+      case kinds.ARRAY_BUFFER:
+        this.buffer(value as ArrayBuffer)
+        return
+      case kinds.BOXED:
+        writer.tag(format.BOXED, 0)
+        this.value(kinds.unbox(value))
+        return
+      case kinds.LENT:
+        this.lend(value)
+        return
+      case kinds.TRAVELLING:
+        this.travelling(value)
+        return
+      default:
+        this.refuse(value)
+    }
+  }
+
+  /** Writes a reference and returns true if the object was met before; else it is met now. */
+  private reference(value: object): boolean {
+    const { met, metCount } = this
+    if (this.metMap !== null) {
+      const number = this.metMap.get(value)
+      if (number !== undefined) {
+        this.writer.tag(format.REFERENCE, number)
+        return true
+      }
+      this.metMap.set(value, metCount)
+    } else {
+      for (let number = 0; number < metCount; number++) {
+        if (met[number] !== value) continue
+        this.writer.tag(format.REFERENCE, number)
+        return true
+      }
+      met.push(value)
+      if (metCount === SEARCHED_MAX) {
+        this.metMap = new Map()
+        for (let number = 0; number <= metCount; number++) this.metMap.set(met[number], number)
+      }
+    }
+    this.metCount = metCount + 1
+    return false
+  }
+
+  private properties(value: Record<string, unknown>): void {
+    const keys = Object.keys(value)
+    const count = keys.length
+    const writer = this.writer
+    const shape = count <= format.SHAPE_KEYS_MAX ? this.shapeOf(keys) : -1
+    if (shape >= 0) {
+      writer.tag(format.OBJECT, shape)
+    } else {
+      writer.tag(count <= format.SHAPE_KEYS_MAX ? format.OBJECT_NEW_SHAPE : format.OBJECT_DICTIONARY, count)
+      for (let index = 0; index < count; index++) writer.string(keys[index])
+      if (count <= format.SHAPE_KEYS_MAX) this.shapes.push(keys)
+    }
+    const depth = this.depth++
+    for (let index = 0; index < count; index++) {
+      const key = keys[index]
+      this.steps[depth] = key
+      const property = value[key]
+      if (property === undefined && !hasOwn(value, key)) writer.tag(format.ABSENT, 0)
+      else this.value(property)
+    }
+    this.depth = depth
+  }
+
+  private shapeOf(keys: readonly string[]): number {
+    const shapes = this.shapes
+    const last = Math.max(0, shapes.length - SHAPES_COMPARED)
+    for (let at = shapes.length - 1; at >= last; at--) {
+      const shape = shapes[at]
+      if (shape.length !== keys.length) continue
+      let index = 0
+      while (index < keys.length && shape[index] === keys[index]) index++
+      if (index === keys.length) return at
+    }
+    return -1
+  }
+
+  private array(value: unknown[]): void {
+    const length = value.length
+    const named = length <= NAMED_LENGTH_MAX ? namedKeys(value) : matchKeys(value)
+    if (named !== null) this.writer.tag(format.ARRAY_NAMED, named.length)
+    this.elements(value, length)
+    if (named === null) return
+    const depth = this.depth++
+    for (const key of named) {
+      this.steps[depth] = key
+      this.writer.string(key)
+      const property = (value as unknown as Record<string, unknown>)[key]
+      if (property === undefined && !hasOwn(value, key)) this.writer.tag(format.ABSENT, 0)
+      else this.value(property)
+    }
+    this.depth = depth
+  }
+
+  /** The arguments of a call: as an array, but only its elements are of interest. */
+  list(value: readonly unknown[]): void {
+    if (!this.reference(value)) this.elements(value, value.length)
+  }
+
+  private elements(value: readonly unknown[], length: number): void {
+    const writer = this.writer
+    let numbers = 0
+    let integers = true
+    while (numbers < length) {
+      const element = value[numbers]
+      if (typeof element !== 'number') break
+      if ((element | 0) !== element || (element === 0 && Object.is(element, -0))) integers = false
+      numbers++
+    }
+    if (numbers === length && length > 0) {
+      if (integers) {
+        writer.tag(format.ARRAY_INT32, length)
+        writer.reserve(length)
+        for (let index = 0; index < length; index++) writer.words[writer.at++] = value[index] as number
+      } else {
+        writer.tag(format.ARRAY_FLOAT64, length)
+        writer.doubles(value as readonly number[])
+      }
+      return
+    }
+    if (length > 1024 && this.sparse(value, length)) return
+    writer.tag(format.ARRAY, length)
+    const depth = this.depth++
+    for (let index = 0; index < length; index++) {
+      const element = value[index]
+      if (element === undefined) {
+        writer.tag(hasOwn(value, index) ? format.UNDEFINED : format.ABSENT, 0)
+      } else {
+        this.steps[depth] = index
+        this.value(element)
+      }
+    }
+    this.depth = depth
+  }
+
+  /** An array that is mostly holes is written as its elements: `a[4e9] = 1` is short. */
+  private sparse(value: readonly unknown[], length: number): boolean {
+    // A look at a few places first: listing the keys of a long dense array costs more than writing it.
+    for (let probe = 0; probe < 32; probe++) if (Math.floor((probe * length) / 32) in value) return false
+    const keys = Object.keys(value).filter(isIndex)
+    if (keys.length * 2 > length) return false
+    this.writer.tag(format.ARRAY_SPARSE, 0)
+    this.writer.double(length)
+    this.writer.word(keys.length)
+    const depth = this.depth++
+    for (const key of keys) {
+      this.steps[depth] = Number(key)
+      this.writer.double(Number(key))
+      this.value(value[Number(key)])
+    }
+    this.depth = depth
+    return true
+  }
+
+  private map(value: Map<unknown, unknown>): void {
+    const entries: unknown[] = []
+    mapForEach.call(value, (item, key) => void entries.push(key, item))
+    this.writer.tag(format.MAP, entries.length >>> 1)
+    const depth = this.depth++
+    for (let index = 0; index < entries.length; index += 2) {
+      const key = entries[index]
+      this.steps[depth] = keyStep(index >>> 1)
+      this.value(key)
+      this.steps[depth] = valueStep(index >>> 1)
+      this.mapKeys[depth] = key
+      this.value(entries[index + 1])
+    }
+    this.depth = depth
+  }
+
+  private set(value: Set<unknown>): void {
+    const items: unknown[] = []
+    setForEach.call(value, item => void items.push(item))
+    this.writer.tag(format.SET, items.length)
+    const depth = this.depth++
+    for (let index = 0; index < items.length; index++) {
+      this.steps[depth] = valueStep(index)
+      this.mapKeys[depth] = undefined
+      this.value(items[index])
+    }
+    this.depth = depth
+  }
+
+  private error(error: Error): void {
+    const writer = this.writer
+    const number = errorNumber(error)
+    const message = descriptorValue(error, 'message')
+    const stack = error.stack
+    const hasCause = hasOwn(error, 'cause')
+    const errors = number === format.AGGREGATE_ERROR ? descriptorValue(error, 'errors') : undefined
+    writer.tag(format.ERROR, number)
+    writer.word(
+      (message === undefined ? 0 : format.ERROR_HAS_MESSAGE) |
+        (typeof stack === 'string' ? format.ERROR_HAS_STACK : 0) |
+        (hasCause ? format.ERROR_HAS_CAUSE : 0) |
+        (Array.isArray(errors) ? format.ERROR_HAS_ERRORS : 0),
+    )
+    if (message !== undefined) writer.string(String(message))
+    if (typeof stack === 'string') writer.string(stack)
+    const depth = this.depth++
+    if (hasCause) {
+      this.steps[depth] = 'cause'
+      this.value(error.cause)
+    }
+    if (Array.isArray(errors)) {
+      this.steps[depth] = 'errors'
+      this.value(errors)
+    }
+    this.errorProperties(error, depth)
+    this.depth = depth
+  }
+
+  /** What else an error carries (`code`, `path`, a name of its own). What of it cannot travel stays behind: the error must arrive. */
+  private errorProperties(error: Error, depth: number): void {
+    const writer = this.writer
+    const keys = Object.keys(error).filter(key => key !== 'message' && key !== 'stack' && key !== 'cause')
+    const name = ownName(error)
+    if (name !== undefined && !keys.includes('name')) keys.push('name')
+    for (const key of keys) {
+      const mark = writer.at
+      const farMark = writer.farCount
+      const { metCount } = this
+      const lentCount = this.lent.length
+      const shapeCount = this.shapes.length
+      this.steps[depth] = key
+      this.depth = depth + 1
+      writer.string(key)
+      try {
+        this.value(key === 'name' ? name : (error as unknown as Record<string, unknown>)[key])
+      } catch (refusal) {
+        if (!(refusal instanceof UntravelableError)) throw refusal
+        writer.rollback(mark, farMark)
+        this.forget(metCount)
+        this.lent.length = lentCount
+        this.shapes.length = shapeCount
+      }
+    }
+    writer.tag(format.ABSENT, 0)
+  }
+
+  private forget(metCount: number): void {
+    if (this.metMap !== null) {
+      for (const [object, number] of this.metMap) if (number >= metCount) this.metMap.delete(object)
+    }
+    if (this.met.length > metCount) this.met.length = metCount
+    this.metCount = metCount
+  }
+
+  private domException(error: DOMException): void {
+    const writer = this.writer
+    writer.tag(format.DOM_EXCEPTION, 0)
+    writer.string(error.message)
+    writer.string(error.name)
+    writer.string(typeof error.stack === 'string' ? error.stack : '')
+  }
+
+  private view(view: ArrayBufferView): void {
+    const writer = this.writer
+    const name = kinds.typedArrayName(view) as string | undefined
+    const number = format.viewNumbers.get(name ?? 'DataView') as number
+    const buffer = view.buffer
+    const follows = followsBuffer(view)
+    if (!follows && view.byteOffset === 0 && view.byteLength === buffer.byteLength && !isResizable(buffer)) {
+      writer.tag(format.VIEW_WHOLE, number)
+    } else {
+      writer.tag(format.VIEW, number)
+      writer.double(view.byteOffset)
+      writer.double(follows ? -1 : name === undefined ? view.byteLength : (view as Uint8Array).length)
+    }
+    const depth = this.depth++
+    this.steps[depth] = 'buffer'
+    this.object(buffer)
+    this.depth = depth
+  }
+
+  private buffer(buffer: ArrayBuffer): void {
+    if (isDetached(buffer)) this.refuse(buffer, 'a detached ArrayBuffer')
+    if (isResizable(buffer)) {
+      this.writer.tag(format.BUFFER_RESIZABLE, 0)
+      this.writer.double((buffer as { maxByteLength?: number }).maxByteLength as number)
+    }
+    this.writer.buffer(new Uint8Array(buffer, 0, buffer.byteLength))
+  }
+
+  private lend(value: object): void {
+    const id = this.lender.idOf(value)
+    this.lent.push(id)
+    this.writer.tag(format.LENT, id)
+  }
+
+  private travelling(value: object): void {
+    const travelling = travellingOf(Object.getPrototypeOf(value) as object | null)
+    if (travelling === undefined) return this.refuse(value)
+    this.writer.tag(format.TRAVELLING, 0)
+    this.writer.string(travelling.name)
+    this.value(travelling.toPlain(value))
+  }
+
+  private refuse(value: unknown, what: string = describe(value)): never {
+    const path = formatPath(this.root, this.steps.slice(0, this.depth), this.mapKeys)
+    const advice = typeof value === 'function' ? 'a task gets at functions by importing their module' : ''
+    throw new UntravelableError(path, what, advice)
+  }
+}
+
+function isIndex(key: string): boolean {
+  const number = Number(key)
+  return number >= 0 && number < 0xffff_ffff && String(number >>> 0) === key
+}
+
+/** The keys of an array that are not its indices; null if there are none. */
+function namedKeys(value: readonly unknown[]): string[] | null {
+  const keys = Object.keys(value)
+  const last = keys.length - 1
+  if (last < 0 || isIndex(keys[last])) return null
+  let first = last
+  while (first > 0 && !isIndex(keys[first - 1])) first--
+  return keys.slice(first)
+}
+
+/** What a regular expression's match has beside its elements. */
+function matchKeys(value: readonly unknown[]): string[] | null {
+  if (!hasOwn(value, 'index') || !hasOwn(value, 'input')) return null
+  return ['index', 'input', 'groups', 'indices'].filter(key =>
+    Object.prototype.propertyIsEnumerable.call(value, key),
+  )
+}
+
+/** The nearest built-in class of an error, by number. */
+function errorNumber(error: Error): number {
+  for (let at: object | null = error; at !== null; at = Object.getPrototypeOf(at) as object | null) {
+    if (!hasOwn(at, 'constructor')) continue
+    const number = format.errorClasses.indexOf((at as { constructor: never }).constructor)
+    if (number >= 0) return number
+  }
+  // Of another realm: by the name that it has there.
+  return Math.max(
+    0,
+    format.errorClasses.findIndex(Class => Class.name === error.name),
+  )
+}
+
+function descriptorValue(error: Error, key: string): unknown {
+  return Object.getOwnPropertyDescriptor(error, key)?.value as unknown
+}
+
+/** The name of an error where it is not the one of its built-in class: its own, or that of its class. */
+function ownName(error: Error): string | undefined {
+  const name: unknown = error.name
+  return typeof name === 'string' && name !== format.errorClasses[errorNumber(error)].name ? name : undefined
+}
+
+function isResizable(buffer: ArrayBufferLike): boolean {
+  const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean }
+  return resizable === true || growable === true
+}
+
+/**
+ * Whether a view has no length of its own but follows its resizable buffer to the end. The platform does not say, so the buffer is
+ * resized by one element and back. A growable shared buffer cannot shrink again: a view that ends where it ends is taken to follow it.
+ */
+function followsBuffer(view: ArrayBufferView): boolean {
+  const buffer = view.buffer as ArrayBuffer & {
+    resizable?: boolean
+    maxByteLength: number
+    resize(length: number): void
+  }
+  if (!isResizable(buffer)) return false
+  const step = (view as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1
+  const length = buffer.byteLength
+  const viewed = view.byteLength
+  if (length - (view.byteOffset + viewed) >= step) return false
+  if (buffer.resizable !== true) return view.byteOffset + viewed === length
+  if (length + step <= buffer.maxByteLength) {
+    buffer.resize(length + step)
+    const follows = view.byteLength !== viewed
+    buffer.resize(length)
+    return follows
+  }
+  if (viewed === 0) return true
+  const tail = new Uint8Array(buffer, length - step, step).slice()
+  buffer.resize(length - step)
+  const follows = !isOutOfBounds(view)
+  buffer.resize(length)
+  new Uint8Array(buffer, length - step, step).set(tail)
+  return follows
+}
+
+const arrayKeys = Uint8Array.prototype.keys
+
+/** Whether a view of fixed length reaches beyond its buffer: then its methods throw. */
+function isOutOfBounds(view: ArrayBufferView): boolean {
+  try {
+    if (kinds.typedArrayName(view) === undefined) return view.byteLength < 0
+    arrayKeys.call(view as Uint8Array)
+    return false
+  } catch {
+    return true
+  }
+}

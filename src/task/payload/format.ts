@@ -1,0 +1,164 @@
+/**
+ * The wire format of a payload: 32-bit words, in the order in which a value is walked.
+ *
+ *   block      0        words of the structure, these two included
+ *              1        how many objects travel by reference (their ids end the structure)
+ *              2…       the structure; then, each on an even word, the bytes of large buffers
+ *
+ *   a word     …1       an integer of 31 bits, in the word itself
+ *              …0       a tag in bits 1 to 6, and in the 25 bits above it what the tag says: a length, a kind, an id. A value
+ *                       that does not fit there is all ones, and the next word has it
+ *
+ * A payload word, what a record holds and `encode` returns, is one of
+ *
+ *   0          undefined
+ *   > 0        the pointer of a block in the payload heap
+ *   < 0        a small value in the word itself: nothing is allocated. Bits 0 to 2 are its kind, 3 to 30 its number
+ *
+ * Every object takes the next number when it is first met, in the same order on both sides: `REFERENCE` names it again, which
+ * is how cycles and shared parts stay what they were.
+ */
+export const HEADER_WORDS = 2
+export const STRUCTURE_WORDS_AT = 0
+export const LENT_COUNT_AT = 1
+
+export const TAG_BITS = 6
+export const TAG_MASK: number = (1 << TAG_BITS) - 1
+export const ARGUMENT_SHIFT: number = TAG_BITS + 1
+export const ARGUMENT_LARGE = 0x1ff_ffff
+
+export const INTEGER_MIN: number = -(2 ** 30)
+export const INTEGER_MAX: number = 2 ** 30 - 1
+
+export const UNDEFINED = 0
+export const NULL = 1
+export const TRUE = 2
+export const FALSE = 3
+/** Two words: the halves of a float64. */
+export const NUMBER = 4
+/** Length; then one byte a unit, all below 256. */
+export const LATIN1 = 5
+/** Length; then two bytes a unit. */
+export const UTF16 = 6
+/** 0 or 1 for the sign; then a string of hexadecimal digits. */
+export const BIGINT = 7
+/** Two words: 64 bits, signed. */
+export const BIGINT64 = 8
+export const REFERENCE = 9
+/** Shape number; then the values in the order of its keys. */
+export const OBJECT = 10
+/** Key count; then the keys, then the values. It becomes the next shape. */
+export const OBJECT_NEW_SHAPE = 11
+/** As OBJECT_NEW_SHAPE, but not remembered: it has too many keys to be one of many alike. */
+export const OBJECT_DICTIONARY = 12
+/** In place of a value: the property went away while the object was read; or, in an array, a hole. */
+export const ABSENT = 13
+/** Length; then the elements. */
+export const ARRAY = 14
+/** Length; then a word each. */
+export const ARRAY_INT32 = 15
+/** Length; then, on an even word, a float64 each. */
+export const ARRAY_FLOAT64 = 16
+/** Length, as a number; then how many elements there are, then index and value each: mostly holes. */
+export const ARRAY_SPARSE = 17
+/** Wraps an array: key count, the array, then key and value each. */
+export const ARRAY_NAMED = 18
+/** Entry count; then key and value each. */
+export const MAP = 19
+export const SET = 20
+/** Two words: the time. */
+export const DATE = 21
+/** The source and the flags, as strings. */
+export const REGEXP = 22
+export const BOXED = 23
+/** Which built-in class (an index into `errorClasses`); then which fields there are, and the fields. */
+export const ERROR = 24
+/** The message, the name and the stack. */
+export const DOM_EXCEPTION = 25
+/** Byte length; then the bytes. */
+export const BUFFER = 26
+/** Byte length; then the word, counted from the block's start, where the bytes are. */
+export const BUFFER_FAR = 27
+/** Wraps BUFFER or BUFFER_FAR: the largest byte length, as a number. */
+export const BUFFER_RESIZABLE = 28
+/** Which view (an index into `viewClasses`); then offset and length as numbers (-1: it follows its buffer), and the buffer. */
+export const VIEW = 29
+/** As VIEW, over the whole of its buffer. */
+export const VIEW_WHOLE = 30
+/** Id: a SharedArrayBuffer, or an object that only the platform can carry. */
+export const LENT = 31
+/** Its name as a string; then what stands for it. */
+export const TRAVELLING = 32
+
+/** What an immediate word holds. */
+export const IMMEDIATE_BITS = 3
+export const IMMEDIATE_CONSTANT = 0
+export const IMMEDIATE_INTEGER = 1
+/** `[integer]`: the arguments of a function of one. */
+export const IMMEDIATE_LIST = 2
+/** `[integer, integer]`, 14 bits each. */
+export const IMMEDIATE_PAIR = 3
+export const IMMEDIATE_MIN: number = -(2 ** 27)
+export const IMMEDIATE_MAX: number = 2 ** 27 - 1
+export const PAIR_MIN: number = -(2 ** 13)
+export const PAIR_MAX: number = 2 ** 13 - 1
+
+export const CONSTANT_NULL = 0
+export const CONSTANT_TRUE = 1
+export const CONSTANT_FALSE = 2
+export const CONSTANT_EMPTY_LIST = 3
+export const CONSTANT_EMPTY_STRING = 4
+
+/** Buffers up to this size are copied with the structure; larger ones straight from the sender's memory into the block. */
+export const NEAR_BYTES_MAX = 512
+
+/** An object with more keys than this is written as a dictionary. */
+export const SHAPE_KEYS_MAX = 64
+
+export const ERROR_HAS_MESSAGE = 1
+export const ERROR_HAS_STACK = 2
+export const ERROR_HAS_CAUSE = 4
+export const ERROR_HAS_ERRORS = 8
+
+type ErrorClass = new (message?: string) => Error
+
+/** By number on the wire; `AggregateError` is made with its list. */
+export const errorClasses: readonly ErrorClass[] = [
+  Error,
+  EvalError,
+  RangeError,
+  ReferenceError,
+  SyntaxError,
+  TypeError,
+  URIError,
+  AggregateError as unknown as ErrorClass,
+]
+export const AGGREGATE_ERROR: number = errorClasses.length - 1
+
+type ViewClass = new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView
+
+const viewNames = [
+  'DataView',
+  'Int8Array',
+  'Uint8Array',
+  'Uint8ClampedArray',
+  'Int16Array',
+  'Uint16Array',
+  'Int32Array',
+  'Uint32Array',
+  'Float16Array',
+  'Float32Array',
+  'Float64Array',
+  'BigInt64Array',
+  'BigUint64Array',
+] as const
+
+/** By number on the wire. Float16Array is missing on older platforms. */
+export const viewClasses: readonly (ViewClass | undefined)[] = viewNames.map(
+  name => (globalThis as unknown as Record<string, ViewClass | undefined>)[name],
+)
+
+/** The number of a view's class by its name, which is what the platform says of it and not what it claims to be. */
+export const viewNumbers: ReadonlyMap<string, number> = new Map(
+  viewNames.map((name, number) => [name, number]),
+)

@@ -1,0 +1,89 @@
+import {
+  CONSTANT_EMPTY_LIST,
+  CONSTANT_EMPTY_STRING,
+  CONSTANT_FALSE,
+  CONSTANT_NULL,
+  CONSTANT_TRUE,
+  IMMEDIATE_BITS,
+  IMMEDIATE_CONSTANT,
+  IMMEDIATE_INTEGER,
+  IMMEDIATE_LIST,
+  IMMEDIATE_MAX,
+  IMMEDIATE_MIN,
+  IMMEDIATE_PAIR,
+  PAIR_MAX,
+  PAIR_MIN,
+} from './format.ts'
+
+const KIND_MASK = (1 << IMMEDIATE_BITS) - 1
+
+/** The word that holds the value itself, always negative; 0 when the value needs a block. (undefined is 0 too, but for its caller.) */
+export function immediateOf(value: unknown): number {
+  switch (typeof value) {
+    case 'number':
+      return isSmall(value, IMMEDIATE_MIN, IMMEDIATE_MAX) ? pack(IMMEDIATE_INTEGER, value) : 0
+    case 'boolean':
+      return pack(IMMEDIATE_CONSTANT, value ? CONSTANT_TRUE : CONSTANT_FALSE)
+    case 'string':
+      return value === '' ? pack(IMMEDIATE_CONSTANT, CONSTANT_EMPTY_STRING) : 0
+    case 'object':
+      return value === null ? pack(IMMEDIATE_CONSTANT, CONSTANT_NULL) : 0
+    default:
+      return 0
+  }
+}
+
+/** As `immediateOf`, for the arguments of a call. */
+export function immediateOfList(list: readonly unknown[]): number {
+  if (list.length === 0) return pack(IMMEDIATE_CONSTANT, CONSTANT_EMPTY_LIST)
+  const first = list[0]
+  if (list.length === 1) {
+    return typeof first === 'number' && isSmall(first, IMMEDIATE_MIN, IMMEDIATE_MAX)
+      ? pack(IMMEDIATE_LIST, first)
+      : 0
+  }
+  if (list.length !== 2) return 0
+  const second = list[1]
+  if (typeof first !== 'number' || typeof second !== 'number') return 0
+  if (!isSmall(first, PAIR_MIN, PAIR_MAX) || !isSmall(second, PAIR_MIN, PAIR_MAX)) return 0
+  return pack(IMMEDIATE_PAIR, (first << 14) | (second & 0x3fff))
+}
+
+export function readImmediate(word: number): unknown {
+  const number = (word << 1) >> (IMMEDIATE_BITS + 1)
+  switch (word & KIND_MASK) {
+    case IMMEDIATE_INTEGER:
+      return number
+    case IMMEDIATE_LIST:
+      return [number]
+    case IMMEDIATE_PAIR:
+      return [number >> 14, (number << 18) >> 18]
+    default:
+      return constant(number)
+  }
+}
+
+function constant(number: number): unknown {
+  switch (number) {
+    case CONSTANT_NULL:
+      return null
+    case CONSTANT_TRUE:
+      return true
+    case CONSTANT_FALSE:
+      return false
+    case CONSTANT_EMPTY_LIST:
+      return []
+    case CONSTANT_EMPTY_STRING:
+      return ''
+    default:
+      throw new Error(`${number} is no constant of a payload word: it is damaged`)
+  }
+}
+
+function pack(kind: number, number: number): number {
+  return (1 << 31) | ((number << (IMMEDIATE_BITS + 1)) >>> 1) | kind
+}
+
+function isSmall(value: number, min: number, max: number): boolean {
+  return (value | 0) === value && value >= min && value <= max && (value !== 0 || !Object.is(value, -0))
+}

@@ -1,0 +1,205 @@
+import { onRegister, travellingOf } from './travelling.ts'
+
+/**
+ * What an object is, by what the platform knows of it and not by what it says of itself: structured clone looks at internal
+ * slots, so `Object.create(Date.prototype)` is a plain object and a Map of another realm is a Map. JavaScript cannot see
+ * slots, but it can ask a method that throws without them. The prototype says which method to ask, and is remembered.
+ */
+export const PLAIN = 0
+export const ARRAY = 1
+export const MAP = 2
+export const SET = 3
+export const DATE = 4
+export const REGEXP = 5
+export const ERROR = 6
+export const DOM_EXCEPTION = 7
+export const VIEW = 8
+export const ARRAY_BUFFER = 9
+export const BOXED = 10
+/** Travels by reference: a SharedArrayBuffer, or what only the platform can carry (a compiled WebAssembly module). */
+export const LENT = 11
+export const TRAVELLING = 12
+export const UNTRAVELABLE = 13
+
+type Asked = (value: object) => unknown
+
+function getter(prototype: object, name: PropertyKey): Asked {
+  const get = Object.getOwnPropertyDescriptor(prototype, name)?.get
+  if (get === undefined) return () => undefined
+  return value => get.call(value) as unknown
+}
+
+export const mapSize: Asked = getter(Map.prototype, 'size')
+export const setSize: Asked = getter(Set.prototype, 'size')
+export const regexpSource: Asked = getter(RegExp.prototype, 'source')
+export const regexpFlags: Asked = getter(RegExp.prototype, 'flags')
+export const dateTime = (value: object): number => Date.prototype.getTime.call(value)
+const arrayBufferLength: Asked = getter(ArrayBuffer.prototype, 'byteLength')
+const sharedLength: Asked =
+  typeof SharedArrayBuffer === 'undefined' ? fails : getter(SharedArrayBuffer.prototype, 'byteLength')
+const domCode: Asked = typeof DOMException === 'undefined' ? fails : getter(DOMException.prototype, 'code')
+const typedArrayPrototype = Object.getPrototypeOf(Uint8Array.prototype) as object
+/** 'Uint8Array' and so on; undefined for anything else. */
+export const typedArrayName: Asked = getter(typedArrayPrototype, Symbol.toStringTag)
+
+function fails(): never {
+  throw new TypeError('not on this platform')
+}
+
+const isErrorByPlatform = (Error as unknown as { isError?: (value: unknown) => boolean }).isError
+
+function errorOrThrow(value: object): void {
+  const is =
+    isErrorByPlatform === undefined
+      ? Object.prototype.toString.call(value) === '[object Error]'
+      : isErrorByPlatform(value)
+  if (!is) fails()
+}
+
+/** Number, String, Boolean or BigInt in a box: the primitive. Throws for anything else, a boxed symbol included. */
+export function unbox(value: object): number | string | boolean | bigint {
+  switch (Object.prototype.toString.call(value)) {
+    case '[object Number]':
+      return Number.prototype.valueOf.call(value)
+    case '[object String]':
+      return String.prototype.valueOf.call(value)
+    case '[object Boolean]':
+      return Boolean.prototype.valueOf.call(value)
+    case '[object BigInt]':
+      return BigInt.prototype.valueOf.call(value)
+    default:
+      return fails()
+  }
+}
+
+const brands: Partial<Record<number, Asked>> = {
+  [MAP]: mapSize,
+  [SET]: setSize,
+  [DATE]: dateTime,
+  [REGEXP]: regexpSource,
+  [ERROR]: errorOrThrow,
+  [DOM_EXCEPTION]: domCode,
+  [VIEW]: value => ArrayBuffer.isView(value) || fails(),
+  [ARRAY_BUFFER]: arrayBufferLength,
+  [BOXED]: unbox,
+  [LENT]: value => {
+    if (Object.prototype.toString.call(value) === '[object SharedArrayBuffer]') sharedLength(value)
+  },
+}
+
+/** By the tag that the platform gives its own prototypes; the same in every realm. */
+const kindByTag: ReadonlyMap<string, number> = new Map([
+  ['Map', MAP],
+  ['Set', SET],
+  ['DOMException', DOM_EXCEPTION],
+  ['ArrayBuffer', ARRAY_BUFFER],
+  ['DataView', VIEW],
+  ['BigInt', BOXED],
+  ['SharedArrayBuffer', LENT],
+  ['WebAssembly.Module', LENT],
+  ['WebAssembly.Memory', LENT],
+  ['Blob', LENT],
+  ['File', LENT],
+  ['CryptoKey', LENT],
+  ['Promise', UNTRAVELABLE],
+  ['WeakMap', UNTRAVELABLE],
+  ['WeakSet', UNTRAVELABLE],
+  ['WeakRef', UNTRAVELABLE],
+  ['FinalizationRegistry', UNTRAVELABLE],
+  ['Symbol', UNTRAVELABLE],
+  ['Generator', UNTRAVELABLE],
+  ['AsyncGenerator', UNTRAVELABLE],
+  ['Array Iterator', UNTRAVELABLE],
+  ['Map Iterator', UNTRAVELABLE],
+  ['Set Iterator', UNTRAVELABLE],
+  ['String Iterator', UNTRAVELABLE],
+  ['RegExp String Iterator', UNTRAVELABLE],
+  ['Iterator Helper', UNTRAVELABLE],
+  ['DisposableStack', UNTRAVELABLE],
+  ['AsyncDisposableStack', UNTRAVELABLE],
+  ['URL', UNTRAVELABLE],
+  ['URLSearchParams', UNTRAVELABLE],
+  ['Headers', UNTRAVELABLE],
+  ['Request', UNTRAVELABLE],
+  ['Response', UNTRAVELABLE],
+  ['FormData', UNTRAVELABLE],
+  ['MessagePort', UNTRAVELABLE],
+  ['BroadcastChannel', UNTRAVELABLE],
+  ['ReadableStream', UNTRAVELABLE],
+  ['WritableStream', UNTRAVELABLE],
+  ['TransformStream', UNTRAVELABLE],
+  ['AbortSignal', UNTRAVELABLE],
+  ['AbortController', UNTRAVELABLE],
+])
+
+/** Prototypes without a tag of their own: the platform's classes from before tags. By the constructor's name in any realm. */
+const kindByConstructor: ReadonlyMap<string, number> = new Map([
+  ['Date', DATE],
+  ['RegExp', REGEXP],
+  ['Error', ERROR],
+  ['Number', BOXED],
+  ['String', BOXED],
+  ['Boolean', BOXED],
+])
+
+let verdicts = new WeakMap<object, number>()
+onRegister(() => {
+  verdicts = new WeakMap()
+})
+
+/** The kind of an object. Runs no code of the object's own, except that a Proxy sees its prototype asked for. */
+export function kindOf(value: object): number {
+  if (Array.isArray(value)) return ARRAY
+  const prototype = Object.getPrototypeOf(value) as object | null
+  if (prototype === Object.prototype || prototype === null) return PLAIN
+  let kind = verdicts.get(prototype)
+  if (kind === undefined) {
+    kind = kindOfPrototype(prototype)
+    verdicts.set(prototype, kind)
+  }
+  if (kind === PLAIN) return PLAIN
+  const brand = brands[kind]
+  if (brand === undefined) return kind
+  try {
+    brand(value)
+    return kind
+  } catch {
+    return kind === BOXED && Object.prototype.toString.call(value) === '[object Symbol]'
+      ? UNTRAVELABLE
+      : PLAIN
+  }
+}
+
+function kindOfPrototype(prototype: object): number {
+  if (travellingOf(prototype) !== undefined) return TRAVELLING
+  for (let at: object | null = prototype; at !== null; at = Object.getPrototypeOf(at) as object | null) {
+    const tag = Object.getOwnPropertyDescriptor(at, Symbol.toStringTag)
+    if (tag?.get !== undefined && isTypedArrayTag(tag.get)) return VIEW
+    const kind = typeof tag?.value === 'string' ? kindOfTag(tag.value, at) : undefined
+    if (kind !== undefined) return kind
+    if (Object.hasOwn(at, 'constructor')) {
+      const constructor = (at as { constructor: unknown }).constructor
+      const isNative = typeof constructor === 'function' && nativeCode.test(constructor.toString())
+      if (isNative && kindByConstructor.has(constructor.name))
+        return kindByConstructor.get(constructor.name) as number
+    }
+  }
+  return PLAIN
+}
+
+const nativeCode = /\{\s*\[native code\]\s*\}$/
+
+function isTypedArrayTag(get: () => unknown): boolean {
+  return get.name === 'get [Symbol.toStringTag]' && nativeCode.test(get.toString())
+}
+
+function kindOfTag(tag: string, prototype: object): number | undefined {
+  const kind = kindByTag.get(tag)
+  if (kind === undefined) {
+    return tag.startsWith('Intl.') || tag.startsWith('Temporal.') ? UNTRAVELABLE : undefined
+  }
+  if ((kind !== UNTRAVELABLE && kind !== LENT) || tag === 'SharedArrayBuffer') return kind
+  // Nothing to ask them: but a program's own class that wears such a tag is not the one that the platform knows by name.
+  const own = (globalThis as unknown as Record<string, { prototype?: unknown } | undefined>)[tag]
+  return own === undefined || own.prototype === prototype ? kind : undefined
+}

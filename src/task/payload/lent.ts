@@ -1,0 +1,170 @@
+import type { Arena, ArenaPlan, Region } from '../../arena/arena.ts'
+import type { Borrower } from './decode.ts'
+import type { Lender } from './encode.ts'
+
+/**
+ * Objects that travel by reference and that no word can name: SharedArrayBuffers, compiled WebAssembly modules. The first thread
+ * that sends one gives it an id and publishes both to all threads of the kernel; a payload holds the id alone. An id means the same
+ * object for as long as the kernel runs, and on each thread it is always the same JavaScript object.
+ *
+ *   sender                                    receiver
+ *   (A) publishes id and object
+ *   (B) hands the payload over
+ *                                             (C) meets the id: takes what was published out of its inbox, without a turn of its
+ *                                                 event loop, until it finds the id
+ *
+ * A thread that joined between (A) and (C) never got the message: it asks all others, who publish the object again.
+ */
+export interface LentExchange {
+  /** To all other threads. */
+  publish(message: LentMessage): void
+  /** The next message of another thread, without waiting; undefined if there is none. */
+  receive(): LentMessage | undefined
+  close(): void
+}
+
+export type LentMessage =
+  | { readonly id: number; readonly object: object; readonly wanted?: undefined }
+  | { readonly id: number; readonly object?: undefined; readonly wanted: true }
+
+/** The arena itself: every thread has it. */
+const ARENA_ID = 0
+
+const NEXT_ID = 0
+/** Counts publications: who waits for one waits here. */
+const PUBLISHED = 1
+/** Counts requests: who has a loop of its own looks here. */
+const WANTED = 2
+const NAME = 3
+const NAME_WORDS = 4
+const LENT_WORDS: number = NAME + NAME_WORDS
+
+/** How long a receiver waits for the others to answer before it gives up: they answer between two turns of their loop. */
+const ANSWER_MS_MAX = 10_000
+const ANSWER_STEP_MS = 20
+
+export class LentObjects implements Lender, Borrower {
+  private readonly i32: Int32Array<SharedArrayBuffer>
+  private readonly control: number
+  private readonly mayBlock: boolean
+  private readonly openExchange: (name: string, serve: () => void) => LentExchange
+  private exchange: LentExchange | null = null
+  private readonly ids = new WeakMap<object, number>()
+  private readonly objects = new Map<number, object>()
+  private wantedSeen = 0
+
+  /**
+   * One for each thread. `openExchange` joins the channel of that name, and calls `serve` when a message came while the thread was
+   * in its event loop.
+   */
+  constructor(
+    arena: Arena,
+    region: Region,
+    mayBlock: boolean,
+    openExchange: (name: string, serve: () => void) => LentExchange,
+  ) {
+    this.i32 = arena.i32
+    this.control = region.start
+    this.mayBlock = mayBlock
+    this.openExchange = openExchange
+    this.ids.set(arena.buffer, ARENA_ID)
+    this.objects.set(ARENA_ID, arena.buffer)
+  }
+
+  static reserve(plan: ArenaPlan): Region {
+    return plan.reserve('lent objects', LENT_WORDS)
+  }
+
+  /** Once, by the thread that made the arena. */
+  static initialize(arena: Arena, region: Region): void {
+    arena.i32[region.start + NEXT_ID] = ARENA_ID + 1
+    crypto.getRandomValues(new Uint32Array(NAME_WORDS)).forEach((part, index) => {
+      arena.i32[region.start + NAME + index] = part | 0
+    })
+  }
+
+  /** Joins the channel. Before the thread takes its first payload: what is published from here on reaches it. */
+  open(): void {
+    if (this.exchange !== null) return
+    let name = 'heddle'
+    for (let part = 0; part < NAME_WORDS; part++) {
+      name += `:${(this.i32[this.control + NAME + part] >>> 0).toString(36)}`
+    }
+    this.exchange = this.openExchange(name, () => this.serve())
+  }
+
+  close(): void {
+    this.exchange?.close()
+    this.exchange = null
+    this.objects.clear()
+  }
+
+  idOf(object: object): number {
+    const known = this.ids.get(object)
+    if (known !== undefined) return known
+    this.open()
+    const id = Atomics.add(this.i32, this.control + NEXT_ID, 1)
+    this.publish(id, object)
+    this.remember(id, object)
+    return id
+  }
+
+  objectOf(id: number): object {
+    let object = this.objects.get(id)
+    if (object !== undefined) return object
+    this.open()
+    this.serve()
+    object = this.objects.get(id)
+    return object ?? this.askFor(id)
+  }
+
+  /** Takes in what others published, and answers what they ask for. On a CPU, when `isAsked`; elsewhere, from the event loop. */
+  serve(): void {
+    this.wantedSeen = Atomics.load(this.i32, this.control + WANTED)
+    for (let message = this.exchange?.receive(); message !== undefined; message = this.exchange?.receive()) {
+      this.take(message)
+    }
+  }
+
+  /** Whether another thread asked for something since this one last served: one load. */
+  get isAsked(): boolean {
+    return Atomics.load(this.i32, this.control + WANTED) !== this.wantedSeen
+  }
+
+  private take(message: LentMessage): void {
+    if (message.object !== undefined) {
+      if (!this.objects.has(message.id)) this.remember(message.id, message.object)
+      return
+    }
+    const object = this.objects.get(message.id)
+    if (object !== undefined) this.publish(message.id, object)
+  }
+
+  private remember(id: number, object: object): void {
+    this.objects.set(id, object)
+    this.ids.set(object, id)
+  }
+
+  private publish(id: number, object: object): void {
+    this.exchange?.publish({ id, object })
+    Atomics.add(this.i32, this.control + PUBLISHED, 1)
+    Atomics.notify(this.i32, this.control + PUBLISHED)
+  }
+
+  private askFor(id: number): object {
+    const { i32, control } = this
+    let published = Atomics.load(i32, control + PUBLISHED)
+    this.exchange?.publish({ id, wanted: true })
+    Atomics.add(i32, control + WANTED, 1)
+    for (let waited = 0; waited < ANSWER_MS_MAX && this.mayBlock; waited += ANSWER_STEP_MS) {
+      Atomics.wait(i32, control + PUBLISHED, published, ANSWER_STEP_MS)
+      published = Atomics.load(i32, control + PUBLISHED)
+      this.serve()
+      const object = this.objects.get(id)
+      if (object !== undefined) return object
+    }
+    throw new Error(
+      'a shared buffer of a payload is gone: the thread that sent it ended before this one could take it over',
+    )
+  }
+}

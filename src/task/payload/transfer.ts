@@ -1,0 +1,40 @@
+/**
+ * Moving an ArrayBuffer: the sender loses it. A buffer cannot be moved through shared memory without a copy, and a task that is not
+ * started has no thread yet to which the platform could move it; so a move copies once into the arena and once out of it, as any
+ * buffer does, and what it saves is the sender's memory, at once.
+ */
+
+/** Throws unless every entry can be moved. */
+export function checkTransfer(transfer: readonly unknown[]): void {
+  for (const [index, buffer] of transfer.entries()) {
+    if (!isArrayBuffer(buffer)) throw new TypeError(`transfer[${index}]: only an ArrayBuffer can be moved`)
+    if (transfer.indexOf(buffer) !== index) {
+      throw new TypeError(`transfer[${index}]: the same ArrayBuffer is listed twice`)
+    }
+    if (isDetached(buffer)) throw new TypeError(`transfer[${index}]: the ArrayBuffer is detached already`)
+  }
+}
+
+/** Takes the buffers from their owner. They have been checked and their bytes copied. */
+export function detach(transfer: readonly ArrayBuffer[]): void {
+  for (const buffer of transfer) {
+    const move = (buffer as { transfer?: (length: number) => ArrayBuffer }).transfer
+    if (move === undefined) structuredClone(buffer, { transfer: [buffer] })
+    else move.call(buffer, 0)
+  }
+}
+
+function isArrayBuffer(value: unknown): value is ArrayBuffer {
+  return Object.prototype.toString.call(value) === '[object ArrayBuffer]'
+}
+
+export function isDetached(buffer: ArrayBuffer): boolean {
+  const { detached } = buffer as { detached?: boolean }
+  if (detached !== undefined) return detached
+  if (buffer.byteLength !== 0) return false
+  try {
+    return new Uint8Array(buffer).length !== 0
+  } catch {
+    return true
+  }
+}

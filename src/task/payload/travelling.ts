@@ -1,0 +1,59 @@
+/**
+ * Classes whose objects travel by reference: what crosses is a plain value that stands for the object (the pointer of a mutex
+ * in the arena), and the receiver makes of it an object that means the same.
+ */
+export interface Travelling {
+  readonly name: string
+  readonly prototype: object
+  readonly toPlain: (value: object) => unknown
+  readonly fromPlain: (plain: unknown) => object
+}
+
+const byName = new Map<string, Travelling>()
+const byPrototype = new Map<object, Travelling>()
+
+/**
+ * From here on, objects of `Class` and of its subclasses travel. Every thread that sends or receives one has to have made this
+ * call, which it has if it imported the module of the class. `name` is what both sides know it by.
+ */
+export function registerTravelling<T extends object, Plain>(
+  name: string,
+  Class: abstract new (...args: never[]) => T,
+  toPlain: (value: T) => Plain,
+  fromPlain: (plain: Plain) => T,
+): void {
+  const known = byName.get(name)
+  if (known !== undefined && known.prototype !== Class.prototype) {
+    throw new TypeError(`registerTravelling('${name}'): another class travels under this name already`)
+  }
+  const travelling = {
+    name,
+    prototype: Class.prototype as object,
+    toPlain: toPlain as Travelling['toPlain'],
+    fromPlain: fromPlain as Travelling['fromPlain'],
+  }
+  byName.set(name, travelling)
+  byPrototype.set(Class.prototype as object, travelling)
+  for (const listener of listeners) listener()
+}
+
+const listeners: (() => void)[] = []
+
+/** Who remembers what a prototype means forgets it when a class is registered. */
+export function onRegister(listener: () => void): void {
+  listeners.push(listener)
+}
+
+export function travellingByName(name: string): Travelling | undefined {
+  return byName.get(name)
+}
+
+/** The registration that covers objects with this prototype: its own, or the nearest above it. */
+export function travellingOf(prototype: object | null): Travelling | undefined {
+  if (byPrototype.size === 0) return undefined
+  for (let at = prototype; at !== null; at = Object.getPrototypeOf(at) as object | null) {
+    const found = byPrototype.get(at)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
