@@ -1,4 +1,5 @@
-import { Entity } from './entity.ts'
+import { countTime, QUEUE_WAIT, SPAWN_TO_START, WAKEUP_LATENCY } from '../arena/histogram.ts'
+import { Entity, POLICY_WOKEN } from './entity.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -90,8 +91,20 @@ export function startWait(s: Scheduler, se: number): void {
 export function endWait(s: Scheduler, se: number): void {
   const { f64 } = s
   const waited = s.clock - f64[(se + Entity.waitStart) >> 1]
-  if (waited > 0) f64[(se + Entity.waitTime) >> 1] += waited
+  if (waited > 0) countWait(s, se, waited)
   f64[(se + Entity.execStart) >> 1] = s.clock
+}
+
+/** Waits that end before the clock is looked at again (cpuloop.ts) are not counted. */
+function countWait(s: Scheduler, se: number, waited: number): void {
+  const { i32, f64, histograms, cpu } = s
+  f64[(se + Entity.waitTime) >> 1] += waited
+  countTime(i32, histograms, cpu, QUEUE_WAIT, waited)
+  if ((i32[se + Entity.policy] & POLICY_WOKEN) === 0) return
+  i32[se + Entity.policy] &= ~POLICY_WOKEN
+  countTime(i32, histograms, cpu, WAKEUP_LATENCY, waited)
+  if (i32[se + Entity.turns] !== 0) return
+  countTime(i32, histograms, cpu, SPAWN_TO_START, s.clock - f64[(se + Entity.startTime) >> 1])
 }
 
 /** Publishes an entity's figures if they have moved far enough, or it ends. */

@@ -128,3 +128,5 @@ export const POLICY_YIELDED = 2
 export const POLICY_BOUND = 4
 /** It may run on more than one CPU: while it is queued, another CPU could take it. Follows from the mask. */
 export const POLICY_PUSHABLE = 8
+/** It was woken, and has not run since: what it waits for a CPU is wakeup latency. */
+export const POLICY_WOKEN = 16

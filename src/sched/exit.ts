@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { listFirst, listNext, listRemove, listShift } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
+import { recordExit } from './events.ts'
 import { RunQueue } from './runqueue.ts'
 import { EXIT_PRIORITY } from './priority.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -44,6 +45,7 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
   }
   if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) Atomics.sub(i32, s.queue + RunQueue.bound, 1)
   i32[task + Task.exitCode] = exitCode
+  if (i32[s.recording] !== 0) recordExit(s, task, exitCode)
   acquire(thread, task + Task.lock)
   for (;;) {
     const node = listShift(i32, task + Task.children)

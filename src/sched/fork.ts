@@ -4,6 +4,7 @@ import { lockRank } from '../arena/lockorder.ts'
 import { acquire, initLock, release } from '../arena/spinlock.ts'
 import { maskOf } from './cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
+import { recordSpawn } from './events.ts'
 import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weightOfNice } from './priority.ts'
 import { notePushable } from './pushable.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -82,6 +83,7 @@ export function startTask(s: Scheduler, task: number): void {
   const se = i32[task + Task.entity]
   const level = i32[se + Entity.priority] >> 2
   s.classes[level].taskFork(s, classRq(s.queueOf(i32[se + Entity.cpu]), level), se)
+  if (i32[s.recording] !== 0) recordSpawn(s, task, se)
   const started = wakeup(s, task, WAKE_ANY, WOKEN)
   assert(started, 'a task is started once')
 }

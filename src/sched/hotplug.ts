@@ -3,6 +3,7 @@ import { acquire, release } from '../arena/spinlock.ts'
 import { chargeRun } from './account.ts'
 import { publishQueue, rqDropCurrent } from './classrq.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
+import { recordCpu } from './events.ts'
 import { enqueueSelected } from './place.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -38,6 +39,7 @@ export function cpuOnline(s: Scheduler): void {
   s.f64[(queue + RunQueue.tickAt) >> 1] = 0
   s.setActive(s.cpu, true)
   publishQueue(s, queue)
+  if (i32[s.recording] !== 0) recordCpu(s, s.cpu, true, 0)
   release(thread, queue + RunQueue.lock)
   s.nextTimer = s.timers[s.cpu].next()
   for (let cpu = 0; cpu < s.cpus; cpu++) {

@@ -2,7 +2,8 @@ import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { startWait } from './account.ts'
 import { classRqFor, publishCount, publishQueue, rqEnqueueTask } from './classrq.ts'
-import { Entity, POLICY_BOUND } from './entity.ts'
+import { Entity, POLICY_BOUND, POLICY_WOKEN } from './entity.ts'
+import { recordMigrate, recordWakeup } from './events.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { selectTaskRq } from './select.ts'
@@ -58,9 +59,12 @@ function mayPlace(s: Scheduler, queue: number, se: number): boolean {
 export function placeOn(s: Scheduler, queue: number, se: number): void {
   const { i32 } = s
   const rq = classRqFor(s, queue, se)
+  const recording = i32[s.recording] !== 0
+  if (recording && (i32[se + Entity.policy] & POLICY_WOKEN) !== 0) recordWakeup(s, queue, se)
   if (i32[se + Entity.cpu] !== i32[queue + RunQueue.cpu] && i32[se + Entity.turns] !== 0) {
     i32[se + Entity.moved]++
     i32[queue + RunQueue.moved]++
+    if (recording) recordMigrate(s, se, i32[se + Entity.cpu], i32[queue + RunQueue.cpu])
   }
   startWait(s, se)
   rqEnqueueTask(s, rq, se)

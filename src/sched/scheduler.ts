@@ -1,6 +1,14 @@
 import type { Arena, ArenaPlan, Region } from '../arena/arena.ts'
 import { assert } from '../arena/assert.ts'
 import { Deadlines } from '../arena/deadlines.ts'
+import {
+  type EventRingsPlan,
+  EventWriter,
+  recordingWord,
+  reserveEventRings,
+  ringOfThread,
+} from '../arena/eventring.ts'
+import { type HistogramPlan, reserveHistograms } from '../arena/histogram.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { initList } from '../arena/list.ts'
 import { LINE_WORDS } from '../arena/record.ts'
@@ -33,6 +41,8 @@ export interface SchedulerSizes {
   readonly cpus: number
   /** How many tasks can live at once. */
   readonly tasks: number
+  /** Events in the ring of each thread, a power of two; 0, the default: there are no rings. */
+  readonly events?: number
 }
 
 /** The scheduler's part of the arena. The same on every thread that plans with the same sizes. */
@@ -43,6 +53,8 @@ export interface SchedulerPlan {
   readonly rcu: Region
   readonly tasks: Slab
   readonly entities: Slab
+  readonly histograms: HistogramPlan
+  readonly events: EventRingsPlan | null
 }
 
 /** Words that belong to no CPU: the wait tree; which CPUs have tasks that another could take; which CPUs are active. */
@@ -75,6 +87,8 @@ export function planScheduler(plan: ArenaPlan, sizes: SchedulerSizes): Scheduler
       option: 'tasks',
       lineAligned: true,
     }),
+    histograms: reserveHistograms(plan, cpus),
+    events: sizes.events ? reserveEventRings(plan, cpus, sizes.events) : null,
   }
 }
 
@@ -119,6 +133,11 @@ export interface LockHooks {
   readonly waitTree: WaitTree
   readonly sleepLock: number
   readonly timers: readonly Deadlines[]
+  readonly histograms: HistogramPlan
+  /** This thread's event ring, or null. */
+  readonly events: EventWriter | null
+  /** Pointer of the word that is not 0 while events are recorded; the null word, always 0, where there are no rings. */
+  readonly recording: number
   readonly slice: number
   readonly now: () => number
   readonly kick: (cpu: number) => void
@@ -161,6 +180,10 @@ export interface LockHooks {
       { length: plan.cpus },
       (_, cpu) => new Deadlines(thread.arena, this.queueOf(cpu) + RunQueue.timers),
     )
+    this.histograms = plan.histograms
+    const ring = plan.events === null ? -1 : ringOfThread(plan.events, thread.id)
+    this.events = plan.events === null || ring < 0 ? null : new EventWriter(thread.arena, plan.events, ring)
+    this.recording = plan.events === null ? 0 : recordingWord(plan.events)
     this.slice = options.slice ?? 10
     this.now = options.now
     this.kick = options.kick ?? (cpu => void kickCpu(this.i32, cpuRecord(machine, cpu)))

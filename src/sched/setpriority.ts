@@ -10,6 +10,7 @@ import {
   rqEnqueueTask,
 } from './classrq.ts'
 import { Entity } from './entity.ts'
+import { recordPriority } from './events.ts'
 import { checkPreempt } from './place.ts'
 import { IDLE_MAJOR_PRIORITY, weightOfNice } from './priority.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
@@ -74,6 +75,7 @@ export function setNice(s: Scheduler, task: number, nice: number): void {
 function change(s: Scheduler, se: number, priority: number, weight: number): void {
   const { i32, thread } = s
   s.readClock()
+  if (i32[s.recording] !== 0) recordPriority(s, se, i32[se + Entity.priority], priority)
   const queue = lockTaskQueue(s, se)
   if (Atomics.load(i32, se + Entity.onRq) === 1) {
     const was = i32[se + Entity.rq]

@@ -1,6 +1,7 @@
 import { acquire, release } from '../arena/spinlock.ts'
 import { publishCount, publishQueue, rqDequeueTask } from './classrq.ts'
 import { Entity } from './entity.ts'
+import { recordStop } from './events.ts'
 import { enqueueSelected } from './place.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -42,6 +43,7 @@ export function schedulerStop(s: Scheduler, task: number): boolean {
   const stops = i32[task + Task.stopped] === 0
   if (stops) {
     i32[task + Task.stopped] = 1
+    if (i32[s.recording] !== 0) recordStop(s, task, true)
     if (Atomics.load(i32, se + Entity.onRq) === 1) {
       const rq = i32[se + Entity.rq]
       s.readClock()
@@ -71,6 +73,7 @@ export function schedulerContinue(s: Scheduler, task: number): boolean {
 function clearStopped(s: Scheduler, task: number, se: number): boolean {
   const { i32, thread } = s
   if (i32[task + Task.stopped] === 0) return false
+  if (i32[s.recording] !== 0) recordStop(s, task, false)
   let queue = lockTaskQueue(s, se)
   const stillCurrent = i32[queue + RunQueue.current] === se
   if (stillCurrent) i32[task + Task.stopped] = 0 // (A)

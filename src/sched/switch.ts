@@ -10,6 +10,7 @@ import {
   rqSetNextTask,
 } from './classrq.ts'
 import { Entity, POLICY_ROUND_ROBIN, POLICY_YIELDED } from './entity.ts'
+import { recordSwitch } from './events.ts'
 import { startRound } from './fifo.ts'
 import { placeOn } from './place.ts'
 import { rotateFifo } from './rotate.ts'
@@ -118,6 +119,7 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
     startRound(s, next)
     armTick(s, queue)
   }
+  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, YIELDED)
   i32[prev + Entity.onRq] = 1
   i32[prev + Entity.onCpu] = 0 // (E)
   release(thread, queue + RunQueue.lock)
@@ -176,6 +178,7 @@ export function contextSwitchFinish(s: Scheduler, prev: number, next: number, wh
   const { i32, thread, queue } = s
   const idle = i32[queue + RunQueue.idle]
   let left = false
+  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, why)
   if (prev !== idle) {
     if (wantsCpu(s, i32[prev + Entity.task], why)) {
       putBack(s, prev, why) // (B) RUNNING

@@ -1,3 +1,4 @@
+import { countTime, SLICE_OVERRUN } from '../arena/histogram.ts'
 import { cpuRecord } from '../machine/cpurecord.ts'
 import { armSlice, disarmSlice } from '../machine/timekeeper.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
@@ -48,5 +49,8 @@ export function armTick(s: Scheduler, queue: number): void {
 
 /** This CPU was interrupted: the tick that was armed may have come. */
 export function tickFired(s: Scheduler, queue: number): void {
-  s.f64[(queue + RunQueue.tickAt) >> 1] = 0
+  const { f64 } = s
+  const armed = f64[(queue + RunQueue.tickAt) >> 1]
+  if (armed !== 0 && s.clock >= armed) countTime(s.i32, s.histograms, s.cpu, SLICE_OVERRUN, s.clock - armed)
+  f64[(queue + RunQueue.tickAt) >> 1] = 0
 }

@@ -1,6 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { acquire, holds, release } from '../arena/spinlock.ts'
-import { Entity } from './entity.ts'
+import { Entity, POLICY_WOKEN } from './entity.ts'
 import { enqueueSelected } from './place.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -98,6 +98,7 @@ export function finishWakeup(s: Scheduler, task: number, se: number): void {
   i32[se + Entity.woken]++
   if (i32[task + Task.stopped] !== 0) return
   if (!s.turnsAreShort) s.readClock()
+  i32[se + Entity.policy] |= POLICY_WOKEN
   enqueueSelected(s, se) // (D) 5
 }
 
