@@ -8,6 +8,7 @@ import { PayloadEncoder } from './encode.ts'
 import { immediateOf, immediateOfList, readImmediate } from './immediate.ts'
 import { LentObjects } from './lent.ts'
 import { adoptPayload, putPayload, takePayload } from './exchange.ts'
+import { failureInWords, UntravelableError } from './untravelable.ts'
 import { checkTransfer, detach } from './transfer.ts'
 
 /**
@@ -55,6 +56,16 @@ export class PayloadCodec {
       if (word !== 0) return word
     }
     return this.write(list, root, true, transfer)
+  }
+
+  /** The payload word of what a task threw. It never fails for what the value is made of: what cannot travel of it is said in words. */
+  encodeFailure(thrown: unknown): number {
+    try {
+      return this.encode(thrown, 'error')
+    } catch (refusal) {
+      if (!(refusal instanceof UntravelableError)) throw refusal
+      return this.encode(failureInWords(thrown, refusal), 'error')
+    }
   }
 
   /** The value of a payload word, as often as one likes: it does not free. */

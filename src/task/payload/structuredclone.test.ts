@@ -21,6 +21,8 @@ afterEach(() => {
   heap.verify(threads[0])
 })
 
+const boxes = ['[object Number]', '[object String]', '[object Boolean]', '[object BigInt]']
+
 /** Everything that two graphs have in common, identities included: as text, so that two of them can be compared. */
 function portrait(value: unknown): string {
   const numbers = new Map<object, number>()
@@ -44,19 +46,14 @@ function portrait(value: unknown): string {
       facts.push([...new Uint8Array(part)].join(), String(part.resizable), String(part.maxByteLength))
     } else if (ArrayBuffer.isView(part)) {
       facts.push(String(part.byteOffset), String(part.byteLength), draw(part.buffer))
-    } else if (
-      part instanceof Number ||
-      part instanceof String ||
-      part instanceof Boolean ||
-      part instanceof BigInt
-    ) {
+    } else if (boxes.includes(name)) {
       facts.push(draw(part.valueOf()))
     }
     if (part instanceof Error) {
       facts.push(part.name, part.message, String(part.stack), String(Object.hasOwn(part, 'message')))
       facts.push('cause' in part ? draw(part.cause) : 'no cause')
     }
-    if (!ArrayBuffer.isView(part) && !(part instanceof String)) {
+    if (!ArrayBuffer.isView(part) && name !== '[object String]') {
       if (Array.isArray(part)) facts.push(`length ${part.length}`)
       for (const key of Object.keys(part)) {
         facts.push(`${JSON.stringify(key)}: ${draw((part as Record<string, unknown>)[key])}`)

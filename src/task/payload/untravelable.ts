@@ -56,3 +56,19 @@ export function describe(value: unknown): string {
   const name = Object.prototype.toString.call(value).slice(8, -1)
   return name === 'Object' ? 'this object' : `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
 }
+
+/** What travels in place of a thrown value that cannot: the same error with its cause in words, or an error about the value. */
+export function failureInWords(thrown: unknown, refusal: UntravelableError): Error {
+  if (!(thrown instanceof Error)) {
+    return new TypeError(`the task threw ${describe(thrown)}, which cannot travel (${refusal.message})`, {
+      cause: refusal,
+    })
+  }
+  const { message, stack, name } = thrown
+  const copy = new Error(message, { cause: `(${refusal.message})` })
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(thrown) as object)
+  Object.defineProperty(copy, 'stack', { value: stack, configurable: true, writable: true })
+  if (copy.name !== name)
+    Object.defineProperty(copy, 'name', { value: name, configurable: true, writable: true })
+  return copy
+}
