@@ -15,7 +15,8 @@ import type { KernelThread } from './thread.ts'
  *
  *   header   size      words of the block, header included, always even | USED in bit 0
  *            before    the block in front, 0 for the first
- *            owner     used: the id + 1 of the thread that has not settled it yet, 0 once settled
+ *            owner     used: the id + 1 of the thread that has not settled it yet, 0 once settled; through Atomics, for it
+ *                      changes without the lock
  *            magic     what says "here starts a block": a wild free is caught
  *   free     next      the next free block of the class
  *            prev      the one in front, 0 for the first of the class
@@ -108,7 +109,7 @@ export class PayloadHeap {
     const block = this.findFree(wanted)
     if (block !== 0) {
       this.removeFree(block)
-      i32[block + OWNER] = thread.ownerTag
+      Atomics.store(i32, block + OWNER, thread.ownerTag)
       const rest = i32[block + SIZE] - wanted
       if (rest >= BLOCK_WORDS_MIN) {
         const remainder = block + wanted
@@ -127,12 +128,12 @@ export class PayloadHeap {
 
   /** The block is reachable from a record that outlives this thread. */
   settle(pointer: number): void {
-    this.i32[this.blockOf(pointer) + OWNER] = 0
+    Atomics.store(this.i32, this.blockOf(pointer) + OWNER, 0)
   }
 
   /** The block is this thread's again: it is about to take it off the record that it is reachable from. */
   claim(thread: KernelThread, pointer: number): void {
-    this.i32[this.blockOf(pointer) + OWNER] = thread.ownerTag
+    Atomics.store(this.i32, this.blockOf(pointer) + OWNER, thread.ownerTag)
   }
 
   /** Gives a block back, from any thread. */
@@ -176,14 +177,23 @@ export class PayloadHeap {
   /**
    * Recovery, after thread `deadId` has stopped for good: takes its lock if it held it, rebuilds lists, bitmaps and
    * counts from the tiles, and frees the blocks that it had not settled. Returns how many it freed.
+   *
+   * `records` visits every word of every record that may hold a payload: a block that is in one and that the dead thread had not
+   * settled, or had just claimed, is the record's. Others may change such words meanwhile: whoever takes a payload off a
+   * record frees it after that, and for that it needs the lock.
    */
-  repair(thread: KernelThread, deadId: number): number {
+  repair(thread: KernelThread, deadId: number, records?: (visit: (at: number) => void) => void): number {
     const { i32, control } = this
     const lock = control + LOCK
     if (!breakLock(thread, lock, deadId)) {
       nudgeLock(i32, lock)
       acquire(thread, lock)
     }
+    records?.(at => {
+      const pointer = Atomics.load(i32, at)
+      if (pointer <= 0) return
+      Atomics.compareExchange(i32, pointer - HEADER_WORDS + OWNER, deadId + 1, 0)
+    })
     for (let at = FIRST_MASK; at < LISTS + CLASSES; at++) i32[control + at] = 0
     let freed = 0
     let used = 0
@@ -191,8 +201,9 @@ export class PayloadHeap {
     let before = 0
     for (let block = this.firstBlock; block < this.end; block += i32[block + SIZE] & ~USED) {
       i32[block + BEFORE] = before
-      i32[block + MAGIC_AT] = MAGIC
-      if ((i32[block + SIZE] & USED) !== 0 && i32[block + OWNER] === deadId + 1) {
+      // Only where it is missing: those who hold a block look at its magic without the lock.
+      if (i32[block + MAGIC_AT] !== MAGIC) i32[block + MAGIC_AT] = MAGIC
+      if ((i32[block + SIZE] & USED) !== 0 && Atomics.load(i32, block + OWNER) === deadId + 1) {
         i32[block + SIZE] &= ~USED
         freed++
       }
@@ -263,8 +274,8 @@ export class PayloadHeap {
     const i32 = this.i32
     const size = i32[block + SIZE] & ~USED
     this.countUsed(-size, -1)
-    i32[block + OWNER] = 0
-    i32[block + SIZE] = size
+    i32[block + SIZE] = size // free from here on; who died before it still owns it, and repair frees it
+    Atomics.store(i32, block + OWNER, 0)
     const behind = block + size
     if (behind < this.end && (i32[behind + SIZE] & USED) === 0) {
       this.removeFree(behind)
@@ -287,7 +298,7 @@ export class PayloadHeap {
     const i32 = this.i32
     i32[block + SIZE] = size
     i32[block + BEFORE] = before
-    i32[block + OWNER] = 0
+    Atomics.store(i32, block + OWNER, 0)
     i32[block + MAGIC_AT] = MAGIC
   }
 

@@ -7,7 +7,7 @@ import { PayloadDecoder } from './decode.ts'
 import { PayloadEncoder } from './encode.ts'
 import { immediateOf, immediateOfList, readImmediate } from './immediate.ts'
 import { LentObjects } from './lent.ts'
-import { adoptPayload, putPayload, takePayload } from './exchange.ts'
+import { putPayload, takePayload } from './exchange.ts'
 import { failureInWords, UntravelableError } from './untravelable.ts'
 import { checkTransfer, detach } from './transfer.ts'
 
@@ -95,9 +95,12 @@ export class PayloadCodec {
     this.free(this.take(at))
   }
 
-  /** Recovery, before the heap's `repair`: what the record's word holds is the record's. */
-  adopt(at: number): void {
-    adoptPayload(this.heap, this.thread, at)
+  /**
+   * Recovery, after thread `dead` has stopped for good: mends the heap and frees what that thread had on its way. `records` visits
+   * every word of every record that may hold a payload.
+   */
+  recover(dead: number, records: (visit: (at: number) => void) => void): number {
+    return this.heap.repair(this.thread, dead, records)
   }
 
   private write(

@@ -15,11 +15,12 @@ import type { PayloadHeap } from '../../arena/heap.ts'
  *            (D) the record's word is cleared
  *            [1] the thread has it; it decodes, and frees
  *
- * After a thread died, `adopt` is called for every word of every record, and then the heap's `repair`: [2] becomes [3], and what
- * is still the dead thread's, [1], is freed. The other order, settling before storing or clearing before marking, would
+ * After a thread died, the heap's `repair` looks at every word of every record: [2] becomes [3], and what is still the dead
+ * thread's, [1], is freed. The other order, settling before storing or clearing before marking, would
  * leave a block that nobody has.
  *
- * A record's word is put and taken by one thread at a time: by the protocol of the record.
+ * A record's word is put and taken by one thread at a time, and [2] of a put is not seen by who takes: the record has another
+ * word that says that the payload is there, and it is stored last.
  */
 
 /** The record whose word is at `at` takes over a payload that this thread has encoded or taken. */
@@ -35,10 +36,4 @@ export function takePayload(heap: PayloadHeap, thread: KernelThread, at: number)
   if (word > 0) heap.claim(thread, word) // (C)
   Atomics.store(thread.i32, at, 0) // (D)
   return word
-}
-
-/** Recovery, before the heap's `repair`: what the word of a record holds is the record's. */
-export function adoptPayload(heap: PayloadHeap, thread: KernelThread, at: number): void {
-  const word = Atomics.load(thread.i32, at)
-  if (word > 0) heap.settle(word)
 }
