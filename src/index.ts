@@ -2,3 +2,16 @@
 export { ArenaFullError } from './arena/arena.ts'
 export { InvariantError } from './arena/assert.ts'
 export * from './coroutine/index.ts'
+export { ChildTask, join } from './task/childtask.ts'
+export { current, type CurrentTask, exit, inTask, spawn, TaskLocal } from './task/current.ts'
+export {
+  CpuLostError,
+  KernelClosedError,
+  SpawnQueueFullError,
+  TaskKilledError,
+} from './task/errors.ts'
+export { Kernel } from './task/kernel.ts'
+export type { ModuleView, ResultOf, Spawnable } from './task/modules.ts'
+export type { KernelOptions, SpawnOptions, TaskPriority } from './task/options.ts'
+export { Task } from './task/task.ts'
+export type { TaskState, TaskStatus } from './task/taskhandle.ts'

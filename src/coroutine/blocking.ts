@@ -42,7 +42,7 @@ function* suspending(
   signal?.throwIfAborted()
   const runner = currentRunner('a blocking call')
   let onAbort: (() => void) | undefined
-  const waker = beginWait(runner, ms)
+  const waker = beginWait(runner, ms, register !== undefined || signal !== undefined)
   try {
     try {
       if (signal !== undefined) {
@@ -100,6 +100,7 @@ export const wait: <T>(promise: PromiseLike<T> | T, options?: WaitOptions) => Bl
 
 /** Lets others of the same priority run, and goes on after them. */
 export const yieldNow: () => Blocking<void> = blocking('yieldNow', function* () {
+  currentRunner('yieldNow()').giveWay?.()
   yield PREEMPTED
 })
 

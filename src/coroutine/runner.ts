@@ -9,10 +9,13 @@ export interface Runner {
   /**
    * The running coroutine will wait until its waker is used, or `ms` have passed; then it is resumed with what it
    * was woken with, or with TIMED_OUT. The caller has turned preemption off, and yields SUSPENDED next.
+   * `wakeable`: someone will get the waker, so the event loop must go on; otherwise only time ends the wait.
    */
-  park(ms: number): Waker
+  park(ms: number, wakeable: boolean): Waker
   /** The running coroutine does not wait after all: something threw before it could yield. */
   unpark(): void
+  /** The running coroutine yields PREEMPTED next of its own will, not because it was told to. */
+  giveWay?(): void
   /** The running coroutine tells how far it is. */
   progress(value: unknown): void
 }
@@ -63,10 +66,10 @@ export function reportProgress(value: unknown): void {
  *   yields SUSPENDED                            it waits, and the ring has it: it goes on though nobody woke it
  *   (B) preemption on
  */
-export function beginWait(waiting: Runner, ms: number): Waker {
+export function beginWait(waiting: Runner, ms: number, wakeable = true): Waker {
   preemptionOff() // (A)
   try {
-    return waiting.park(ms)
+    return waiting.park(ms, wakeable)
   } catch (error) {
     preemptionOn()
     throw error

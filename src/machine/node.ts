@@ -30,6 +30,8 @@ export interface NodeMachineOptions {
   readonly data?: unknown
   readonly resourceLimits?: WorkerOptions['resourceLimits']
   readonly execArgv?: string[]
+  /** CPUs do not keep the program alive, once they run, but while one is being stopped. */
+  readonly unref?: boolean
 }
 
 interface RunningCpu {
@@ -111,11 +113,13 @@ export class NodeMachine implements Machine {
     const state = Atomics.load(i32, record + CpuRecord.state)
     if (state === CPU_DEAD) throw new Error(`start(${cpu}): CPU ${cpu} died before its program ran`)
     assert(state === CPU_ONLINE || state === CPU_OFFLINE, 'a CPU that has started is online, or done')
+    if (this.options.unref) worker.unref()
   }
 
   async stop(cpu: number): Promise<void> {
     const running = this.running[cpu]
     if (running === undefined) return
+    running.worker.ref()
     Atomics.store(this.arena.i32, cpuRecord(this.region, cpu) + CpuRecord.stopRequested, 1)
     // A busy CPU looks at its next safepoint, a halted one at once.
     Atomics.store(this.arena.i32, cpuRecord(this.region, cpu) + CpuRecord.needResched, 1)
@@ -127,6 +131,7 @@ export class NodeMachine implements Machine {
     const running = this.running[cpu]
     if (running === undefined) return
     running.terminated = true
+    running.worker.ref()
     await running.worker.terminate()
     await running.gone
   }

@@ -3,9 +3,11 @@ import { acquire, release } from '../arena/spinlock.ts'
 import { CpuRecord } from '../machine/cpurecord.ts'
 import { type Cpu, type CpuRequest, HALT, STEP, TURN } from '../machine/machine.ts'
 import { Entity } from './entity.ts'
+import { afterSwitch, beforeSwitch, cpuForgetsPolicy, lookForPolicy, workForIdle } from './extcpu.ts'
+import { ExtRecord } from './extlayout.ts'
 import { reapTask } from './exit.ts'
 import { adoptFromGone, cpuGone, cpuOffline, cpuOnline } from './hotplug.ts'
-import { FAIR_MAJOR_PRIORITY } from './priority.ts'
+import { EXT_MAJOR_PRIORITY, FAIR_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { pullTask, pushTask, stealTask } from './steal.ts'
@@ -40,6 +42,13 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   let online = true
   let why = PREEMPTED
   let turns = LOOK_UP_EVERY
+  const { ext } = s
+  const generation = ext.record + ExtRecord.generation
+  // Started, but stopped: until whoever holds it lets it go (extload.ts).
+  while (Atomics.load(i32, ext.record + ExtRecord.hold) !== 0 && !cpu.stopRequested) {
+    if (Atomics.load(i32, generation) !== ext.generation) lookForPolicy(s)
+    yield cpu.mailPending ? TURN : HALT
+  }
   cpuOnline(s)
   let current = idle
   for (;;) {
@@ -54,13 +63,19 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
         why = PREEMPTED
       }
       rcu.runCallbacks(thread)
-      if (cpu.mailPending) yield TURN
+      if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
+        yield TURN
+        if (s.turnAt !== Infinity) s.turnAt = s.readClock() + s.slice
+      }
+      if (i32[generation] !== ext.generation) lookForPolicy(s)
     } else {
       turnClock.atSwitch(why, i32[current + Entity.priority])
     }
     const prev = current
     const orphan = why === FINISHED && i32[i32[prev + Entity.task] + Task.orphan] !== 0
+    if (ext.policy !== null) beforeSwitch(s, why)
     current = schedulerYield(s, why)
+    if (ext.policy !== null) afterSwitch(s, prev, current, why)
     if (orphan) reapTask(s, i32[prev + Entity.task])
     if (balances && why === PREEMPTED && prev !== current) outranked(s, prev, current)
     why = PREEMPTED
@@ -69,6 +84,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
       adoptFromGone(s)
       rcu.runCallbacks(thread)
+      if (ext.policy !== null && workForIdle(s)) continue
       // Callbacks that wait for other CPUs are looked at again soon.
       cpu.haltUntil =
         rcu.queued(i32, s.cpu) === 0 ? s.nextTimer : Math.min(s.nextTimer, s.clock + CALLBACK_WAIT_MS)
@@ -93,6 +109,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     }
     assert(why >= PREEMPTED && why <= FINISHED, 'resume says why a task stopped')
   }
+  cpuForgetsPolicy(s)
   cpuGone(s)
 }
 
@@ -142,6 +159,11 @@ function pull(s: Scheduler, current: number, idle: number): boolean {
   return current === idle ? stealTask(s) : pullTask(s, s.i32[current + Entity.priority])
 }
 
+/** Tasks of these levels have slices: every turn of theirs is timed. */
+function isTimed(priority: number): boolean {
+  return priority >> 2 === FAIR_MAJOR_PRIORITY || priority >> 2 === EXT_MAJOR_PRIORITY
+}
+
 /**
  * How often the clock is read at voluntary switches (a yield, a sleep) between FIFO tasks. Reading it costs about as much as the switch, so
  * while turns are shorter than a microsecond it is read at every 16th to 47th only, at random, and what has passed is
@@ -161,7 +183,7 @@ class TurnClock {
   }
 
   atSwitch(why: number, priority: number): void {
-    if (this.left > 0 && why !== PREEMPTED && priority >> 2 !== FAIR_MAJOR_PRIORITY) {
+    if (this.left > 0 && why !== PREEMPTED && !isTimed(priority)) {
       this.left--
       return
     }

@@ -21,11 +21,14 @@ import { kickCpu } from '../machine/halt.ts'
 import type { Cpu } from '../machine/machine.ts'
 import type { SchedClass } from './class.ts'
 import { Entity } from './entity.ts'
+import { Ext, extClass } from './ext.ts'
+import { type ExtPlan, type ExtSizes, reserveExt } from './extlayout.ts'
 import { fairClass } from './fair.ts'
 import { FairTree } from './fairtree.ts'
 import { fifoClass } from './fifo.ts'
 import { idleClass } from './idle.ts'
 import {
+  EXT_MAJOR_PRIORITY,
   FAIR_MAJOR_PRIORITY,
   IDLE_MAJOR_PRIORITY,
   IDLE_PRIORITY,
@@ -43,6 +46,8 @@ export interface SchedulerSizes {
   readonly tasks: number
   /** Events in the ring of each thread, a power of two; 0, the default: there are no rings. */
   readonly events?: number
+  /** What policies that are loaded have for themselves (ext.ts). */
+  readonly ext?: ExtSizes
 }
 
 /** The scheduler's part of the arena. The same on every thread that plans with the same sizes. */
@@ -55,6 +60,7 @@ export interface SchedulerPlan {
   readonly entities: Slab
   readonly histograms: HistogramPlan
   readonly events: EventRingsPlan | null
+  readonly ext: ExtPlan
 }
 
 /** Words that belong to no CPU: the wait tree; which CPUs have tasks that another could take; which CPUs are active. */
@@ -89,6 +95,7 @@ export function planScheduler(plan: ArenaPlan, sizes: SchedulerSizes): Scheduler
     }),
     histograms: reserveHistograms(plan, cpus),
     events: sizes.events ? reserveEventRings(plan, cpus, sizes.events) : null,
+    ext: reserveExt(plan, cpus, tasks + cpus, sizes.ext),
   }
 }
 
@@ -102,6 +109,14 @@ export interface SchedulerOptions {
   readonly kick?: (cpu: number) => void
   /** A CPU's slice for the fair class and round robin, in milliseconds. */
   readonly slice?: number
+}
+
+/** What the layer that has locks is told of a task that has owned or awaited one. On the thread of this scheduler, with no lock held. */
+export interface LockHooks {
+  /** The task ends: what it holds must pass to others. */
+  exiting(task: number): void
+  /** Its priority has changed, and perhaps it waits in the order of priorities. */
+  priorityChanged(task: number): void
 }
 
 /** What one thread holds of the scheduler: its views, its place, its clock. What is shared is all in the arena. */
@@ -118,19 +133,12 @@ export class Scheduler {
   readonly queue: number
   /** The class of each major priority. */
   readonly classes: SchedClass[]
-/** What the layer that has locks is told of a task that has owned or awaited one. On the thread of this scheduler, with no lock held. */
-export interface LockHooks {
-  /** The task ends: what it holds must pass to others. */
-  exiting(task: number): void
-  /** Its priority has changed, and perhaps it waits in the order of priorities. */
-  priorityChanged(task: number): void
-}
-
   readonly tasks: Slab
   readonly entities: Slab
   readonly rcu: Rcu
   readonly fairTree: FairTree
   readonly waitTree: WaitTree
+  readonly ext: Ext
   readonly sleepLock: number
   readonly timers: readonly Deadlines[]
   readonly histograms: HistogramPlan
@@ -141,10 +149,13 @@ export interface LockHooks {
   readonly slice: number
   readonly now: () => number
   readonly kick: (cpu: number) => void
+  lockHooks: LockHooks | undefined = undefined
   /** The machine's time when this thread last looked. */
   clock = 0
   /** When the earliest timer of this CPU is due. */
   nextTimer: number = Infinity
+  /** When this CPU should let its event loop turn, for tasks that wait for what only that brings; Infinity: for nobody. */
+  turnAt: number = Infinity
   /** Turns on this CPU take less than a look at the clock (cpuloop.ts): `clock` is recent enough. */
   turnsAreShort = false
   /** An interrupt came: the next switch asks the class whether the slice has ended. */
@@ -160,7 +171,6 @@ export interface LockHooks {
     assert(cpuCount(machine) === plan.cpus, 'the scheduler has a run queue for each CPU of the machine')
     this.arena = thread.arena
     this.i32 = thread.i32
-  lockHooks: LockHooks | undefined = undefined
     this.f64 = thread.arena.f64
     this.thread = thread
     this.machine = machine
@@ -189,7 +199,9 @@ export interface LockHooks {
     this.kick = options.kick ?? (cpu => void kickCpu(this.i32, cpuRecord(machine, cpu)))
     this.classes = Array.from({ length: MAJOR_LEVELS }, () => fifoClass)
     this.classes[FAIR_MAJOR_PRIORITY] = fairClass
+    this.classes[EXT_MAJOR_PRIORITY] = extClass
     this.classes[IDLE_MAJOR_PRIORITY] = idleClass
+    this.ext = new Ext(this.i32, this.f64, plan.ext, this.slice)
     this.freeTask = this.rcu.register((_, node) => {
       const task = node - Task.rcu
       this.entities.free(this.i32, this.i32[task + Task.entity])
@@ -216,6 +228,7 @@ export interface LockHooks {
     this.entities.initialize(i32)
     this.rcu.initialize(i32)
     initLock(i32, this.sleepLock, lockRank('sleep'))
+    this.ext.initialize()
     for (let cpu = 0; cpu < this.cpus; cpu++) this.initializeQueue(cpu)
   }
 
@@ -295,6 +308,7 @@ export interface LockHooks {
     i32[entity + Entity.cpu] = cpu
     i32[entity + Entity.priority] = IDLE_PRIORITY
     i32[entity + Entity.basePriority] = IDLE_PRIORITY
+    i32[entity + Entity.inherited] = PRIORITY_NONE
     i32[entity + Entity.affinityMask + (cpu >> 5)] = 1 << (cpu & 31)
     i32[entity + Entity.rq] = classRq(queue, IDLE_MAJOR_PRIORITY)
     initLock(i32, entity + Entity.piLock, lockRank('pi'))
@@ -307,4 +321,3 @@ export interface LockHooks {
     assert(i32[queue + RunQueue.lock + Lock.word] === 0, 'a new run queue is unlocked')
   }
 }
-    i32[entity + Entity.inherited] = PRIORITY_NONE

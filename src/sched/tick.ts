@@ -2,6 +2,7 @@ import { countTime, SLICE_OVERRUN } from '../arena/histogram.ts'
 import { cpuRecord } from '../machine/cpurecord.ts'
 import { armSlice, disarmSlice } from '../machine/timekeeper.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
+import { extClass, extSliceEnd } from './ext.ts'
 import { fairClass, fairSliceEnd } from './fair.ts'
 import { fifoClass } from './fifo.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
@@ -23,6 +24,7 @@ function sliceEnd(s: Scheduler, queue: number): number {
     return i32[rq + ClassRq.taskCount] === 0 ? Infinity : fairSliceEnd(s, current)
   }
   if (schedClass === fifoClass && (i32[current + Entity.policy] & POLICY_ROUND_ROBIN) === 0) return Infinity
+  if (schedClass === extClass) return extSliceEnd(s, queue, current)
   if (i32[rq + ClassRq.counts + (i32[current + Entity.priority] & 3)] === 0) return Infinity
   return f64[(current + Entity.deadline) >> 1]
 }
@@ -34,7 +36,7 @@ function sliceEnd(s: Scheduler, queue: number): number {
 export function armTick(s: Scheduler, queue: number): void {
   const { i32, f64 } = s
   let end = sliceEnd(s, queue)
-  if (queue === s.queue && s.nextTimer < end) end = s.nextTimer
+  if (queue === s.queue) end = Math.min(end, s.nextTimer, s.turnAt)
   const armed = f64[(queue + RunQueue.tickAt) >> 1]
   if (end === Infinity) {
     if (armed === 0 || queue !== s.queue) return

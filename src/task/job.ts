@@ -45,6 +45,7 @@ export const Job: Layout<
   | 'number'
   | 'began'
   | 'ended'
+  | 'runTime'
 > = record('job', {
   /** The list of ended jobs that the booting thread collects (completions.ts). */
   next: word,
@@ -78,6 +79,8 @@ export const Job: Layout<
   /** When it first ran, and when it ended, in the machine's milliseconds. */
   began: float64,
   ended: float64,
+  /** Milliseconds that it was on a CPU; stored at its end. */
+  runTime: float64,
 })
 
 export const PENDING = 0
@@ -91,8 +94,8 @@ export const LOST = 5
 export const ENDED = 1
 /** (B) Nobody will ask for the result. */
 export const DISOWNED = 2
-/** Someone waits at `outcome`: whoever stores it wakes them. Set before the wait begins. */
-export const JOINED = 4
+/** It outlived the grace period of a kill: its CPU is being taken from it. */
+export const EVICTING = 4
 /** Started again when its CPU dies; `args` stays until it has ended. */
 export const RESTARTABLE = 8
 /** Its function and arguments are in the heap of the CPU that spawned it, and it runs only there. */
@@ -105,11 +108,13 @@ export const DETACHED = 64
 export const LOCAL_FUNCTION: number = -1
 
 export const NOT_KILLED = 0
+/** Someone is about to say: `reason` is being written. Left so by a thread that died there. */
+export const KILL_BEGUN = -1
 /** `task.kill(reason)`. */
 export const KILL_CALLED = 1
 /** The spawn's `signal` was aborted. */
 export const KILL_ABORTED = 2
 /** The spawn's `timeout` has passed. */
 export const KILL_TIMED_OUT = 3
-/** The kernel closes, or a scope failed. */
+/** The kernel closes. */
 export const KILL_CLOSED = 4

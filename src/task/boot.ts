@@ -1,0 +1,80 @@
+import { KernelThread } from '../arena/thread.ts'
+import type { CpuDeath } from '../machine/machine.ts'
+import { Scheduler } from '../sched/scheduler.ts'
+import { describe } from './errors.ts'
+import { BOOTING_THREAD, type CpuBoot, createArena } from './layout.ts'
+import { coreCount, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
+import { type BootSettings, bootSettings, type KernelOptions } from './options.ts'
+import { KernelView } from './view.ts'
+
+/** A kernel's arena and machine, its CPUs not started yet. */
+export interface BootedKernel {
+  readonly settings: BootSettings
+  readonly machine: KernelMachine
+  readonly view: KernelView
+}
+
+/** Makes the arena and the machine. `onKick` hears of each CPU that this thread makes look for work. */
+export async function makeKernel(options: KernelOptions, onKick: () => void): Promise<BootedKernel> {
+  const settings = bootSettings(options, coreCount)
+  const { cpus, tasks, heap, slice } = settings
+  const sizes = {
+    cpus,
+    tasks,
+    heap,
+    futexes: options.futexes ?? {},
+    events: 4096,
+    debug: options.debug ?? false,
+  }
+  const { arena, kernel: plan } = createArena(sizes)
+  const data: { -readonly [K in keyof CpuBoot]: CpuBoot[K] } = {
+    sizes,
+    slice,
+    space: 0,
+    arenaMapping: { mapping: 0, backing: 0 },
+    loader: loaderUrl(),
+  }
+  const machine = await makeMachine(arena, plan, options, data)
+  const s = new Scheduler({
+    plan: plan.scheduler,
+    machine: plan.machine,
+    thread: new KernelThread(arena, BOOTING_THREAD),
+    now: () => machine.now(),
+    kick: cpu => {
+      machine.kick(cpu)
+      onKick()
+    },
+    slice,
+  })
+  s.initialize()
+  const view = new KernelView(plan, s)
+  Object.assign(data, view.domain)
+  view.codec.lent.open()
+  return { settings, machine, view }
+}
+
+/** Starts every CPU. If one does not come up, all are ended, and what stopped it is thrown. */
+export async function startCpus(machine: KernelMachine): Promise<void> {
+  const deaths: CpuDeath[] = []
+  let booting = true
+  machine.onDeath(death => {
+    if (booting) deaths.push(death)
+  })
+  const started = await Promise.allSettled(
+    Array.from({ length: machine.cpus }, (_, cpu) => machine.start(cpu)),
+  )
+  booting = false
+  const failed = started.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined
+  if (failed === undefined) return
+  await machine.close().catch(() => undefined)
+  const death = deaths[0]
+  const why = death === undefined ? describe(failed.reason) : deathInWords(death)
+  throw new Error(`Kernel.boot: CPU ${death?.cpu ?? 0} did not start: ${why}`, {
+    cause: death?.error ?? failed.reason,
+  })
+}
+
+function deathInWords(death: CpuDeath): string {
+  if (death.error !== undefined) return `${death.reason}: ${describe(death.error)}`
+  return `${death.reason} with code ${death.exitCode}`
+}

@@ -1,0 +1,126 @@
+import { type Blocking, blocking, timeoutError, type WaitOptions } from '../coroutine/blocking.ts'
+import { killError } from './cancel.ts'
+import { CpuLostError } from './errors.ts'
+import { EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, KILLED, LOST, PENDING, RETURNED } from './job.ts'
+import { disownJob } from './outcome.ts'
+import { runningCpu } from './running.ts'
+import { TaskHandle } from './taskhandle.ts'
+import type { KernelView } from './view.ts'
+import { parkingTask } from './parking.ts'
+
+/** A task, as the task that spawned it holds it. */
+export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T> {
+  /** @internal Called once, when its result has been taken. */
+  onTaken: (() => void) | null = null
+  private cleanup: (() => void) | null = null
+  private taken: { readonly threw: boolean; readonly value: unknown } | null = null
+
+  /** Waits until it has ended, and gives what it returned or throws what it threw. Others run meanwhile. */
+  join(options: WaitOptions = {}): Blocking<T> {
+    return join(this, options)
+  }
+
+  /** The same for async functions: `await child`. */
+  // oxlint-disable-next-line unicorn/no-thenable
+  then<A = T, B = never>(
+    onResolved?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.promise().then(onResolved, onRejected)
+  }
+
+  private async promise(): Promise<T> {
+    while (this.taken === null && this.isPending()) {
+      await this.view.futexes.waitAsync(this.view.joinWord(this.job), PENDING)
+    }
+    return this.take()
+  }
+
+  /** @internal */
+  isPending(): boolean {
+    return this.job !== 0 && Atomics.load(this.view.i32, this.job + Job.outcome) === PENDING
+  }
+
+  /** @internal What it returned; throws what it threw. The record is freed the first time. */
+  take(): T {
+    this.taken ??= this.takeResult()
+    if (this.taken.threw) throw this.taken.value
+    return this.taken.value as T
+  }
+
+  /** @internal The spawn's own limits, which kill: this CPU's event loop brings them. */
+  watch(): void {
+    const { signal, timeout } = this.options
+    if (signal === undefined && timeout === undefined) return
+    const onAbort = (): void => void this.killAs(KILL_ABORTED, signal?.reason)
+    const timer =
+      timeout === undefined || timeout === Infinity
+        ? undefined
+        : setTimeout(() => void this.killAs(KILL_TIMED_OUT, timeout), timeout)
+    this.cleanup = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+    }
+    if (signal?.aborted) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
+  }
+
+  /** @internal Its parent has ended. */
+  disown(): void {
+    if (this.job === 0) return
+    const { job } = this
+    this.job = 0
+    disownJob(this.view, job)
+  }
+
+  private takeResult(): { threw: boolean; value: unknown } {
+    const { view, job } = this
+    const outcome = Atomics.load(view.i32, job + Job.outcome)
+    const pointer = view.i32[job + Job.result]
+    const taken =
+      outcome === RETURNED
+        ? { threw: false, value: view.codec.decode(pointer) }
+        : { threw: true, value: failureOf(view, job, outcome, this.name) }
+    this.keepStatus()
+    view.freeJob(job)
+    this.cleanup?.()
+    this.onTaken?.()
+    this.emit('end')
+    return taken
+  }
+}
+
+function failureOf(view: KernelView, job: number, outcome: number, name: string): unknown {
+  const { i32, codec } = view
+  switch (outcome) {
+    case KILLED:
+      return killError(view, job, name, i32[job + Job.starts] === 0 ? 'unstarted' : 'thrown')
+    case EVICTED:
+      return killError(view, job, name, 'evicted')
+    case LOST:
+      return new CpuLostError(name, i32[job + Job.cpu] - 1, 'terminated')
+    default:
+      return codec.decode(i32[job + Job.result])
+  }
+}
+
+/** Waits for a child to end. Each is its own twin: see src/coroutine/blocking.ts. */
+export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T> = blocking(
+  'join',
+  function* (child: ChildTask<unknown>, options: WaitOptions = {}) {
+    const { timeout = Infinity, signal } = options
+    signal?.throwIfAborted()
+    const deadline = child.view.s.now() + timeout
+    while (child.isPending()) {
+      const left = timeout === Infinity ? Infinity : deadline - child.view.s.now()
+      if (left <= 0) throw timeoutError(`join of task ${child.name}`, timeout)
+      const on = runningCpu()
+      if (on === null) throw new Error('join: no task is running here')
+      yield* on.view.futexes.wait(parkingTask(on), on.view.joinWord(child.job), PENDING, {
+        ...(left !== Infinity && { timeout: left }),
+        ...(signal !== undefined && { signal }),
+      })
+    }
+    return child.take()
+  },
+) as never

@@ -1,0 +1,176 @@
+import { assert } from '../arena/assert.ts'
+import { killError } from './cancel.ts'
+import { Counters } from './counters.ts'
+import { addOrigin, CpuLostError, TaskKilledError } from './errors.ts'
+import { EVICTED, Job, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
+import type { Task } from './task.ts'
+import type { KernelView } from './view.ts'
+
+/** A task that failed, and nobody had asked how it would end. */
+export interface UnjoinedFailure {
+  readonly name: string
+  readonly id: number
+  readonly error: unknown
+}
+
+/**
+ * The booting thread's end of the completions: takes what has ended, settles its handles, and keeps the program alive while
+ * anything has not.
+ */
+export class Collector {
+  /** Tasks of this thread whose results have not been taken. */
+  waiting = 0
+  /** How a CPU that died did so, for the tasks that were lost with it. */
+  readonly deaths: Map<number, { readonly reason: string; readonly error?: unknown }> = new Map()
+  private readonly view: KernelView
+  private readonly onCollected: () => void
+  private readonly onFailure: (failure: UnjoinedFailure) => void
+  private readonly handles: (Task<any> | undefined)[] = []
+  private isPumping = false
+  private keepAlive: ReturnType<typeof setInterval> | undefined
+  private isClosed = false
+
+  constructor(view: KernelView, onCollected: () => void, onFailure: (failure: UnjoinedFailure) => void) {
+    this.view = view
+    this.onCollected = onCollected
+    this.onFailure = onFailure
+  }
+
+  /** Tasks of the whole kernel that have not ended. */
+  get active(): number {
+    return Atomics.load(this.view.i32, this.view.plan.counters.start + Counters.active)
+  }
+
+  /** The handle of a job that this thread holds. */
+  handleOf(job: number): Task<any> | undefined {
+    return this.handles[this.view.jobs.indexOf(job)]
+  }
+
+  add(task: Task<any>): void {
+    this.handles[this.view.jobs.indexOf(task.job)] = task
+    this.waiting++
+    if (!this.isPumping) void this.pump()
+  }
+
+  /** Takes what has ended. Returns how many that were. */
+  collect(): number {
+    const { i32, completions } = this.view
+    let collected = 0
+    for (let job = completions.take(); job !== 0; collected++) {
+      const next = i32[job + Job.next]
+      // It was given up while its CPU was about to store the outcome: soon.
+      if (Atomics.load(i32, job + Job.outcome) === PENDING) completions.push(job)
+      else this.settle(job)
+      job = next
+    }
+    if (collected > 0) this.onCollected()
+    return collected
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.view.completions.interrupt()
+    clearInterval(this.keepAlive)
+    this.keepAlive = undefined
+  }
+
+  /** Gives the handle of an ended job its result, and frees the record. */
+  settle(job: number): void {
+    const { view } = this
+    const index = view.jobs.indexOf(job)
+    const task = this.handles[index]
+    const outcome = Atomics.load(view.i32, job + Job.outcome)
+    assert(outcome !== PENDING, 'only a job that has ended is settled')
+    if (task === undefined) {
+      this.settleOrphan(job, outcome)
+      return
+    }
+    this.handles[index] = undefined
+    this.waiting--
+    if (outcome === RETURNED) {
+      const pointer = view.i32[job + Job.result]
+      let value: unknown
+      let threw = false
+      if (pointer !== 0) {
+        try {
+          value = view.codec.decode(pointer)
+        } catch (error) {
+          threw = true
+          value = error
+        }
+      }
+      task.keepStatus()
+      view.freeJob(job)
+      task.settle(threw, value)
+      return
+    }
+    const error = this.failureOf(job, outcome, task.name, task.killReason)
+    addOrigin(error, `task ${task.name} #${task.id}`, task.origin)
+    task.keepStatus()
+    view.freeJob(job)
+    task.settle(true, error)
+    if (!task.isJoined) this.reportLater(task, error)
+  }
+
+  /** What whoever joins the job is thrown. */
+  failureOf(job: number, outcome: number, name: string, killReason?: unknown): unknown {
+    const { i32, codec } = this.view
+    const cpu = i32[job + Job.cpu] - 1
+    const pointer = i32[job + Job.result]
+    switch (outcome) {
+      case KILLED:
+        return killError(
+          this.view,
+          job,
+          name,
+          i32[job + Job.starts] === 0 ? 'unstarted' : 'thrown',
+          killReason,
+        )
+      case EVICTED:
+        if (i32[job + Job.killKind] === NOT_KILLED) return new TaskKilledError(name, 'evicted', undefined)
+        return killError(this.view, job, name, 'evicted', killReason)
+      case LOST: {
+        const death = this.deaths.get(cpu)
+        return new CpuLostError(name, cpu, death?.reason ?? 'terminated', death?.error)
+      }
+      default:
+        if (pointer === 0)
+          return new Error(`task ${name} failed, and what it threw found no room in the arena`)
+        try {
+          return codec.decode(pointer)
+        } catch (error) {
+          return error
+        }
+    }
+  }
+
+  /** A child that its parent gave up: nobody will ever ask, so its failure is told now. */
+  private settleOrphan(job: number, outcome: number): void {
+    const { view } = this
+    const id = view.i32[job + Job.number]
+    const name = `#${id}`
+    const error = outcome === RETURNED ? undefined : this.failureOf(job, outcome, name)
+    view.freeJob(job)
+    if (outcome !== RETURNED && outcome !== KILLED) this.onFailure({ name, id, error })
+  }
+
+  private reportLater(task: Task<any>, error: unknown): void {
+    // Whoever awaits it in this turn still gets it.
+    setTimeout(() => {
+      if (!task.isJoined) this.onFailure({ name: task.name, id: task.id, error })
+    }, 0)
+  }
+
+  private async pump(): Promise<void> {
+    this.isPumping = true
+    this.keepAlive ??= setInterval(() => undefined, 0x7fff_ffff)
+    ;(this.keepAlive as { ref?(): void }).ref?.()
+    while (!this.isClosed && (this.waiting > 0 || this.active > 0)) {
+      const coming = this.view.completions.wait()
+      if (coming !== null) await coming
+      this.collect()
+    }
+    ;(this.keepAlive as { unref?(): void } | undefined)?.unref?.()
+    this.isPumping = false
+  }
+}

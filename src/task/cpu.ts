@@ -1,0 +1,16 @@
+import type { Cpu, CpuRequest } from '../machine/machine.ts'
+import { cpuLoop } from '../sched/cpuloop.ts'
+import { Scheduler } from '../sched/scheduler.ts'
+import { KernelCpu } from './kernelcpu.ts'
+import { type CpuBoot, planKernel } from './layout.ts'
+import { KernelView } from './view.ts'
+
+/** The program of every CPU of a kernel, on whatever machine. */
+export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuRequest, void, void> {
+  const boot = data as CpuBoot
+  const { kernel } = planKernel(boot.sizes)
+  const s = Scheduler.forCpu(kernel.scheduler, cpu, boot.slice)
+  for (const slab of [s.tasks, s.entities, kernel.jobs]) slab.spread(cpu.id + 1, boot.sizes.cpus + 1)
+  const on = new KernelCpu(cpu, new KernelView(kernel, s, boot), boot.loader)
+  yield* cpuLoop(cpu, s, task => on.resume(task))
+}

@@ -1,0 +1,162 @@
+import { CoroutineError } from '../coroutine/errors.ts'
+import { taskName } from '../sched/fork.ts'
+import { Task as TaskRecord } from '../sched/taskrecord.ts'
+import { asyncContext } from './asynccontext.ts'
+import { ChildTask } from './childtask.ts'
+import { TaskExit } from './finish.ts'
+import type { AnyFunction } from './functions.ts'
+import { DETACHED, Job, LOCAL, LOCAL_FUNCTION, RESTARTABLE } from './job.ts'
+import type { KernelCpu } from './kernelcpu.ts'
+import type { ResultOf } from './modules.ts'
+import { checkSpawnOptions, priorityOf, show, type SpawnOptions } from './options.ts'
+import { runningCpu } from './running.ts'
+import { spawnJob } from './spawn.ts'
+import { rareState, type TaskRun } from './taskrun.ts'
+
+/** The task that is running, as it sees itself. */
+export interface CurrentTask {
+  readonly id: number
+  readonly name: string
+  /** The CPU that it runs on. */
+  readonly cpu: number
+  /** The id of the task that spawned it; null: it was spawned from outside, or detached. */
+  readonly parent: number | null
+  /** The tasks that it has spawned and not joined. */
+  readonly children: readonly ChildTask[]
+  /** Aborted when the task is killed: for what an async function calls. */
+  readonly signal: AbortSignal
+}
+
+/** The task that this code runs in. Throws outside of one. */
+export function current(): CurrentTask {
+  const { on, run } = here('current()')
+  const { i32, s } = on.view
+  const { job } = run
+  const record = i32[job + Job.task]
+  const named = record === 0 ? '' : taskName(s, record)
+  return {
+    id: i32[job + Job.number],
+    name: named === '' || named === `task ${i32[record + TaskRecord.slot]}` ? run.name : named,
+    cpu: on.cpu.id,
+    parent: i32[job + Job.spawner] === 0 ? null : i32[job + Job.spawner],
+    children: run.rare?.children == null ? [] : [...run.rare.children],
+    get signal() {
+      const rare = rareState(run)
+      if (rare.abort === null) {
+        rare.abort = new AbortController()
+        if (rare.isKilled) rare.abort.abort(rare.killedWith)
+      }
+      return rare.abort.signal
+    },
+  }
+}
+
+/** Whether this code runs in a task. */
+export function inTask(): boolean {
+  return runningCpu() !== null || asyncContext.current() !== undefined
+}
+
+/**
+ * Starts a task from inside a task. A function that a module given to `kernel.import` exports may start on any CPU, and
+ * its arguments travel there. Any other (a closure, a function of a module that only this one imports) stays on this CPU, with
+ * its arguments as they are.
+ */
+export function spawn<A extends unknown[], R>(
+  fn: (...args: A) => R,
+  args?: A,
+  options?: SpawnOptions,
+): ChildTask<ResultOf<R>>
+export function spawn(
+  fn: AnyFunction,
+  args: readonly unknown[] = [],
+  options: SpawnOptions = {},
+): ChildTask<any> {
+  const { on, run } = here('spawn()')
+  const { view } = on
+  checkSpawnOptions(options, view.plan.sizes.cpus)
+  if (typeof fn !== 'function') throw new TypeError(`spawn(${show(fn)}): not a function`)
+  const number = on.functions.numberOf(fn)
+  const { priority, nice, affinity, detached = false, restartable = false } = options
+  const name = options.name ?? (fn.name || 'task')
+  const isLocal = number === undefined
+  const word = isLocal ? 0 : view.codec.encodeList(args, 'args', options.transfer)
+  const task = {
+    ...(options.name !== undefined && { name: options.name }),
+    ...(priority !== undefined && { priority: priorityOf(priority) }),
+    ...(nice !== undefined && { nice }),
+    ...(isLocal ? { affinity: [on.cpu.id] } : affinity !== undefined && { affinity }),
+  }
+  const control =
+    (isLocal ? LOCAL : 0) | (detached ? DETACHED : 0) | (restartable && !isLocal ? RESTARTABLE : 0)
+  let job: number
+  try {
+    job = spawnJob(
+      view,
+      {
+        fn: number ?? LOCAL_FUNCTION,
+        args: word,
+        context: 0,
+        control,
+        owner: on.cpu.id,
+        spawner: detached ? 0 : view.i32[run.job + Job.number],
+        task,
+      },
+      made => {
+        if (isLocal) on.addLocalFunction(made, name, fn, args)
+      },
+    )
+  } catch (error) {
+    view.codec.free(word)
+    throw error
+  }
+  const child = new ChildTask<any>(view, job, name, options)
+  if (detached) child.disown()
+  else {
+    const rare = rareState(run)
+    rare.children ??= new Set()
+    rare.children.add(child)
+    child.onTaken = () => rare.children?.delete(child)
+    child.watch()
+  }
+  return child
+}
+
+/** Ends the running task here, as if it had returned `value`: what it has in `finally` runs. */
+export function exit(value?: unknown): never {
+  here('exit()')
+  throw new TaskExit(value)
+}
+
+/** A value that each task has of its own. */
+export class TaskLocal<T> {
+  readonly #initial: () => T
+
+  constructor(initial: () => T) {
+    this.#initial = initial
+  }
+
+  get value(): T {
+    const locals = this.#locals()
+    if (!locals.has(this)) locals.set(this, this.#initial())
+    return locals.get(this) as T
+  }
+
+  set value(value: T) {
+    this.#locals().set(this, value)
+  }
+
+  #locals(): Map<object, unknown> {
+    return (rareState(here('a task-local value').run).locals ??= new Map())
+  }
+}
+
+function here(what: string): { on: KernelCpu; run: TaskRun } {
+  const on = runningCpu()
+  if (on !== null && on.job !== 0) return { on, run: on.currentRun() }
+  const run = asyncContext.current()
+  if (run !== undefined) return { on: run.on, run }
+  throw new CoroutineError(
+    'ERR_HEDDLE_RUNNING_CO_NULL',
+    `${what} needs a task, and none is running here: call it from a function that kernel.spawn runs`,
+  )
+}

@@ -1,0 +1,416 @@
+import { assert } from '../arena/assert.ts'
+import { isGenerator } from '../coroutine/generators.ts'
+import { coroutineOf } from '../coroutine/coroutine.ts'
+import { CpuRunner } from '../coroutine/cpurunner.ts'
+import { type Runner, swapRunner, TIMED_OUT, type Waker } from '../coroutine/runner.ts'
+import type { Cpu } from '../machine/machine.ts'
+import { bindTask } from '../sched/affinity.ts'
+import { CONTINUES } from '../sched/cpuloop.ts'
+import type { Scheduler } from '../sched/scheduler.ts'
+import { beginSleep, endSleep, takePending } from '../sched/sleep.ts'
+import { PREEMPTED, SUSPENDED, YIELDED } from '../sched/switch.ts'
+import {
+  INTERRUPTIBLE,
+  PENDING_KILL,
+  RUNNING,
+  Task as TaskRecord,
+  TIMED_OUT as SLEPT_OUT,
+} from '../sched/taskrecord.ts'
+import { cancelTimer } from '../sched/timer.ts'
+import { wakeupTask } from '../sched/wakeup.ts'
+import { asyncContext } from './asynccontext.ts'
+import { killError } from './cancel.ts'
+import { type Ending, finishJob } from './finish.ts'
+import { FunctionTable, LOAD_MODULE, type AnyFunction, type TaskFunction, taskFunction } from './functions.ts'
+import { Job, LOCAL_FUNCTION, NOT_KILLED, RESTARTABLE } from './job.ts'
+import { ModuleTable } from './moduletable.ts'
+import { swapRunning } from './running.ts'
+import { rareState, TaskRun } from './taskrun.ts'
+import type { KernelView } from './view.ts'
+
+/** What a simulated CPU is charged for the stretch between two safepoints, and for a function that has none. */
+const STRETCH_MS = 0.001
+const ONE_GO_MS = 0.01
+
+const nobodyWakes: Waker = { wake: () => {}, fail: () => {} }
+
+/**
+ * A CPU of the kernel, as its own thread sees it: it turns kernel tasks into running code. A task that is resumed for the
+ * first time has a job and nothing else; one that has stopped has a `TaskRun` here, under its slot.
+ */
+export class KernelCpu implements Runner {
+  readonly cpu: Cpu
+  readonly view: KernelView
+  readonly s: Scheduler
+  readonly functions: FunctionTable
+  /** The run of the task that runs now; null: none does, or it has needed none so far. */
+  run: TaskRun | null = null
+  /** The job of the task that runs now; 0: none does. */
+  job = 0
+  private task = 0
+  private functionName = ''
+  private readonly modules: ModuleTable
+  private readonly runs: (TaskRun | undefined)[] = []
+  private readonly localFunctions = new Map<number, { fn: TaskFunction; args: readonly unknown[] }>()
+  private readonly runner: CpuRunner
+
+  constructor(cpu: Cpu, view: KernelView, loader: string | null) {
+    this.cpu = cpu
+    this.view = view
+    this.s = view.s
+    this.runner = new CpuRunner(cpu)
+    this.functions = new FunctionTable(loader)
+    this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
+    this.functions.set(LOAD_MODULE, 'heddle import', (url: string, base: number) =>
+      this.functions.load(url, base),
+    )
+  }
+
+  /** Runs a task until it stops; says why, as cpuLoop wants it. */
+  resume(task: number): number {
+    const run = this.runs[this.view.i32[task + TaskRecord.slot]]
+    const outerRunning = swapRunning(this)
+    const outerRunner = swapRunner(this)
+    this.task = task
+    this.job = this.view.jobOf(task)
+    try {
+      if (run === undefined) return this.begin(task)
+      this.run = run
+      return run.rare !== null && run.rare.promise !== null ? this.resumeAsync(run) : this.advance(run)
+    } finally {
+      this.run = null
+      this.job = 0
+      swapRunner(outerRunner)
+      swapRunning(outerRunning)
+    }
+  }
+
+  /** The run of the task that runs now, made if it has none: a function in one go seldom needs it. */
+  currentRun(): TaskRun {
+    assert(this.job !== 0, 'a task is running')
+    return (this.run ??= this.addRun(this.job, this.task, this.functionName))
+  }
+
+  /** A function and its arguments that stay in this heap, for a job that was spawned with LOCAL_FUNCTION. */
+  addLocalFunction(job: number, name: string, fn: AnyFunction, args: readonly unknown[]): void {
+    this.localFunctions.set(job, { fn: taskFunction(name, fn), args })
+  }
+
+  // The blocking calls of src/coroutine.
+
+  park(ms: number, wakeable: boolean): Waker {
+    const run = this.currentRun()
+    this.throwIfKilled(run)
+    this.bind(run)
+    run.isParked = true
+    run.timeout = ms
+    run.isWakeable = wakeable
+    const wait = ++run.waits
+    if (wakeable) this.beginOutside()
+    if (!beginSleep(this.s, run.task, INTERRUPTIBLE, ms)) {
+      this.endPark(run)
+      this.throwIfKilled(run)
+    }
+    return wakeable ? new RunWaker(this, run, wait) : nobodyWakes
+  }
+
+  unpark(): void {
+    const run = this.currentRun()
+    const { i32 } = this.view
+    const claimed =
+      Atomics.compareExchange(i32, run.task + TaskRecord.state, INTERRUPTIBLE, RUNNING) !== INTERRUPTIBLE
+    if (claimed && Atomics.load(i32, run.task + TaskRecord.state) !== RUNNING) run.isClaimed = true
+    if (run.timeout !== Infinity) cancelTimer(this.s, run.task)
+    this.endPark(run)
+  }
+
+  giveWay(): void {
+    this.currentRun().givesWay = true
+  }
+
+  progress(value: unknown): void {
+    rareState(this.currentRun()).progress = value
+  }
+
+  /** Ends a wait of a run, from this thread: another of its tasks, or a callback of its event loop. */
+  wake(run: TaskRun, wait: number, value: unknown, raises: boolean): void {
+    if (run.waits !== wait || !run.isParked) return
+    if (!wakeupTask(this.s, run.task)) return
+    run.waits++
+    run.sent = raises ? new Raised(value) : value
+    this.kickSelf()
+  }
+
+  /** What the task would see of a kill that nobody has delivered yet: thrown here. */
+  throwIfKilled(run: TaskRun): void {
+    if (this.takeKill(run)) throw run.rare?.killedWith
+  }
+
+  /** The task is bound to this CPU from its first stop on: its coroutine is in this heap. */
+  bind(run: TaskRun): void {
+    if (run.isBound) return
+    run.isBound = true
+    bindTask(this.s, run.task)
+  }
+
+  private begin(task: number): number {
+    const { i32, f64 } = this.view
+    const { job } = this
+    assert(i32[job + Job.task] === task, 'a job and its task know each other')
+    if (Atomics.load(i32, job + Job.killKind) !== NOT_KILLED) {
+      return this.finish({ threw: true, value: undefined, isKill: true })
+    }
+    const fn = this.functionOf(job)
+    if (fn === undefined) return this.loadFirst(task, job)
+    // In this order: who recovers a dead CPU takes a bound task for a started one.
+    Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
+    if (this.run === null) bindTask(this.s, task)
+    else this.bind(this.run)
+    i32[job + Job.starts]++
+    if (i32[job + Job.starts] === 1) f64[(job + Job.began) >> 1] = this.s.clock
+    this.functionName = fn.name
+    if (this.run !== null) this.run.name = fn.name
+    let args: readonly unknown[]
+    try {
+      args = this.takeArguments(job)
+    } catch (error) {
+      return this.finish({ threw: true, value: error })
+    }
+    return fn.inOneGo ? this.runInOneGo(fn, args) : this.start(fn, args)
+  }
+
+  private functionOf(job: number): TaskFunction | undefined {
+    const number = this.view.i32[job + Job.fn]
+    return number === LOCAL_FUNCTION ? this.localFunctions.get(job)?.fn : this.functions.get(number)
+  }
+
+  private takeArguments(job: number): readonly unknown[] {
+    const { i32, codec } = this.view
+    if (i32[job + Job.fn] === LOCAL_FUNCTION) {
+      const local = this.localFunctions.get(job)
+      this.localFunctions.delete(job)
+      return local?.args ?? []
+    }
+    const pointer = i32[job + Job.args]
+    if (pointer === 0) return []
+    if ((i32[job + Job.control] & RESTARTABLE) !== 0) return codec.decode(pointer) as readonly unknown[]
+    const word = codec.take(job + Job.args)
+    try {
+      return codec.decode(word) as readonly unknown[]
+    } finally {
+      codec.free(word)
+    }
+  }
+
+  /** A CPU that came later has not loaded every module: the task waits until it has. */
+  private loadFirst(task: number, job: number): number {
+    const { codec, i32 } = this.view
+    const module = this.modules.find(i32[job + Job.fn])
+    if (module === undefined || (this.run !== null && this.run.rare?.settled?.threw === false)) {
+      const error = new Error(`function ${i32[job + Job.fn]} is in no module that CPU ${this.cpu.id} knows`)
+      return this.finish({ threw: true, value: error })
+    }
+    const run = this.currentRun()
+    assert(run.task === task, 'the task that loads is the one that runs')
+    return this.awaitResult(run, this.functions.load(codec.decode(module.url) as string, module.base))
+  }
+
+  private runInOneGo(fn: TaskFunction, args: readonly unknown[]): number {
+    let value: unknown
+    try {
+      value = fn.isAsync
+        ? asyncContext.run(this.currentRun(), fn.fn, args)
+        : fn.fn.apply(undefined, args as unknown[])
+    } catch (error) {
+      return this.finish({ threw: true, value: error })
+    }
+    if (this.cpu.stepwise) this.cpu.charge(ONE_GO_MS)
+    if (isThenable(value)) return this.awaitResult(this.currentRun(), value)
+    if (isGenerator(value))
+      return this.start(
+        taskFunction(fn.name, () => value),
+        [],
+      )
+    return this.finish({ threw: false, value })
+  }
+
+  private start(fn: TaskFunction, args: readonly unknown[]): number {
+    const run = this.currentRun()
+    run.coroutine = coroutineOf(fn.fn, args)
+    return this.advance(run)
+  }
+
+  /** Runs the coroutine until it stops, ends, or must be left. */
+  private advance(run: TaskRun): number {
+    const coroutine = run.coroutine
+    if (coroutine === null) return this.begin(run.task)
+    if (run.rare?.end) return this.finish(run.rare.end)
+    let sent = run.sent
+    run.sent = undefined
+    let raising = false
+    if (run.isParked) {
+      const timedOut = endSleep(this.s, run.task, run.timeout) === SLEPT_OUT
+      this.endPark(run)
+      if (timedOut) sent = TIMED_OUT
+      else if (sent instanceof Raised) {
+        sent = sent.error
+        raising = true
+      }
+    }
+    for (;;) {
+      if (this.takeKill(run)) {
+        sent = run.rare?.killedWith
+        raising = true
+      }
+      const finished = raising ? this.runner.raise(coroutine, sent) : this.runner.resume(coroutine, sent)
+      if (this.cpu.stepwise) this.cpu.charge(STRETCH_MS)
+      if (finished) return this.ended(run, coroutine.state === 'threw', coroutine.result)
+      if (coroutine.state === 'suspended') return SUSPENDED
+      if (!this.isKillPending(run.task)) break
+    }
+    this.bind(run)
+    if (run.givesWay) {
+      run.givesWay = false
+      return YIELDED
+    }
+    return this.cpu.stepwise && !this.cpu.needResched ? CONTINUES : PREEMPTED
+  }
+
+  private ended(run: TaskRun, threw: boolean, value: unknown): number {
+    if (!threw && isThenable(value)) return this.awaitResult(run, value)
+    return this.finish({ threw, value })
+  }
+
+  /** The task waits for a promise outside of its own code: it is async, or its module is not loaded yet. */
+  private awaitResult(run: TaskRun, promise: PromiseLike<unknown>): number {
+    const rare = rareState(run)
+    rare.promise = promise
+    rare.settled = null
+    this.bind(run)
+    this.beginOutside()
+    const settle = (threw: boolean, value: unknown): void => {
+      if (rare.promise !== promise) return
+      rare.settled = { threw, value }
+      wakeupTask(this.s, run.task)
+      this.kickSelf()
+    }
+    promise.then(
+      value => settle(false, value),
+      error => settle(true, error),
+    )
+    return this.sleepAsync(run)
+  }
+
+  /** Asleep until the promise is settled. A kill cannot be thrown into an async function: its signal is aborted. */
+  private sleepAsync(run: TaskRun): number {
+    while (!beginSleep(this.s, run.task, INTERRUPTIBLE)) {
+      if (this.takeKill(run)) rareState(run).abort?.abort(run.rare?.killedWith)
+      else takePending(this.view.i32, run.task)
+    }
+    return SUSPENDED
+  }
+
+  private resumeAsync(run: TaskRun): number {
+    const rare = rareState(run)
+    endSleep(this.s, run.task)
+    if (this.takeKill(run)) rare.abort?.abort(rare.killedWith)
+    const { settled } = rare
+    if (settled === null) return this.sleepAsync(run)
+    rare.promise = null
+    this.endOutside()
+    // It was the module that was waited for: now it can begin.
+    if (run.coroutine === null && this.view.i32[run.job + Job.cpu] === 0 && !settled.threw)
+      return this.begin(run.task)
+    return this.finish(settled)
+  }
+
+  private finish(ending: Ending): number {
+    const { run } = this
+    if (run?.isClaimed && Atomics.load(this.view.i32, run.task + TaskRecord.state) !== RUNNING) {
+      run.isClaimed = false
+      rareState(run).end = ending
+      return SUSPENDED
+    }
+    this.runs[this.view.i32[this.task + TaskRecord.slot]] = undefined
+    return finishJob(this.view, this.job, this.task, run, ending)
+  }
+
+  private isKillPending(task: number): boolean {
+    return (Atomics.load(this.view.i32, task + TaskRecord.pending) & PENDING_KILL) !== 0
+  }
+
+  /** Takes a kill that has been asked for, once; `killedWith` is what the task shall see. */
+  private takeKill(run: TaskRun): boolean {
+    if (!this.isKillPending(run.task)) return false
+    takePending(this.view.i32, run.task)
+    const rare = rareState(run)
+    if (rare.isKilled) return false
+    rare.isKilled = true
+    rare.killedWith = killError(this.view, run.job, run.name, 'thrown')
+    return true
+  }
+
+  private addRun(job: number, task: number, name: string): TaskRun {
+    const run = new TaskRun(this, job, task, name)
+    run.isBound = this.view.i32[job + Job.cpu] !== 0
+    this.runs[this.view.i32[task + TaskRecord.slot]] = run
+    return run
+  }
+
+  private endPark(run: TaskRun): void {
+    run.isParked = false
+    run.waits++
+    if (run.isWakeable) this.endOutside()
+    run.isWakeable = false
+  }
+
+  /** A task waits for something that the event loop brings: it must turn, now and then. */
+  private beginOutside(): void {
+    if (this.cpu.outstanding++ === 0) this.s.turnAt = this.s.clock + this.s.slice
+  }
+
+  private endOutside(): void {
+    assert(this.cpu.outstanding > 0, 'what is awaited was counted')
+    if (--this.cpu.outstanding === 0) this.s.turnAt = Infinity
+  }
+
+  /** This CPU is asleep while its event loop turns, and nobody kicks the CPU that it is. */
+  private kickSelf(): void {
+    if (this.job === 0) this.cpu.kick(this.cpu.id)
+  }
+}
+
+class RunWaker implements Waker {
+  private readonly on: KernelCpu
+  private readonly run: TaskRun
+  private readonly wait: number
+
+  constructor(on: KernelCpu, run: TaskRun, wait: number) {
+    this.on = on
+    this.run = run
+    this.wait = wait
+  }
+
+  wake(value?: unknown): void {
+    this.on.wake(this.run, this.wait, value, false)
+  }
+
+  fail(error: unknown): void {
+    this.on.wake(this.run, this.wait, error, true)
+  }
+}
+
+/** What a wait ends with, when it ends by a throw. */
+class Raised {
+  readonly error: unknown
+
+  constructor(error: unknown) {
+    this.error = error
+  }
+}
+
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  )
+}

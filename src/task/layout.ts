@@ -1,0 +1,105 @@
+import { Arena, ArenaPlan, type Region } from '../arena/arena.ts'
+import { PayloadHeap } from '../arena/heap.ts'
+import { Slab } from '../arena/slab.ts'
+import type { Handle } from '../arena/slab.ts'
+import { CPU_MAX } from '../arena/thread.ts'
+import { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from '../futex/layout.ts'
+import type { MappingHandles } from '../futex/space.ts'
+import { reserveMachine } from '../machine/cpurecord.ts'
+import { planScheduler, type SchedulerPlan } from '../sched/scheduler.ts'
+import { COMPLETIONS_WORDS } from './completions.ts'
+import { Counters } from './counters.ts'
+import { Job } from './job.ts'
+import { MODULE_TABLE_WORDS } from './moduletable.ts'
+import { initializeLent, reserveLent } from './payload/codec.ts'
+
+/** How large the parts of a kernel's arena are. The same on every thread: it travels to each CPU. */
+export interface KernelSizes {
+  readonly cpus: number
+  /** How many tasks may live at once. */
+  readonly tasks: number
+  /** Bytes for arguments and results on their way. */
+  readonly heap: number
+  readonly futexes: FutexSizes
+  /** Events that each thread's ring remembers. */
+  readonly events: number
+  /** Check lock order and the like. */
+  readonly debug: boolean
+}
+
+/** Where everything lies in a kernel's arena. Each thread makes its own: slabs remember where they found room last. */
+export interface KernelPlan {
+  readonly sizes: KernelSizes
+  readonly machine: Region
+  readonly scheduler: SchedulerPlan
+  readonly futexes: FutexLayout
+  readonly jobs: Slab
+  /** The job of each task slot. */
+  readonly jobTable: Region
+  readonly completions: Region
+  readonly moduleTable: Region
+  readonly counters: Region
+  readonly heap: Region
+  readonly lent: Region
+  readonly words: number
+}
+
+/** The thread that boots the kernel, as the kernel's locks and slabs know it: the first id that is not a CPU's. */
+export const BOOTING_THREAD: number = CPU_MAX
+
+/** Slots of tasks that have ended and wait for their grace period, for each CPU and the booting thread. */
+const ENDED_TASKS = 512
+
+export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: KernelPlan } {
+  const plan = new ArenaPlan()
+  const { cpus, tasks } = sizes
+  const machine = reserveMachine(plan, cpus)
+  const slots = tasks + (cpus + 1) * ENDED_TASKS
+  const scheduler = planScheduler(plan, { cpus, tasks: slots, events: sizes.events })
+  const futexes = reserveFutexes(plan, sizes.futexes, scheduler.rcu)
+  const jobs = new Slab(plan, { name: 'jobs', capacity: slots, words: Job.words, option: 'tasks' })
+  const jobTable = plan.reserve('job table', slots + cpus)
+  const completions = plan.reserve('completions', COMPLETIONS_WORDS)
+  const moduleTable = plan.reserve('module table', MODULE_TABLE_WORDS)
+  const counters = plan.reserve('counters', Counters.words)
+  const heap = PayloadHeap.reserve(plan, sizes.heap, 'heap')
+  const lent = reserveLent(plan)
+  return {
+    plan,
+    kernel: {
+      sizes,
+      machine,
+      scheduler,
+      futexes,
+      jobs,
+      jobTable,
+      completions,
+      moduleTable,
+      counters,
+      heap,
+      lent,
+      words: plan.words,
+    },
+  }
+}
+
+/** The arena, made and marked. The scheduler's part is initialized by its first `Scheduler`, the rest here. */
+export function createArena(sizes: KernelSizes): { arena: Arena; kernel: KernelPlan } {
+  const { plan, kernel } = planKernel(sizes)
+  const arena = Arena.create(plan, { debug: sizes.debug })
+  kernel.jobs.initialize(arena.i32)
+  initializeFutexes(arena, kernel.futexes)
+  new PayloadHeap(arena, kernel.heap, 'heap').initialize()
+  initializeLent(arena, kernel.lent)
+  return { arena, kernel }
+}
+
+/** What a CPU is told when it starts. */
+export interface CpuBoot {
+  readonly sizes: KernelSizes
+  readonly slice: number
+  readonly space: Handle
+  readonly arenaMapping: MappingHandles
+  /** What compiles 'use task' functions as they are loaded; null: they are compiled already. */
+  readonly loader: string | null
+}

@@ -1,0 +1,66 @@
+import type { Arena } from '../arena/arena.ts'
+import type { Machine } from '../machine/machine.ts'
+import { SimulatedMachine } from '../machine/simulated.ts'
+import kernelCpu from './cpu.ts'
+import type { CpuBoot, KernelPlan } from './layout.ts'
+import type { KernelOptions } from './options.ts'
+
+/** A machine whose CPUs run the kernel's program. */
+export interface KernelMachine extends Machine {
+  /** What a CPU that died left has been repaired: it may be started again. */
+  recovered(cpu: number): void
+}
+
+interface Globals {
+  readonly process?: {
+    readonly versions?: { readonly node?: string }
+    getBuiltinModule?(name: string): unknown
+  }
+  readonly navigator?: { readonly hardwareConcurrency?: number }
+}
+
+const globals = globalThis as unknown as Globals
+
+export function isNode(): boolean {
+  return globals.process?.versions?.node !== undefined
+}
+
+/** How many CPUs a kernel has by default. */
+export function coreCount(): number {
+  const os = globals.process?.getBuiltinModule?.('node:os') as { availableParallelism?(): number } | undefined
+  return os?.availableParallelism?.() ?? globals.navigator?.hardwareConcurrency ?? 4
+}
+
+/** Makes the machine that the options ask for. */
+export async function makeMachine(
+  arena: Arena,
+  plan: KernelPlan,
+  options: KernelOptions,
+  data: CpuBoot,
+): Promise<KernelMachine> {
+  if (options.machine === 'simulated') {
+    return new SimulatedMachine({
+      arena,
+      region: plan.machine,
+      program: kernelCpu,
+      data,
+      seed: options.seed ?? 1,
+      ...(options.skew !== undefined && { skew: options.skew }),
+    })
+  }
+  const { NodeMachine } = await import('../machine/node.ts')
+  return new NodeMachine({
+    arena,
+    region: plan.machine,
+    program: new URL('./cpu.ts', import.meta.url),
+    data,
+    unref: true,
+    ...(options.resourceLimits && { resourceLimits: options.resourceLimits }),
+    ...(options.execArgv && { execArgv: [...options.execArgv] }),
+  })
+}
+
+/** The module that compiles 'use task' functions as they are loaded: part of the package, imported by each CPU. */
+export function loaderUrl(): string | null {
+  return isNode() ? new URL('../compiler/register.ts', import.meta.url).href : null
+}

@@ -1,0 +1,64 @@
+import type { SimulatedMachine } from '../machine/simulated.ts'
+
+/** Steps between two turns of the event loop: what the program does outside of tasks happens there. */
+const STEPS_PER_TURN = 4096
+
+/** Turns without anything to do before the driver waits for real time to pass. */
+const QUIET_TURNS = 64
+
+/**
+ * Lets a simulated machine run whenever there is something for it to do. The program's own code runs between two
+ * stretches of so many steps each: what it sees depends on the seed alone.
+ */
+export class SimulatedDriver {
+  private readonly machine: SimulatedMachine
+  private readonly afterSteps: () => void
+  private isRunning = false
+  private isKicked = false
+  private isClosed = false
+
+  constructor(machine: SimulatedMachine, afterSteps: () => void) {
+    this.machine = machine
+    this.afterSteps = afterSteps
+  }
+
+  /** There may be something to do. */
+  kick(): void {
+    this.isKicked = true
+    if (!this.isRunning && !this.isClosed) void this.drive()
+  }
+
+  close(): void {
+    this.isClosed = true
+  }
+
+  private async drive(): Promise<void> {
+    this.isRunning = true
+    let quiet = 0
+    await turn()
+    while (!this.isClosed) {
+      this.isKicked = false
+      const before = this.machine.steps
+      const end = this.machine.run({ steps: STEPS_PER_TURN })
+      this.afterSteps()
+      if (quiet > QUIET_TURNS) await new Promise(resolve => setTimeout(resolve, 1))
+      else await turn()
+      quiet = this.machine.steps === before ? quiet + 1 : 0
+      if (end === 'idle' && !this.isKicked && !this.waitsForOutside()) break
+    }
+    this.isRunning = false
+    if (this.isKicked) this.kick()
+  }
+
+  private waitsForOutside(): boolean {
+    for (let cpu = 0; cpu < this.machine.cpus; cpu++) if (this.machine.cpu(cpu).outstanding > 0) return true
+    return false
+  }
+}
+
+function turn(): Promise<void> {
+  return new Promise(resolve => {
+    if (typeof setImmediate === 'function') setImmediate(resolve)
+    else setTimeout(resolve, 0)
+  })
+}
