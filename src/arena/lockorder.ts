@@ -19,6 +19,7 @@ export const lockOrder: readonly LockClass[] = [
   { name: 'pi', sameRank: 'never' },
   { name: 'run queue', sameRank: 'by address' },
   { name: 'timer', sameRank: 'never' },
+  { name: 'dispatch queue', sameRank: 'never' },
   { name: 'heap', sameRank: 'never' },
 ]
 

@@ -1,7 +1,8 @@
 import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
-import { publishQueue } from './classrq.ts'
+import { publishQueue, rqDequeueTask, rqEnqueueTask } from './classrq.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
+import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { addPushable, notePushable, removePushable } from './pushable.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -68,7 +69,13 @@ function writeMask(s: Scheduler, queue: number, se: number, low: number, high: n
   i32[se + Entity.affinityMask] = low
   i32[se + Entity.affinityMask + 1] = high
   notePushable(s, se)
-  if (queued) {
+  if (queued && i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) {
+    // Where it is may be where it may not run: its policy places it anew.
+    const rq = i32[se + Entity.rq]
+    rqDequeueTask(s, rq, se)
+    rqEnqueueTask(s, rq, se)
+    publishQueue(s, queue)
+  } else if (queued) {
     addPushable(s, queue, se)
     publishQueue(s, queue)
   }

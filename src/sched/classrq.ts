@@ -1,6 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { Entity } from './entity.ts'
-import { PRIORITY_NONE } from './priority.ts'
+import { EXT_MAJOR_PRIORITY, PRIORITY_NONE } from './priority.ts'
 import { addPushable, bestPushable, removePushable } from './pushable.ts'
 import { bestReady, clearReady, setReady } from './readymask.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
@@ -65,7 +65,8 @@ export function rqPutPrevTask(s: Scheduler, rq: number, se: number): void {
 function countIn(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   const queue = i32[rq + ClassRq.queue]
-  if (i32[rq + ClassRq.taskCount]++ === 0) {
+  // What is queued at the ext level may still wait for its policy: that class says itself when it is ready.
+  if (i32[rq + ClassRq.taskCount]++ === 0 && i32[rq + ClassRq.classId] !== EXT_MAJOR_PRIORITY) {
     setReady(i32, queue + RunQueue.readyMask, i32[rq + ClassRq.classId])
   }
   i32[rq + ClassRq.counts + (i32[se + Entity.priority] & 3)]++
@@ -79,7 +80,9 @@ function countOut(s: Scheduler, rq: number, se: number): void {
   removePushable(s, queue, se)
   const left = --i32[rq + ClassRq.taskCount]
   assert(left >= 0, 'a class run queue cannot hold fewer than no tasks')
-  if (left === 0) clearReady(i32, queue + RunQueue.readyMask, i32[rq + ClassRq.classId])
+  if (left === 0 && i32[rq + ClassRq.classId] !== EXT_MAJOR_PRIORITY) {
+    clearReady(i32, queue + RunQueue.readyMask, i32[rq + ClassRq.classId])
+  }
   i32[rq + ClassRq.counts + (i32[se + Entity.priority] & 3)]--
   i32[queue + RunQueue.taskCount]--
 }

@@ -57,6 +57,9 @@ export const Entity: Layout<
   | 'migrations'
   | 'wakeups'
   | 'inherited'
+  | 'extState'
+  | 'extQueue'
+  | 'extSlice'
 > = record('scheduling entity', {
   /** A list node (FIFO), or left, right, height, order of a tree node (fair): on one queue at most, so they share. */
   links: words(ListNode.words),
@@ -118,6 +121,10 @@ export const Entity: Layout<
   wakeups: word,
   /** The best priority of those who wait for what it holds, PRIORITY_NONE without any. Guarded by the pi lock. */
   inherited: word,
+  /** The ext class (extlayout.ts): where it is, the dispatch queue it is on or 0, and microseconds of its next slice. */
+  extState: word,
+  extQueue: word,
+  extSlice: word,
 })
 
 /** Round robin: within its priority a task goes to the tail when its slice has ended. Otherwise FIFO proper. */

@@ -5,6 +5,8 @@ import { acquire, initLock, release } from '../arena/spinlock.ts'
 import { maskOf } from './cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
 import { recordSpawn } from './events.ts'
+import { ExtRecord } from './extlayout.ts'
+import { joinPolicy } from './extload.ts'
 import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weightOfNice } from './priority.ts'
 import { notePushable } from './pushable.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -81,6 +83,7 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
 export function startTask(s: Scheduler, task: number): void {
   const { i32 } = s
   const se = i32[task + Task.entity]
+  if (Atomics.load(i32, s.ext.record + ExtRecord.takes) !== 0) joinPolicy(s, task)
   const level = i32[se + Entity.priority] >> 2
   s.classes[level].taskFork(s, classRq(s.queueOf(i32[se + Entity.cpu]), level), se)
   if (i32[s.recording] !== 0) recordSpawn(s, task, se)

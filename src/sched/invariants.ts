@@ -1,6 +1,8 @@
 import { assert } from '../arena/assert.ts'
+import { ListHead } from '../arena/list.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
-import { IDLE_MAJOR_PRIORITY, MAJOR_LEVELS } from './priority.ts'
+import { ExtRq } from './extlayout.ts'
+import { EXT_MAJOR_PRIORITY, IDLE_MAJOR_PRIORITY, MAJOR_LEVELS } from './priority.ts'
 import { isReady, ReadyMask } from './readymask.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -84,7 +86,8 @@ function checkQueue(s: Scheduler, cpu: number, queued: Int32Array, atLevel: Int3
     const rq = classRq(queue, level)
     const count = atLevel[cpu * MAJOR_LEVELS + level]
     assert(i32[rq + ClassRq.taskCount] === count, 'a class run queue miscounts its tasks')
-    const ready = count > 0 || level === IDLE_MAJOR_PRIORITY
+    const local = level === EXT_MAJOR_PRIORITY ? i32[rq + ExtRq.local + ListHead.count] : count
+    const ready = local > 0 || level === IDLE_MAJOR_PRIORITY
     assert(isReady(i32, mask, level) === ready, 'the ready mask does not say which levels have tasks')
     if (ready) groups |= 1 << (level >> 3)
     let minors = 0

@@ -8,7 +8,8 @@ import { assert } from '../arena/assert.ts'
  *   0       EXIT: tasks that end, so that what they hold comes back soon
  *   1-31    FIFO: outranks every ordinary task
  *   32      FAIR: ordinary tasks, the default; minor levels mean nothing here, nice does (fair.ts)
- *   33-62   FIFO: runs when no ordinary task wants to
+ *   33      EXT: scheduled by a policy that a user has loaded (ext.ts); round robin while there is none
+ *   34-62   FIFO: runs when no ordinary task wants to
  *   63      IDLE: each CPU's idle task
  */
 export const MAJOR_LEVELS = 64
@@ -18,6 +19,7 @@ export const EXIT_MAJOR_PRIORITY = 0
 export const FIFO_MAJOR_PRIORITY = 1
 export const FIFO_MAJOR_PRIORITY_LAST = 62
 export const FAIR_MAJOR_PRIORITY = 32
+export const EXT_MAJOR_PRIORITY = 33
 export const IDLE_MAJOR_PRIORITY = 63
 
 /** One past the lowest priority: what "none" compares as. */
@@ -39,6 +41,7 @@ export function makePriority(major: number, minor: number): number {
 
 export const EXIT_PRIORITY: number = makePriority(EXIT_MAJOR_PRIORITY, 0)
 export const FAIR_PRIORITY: number = makePriority(FAIR_MAJOR_PRIORITY, 0)
+export const EXT_PRIORITY: number = makePriority(EXT_MAJOR_PRIORITY, 0)
 export const IDLE_PRIORITY: number = makePriority(IDLE_MAJOR_PRIORITY, 3)
 
 export const NICE_MIN = -20

@@ -1,6 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { listFirst, listIsEmpty, listNext, ListNode, listPush, listRemove } from '../arena/list.ts'
 import { Entity, POLICY_BOUND, POLICY_PUSHABLE } from './entity.ts'
+import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { bestReady, clearReady, setReady } from './readymask.ts'
 import { pushList, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -26,6 +27,8 @@ export function addPushable(s: Scheduler, queue: number, se: number): void {
   const { i32 } = s
   if ((i32[se + Entity.policy] & POLICY_PUSHABLE) === 0) return
   const level = i32[se + Entity.priority] >> 2
+  // Where the tasks of a policy go is for the policy to say.
+  if (level === EXT_MAJOR_PRIORITY && s.ext.isActive) return
   listPush(i32, pushList(queue, level), se + Entity.pushLinks)
   setReady(i32, queue + RunQueue.pushMask, level)
   i32[queue + RunQueue.pushCount]++

@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { lowestCpu, maskHas } from './cpumask.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
-import { IDLE_PRIORITY } from './priority.ts'
+import { EXT_MAJOR_PRIORITY, IDLE_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -10,6 +10,7 @@ import type { Scheduler } from './scheduler.ts'
  * looks at published words, and the choice is a hint until the chosen queue's lock is held (place.ts).
  *
  *   [1] its mask, without the CPUs that are not active; if none is left, all active CPUs
+ *       where a policy rules (ext.ts), what it says, if it says anything
  *   [2] an idle CPU: the one it ran on last, the waker's, any
  *   [3] the CPU that runs the least important task, if this one outranks it
  *   [4] what its class says; for FIFO and fair, the load-balancing rule of fifo.ts
@@ -31,6 +32,10 @@ export function selectTaskRq(s: Scheduler, se: number): number {
   const only = lowestCpu(low, high)
   if ((low & (low - 1)) === 0 && (high & (high - 1)) === 0 && (low === 0 || high === 0)) return only
 
+  if (s.ext.selectCpu !== null && i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) {
+    const said = s.ext.selectCpu(s, se)
+    if (said >= 0 && said < s.cpus && maskHas(low, high, said)) return said
+  }
   const idle = idleCpu(s, se, low, high) // [2]
   if (idle >= 0) return idle
   const outranked = outrankedCpu(s, se, low, high) // [3]

@@ -5,8 +5,11 @@ import type { Cpu, CpuProgram } from '../machine/machine.ts'
 import { type RunEnd, type RunLimits, SimulatedMachine } from '../machine/simulated.ts'
 import { CONTINUES, cpuLoop } from './cpuloop.ts'
 import { exitTask } from './exit.ts'
+import { enablePolicy } from './extcpu.ts'
+import { loadPolicy, takeAllTasks } from './extload.ts'
 import { forkTask, type TaskOptions } from './fork.ts'
 import { checkInvariants } from './invariants.ts'
+import { checkPolicy, type PolicySource } from './policy.ts'
 import { planScheduler, Scheduler, type SchedulerPlan } from './scheduler.ts'
 import type { TaskContext } from './sleep.ts'
 import { FINISHED, PREEMPTED } from './switch.ts'
@@ -55,6 +58,7 @@ export class Simulation {
   private readonly running: (Running | undefined)[] = []
   private readonly slice: number
 
+  private policy: PolicySource | null = null
   constructor(options: SimulationOptions) {
     const { cpus, seed, tasks = 256, slice = 10, start = true, debug = true } = options
     const plan = new ArenaPlan()
@@ -112,8 +116,18 @@ export class Simulation {
 
   private *program(cpu: Cpu): ReturnType<CpuProgram> {
     const s = Scheduler.forCpu(this.plan, cpu, this.slice)
+  /** Loads a policy. CPUs enable it in their next steps; with `takesAll`, every ordinary task is the policy's. */
+  load(policy: PolicySource, takesAll = true): void {
+    this.policy = policy
+    loadPolicy(this.s, { name: checkPolicy(policy).name })
+    if (takesAll) takeAllTasks(this.s)
+  }
+
     yield* cpuLoop(cpu, s, task => this.resume(cpu, s, task))
   }
+    s.ext.fetch = () => {
+      if (this.policy !== null) enablePolicy(s, this.policy)
+    }
 
   private resume(cpu: Cpu, s: Scheduler, task: number): number {
     const slot = s.i32[task + Task.slot]

@@ -1,8 +1,12 @@
 import { acquire, release } from '../arena/spinlock.ts'
 import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
+import { drainEjected, eject, named } from './eject.ts'
 import { Entity } from './entity.ts'
+import { stateOf } from './ext.ts'
+import { HELD, PENDING } from './extlayout.ts'
 import { taskName } from './fork.ts'
 import { isOnline } from './hotplug.ts'
+import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Task } from './taskrecord.ts'
@@ -12,6 +16,8 @@ import { Task } from './taskrecord.ts'
  *
  *   starved   a task has been runnable for `limit` and no CPU has run it
  *   stuck     a CPU has been asked to reschedule `limit` ago and has not: what it runs has no safepoints
+ *
+ * A policy (ext.ts) that starves one of its tasks, or has lost it, is ejected.
  *
  * It belongs to no CPU, so that a stuck one cannot hide itself: the thread that makes it calls `look`. A busy CPU counts
  * its interrupts (`heartbeat`); each look asks those that have not counted since the last one to reschedule.
@@ -99,11 +105,38 @@ export class Watchdog {
       const waits = Atomics.load(i32, se + Entity.onRq) === 1 && Atomics.load(i32, se + Entity.cpu) === cpu
       const ms = waits ? now - f64[(se + Entity.waitStart) >> 1] : 0
       const task = i32[se + Entity.task]
+      const blamed = ms >= this.limit ? blamesPolicy(this.s, queue, se) : 0
       release(thread, queue + RunQueue.lock)
       if (ms < this.limit) continue
+      if (blamed !== 0) ejectFor(this.s, blamed, task, cpu, ms)
       reports.push({ kind: 'starved', task, name: taskName(this.s, task), cpu, ms })
     }
   }
+}
+
+/**
+ * Whether a policy is to blame for a task that waits: HELD, QUEUED or LOCAL says what it has done with the task; 0: it has not been
+ * told of it, or what the CPU runs outranks the policy's tasks. The run queue is locked.
+ */
+function blamesPolicy(s: Scheduler, queue: number, se: number): number {
+  const { i32 } = s
+  if (i32[se + Entity.priority] >> 2 !== EXT_MAJOR_PRIORITY || !s.ext.isActive) return 0
+  if (i32[i32[queue + RunQueue.current] + Entity.priority] >> 2 < EXT_MAJOR_PRIORITY) return 0
+  const state = stateOf(s, se)
+  return state === PENDING ? 0 : state
+}
+
+function ejectFor(s: Scheduler, state: number, task: number, cpu: number, ms: number): void {
+  const lost = state === HELD
+  const what = lost ? 'was given to the policy and put on no queue' : 'has waited for a CPU'
+  eject(
+    s,
+    lost ? 'lost a task' : 'starved a task',
+    `policy: task ${named(s, task)} ${what} for ${ms.toFixed(1)} ms`,
+    task,
+    cpu,
+  )
+  drainEjected(s)
 }
 
 /** Whether a task is stopped, for who looks from outside. */

@@ -1,0 +1,107 @@
+import { Entity } from './entity.ts'
+import { drainEjected, eject, tellCpus } from './eject.ts'
+import { ACTIVE, ExtRecord, extStateNames, LOADING, NONE } from './extlayout.ts'
+import { readText, writeText } from './exttext.ts'
+import { EXT_MAJOR_PRIORITY, EXT_PRIORITY, FAIR_MAJOR_PRIORITY, FAIR_PRIORITY } from './priority.ts'
+import type { Scheduler } from './scheduler.ts'
+import { setPriority } from './setpriority.ts'
+import { Task } from './taskrecord.ts'
+
+/**
+ * Loading and unloading, from any thread, while tasks run. Loading only says that there is a policy, and where it is: each CPU
+ * fetches and enables it by itself, and asks it from then on; also CPUs that come later. Then tasks are given to it.
+ */
+export interface PolicyToLoad {
+  readonly name: string
+  /** Where CPUs import it from; not needed where something else fetches it. */
+  readonly href?: string
+}
+
+/** Says that there is a policy. Throws where there is one already. */
+export function loadPolicy(s: Scheduler, { name, href = '' }: PolicyToLoad): void {
+  const { i32, ext } = s
+  const { record, plan } = ext
+  const was = Atomics.compareExchange(i32, record + ExtRecord.state, NONE, LOADING)
+  if (was !== NONE) {
+    throw new Error(
+      `loadPolicy('${name}'): a policy is there already (${extStateNames[was]}); unload it first`,
+    )
+  }
+  i32.fill(0, plan.words.start, plan.words.start + plan.words.words)
+  i32[record + ExtRecord.reason] = 0
+  i32[record + ExtRecord.reportBytes] = 0
+  i32[record + ExtRecord.nameBytes] = writeText(s.arena, plan.name, name)
+  i32[record + ExtRecord.hrefBytes] = writeText(s.arena, plan.href, href)
+  Atomics.store(i32, record + ExtRecord.state, ACTIVE)
+  // Last: a CPU that sees the new number finds all the rest.
+  Atomics.add(i32, record + ExtRecord.generation, 1)
+  tellCpus(s)
+}
+
+/** Where the policy is to be imported from. */
+export function policyHref(s: Scheduler): string {
+  return readText(s.arena, s.ext.plan.href, s.i32[s.ext.record + ExtRecord.hrefBytes])
+}
+
+/** Ends the policy. Its tasks are in the fair class when this returns; CPUs forget it at their next switch. */
+export function unloadPolicy(s: Scheduler): boolean {
+  const asked = eject(s, 'unloaded', 'unloaded', 0, -1)
+  drainEjected(s)
+  return asked
+}
+
+/** Whether this CPU has enabled the policy. */
+export function hasPolicy(s: Scheduler, cpu: number): boolean {
+  const at = s.ext.record + ExtRecord.enabled + (cpu >> 5)
+  return ((Atomics.load(s.i32, at) >>> (cpu & 31)) & 1) !== 0
+}
+
+/** Every ordinary task is the policy's from now on, new ones too. */
+export function takeAllTasks(s: Scheduler): void {
+  const { i32, entities, ext } = s
+  Atomics.store(i32, ext.record + ExtRecord.takes, 1)
+  if (!ext.isActive) Atomics.store(i32, ext.record + ExtRecord.takes, 0)
+  const guest = s.cpu < 0
+  if (guest) s.rcu.idleExit(s.thread)
+  for (let index = 0; index < entities.capacity; index++) {
+    const se = entities.pointerAt(index)
+    if (entities.isSettled(i32, se)) joinPolicy(s, i32[se + Entity.task])
+  }
+  if (guest) s.rcu.idleEnter(s.thread)
+}
+
+/** Gives one task to the policy: the allowlist. False: there is no policy, and the task is what it was. */
+export function allowTask(s: Scheduler, task: number): boolean {
+  setPriority(s, task, EXT_PRIORITY)
+  // (C) of eject.ts has been, or is to come: a task that joined too late goes back by itself.
+  if (s.ext.isActive) return true
+  setPriority(s, task, FAIR_PRIORITY)
+  return false
+}
+
+/** Takes one task out of the policy's hands. */
+export function disallowTask(s: Scheduler, task: number): void {
+  const { i32 } = s
+  const se = i32[task + Task.entity]
+  if (Atomics.load(i32, se + Entity.basePriority) >> 2 === EXT_MAJOR_PRIORITY)
+    setPriority(s, task, FAIR_PRIORITY)
+}
+
+/** An ordinary task joins the policy that takes all of them. */
+export function joinPolicy(s: Scheduler, task: number): void {
+  const { i32, ext } = s
+  const se = i32[task + Task.entity]
+  if (Atomics.load(i32, se + Entity.basePriority) >> 2 !== FAIR_MAJOR_PRIORITY) return
+  if (Atomics.load(i32, ext.record + ExtRecord.takes) !== 0) allowTask(s, task)
+}
+
+/** CPUs that start from now on wait, before they run anything. */
+export function holdCpus(s: Scheduler): void {
+  Atomics.store(s.i32, s.ext.record + ExtRecord.hold, 1)
+}
+
+/** Lets them go. */
+export function continueCpus(s: Scheduler): void {
+  Atomics.store(s.i32, s.ext.record + ExtRecord.hold, 0)
+  tellCpus(s)
+}

@@ -1,0 +1,54 @@
+import { ListNode } from '../arena/list.ts'
+import { breakLock, nudgeLock, release } from '../arena/spinlock.ts'
+import { Entity } from './entity.ts'
+import { endIfLast, tellCpus } from './eject.ts'
+import { DispatchQueue, DRAINING, EJECTED, ExtRecord, ExtRq, REPORTING } from './extlayout.ts'
+import { EXT_MAJOR_PRIORITY } from './priority.ts'
+import { classRq } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/**
+ * After a thread has died: what it left of the ext class. Dispatch queues first: `extQueue` of the entities is the fact that a queue
+ * is put together from, and changes under the queue's lock alone. Then the run queues, by who rebuilds those: their
+ * entities leave the dispatch queues and are told to the policy anew (`reset` in ext.ts).
+ */
+export function repairExt(s: Scheduler, dead: number): void {
+  const { i32, ext, thread } = s
+  for (let number = 0; number < ext.plan.queueCount; number++) {
+    const queue = ext.queueAt(number)
+    const lock = queue + DispatchQueue.lock
+    if (!breakLock(thread, lock, dead)) {
+      nudgeLock(i32, lock)
+      continue
+    }
+    rebuildDispatchQueue(s, queue)
+    release(thread, lock)
+  }
+  const { record } = ext
+  if (dead < s.cpus) {
+    i32[classRq(s.queueOf(dead), EXT_MAJOR_PRIORITY) + ExtRq.asks] = 0
+    Atomics.and(i32, record + ExtRecord.enabled + (dead >> 5), ~(1 << (dead & 31)))
+  }
+  // It was to report, or to drain: the next one drains.
+  if (Atomics.load(i32, record + ExtRecord.by) === dead) {
+    Atomics.compareExchange(i32, record + ExtRecord.state, REPORTING, EJECTED)
+    Atomics.compareExchange(i32, record + ExtRecord.state, DRAINING, EJECTED)
+    tellCpus(s)
+  }
+  endIfLast(s)
+}
+
+function rebuildDispatchQueue(s: Scheduler, queue: number): void {
+  const { i32, f64, ext, entities } = s
+  const found: number[] = []
+  for (let index = 0; index < entities.capacity; index++) {
+    const se = entities.pointerAt(index)
+    if (entities.isAllocated(i32, se) && i32[se + Entity.extQueue] === queue) found.push(se)
+  }
+  found.sort((a, b) => f64[(a + Entity.waitStart) >> 1] - f64[(b + Entity.waitStart) >> 1])
+  ext.queues.reset(queue)
+  for (const se of found) {
+    for (let field = 0; field < ListNode.words; field++) i32[se + Entity.links + field] = 0
+    ext.queues.insert(queue, se, false)
+  }
+}
