@@ -14,12 +14,13 @@ export const lockOrder: readonly LockClass[] = [
   { name: 'sleep', sameRank: 'never' },
   { name: 'space', sameRank: 'never' },
   { name: 'futex table', sameRank: 'never' },
-  { name: 'futex queue', sameRank: 'never' },
+  { name: 'futex queue', sameRank: 'by address' },
+  { name: 'lock owner', sameRank: 'never' },
   { name: 'task', sameRank: 'never' },
   { name: 'pi', sameRank: 'never' },
   { name: 'run queue', sameRank: 'by address' },
-  { name: 'timer', sameRank: 'never' },
   { name: 'dispatch queue', sameRank: 'never' },
+  { name: 'timer', sameRank: 'never' },
   { name: 'heap', sameRank: 'never' },
 ]
 

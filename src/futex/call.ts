@@ -1,7 +1,11 @@
 import type { FutexContext } from './context.ts'
-import { EAGAIN, EFAULT, EINVAL, ENOSYS } from './errno.ts'
+import { EAGAIN, EFAULT, EINTR, EINVAL, ENOSYS, EPERM } from './errno.ts'
+import { idleOwner, lockPi, type LockWait, unlockPi, writeOwner } from './pi.ts'
+import { hadMoved, requeuePi, waitRequeuePi } from './pirequeue.ts'
+import { FUTEX_TID_MASK } from './owner.ts'
+import { PI_UNWRITTEN, RESTARTED, Waiter, WOKEN } from './records.ts'
 import { requeue } from './requeue.ts'
-import { finishWait } from './sleep.ts'
+import { finishWait, RESTART } from './sleep.ts'
 import type { AddressSpace } from './space.ts'
 import { FutexWord } from './space.ts'
 import { freeWaiters, makeWaiter, MATCH_ANY, queueWaiter, wake, type WaiterOptions } from './waitwake.ts'
@@ -60,6 +64,67 @@ export interface PreparedWait {
   readonly deadline: number
   /** A single wait returns 0 where a vector returns an index. */
   readonly vector: boolean
+  /** It is a wait for a lock. */
+  readonly lock?: LockWait | undefined
+}
+
+/** The calls that are made for an owner of locks. */
+export function isLockCall(op: number): boolean {
+  const command = op & COMMAND
+  return (
+    (command >= FUTEX_LOCK_PI && command <= FUTEX_TRYLOCK_PI) ||
+    command === FUTEX_WAIT_REQUEUE_PI ||
+    command === FUTEX_LOCK_PI2
+  )
+}
+
+/** The last part of a wait that was slept: what the call returns, or a wait anew. Its waiters are given back. */
+export function finishCall(context: FutexContext, wait: PreparedWait, slept: number): Prepared {
+  const { waiters, lock, vector, deadline } = wait
+  if (lock === undefined) {
+    freeWaiters(context, waiters)
+    return vector || slept < 0 ? slept : 0
+  }
+  const { i32 } = context
+  const [waiter] = waiters
+  const unwritten = i32[waiter + Waiter.pi] === PI_UNWRITTEN
+  const moved = hadMoved(i32, waiter)
+  freeWaiters(context, waiters)
+  const { word, shared, who, requeued } = lock
+  const owner = who.owner
+  if (owner !== undefined) owner.waiting = false
+  const tid = owner?.tid ?? 0
+  if (slept === RESTART) {
+    if (!requeued || moved) return lockPi(context, who, word, shared, deadline, false, true)
+    // At the condition still, as far as it knows: either the lock was taken for it, or it was woken for nothing.
+    return (Atomics.load(word.i32, word.index) & FUTEX_TID_MASK) === tid ? 0 : -EAGAIN
+  }
+  if (slept >= 0) {
+    if (unwritten) writeOwner(word.i32, word.index, tid)
+    return 0
+  }
+  // The condition has been signalled for it: to wait again from the start would be wrong.
+  return slept === -EINTR && requeued && moved ? -EAGAIN : slept
+}
+
+/**
+ * In place of finishCall where the sleeper was thrown into, and has left its queues: a lock that it had been given meanwhile goes to
+ * the next. The waiters are given back.
+ */
+export function abandonCall(context: FutexContext, { waiters, lock }: PreparedWait): void {
+  const { i32 } = context
+  const [waiter] = waiters
+  const fate = Atomics.load(i32, waiter + Waiter.queue)
+  const unwritten = i32[waiter + Waiter.pi] === PI_UNWRITTEN
+  freeWaiters(context, waiters)
+  const owner = lock?.who.owner
+  if (lock === undefined || owner === undefined) return
+  owner.waiting = false
+  const { word, shared } = lock
+  if (fate !== WOKEN && fate !== RESTARTED) return
+  if (unwritten) writeOwner(word.i32, word.index, owner.tid)
+  if ((Atomics.load(word.i32, word.index) & FUTEX_TID_MASK) === owner.tid)
+    unlockPi(context, owner, word, shared)
 }
 
 /** A word found, or an error, negated. Alignment is looked at before the address, as on Linux. */
@@ -113,9 +178,11 @@ export function prepareCall(
   const shared = (op & FUTEX_PRIVATE_FLAG) === 0
   const realtime = (op & FUTEX_CLOCK_REALTIME) !== 0
   let deadline = Infinity
-  if (command === FUTEX_WAIT || command === FUTEX_WAIT_BITSET) {
+  if (hasTimeout(command)) {
     if (typeof timeoutOrVal2 === 'number') return -EFAULT
-    deadline = deadlineOf(context, timeoutOrVal2, command === FUTEX_WAIT, realtime)
+    // LOCK_PI measures by the wall clock, whatever it is told.
+    const wall = realtime || command === FUTEX_LOCK_PI
+    deadline = deadlineOf(context, timeoutOrVal2, command === FUTEX_WAIT, wall)
     if (deadline < 0) return deadline
   }
   if (
@@ -147,10 +214,111 @@ export function prepareCall(
       if (typeof second === 'number') return second
       return wakeOp(context, first, second, shared, val | 0, val2, val3 | 0)
     }
-    // The pi family, numbers 6 to 8 and 11 to 13, is not here; FUTEX_FD went long ago.
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+      return lockCall(context, space, who, uaddr, shared, deadline, false)
+    case FUTEX_TRYLOCK_PI:
+      return lockCall(context, space, who, uaddr, shared, Infinity, true)
+    case FUTEX_UNLOCK_PI:
+      return unlockCall(context, space, who, uaddr, shared)
+    case FUTEX_WAIT_REQUEUE_PI:
+      return waitRequeuePiCall(context, space, who, uaddr, uaddr2, shared, val | 0, deadline)
+    case FUTEX_CMP_REQUEUE_PI:
+      return requeuePiCall(context, space, uaddr, uaddr2, shared, val | 0, val2, val3 | 0)
+    // FUTEX_FD went long ago.
     default:
       return -ENOSYS
   }
+}
+
+function hasTimeout(command: number): boolean {
+  return (
+    command === FUTEX_WAIT ||
+    command === FUTEX_WAIT_BITSET ||
+    command === FUTEX_LOCK_PI ||
+    command === FUTEX_LOCK_PI2 ||
+    command === FUTEX_WAIT_REQUEUE_PI
+  )
+}
+
+function lockCall(
+  context: FutexContext,
+  space: AddressSpace,
+  who: WaiterOptions,
+  uaddr: Uaddr,
+  shared: boolean,
+  deadline: number,
+  tries: boolean,
+): Prepared {
+  const word = findWord(context, space, uaddr)
+  return typeof word === 'number' ? word : lockPi(context, who, word, shared, deadline, tries)
+}
+
+/** The very same address, of the same mapping: looked at before it is asked whether there is such an address. */
+function sameAddress(space: AddressSpace, one: Uaddr, other: Uaddr): boolean {
+  if (!one || !other) return one === other
+  const memory = (uaddr: Exclude<Uaddr, null>): unknown =>
+    'view' in uaddr
+      ? (space.find(uaddr.view) ?? uaddr.view.buffer)
+      : (space.findBuffer(uaddr.buffer) ?? uaddr.buffer)
+  const offset = (uaddr: Exclude<Uaddr, null>): number =>
+    'view' in uaddr ? uaddr.view.byteOffset + uaddr.index * 4 : uaddr.byteOffset
+  return memory(one) === memory(other) && offset(one) === offset(other)
+}
+
+/** UNLOCK_PI reads the word before it asks whether it is aligned: another's lock is EPERM even where there can be none. */
+function unlockCall(
+  context: FutexContext,
+  space: AddressSpace,
+  who: WaiterOptions,
+  uaddr: Uaddr,
+  shared: boolean,
+): number {
+  const owner = idleOwner(who)
+  const word = findWord(context, space, uaddr)
+  if (typeof word !== 'number') return unlockPi(context, owner, word, shared)
+  if (word !== -EINVAL || !uaddr) return word
+  const buffer = 'view' in uaddr ? (uaddr.view.buffer as SharedArrayBuffer) : uaddr.buffer
+  const offset = 'view' in uaddr ? uaddr.view.byteOffset + uaddr.index * 4 : uaddr.byteOffset
+  if (space.findBuffer(buffer) === undefined || !(offset >= 0) || offset + 4 > buffer.byteLength)
+    return -EFAULT
+  const seen = new DataView(buffer).getInt32(Math.floor(offset), true)
+  return (seen & FUTEX_TID_MASK) === owner.tid ? -EINVAL : -EPERM
+}
+
+function waitRequeuePiCall(
+  context: FutexContext,
+  space: AddressSpace,
+  who: WaiterOptions,
+  uaddr: Uaddr,
+  uaddr2: Uaddr,
+  shared: boolean,
+  val: number,
+  deadline: number,
+): Prepared {
+  if (sameAddress(space, uaddr, uaddr2)) return -EINVAL
+  const lock = findWord(context, space, uaddr2)
+  if (typeof lock === 'number') return lock
+  const word = findWord(context, space, uaddr)
+  return typeof word === 'number' ? word : waitRequeuePi(context, who, word, lock, shared, val, deadline)
+}
+
+function requeuePiCall(
+  context: FutexContext,
+  space: AddressSpace,
+  uaddr: Uaddr,
+  uaddr2: Uaddr,
+  shared: boolean,
+  wakeLimit: number,
+  moveLimit: number,
+  expected: number,
+): number {
+  if (wakeLimit < 0 || moveLimit < 0) return -EINVAL
+  if (sameAddress(space, uaddr, uaddr2) || wakeLimit !== 1) return -EINVAL
+  const from = findWord(context, space, uaddr)
+  if (typeof from === 'number') return from
+  const to = findWord(context, space, uaddr2)
+  return typeof to === 'number' ? to : requeuePi(context, from, to, shared, moveLimit, expected)
 }
 
 function wakeCall(

@@ -1,15 +1,16 @@
 import type { Arena } from '../arena/arena.ts'
 import { Rcu } from '../arena/rcu.ts'
 import { CPU_MAX, type KernelThread } from '../arena/thread.ts'
+import type { Scheduler } from '../sched/scheduler.ts'
+import { wakeupTask } from '../sched/wakeup.ts'
 import { RequeueDecision, WakeDecision } from './decision.ts'
+import { LockWatch } from './exit.ts'
 import type { FutexLayout } from './layout.ts'
-import { Futex } from './records.ts'
+import { FREE_FUTEX, Futex } from './records.ts'
+import type { MappedBuffer } from './space.ts'
 
 /** Makes a task runnable again: the scheduler's wakeup, from whatever thread this is. */
 export type WakeTask = (task: number) => void
-
-/** The number of the RCU callback that gives a futex's slot back; the scheduler's numbers come before it. */
-export const FREE_FUTEX = 8
 
 /**
  * What one thread needs to make futex calls. Not shared: each thread has its own, over the same arena and layout.
@@ -23,6 +24,10 @@ export class FutexContext {
   /** Milliseconds, monotonic, the same on every thread. */
   readonly now: () => number
   wakeTask: WakeTask
+  /** This thread's, where there is one: tasks are woken and inherit priorities through it. */
+  readonly scheduler: Scheduler | undefined
+  /** What this thread has mapped, by mapping and by backing. */
+  readonly buffers: Map<number, MappedBuffer> = new Map()
   /**
    * A CPU of the scheduler is always online for RCU, quiescent at each switch, and runs its callbacks itself; any other
    * thread is there for the length of a call.
@@ -35,22 +40,33 @@ export class FutexContext {
   readonly wakeDecision: WakeDecision = new WakeDecision()
   readonly requeueDecision: RequeueDecision = new RequeueDecision()
 
-  constructor(thread: KernelThread, layout: FutexLayout, now: () => number, wakeTask?: WakeTask, rcu?: Rcu) {
+  constructor(
+    thread: KernelThread,
+    layout: FutexLayout,
+    now: () => number,
+    wakeTask?: WakeTask,
+    rcu?: Rcu,
+    scheduler?: Scheduler,
+  ) {
     this.thread = thread
     this.arena = thread.arena
     this.i32 = thread.i32
     this.layout = layout
     this.now = now
-    this.rcu = rcu ?? new Rcu(layout.rcu, layout.threads)
-    this.comesAndGoes = rcu === undefined || thread.id >= CPU_MAX
+    this.scheduler = scheduler
+    const domain = rcu ?? scheduler?.rcu
+    this.rcu = domain ?? new Rcu(layout.rcu, layout.threads)
+    this.comesAndGoes = domain === undefined || thread.id >= CPU_MAX
     this.rcu.register((_thread, node) => layout.futexes.free(this.i32, node - Futex.rcu), FREE_FUTEX)
     this.wakeTask =
       wakeTask ??
-      (() => {
+      (task => {
+        if (scheduler !== undefined) return void wakeupTask(scheduler, task)
         throw new Error(
           'a task waits at this futex, and this thread was not given a scheduler to wake it with',
         )
       })
+    if (scheduler !== undefined) scheduler.lockHooks = new LockWatch(this)
     if (this.comesAndGoes) this.rcu.online(thread)
     if (this.comesAndGoes) this.rcu.idleEnter(thread)
   }

@@ -1,18 +1,30 @@
 /** The errors of the futex calls, by their Linux numbers. A call in the system call's shape returns them negated. */
+export const EPERM = 1
+export const ESRCH = 3
 export const EINTR = 4
 export const EAGAIN = 11
 export const EFAULT = 14
+export const EBUSY = 16
 export const EINVAL = 22
+export const EDEADLK = 35
 export const ENOSYS = 38
 export const ETIMEDOUT = 110
+export const EOWNERDEAD = 130
+export const ENOTRECOVERABLE = 131
 
 const names = new Map<number, [code: string, text: string]>([
+  [EPERM, ['EPERM', 'the lock is not held by who would unlock it']],
+  [ESRCH, ['ESRCH', 'the owner that the word names does not exist']],
   [EINTR, ['EINTR', 'interrupted']],
   [EAGAIN, ['EAGAIN', 'the word did not hold the expected value']],
   [EFAULT, ['EFAULT', 'the word is not in a mapped SharedArrayBuffer']],
   [EINVAL, ['EINVAL', 'an argument is not valid for this operation']],
+  [EBUSY, ['EBUSY', 'the lock is held']],
+  [EDEADLK, ['EDEADLK', 'it would wait for itself']],
   [ENOSYS, ['ENOSYS', 'no such operation']],
   [ETIMEDOUT, ['ETIMEDOUT', 'timed out']],
+  [EOWNERDEAD, ['EOWNERDEAD', 'the last owner died with the lock']],
+  [ENOTRECOVERABLE, ['ENOTRECOVERABLE', 'what the lock guards was given up']],
 ])
 
 /** What the typed methods throw: as Node's system errors, a `code`, the `syscall`, and a negative `errno`. */

@@ -1,7 +1,11 @@
 import type { Rcu } from '../arena/rcu.ts'
 import type { KernelThread } from '../arena/thread.ts'
+import type { Scheduler } from '../sched/scheduler.ts'
 import {
+  abandonCall,
   findWord,
+  finishCall,
+  isLockCall,
   type Prepared,
   type PreparedWait,
   prepareCall,
@@ -13,9 +17,14 @@ import {
 } from './call.ts'
 import { FutexContext, type WakeTask } from './context.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from './errno.ts'
+import { exitOwner } from './exit.ts'
 import type { FutexLayout } from './layout.ts'
+import { LockOwner, makeOwner } from './owner.ts'
+import { PROMISE, THREAD } from './records.ts'
+import { getRobustList, setRobustList } from './robust.ts'
 import { requeue } from './requeue.ts'
 import {
+  ORDINARY_PRIORITY,
   type ParkingTask,
   promiseWaiter,
   sleepPromise,
@@ -25,7 +34,7 @@ import {
   threadWaiter,
 } from './sleep.ts'
 import { AddressSpace, type FutexWord, type MappedBuffer } from './space.ts'
-import { freeWaiters, MATCH_ANY, wake } from './waitwake.ts'
+import { MATCH_ANY, wake } from './waitwake.ts'
 import { encodeOp, wakeOp } from './wakeop.ts'
 
 /** As `Atomics.wait` says it. */
@@ -66,6 +75,7 @@ export interface RequeueOptions {
 export class Futexes {
   readonly context: FutexContext
   readonly space: AddressSpace
+  private own: LockOwner | undefined = undefined
 
   constructor(
     thread: KernelThread,
@@ -73,12 +83,15 @@ export class Futexes {
     options: {
       readonly now: () => number
       readonly space?: number
+      /** This thread's scheduler, where there is one: tasks are then woken, inherit priorities, and leave no lock behind. */
+      readonly scheduler?: Scheduler
       readonly wakeTask?: WakeTask
       /** The scheduler's, on a thread that has one: a task that is woken is then not reused under the waker's hands. */
       readonly rcu?: Rcu
     },
   ) {
-    this.context = new FutexContext(thread, layout, options.now, options.wakeTask, options.rcu)
+    const { now, wakeTask, rcu, scheduler } = options
+    this.context = new FutexContext(thread, layout, now, wakeTask, rcu, scheduler)
     this.space =
       options.space === undefined
         ? AddressSpace.create(this.context)
@@ -106,7 +119,46 @@ export class Futexes {
     return word
   }
 
-  // As the system call has it.
+  /** What this thread is as an owner of locks. */
+  get self(): LockOwner {
+    this.own ??= this.ownerOf(THREAD, ORDINARY_PRIORITY)
+    return this.own
+  }
+
+  /**
+   * An owner for a flow of async code, which holds locks and waits for them side by side with the thread's other flows. Its
+   * `tid` is what stands in the words of its locks; give it back with `closeOwner`.
+   */
+  makeOwner(options: { readonly priority?: number } = {}): LockOwner {
+    return this.ownerOf(PROMISE, options.priority ?? ORDINARY_PRIORITY)
+  }
+
+  private ownerOf(kind: typeof THREAD | typeof PROMISE, priority: number): LockOwner {
+    return new LockOwner(this.context, makeOwner(this.context, { kind, priority }))
+  }
+
+  /** The owner has ended: what it still holds passes to others as if it had died. */
+  closeOwner(owner: LockOwner): void {
+    exitOwner(this.context, owner.record)
+    if (owner === this.own) this.own = undefined
+  }
+
+  /** Where the list of robust locks of an owner begins, in a mapped buffer: 0, or an error, negated. */
+  setRobustList(head: Uaddr, bytes: number, as: LockOwner = this.self): number {
+    if (head === null) return setRobustList(this.context, as, null, bytes)
+    const word = findWord(this.context, this.space, head)
+    return typeof word === 'number' ? word : setRobustList(this.context, as, word, bytes)
+  }
+
+  /** Where the list of the owner with this TID begins (0: this thread's own), or -ESRCH. */
+  getRobustList(
+    tid: number,
+    as: LockOwner = this.self,
+  ): { readonly buffer: number; readonly offset: number; readonly bytes: number } | number {
+    return getRobustList(this.context, as, tid)
+  }
+
+  // As the system call has it. Calls about locks are made for this thread, or for the owner that is given last.
 
   futexSync(
     uaddr: Uaddr,
@@ -115,8 +167,10 @@ export class Futexes {
     timeout?: Timespec | number | null,
     uaddr2?: Uaddr,
     val3?: number,
+    as?: LockOwner,
   ): number {
-    const prepared = this.prepare(threadWaiter(), uaddr, op, val, timeout, uaddr2, val3)
+    const who = threadWaiter(undefined, isLockCall(op) ? (as ?? this.self) : undefined)
+    const prepared = this.prepare(who, uaddr, op, val, timeout, uaddr2, val3)
     return typeof prepared === 'number' ? prepared : this.blockFor(prepared)
   }
 
@@ -127,11 +181,11 @@ export class Futexes {
     timeout?: Timespec | number | null,
     uaddr2?: Uaddr,
     val3?: number,
+    as?: LockOwner,
   ): Promise<number> {
-    const prepared = this.prepare(promiseWaiter(), uaddr, op, val, timeout, uaddr2, val3)
-    if (typeof prepared === 'number') return prepared
-    const result = await this.promiseFor(prepared, undefined)
-    return prepared.vector || result < 0 ? result : 0
+    const who = promiseWaiter(undefined, isLockCall(op) ? (as ?? this.self) : undefined)
+    const prepared = this.prepare(who, uaddr, op, val, timeout, uaddr2, val3)
+    return typeof prepared === 'number' ? prepared : await this.promiseFor(prepared, undefined)
   }
 
   *futex(
@@ -143,7 +197,8 @@ export class Futexes {
     uaddr2?: Uaddr,
     val3?: number,
   ): Generator<number, number, unknown> {
-    const prepared = this.prepare(taskWaiter(task), uaddr, op, val, timeout, uaddr2, val3)
+    const who = taskWaiter(task, isLockCall(op) ? task.owner : undefined)
+    const prepared = this.prepare(who, uaddr, op, val, timeout, uaddr2, val3)
     return typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared)
   }
 
@@ -192,7 +247,7 @@ export class Futexes {
     options.signal?.throwIfAborted()
     const prepared = this.prepareTyped(promiseWaiter(options.priority), word, expected, options)
     if (typeof prepared === 'number') return said(prepared)
-    return said(Math.min(0, await this.promiseFor(prepared, options.signal)))
+    return said(await this.promiseFor(prepared, options.signal))
   }
 
   *wait(
@@ -270,32 +325,51 @@ export class Futexes {
     return prepareWordWait(this.context, who, word, shared, expected, deadline, bitset)
   }
 
-  private async promiseFor(
-    { waiters, deadline }: PreparedWait,
-    signal: AbortSignal | undefined,
-  ): Promise<number> {
-    try {
-      return await sleepPromise(this.context, waiters, deadline, signal)
-    } finally {
-      freeWaiters(this.context, waiters)
+  /** Sleeps, as a promise, until the wait is over. */
+  async promiseFor(wait: PreparedWait, signal: AbortSignal | undefined): Promise<number> {
+    let prepared: Prepared = wait
+    while (typeof prepared !== 'number') {
+      let slept: number
+      try {
+        slept = await sleepPromise(this.context, prepared.waiters, prepared.deadline, signal)
+      } catch (aborted) {
+        abandonCall(this.context, prepared)
+        throw aborted
+      }
+      prepared = finishCall(this.context, prepared, slept)
     }
+    return prepared
   }
 
-  private blockFor({ waiters, deadline, vector }: PreparedWait): number {
-    const result = sleepThread(this.context, waiters, deadline)
-    freeWaiters(this.context, waiters)
-    return vector || result < 0 ? result : 0
+  /** Sleeps, blocking the thread, until the wait is over. */
+  blockFor(wait: PreparedWait): number {
+    let prepared: Prepared = wait
+    while (typeof prepared !== 'number') {
+      const slept = sleepThread(this.context, prepared.waiters, prepared.deadline)
+      prepared = finishCall(this.context, prepared, slept)
+    }
+    return prepared
   }
 }
 
-function* parkFor(
+/** Sleeps, as a task, until the wait is over. */
+export function* parkFor(
   task: ParkingTask,
-  { waiters, deadline, vector }: PreparedWait,
+  wait: PreparedWait,
   abort?: AbortSignal,
 ): Generator<number, number, unknown> {
-  const result = yield* sleepTask(task, waiters, deadline, abort)
-  freeWaiters(task.context(), waiters)
-  return vector || result < 0 ? result : 0
+  let prepared: Prepared = wait
+  while (typeof prepared !== 'number') {
+    let thrownInto = true
+    try {
+      const slept: number = yield* sleepTask(task, prepared.waiters, prepared.deadline, abort)
+      thrownInto = false
+      prepared = finishCall(task.context(), prepared, slept)
+    } finally {
+      if (thrownInto) abandonCall(task.context(), prepared as PreparedWait)
+    }
+  }
+  return prepared
 }
 
 function clampCount(count: number): number {

@@ -4,7 +4,7 @@ import { Rcu } from '../arena/rcu.ts'
 import { Slab } from '../arena/slab.ts'
 import { initLock } from '../arena/spinlock.ts'
 import { THREAD_MAX } from '../arena/thread.ts'
-import { Backing, Bucket, Futex, Mapping, Space, Waiter } from './records.ts'
+import { Backing, Bucket, Futex, Mapping, Owner, Space, Waiter } from './records.ts'
 
 export interface FutexSizes {
   /** How many threads, tasks and promises may wait at once, over all words. */
@@ -14,6 +14,8 @@ export interface FutexSizes {
   readonly spaces?: number
   /** Buckets of the table: a power of two. */
   readonly buckets?: number
+  /** How many tasks, threads and async flows may own locks at once. As many as can wait, by default. */
+  readonly owners?: number
   /** Thread ids that make calls are below this. */
   readonly threads?: number
 }
@@ -28,6 +30,9 @@ export interface FutexLayout {
   readonly mappings: Slab
   readonly futexes: Slab
   readonly waiters: Slab
+  readonly owners: Slab
+  /** Which thread ids are taken. */
+  readonly threadIds: number
   readonly rcu: Region
   readonly ownRcu: boolean
   readonly threads: number
@@ -36,6 +41,7 @@ export interface FutexLayout {
 /** `rcu`: the scheduler's region, where there is one: one domain for all, so that a waker can hold on to a task. */
 export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Region): FutexLayout {
   const { waiters = 1 << 17, mappings = 4096, spaces = 256, buckets = 1024, threads = THREAD_MAX } = sizes
+  const owners = sizes.owners ?? waiters
   if (!Number.isInteger(buckets) || buckets < 1 || (buckets & (buckets - 1)) !== 0) {
     throw new RangeError(`buckets: ${buckets} is not a table size; give a power of two`)
   }
@@ -59,6 +65,8 @@ export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Re
     // A futex exists only while someone waits at it, but for the time of a grace period after.
     futexes: new Slab(plan, { name: 'futexes', capacity: waiters, words: Futex.words, option: 'waiters' }),
     waiters: new Slab(plan, { name: 'waiters', capacity: waiters, words: Waiter.words, option: 'waiters' }),
+    owners: new Slab(plan, { name: 'lock owners', capacity: owners, words: Owner.words, option: 'owners' }),
+    threadIds: plan.reserve('thread ids', THREAD_MAX).start,
     rcu: rcu ?? Rcu.reserve(plan, threads),
     ownRcu: rcu === undefined,
     threads: rcu === undefined ? threads : THREAD_MAX,
@@ -72,7 +80,7 @@ export function initializeFutexes(arena: Arena, layout: FutexLayout): void {
   for (let bucket = 0; bucket < layout.buckets; bucket++) {
     initLock(i32, layout.table.start + bucket * Bucket.words + Bucket.lock, rank)
   }
-  for (const slab of [layout.spaces, layout.backings, layout.mappings, layout.futexes, layout.waiters])
-    slab.initialize(i32)
+  const { spaces, backings, mappings, futexes, waiters, owners } = layout
+  for (const slab of [spaces, backings, mappings, futexes, waiters, owners]) slab.initialize(i32)
   if (layout.ownRcu) new Rcu(layout.rcu, layout.threads).initialize(i32)
 }

@@ -1,35 +1,32 @@
 import { assert } from '../arena/assert.ts'
-import {
-  listFirst,
-  listInsertAfter,
-  listLast,
-  listNext,
-  ListNode,
-  listRemove,
-  listUnshift,
-} from '../arena/list.ts'
+import { listFirst, listNext, ListNode, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
 import { type Decision, MOVE, STOP, WAKE } from './decision.ts'
-import { Bucket, ENDED, Futex, isMoving, movingBy, OFF, TASK, WOKEN, Waiter } from './records.ts'
+import { insertByPriority } from './order.ts'
+import { settleTop, unblock, walkChain } from './pichain.ts'
+import {
+  Bucket,
+  ENDED,
+  Futex,
+  isMoving,
+  movingBy,
+  OFF,
+  PI_LOCK,
+  RESTARTED,
+  TASK,
+  WOKEN,
+  Waiter,
+} from './records.ts'
 import { unlockFutex } from './table.ts'
 
 /** The queue of one futex: waiters by priority (lower numbers first), then first come. */
 
 /** Puts a waiter on the queue. The futex is locked. */
 export function enqueue(context: FutexContext, futex: number, waiter: number): void {
-  const { i32 } = context
-  const head = futex + Futex.waiters
-  const priority = i32[waiter + Waiter.priority]
-  let place = listLast(i32, head)
-  while (place !== 0 && i32[place + Waiter.priority] > priority) {
-    const before = i32[place + ListNode.prev]
-    place = before === head ? 0 : before
-  }
   // The word first: it is what repair goes by when this thread dies between the two.
-  Atomics.store(i32, waiter + Waiter.queue, futex)
-  if (place === 0) listUnshift(i32, head, waiter)
-  else listInsertAfter(i32, head, place, waiter)
+  Atomics.store(context.i32, waiter + Waiter.queue, futex)
+  insertByPriority(context.i32, futex, waiter)
 }
 
 /**
@@ -63,8 +60,11 @@ export function walkQueue(context: FutexContext, futex: number, decision: Decisi
   return firstMoved
 }
 
+/** Who leaves a queue other than by itself. */
+export type Fate = typeof WOKEN | typeof ENDED | typeof RESTARTED
+
 /** The waiter's fate is sealed here: its sleeper may be gone by the next instruction, so what is needed of it is read first. */
-export function wakeLater(context: FutexContext, waiter: number, fate: typeof WOKEN | typeof ENDED): void {
+export function wakeLater(context: FutexContext, waiter: number, fate: Fate): void {
   const { i32, wakeQueue } = context
   const sleeper = i32[waiter + Waiter.sleeper]
   wakeQueue.push(sleeper, i32[sleeper + Waiter.kind] === TASK ? i32[sleeper + Waiter.task] : 0)
@@ -109,7 +109,7 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
   try {
     for (;;) {
       const futex = Atomics.load(i32, waiter + Waiter.queue) // (A)
-      if (futex === WOKEN || futex === ENDED) return false
+      if (futex === WOKEN || futex === ENDED || futex === RESTARTED) return false
       assert(futex !== OFF, 'a waiter is taken off once')
       if (isMoving(futex)) continue
       acquire(thread, futex + Futex.lock) // (B)
@@ -117,10 +117,14 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
         release(thread, futex + Futex.lock) // (C)
         continue
       }
+      const owns = i32[waiter + Waiter.pi] === PI_LOCK
+      if (owns) unblock(context, waiter)
       Atomics.store(i32, waiter + Waiter.queue, OFF)
       listRemove(i32, futex + Futex.waiters, waiter)
       Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
+      const changed = owns ? settleTop(context, futex) : 0
       unlockFutex(context, futex)
+      if (changed !== 0) walkChain(context, changed)
       return true
     }
   } finally {

@@ -30,7 +30,17 @@ export const Mapping: Layout<'alive' | 'space' | 'backing' | 'bytes'> = record('
  * under the bucket's lock.
  */
 export const Futex: Layout<
-  'lock' | 'waiters' | 'owner' | 'index' | 'state' | 'chain' | 'bucket' | 'rcu' | 'pi'
+  | 'lock'
+  | 'waiters'
+  | 'owner'
+  | 'index'
+  | 'state'
+  | 'chain'
+  | 'bucket'
+  | 'rcu'
+  | 'pi'
+  | 'contended'
+  | 'topPriority'
 > = record('futex', {
   lock: words(Lock.words),
   waiters: words(ListHead.words),
@@ -40,9 +50,15 @@ export const Futex: Layout<
   chain: word,
   bucket: word,
   rcu: words(RcuNode.words),
-  /** The pi state of the word, 0 for a plain futex. */
+  /** The pi state: the owner record of who holds the lock that the word is, 0 while nobody waits for it as one. */
   pi: word,
+  /** On that owner's list of locks that others wait for, and the best priority among them; under the owner's lock. */
+  contended: words(ListNode.words),
+  topPriority: word,
 })
+
+/** The number of the RCU callback that gives a futex's slot back; the scheduler's numbers come before it. */
+export const FREE_FUTEX = 8
 
 export const ALIVE = 1
 export const DEAD = 2
@@ -55,6 +71,7 @@ export const DEAD = 2
  *   WOKEN     [3] off the queue for good, by a wake. Nobody but the sleeper touches the waiter from here on
  *   ENDED     [4] off the queue for good, because its mapping went away
  *   0         [5] off the queue by the sleeper itself: timeout, signal, cancellation
+ *   RESTARTED [6] off the queue because a thread died in the middle of changing it: the sleeper begins its call anew
  *
  * `sleeper` is the waiter whose `signal` the sleeper sleeps at: itself, or the first of a vector.
  */
@@ -70,6 +87,9 @@ export const Waiter: Layout<
   | 'task'
   | 'pi'
   | 'thread'
+  | 'who'
+  | 'target'
+  | 'targetIndex'
 > = record('waiter', {
   links: words(ListNode.words),
   queue: word,
@@ -80,14 +100,29 @@ export const Waiter: Layout<
   signal: word,
   kind: word,
   task: word,
-  /** Not 0: it waits for the pi lock of another word, or for this one's; a plain wake must not meet it. */
+  /** PI_ below: what it waits for, if not for a wake. */
   pi: word,
   thread: word,
+  /** The owner record of who waits, for the pi calls. */
+  who: word,
+  /** PI_REQUEUE: the key of the only word that it may be moved to. */
+  target: word,
+  targetIndex: word,
 })
+
+/** Waits for a wake. */
+export const PI_NONE = 0
+/** Waits to own the lock that its word is. */
+export const PI_LOCK = 1
+/** Waits to be moved to a word that is such a lock. A plain wake must meet neither this nor the last. */
+export const PI_REQUEUE = 2
+/** Was made the owner by a thread that cannot see the word: the new owner writes it. */
+export const PI_UNWRITTEN = 3
 
 export const OFF = 0
 export const WOKEN = -1
 export const ENDED = -2
+export const RESTARTED = -3
 const MOVING = -16
 
 /** MOVING, with who moves it: should that thread die, its waiters can be told from another's. */
@@ -111,3 +146,59 @@ export const Bucket: Layout<'lock' | 'first' | 'waiters' | 'rest'> = record('buc
   waiters: word,
   rest: words(LINE_WORDS - Lock.words - 2),
 })
+
+/**
+ * Whoever can own a lock: a task, a thread, or one flow of async code, of which a thread can have many. The TID in a word
+ * is made of the record's number and of how many lives it has had, so a dead owner's TID finds no record.
+ *
+ *   guarded by `lock`        blockedOn, contended, state; and the three priorities of those that are not tasks
+ *   its owner's alone        the robust list's place
+ *   whoever ends it          exiter
+ *
+ * `state`: OWNER_FREE, OWNER_ALIVE, OWNER_EXITING while its locks are passed on, OWNER_DEAD until its slot is free.
+ */
+export const Owner: Layout<
+  | 'lock'
+  | 'tid'
+  | 'lives'
+  | 'state'
+  | 'exiter'
+  | 'kind'
+  | 'task'
+  | 'thread'
+  | 'blockedOn'
+  | 'contended'
+  | 'basePriority'
+  | 'inherited'
+  | 'priority'
+  | 'robust'
+  | 'head'
+> = record('owner', {
+  lock: words(Lock.words),
+  /** 0: nobody. */
+  tid: word,
+  lives: word,
+  state: word,
+  /** The thread that ends it, plus one. */
+  exiter: word,
+  kind: word,
+  task: word,
+  /** The thread that it dies with; -1 for a task, which dies by itself. */
+  thread: word,
+  /** The waiter with which it waits to own a lock; 0: it does not. */
+  blockedOn: word,
+  /** The futexes that it owns and others wait for. */
+  contended: words(ListHead.words),
+  basePriority: word,
+  inherited: word,
+  priority: word,
+  /** Where the head of its robust list is: buffer and offset, as robust.ts has them; 0: none. */
+  robust: words(2),
+  /** A head for those that bring none of their own. */
+  head: words(5),
+})
+
+export const OWNER_FREE = 0
+export const OWNER_ALIVE = 1
+export const OWNER_EXITING = 2
+export const OWNER_DEAD = 3

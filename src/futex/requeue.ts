@@ -1,10 +1,9 @@
-import { assert } from '../arena/assert.ts'
 import { ListNode } from '../arena/list.ts'
 import type { FutexContext } from './context.ts'
 import { EAGAIN, EFAULT, EINVAL } from './errno.ts'
 import type { RequeueDecision } from './decision.ts'
 import { enqueue, wakeAll, wakeLater, walkQueue } from './queue.ts'
-import { Bucket, ENDED, Futex, Waiter } from './records.ts'
+import { Bucket, ENDED, Waiter } from './records.ts'
 import type { FutexWord } from './space.ts'
 import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
 
@@ -93,7 +92,6 @@ function move(
     const target = lockOrCreateFutex(context, toBucket, toOwner, to.index, hint, spare)
     if (target !== spare) context.layout.futexes.free(i32, spare)
     const mapped = to.isMapped(i32, shared)
-    assert(i32[target + Futex.pi] === 0, 'plain waiters move to a plain futex')
     while (waiter !== 0) {
       const next = i32[waiter + Waiter.links + ListNode.next]
       i32[waiter + Waiter.links + ListNode.next] = 0

@@ -1,7 +1,8 @@
 import type { FutexContext } from './context.ts'
 import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
 import { takeOff } from './queue.ts'
-import { ENDED, PROMISE, TASK, THREAD, Waiter, WOKEN } from './records.ts'
+import type { LockOwner } from './owner.ts'
+import { ENDED, PROMISE, RESTARTED, TASK, THREAD, Waiter, WOKEN } from './records.ts'
 import type { WaiterOptions } from './waitwake.ts'
 
 /**
@@ -22,6 +23,8 @@ import type { WaiterOptions } from './waitwake.ts'
 export interface ParkingTask {
   readonly task: number
   readonly priority: number
+  /** What it is as an owner of locks; made at first use. */
+  readonly owner: LockOwner
   /** What its coroutine yields to give the CPU up. */
   readonly suspended: number
   /** The futexes of the CPU that it is on now: it may have moved while it slept. */
@@ -37,16 +40,16 @@ export interface ParkingTask {
 /** Ordinary threads and promises wait at this priority: that of an ordinary task. */
 export const ORDINARY_PRIORITY: number = 32 << 2
 
-export function threadWaiter(priority: number = ORDINARY_PRIORITY): WaiterOptions {
-  return { kind: THREAD, task: 0, priority }
+export function threadWaiter(priority: number = ORDINARY_PRIORITY, owner?: LockOwner): WaiterOptions {
+  return { kind: THREAD, task: 0, priority, owner }
 }
 
-export function promiseWaiter(priority: number = ORDINARY_PRIORITY): WaiterOptions {
-  return { kind: PROMISE, task: 0, priority }
+export function promiseWaiter(priority: number = ORDINARY_PRIORITY, owner?: LockOwner): WaiterOptions {
+  return { kind: PROMISE, task: 0, priority, owner }
 }
 
-export function taskWaiter(parking: ParkingTask): WaiterOptions {
-  return { kind: TASK, task: parking.task, priority: parking.priority }
+export function taskWaiter(parking: ParkingTask, owner?: LockOwner): WaiterOptions {
+  return { kind: TASK, task: parking.task, priority: parking.priority, owner }
 }
 
 /** The fate of a vector of waiters so far: the index of the last one woken, ENDED, or -1. */
@@ -55,13 +58,15 @@ function fateOf(i32: Int32Array, waiters: readonly number[]): number {
   for (let at = 0; at < waiters.length; at++) {
     const queue = Atomics.load(i32, waiters[at] + Waiter.queue)
     if (queue === WOKEN) fate = at
-    else if (queue === ENDED && fate < 0) fate = GONE
+    else if ((queue === ENDED || queue === RESTARTED) && fate < 0) fate = GONE
   }
   return fate
 }
 
 const NONE = -1
 const GONE = -2
+/** The wait was broken off by the death of another thread, and the call begins anew. Only a wait for a lock ends so. */
+export const RESTART = -512
 
 /**
  * Ends a wait: every waiter leaves its queue, and is the caller's to free. Returns the index of the last one that a wake had
@@ -74,9 +79,12 @@ export function finishWait(context: FutexContext, waiters: readonly number[], ot
   for (let at = 0; at < waiters.length; at++) {
     const waiter = waiters[at]
     if (!takeOff(context, waiter)) {
-      if (Atomics.load(i32, waiter + Waiter.queue) === WOKEN) {
+      const fate = Atomics.load(i32, waiter + Waiter.queue)
+      if (fate === WOKEN) {
         result = at
         gone = false
+      } else if (fate === RESTARTED) {
+        result = RESTART
       } else if (result === otherwise) gone = true
     }
   }
@@ -139,7 +147,11 @@ export async function sleepPromise(
   }
 }
 
-/** Parks the task; what it yields tells its CPU so. An abort ends the wait as a signal does: -EINTR. */
+/**
+ * Parks the task; what it yields tells its CPU so. An abort ends the wait as a signal does: -EINTR. Thrown into (a cancel or a kill
+ * that arrives while it is parked), the task leaves its queues and the throw goes on; a waiter that says WOKEN afterwards had been woken
+ * before, which is then the caller's to pass on.
+ */
 export function* sleepTask(
   task: ParkingTask,
   waiters: readonly number[],
@@ -149,27 +161,36 @@ export function* sleepTask(
   let otherwise = -ETIMEDOUT
   const onAbort = (): void => task.context().wakeTask(task.task)
   abort?.addEventListener('abort', onAbort)
-  for (;;) {
-    const { i32, now } = task.context()
-    if (fateOf(i32, waiters) !== NONE) break
-    if (abort?.aborted) {
-      otherwise = -EINTR
-      break
+  let thrownInto = true
+  try {
+    for (;;) {
+      const { i32, now } = task.context()
+      if (fateOf(i32, waiters) !== NONE) break
+      if (abort?.aborted) {
+        otherwise = -EINTR
+        break
+      }
+      const left = deadline - now()
+      if (left <= 0) break
+      if (!task.beginPark(left)) {
+        otherwise = -EINTR
+        break
+      }
+      // The state says asleep: a wake from here on finds it so, and one that came before is seen now.
+      if (fateOf(i32, waiters) !== NONE && task.cancelPark()) break
+      yield task.suspended
+      if (task.endPark()) {
+        otherwise = -EINTR
+        break
+      }
     }
-    const left = deadline - now()
-    if (left <= 0) break
-    if (!task.beginPark(left)) {
-      otherwise = -EINTR
-      break
-    }
-    // The state says asleep: a wake from here on finds it so, and one that came before is seen now.
-    if (fateOf(i32, waiters) !== NONE && task.cancelPark()) break
-    yield task.suspended
-    if (task.endPark()) {
-      otherwise = -EINTR
-      break
+    thrownInto = false
+  } finally {
+    abort?.removeEventListener('abort', onAbort)
+    if (thrownInto) {
+      task.endPark()
+      finishWait(task.context(), waiters, -EINTR)
     }
   }
-  abort?.removeEventListener('abort', onAbort)
   return finishWait(task.context(), waiters, otherwise)
 }

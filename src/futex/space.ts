@@ -4,7 +4,8 @@ import { listShift } from '../arena/list.ts'
 import type { Handle } from '../arena/slab.ts'
 import type { FutexContext } from './context.ts'
 import { wakeAll, wakeLater } from './queue.ts'
-import { ALIVE, Backing, Bucket, ENDED, Futex, Mapping, Space } from './records.ts'
+import { settleTop, unblock, walkChain } from './pichain.ts'
+import { ALIVE, Backing, Bucket, ENDED, Futex, Mapping, PI_LOCK, Space, Waiter } from './records.ts'
 import { bucketOf, unlockFutex } from './table.ts'
 
 /**
@@ -41,6 +42,8 @@ export class MappedBuffer {
   /** Send these beside the buffer: another thread of the space calls `adopt` with them. */
   readonly handles: MappingHandles
 
+  /** What pointers into it say in shared memory: the backing's number and lives, in 31 bits; never 0. */
+  readonly name: number
   private readonly mappingLife: number
   private readonly backingLife: number
 
@@ -54,16 +57,24 @@ export class MappedBuffer {
       mapping: layout.mappings.handleOf(i32, mapping),
       backing: layout.backings.handleOf(i32, backing),
     }
+    const bits = 32 - Math.clz32(layout.backings.capacity)
+    const lives = Math.floor(this.handles.backing / 0x1_0000_0000)
+    this.name = ((lives << bits) | (layout.backings.indexOf(backing) + 1)) & 0x7fff_ffff
     this.mappingLife = layout.mappings.lifeOf(i32, mapping)
     this.backingLife = layout.backings.lifeOf(i32, backing)
   }
 
   /** Whether the mapping is still there; for a shared call, the buffer behind it too. */
   isMapped(i32: Int32Array, shared: boolean): boolean {
-    const { mapping, backing } = this
+    const { mapping } = this
     if (Atomics.load(i32, mapping - 1) !== this.mappingLife) return false
     if (Atomics.load(i32, mapping + Mapping.alive) !== 1) return false
-    if (!shared) return true
+    return !shared || this.isBacked(i32)
+  }
+
+  /** Whether the buffer has any mapping still: enough to look at its words for an owner that has ended. */
+  isBacked(i32: Int32Array): boolean {
+    const { backing } = this
     return (
       Atomics.load(i32, backing - 1) === this.backingLife && Atomics.load(i32, backing + Backing.alive) === 1
     )
@@ -201,6 +212,7 @@ export class AddressSpace {
   private remember(buffer: SharedArrayBuffer, mapping: number, backing: number): MappedBuffer {
     const mapped = new MappedBuffer(this.context, buffer, mapping, backing)
     this.byView.set(mapped.i32, mapped)
+    this.context.buffers.set(mapping, mapped).set(backing, mapped)
     const others = this.byBuffer.get(buffer)
     if (others === undefined) this.byBuffer.set(buffer, [mapped])
     else others.push(mapped)
@@ -251,10 +263,13 @@ export class AddressSpace {
             waiter !== 0;
             waiter = listShift(i32, futex + Futex.waiters)
           ) {
+            if (i32[waiter + Waiter.pi] === PI_LOCK) unblock(context, waiter)
             wakeLater(context, waiter, ENDED)
             Atomics.sub(i32, bucket + Bucket.waiters, 1)
           }
+          const changed = settleTop(context, futex)
           unlockFutex(context, futex)
+          if (changed !== 0) walkChain(context, changed)
         } else {
           release(thread, futex + Futex.lock)
         }

@@ -1,9 +1,9 @@
 import { assert } from '../arena/assert.ts'
-import { initList, listIsEmpty } from '../arena/list.ts'
+import { initList, listIsEmpty, ListNode } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { acquire, initLock, release } from '../arena/spinlock.ts'
-import { FREE_FUTEX, type FutexContext } from './context.ts'
-import { ALIVE, Bucket, DEAD, Futex } from './records.ts'
+import type { FutexContext } from './context.ts'
+import { ALIVE, Bucket, DEAD, FREE_FUTEX, Futex } from './records.ts'
 
 /**
  * The table of futexes: from a key (owner, index) to the queue of its waiters. A bucket's lock guards its chain, and nobody
@@ -75,6 +75,7 @@ export function lockOrCreateFutex(
     i32[made + Futex.index] = index
     i32[made + Futex.bucket] = bucket
     i32[made + Futex.pi] = 0
+    i32[made + Futex.contended + ListNode.list] = 0
     Atomics.store(i32, made + Futex.state, ALIVE)
     acquire(thread, bucket + Bucket.lock)
     const other = findInChain(i32, bucket, owner, index)
@@ -100,7 +101,8 @@ export function unlockFutex(context: FutexContext, futex: number): void {
   if (ended) retire(context, futex)
 }
 
-function lockIfKey(context: FutexContext, futex: number, owner: number, index: number): boolean {
+/** Locks the futex if it is the live one of this key. Inside an RCU section, so that it is a futex. */
+export function lockIfKey(context: FutexContext, futex: number, owner: number, index: number): boolean {
   const { i32, thread } = context
   acquire(thread, futex + Futex.lock)
   const same = i32[futex + Futex.owner] === owner && i32[futex + Futex.index] === index

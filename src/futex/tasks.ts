@@ -4,6 +4,7 @@ import { SUSPENDED } from '../sched/switch.ts'
 import { INTERRUPTIBLE, KILLED, RUNNING, SIGNALLED, Task } from '../sched/taskrecord.ts'
 import { cancelTimer } from '../sched/timer.ts'
 import type { FutexContext } from './context.ts'
+import { LockOwner, ownerOfTask } from './owner.ts'
 import type { ParkingTask } from './sleep.ts'
 
 /** A task of the scheduler as a futex waiter: it sleeps INTERRUPTIBLE, so a signal or a kill ends the wait with EINTR. */
@@ -12,6 +13,7 @@ export class SchedulerTask implements ParkingTask {
   private readonly current: TaskContext
   private readonly contextOf: (current: TaskContext) => FutexContext
   private timeout = Infinity
+  private lockOwner: LockOwner | undefined = undefined
 
   /** `contextOf` gives the futexes of the CPU that the task is on. */
   constructor(current: TaskContext, contextOf: (current: TaskContext) => FutexContext) {
@@ -26,6 +28,19 @@ export class SchedulerTask implements ParkingTask {
   get priority(): number {
     const { s, task } = this.current
     return s.i32[s.i32[task + Task.entity] + Entity.priority]
+  }
+
+  get owner(): LockOwner {
+    if (this.lockOwner === undefined) {
+      const context = this.context()
+      this.lockOwner = new LockOwner(context, ownerOfTask(context, this.task))
+    }
+    return this.lockOwner
+  }
+
+  /** What it writes into the words of locks that it holds. */
+  get tid(): number {
+    return this.owner.tid
   }
 
   context(): FutexContext {

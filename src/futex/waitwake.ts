@@ -3,7 +3,8 @@ import { EAGAIN, EFAULT, EINVAL } from './errno.ts'
 import { enqueue, wakeAll, walkQueue } from './queue.ts'
 import { Bucket, OFF, Waiter } from './records.ts'
 import type { FutexWord } from './space.ts'
-import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
+import type { LockOwner } from './owner.ts'
+import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
 
 /**
  * Wait and wake. The wakeup that must not be lost: a waiter looks at the word, and before it is on the queue the waker
@@ -32,6 +33,8 @@ export interface WaiterOptions {
   readonly kind: number
   readonly task: number
   readonly priority: number
+  /** Who waits, for the calls about locks that have owners. */
+  readonly owner?: LockOwner | undefined
 }
 
 /** Allocates and fills a waiter; `sleeper` 0 means that it is its own. Throws ArenaFullError. */
@@ -132,9 +135,35 @@ export function wakeQueued(
 ): number {
   const bucket = shared ? word.sharedBucket : word.privateBucket
   const owner = shared ? word.mapped.backing : word.mapped.mapping
+  const hint = shared ? word.sharedHint : word.privateHint
+  return wakeAt(context, bucket, owner, word.index, hint, limit, bitset)
+}
+
+/** As wakeQueued, for a word that is known by its key alone. */
+export function wakeKey(
+  context: FutexContext,
+  owner: number,
+  index: number,
+  limit: number,
+  bitset: number,
+): number {
+  const bucket = bucketOf(context, owner, index)
+  if (Atomics.load(context.i32, bucket + Bucket.waiters) === 0) return 0
+  return wakeAt(context, bucket, owner, index, 0, limit, bitset)
+}
+
+function wakeAt(
+  context: FutexContext,
+  bucket: number,
+  owner: number,
+  index: number,
+  hint: number,
+  limit: number,
+  bitset: number,
+): number {
   context.enter()
   try {
-    const futex = lockFutex(context, bucket, owner, word.index, shared ? word.sharedHint : word.privateHint)
+    const futex = lockFutex(context, bucket, owner, index, hint)
     if (futex === 0) return 0
     const decision = context.wakeDecision.begin(limit, bitset)
     walkQueue(context, futex, decision)

@@ -1,0 +1,355 @@
+import { listFirst, listRemove } from '../arena/list.ts'
+import { acquire, release } from '../arena/spinlock.ts'
+import type { FutexContext } from './context.ts'
+import { EAGAIN, EBUSY, EDEADLK, EFAULT, EINVAL, EPERM, ESRCH, FutexError } from './errno.ts'
+import { insertByPriority } from './order.ts'
+import {
+  findOwner,
+  FUTEX_OWNER_DIED,
+  FUTEX_TID_MASK,
+  FUTEX_WAITERS,
+  type LockOwner,
+  ownerPriority,
+} from './owner.ts'
+import { attachOwner, block, detachOwner, settleTop, topWaiter, unblock, walkChain } from './pichain.ts'
+import { takeOff, wakeAll, wakeLater } from './queue.ts'
+import { Bucket, Futex, Owner, OWNER_ALIVE, OWNER_EXITING, PI_LOCK, TASK, Waiter, WOKEN } from './records.ts'
+import type { FutexWord } from './space.ts'
+import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
+import { freeWaiters, makeWaiter, MATCH_ANY, type WaiterOptions } from './waitwake.ts'
+
+/**
+ * Locks that pass priorities on: LOCK_PI, LOCK_PI2, TRYLOCK_PI, UNLOCK_PI. A free word is 0, a held one its owner's TID, and both
+ * ways are one compare-exchange that never comes here. What comes here is contention, and its rule is that an owner that
+ * others wait for cannot leave unseen: WAITERS is in the word before anyone queues, so the owner's compare-exchange fails.
+ *
+ *   locker                                   owner
+ *   ------                                   -----
+ *   locks the futex
+ *   (A) word: TID -> WAITERS | TID           (C) word: TID -> 0
+ *   (B) finds the owner, queues              fails: UNLOCK_PI; locks the futex
+ *   unlocks, sleeps                          (D) word: the top waiter's TID; it is off the queue; wakes it
+ *
+ * Either (A) or (C) succeeds, the other fails and looks again. (D) gives the lock to the top waiter before that runs.
+ *
+ * What a word, the queue and the pi state can say together, and what LOCK_PI makes of it:
+ *
+ *        top waiter   pi state's owner   word            result
+ *   [1]  none         none               0 or flags      takes it, OWNER_DIED stays in the word
+ *   [2]  none         none               TID             attaches to the owner that the TID finds
+ *   [3]  plain        any                any             EINVAL: the word is used for something else
+ *   [6]  pi           any                OWNER_DIED, 0   waits: the owner is dying, its lock is about to be passed on
+ *   [9]  pi           TID                TID             waits
+ *   [10] pi           another            TID             EINVAL: someone wrote into the word
+ *
+ * [4], [5], [7] and [8] of Linux's table, a pi state without an owner, do not happen: here a lock is never without one while
+ * anyone waits, because it is passed on in the step that ends its owner's.
+ */
+
+/** What a wait for a lock needs to know when it ends. */
+export interface LockWait {
+  readonly word: FutexWord
+  readonly shared: boolean
+  readonly who: WaiterOptions
+  /** It began at another word, waiting to be moved to this one. */
+  readonly requeued: boolean
+}
+
+export interface PreparedLock {
+  readonly waiters: readonly number[]
+  readonly deadline: number
+  readonly vector: false
+  readonly lock: LockWait
+}
+
+/** The owner that a call is made for. One flow of code waits for one thing at a time. */
+export function idleOwner(who: WaiterOptions): LockOwner {
+  const { owner } = who
+  if (owner === undefined)
+    throw new FutexError(EINVAL, 'futex', 'this call is made for an owner of locks; give one')
+  if (owner.waiting) {
+    throw new FutexError(
+      EINVAL,
+      'futex',
+      'this owner waits already; async code that waits for locks side by side makes an owner for each flow',
+    )
+  }
+  return owner
+}
+
+const pause: (iterations?: number) => void =
+  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
+
+/**
+ * LOCK_PI and TRYLOCK_PI: 0, the lock is the owner's; a wait; or an error, negated. `again`: the owner had waited already when a
+ * thread died that was changing the queue, so the lock may be its own by now, or be left by a dead owner.
+ */
+export function lockPi(
+  context: FutexContext,
+  who: WaiterOptions,
+  word: FutexWord,
+  shared: boolean,
+  deadline: number,
+  tries: boolean,
+  again = false,
+): number | PreparedLock {
+  const owner = idleOwner(who)
+  const { i32 } = context
+  const bucket = shared ? word.sharedBucket : word.privateBucket
+  let waiter = 0
+  try {
+    for (;;) {
+      if (!word.isMapped(i32, shared)) return -EFAULT
+      // With nobody waiting anywhere near, a free word is taken as its owner-to-be could have taken it without a call.
+      const nobody = Atomics.load(i32, bucket + Bucket.waiters) === 0
+      if (nobody && Atomics.compareExchange(word.i32, word.index, 0, owner.tid) === 0) return 0
+      if (!tries && waiter === 0) waiter = makeWaiter(context, MATCH_ANY, who)
+      const result = lockOrQueue(context, owner, word, shared, waiter, again)
+      if (result === -EAGAIN_NOW || result === -EBUSY) {
+        pause()
+        continue
+      }
+      if (result !== QUEUED) return result
+      const queued = waiter
+      waiter = 0
+      owner.waiting = true
+      return {
+        waiters: [queued],
+        deadline,
+        vector: false,
+        lock: { word, shared, who, requeued: false },
+      }
+    }
+  } finally {
+    if (waiter !== 0) freeWaiters(context, [waiter])
+  }
+}
+
+/** EAGAIN that no caller sees: the word has changed under the call's hands, which begins anew. */
+export const EAGAIN_NOW = 1000
+export const LOCKED = 1
+const QUEUED = 1
+
+function lockOrQueue(
+  context: FutexContext,
+  owner: LockOwner,
+  word: FutexWord,
+  shared: boolean,
+  waiter: number,
+  again: boolean,
+): number {
+  const { i32 } = context
+  const bucket = shared ? word.sharedBucket : word.privateBucket
+  const key = shared ? word.mapped.backing : word.mapped.mapping
+  Atomics.add(i32, bucket + Bucket.waiters, 1)
+  let queued = false
+  context.enter()
+  try {
+    const hint = shared ? word.sharedHint : word.privateHint
+    const futex = lockOrCreateFutex(context, bucket, key, word.index, hint)
+    let result = -EFAULT
+    if (word.isMapped(i32, shared))
+      result = lockAtomic(context, futex, word, owner.record, owner.tid, false, again)
+    if (result === 0 && waiter === 0) result = -EAGAIN // TRYLOCK_PI
+    if (result !== 0) {
+      // Whoever attached and does not queue leaves the owner as it was, if it was the first.
+      settleTop(context, futex)
+      unlockFutex(context, futex)
+      return result === LOCKED ? 0 : result
+    }
+    i32[waiter + Waiter.who] = owner.record
+    queueForLock(context, futex, waiter)
+    queued = true
+    const handle = context.layout.futexes.handleOf(i32, futex)
+    if (shared) word.sharedHint = handle
+    else word.privateHint = handle
+    const holder = Atomics.load(i32, futex + Futex.pi)
+    unlockFutex(context, futex)
+    if (walkChain(context, holder, owner.record, futex) === 0) return QUEUED
+    // A deadlock, unless the lock has become its own meanwhile.
+    return takeOff(context, waiter) ? -EDEADLK : QUEUED
+  } finally {
+    if (!queued) Atomics.sub(i32, bucket + Bucket.waiters, 1)
+    context.leave()
+  }
+}
+
+/** Puts a waiter on the queue of a locked futex that has an owner, who inherits from it. The chain beyond is not walked. */
+export function queueForLock(context: FutexContext, futex: number, waiter: number): void {
+  const { i32, thread } = context
+  const who = i32[waiter + Waiter.who]
+  i32[waiter + Waiter.pi] = PI_LOCK
+  // The queue word before blockedOn: a walker that sees the one finds the other. The priority after it: one that changes
+  // from here on is carried by a walk, which waits for the futex's lock.
+  Atomics.store(i32, waiter + Waiter.queue, futex)
+  block(context, waiter)
+  acquire(thread, who + Owner.lock)
+  i32[waiter + Waiter.priority] = ownerPriority(context, who)
+  release(thread, who + Owner.lock)
+  insertByPriority(i32, futex, waiter)
+  settleTop(context, futex)
+}
+
+/**
+ * What can be done without sleeping, on behalf of the owner with this TID. LOCKED: the lock is its own. 0: the futex has an owner
+ * to wait for. Else an error, negated; -EAGAIN_NOW and -EBUSY mean that the call begins anew. The futex is locked.
+ */
+export function lockAtomic(
+  context: FutexContext,
+  futex: number,
+  word: FutexWord,
+  who: number,
+  tid: number,
+  setWaiters: boolean,
+  again = false,
+): number {
+  const { i32, thread } = context
+  const { i32: words, index } = word
+  const seen = Atomics.load(words, index)
+  const holder = seen & FUTEX_TID_MASK
+  if (holder === tid) return again ? LOCKED : -EDEADLK
+  const top = listFirst(i32, futex + Futex.waiters)
+  if (top !== 0) return attachToState(context, futex, top, word, seen)
+  if (holder === 0) {
+    const flags = (seen & FUTEX_OWNER_DIED) | (setWaiters ? FUTEX_WAITERS : 0)
+    if (Atomics.compareExchange(words, index, seen, flags | tid) !== seen) return -EAGAIN_NOW // [1]
+    if (setWaiters) {
+      acquire(thread, who + Owner.lock)
+      attachOwner(context, futex, who)
+      release(thread, who + Owner.lock)
+    }
+    return LOCKED
+  }
+  const marked = seen | FUTEX_WAITERS
+  if (Atomics.compareExchange(words, index, seen, marked) !== seen) return -EAGAIN_NOW // (A)
+  const result = attachToOwner(context, futex, word, marked) // (B) [2]
+  // Its owner died without passing the lock on, and this one had waited for it.
+  if (result === -ESRCH && again) {
+    const taken = (marked & FUTEX_OWNER_DIED) | FUTEX_WAITERS | tid
+    return Atomics.compareExchange(words, index, marked, taken) === marked ? LOCKED : -EAGAIN_NOW
+  }
+  return result
+}
+
+function attachToState(
+  { i32 }: FutexContext,
+  futex: number,
+  top: number,
+  word: FutexWord,
+  seen: number,
+): number {
+  if (i32[top + Waiter.pi] !== PI_LOCK) return -EINVAL // [3]
+  const holder = seen & FUTEX_TID_MASK
+  if ((seen & FUTEX_OWNER_DIED) !== 0 && holder === 0) return 0 // [6]
+  if (holder === i32[i32[futex + Futex.pi] + Owner.tid]) return 0 // [9]
+  return Atomics.load(word.i32, word.index) === seen ? -EINVAL : -EAGAIN_NOW // [10]
+}
+
+function attachToOwner(context: FutexContext, futex: number, word: FutexWord, seen: number): number {
+  const { i32, thread } = context
+  const tid = seen & FUTEX_TID_MASK
+  const owner = findOwner(context, tid)
+  let state = 0
+  if (owner !== 0) {
+    acquire(thread, owner + Owner.lock)
+    if (Atomics.load(i32, owner + Owner.tid) === tid) state = Atomics.load(i32, owner + Owner.state)
+    if (state === OWNER_ALIVE) attachOwner(context, futex, owner)
+    const isTask = i32[owner + Owner.kind] === TASK
+    release(thread, owner + Owner.lock)
+    if (state === OWNER_ALIVE && isTask && context.scheduler === undefined) return refuseTask(context, futex)
+  }
+  if (state === OWNER_ALIVE) return 0
+  if (state === OWNER_EXITING) return -EBUSY
+  // It has ended. If it wrote into the word as it did, the call begins anew; if not, it never will.
+  return Atomics.load(word.i32, word.index) === seen ? -ESRCH : -EAGAIN_NOW
+}
+
+function refuseTask(context: FutexContext, futex: number): never {
+  detachOwner(context, futex)
+  unlockFutex(context, futex)
+  throw new Error('a task holds this lock, and this thread was not given a scheduler to let it inherit with')
+}
+
+/** UNLOCK_PI: 0, or an error, negated. The lock is the top waiter's on return, if there is any. */
+export function unlockPi(context: FutexContext, owner: LockOwner, word: FutexWord, shared: boolean): number {
+  const { i32 } = context
+  const { i32: words, index } = word
+  const bucket = shared ? word.sharedBucket : word.privateBucket
+  const key = shared ? word.mapped.backing : word.mapped.mapping
+  for (;;) {
+    if (!word.isMapped(i32, shared)) return -EFAULT
+    const seen = Atomics.load(words, index)
+    if ((seen & FUTEX_TID_MASK) !== owner.tid) return -EPERM
+    context.enter()
+    let result: number
+    try {
+      const futex = lockFutex(context, bucket, key, index, shared ? word.sharedHint : word.privateHint)
+      if (futex !== 0) {
+        result = unlockQueued(context, futex, owner, word, seen)
+        unlockFutex(context, futex)
+      } else {
+        // Nobody waits; whoever is about to is at (A), and one of the two compare-exchanges fails.
+        const before = Atomics.compareExchange(words, index, seen, 0)
+        if (before === seen) result = 0
+        else result = (before & FUTEX_TID_MASK) === owner.tid ? -EAGAIN_NOW : -EAGAIN
+      }
+    } finally {
+      context.leave()
+    }
+    wakeAll(context)
+    if (result !== -EAGAIN_NOW) return result
+  }
+}
+
+function unlockQueued(
+  context: FutexContext,
+  futex: number,
+  owner: LockOwner,
+  word: FutexWord,
+  seen: number,
+): number {
+  const { i32 } = context
+  const { i32: words, index } = word
+  const top = listFirst(i32, futex + Futex.waiters)
+  if (top === 0) {
+    const before = Atomics.compareExchange(words, index, seen, 0)
+    return before === seen ? 0 : -EAGAIN_NOW
+  }
+  if (i32[top + Waiter.pi] !== PI_LOCK) return -EINVAL
+  if (i32[futex + Futex.pi] !== owner.record) return -EINVAL
+  const next = FUTEX_WAITERS | i32[i32[top + Waiter.who] + Owner.tid]
+  const before = Atomics.compareExchange(words, index, seen, next) // (D)
+  // Someone set WAITERS since the word was read: that one waits for the futex's lock, or sleeps here already.
+  if (before !== seen) return (before & FUTEX_TID_MASK) === seen ? -EAGAIN_NOW : -EINVAL
+  handOver(context, futex, top)
+  return 0
+}
+
+/**
+ * The waiter's owner becomes the owner of a locked futex, whose word says so already or will be made to: it is off the queue and
+ * in the wake queue, the last owner inherits from this futex no more, and the new one from those who still wait.
+ */
+export function handOver(context: FutexContext, futex: number, waiter: number): void {
+  const { i32, thread } = context
+  const next = i32[waiter + Waiter.who]
+  detachOwner(context, futex)
+  unblock(context, waiter)
+  listRemove(i32, futex + Futex.waiters, waiter)
+  Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
+  if (topWaiter(i32, futex) !== 0) {
+    acquire(thread, next + Owner.lock)
+    attachOwner(context, futex, next)
+    release(thread, next + Owner.lock)
+    settleTop(context, futex)
+  }
+  wakeLater(context, waiter, WOKEN)
+}
+
+/** Writes a new owner into the word; that the last one died stays there to be seen. */
+export function writeOwner(words: Int32Array, index: number, tid: number): void {
+  for (;;) {
+    const seen = Atomics.load(words, index)
+    const next = (seen & FUTEX_OWNER_DIED) | FUTEX_WAITERS | tid
+    if (Atomics.compareExchange(words, index, seen, next) === seen) return
+  }
+}

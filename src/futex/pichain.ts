@@ -1,0 +1,199 @@
+import { assert } from '../arena/assert.ts'
+import { isListed, listFirst, listNext, listPush, listRemove } from '../arena/list.ts'
+import { acquire, release } from '../arena/spinlock.ts'
+import { Entity } from '../sched/entity.ts'
+import { PRIORITY_NONE } from '../sched/priority.ts'
+import { setInherited } from '../sched/setpriority.ts'
+import { Task } from '../sched/taskrecord.ts'
+import type { FutexContext } from './context.ts'
+import { EDEADLK } from './errno.ts'
+import { insertByPriority } from './order.ts'
+import { ownerPriority } from './owner.ts'
+import { Futex, Owner, PI_LOCK, TASK, Waiter } from './records.ts'
+
+/**
+ * Inheritance. An owner has the best priority among its own and those of everyone who waits for a lock that it holds; and it may
+ * itself wait for another, whose owner then inherits from it in turn. The graph:
+ *
+ *   owner.contended ──► futexes that it owns and that are waited for      futex.pi ──► its owner
+ *   owner.blockedOn ──► its waiter ──► waiter.queue, the futex            waiter.who ──► the owner that waits
+ *
+ *   guarded by          what
+ *   the futex's lock    its queue, the waiters' places and priorities, futex.pi
+ *   the owner's lock    owner.contended, futex.topPriority of what is on it, owner.blockedOn, what it inherits
+ *   both                blockedOn and waiter.queue change together: reading one under its lock is not enough to know the other
+ *
+ * The walk along a chain, step by step. It holds one futex's lock at most, and inside it one owner's lock at a time:
+ *
+ *   step                                                                            held
+ *   [1]  not too deep: a chain longer than CHAIN_MAX is a deadlock                   nothing
+ *   [2]  owner X: what does it wait for? Nothing: the end                            X's lock
+ *   [3]  lock the futex F that its waiter W is on                                    F's lock
+ *   [4]  does X still wait with W at F? If not, the end: who changed that walks too  F's lock, X's lock
+ *        X's priority now
+ *   [5]  F is where the walk began, or its owner is who the walk is for: a deadlock  F's lock
+ *   [6]  W has another priority than X: W moves to its new place in the queue        F's lock
+ *   [7]  owner Y of F: has the best priority among its waiters changed? It inherits  F's lock, Y's lock
+ *        nothing has changed, and no deadlock is looked for: the end
+ *   [8]  unlock F; go on at [1] with Y                                               nothing
+ *
+ * Between [2] and [3] nothing is held, and X may be granted the lock, or time out:
+ *
+ *   walker                                   unlocker of F
+ *   ------                                   -------------
+ *   [2] X waits with W at F
+ *                                            locks F; X is the owner: (A) blockedOn = 0; W is off
+ *   [3] locks F
+ *   [4] (B) X waits no more: the end
+ *
+ * What the walker was to bring X, X has: [2] read its priority after it was changed, and (A) comes later. F is memory of a futex
+ * still, as the walk is inside an RCU section; a W that has gone and come again is W at F, which is what [4] asks for.
+ */
+
+/** As deep as Linux goes. */
+export const CHAIN_MAX = 1024
+
+/** The best of those who wait to own the futex's word, or 0. The futex is locked. */
+export function topWaiter(i32: Int32Array, futex: number): number {
+  const head = futex + Futex.waiters
+  let waiter = listFirst(i32, head)
+  while (waiter !== 0 && i32[waiter + Waiter.pi] !== PI_LOCK) waiter = listNext(i32, head, waiter)
+  return waiter
+}
+
+/** The best of all who wait at a locked futex, or PRIORITY_NONE. */
+function topPriority(i32: Int32Array, futex: number): number {
+  const top = topWaiter(i32, futex)
+  return top === 0 ? PRIORITY_NONE : i32[top + Waiter.priority]
+}
+
+/** The owner holds the lock that this futex is. Both are locked. */
+export function attachOwner({ i32 }: FutexContext, futex: number, owner: number): void {
+  i32[futex + Futex.topPriority] = PRIORITY_NONE
+  Atomics.store(i32, futex + Futex.pi, owner)
+  if (!isListed(i32, futex + Futex.contended)) listPush(i32, owner + Owner.contended, futex + Futex.contended)
+}
+
+/** The futex has no owner any more: its last waiter has left, or it is about to get another. Locked. */
+export function detachOwner(context: FutexContext, futex: number): void {
+  const { i32, thread } = context
+  const owner = Atomics.load(i32, futex + Futex.pi)
+  if (owner === 0) return
+  acquire(thread, owner + Owner.lock)
+  if (isListed(i32, futex + Futex.contended))
+    listRemove(i32, owner + Owner.contended, futex + Futex.contended)
+  Atomics.store(i32, futex + Futex.pi, 0)
+  inherit(context, owner)
+  release(thread, owner + Owner.lock)
+}
+
+/** Makes an owner inherit what it should. Its lock is held. */
+export function inherit(context: FutexContext, owner: number): void {
+  const { i32, thread, scheduler } = context
+  const head = owner + Owner.contended
+  let best = PRIORITY_NONE
+  for (let node = listFirst(i32, head); node !== 0; node = listNext(i32, head, node)) {
+    best = Math.min(best, i32[node - Futex.contended + Futex.topPriority])
+  }
+  if (i32[owner + Owner.inherited] === best) return
+  i32[owner + Owner.inherited] = best
+  if (i32[owner + Owner.kind] !== TASK) {
+    i32[owner + Owner.priority] = Math.min(i32[owner + Owner.basePriority], best)
+  } else if (scheduler !== undefined) {
+    const task = i32[owner + Owner.task]
+    const se = i32[task + Task.entity]
+    acquire(thread, se + Entity.piLock)
+    setInherited(scheduler, task, best)
+    release(thread, se + Entity.piLock)
+  }
+}
+
+/**
+ * After the queue of a locked futex has changed: its owner inherits, or, when nobody waits to own it any more, has nothing to
+ * do with it. Returns the owner if something has changed that a walk has to carry on, else 0.
+ */
+export function settleTop(context: FutexContext, futex: number): number {
+  const { i32, thread } = context
+  const owner = Atomics.load(i32, futex + Futex.pi)
+  if (owner === 0) return 0
+  const best = topPriority(i32, futex)
+  acquire(thread, owner + Owner.lock)
+  const changed = i32[futex + Futex.topPriority] !== best
+  i32[futex + Futex.topPriority] = best
+  if (best === PRIORITY_NONE) {
+    if (isListed(i32, futex + Futex.contended))
+      listRemove(i32, owner + Owner.contended, futex + Futex.contended)
+    Atomics.store(i32, futex + Futex.pi, 0)
+  }
+  if (changed) inherit(context, owner)
+  const blocked = i32[owner + Owner.blockedOn] !== 0
+  release(thread, owner + Owner.lock)
+  return changed && blocked ? owner : 0
+}
+
+/** The waiter's owner waits no more. The futex is locked; on return the waiter can be taken off. */
+export function unblock({ i32, thread }: FutexContext, waiter: number): void {
+  const who = i32[waiter + Waiter.who]
+  acquire(thread, who + Owner.lock)
+  if (i32[who + Owner.blockedOn] === waiter) i32[who + Owner.blockedOn] = 0
+  release(thread, who + Owner.lock)
+}
+
+/** A waiter that is on the queue of a locked futex is what its owner waits with. */
+export function block(context: FutexContext, waiter: number): void {
+  const { i32, thread } = context
+  const who = i32[waiter + Waiter.who]
+  acquire(thread, who + Owner.lock)
+  assert(i32[who + Owner.blockedOn] === 0, 'an owner waits for one lock at a time')
+  i32[who + Owner.blockedOn] = waiter
+  release(thread, who + Owner.lock)
+}
+
+/**
+ * Carries a change of `from` along the chain of what it waits for. With `origin`, who waits at `start` since just now, goes to the
+ * end of the chain and returns -EDEADLK if that leads back to it. No lock is held; inside an RCU section.
+ */
+export function walkChain(context: FutexContext, from: number, origin = 0, start = 0): number {
+  const { i32, thread } = context
+  let owner = from
+  for (let depth = 1; owner !== 0; depth++) {
+    if (depth > CHAIN_MAX) return -EDEADLK // [1]
+    acquire(thread, owner + Owner.lock) // [2]
+    const waiter = i32[owner + Owner.blockedOn]
+    const futex = waiter === 0 ? 0 : Atomics.load(i32, waiter + Waiter.queue)
+    release(thread, owner + Owner.lock)
+    if (futex <= 0) return 0
+    acquire(thread, futex + Futex.lock) // [3]
+    const next = step(context, owner, waiter, futex, origin, start)
+    release(thread, futex + Futex.lock) // [8]
+    if (next < 0) return next
+    owner = next
+  }
+  return 0
+}
+
+/** Steps [4] to [7] under the lock of the futex: the owner to go on with, 0 at the end, or -EDEADLK. */
+function step(
+  context: FutexContext,
+  owner: number,
+  waiter: number,
+  futex: number,
+  origin: number,
+  start: number,
+): number {
+  const { i32, thread } = context
+  acquire(thread, owner + Owner.lock) // [4]
+  const waits = i32[owner + Owner.blockedOn] === waiter && Atomics.load(i32, waiter + Waiter.queue) === futex // (B)
+  const priority = waits ? ownerPriority(context, owner) : 0
+  release(thread, owner + Owner.lock)
+  if (!waits) return 0
+  const holder = Atomics.load(i32, futex + Futex.pi)
+  if (origin !== 0 && (futex === start || holder === origin)) return -EDEADLK // [5]
+  if (i32[waiter + Waiter.priority] !== priority) {
+    listRemove(i32, futex + Futex.waiters, waiter) // [6]
+    i32[waiter + Waiter.priority] = priority
+    insertByPriority(i32, futex, waiter)
+  }
+  const carried = settleTop(context, futex) // [7]
+  return origin === 0 ? carried : holder
+}
