@@ -1,0 +1,74 @@
+import { NAME, NAME_REST, SPAWN, SWITCH, WAKEUP } from '../arena/events.ts'
+import type { Arena } from '../arena/arena.ts'
+import { EventReader, type EventRingsPlan, ringCount, type RingEvent } from '../arena/eventring.ts'
+import type { Timeline } from './timeline.ts'
+
+/**
+ * Reads all rings, again and again, and gives the timeline their events in order of time. A ring may be ahead of another by
+ * what happened between two looks, so the newest events are held back until the next look; the last one takes all.
+ */
+const HOLD_BACK_MS = 5
+
+/** Events of one ring that share a reading of the clock are spread over this much at the most (see spread). */
+const SPREAD_MS = 0.0005
+
+export class Collector {
+  private readonly readers: EventReader[]
+  private held: RingEvent[] = []
+
+  constructor(arena: Arena, plan: EventRingsPlan) {
+    this.readers = Array.from({ length: ringCount(plan) }, (_, ring) => new EventReader(arena, plan, ring))
+  }
+
+  /** Events that nobody will see: overwritten or refused, in all rings. */
+  get lost(): number {
+    return this.readers.reduce((sum, { lost }) => sum + lost, 0)
+  }
+
+  /** Hands over what happened before `until`, in milliseconds of the kernel's clock. Returns how many events. */
+  drain(timeline: Timeline, until: number = Infinity): number {
+    const events = this.held
+    for (const reader of this.readers) {
+      const from = events.length
+      reader.read(event => events.push({ ...event }))
+      spread(events, from)
+    }
+    events.sort((x, y) => x.time - lead(x.kind) - (y.time - lead(y.kind)))
+    const limit = until - HOLD_BACK_MS
+    let taken = 0
+    while (taken < events.length && events[taken].time <= limit) timeline.event(events[taken++])
+    this.held = events.slice(taken)
+    if (this.lost > 0) timeline.lost(this.lost)
+    return taken
+  }
+}
+
+/**
+ * The clocks of two threads are a microsecond or two apart: a task must not run before it is made and woken. So these are taken
+ * to have happened a little earlier than their thread says.
+ */
+function lead(kind: number): number {
+  if (kind === SPAWN || kind === NAME || kind === NAME_REST) return 0.005
+  return kind === WAKEUP ? 0.002 : 0
+}
+
+/**
+ * While turns are shorter than a look at the clock, the CPU looks only now and then, and the events between two looks carry the
+ * same time. Such switches are spread evenly up to the next event, so that each slice has a width.
+ */
+function spread(events: RingEvent[], from: number): void {
+  for (let start = from; start < events.length; ) {
+    let end = start + 1
+    if (events[start].kind === SWITCH)
+      while (end < events.length && isTurn(events[end], events[start].time)) end++
+    const count = end - start
+    const room = end < events.length ? events[end].time - events[start].time : count * SPREAD_MS
+    const step = Math.min(SPREAD_MS, room / count)
+    for (let at = start + 1; at < end; at++) events[at].time += step * (at - start)
+    start = end
+  }
+}
+
+function isTurn(event: RingEvent, time: number): boolean {
+  return event.kind === SWITCH && event.time === time
+}

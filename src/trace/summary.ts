@@ -1,0 +1,155 @@
+import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
+
+/**
+ * What a trace says in a few lines: who ran and for how long, who waited for whom, and the longest inversions: times in which a
+ * task waited for something that a less important one held.
+ */
+export interface TaskSummary {
+  readonly name: string
+  /** Nanoseconds in each state. */
+  running: number
+  runnable: number
+  blocked: number
+  stopped: number
+  switches: number
+  wakeups: number
+}
+
+export interface WaitSummary {
+  readonly waiter: string
+  readonly for: string
+  count: number
+  /** Nanoseconds, all together and the longest. */
+  total: number
+  longest: number
+}
+
+export interface Inversion {
+  readonly waiter: string
+  readonly owner: string
+  readonly waiterPriority: number
+  readonly ownerPriority: number
+  readonly start: number
+  /** Nanoseconds. */
+  readonly duration: number
+}
+
+export interface CpuSummary {
+  readonly name: string
+  busy: number
+  slices: number
+}
+
+interface OpenSlice {
+  readonly name: string
+  readonly start: number
+  readonly args: TrackArgs | undefined
+}
+
+const INVERSIONS = 10
+
+export class Summary implements TrackSink {
+  readonly tasks: TaskSummary[] = []
+  readonly cpus: CpuSummary[] = []
+  readonly waits: WaitSummary[] = []
+  readonly inversions: Inversion[] = []
+  events = 0
+  lostEvents = 0
+  first: number = Infinity
+  last = 0
+  private readonly tracks = new Map<number, Track>()
+  private readonly taskOf = new Map<number, TaskSummary>()
+  private readonly cpuOf = new Map<number, CpuSummary>()
+  private readonly open = new Map<number, OpenSlice[]>()
+  private readonly waitOf = new Map<string, WaitSummary>()
+
+  track(track: Track): void {
+    this.tracks.set(track.id, track)
+    if (track.kind === 'task') {
+      const { name } = track
+      const task = { name, running: 0, runnable: 0, blocked: 0, stopped: 0, switches: 0, wakeups: 0 }
+      this.tasks.push(task)
+      this.taskOf.set(track.id, task)
+    } else if (track.kind === 'cpu') {
+      const cpu = { name: track.name, busy: 0, slices: 0 }
+      this.cpus.push(cpu)
+      this.cpuOf.set(track.id, cpu)
+    }
+  }
+
+  begin(track: number, time: number, name: string, args?: TrackArgs, _arrows?: Arrows): void {
+    this.seen(time)
+    const slices = this.open.get(track) ?? []
+    this.open.set(track, slices)
+    slices.push({ name, start: time, args })
+    const task = this.taskOf.get(track)
+    if (task === undefined) return
+    if (name.startsWith('running')) task.switches++
+    if (args?.['woken by'] !== undefined) task.wakeups++
+  }
+
+  end(track: number, time: number): void {
+    this.seen(time)
+    const slice = this.open.get(track)?.pop()
+    if (slice === undefined) return
+    const duration = time - slice.start
+    const cpu = this.cpuOf.get(track)
+    if (cpu !== undefined) {
+      cpu.busy += duration
+      cpu.slices++
+    }
+    const task = this.taskOf.get(track)
+    if (task === undefined) return
+    const state = slice.name.split(/[ :]/)[0]
+    if (state === 'running' || state === 'runnable' || state === 'blocked' || state === 'stopped') {
+      task[state] += duration
+    }
+    if (state === 'blocked') this.waited(task.name, slice, duration)
+  }
+
+  instant(_track: number, time: number): void {
+    this.seen(time)
+  }
+
+  counter(_track: number, time: number): void {
+    this.seen(time)
+  }
+
+  lost(_time: number, count: number): void {
+    this.lostEvents = count
+  }
+
+  close(): void {
+    this.tasks.sort((a, b) => b.running - a.running)
+    this.waits.sort((a, b) => b.total - a.total)
+    this.inversions.sort((a, b) => b.duration - a.duration)
+    this.inversions.splice(INVERSIONS)
+  }
+
+  private seen(time: number): void {
+    this.events++
+    this.first = Math.min(this.first, time)
+    this.last = Math.max(this.last, time)
+  }
+
+  private waited(waiter: string, slice: OpenSlice, duration: number): void {
+    const owner = slice.args?.['waits for']
+    if (typeof owner !== 'string') return
+    const key = `${waiter}\n${owner}`
+    let wait = this.waitOf.get(key)
+    if (wait === undefined) {
+      wait = { waiter, for: owner, count: 0, total: 0, longest: 0 }
+      this.waitOf.set(key, wait)
+      this.waits.push(wait)
+    }
+    wait.count++
+    wait.total += duration
+    wait.longest = Math.max(wait.longest, duration)
+    const waiterPriority = Number(slice.args?.priority)
+    const ownerPriority = Number(slice.args?.['priority of that'])
+    // A smaller number goes first.
+    if (waiterPriority < ownerPriority) {
+      this.inversions.push({ waiter, owner, waiterPriority, ownerPriority, start: slice.start, duration })
+    }
+  }
+}

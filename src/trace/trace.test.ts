@@ -1,0 +1,284 @@
+import protobuf from 'protobufjs'
+import { describe, expect, it } from 'vitest'
+import { startRecording, stopRecording } from '../arena/eventring.ts'
+import { wakeupTask } from '../sched/wakeup.ts'
+import { Simulation, type TaskBody } from '../sched/simulation.ts'
+import { beginSleep, endSleep } from '../sched/sleep.ts'
+import { PREEMPTED, SUSPENDED, YIELDED } from '../sched/switch.ts'
+import { INTERRUPTIBLE } from '../sched/taskrecord.ts'
+import { ChromeWriter } from './chrome.ts'
+import { Collector } from './collector.ts'
+import { PerfettoWriter, readPerfetto } from './perfetto.ts'
+import { Summary } from './summary.ts'
+import { Timeline } from './timeline.ts'
+import type { TrackSink } from './tracks.ts'
+
+/** The published schema, as far as a track-event trace needs it; decoded by a library that knows nothing of ours. */
+const schema = protobuf.parse(
+  `
+  syntax = "proto2";
+  message Trace { repeated TracePacket packet = 1; }
+  message TracePacket {
+    optional uint64 timestamp = 8;
+    optional uint32 trusted_packet_sequence_id = 10;
+    optional TrackEvent track_event = 11;
+    optional InternedData interned_data = 12;
+    optional uint32 sequence_flags = 13;
+    optional bool previous_packet_dropped = 42;
+    optional TrackDescriptor track_descriptor = 60;
+  }
+  message TrackDescriptor {
+    optional uint64 uuid = 1;
+    optional string name = 2;
+    optional ProcessDescriptor process = 3;
+    optional uint64 parent_uuid = 5;
+    optional CounterDescriptor counter = 8;
+    optional int32 child_ordering = 11;
+    optional int32 sibling_order_rank = 12;
+  }
+  message ProcessDescriptor { optional int32 pid = 1; optional string process_name = 6; }
+  message CounterDescriptor { optional int32 unit = 3; optional string unit_name = 6; }
+  message TrackEvent {
+    enum Type { TYPE_UNSPECIFIED = 0; TYPE_SLICE_BEGIN = 1; TYPE_SLICE_END = 2; TYPE_INSTANT = 3; TYPE_COUNTER = 4; }
+    repeated DebugAnnotation debug_annotations = 4;
+    optional Type type = 9;
+    optional uint64 name_iid = 10;
+    optional uint64 track_uuid = 11;
+    repeated string categories = 22;
+    optional string name = 23;
+    optional int64 counter_value = 30;
+    optional double double_counter_value = 44;
+    repeated fixed64 flow_ids = 47;
+    repeated fixed64 terminating_flow_ids = 48;
+  }
+  message DebugAnnotation {
+    optional uint64 name_iid = 1;
+    optional int64 int_value = 4;
+    optional double double_value = 5;
+    optional string string_value = 6;
+    optional string name = 10;
+  }
+  message InternedData { repeated EventName event_names = 2; repeated DebugAnnotationName debug_annotation_names = 3; }
+  message EventName { optional uint64 iid = 1; optional string name = 2; }
+  message DebugAnnotationName { optional uint64 iid = 1; optional string name = 2; }
+`,
+  { keepCase: true },
+).root
+
+interface DecodedEvent {
+  readonly time: number
+  readonly track: string
+  readonly type: string
+  readonly name: string
+  readonly args: Record<string, unknown>
+  readonly starts: string[]
+  readonly ends: string[]
+  readonly value: number | undefined
+}
+
+/** Resolves names as Perfetto's importer does: interned data of a packet is known from that packet on. */
+function decode(bytes: Uint8Array): { events: DecodedEvent[]; tracks: Map<string, any>; dropped: number } {
+  const trace = schema.lookupType('Trace')
+  const { packet = [] } = trace.toObject(trace.decode(bytes), { longs: String, enums: String }) as any
+  const names = new Map<string, string>()
+  const argNames = new Map<string, string>()
+  const tracks = new Map<string, any>()
+  const events: DecodedEvent[] = []
+  let dropped = 0
+  expect(packet[0].sequence_flags & 1, 'the first packet clears the incremental state').toBe(1)
+  for (const one of packet) {
+    expect(one.trusted_packet_sequence_id).toBe(1)
+    if (one.previous_packet_dropped) dropped++
+    for (const { iid, name } of one.interned_data?.event_names ?? []) names.set(iid, name)
+    for (const { iid, name } of one.interned_data?.debug_annotation_names ?? []) argNames.set(iid, name)
+    if (one.track_descriptor) tracks.set(one.track_descriptor.uuid, one.track_descriptor)
+    const event = one.track_event
+    if (event === undefined) continue
+    const args: Record<string, unknown> = {}
+    for (const arg of event.debug_annotations ?? []) {
+      args[arg.name ?? argNames.get(arg.name_iid)!] =
+        arg.string_value ?? (arg.int_value === undefined ? arg.double_value : Number(arg.int_value))
+    }
+    expect(tracks.has(event.track_uuid), 'a track is described before it is used').toBe(true)
+    events.push({
+      time: Number(one.timestamp ?? 0),
+      track: tracks.get(event.track_uuid).name,
+      type: event.type,
+      name: event.name ?? names.get(event.name_iid) ?? '',
+      args,
+      starts: event.flow_ids ?? [],
+      ends: event.terminating_flow_ids ?? [],
+      value: event.counter_value === undefined ? event.double_counter_value : Number(event.counter_value),
+    })
+  }
+  return { events, tracks, dropped }
+}
+
+/** Two CPUs; `pinger` wakes `ponger`, back and forth; `hog` computes. */
+function recorded(sinkOf: (sink: TrackSink[]) => TrackSink[], events = 1024): Summary {
+  const sim = new Simulation({ cpus: 2, seed: 7, slice: 5, events })
+  const tasks: number[] = []
+  const partner = (self: number): TaskBody =>
+    function* (context) {
+      for (let round = 0; round < 20; round++) {
+        beginSleep(context.s, tasks[self], INTERRUPTIBLE, 3)
+        wakeupTask(context.s, tasks[1 - self])
+        yield SUSPENDED
+        endSleep(context.s, tasks[self], 3)
+      }
+    }
+  startRecording(sim.machine.arena.i32, sim.plan.events!)
+  tasks.push(sim.fork(partner(0), { name: 'pinger' }))
+  tasks.push(sim.fork(partner(1), { name: 'ponger, the one with the long name' }))
+  sim.fork(
+    function* () {
+      for (let turn = 0; turn < 400; turn++) yield turn % 50 === 0 ? YIELDED : PREEMPTED
+    },
+    { name: 'hog' },
+  )
+  const summary = new Summary()
+  const sinks = sinkOf([summary])
+  const timeline = new Timeline(broadcast(sinks), { cpus: 2 })
+  const collector = new Collector(sim.machine.arena, sim.plan.events!)
+  sim.run()
+  stopRecording(sim.machine.arena.i32, sim.plan.events!)
+  collector.drain(timeline)
+  timeline.close()
+  return summary
+}
+
+function broadcast(sinks: readonly TrackSink[]): TrackSink {
+  return new Proxy({} as TrackSink, {
+    get:
+      (_, verb) =>
+      (...args: unknown[]) => {
+        for (const sink of sinks) (sink as any)[verb](...args)
+      },
+  })
+}
+
+function recordPerfetto(): { bytes: Uint8Array; summary: Summary } {
+  const pieces: Uint8Array[] = []
+  const writer = new PerfettoWriter(piece => pieces.push(piece))
+  const summary = recorded(sinks => [...sinks, writer])
+  return { bytes: Buffer.concat(pieces), summary }
+}
+
+describe('a trace of simulated CPUs', () => {
+  it('is a Perfetto trace with a track for each CPU and each task', () => {
+    const { bytes } = recordPerfetto()
+    const { tracks, events, dropped } = decode(bytes)
+    const names = [...tracks.values()].map(track => track.name)
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'heddle',
+        'CPU 0',
+        'CPU 1',
+        'pinger',
+        'ponger, the one with the long na',
+        'hog',
+      ]),
+    )
+    expect(names).toEqual(expect.arrayContaining(['runnable tasks', 'CPUs in use', 'CPU 0 queue']))
+    for (const track of tracks.values()) {
+      if (track.name !== 'heddle') expect(tracks.get(track.parent_uuid).name).toBe('heddle')
+    }
+    expect(dropped).toBe(0)
+    expect(events.length).toBeGreaterThan(100)
+  })
+
+  it('has slices that nest, times that do not go back, and a CPU that runs one task at a time', () => {
+    const { events } = decode(recordPerfetto().bytes)
+    const depth = new Map<string, number>()
+    let last = 0
+    for (const { track, type, time } of events) {
+      expect(time).toBeGreaterThanOrEqual(last)
+      last = time
+      if (type === 'TYPE_SLICE_BEGIN') depth.set(track, (depth.get(track) ?? 0) + 1)
+      if (type === 'TYPE_SLICE_END') depth.set(track, depth.get(track)! - 1)
+      expect(depth.get(track) ?? 0).toBeLessThanOrEqual(1)
+      expect(depth.get(track) ?? 0).toBeGreaterThanOrEqual(0)
+    }
+    for (const left of depth.values()) expect(left).toBe(0)
+  })
+
+  it('draws an arrow from each wakeup to the slice of the woken task', () => {
+    const { events } = decode(recordPerfetto().bytes)
+    const starts = new Map(events.flatMap(event => event.starts.map(flow => [flow, event] as const)))
+    const ends = events.filter(event => event.ends.length > 0)
+    expect(ends.length).toBeGreaterThan(20)
+    for (const end of ends) {
+      for (const flow of end.ends) {
+        const start = starts.get(flow)!
+        expect(start.name).toBe(`wakes ${end.name}`)
+        expect(start.time).toBeLessThanOrEqual(end.time)
+      }
+    }
+  })
+
+  it('says the priority of what runs, and why a slice ended', () => {
+    const { events } = decode(recordPerfetto().bytes)
+    const slices = events.filter(({ track, type }) => track.startsWith('CPU') && type === 'TYPE_SLICE_BEGIN')
+    for (const { args } of slices) expect(args.priority).toBe(128)
+    const reasons = new Set(
+      events
+        .filter(({ track, type }) => track === 'CPU 0' && type === 'TYPE_SLICE_END')
+        .map(({ args }) => args.why),
+    )
+    expect(reasons.size).toBeGreaterThan(1)
+  })
+
+  it('counts every task as runnable or not, and ends with none', () => {
+    const { events } = decode(recordPerfetto().bytes)
+    const runnable = events.filter(({ track }) => track === 'runnable tasks')
+    expect(Math.max(...runnable.map(({ value }) => value!))).toBeGreaterThanOrEqual(1)
+    expect(Math.min(...runnable.map(({ value }) => value!))).toBe(0)
+    expect(runnable.at(-1)!.value).toBe(0)
+  })
+
+  it('can be read back: the file summarises as the events themselves did', () => {
+    const { bytes, summary } = recordPerfetto()
+    const again = new Summary()
+    readPerfetto(bytes, again)
+    expect(again.tasks).toEqual(summary.tasks)
+    expect(again.cpus).toEqual(summary.cpus)
+    expect(again.tasks.map(({ name }) => name).sort()).toEqual([
+      'hog',
+      'pinger',
+      'ponger, the one with the long na',
+    ])
+    expect(again.tasks.find(({ name }) => name === 'pinger')!.blocked).toBeGreaterThan(0)
+  })
+
+  it('can be cut off anywhere and still be read', () => {
+    const { bytes } = recordPerfetto()
+    for (const length of [bytes.length - 1, bytes.length >> 1, 2000]) {
+      const summary = new Summary()
+      readPerfetto(bytes.subarray(0, length), summary)
+      expect(summary.tasks.length).toBeGreaterThan(0)
+    }
+    expect(() => readPerfetto(new TextEncoder().encode('hello'), new Summary())).toThrow('not a trace')
+  })
+
+  it('is JSON for the DevTools, whole or cut off', () => {
+    let text = ''
+    const chrome = new ChromeWriter(piece => (text += piece))
+    recorded(sinks => [...sinks, chrome])
+    const events = JSON.parse(text)
+    const begins = events.filter(({ ph }: any) => ph === 'B')
+    const ends = events.filter(({ ph }: any) => ph === 'E')
+    expect(begins.length).toBe(ends.length)
+    expect(events.filter(({ ph }: any) => ph === 's').length).toBeGreaterThan(20)
+    for (const flow of events.filter(({ ph }: any) => ph === 'f')) {
+      expect(events.some(({ ph, id }: any) => ph === 's' && id === flow.id)).toBe(true)
+    }
+  })
+
+  it('says how many events it lacks', () => {
+    const pieces: Uint8Array[] = []
+    const writer = new PerfettoWriter(piece => pieces.push(piece))
+    const summary = recorded(sinks => [...sinks, writer], 16)
+    expect(summary.lostEvents).toBeGreaterThan(0)
+    expect(decode(Buffer.concat(pieces)).dropped).toBeGreaterThan(0)
+  })
+})
