@@ -69,6 +69,28 @@ export function check(name: string, second: CheckOptions | Setup, third?: Setup)
   return result
 }
 
+/**
+ * The report of what a check finds in a program that is broken on purpose; throws when it finds nothing. For the test of a
+ * check: that it can see.
+ */
+export function found(setup: Setup, options: CheckOptions = {}): string {
+  try {
+    check('broken', options, setup)
+  } catch (error) {
+    if (error instanceof CheckFailure) return error.message
+    throw error
+  }
+  throw new Error('nothing was found')
+}
+
+/** The same program, without what it says must always hold. */
+export function unwatched(setup: Setup): Setup {
+  return () => {
+    const { always: _, ...program } = setup()
+    return program
+  }
+}
+
 /** The result of a search that is over: its failure shrunk, and the steps of it written down. */
 export function conclude(
   search: Search,

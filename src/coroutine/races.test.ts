@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Region } from '../arena/arena.ts'
 import { LINE_WORDS } from '../arena/record.ts'
 import type { SpscRing } from '../arena/spsc.ts'
-import { check, CheckFailure, type CheckResult, type Setup } from '../checker/check.ts'
+import { check, type CheckResult, found, type Setup } from '../checker/check.ts'
 import { CpuRecord } from '../machine/cpurecord.ts'
 import { armSlice } from '../machine/timekeeper.ts'
 import type { Co } from './co.ts'
@@ -21,17 +21,6 @@ import {
   tickDuringSuspend,
   tickInsideTheSwitch,
 } from './switch.check.ts'
-
-/** The report of the failure that the check finds. */
-function found(setup: Setup): string {
-  try {
-    check('broken', {}, setup)
-  } catch (error) {
-    if (error instanceof CheckFailure) return error.message
-    throw error
-  }
-  throw new Error('nothing was found')
-}
 
 function passes(setup: Setup): CheckResult {
   const result = check('sound', {}, setup)

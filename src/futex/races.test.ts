@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { check, CheckFailure, type Setup } from '../checker/check.ts'
+import { found } from '../checker/check.ts'
 import { checkedFutexes, type CheckedThread, wakeAt } from './checksetup.ts'
 import { enqueue } from './queue.ts'
 import { Bucket } from './records.ts'
@@ -12,17 +12,6 @@ import {
 } from './raceprograms.ts'
 import { sleepThread } from './sleep.ts'
 import { lockFutex, unlockFutex } from './table.ts'
-
-/** The kind and report of what the check finds in a broken variant. */
-function found(setup: Setup): string {
-  try {
-    check('broken', {}, setup)
-  } catch (error) {
-    if (error instanceof CheckFailure) return error.message
-    throw error
-  }
-  throw new Error('nothing was found')
-}
 
 /** Looks at the word, then queues itself, as the design's first attempt does: nothing is compared under the lock. */
 function naiveWait({ context, waiter, words }: CheckedThread, expected: number): number {

@@ -3,20 +3,19 @@
  * races.test.ts can put the broken one in its place and see that it is found. Two CPUs, one or two FIFO tasks; every virtual thread is a CPU or a
  * plain thread that calls into the kernel, and runs the kernel's own functions.
  *
- * What must hold at every step is asserted where it could break, by the kernel itself: an entity that is enqueued is on
- * no CPU and on no other queue (place.ts, list.ts), an entity that is picked is on no CPU (switch.ts). When all threads
- * are done, checkInvariants: no task is on two queues, on a queue and a CPU at once, or runnable and nowhere.
+ * At every step the checker looks at where the tasks are (everystep.ts): never on two queues, never on a queue and a CPU at
+ * once, never runnable and nowhere. When all threads are done, checkInvariants: counts, masks and published words too.
  */
 import { Arena, ArenaPlan } from '../arena/arena.ts'
 import { assert } from '../arena/assert.ts'
-import { ListNode } from '../arena/list.ts'
 import { acquire, initLock, release } from '../arena/spinlock.ts'
 import { KernelThread } from '../arena/thread.ts'
-import type { Program, Setup } from '../checker/check.ts'
+import type { Always, Setup } from '../checker/check.ts'
 import { reserveMachine } from '../machine/cpurecord.ts'
 import { setAffinity } from './affinity.ts'
 import { publishQueue, rqPickNextTask } from './classrq.ts'
 import { Entity } from './entity.ts'
+import { everyStep } from './everystep.ts'
 import { createTask, startTask } from './fork.ts'
 import { cpuOffline } from './hotplug.ts'
 import { checkInvariants } from './invariants.ts'
@@ -108,49 +107,23 @@ export class Kernel {
     return this.i32[task + Task.state]
   }
 
+  /** What holds of these tasks at every step. */
+  always(...tasks: number[]): Always {
+    return everyStep(this.others[0], tasks)
+  }
+
   check(): void {
     checkInvariants(this.others[0])
   }
 }
 
-/** A program, and what it is about. */
-export interface Watched extends Program {
-  readonly kernel: Kernel
-  readonly task: number
-  readonly threads: Readonly<Record<string, () => unknown>>
-}
-
-export type Watchable = () => Watched
-
-/**
- * The same with an observer that looks once, at any step, with every run queue locked: the task is not on a queue and on
- * a CPU at once, nor on two CPUs.
- */
-export function observed(watchable: Watchable): Setup {
-  return () => {
-    const { kernel, task, threads, final } = watchable()
-    return { threads: { ...threads, observer: () => observe(kernel, task) }, ...(final && { final }) }
-  }
-}
-
-function observe({ i32, cpus, others }: Kernel, task: number): void {
-  const { thread } = others[1]
-  const se = i32[task + Task.entity]
-  for (const { queue } of cpus) acquire(thread, queue + RunQueue.lock)
-  let places = i32[se + Entity.links + ListNode.list] === 0 ? 0 : 1
-  for (const { queue } of cpus) if (i32[queue + RunQueue.current] === se) places++
-  assert(places <= 1, 'a task is in two places at once')
-  for (const { queue } of cpus) release(thread, queue + RunQueue.lock)
-}
-
 /** Two CPUs wake one task at once: it is enqueued once, and one of them did it. */
-export function doubleWakeup(wake: Wake = wakeupTask): Watchable {
+export function doubleWakeup(wake: Wake = wakeupTask): Setup {
   return () => {
     const kernel = new Kernel(2, 1)
     const task = kernel.asleep()
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         'waker 1': () => wake(kernel.others[0], task),
         'waker 2': () => wake(kernel.others[1], task),
@@ -168,14 +141,13 @@ export function doubleWakeup(wake: Wake = wakeupTask): Watchable {
  * The task is queued, picked by CPU 0, goes to sleep there and switches away, while another thread wakes it; and CPU 1 runs
  * whatever comes to it. Its condition is guarded by a lock, so that the wakeup is never for nothing.
  */
-export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = schedulerYield): Watchable {
+export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = schedulerYield): Setup {
   return () => {
     const kernel = new Kernel(2, 1)
     const task = kernel.running([0, 1])
     const [s0, s1] = kernel.cpus
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         'CPU 0': () => {
           if (beginSleep(s0, task, INTERRUPTIBLE)) yields(s0, SUSPENDED)
@@ -192,14 +164,13 @@ export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = sche
 }
 
 /** As above from one step earlier: the task is still queued when the waker starts. */
-export function wakeupAfterPick(wake: Wake = wakeupTask): Watchable {
+export function wakeupAfterPick(wake: Wake = wakeupTask): Setup {
   return () => {
     const kernel = new Kernel(1, 1)
     const task = kernel.queued()
     const [s0] = kernel.cpus
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         'CPU 0': () => {
           schedulerYield(s0, PREEMPTED)
@@ -213,15 +184,14 @@ export function wakeupAfterPick(wake: Wake = wakeupTask): Watchable {
 }
 
 /** The task runs, is preempted by an equal that ends its turn at once, runs again, and sleeps; a waker all the while. */
-export function wakeupAcrossTurns(wake: Wake = wakeupTask): Watchable {
+export function wakeupAcrossTurns(wake: Wake = wakeupTask): Setup {
   return () => {
     const kernel = new Kernel(1, 2)
     const task = kernel.running()
-    kernel.queued()
+    const other = kernel.queued()
     const [s0] = kernel.cpus
     return {
-      kernel,
-      task,
+      always: kernel.always(task, other),
       threads: {
         'CPU 0': () => {
           schedulerYield(s0, YIELDED)
@@ -236,14 +206,13 @@ export function wakeupAcrossTurns(wake: Wake = wakeupTask): Watchable {
 }
 
 /** An interrupt on the sleeper's own CPU wakes it before it has switched away; another CPU wakes it too. */
-export function selfWakeup(yields: (s: Scheduler, why: number, interrupt: () => void) => number): Watchable {
+export function selfWakeup(yields: (s: Scheduler, why: number, interrupt: () => void) => number): Setup {
   return () => {
     const kernel = new Kernel(1, 1)
     const task = kernel.running()
     const [s0] = kernel.cpus
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         'CPU 0': () => {
           if (!beginSleep(s0, task, INTERRUPTIBLE)) return
@@ -297,7 +266,7 @@ export function wakeupAgainstSleep(
   sleep: SleepOnLock = sleepThenUnlock,
   wake: Wake = wakeupTask,
   yields: Yield = schedulerYield,
-): Watchable {
+): Setup {
   return () => {
     const kernel = new Kernel(1, 1)
     const task = kernel.running()
@@ -305,8 +274,7 @@ export function wakeupAgainstSleep(
     const { i32, lock } = kernel
     const event = lock + 2
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         sleeper: () => {
           acquire(s0.thread, lock)
@@ -335,13 +303,12 @@ export function wakeupAgainstSleep(
 export type Stop = (s: Scheduler, task: number) => boolean
 
 /** A task is stopped and woken at once: it ends up RUNNING, stopped, and on no queue. */
-export function stopAgainstWakeup(stop: Stop = schedulerStop): Watchable {
+export function stopAgainstWakeup(stop: Stop = schedulerStop): Setup {
   return () => {
     const kernel = new Kernel(1, 1)
     const task = kernel.asleep([0])
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         stopper: () => stop(kernel.others[0], task),
         waker: () => wakeupTask(kernel.others[1], task),
@@ -355,16 +322,15 @@ export function stopAgainstWakeup(stop: Stop = schedulerStop): Watchable {
 }
 
 /** A task is stopped while its CPU switches away from it: it is on no queue afterwards. */
-export function stopAgainstSwitch(stop: Stop = schedulerStop): Watchable {
+export function stopAgainstSwitch(stop: Stop = schedulerStop, yields: Yield = schedulerYield): Setup {
   return () => {
     const kernel = new Kernel(1, 2)
     const task = kernel.running()
-    kernel.queued()
+    const other = kernel.queued()
     return {
-      kernel,
-      task,
+      always: kernel.always(task, other),
       threads: {
-        'CPU 0': () => schedulerYield(kernel.cpus[0], YIELDED),
+        'CPU 0': () => yields(kernel.cpus[0], YIELDED),
         stopper: () => stop(kernel.others[0], task),
       },
       final: () => {
@@ -378,14 +344,13 @@ export function stopAgainstSwitch(stop: Stop = schedulerStop): Watchable {
 export type Continue = (s: Scheduler, task: number) => boolean
 
 /** A stopped task is continued while its CPU is still switching away from it, and CPU 1 looks for work. */
-export function continueOnCpu(continues: Continue = schedulerContinue): Watchable {
+export function continueOnCpu(continues: Continue = schedulerContinue): Setup {
   return () => {
     const kernel = new Kernel(2, 1)
     const task = kernel.running([0, 1])
     schedulerStop(kernel.others[0], task)
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         'CPU 0': () => schedulerYield(kernel.cpus[0], PREEMPTED),
         continuer: () => continues(kernel.others[0], task),
@@ -405,15 +370,14 @@ const MANY = 34
 export type SetAffinity = (s: Scheduler, task: number, low: number, high: number) => void
 
 /** The mask moves from CPU 0 to CPU 33 while the task is woken: it goes to one of the two, and no other. */
-export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Watchable {
+export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Setup {
   return () => {
     const kernel = new Kernel(MANY, 1)
     const task = kernel.asleep([0])
     // It ran on CPU 5 last: where it goes if it may go anywhere.
     kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] = 5
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         changer: () => set(kernel.others[0], task, 0, 2),
         waker: () => wakeupTask(kernel.others[1], task),
@@ -428,14 +392,13 @@ export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Watchable
 }
 
 /** A task is woken towards a CPU that goes offline: it ends up on one that stays. */
-export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Watchable {
+export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
   return () => {
     const kernel = new Kernel(2, 1)
     const task = kernel.asleep()
     kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] = 1
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         'CPU 1': () => cpuOffline(kernel.cpus[1], PREEMPTED),
         waker: () => wake(kernel.others[0], task),
@@ -456,7 +419,7 @@ export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Watchable {
  * A timer fires on CPU 0 while CPU 1 wakes the sleeper, runs it, and it goes to sleep again without a timeout: the timer does
  * not end that second sleep.
  */
-export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Watchable {
+export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup {
   return () => {
     const kernel = new Kernel(2, 1)
     const task = kernel.running([0, 1])
@@ -466,8 +429,7 @@ export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Watcha
     // It goes to CPU 1 when it is woken.
     setAffinity(kernel.others[0], task, 2, 0)
     return {
-      kernel,
-      task,
+      always: kernel.always(task),
       threads: {
         'CPU 0': () => expire(s0),
         'CPU 1': () => {

@@ -12,7 +12,7 @@ const { next, prev: before, list } = ListNode
  * and putting back come out as a rotation of that list: no count, no mask and no published word changes, so none is
  * touched. What it does is what the three operations of fifo.ts do, in their order.
  *
- * Returns the entity that runs now, or 0: it is not that simple, take the long way. The run queue is locked.
+ * Returns the entity that is the current one now, or 0: it is not that simple, take the long way. The run queue is locked.
  */
 export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   const { i32 } = s
@@ -38,21 +38,18 @@ export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
     i32[first + list] === head && i32[last + list] === 0,
     'the next one is queued here, the old one nowhere',
   )
+  // set-next: out of the queue.
   const second = i32[first + next]
   i32[first + list] = 0
-  // Its epoch is still the head's: no FIFO list is ever spliced.
+  i32[head + next] = second
+  i32[second + before] = head
+  i32[queue + RunQueue.current] = se
+  // put-previous: behind the others. Its epoch is still the head's: no FIFO list is ever spliced.
+  const tail = i32[head + before]
   i32[last + list] = head
   i32[last + next] = head
-  if (second === head) {
-    i32[head + next] = last
-    i32[last + before] = head
-  } else {
-    const tail = i32[head + before]
-    i32[head + next] = second
-    i32[second + before] = head
-    i32[tail + next] = last
-    i32[last + before] = tail
-  }
+  i32[last + before] = tail
+  i32[tail + next] = last
   i32[head + before] = last
   return se
 }

@@ -107,7 +107,6 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   if (next === 0) return 0
   i32[next + Entity.onCpu] = 1
   i32[next + Entity.onRq] = 0
-  i32[queue + RunQueue.current] = next
   i32[queue + RunQueue.contender] = next
   const { clock } = s
   if (clock > f64[(prev + Entity.execStart) >> 1]) chargeTurn(s, prev)
