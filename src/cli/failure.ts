@@ -1,0 +1,37 @@
+/** What a command cannot go on from: one line for a person, with a hint, and an exit code for a script. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+  readonly exitCode: number
+  readonly hint: string | undefined
+
+  constructor(message: string, options: { exitCode?: number; hint?: string } = {}) {
+    super(message)
+    this.exitCode = options.exitCode ?? 1
+    this.hint = options.hint
+  }
+
+  /** As it is printed. */
+  line(command: string): string {
+    return `heddle ${command}: ${this.message}${this.hint === undefined ? '' : ` (${this.hint})`}\n`
+  }
+}
+
+/** Bad arguments. */
+export const EXIT_USAGE = 2
+
+/** Why a file could not be read or written, in words. */
+export function fileError(file: string, error: unknown, verb: 'read' | 'written'): CommandError {
+  const code = (error as NodeJS.ErrnoException).code
+  const hints: Readonly<Record<string, [string, string]>> = {
+    ENOENT: [`no file ${file}`, `the path is taken from ${process.cwd()}`],
+    EISDIR: [`${file} is a folder`, 'name one file in it'],
+    EACCES: [`${file} may not be ${verb}`, 'check its permissions'],
+    EPERM: [`${file} may not be ${verb}`, 'check its permissions'],
+    ENOSPC: [`${file} cannot be written`, 'the disk is full'],
+  }
+  const [message, hint] = hints[code ?? ''] ?? [
+    `${file} cannot be ${verb} (${code ?? String(error)})`,
+    undefined,
+  ]
+  return new CommandError(message, hint === undefined ? {} : { hint })
+}

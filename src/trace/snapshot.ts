@@ -1,0 +1,126 @@
+import { cpuAccount, taskAccount } from '../sched/account.ts'
+import { Entity } from '../sched/entity.ts'
+import { taskName } from '../sched/fork.ts'
+import { isOnline } from '../sched/hotplug.ts'
+import { RunQueue } from '../sched/runqueue.ts'
+import { isSleeping, RUNNING, stateNames, Task, UNUSED, WAKENING, ZOMBIE } from '../sched/taskrecord.ts'
+import { Job, NOT_KILLED } from '../task/job.ts'
+import type { KernelView } from '../task/view.ts'
+
+/**
+ * The whole kernel at a glance, read out of the arena by any thread, without a lock and without anyone's help: a CPU that is
+ * stuck is seen as well as one that is not. Figures of one task belong together to within a slice.
+ */
+export interface CpuSnapshot {
+  readonly cpu: number
+  readonly online: boolean
+  /** Milliseconds that it ran tasks, ever. */
+  readonly busyTime: number
+  /** Queued tasks, and the one that runs. */
+  readonly load: number
+  readonly switches: number
+  readonly preemptions: number
+  readonly migrations: number
+  readonly steals: number
+  readonly wakeups: number
+  /** The task that runs there, or null. */
+  readonly running: string | null
+}
+
+export interface TaskSnapshot {
+  readonly id: number
+  readonly slot: number
+  readonly name: string
+  readonly state: 'running' | 'runnable' | 'sleeping' | 'stopped' | 'ended'
+  /** What sort of sleep: a state of taskrecord.ts. */
+  readonly sleep: string | null
+  readonly cpu: number
+  readonly started: boolean
+  readonly priority: number
+  /** The priority of its own, where it has inherited a better one. */
+  readonly basePriority: number
+  readonly nice: number
+  readonly runTime: number
+  readonly waitTime: number
+  readonly switches: number
+  readonly preemptions: number
+  /** What it waits for on the wait tree; 0: nothing there. */
+  readonly channel: number
+  readonly killed: boolean
+}
+
+export interface KernelSnapshot {
+  /** Milliseconds since boot. */
+  readonly time: number
+  readonly cpus: readonly CpuSnapshot[]
+  readonly tasks: readonly TaskSnapshot[]
+}
+
+export function takeSnapshot(view: KernelView): KernelSnapshot {
+  const { s, i32 } = view
+  const { context } = view.futexes
+  // Inside, no record that is looked at is used for another task.
+  context.enter()
+  try {
+    const cpus = Array.from({ length: s.cpus }, (_, cpu) => snapshotCpu(view, cpu))
+    const tasks: TaskSnapshot[] = []
+    const idle = new Set(cpus.map(({ cpu }) => i32[i32[s.queueOf(cpu) + RunQueue.idle] + Entity.task]))
+    for (let at = 0; at < s.tasks.capacity; at++) {
+      const task = s.tasks.pointerAt(at)
+      if (!s.tasks.isAllocated(i32, task) || idle.has(task)) continue
+      const snapshot = snapshotTask(view, task)
+      if (snapshot !== null) tasks.push(snapshot)
+    }
+    return { time: s.now(), cpus, tasks }
+  } finally {
+    context.leave()
+  }
+}
+
+function snapshotCpu(view: KernelView, cpu: number): CpuSnapshot {
+  const { s, i32 } = view
+  const queue = s.queueOf(cpu)
+  const current = Atomics.load(i32, queue + RunQueue.current)
+  const idles = current === 0 || current === i32[queue + RunQueue.idle]
+  return {
+    cpu,
+    online: isOnline(s, cpu),
+    ...cpuAccount(i32, queue),
+    running: idles ? null : taskName(s, i32[current + Entity.task]),
+  }
+}
+
+function snapshotTask(view: KernelView, task: number): TaskSnapshot | null {
+  const { s, i32 } = view
+  const state = Atomics.load(i32, task + Task.state)
+  const se = i32[task + Task.entity]
+  if (state === UNUSED || se === 0) return null
+  const { runTime, waitTime, switches, preemptions } = taskAccount(i32, se)
+  const job = view.jobOf(task)
+  const priority = i32[se + Entity.priority]
+  return {
+    id: job === 0 ? 0 : i32[job + Job.number],
+    slot: i32[task + Task.slot],
+    name: taskName(s, task),
+    state: stateOf(i32, task, se, state),
+    sleep: isSleeping(state) ? stateNames[state] : null,
+    cpu: i32[se + Entity.cpu],
+    started: i32[se + Entity.turns] !== 0,
+    priority,
+    basePriority: i32[se + Entity.basePriority],
+    nice: i32[se + Entity.nice],
+    runTime,
+    waitTime,
+    switches,
+    preemptions,
+    channel: i32[task + Task.channel],
+    killed: job !== 0 && Atomics.load(i32, job + Job.killKind) !== NOT_KILLED,
+  }
+}
+
+function stateOf(i32: Int32Array, task: number, se: number, state: number): TaskSnapshot['state'] {
+  if (state === ZOMBIE) return 'ended'
+  if (i32[task + Task.stopped] !== 0) return 'stopped'
+  if (state === RUNNING) return Atomics.load(i32, se + Entity.onCpu) === 1 ? 'running' : 'runnable'
+  return state === WAKENING ? 'runnable' : 'sleeping'
+}
