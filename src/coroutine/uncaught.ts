@@ -1,4 +1,5 @@
 import type { Co } from './co.ts'
+import { frameFloorName, frameMachineryNames, setOnFramePass } from './frames.ts'
 import { floorName, machineryNames, setOnPass } from './generators.ts'
 
 /**
@@ -25,13 +26,16 @@ const ORIGIN_FRAMES = 4
 const mended = new WeakSet<object>()
 
 /** Takes the place that calls `below`, to be shown later: cheap, the text is made when someone reads it. */
-export function captureOrigin(below: (...args: any[]) => unknown): Captured | null {
+export function captureOrigin(
+  below: (...args: any[]) => unknown,
+  frames: number = ORIGIN_FRAMES,
+): Captured | null {
   if (captureStackTrace === undefined) return null
   const limited = Error as { stackTraceLimit?: number }
   const before = limited.stackTraceLimit
   const origin: Captured = {}
   try {
-    limited.stackTraceLimit = ORIGIN_FRAMES
+    limited.stackTraceLimit = frames
     captureStackTrace(origin, below)
   } finally {
     if (before !== undefined) limited.stackTraceLimit = before
@@ -56,6 +60,7 @@ function addFrame(error: unknown, below: (...args: any[]) => unknown): void {
 }
 
 setOnPass(addFrame)
+setOnFramePass(addFrame)
 
 /** An error leaves the coroutine: its stack gets the coroutine's name and origin, and the error its name. */
 export function signError(error: unknown, co: Co<any>): void {
@@ -87,8 +92,13 @@ function cut(error: Captured): string {
       continue
     }
     const name = frame[1].slice(frame[1].lastIndexOf('.') + 1)
-    if (name === floorName) break
-    if (machineryNames.includes(name) || /\.(?:next|throw) \(<anonymous>\)$/.test(line)) continue
+    if (name === floorName || name === frameFloorName) break
+    if (
+      machineryNames.includes(name) ||
+      frameMachineryNames.includes(name) ||
+      /\.(?:next|throw) \(<anonymous>\)$/.test(line)
+    )
+      continue
     kept.push(line)
   }
   return kept.join('\n')

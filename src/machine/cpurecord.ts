@@ -33,17 +33,17 @@ export const CPU_ONLINE = 2
 export const CPU_DEAD = 3
 
 /** The part of the arena that belongs to the machine: which CPUs are active, the timekeeper, then the CPU records. */
-export const MachineRecord: Layout<'active' | 'alarm' | 'until' | 'wakeups' | 'shutdown'> = record(
-  'machine',
-  {
+export const MachineRecord: Layout<'active' | 'alarm' | 'until' | 'wakeups' | 'shutdown' | 'spinner'> =
+  record('machine', {
     /** Two words: CPUs 0 to 31, CPUs 32 to 63. */
     active: ownLine(words(2)),
     alarm: ownLine(word),
     until: ownLine(word),
     wakeups: word,
     shutdown: word,
-  },
-)
+    /** The record of the CPU that looks for a kick before it sleeps; 0: none does (halt.ts). */
+    spinner: ownLine(word),
+  })
 
 export function reserveMachine(plan: ArenaPlan, cpus: number): Region {
   checkCpus(cpus)

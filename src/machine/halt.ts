@@ -1,4 +1,6 @@
-import { CpuRecord } from './cpurecord.ts'
+import type { Region } from '../arena/arena.ts'
+import { CpuRecord, MachineRecord } from './cpurecord.ts'
+import type { SpinBudget } from './spinbudget.ts'
 
 /**
  * Halt and kick: a CPU sleeps until it is kicked, and a kick costs a system call only when it has to.
@@ -36,6 +38,11 @@ export function kickCpu(i32: Int32Array, cpu: number): boolean {
   return true
 }
 
+/** Recovery: a kicker that died between (A) and its notify leaves a CPU asleep that is KICKED. On any other it does nothing. */
+export function nudgeCpu(i32: Int32Array, cpu: number): void {
+  Atomics.notify(i32, cpu + CpuRecord.park)
+}
+
 /** The CPU announces that it will sleep. False: it was kicked, and must look for work again instead. */
 export function prepareHalt(i32: Int32Array, cpu: number): boolean {
   const at = cpu + CpuRecord.park
@@ -49,11 +56,55 @@ export function finishHalt(i32: Int32Array, cpu: number): void {
   Atomics.store(i32, cpu + CpuRecord.park, RUNNING)
 }
 
+const pause: (iterations?: number) => void =
+  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
+
+/** Milliseconds that a CPU without work looks for a kick before it sleeps, at the most. */
+export const SPIN_MS = 0.05
+const LOOKS_PER_CLOCK = 32
+
+/**
+ * A CPU that has just run out of work often gets more at once: then neither side pays for a sleep. One CPU of a machine at
+ * a time spins, so that spinning takes no core from those that have work. True: it was kicked.
+ */
+function spinForKick(i32: Int32Array, machine: Region, cpu: number, now: () => number, ms: number): boolean {
+  const spinner = machine.start + MachineRecord.spinner
+  if (Atomics.load(i32, spinner) !== 0 || Atomics.compareExchange(i32, spinner, 0, cpu) !== 0) return false
+  const until = now() + ms
+  let kicked = false
+  do {
+    for (let look = 0; look < LOOKS_PER_CLOCK && !kicked; look++) {
+      kicked = Atomics.load(i32, cpu + CpuRecord.park) === KICKED
+      pause()
+    }
+  } while (!kicked && now() < until)
+  Atomics.store(i32, spinner, 0)
+  return kicked
+}
+
 /** Sleeps until a kick, for at most `timeout` milliseconds. Blocks the thread. */
 export function haltBlocking(i32: Int32Array, cpu: number, timeout: number): void {
   if (!prepareHalt(i32, cpu)) return
   Atomics.wait(i32, cpu + CpuRecord.park, HALTED, timeout) // (C)
   finishHalt(i32, cpu)
+}
+
+/** The same, after a short look for a kick. `now`: milliseconds. */
+export function haltAfterSpin(
+  i32: Int32Array,
+  machine: Region,
+  cpu: number,
+  timeout: number,
+  now: () => number,
+  budget: SpinBudget,
+): void {
+  if (timeout > budget.ms && budget.ms > 0 && spinForKick(i32, machine, cpu, now, budget.ms)) {
+    budget.succeeded()
+    finishHalt(i32, cpu)
+    return
+  }
+  budget.failed()
+  haltBlocking(i32, cpu, timeout)
 }
 
 /** The same without blocking: the event loop turns meanwhile, and its callbacks may kick this very CPU. */

@@ -92,6 +92,8 @@ export class NodeMachine implements Machine {
     Atomics.store(i32, record + CpuRecord.needResched, 0)
     Atomics.store(i32, record + CpuRecord.mail, 0)
     finishHalt(i32, record)
+    // It may have died while it was the one that spins.
+    Atomics.compareExchange(i32, this.region.start + MachineRecord.spinner, record, 0)
     const boot: CpuBoot = {
       buffer: this.arena.buffer,
       region: this.region,

@@ -1,7 +1,8 @@
 import type { Arena, Region } from '../arena/arena.ts'
 import { CPU_OFFLINE, CPU_ONLINE, CpuRecord } from './cpurecord.ts'
-import { haltBlocking, haltTurning } from './halt.ts'
+import { haltAfterSpin, haltTurning, SPIN_MS } from './halt.ts'
 import { Cpu, type CpuProgram, HALT, TURN } from './machine.ts'
+import { SpinBudget } from './spinbudget.ts'
 
 /** A CPU on a thread of its own, in Node or in a browser: the entry module brings the clock and the event-loop turn. */
 export class WorkerCpu extends Cpu {
@@ -32,6 +33,8 @@ export async function runCpu(
   turn: () => Promise<void>,
 ): Promise<void> {
   const { i32, record } = cpu
+  const now = (): number => cpu.now()
+  const budget = new SpinBudget(SPIN_MS)
   cpu.setActive(true)
   Atomics.store(i32, record + CpuRecord.state, CPU_ONLINE)
   Atomics.notify(i32, record + CpuRecord.state)
@@ -43,7 +46,7 @@ export async function runCpu(
       const timeout = Math.max(0, cpu.haltUntil - cpu.now())
       if (cpu.outstanding > 0) await haltTurning(i32, record, timeout)
       else if (cpu.mailPending) await turn()
-      else haltBlocking(i32, record, timeout)
+      else haltAfterSpin(i32, cpu.region, record, timeout, now, budget)
     } else if (value === TURN) {
       await turn()
     }

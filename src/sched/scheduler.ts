@@ -148,7 +148,11 @@ export class Scheduler {
   readonly recording: number
   readonly slice: number
   readonly now: () => number
-  readonly kick: (cpu: number) => void
+  private readonly kickNow: (cpu: number) => void
+  /** Kicks that wait until this thread has let go of its locks: a CPU that wakes up to find them taken sleeps again. */
+  private kicksWait = false
+  private waitingKicksLow = 0
+  private waitingKicksHigh = 0
   lockHooks: LockHooks | undefined = undefined
   /** The machine's time when this thread last looked. */
   clock = 0
@@ -196,7 +200,7 @@ export class Scheduler {
     this.recording = plan.events === null ? 0 : recordingWord(plan.events)
     this.slice = options.slice ?? 10
     this.now = options.now
-    this.kick = options.kick ?? (cpu => void kickCpu(this.i32, cpuRecord(machine, cpu)))
+    this.kickNow = options.kick ?? (cpu => void kickCpu(this.i32, cpuRecord(machine, cpu)))
     this.classes = Array.from({ length: MAJOR_LEVELS }, () => fifoClass)
     this.classes[FAIR_MAJOR_PRIORITY] = fairClass
     this.classes[EXT_MAJOR_PRIORITY] = extClass
@@ -273,6 +277,32 @@ export class Scheduler {
   /** Looks at the clock. */
   readClock(): number {
     return (this.clock = this.now())
+  }
+
+  /** Makes a halted CPU look for work: now, or where `sendKicks` is called. */
+  kick(cpu: number): void {
+    if (!this.kicksWait) this.kickNow(cpu)
+    else if (cpu < 32) this.waitingKicksLow |= 1 << cpu
+    else this.waitingKicksHigh |= 1 << (cpu - 32)
+  }
+
+  /** Holds kicks back until `sendKicks`: around taking locks, queueing a task, and letting go of them. Does not nest. */
+  holdKicks(): void {
+    this.kicksWait = true
+  }
+
+  sendKicks(): void {
+    this.kicksWait = false
+    while (this.waitingKicksLow !== 0) {
+      const cpu = 31 - Math.clz32(this.waitingKicksLow & -this.waitingKicksLow)
+      this.waitingKicksLow &= this.waitingKicksLow - 1
+      this.kickNow(cpu)
+    }
+    while (this.waitingKicksHigh !== 0) {
+      const cpu = 31 - Math.clz32(this.waitingKicksHigh & -this.waitingKicksHigh)
+      this.waitingKicksHigh &= this.waitingKicksHigh - 1
+      this.kickNow(cpu + 32)
+    }
   }
 
   /** Asks a CPU to reschedule at its next safepoint; wakes it up if it is halted. */

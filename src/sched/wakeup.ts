@@ -66,9 +66,11 @@ export function wakeup(s: Scheduler, task: number, states: number, reason: numbe
   const se = i32[task + Task.entity]
   // A self-wakeup takes no lock: a waker elsewhere may hold it, waiting for this very CPU to switch.
   if (isCurrent(s, se)) return wakeSelf(s, task, states, reason)
+  s.holdKicks()
   acquire(thread, se + Entity.piLock) // 1
   const woke = schedulerWakeup(s, task, states, reason)
   release(thread, se + Entity.piLock) // 6
+  s.sendKicks()
   return woke
 }
 
@@ -125,6 +127,8 @@ const pause: (iterations?: number) => void =
 
 /** After `thread.spins` looks it sleeps this long between them: a switch takes less, unless its thread has lost its core. */
 const NAP_MS = 0.05
+/** After so many a thread that can see deaths looks for one. */
+const NAPS_STUCK = 20
 
 /**
  * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would leave a task that
@@ -136,8 +140,9 @@ export function waitOffCpu(s: Scheduler, se: number): void {
     if (Atomics.load(i32, se + Entity.onCpu) === 0) return
     pause()
   }
-  while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
+  for (let naps = 1; Atomics.load(i32, se + Entity.onCpu) !== 0; naps++) {
     if (thread.mayBlock) Atomics.wait(i32, se + Entity.onCpu, 1, NAP_MS)
     else pause()
+    if (thread.stuck !== null && naps % NAPS_STUCK === 0) thread.stuck(Atomics.load(i32, se + Entity.cpu), 0)
   }
 }

@@ -1,4 +1,5 @@
 import { assert } from '../arena/assert.ts'
+import { SpinBudget } from '../machine/spinbudget.ts'
 import { killError } from './cancel.ts'
 import { Counters } from './counters.ts'
 import { addOrigin, CpuLostError, TaskKilledError } from './errors.ts'
@@ -29,6 +30,7 @@ export class Collector {
   private isPumping = false
   private keepAlive: ReturnType<typeof setInterval> | undefined
   private isClosed = false
+  private readonly budget = new SpinBudget(HOT_MS)
 
   constructor(view: KernelView, onCollected: () => void, onFailure: (failure: UnjoinedFailure) => void) {
     this.view = view
@@ -161,11 +163,29 @@ export class Collector {
     }, 0)
   }
 
+  /** Turns the event loop for a while without letting it sleep. True: something came. */
+  private async lookHot(ms: number): Promise<boolean> {
+    if (this.collect() > 0) return true
+    if (ms === 0) return false
+    const until = performance.now() + ms
+    do {
+      await turn()
+      if (this.collect() > 0) return true
+    } while (performance.now() < until)
+    return false
+  }
+
   private async pump(): Promise<void> {
     this.isPumping = true
     this.keepAlive ??= setInterval(() => undefined, 0x7fff_ffff)
     ;(this.keepAlive as { ref?(): void }).ref?.()
+    const budget = this.budget
     while (!this.isClosed && (this.waiting > 0 || this.active > 0)) {
+      if (await this.lookHot(budget.ms)) {
+        budget.succeeded()
+        continue
+      }
+      budget.failed()
       const coming = this.view.completions.wait()
       if (coming !== null) await coming
       this.collect()
@@ -173,4 +193,16 @@ export class Collector {
     ;(this.keepAlive as { unref?(): void } | undefined)?.unref?.()
     this.isPumping = false
   }
+}
+
+/** Milliseconds without anything to collect before the event loop is let sleep, at the most. */
+const HOT_MS = 0.1
+
+const setImmediate = (globalThis as { setImmediate?: (callback: () => void) => unknown }).setImmediate
+
+function turn(): Promise<void> {
+  return new Promise(resolve => {
+    if (setImmediate === undefined) setTimeout(resolve, 0)
+    else setImmediate(resolve)
+  })
 }

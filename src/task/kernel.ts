@@ -14,13 +14,18 @@ import {
   referenceOf,
   type Spawnable,
 } from './modules.ts'
+import { type MapOptions, TaskMap } from './map.ts'
 import { ModuleTable } from './moduletable.ts'
 import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } from './options.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
+import { TaskScope } from './scope.ts'
 import { spawnJob } from './spawn.ts'
 import { Task } from './task.ts'
 
 const noOptions: SpawnOptions = {}
+
+/** Frames of where a task was spawned that its errors show: each costs the spawn some time. */
+const ORIGIN_FRAMES = 2
 
 /**
  * A kernel: CPUs that run tasks. This is the side of the thread that booted it; what tasks themselves call is in
@@ -108,7 +113,38 @@ export class Kernel {
       if (this.collector.waiting >= this.booted.settings.queue)
         throw new SpawnQueueFullError(this.booted.settings.queue)
     }
-    return this.start(reference, args, options, captureOrigin(Kernel.prototype.spawn)) as Task<T>
+    return this.start(
+      reference,
+      args,
+      options,
+      captureOrigin(Kernel.prototype.spawn, ORIGIN_FRAMES),
+    ) as Task<T>
+  }
+
+  /**
+   * Runs a function over many items, as tasks: `for await (const result of kernel.map(work.fn, items, { concurrency: 8 }))`.
+   * Items are taken only as fast as results are.
+   */
+  map<I, T>(
+    fn: Spawnable<readonly [item: I, ...rest: any[]], T>,
+    items: Iterable<I> | AsyncIterable<I>,
+    options?: MapOptions,
+  ): TaskMap<T> {
+    referenceOf(this, fn)
+    this.throwIfClosed(`map(${fn.name})`)
+    return new TaskMap<T>(this, fn, items, options)
+  }
+
+  /**
+   * A scope, which its tasks do not outlive: `await kernel.scope(async scope => { scope.spawn(work.fn, [1]) })`. Leaving it waits for
+   * them; when the body or a task fails, the others are killed first, and failed tasks make an AggregateError. Without a body:
+   * `await using scope = kernel.scope()`.
+   */
+  scope(): TaskScope
+  scope<R>(body: (scope: TaskScope) => R | PromiseLike<R>): Promise<R>
+  scope<R>(body?: (scope: TaskScope) => R | PromiseLike<R>): TaskScope | Promise<R> {
+    const scope = new TaskScope(this)
+    return body === undefined ? scope : scope.run(body)
   }
 
   /** Resolves when there is room for another task. */
