@@ -18,6 +18,8 @@ export interface Runner {
   giveWay?(): void
   /** The running coroutine tells how far it is. */
   progress(value: unknown): void
+  /** The coroutine that runs, for who must tell those of one thread apart. */
+  running?(): object | null
 }
 
 /** Ends one wait of one coroutine. The first call counts; later ones do nothing. Any time, from this thread. */
@@ -46,6 +48,11 @@ export function currentRunner(what: string): Runner {
       `${what} needs a coroutine, and none is running here: call it from a function that a schedule runs, as in schedule.run(fn)`,
     )
   }
+  return runner
+}
+
+/** As `currentRunner`, but null where no coroutine runs. */
+export function runnerOrNull(): Runner | null {
   return runner
 }
 

@@ -89,6 +89,7 @@ export class Schedule {
     this.#runner = {
       park: ms => places.park(ms),
       unpark: () => places.unpark(),
+      running: () => this.runningCo,
       progress: value => {
         if (this.runningCo !== null) this.#reports.tell(this.runningCo, value)
       },

@@ -3,7 +3,8 @@ import { KernelThread } from '../arena/thread.ts'
 import type { Ambient, CurrentTask } from './ambient.ts'
 import { Futexes } from './futexes.ts'
 import { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from './layout.ts'
-import { domainTag, nextThreadId, nextTid } from './domainwords.ts'
+import { domainTag } from './domainwords.ts'
+import { claimThreadId, releaseThreadId } from './threads.ts'
 
 /**
  * A domain: threads that can wait for one another. An arena with futexes, and one address space for all. A kernel's arena is one;
@@ -28,12 +29,17 @@ export class Domain implements Ambient {
 
   private constructor(arena: Arena, layout: FutexLayout, sizes: FutexSizes, space: number | undefined) {
     this.mayBlock = mayBlock()
-    const thread = new KernelThread(arena, nextThreadId(arena.i32, layout), this.mayBlock)
+    const id = claimThreadId(arena.i32, layout)
+    const thread = new KernelThread(arena, id, this.mayBlock)
     this.futexes = new Futexes(thread, layout, {
       now: () => performance.now(),
       ...(space !== undefined && { space }),
     })
-    this.tid = nextTid(this.futexes.context)
+    this.tid = this.futexes.self.tid
+    atExit(() => {
+      this.futexes.closeOwner(this.futexes.self)
+      releaseThreadId(arena.i32, layout, id)
+    })
     this.handle = {
       buffer: arena.buffer,
       sizes,
@@ -68,4 +74,10 @@ function mayBlock(): boolean {
   } catch {
     return false
   }
+}
+
+/** Where the platform says so, a thread that ends gives back what it has of the domain. */
+function atExit(leave: () => void): void {
+  const { process } = globalThis as { process?: { once?(event: 'exit', listener: () => void): void } }
+  process?.once?.('exit', leave)
 }

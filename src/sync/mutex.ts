@@ -1,0 +1,341 @@
+import type { Blocking } from '../coroutine/blocking.ts'
+import { runnerOrNull } from '../coroutine/runner.ts'
+import { ambient } from '../futex/ambient.ts'
+import type { LockOwner } from '../futex/owner.ts'
+import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
+import { disposedError, SyncError } from './errors.ts'
+import { LockWait, NOBODY, releaseWord, takeWord, TID_MASK } from './lockwait.ts'
+import { observer } from './observer.ts'
+import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
+import {
+  EXTRA,
+  handleOf,
+  openHandle,
+  type OwnPlace,
+  type Place,
+  placeFor,
+  PLACE_WORDS,
+  type SyncHandle,
+  WAITERS,
+} from './place.ts'
+import { ParkingQueue } from './queue.ts'
+import { UnlockToken } from './token.ts'
+import {
+  blockingMethods,
+  checkWait,
+  Finished,
+  timedOut,
+  waitAsync,
+  type WaitOptions,
+  waitSync,
+  waitTask,
+} from './waiting.ts'
+
+export interface MutexOptions extends OwnPlace {
+  /** What its own holder is told who locks it again: nothing, and it waits for itself; that it may; or an error. */
+  readonly type?: 'normal' | 'recursive' | 'errorcheck' | undefined
+  /** For messages and for `locks()`. */
+  readonly name?: string | undefined
+}
+
+const SPINS = 60
+const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
+
+/**
+ * Mutual exclusion between tasks, threads and promises. Free and uncontended, locking is one compare-exchange and so is unlocking.
+ * States of the word: lockwait.ts.
+ */
+export class Mutex implements Place {
+  static readonly words: number = PLACE_WORDS
+
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly at: number
+  readonly type: 'normal' | 'recursive' | 'errorcheck'
+  readonly name: string | undefined
+  /** @internal */
+  readonly queue: ParkingQueue
+  private readonly token: UnlockToken
+  private readonly finished: Finished<UnlockToken>
+  private readonly reentrant: boolean
+
+  constructor(options: MutexOptions = {}) {
+    const { type = 'normal', name } = options
+    if (type !== 'normal' && type !== 'recursive' && type !== 'errorcheck') {
+      throw new TypeError(`new Mutex({ type: ${String(type)} }): give 'normal', 'recursive' or 'errorcheck'`)
+    }
+    const { i32, at } = placeFor('Mutex', Mutex.words, options)
+    this.i32 = i32
+    this.at = at
+    this.type = type
+    this.name = name
+    this.reentrant = type === 'recursive'
+    this.queue = new ParkingQueue(this)
+    this.token = new UnlockToken(this, null, true)
+    this.finished = new Finished(this.token)
+  }
+
+  /** For `postMessage`; the receiver calls `Mutex.from`. */
+  get handle(): SyncHandle {
+    return handleOf('Mutex', this, { type: this.type, name: this.name })
+  }
+
+  static from(handle: SyncHandle): Mutex {
+    const { place, options } = openHandle('Mutex', handle)
+    return new Mutex({ ...options, buffer: place.i32.buffer, index: place.at })
+  }
+
+  /** In a task: waits until it has the lock. */
+  lock(options?: WaitOptions): Blocking<UnlockToken> {
+    if (runnerOrNull() === null) refuseOutsideTask('lock')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) {
+      return this.lockSlowly(tid, options) as Blocking<UnlockToken>
+    }
+    if (observer !== null) this.tellAcquired(tid)
+    return this.finished as unknown as Blocking<UnlockToken>
+  }
+
+  /** On a thread: blocks it until it has the lock. */
+  lockSync(options?: WaitOptions): UnlockToken {
+    if (runnerOrNull() !== null) refuseInTask('lock')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) {
+      if (!this.blockFor(tid, options)) throw timedOut('lockSync', options)
+    }
+    if (observer !== null) this.tellAcquired(tid)
+    return this.token
+  }
+
+  /** Anywhere: a promise of the lock. Each has an identity of its own, which the token carries. */
+  async lockAsync(options?: WaitOptions): Promise<UnlockToken> {
+    const token = await this.awaitLock(options)
+    if (token === null) throw timedOut('lockAsync', options)
+    return token
+  }
+
+  /** The lock if it is free now, else null. */
+  tryLock(): UnlockToken | null {
+    const tid = currentTid()
+    if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) return null
+    if (observer !== null) this.tellAcquired(tid)
+    return this.token
+  }
+
+  /** In a task: the lock if it can be had within `timeout` milliseconds, else null. */
+  lockIfAvailable(timeout = 0, options?: Pick<WaitOptions, 'signal'>): Blocking<UnlockToken | null> {
+    if (runnerOrNull() === null) refuseOutsideTask('lockIfAvailable')
+    checkWait({ ...options, timeout })
+    const token = this.tryLock()
+    if (token !== null || timeout === 0) {
+      return (token === null ? NOT_AVAILABLE : this.finished) as unknown as Blocking<UnlockToken | null>
+    }
+    return this.lockWithin(timeout, options) as Blocking<UnlockToken | null>
+  }
+
+  lockIfAvailableSync(timeout = 0, options?: Pick<WaitOptions, 'signal'>): UnlockToken | null {
+    refuseInTask('lockIfAvailable')
+    checkWait({ ...options, timeout })
+    const token = this.tryLock()
+    if (token !== null || timeout === 0) return token
+    const tid = currentTid()
+    if (!this.blockFor(tid, { ...options, timeout })) return null
+    if (observer !== null) this.tellAcquired(tid)
+    return this.token
+  }
+
+  lockIfAvailableAsync(timeout = 0, options?: Pick<WaitOptions, 'signal'>): Promise<UnlockToken | null> {
+    return this.awaitLock({ ...options, timeout })
+  }
+
+  /** Only its holder may. In async code prefer the token's `unlock`. */
+  unlock(): void {
+    const tid = currentTid()
+    if (observer !== null) observer.released(this, tid)
+    if (!this.reentrant && Atomics.compareExchange(this.i32, this.at, tid, 0) === tid) return
+    this.unlockAs(tid)
+  }
+
+  /** Whether someone holds it, as of now. */
+  get locked(): boolean {
+    const owner = Atomics.load(this.i32, this.at) & TID_MASK
+    return owner !== 0 && owner !== NOBODY
+  }
+
+  /** Nobody may use it from here on, on any thread. It must be free. */
+  [Symbol.dispose](): void {
+    const before = Atomics.compareExchange(this.i32, this.at, 0, WAITERS | NOBODY)
+    if (before === 0 || (before & TID_MASK) === NOBODY) return
+    throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held, or someone waits for it')
+  }
+
+  /** @internal Without waiting. */
+  attempt(tid: number): boolean {
+    if (takeWord(this, tid)) return true
+    const owner = Atomics.load(this.i32, this.at) & TID_MASK
+    if (owner === NOBODY) throw disposedError('lock')
+    if (owner !== tid) return false
+    if (this.reentrant) {
+      this.i32[this.at + EXTRA]++
+      return true
+    }
+    if (this.type === 'errorcheck') {
+      throw new SyncError(
+        'ERR_HEDDLE_DEADLOCK',
+        `lock: the caller holds ${this.describe()} already, and would wait for itself`,
+      )
+    }
+    return false
+  }
+
+  /** @internal */
+  isHeldBy(tid: number): boolean {
+    return (Atomics.load(this.i32, this.at) & TID_MASK) === tid
+  }
+
+  /** @internal */
+  isHeldThrough({ owner }: UnlockToken): boolean {
+    return this.isHeldBy(owner === null ? currentTid() : owner.tid)
+  }
+
+  /** @internal */
+  unlockThrough(token: UnlockToken): void {
+    const { owner } = token
+    if (!token.lasting) {
+      token.mutex = null
+      token.owner = null
+    }
+    if (owner === null) this.unlock()
+    else this.unlockAsync(owner)
+  }
+
+  /** @internal From [2] or [3]; `tid` must be its holder. */
+  unlockAs(tid: number): void {
+    const { i32, at } = this
+    const seen = Atomics.load(i32, at)
+    const owner = seen & TID_MASK
+    if (owner !== tid) {
+      const flow = asyncOwnerOf(owner)
+      if (flow === undefined) throw this.notHeld(owner)
+      this.unlockAsync(flow)
+      return
+    }
+    if (this.reentrant && i32[at + EXTRA] > 0) i32[at + EXTRA]--
+    else if (Atomics.compareExchange(i32, at, tid, 0) !== tid)
+      releaseWord(ambient().futexes.context, this, this.queue)
+  }
+
+  /** @internal Lets go however often it was locked, for a wait at a condition. Returns what `relocked` needs. */
+  unlockWholly(tid: number): number {
+    const depth = this.i32[this.at + EXTRA]
+    if (this.reentrant) this.i32[this.at + EXTRA] = 0
+    this.unlockAs(tid)
+    return depth
+  }
+
+  /** @internal */
+  relocked(depth: number): void {
+    if (this.reentrant) this.i32[this.at + EXTRA] = depth
+  }
+
+  /** @internal */
+  waitFor(what: string, tid: number): LockWait {
+    return new LockWait(what, this, this.queue, tid)
+  }
+
+  /** @internal */
+  describe(): string {
+    return this.name === undefined ? 'the mutex' : `the mutex '${this.name}'`
+  }
+
+  /** @internal */
+  tokenFor(owner: LockOwner | null): UnlockToken {
+    return owner === null ? this.token : new UnlockToken(this, owner, false)
+  }
+
+  private notHeld(owner: number): SyncError {
+    if (owner === NOBODY) return disposedError('unlock')
+    const why = owner === 0 ? 'is not locked' : `is held by ${owner}, and the caller is ${currentTid()}`
+    return new SyncError('ERR_HEDDLE_NOT_HELD', `unlock: ${this.describe()} ${why}`)
+  }
+
+  private unlockAsync(owner: LockOwner): void {
+    const { tid } = owner
+    if (observer !== null) observer.released(this, tid)
+    if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) {
+      releaseWord(ambient().futexes.context, this, this.queue)
+    }
+    returnOwner(owner)
+  }
+
+  private *lockSlowly(
+    tid: number,
+    options: WaitOptions | undefined,
+  ): Generator<number, UnlockToken, unknown> {
+    if (observer !== null) observer.waits(this, 'mutex', this.name, tid)
+    try {
+      if (!(yield* waitTask(this.waitFor('lock', tid), options))) throw timedOut('lock', options)
+    } finally {
+      if (observer !== null) observer.waited(this, tid)
+    }
+    if (observer !== null) this.tellAcquired(tid)
+    return this.token
+  }
+
+  private *lockWithin(
+    timeout: number,
+    options: Pick<WaitOptions, 'signal'> | undefined,
+  ): Generator<number, UnlockToken | null, unknown> {
+    const tid = currentTid()
+    const taken = yield* waitTask(this.waitFor('lockIfAvailable', tid), { ...options, timeout })
+    if (!taken) return null
+    if (observer !== null) this.tellAcquired(tid)
+    return this.token
+  }
+
+  private blockFor(tid: number, options: WaitOptions | undefined): boolean {
+    for (let spin = 0; spin < SPINS; spin++) {
+      pause()
+      if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
+    }
+    if (observer !== null) observer.waits(this, 'mutex', this.name, tid)
+    try {
+      return waitSync(ambient(), this.waitFor('lock', tid), options)
+    } finally {
+      if (observer !== null) observer.waited(this, tid)
+    }
+  }
+
+  private async awaitLock(options: WaitOptions | undefined): Promise<UnlockToken | null> {
+    checkWait(options)
+    const owner = asyncOwner()
+    const { tid } = owner
+    let held = false
+    try {
+      held = takeWord(this, tid)
+      if (!held) {
+        if ((Atomics.load(this.i32, this.at) & TID_MASK) === NOBODY) throw disposedError('lockAsync')
+        if (options?.timeout === 0) return null
+        if (observer !== null) observer.waits(this, 'mutex', this.name, tid)
+        try {
+          held = await waitAsync(ambient(), this.waitFor('lockAsync', tid), options)
+        } finally {
+          if (observer !== null) observer.waited(this, tid)
+        }
+      }
+      if (held && observer !== null) this.tellAcquired(tid)
+      return held ? new UnlockToken(this, owner, false) : null
+    } finally {
+      if (!held) returnOwner(owner)
+    }
+  }
+
+  private tellAcquired(tid: number): void {
+    observer?.acquired(this, 'mutex', this.name, tid)
+  }
+}
+
+const NOT_AVAILABLE = new Finished<null>(null)
+
+blockingMethods(Mutex.prototype, 'lock', 'lockIfAvailable')

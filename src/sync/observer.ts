@@ -1,0 +1,18 @@
+import type { Place } from './place.ts'
+
+/**
+ * Who hears of locks being taken, waited for and let go: debug mode. Null is the ordinary case, and all that fast paths look at.
+ */
+export interface LockObserver {
+  acquired(place: Place, kind: string, name: string | undefined, tid: number): void
+  released(place: Place, tid: number): void
+  /** Throws where waiting would close a circle. */
+  waits(place: Place, kind: string, name: string | undefined, tid: number): void
+  waited(place: Place, tid: number): void
+}
+
+export let observer: LockObserver | null = null
+
+export function setObserver(next: LockObserver | null): void {
+  observer = next
+}

@@ -1,0 +1,68 @@
+import { runnerOrNull } from '../coroutine/runner.ts'
+import type { Ambient } from '../futex/ambient.ts'
+import { ambient, currentAmbient } from '../futex/ambient.ts'
+import type { LockOwner } from '../futex/owner.ts'
+import { SyncError } from './errors.ts'
+
+/**
+ * Who calls: a task of the kernel, a coroutine of a schedule, or the thread. Each has a TID, which stands in the words of the locks that
+ * it holds.
+ */
+export function currentTid(): number {
+  const here = currentAmbient() ?? ambient()
+  const task = here.currentTask()
+  if (task !== null) return task.tid
+  const runner = runnerOrNull()
+  return runner === null ? here.tid : coroutineTid(here, runner.running?.() ?? null)
+}
+
+const coroutines = new WeakMap<object, LockOwner>()
+/** The one that asked last. */
+let last: object | null = null
+let lastTid = 0
+
+const ended = new FinalizationRegistry<() => void>(close => close())
+
+/** A coroutine of a schedule gets an owner record with its first lock, and gives it back when the engine drops it. */
+function coroutineTid(here: Ambient, co: object | null): number {
+  if (co === null) return here.tid
+  if (co === last) return lastTid
+  let known = coroutines.get(co)
+  if (known === undefined) {
+    const { futexes } = here
+    const owner = futexes.makeOwner()
+    ended.register(co, () => futexes.closeOwner(owner))
+    known = owner
+    coroutines.set(co, known)
+  }
+  last = co
+  lastTid = known.tid
+  return lastTid
+}
+
+/** `lock` and its like, where no task or coroutine runs. */
+export function refuseOutsideTask(what: string): void {
+  if (runnerOrNull() !== null) return
+  throw new SyncError(
+    'ERR_HEDDLE_WRONG_VERB',
+    `${what}() is the verb of a task, and none is running here: use ${what}Sync() on a thread that may block, or await ${what}Async()`,
+  )
+}
+
+/** `lockSync` and its like, in a task: it would block the CPU, and all tasks on it. */
+export function refuseInTask(what: string): void {
+  if (runnerOrNull() === null) return
+  throw new SyncError(
+    'ERR_HEDDLE_WRONG_VERB',
+    `${what}Sync() would block the whole thread, and a task is running on it: in a task use yield* ${what}(), or in a 'use task' function plainly ${what}()`,
+  )
+}
+
+/** `lockSync` and its like, where it has to wait and must not. */
+export function refuseBlocking(here: Ambient, what: string): void {
+  if (here.mayBlock) return
+  throw new SyncError(
+    'ERR_HEDDLE_WRONG_VERB',
+    `${what}Sync() would block, and this thread may not (a page's main thread): await ${what}Async()`,
+  )
+}

@@ -1,0 +1,236 @@
+import { checkTime, timeoutError, wait as waitFor } from '../coroutine/blocking.ts'
+import { twin } from '../coroutine/coroutine.ts'
+import { resumable } from '../coroutine/generators.ts'
+import { type Ambient, ambient } from '../futex/ambient.ts'
+import type { FutexContext } from '../futex/context.ts'
+import { EINTR, ETIMEDOUT } from '../futex/errno.ts'
+import { OFF, Waiter, WOKEN } from '../futex/records.ts'
+import {
+  finishWait,
+  promiseWaiter,
+  sleepPromise,
+  sleepTask,
+  sleepThread,
+  taskWaiter,
+  threadWaiter,
+} from '../futex/sleep.ts'
+import { freeWaiters, makeWaiter, type WaiterOptions } from '../futex/waitwake.ts'
+import { SyncError } from './errors.ts'
+import { refuseBlocking } from './party.ts'
+import type { ParkingQueue } from './queue.ts'
+
+/**
+ * One wait, three ways. An object says what is particular to it in a `Wait`; how a task, a thread and a promise wait is here, once
+ * for all objects.
+ *
+ *   [1] admit   under the queue's lock: true: what it wanted is done. false: it is queued, and the words say that someone waits
+ *   [2] asleep
+ *   [3] woken   true: what it wanted was given with the wake. false: it competes again, from [1]
+ *   [4] leave   it gives up: its time is over, its signal was aborted, or its task was thrown into. It is off the queue. `woken`: a wake
+ *               was first; what it brought must be passed on, because whoever sent it counts on it
+ */
+export interface Wait {
+  /** The verb, for messages: `mutex.lock`. */
+  readonly what: string
+  readonly queue: ParkingQueue
+  /** What those who walk the queue read in the waiter. Read at [1]. */
+  readonly bits: number
+  /** Before all others, for who holds them up. */
+  readonly first?: boolean
+  admit(context: FutexContext, waiter: number): boolean
+  woken(context: FutexContext, waiter: number): boolean
+  leave(context: FutexContext, woken: boolean): void
+}
+
+export interface WaitOptions {
+  /** Milliseconds; then a TimeoutError is thrown. */
+  readonly timeout?: number | undefined
+  /** Ends the wait by throwing the signal's reason. A thread that blocks looks at it only before it does. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The state word of whoever waits here, or looks on. */
+const FIRST_PRIORITY = -1
+
+/** The time and signal of a call, looked at before anything else is done. */
+export function checkWait(options: WaitOptions | undefined): void {
+  if (options === undefined) return
+  if (options.timeout !== undefined) checkTime('timeout', options.timeout)
+  options.signal?.throwIfAborted()
+}
+
+export function timedOut(what: string, options: WaitOptions | undefined): Error {
+  return timeoutError(what, options?.timeout ?? 0)
+}
+
+function deadlineOf({ now }: FutexContext, options: WaitOptions | undefined): number {
+  const timeout = options?.timeout ?? Infinity
+  return timeout === Infinity ? Infinity : now() + timeout
+}
+
+/** [1]: the waiter, queued; or 0: there is nothing to wait for. */
+function begin(context: FutexContext, wait: Wait, who: WaiterOptions): number {
+  const options = wait.first === true ? { ...who, priority: FIRST_PRIORITY } : who
+  const waiter = makeWaiter(context, wait.bits, options)
+  let queued = false
+  try {
+    wait.queue.lock(context)
+    try {
+      if (!wait.admit(context, waiter)) {
+        wait.queue.add(context, waiter)
+        queued = true
+      }
+    } finally {
+      wait.queue.unlock(context)
+    }
+  } finally {
+    if (!queued) freeWaiters(context, [waiter])
+  }
+  return queued ? waiter : 0
+}
+
+/** [3] or [4]. True: it has what it wanted. False: its time is over. Undefined: it goes round again. */
+function end(context: FutexContext, wait: Wait, waiter: number, result: number): boolean | undefined {
+  try {
+    if (result >= 0) return wait.woken(context, waiter) ? true : undefined
+    wait.leave(context, false)
+    if (result === -ETIMEDOUT) return false
+    throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${wait.what}: the task was interrupted while it waited`)
+  } finally {
+    freeWaiters(context, [waiter])
+  }
+}
+
+/** Thrown into, or aborted: it is off its queue. */
+function abandon(context: FutexContext, wait: Wait, waiter: number): void {
+  const woken = Atomics.load(context.i32, waiter + Waiter.queue) === WOKEN
+  try {
+    wait.leave(context, woken)
+  } finally {
+    freeWaiters(context, [waiter])
+  }
+}
+
+/** Blocks the thread. False: the time is over. */
+export function waitSync(here: Ambient, wait: Wait, options: WaitOptions | undefined): boolean {
+  refuseBlocking(here, wait.what)
+  const { context } = here.futexes
+  const deadline = deadlineOf(context, options)
+  for (;;) {
+    const waiter = begin(context, wait, threadWaiter())
+    if (waiter === 0) return true
+    const done = end(context, wait, waiter, sleepThread(context, [waiter], deadline))
+    if (done !== undefined) return done
+  }
+}
+
+/** A promise. False: the time is over. Rejects with the signal's reason. */
+export async function waitAsync(
+  here: Ambient,
+  wait: Wait,
+  options: WaitOptions | undefined,
+): Promise<boolean> {
+  const { context } = here.futexes
+  const deadline = deadlineOf(context, options)
+  for (;;) {
+    const waiter = begin(context, wait, promiseWaiter())
+    if (waiter === 0) return true
+    let result: number
+    try {
+      result = await sleepPromise(context, [waiter], deadline, options?.signal)
+    } catch (aborted) {
+      abandon(context, wait, waiter)
+      throw aborted
+    }
+    const done = end(context, wait, waiter, result)
+    if (done !== undefined) return done
+  }
+}
+
+/** Parks the task, or the coroutine of a schedule. False: the time is over. */
+export function* waitTask(wait: Wait, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
+  const deadline = deadlineOf(ambient().futexes.context, options)
+  for (;;) {
+    const here = ambient()
+    const task = here.currentTask()
+    const waiter = begin(here.futexes.context, wait, task === null ? promiseWaiter() : taskWaiter(task))
+    if (waiter === 0) return true
+    let result: number
+    try {
+      result =
+        task === null
+          ? yield* sleepCoroutine(here.futexes.context, waiter, deadline, options?.signal)
+          : yield* sleepTask(task, [waiter], deadline, options?.signal)
+    } catch (thrown) {
+      abandon(ambient().futexes.context, wait, waiter)
+      throw thrown
+    }
+    const { context } = ambient().futexes
+    if (result === -EINTR && options?.signal?.aborted) {
+      abandon(context, wait, waiter)
+      throw options.signal.reason
+    }
+    const done = end(context, wait, waiter, result)
+    if (done !== undefined) return done
+  }
+}
+
+resumable(waitTask)
+
+/** A coroutine of a schedule: it sleeps at its waiter's signal as a promise does, and its thread runs others meanwhile. */
+function* sleepCoroutine(
+  context: FutexContext,
+  waiter: number,
+  deadline: number,
+  signal: AbortSignal | undefined,
+): Generator<number, number, unknown> {
+  const { i32 } = context
+  const at = waiter + Waiter.signal
+  const alive = setInterval(() => undefined, 0x7fff_ffff)
+  try {
+    for (;;) {
+      Atomics.store(i32, at, 0)
+      if (Atomics.load(i32, waiter + Waiter.queue) === WOKEN) break
+      const left = deadline - context.now()
+      if (left <= 0) break
+      const waiting = Atomics.waitAsync(i32, at, 0, left)
+      if (waiting.async) yield* waitFor(waiting.value, { signal })
+    }
+    return finishWait(context, [waiter], -ETIMEDOUT)
+  } finally {
+    clearInterval(alive)
+    // Thrown into: still queued, unless a wake was first.
+    if (Atomics.load(i32, waiter + Waiter.queue) > OFF) finishWait(context, [waiter], -EINTR)
+    Atomics.notify(i32, at)
+  }
+}
+
+resumable(sleepCoroutine)
+
+/** What a blocking verb returns when there is nothing to wait for: `yield*` of it ends at once. No generator is made. */
+export class Finished<T> implements Iterator<number, T, unknown>, Iterable<number, T, unknown> {
+  private readonly result: IteratorReturnResult<T>
+
+  constructor(value: T) {
+    this.result = { done: true, value }
+  }
+
+  [Symbol.iterator](): this {
+    return this
+  }
+
+  next(): IteratorResult<number, T> {
+    return this.result
+  }
+}
+
+/** Gives methods the second face of a blocking call: plain in a 'use task' function. The first is `yield*`. */
+export function blockingMethods(prototype: object, ...names: string[]): void {
+  for (const name of names) {
+    const method = Object.getOwnPropertyDescriptor(prototype, name)?.value as (...args: unknown[]) => unknown
+    const resumableForm = function* (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
+      return yield* method.apply(this, args) as Generator<number, unknown, unknown>
+    }
+    Object.defineProperty(method, twin, { value: resumable(resumableForm) })
+  }
+}
