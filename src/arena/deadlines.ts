@@ -94,6 +94,21 @@ export class Deadlines {
     if (i32[queue + DeadlineQueue.first] === node) i32[queue + DeadlineQueue.first] = this.leftmost()
   }
 
+  /**
+   * Recovery: makes the queue hold exactly these nodes, whatever it and they were in the middle of. Each keeps its deadline,
+   * and its place among equals.
+   */
+  rebuild(nodes: readonly number[]): void {
+    const { i32, queue } = this
+    i32[queue + DeadlineQueue.root] = 0
+    i32[queue + DeadlineQueue.first] = 0
+    i32[queue + DeadlineQueue.count] = 0
+    for (const node of nodes.toSorted((a, b) => (this.before(a, b) ? -1 : 1))) {
+      i32[node + height] = 0
+      this.insert(node, this.deadlineOf(node))
+    }
+  }
+
   /** Takes off and returns the earliest timer that is due at `now`, or 0. */
   expire(now: number): number {
     const node = this.first()

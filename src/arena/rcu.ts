@@ -29,9 +29,15 @@ import { type KernelThread, THREAD_MAX } from './thread.ts'
  * store has unlinked before those reads.
  *
  * A CPU that is stuck delays callbacks and never breaks them: nothing here has a timeout.
+ *
+ * When a thread dies, the lists are whole (HEAD and `next` are the truth), but a node may be off its list: about to be queued,
+ * or taken off and in the middle of its callback. So each node names the thread that sees to it, from before it is unlinked
+ * from wherever it was until it is freed: whoever owns such objects finds those of the dead thread that are on no list
+ * (`leftBy`), and frees them. A thread that adopts puts its name on the nodes, links them behind its own, and only then ends
+ * the other list; so a death in between leaves them on both, which `endAdoption` sees.
  */
 
-/** Embedded in an object that is freed through `callRcu`. */
+/** Embedded in an object that is freed through `callRcu`. `callback`: its number, and above it who sees to the node, plus 1. */
 export const RcuNode: Layout<'next' | 'period' | 'callback'> = record('rcu node', {
   next: word,
   period: word,
@@ -44,6 +50,9 @@ const SEEN = 0
 const HEAD = 1
 const TAIL = 2
 const QUEUED = 3
+
+const TAG_SHIFT = 16
+const CALLBACK = 0xffff
 
 /** Even: never equal to a period number, which moves in steps of two from 1. */
 const OFFLINE = 0
@@ -175,7 +184,7 @@ export class Rcu {
     const i32 = thread.i32
     const at = this.wordOf(thread.id)
     i32[node + RcuNode.next] = 0
-    i32[node + RcuNode.callback] = callback
+    Atomics.store(i32, node + RcuNode.callback, callback | (thread.ownerTag << TAG_SHIFT))
     i32[node + RcuNode.period] = this.requestPeriod(i32)
     const tail = i32[at + TAIL]
     if (tail === 0) i32[at + HEAD] = node
@@ -193,13 +202,58 @@ export class Rcu {
       const node = i32[at + HEAD]
       if (node === 0 || !this.hasPassed(i32, i32[node + RcuNode.period])) break
       const next = i32[node + RcuNode.next]
+      this.see(thread, node)
       i32[at + HEAD] = next
       if (next === 0) i32[at + TAIL] = 0
       Atomics.store(i32, at + QUEUED, i32[at + QUEUED] - 1)
       ran++
-      this.callbacks[i32[node + RcuNode.callback]](thread, node)
+      this.callbacks[i32[node + RcuNode.callback] & CALLBACK](thread, node)
     }
     return ran
+  }
+
+  /** This thread sees to the node from here on: before it unlinks what it will pass to callRcu, or before it frees it. */
+  see(thread: KernelThread, node: number): void {
+    const at = node + RcuNode.callback
+    Atomics.store(thread.i32, at, (thread.i32[at] & CALLBACK) | (thread.ownerTag << TAG_SHIFT))
+  }
+
+  /** Recovery: whether the dead thread was the last to see to this node, and it is on none of these lists. */
+  leftBy(i32: Int32Array, node: number, dead: number, listed: ReadonlySet<number>): boolean {
+    return Atomics.load(i32, node + RcuNode.callback) >>> TAG_SHIFT === dead + 1 && !listed.has(node)
+  }
+
+  /** Recovery, before the dead thread is made offline: puts its list in order, and returns the nodes that are on it. */
+  repair(i32: Int32Array, dead: number): Set<number> {
+    const at = this.wordOf(dead)
+    const listed = this.listedOn(i32, dead)
+    let last = 0
+    for (const node of listed) last = node
+    i32[at + TAIL] = last
+    Atomics.store(i32, at + QUEUED, listed.size)
+    return listed
+  }
+
+  /**
+   * Recovery: if the dead thread was in the middle of adopting the callbacks of `gone`, they are on both lists: that of `gone`
+   * ends. The caller holds what guards it.
+   */
+  endAdoption(i32: Int32Array, gone: number, dead: number): void {
+    const at = this.wordOf(gone)
+    const first = i32[at + HEAD]
+    if (gone === dead || first === 0 || !this.listedOn(i32, dead).has(first)) return
+    i32[at + HEAD] = 0
+    i32[at + TAIL] = 0
+    Atomics.store(i32, at + QUEUED, 0)
+  }
+
+  private listedOn(i32: Int32Array, thread: number): Set<number> {
+    const listed = new Set<number>()
+    for (let node = i32[this.wordOf(thread) + HEAD]; node !== 0 && !listed.has(node); ) {
+      listed.add(node)
+      node = i32[node + RcuNode.next]
+    }
+    return listed
   }
 
   /** How many callbacks wait on a CPU. Exact on that CPU, a snapshot elsewhere. */
@@ -231,18 +285,23 @@ export class Rcu {
     assert(Atomics.load(i32, from + SEEN) === OFFLINE, 'only the callbacks of an offline CPU can be adopted')
     const to = this.wordOf(thread.id)
     const first = i32[from + HEAD]
+    let moved = 0
+    let last = 0
+    for (let node = first; node !== 0; node = i32[node + RcuNode.next]) {
+      this.see(thread, node)
+      last = node
+      moved++
+    }
+    if (moved !== 0) {
+      const tail = i32[to + TAIL]
+      if (tail === 0) i32[to + HEAD] = first
+      else i32[tail + RcuNode.next] = first
+      i32[to + TAIL] = last
+      Atomics.store(i32, to + QUEUED, i32[to + QUEUED] + moved)
+    }
     i32[from + HEAD] = 0
     i32[from + TAIL] = 0
     Atomics.store(i32, from + QUEUED, 0)
-    if (first === 0) return 0
-    let moved = 1
-    let last = first
-    for (; i32[last + RcuNode.next] !== 0; moved++) last = i32[last + RcuNode.next]
-    const tail = i32[to + TAIL]
-    if (tail === 0) i32[to + HEAD] = first
-    else i32[tail + RcuNode.next] = first
-    i32[to + TAIL] = last
-    Atomics.store(i32, to + QUEUED, i32[to + QUEUED] + moved)
     return moved
   }
 

@@ -211,6 +211,16 @@ export class Slab {
     return (Atomics.load(i32, pointer - 1) & OWNER) !== 0
   }
 
+  /** Whether the slot is allocated, by this thread, and not settled yet. */
+  isUnsettledBy(i32: Int32Array, pointer: number, threadId: number): boolean {
+    return (Atomics.load(i32, pointer - 1) & OWNER) === threadId + 1
+  }
+
+  /** Whether the slot is allocated and settled. */
+  isSettled(i32: Int32Array, pointer: number): boolean {
+    return (Atomics.load(i32, pointer - 1) & OWNER) === SETTLED
+  }
+
   /** How many slots are allocated: a scan of the headers, for tests and for `heddle top`. */
   count(i32: Int32Array): number {
     let allocated = 0

@@ -34,6 +34,9 @@ export const Lock: Layout<'word' | 'rank'> = record('lock', { word, rank: word }
 const WAITERS = 0x100
 const OWNER = 0xff
 
+/** How long a thread that can see deaths waits before it looks for one. Far longer than anything that a lock is held for. */
+export const STUCK_MS = 2
+
 const pause: (iterations?: number) => void =
   (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
@@ -74,7 +77,9 @@ function acquireContended(thread: KernelThread, lock: number): void {
   const i32 = thread.i32
   const at = lock + Lock.word
   const tag = thread.ownerTag
-  for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin++) {
+  const { stuck } = thread
+  // One that may not block goes on for ever, and counts nothing: each of its turns is the same.
+  for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += thread.mayBlock ? 1 : 0) {
     const seen = Atomics.load(i32, at)
     if (seen === 0) {
       if (Atomics.compareExchange(i32, at, 0, tag) === 0) return
@@ -91,7 +96,10 @@ function acquireContended(thread: KernelThread, lock: number): void {
       continue
     }
     if ((seen & WAITERS) !== 0 || Atomics.compareExchange(i32, at, seen, seen | WAITERS) === seen) {
-      Atomics.wait(i32, at, seen | WAITERS) // (A) above, (D) here
+      // (A) above, (D) here
+      if (stuck === null) Atomics.wait(i32, at, seen | WAITERS)
+      else if (Atomics.wait(i32, at, seen | WAITERS, STUCK_MS) === 'timed-out')
+        stuck((seen & OWNER) - 1, lock)
     }
   }
 }

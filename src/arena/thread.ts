@@ -27,6 +27,12 @@ export class KernelThread {
   readonly debug: boolean
   /** Debug builds: the locks held, innermost last, as pointers. */
   readonly heldLocks: number[] = []
+  /**
+   * Where a death can be seen from here without a turn of the event loop: asked, now and then, while this thread waits
+   * for thread `owner` (at a lock, or at a word of a task that is on that CPU; then `lock` is 0). It may find that the owner
+   * is dead and repair what it left. A thread without one waits until another does that.
+   */
+  stuck: ((owner: number, lock: number) => void) | null = null
 
   constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS) {
     if (!Number.isInteger(id) || id < 0 || id >= THREAD_MAX) {

@@ -66,8 +66,10 @@ function writeMask(s: Scheduler, queue: number, se: number, low: number, high: n
   const { i32 } = s
   const queued = Atomics.load(i32, se + Entity.onRq) === 1
   if (queued) removePushable(s, queue, se)
-  i32[se + Entity.affinityMask] = low
+  // The mask has a CPU in it at every step.
+  if (low !== 0) i32[se + Entity.affinityMask] = low
   i32[se + Entity.affinityMask + 1] = high
+  if (low === 0) i32[se + Entity.affinityMask] = low
   notePushable(s, se)
   if (queued && i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) {
     // Where it is may be where it may not run: its policy places it anew.

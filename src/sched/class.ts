@@ -34,4 +34,11 @@ export interface SchedClass {
   taskDead(s: Scheduler, rq: number, se: number): void
   /** The current entity gives way to others of its priority. */
   yieldTask(s: Scheduler, rq: number, se: number): void
+  /**
+   * Recovery: makes the class run queue empty, whatever it was in the middle of. `running` is the entity of this level that
+   * its CPU runs, or 0.
+   */
+  reset?(s: Scheduler, rq: number, running: number): void
+  /** Recovery: adds an entity that was queued here, as it was. Without it enqueueTask does. Its links are zero. */
+  restore?(s: Scheduler, rq: number, se: number): void
 }

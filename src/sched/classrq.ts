@@ -26,6 +26,16 @@ export function rqEnqueueTask(s: Scheduler, rq: number, se: number): void {
   countIn(s, rq, se)
 }
 
+/** Recovery: puts an entity on an empty or rebuilt queue, where it was before if its class can say so (`restore`). */
+export function rqRestoreTask(s: Scheduler, rq: number, se: number): void {
+  const { i32 } = s
+  i32[se + Entity.rq] = rq
+  const schedClass = s.classes[i32[rq + ClassRq.classId]]
+  if (schedClass.restore === undefined) schedClass.enqueueTask(s, rq, se)
+  else schedClass.restore(s, rq, se)
+  countIn(s, rq, se)
+}
+
 /** Takes out an entity that is queued here. The caller clears onRq. */
 export function rqDequeueTask(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s

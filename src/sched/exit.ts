@@ -35,17 +35,23 @@ export function beginExit(s: Scheduler, task: number): void {
 
 /** Ends the current task: it must switch away (FINISHED) at once, and never runs again. */
 export function exitTask(s: Scheduler, task: number, exitCode: number): void {
-  const { i32, thread } = s
+  const { i32 } = s
   assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can end')
   assert(Atomics.load(i32, task + Task.state) === RUNNING, 'a task ends while it runs')
-  const se = i32[task + Task.entity]
   if (i32[task + Task.owner] !== 0) {
     assert(s.lockHooks !== undefined, 'a task that has owned a lock ends where locks are known')
     s.lockHooks.exiting(task)
   }
+  const se = i32[task + Task.entity]
   if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) Atomics.sub(i32, s.queue + RunQueue.bound, 1)
-  i32[task + Task.exitCode] = exitCode
   if (i32[s.recording] !== 0) recordExit(s, task, exitCode)
+  becomeZombie(s, task, exitCode)
+}
+
+/** The end itself: the task has no children any more, and its parent learns of it. By who runs it, or has claimed it. */
+export function becomeZombie(s: Scheduler, task: number, exitCode: number): void {
+  const { i32, thread } = s
+  i32[task + Task.exitCode] = exitCode
   acquire(thread, task + Task.lock)
   for (;;) {
     const node = listShift(i32, task + Task.children)
@@ -63,7 +69,7 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
 }
 
 /** The child of a task that ends has no parent any more; if it is a ZOMBIE it is reaped here. */
-function disownChild(s: Scheduler, child: number): void {
+export function disownChild(s: Scheduler, child: number): void {
   const { i32, thread } = s
   acquire(thread, child + Task.lock)
   Atomics.store(i32, child + Task.parent, 0)
@@ -112,6 +118,7 @@ function findZombie(i32: Int32Array, task: number): number {
 export function reapTask(s: Scheduler, task: number): void {
   const { i32, thread } = s
   waitOffCpu(s, i32[task + Task.entity]) // (D)
+  s.rcu.see(thread, task + Task.rcu)
   const was = Atomics.compareExchange(i32, task + Task.state, ZOMBIE, UNUSED)
   assert(was === ZOMBIE, 'a task is reaped once, when it has ended')
   s.rcu.callRcu(thread, task + Task.rcu, s.freeTask)

@@ -114,6 +114,20 @@ export const fairClass: SchedClass = {
   yieldTask(s, _rq, se) {
     s.i32[se + Entity.policy] |= POLICY_YIELDED
   },
+
+  reset(s, rq, running) {
+    const { i32, f64 } = s
+    i32[rq + ClassRq.root] = 0
+    i32[rq + ClassRq.running] = running
+    i32[rq + ClassRq.leaving] = 0
+    f64[(rq + ClassRq.weight) >> 1] = 0
+    f64[(rq + ClassRq.weightedSum) >> 1] = 0
+    if (running !== 0) f64[(rq + ClassRq.base) >> 1] = f64[(running + Entity.vruntime) >> 1]
+  },
+
+  restore(s, rq, se) {
+    insert(s, rq, se)
+  },
 }
 
 /** When, on the machine's clock, the running entity will have used up its request. */

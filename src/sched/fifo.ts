@@ -11,6 +11,7 @@ import {
 import type { SchedClass } from './class.ts'
 import { Entity, POLICY_ROUND_ROBIN, POLICY_YIELDED } from './entity.ts'
 import { lowestCpu, maskHas } from './cpumask.ts'
+import { MINOR_LEVELS } from './priority.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -89,6 +90,14 @@ export const fifoClass: SchedClass = {
   yieldTask(s, _rq, se) {
     s.i32[se + Entity.policy] |= POLICY_YIELDED
   },
+
+  reset(s, rq) {
+    const { i32 } = s
+    i32[rq + ClassRq.subqueueMask] = 0
+    for (let minor = 0; minor < MINOR_LEVELS; minor++) {
+      if (i32[subqueue(rq, minor) + ListHead.list] !== 0) initList(i32, subqueue(rq, minor))
+    }
+  },
 }
 
 /** Round robin: a new slice begins. */
@@ -118,7 +127,8 @@ export function leastQueued(s: Scheduler, se: number, maskLow: number, maskHigh:
   return best
 }
 
-function subqueue(rq: number, minor: number): number {
+/** The list of the tasks of a minor priority. */
+export function subqueue(rq: number, minor: number): number {
   return rq + ClassRq.subqueues + minor * ListHead.words
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { cpuAccount, taskAccount } from './account.ts'
 import { bindTask, getAffinity, setAffinity } from './affinity.ts'
 import { Entity } from './entity.ts'
-import { cpuDied, requeueTask } from './hotplug.ts'
+import { recoverScheduler } from './recovery.ts'
 import { makePriority } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import { Simulation } from './simulation.ts'
@@ -111,8 +111,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
   test('what a CPU that dies was running can be put on another', () => {
     const sim = new Simulation({ cpus: 2, seed })
     sim.machine.onDeath(({ cpu }) => {
-      const task = cpuDied(sim.s, cpu)
-      if (task !== 0) requeueTask(sim.s, task)
+      expect(recoverScheduler(sim.s, cpu)).toEqual([])
       sim.machine.recovered(cpu)
     })
     let done = 0

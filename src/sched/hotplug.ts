@@ -1,16 +1,14 @@
 import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
-import { chargeRun } from './account.ts'
-import { publishQueue, rqDropCurrent } from './classrq.ts'
+import { publishQueue } from './classrq.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { recordCpu } from './events.ts'
-import { enqueueSelected } from './place.ts'
+import { isQueuedOn } from './rebuild.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { selectTaskRq } from './select.ts'
 import { lockBoth, moveQueued, unlockBoth } from './steal.ts'
 import { switchToIdle } from './switch.ts'
-import { RUNNING, Task } from './taskrecord.ts'
 import { adoptTimers } from './timer.ts'
 
 /**
@@ -19,7 +17,7 @@ import { adoptTimers } from './timer.ts'
  *
  *   comes  online; then takes what waits on the queues of CPUs that are gone (nobody was active when it was put there)
  *   goes   not online; switches to idle; then moves what is queued to others, by the rule of select
- *   died   as goes, by another thread, which also lets go of what the dead CPU was running
+ *   died   recovery.ts: as goes, by another thread
  *
  * A task that is bound to the CPU stays on its queue: its coroutine is in that CPU's heap.
  */
@@ -92,43 +90,6 @@ function adoptCallbacks(s: Scheduler, gone: number): void {
   release(thread, queue + RunQueue.lock)
 }
 
-/**
- * Recovery, by a thread that lives on, after CPU `dead` has stopped for good outside of the run queue's lock: what it had
- * queued goes to others. Returns the task that it was running, or 0. That one is on no queue: it can be put on another
- * CPU's (requeueTask) if it can run there, and is lost otherwise.
- */
-export function cpuDied(s: Scheduler, dead: number): number {
-  const { i32, thread } = s
-  closeQueue(s, dead)
-  s.rcu.offline(i32, dead)
-  const queue = s.queueOf(dead)
-  s.readClock()
-  acquire(thread, queue + RunQueue.lock)
-  const se = i32[queue + RunQueue.current]
-  const idle = i32[queue + RunQueue.idle]
-  if (se !== idle) {
-    rqDropCurrent(s, i32[se + Entity.rq], se)
-    chargeRun(s, se)
-    i32[queue + RunQueue.current] = idle
-    i32[queue + RunQueue.contender] = 0
-  }
-  publishQueue(s, queue)
-  release(thread, queue + RunQueue.lock)
-  if (se !== idle) Atomics.store(i32, se + Entity.onCpu, 0)
-  drainQueue(s, dead)
-  return se === idle ? 0 : i32[se + Entity.task]
-}
-
-/** Queues a task that cpuDied returned, if it still wants to run. */
-export function requeueTask(s: Scheduler, task: number): void {
-  const { i32, thread } = s
-  const se = i32[task + Task.entity]
-  acquire(thread, se + Entity.piLock)
-  if (Atomics.load(i32, task + Task.state) === RUNNING && i32[task + Task.stopped] === 0)
-    enqueueSelected(s, se)
-  release(thread, se + Entity.piLock)
-}
-
 function closeQueue(s: Scheduler, cpu: number): void {
   const { i32, thread } = s
   const queue = s.queueOf(cpu)
@@ -142,7 +103,7 @@ function closeQueue(s: Scheduler, cpu: number): void {
  * Moves what is queued on a CPU that is not online to CPUs that are. (B) of place.ts. Goes through all entities rather than
  * the queue, so that it needs no help from the classes. Returns how many moved.
  */
-function drainQueue(s: Scheduler, cpu: number): number {
+export function drainQueue(s: Scheduler, cpu: number): number {
   const { i32, entities } = s
   s.readClock()
   let moved = 0
@@ -178,8 +139,4 @@ function chooseTarget(s: Scheduler, se: number, queue: number, cpu: number): num
   }
   release(thread, queue + RunQueue.lock)
   return target === cpu ? -1 : target
-}
-
-function isQueuedOn(s: Scheduler, se: number, cpu: number): boolean {
-  return Atomics.load(s.i32, se + Entity.onRq) === 1 && Atomics.load(s.i32, se + Entity.cpu) === cpu
 }

@@ -37,9 +37,14 @@ export function enqueueSelected(s: Scheduler, se: number): void {
     acquire(thread, queue + RunQueue.lock)
     if (mayPlace(s, queue, se)) {
       // (D) of wakeup.ts: one of the waker and the switch that is ending gets to enqueue.
-      if (Atomics.compareExchange(i32, se + Entity.onRq, 0, 1) === 0) {
-        assert(i32[se + Entity.onCpu] === 0, 'enqueued an entity that is on a CPU')
-        placeOn(s, queue, se)
+      if (Atomics.load(i32, se + Entity.onRq) === 0) {
+        assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
+        const last = i32[se + Entity.cpu]
+        // `cpu` first: onRq and cpu together say which queue it is on, at every step (recovery.ts).
+        if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
+        const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
+        assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
+        placeOn(s, queue, se, last)
       }
       release(thread, queue + RunQueue.lock)
       return
@@ -55,16 +60,24 @@ function mayPlace(s: Scheduler, queue: number, se: number): boolean {
   return (s.activeHalf(0) | s.activeHalf(1)) === 0
 }
 
-/** Enqueues an entity whose onRq this thread has just set, and preempts what runs there if it is outranked. Locked. */
-export function placeOn(s: Scheduler, queue: number, se: number): void {
+/**
+ * Enqueues an entity whose onRq this thread has just set, and preempts what runs there if it is outranked. Locked. `last`: the
+ * CPU that it was on before.
+ */
+export function placeOn(
+  s: Scheduler,
+  queue: number,
+  se: number,
+  last: number = s.i32[se + Entity.cpu],
+): void {
   const { i32 } = s
   const rq = classRqFor(s, queue, se)
   const recording = i32[s.recording] !== 0
   if (recording && (i32[se + Entity.policy] & POLICY_WOKEN) !== 0) recordWakeup(s, queue, se)
-  if (i32[se + Entity.cpu] !== i32[queue + RunQueue.cpu] && i32[se + Entity.turns] !== 0) {
+  if (last !== i32[queue + RunQueue.cpu] && i32[se + Entity.turns] !== 0) {
     i32[se + Entity.moved]++
     i32[queue + RunQueue.moved]++
-    if (recording) recordMigrate(s, se, i32[se + Entity.cpu], i32[queue + RunQueue.cpu])
+    if (recording) recordMigrate(s, se, last, i32[queue + RunQueue.cpu])
   }
   startWait(s, se)
   rqEnqueueTask(s, rq, se)

@@ -151,9 +151,10 @@ export function wakeupOnChannel(s: Scheduler, channel: number, limit: number = I
   while (woken < limit) {
     const task = s.waitTree.firstOn(channel)
     if (task === 0) break
-    s.waitTree.take(task)
-    // One whose timer or signal came first is awake already, and does not count.
+    // One whose timer or signal came first is awake already, and does not count. It leaves the tree after it has been woken, so
+    // that a waker that dies in between leaves no sleeper whom nobody finds; it cannot go anywhere without the sleep lock.
     if (wakeup(s, task, WAKE_ANY)) woken++
+    s.waitTree.take(task)
   }
   release(s.thread, s.sleepLock)
   return woken

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SeededRandom } from '../machine/random.ts'
 import { cpuAccount } from './account.ts'
 import { setAffinity } from './affinity.ts'
-import { cpuDied, requeueTask } from './hotplug.ts'
+import { recoverScheduler } from './recovery.ts'
 import { checkInvariants } from './invariants.ts'
 import { FAIR_PRIORITY, makePriority } from './priority.ts'
 import { setNice, setPriority } from './setpriority.ts'
@@ -159,8 +159,7 @@ class Soak {
 
   private bury(cpu: number): void {
     const { s, machine } = this.sim
-    const task = cpuDied(s, cpu)
-    if (task !== 0) requeueTask(s, task)
+    expect(recoverScheduler(s, cpu)).toEqual([])
     machine.recovered(cpu)
   }
 

@@ -34,8 +34,8 @@ export function armTimer(s: Scheduler, task: number, deadline: number): void {
   acquire(thread, queue + RunQueue.timerLock)
   Atomics.store(i32, task + Task.timerCpu, s.cpu)
   Atomics.add(i32, task + Task.sleeps, 1)
-  i32[task + Task.timerArmed] = 1
   s.timers[s.cpu].insert(task + Task.timer, deadline)
+  i32[task + Task.timerArmed] = 1
   release(thread, queue + RunQueue.timerLock)
   if (deadline < s.nextTimer) s.nextTimer = deadline
 }

@@ -43,6 +43,14 @@ export class WaitTree extends IntrusiveTree {
     this.i32[task + channel] = 0
   }
 
+  /** Recovery: makes the tree hold exactly these tasks, whatever it and they were in the middle of. */
+  rebuild(tasks: readonly number[]): void {
+    const { i32, root, height } = this
+    i32[root] = 0
+    for (const task of tasks) i32[task + height] = 0
+    for (const task of tasks) this.insert(root, task)
+  }
+
   /** The task to wake first on a channel, or 0. */
   firstOn(chan: number): number {
     const { i32, left, right } = this

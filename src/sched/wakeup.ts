@@ -1,5 +1,5 @@
 import { assert } from '../arena/assert.ts'
-import { acquire, holds, release } from '../arena/spinlock.ts'
+import { acquire, holds, release, STUCK_MS } from '../arena/spinlock.ts'
 import { Entity, POLICY_WOKEN } from './entity.ts'
 import { enqueueSelected } from './place.ts'
 import { RunQueue } from './runqueue.ts'
@@ -127,8 +127,6 @@ const pause: (iterations?: number) => void =
 
 /** After `thread.spins` looks it sleeps this long between them: a switch takes less, unless its thread has lost its core. */
 const NAP_MS = 0.05
-/** After so many a thread that can see deaths looks for one. */
-const NAPS_STUCK = 20
 
 /**
  * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would leave a task that
@@ -140,9 +138,20 @@ export function waitOffCpu(s: Scheduler, se: number): void {
     if (Atomics.load(i32, se + Entity.onCpu) === 0) return
     pause()
   }
-  for (let naps = 1; Atomics.load(i32, se + Entity.onCpu) !== 0; naps++) {
+  if (thread.stuck !== null) return waitOffMortal(s, se, thread.stuck)
+  while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
     if (thread.mayBlock) Atomics.wait(i32, se + Entity.onCpu, 1, NAP_MS)
     else pause()
-    if (thread.stuck !== null && naps % NAPS_STUCK === 0) thread.stuck(Atomics.load(i32, se + Entity.cpu), 0)
+  }
+}
+
+/** The same on a thread that can see deaths: now and then it looks whether the CPU that should switch is alive. */
+function waitOffMortal(s: Scheduler, se: number, stuck: (owner: number, lock: number) => void): void {
+  const { i32 } = s
+  for (let naps = 1; Atomics.load(i32, se + Entity.onCpu) !== 0; naps++) {
+    Atomics.wait(i32, se + Entity.onCpu, 1, NAP_MS)
+    if (naps * NAP_MS < STUCK_MS) continue
+    naps = 0
+    stuck(Atomics.load(i32, se + Entity.cpu), 0)
   }
 }

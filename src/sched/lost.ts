@@ -1,0 +1,103 @@
+import { assert } from '../arena/assert.ts'
+import { isListed, listRemove } from '../arena/list.ts'
+import { acquire, release } from '../arena/spinlock.ts'
+import { publishCount, publishQueue, rqDequeueTask } from './classrq.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { becomeZombie, disownChild, reapTask } from './exit.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { lockTaskQueue } from './taskqueue.ts'
+import { isSleeping, RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from './taskrecord.ts'
+import { cancelTimer } from './timer.ts'
+
+/**
+ * The tasks that were started on a CPU that is dead: their coroutines were in its heap, so they never run again, wherever they
+ * are: queued, asleep, stopped, or in the middle of a turn. Others may wake, stop, signal or boost them meanwhile:
+ *
+ *   who recovers                               a waker
+ *   ------------                               -------
+ *                                              pi lock; asleep -> WAKENING -> RUNNING; queues it on the dead CPU; unlock
+ *   pi lock; (A) whatever it was -> WAKENING
+ *   takes it off that queue; unlock
+ *                                              pi lock; WAKENING: nothing to do; unlock
+ *
+ * From (A) on the task is who recovers' alone, as any WAKENING task is its waker's, until it is a ZOMBIE.
+ */
+
+/** Finds the lost tasks of a dead CPU, and takes them off every queue, tree and timer. They are the caller's to end. */
+export function claimLost(s: Scheduler, dead: number): number[] {
+  const { i32, tasks } = s
+  const lost: number[] = []
+  for (let index = 0; index < tasks.capacity; index++) {
+    const task = tasks.pointerAt(index)
+    if (!tasks.isSettled(i32, task) || !isLiving(i32, task)) continue
+    const se = i32[task + Task.entity]
+    if (Atomics.load(i32, se + Entity.cpu) === dead && isBound(s, se)) lost.push(task)
+  }
+  for (const task of lost) claim(s, task)
+  return lost
+}
+
+function isLiving(i32: Int32Array, task: number): boolean {
+  const state = Atomics.load(i32, task + Task.state)
+  return state !== UNUSED && state !== ZOMBIE
+}
+
+function isBound(s: Scheduler, se: number): boolean {
+  acquire(s.thread, se + Entity.piLock)
+  const bound = (s.i32[se + Entity.policy] & POLICY_BOUND) !== 0
+  release(s.thread, se + Entity.piLock)
+  return bound
+}
+
+function claim(s: Scheduler, task: number): void {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, s.sleepLock)
+  if (s.waitTree.isQueued(task)) s.waitTree.take(task)
+  release(thread, s.sleepLock)
+  cancelTimer(s, task)
+  acquire(thread, se + Entity.piLock)
+  const state = Atomics.load(i32, task + Task.state)
+  assert(isSleeping(state) || state === RUNNING, 'a lost task is nobody else’s')
+  Atomics.store(i32, task + Task.state, WAKENING) // (A)
+  const queue = lockTaskQueue(s, se)
+  if (Atomics.load(i32, se + Entity.onRq) === 1) {
+    const rq = i32[se + Entity.rq]
+    rqDequeueTask(s, rq, se)
+    Atomics.store(i32, se + Entity.onRq, 0)
+    publishCount(s, rq, se)
+    publishQueue(s, queue)
+  }
+  release(thread, queue + RunQueue.lock)
+  release(thread, se + Entity.piLock)
+}
+
+/** Ends tasks that claimLost returned: their children have no parent, their parents learn of it, their slots come back. */
+export function endLost(s: Scheduler, lost: readonly number[], exitCode: number): void {
+  const { i32, tasks } = s
+  const parents = new Set(lost)
+  // By their parent rather than from its list: it may have died with a child in its hands.
+  for (let index = 0; parents.size > 0 && index < tasks.capacity; index++) {
+    const child = tasks.pointerAt(index)
+    if (!tasks.isSettled(i32, child)) continue
+    const parent = Atomics.load(i32, child + Task.parent)
+    if (parents.has(parent)) leaveParent(s, parent, child)
+  }
+  for (const task of lost) {
+    assert(
+      Atomics.load(i32, task + Task.state) === WAKENING,
+      'only a task that was claimed as lost ends here',
+    )
+    becomeZombie(s, task, exitCode)
+    if (i32[task + Task.orphan] !== 0) reapTask(s, task)
+  }
+}
+
+function leaveParent(s: Scheduler, parent: number, child: number): void {
+  const { i32, thread } = s
+  acquire(thread, parent + Task.lock)
+  if (isListed(i32, child + Task.sibling)) listRemove(i32, parent + Task.children, child + Task.sibling)
+  release(thread, parent + Task.lock)
+  disownChild(s, child)
+}
