@@ -46,7 +46,9 @@ export function exitOwner(context: FutexContext, owner: number): void {
   const { i32, thread } = context
   acquire(thread, owner + Owner.lock)
   const state = Atomics.load(i32, owner + Owner.state)
-  const mine = state === OWNER_ALIVE || (state === OWNER_EXITING && i32[owner + Owner.exiter] === 0)
+  // One whose exiter died on the way is ended by whoever recovers that: every step can be taken twice.
+  const left = (state === OWNER_EXITING || state === OWNER_DEAD) && i32[owner + Owner.exiter] === 0
+  const mine = state === OWNER_ALIVE || left
   if (mine) {
     i32[owner + Owner.exiter] = thread.ownerTag
     Atomics.store(i32, owner + Owner.state, OWNER_EXITING) // (A) 1

@@ -154,7 +154,7 @@ export class Futexes {
   getRobustList(
     tid: number,
     as: LockOwner = this.self,
-  ): { readonly buffer: number; readonly offset: number; readonly bytes: number } | number {
+  ): { readonly head: number; readonly bytes: number } | number {
     return getRobustList(this.context, as, tid)
   }
 

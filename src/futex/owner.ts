@@ -72,8 +72,7 @@ export function makeOwner(context: FutexContext, options: OwnerOptions): number 
   i32[record + Owner.basePriority] = options.priority
   i32[record + Owner.inherited] = PRIORITY_NONE
   i32[record + Owner.priority] = options.priority
-  i32[record + Owner.robust] = 0
-  i32[record + Owner.robust + 1] = 0
+  context.arena.f64[(record + Owner.robust) >> 1] = 0
   Atomics.store(i32, record + Owner.state, OWNER_ALIVE)
   Atomics.store(i32, record + Owner.tid, tidOf(layout, record, lives))
   release(thread, record + Owner.lock)
@@ -126,25 +125,21 @@ export class LockOwner {
   readonly record: number
   readonly tid: number
   readonly kind: number
-  /** The arena, which has the head of the robust list unless `setRobustList` said otherwise. */
-  readonly i32: Int32Array
-  /** Where the head is in `headWords`, and what entries call it: buffer and offset (robust.ts). */
-  headWords: Int32Array
-  headIndex: number
-  headBuffer = 0
-  headOffset = 0
+  /** Where the head of its robust list is, and what entries call it (robust.ts). */
+  headPairs: Float64Array
+  headNext = 0
+  headPending = 0
+  head = 0
   /** Whether the record says where the list is. */
   registered = false
   /** A call for it sleeps. */
   waiting = false
 
-  constructor({ i32 }: FutexContext, record: number) {
+  constructor({ i32, arena }: FutexContext, record: number) {
     this.record = record
-    this.i32 = i32
     this.tid = Atomics.load(i32, record + Owner.tid)
     this.kind = i32[record + Owner.kind]
-    this.headWords = i32
-    this.headIndex = record + Owner.head
+    this.headPairs = arena.f64
     assert(this.tid !== 0, 'an owner is made from a record that lives')
   }
 }

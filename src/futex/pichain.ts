@@ -87,15 +87,15 @@ export function detachOwner(context: FutexContext, futex: number): void {
   release(thread, owner + Owner.lock)
 }
 
-/** Makes an owner inherit what it should. Its lock is held. */
-export function inherit(context: FutexContext, owner: number): void {
+/** Makes an owner inherit what it should. Its lock is held. `anew`: as if it were not known what it inherits. */
+export function inherit(context: FutexContext, owner: number, anew = false): void {
   const { i32, thread, scheduler } = context
   const head = owner + Owner.contended
   let best = PRIORITY_NONE
   for (let node = listFirst(i32, head); node !== 0; node = listNext(i32, head, node)) {
     best = Math.min(best, i32[node - Futex.contended + Futex.topPriority])
   }
-  if (i32[owner + Owner.inherited] === best) return
+  if (i32[owner + Owner.inherited] === best && !anew) return
   i32[owner + Owner.inherited] = best
   if (i32[owner + Owner.kind] !== TASK) {
     i32[owner + Owner.priority] = Math.min(i32[owner + Owner.basePriority], best)

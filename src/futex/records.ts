@@ -1,4 +1,4 @@
-import { type Layout, LINE_WORDS, record, word, words } from '../arena/record.ts'
+import { float64, type Layout, LINE_WORDS, record, word, words } from '../arena/record.ts'
 import { ListHead, ListNode } from '../arena/list.ts'
 import { RcuNode } from '../arena/rcu.ts'
 import { Lock } from '../arena/spinlock.ts'
@@ -192,10 +192,10 @@ export const Owner: Layout<
   basePriority: word,
   inherited: word,
   priority: word,
-  /** Where the head of its robust list is: buffer and offset, as robust.ts has them; 0: none. */
-  robust: words(2),
+  /** Where the head of its robust list is, a pointer as robust.ts has them; 0: none. */
+  robust: float64,
   /** A head for those that bring none of their own. */
-  head: words(5),
+  head: { words: 6, align: 2, ownLine: false },
 })
 
 export const OWNER_FREE = 0

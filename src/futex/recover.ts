@@ -1,9 +1,27 @@
-import { initList, ListNode } from '../arena/list.ts'
-import { breakLock, nudgeLock, release } from '../arena/spinlock.ts'
+import { initList, isListed, ListNode, listPush } from '../arena/list.ts'
+import { acquire, breakLock, nudgeLock, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
+import { exitOwner } from './exit.ts'
+import { findOwner, FUTEX_TID_MASK } from './owner.ts'
+import { detachOwner, inherit, unblock, walkChain } from './pichain.ts'
 import { enqueue, takeOff, wakeAll, wakeLater } from './queue.ts'
-import { ALIVE, Bucket, ENDED, Futex, movingBy, Waiter, WOKEN } from './records.ts'
+import {
+  ALIVE,
+  Bucket,
+  ENDED,
+  Futex,
+  movingBy,
+  Owner,
+  OWNER_ALIVE,
+  OWNER_DEAD,
+  OWNER_EXITING,
+  PI_NONE,
+  RESTARTED,
+  Waiter,
+  WOKEN,
+} from './records.ts'
 import { unlockFutex } from './table.ts'
+import { MATCH_ANY, wakeKey } from './waitwake.ts'
 
 /**
  * After a thread has died, at whatever step of whatever call: its locks are broken and what they guarded is rebuilt, its
@@ -14,6 +32,12 @@ import { unlockFutex } from './table.ts'
  *   chain of a bucket   a futex is ALIVE or DEAD            the futexes that name the bucket and are ALIVE
  *   queue of a futex    a waiter's queue word               the waiters whose word names the futex, by priority and order
  *   waiters of bucket   never too low                       left as it is: one too many costs a look
+ *   pi state of a futex the word                            by its waiters: each begins its call anew
+ *   an owner's list     a futex's owner word                the futexes that name the owner
+ *
+ * Who waited for a pi lock whose futex was being changed finds out from the word alone what came of it: it says that the lock is its
+ * own, or another's, or that of an owner that is no more, and then the first to see it takes it. So nothing has to be guessed
+ * here of what the dead thread had meant to do.
  *
  * A waiter that the dead thread was moving is woken: a wakeup for nothing is allowed, a sleeper that nobody will wake is not.
  */
@@ -23,6 +47,10 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
   context.enter()
   for (let at = 0; at < layout.buckets; at++)
     repairBucket(context, layout.table.start + at * Bucket.words, dead)
+  for (let at = 0; at < layout.owners.capacity; at++) {
+    const owner = layout.owners.pointerAt(at)
+    if (layout.owners.isAllocated(i32, owner)) repairOwner(context, owner, dead)
+  }
   for (let at = 0; at < layout.futexes.capacity; at++) {
     const futex = layout.futexes.pointerAt(at)
     if (layout.futexes.isAllocated(i32, futex)) repairQueue(context, futex, dead)
@@ -31,9 +59,12 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
     const waiter = layout.waiters.pointerAt(at)
     if (layout.waiters.isAllocated(i32, waiter)) settleWaiter(context, waiter, dead)
   }
+  endOwners(context, dead)
+  wakeOrphans(context)
   context.leave()
   wakeAll(context)
   layout.waiters.reclaim(i32, dead)
+  layout.owners.reclaim(i32, dead)
   layout.futexes.reclaim(i32, dead)
   context.rcu.adopt(context.thread, dead)
 }
@@ -83,9 +114,84 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
   initList(i32, futex + Futex.waiters)
   for (const waiter of waiters) {
     for (let field = 0; field < ListNode.words; field++) i32[waiter + Waiter.links + field] = 0
-    enqueue(context, futex, waiter)
+    if (i32[waiter + Waiter.pi] === PI_NONE) enqueue(context, futex, waiter)
+    else restart(context, futex, waiter)
   }
+  detachOwner(context, futex)
   unlockFutex(context, futex)
+}
+
+/** The waiter is off the queue, and its sleeper begins anew. The futex is locked, and the waiter on no list. */
+function restart(context: FutexContext, futex: number, waiter: number): void {
+  const { i32 } = context
+  unblock(context, waiter)
+  Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
+  wakeLater(context, waiter, RESTARTED)
+}
+
+/** Puts an owner's list together again, from the futexes that name it. */
+function repairOwner(context: FutexContext, owner: number, dead: number): void {
+  const { i32, thread, layout } = context
+  const lock = owner + Owner.lock
+  if (i32[owner + Owner.exiter] === dead + 1) i32[owner + Owner.exiter] = 0
+  if (!breakLock(thread, lock, dead)) {
+    nudgeLock(i32, lock)
+    return
+  }
+  const head = owner + Owner.contended
+  initList(i32, head)
+  for (let at = 0; at < layout.futexes.capacity; at++) {
+    const futex = layout.futexes.pointerAt(at)
+    if (!layout.futexes.isAllocated(i32, futex)) continue
+    const node = futex + Futex.contended
+    if (i32[node + ListNode.list] === head) i32[node + ListNode.list] = 0
+    if (Atomics.load(i32, futex + Futex.pi) !== owner || isListed(i32, node)) continue
+    listPush(i32, head, node)
+  }
+  inherit(context, owner, true)
+  release(thread, lock)
+}
+
+/** The owners that died with the thread, and those that it was ending, end; the others inherit what they should. */
+function endOwners(context: FutexContext, dead: number): void {
+  const { i32, thread, layout } = context
+  for (let at = 0; at < layout.owners.capacity; at++) {
+    const owner = layout.owners.pointerAt(at)
+    if (!layout.owners.isAllocated(i32, owner)) continue
+    const state = Atomics.load(i32, owner + Owner.state)
+    const ending = i32[owner + Owner.exiter] === 0 && (state === OWNER_EXITING || state === OWNER_DEAD)
+    if (ending || (state === OWNER_ALIVE && i32[owner + Owner.thread] === dead)) {
+      exitOwner(context, owner)
+    } else if (state === OWNER_ALIVE) {
+      acquire(thread, owner + Owner.lock)
+      inherit(context, owner, true)
+      release(thread, owner + Owner.lock)
+      walkChain(context, owner)
+    }
+  }
+}
+
+/**
+ * Wakes those who sleep at a mutex without inheritance that nobody will let go: its owner is no more, or has let go and died before it
+ * woke anyone. They look again, and find out. After the tasks of a CPU that died have been ended (exitTaskOwner), once more.
+ */
+export function wakeOrphans(context: FutexContext): void {
+  const { i32, layout } = context
+  context.enter()
+  for (let at = 0; at < layout.waiters.capacity; at++) {
+    const waiter = layout.waiters.pointerAt(at)
+    if (!layout.waiters.isAllocated(i32, waiter) || i32[waiter + Waiter.who] === 0) continue
+    const futex = Atomics.load(i32, waiter + Waiter.queue)
+    if (futex <= 0 || i32[waiter + Waiter.pi] !== PI_NONE) continue
+    const key = i32[futex + Futex.owner]
+    const index = i32[futex + Futex.index]
+    const mapped = context.buffers.get(key)
+    if (mapped === undefined || !mapped.isBacked(i32)) continue
+    const tid = Atomics.load(mapped.i32, index) & FUTEX_TID_MASK
+    if (tid === 0 || findOwner(context, tid) === 0) wakeKey(context, key, index, 0x7fff_ffff, MATCH_ANY)
+  }
+  context.leave()
+  wakeAll(context)
 }
 
 function settleWaiter(context: FutexContext, waiter: number, dead: number): void {
@@ -97,7 +203,7 @@ function settleWaiter(context: FutexContext, waiter: number, dead: number): void
     wakeLater(context, waiter, WOKEN)
   } else if (own && queue > 0) {
     takeOff(context, waiter)
-  } else if (queue === WOKEN || queue === ENDED) {
+  } else if (queue === WOKEN || queue === ENDED || queue === RESTARTED) {
     // The dead thread may have been the one to signal it. Once more does no harm.
     wakeLater(context, waiter, queue)
   }

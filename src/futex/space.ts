@@ -32,6 +32,9 @@ export interface MappingHandles {
 /** How many words of a mapping a thread remembers; past that it starts anew. */
 const INDEX_MAX = 1 << 16
 
+/** A buffer's name beside an offset of 32 bits makes a safe integer. */
+const NAME_BITS = 21
+
 export class MappedBuffer {
   readonly buffer: SharedArrayBuffer
   /** A view of this mapping: a word named by this very view is a word of this mapping. */
@@ -42,7 +45,8 @@ export class MappedBuffer {
   /** Send these beside the buffer: another thread of the space calls `adopt` with them. */
   readonly handles: MappingHandles
 
-  /** What pointers into it say in shared memory: the backing's number and lives, in 31 bits; never 0. */
+  readonly f64: Float64Array<SharedArrayBuffer>
+  /** What pointers into it say in shared memory: the backing's number and lives, in 21 bits; never 0. */
   readonly name: number
   private readonly mappingLife: number
   private readonly backingLife: number
@@ -51,6 +55,7 @@ export class MappedBuffer {
     const { i32, layout } = context
     this.buffer = buffer
     this.i32 = new Int32Array(buffer, 0, Math.floor(buffer.byteLength / 4))
+    this.f64 = new Float64Array(buffer, 0, Math.floor(buffer.byteLength / 8))
     this.mapping = mapping
     this.backing = backing
     this.handles = {
@@ -59,7 +64,8 @@ export class MappedBuffer {
     }
     const bits = 32 - Math.clz32(layout.backings.capacity)
     const lives = Math.floor(this.handles.backing / 0x1_0000_0000)
-    this.name = ((lives << bits) | (layout.backings.indexOf(backing) + 1)) & 0x7fff_ffff
+    const slot = layout.backings.indexOf(backing) + 1
+    this.name = (lives % 2 ** Math.max(0, NAME_BITS - bits)) * 2 ** bits + slot
     this.mappingLife = layout.mappings.lifeOf(i32, mapping)
     this.backingLife = layout.backings.lifeOf(i32, backing)
   }

@@ -1,0 +1,344 @@
+import { parkFor, type Futexes } from './futexes.ts'
+import { prepareWordWait } from './call.ts'
+import {
+  EBUSY,
+  EAGAIN,
+  EDEADLK,
+  EINVAL,
+  ENOTRECOVERABLE,
+  EOWNERDEAD,
+  EPERM,
+  ESRCH,
+  ETIMEDOUT,
+} from './errno.ts'
+import { CONSISTENT, FUTEX_OFFSET, GONE, INCONSISTENT, MutexRecord } from './mutexrecord.ts'
+import { findOwner, FUTEX_OWNER_DIED, FUTEX_TID_MASK, FUTEX_WAITERS, type LockOwner } from './owner.ts'
+import { lockPi, unlockPi } from './pi.ts'
+import { Owner } from './records.ts'
+import { pointerTo, ROBUST_PI as PI_BIT, startRobustList } from './robust.ts'
+import { linkEntry, unlinkEntry } from './robustlist.ts'
+import { type ParkingTask, promiseWaiter, taskWaiter, threadWaiter } from './sleep.ts'
+import type { FutexWord } from './space.ts'
+import { MATCH_ANY, wake, type WaiterOptions } from './waitwake.ts'
+
+/**
+ * A mutex over words of shared memory: the four kinds that there are of them. Passing priorities on and surviving a dead owner
+ * have nothing to do with each other, and each can be had without the other.
+ *
+ *   kind        contended                         its owner dies with it
+ *   PLAIN       sleeps at the word                whoever waits is told (ESRCH) once the death is recovered from
+ *   ROBUST      sleeps at the word                one gets it with EOWNERDEAD
+ *   PI          LOCK_PI: the owner inherits       those who wait get it, those who come later ESRCH
+ *   ROBUST_PI   LOCK_PI: the owner inherits       one gets it with EOWNERDEAD
+ *
+ * In all four a free word is 0 and a held one its owner's TID, so taking and letting go are one compare-exchange each. Robust ones are on
+ * their owner's list besides (robust.ts), which costs a few plain stores.
+ *
+ * EOWNERDEAD is a lock that is held: what it guards may be half-changed. Its owner mends that and calls `makeConsistent`; if it
+ * unlocks without, the mutex is ENOTRECOVERABLE for everyone and for good.
+ */
+export const PLAIN = 0
+export const ROBUST = 1
+export const PI = 2
+export const ROBUST_PI = 3
+export type MutexKind = typeof PLAIN | typeof ROBUST | typeof PI | typeof ROBUST_PI
+
+/** Takes a free word. One compare-exchange, whatever the kind; a robust one has to be on its owner's list besides. */
+export function tryLockWord(words: Int32Array, index: number, tid: number): boolean {
+  return Atomics.compareExchange(words, index, 0, tid) === 0
+}
+
+/** Lets a word go that nobody waits for. False: someone waits, or it is not the owner's. */
+export function unlockWord(words: Int32Array, index: number, tid: number): boolean {
+  return Atomics.compareExchange(words, index, tid, 0) === tid
+}
+
+/** A robust lock's waits are woken by whoever goes through the list of a dead owner, who knows nothing of mappings. */
+const SHARED = true
+/** What `take` returns when the word has to be waited at: the word itself, which has WAITERS, and so is far below all errors. */
+const WAIT_BELOW = -0x1_0000
+
+/**
+ * One thread's view of a mutex; it has no state of its own. Results are numbers, errors negated. An owner waits for one
+ * lock at a time.
+ */
+export class WordMutex {
+  readonly kind: MutexKind
+  readonly word: FutexWord
+  private readonly fx: Futexes
+  private readonly words: Int32Array
+  private readonly index: number
+  private readonly robust: boolean
+  private readonly pi: boolean
+  /** The entry as a robust list names it. */
+  private readonly entry: number
+  private readonly pairs: Float64Array
+  private readonly entryPair: number
+
+  constructor(fx: Futexes, word: FutexWord, kind: MutexKind) {
+    this.fx = fx
+    this.word = word
+    this.kind = kind
+    this.words = word.i32
+    this.index = word.index
+    this.robust = (kind & ROBUST) !== 0
+    this.pi = (kind & PI) !== 0
+    const next = word.index + MutexRecord.next
+    this.entry = pointerTo(word.mapped.name, next * 4) + (this.pi ? PI_BIT : 0)
+    this.pairs = word.mapped.f64
+    this.entryPair = next >> 1
+    if (this.robust && (word.index % 2 !== 0 || word.index + MutexRecord.words > word.i32.length)) {
+      throw new RangeError(
+        `WordMutex: a robust mutex takes ${MutexRecord.words} words from an even one on; ${word.index} of ${word.i32.length} is none`,
+      )
+    }
+  }
+
+  /** 0, -EBUSY, -EOWNERDEAD, -ENOTRECOVERABLE. */
+  tryLock(owner: LockOwner): number {
+    if (!this.robust) {
+      if (Atomics.compareExchange(this.words, this.index, 0, owner.tid) === 0) return 0
+      return this.tryContended(owner)
+    }
+    this.setPending(owner)
+    if (Atomics.compareExchange(this.words, this.index, 0, owner.tid) === 0)
+      return this.finishLock(owner, false)
+    const result = this.tryContended(owner)
+    if (result !== 0) owner.headPairs[owner.headPending] = 0
+    return result === 0 ? this.finishLock(owner, true) : result
+  }
+
+  /** Blocks the thread. 0, -EOWNERDEAD, -ENOTRECOVERABLE, -ETIMEDOUT, -EDEADLK, -ESRCH. */
+  lockSync(owner: LockOwner, timeout: number = Infinity): number {
+    const fast = this.lockFast(owner)
+    if (fast <= 0) return fast
+    const { fx } = this
+    const who = threadWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
+    const deadline = this.deadlineOf(timeout)
+    if (this.pi) {
+      const prepared = lockPi(fx.context, who, this.word, SHARED, deadline, false)
+      return this.settle(owner, typeof prepared === 'number' ? prepared : fx.blockFor(prepared))
+    }
+    let result = this.take(owner, false)
+    while (result < WAIT_BELOW) {
+      const prepared = this.prepareWait(who, result, deadline)
+      const slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared)
+      result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
+    }
+    return this.settle(owner, result)
+  }
+
+  /** As lockSync, as a promise; an abort rejects with the signal's reason. */
+  async lockAsync(owner: LockOwner, timeout: number = Infinity, signal?: AbortSignal): Promise<number> {
+    signal?.throwIfAborted()
+    const fast = this.lockFast(owner)
+    if (fast <= 0) return fast
+    const { fx } = this
+    const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
+    const deadline = this.deadlineOf(timeout)
+    let result = -ETIMEDOUT
+    try {
+      if (this.pi) {
+        const prepared = lockPi(fx.context, who, this.word, SHARED, deadline, false)
+        result = typeof prepared === 'number' ? prepared : await fx.promiseFor(prepared, signal)
+      } else {
+        result = this.take(owner, false)
+        while (result < WAIT_BELOW) {
+          const prepared = this.prepareWait(who, result, deadline)
+          const slept = typeof prepared === 'number' ? prepared : await fx.promiseFor(prepared, signal)
+          result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
+        }
+      }
+    } catch (aborted) {
+      this.giveUp(owner)
+      throw aborted
+    }
+    return this.settle(owner, result)
+  }
+
+  /** As lockSync, in a task; a signal or a kill ends it with -EINTR. What it is thrown while it is parked goes on out. */
+  *lockTask(
+    parking: ParkingTask,
+    timeout: number = Infinity,
+    signal?: AbortSignal,
+  ): Generator<number, number, unknown> {
+    const { owner } = parking
+    const fast = this.lockFast(owner)
+    if (fast <= 0) return fast
+    const who = taskWaiter(parking, owner)
+    const deadline = this.deadlineOf(timeout)
+    let result = -ETIMEDOUT
+    let thrownInto = true
+    try {
+      if (this.pi) {
+        const prepared = lockPi(parking.context(), who, this.word, SHARED, deadline, false)
+        result = typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal)
+      } else {
+        result = this.take(owner, false)
+        while (result < WAIT_BELOW) {
+          const prepared = this.prepareWait(who, result, deadline)
+          const slept: number =
+            typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal)
+          result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
+        }
+      }
+      thrownInto = false
+    } finally {
+      if (thrownInto) this.giveUp(owner)
+    }
+    return this.settle(owner, result)
+  }
+
+  /** 0, or -EPERM: it is not this owner's. */
+  unlock(owner: LockOwner): number {
+    const { words, index } = this
+    const { tid } = owner
+    if (!this.robust) {
+      if (Atomics.compareExchange(words, index, tid, 0) === tid) return 0
+      return this.unlockContended(owner)
+    }
+    const at = index + MutexRecord.state
+    if (words[at] !== tid && !this.isInconsistent(owner)) return -EPERM
+    words[at] = words[at] === tid ? CONSISTENT : GONE
+    this.setPending(owner)
+    unlinkEntry(this.fx.context, owner, this.pairs, this.entryPair)
+    const result = Atomics.compareExchange(words, index, tid, 0) === tid ? 0 : this.unlockContended(owner)
+    owner.headPairs[owner.headPending] = 0
+    return result
+  }
+
+  /** What it guards is whole again. 0, or -EINVAL: it was not told that an owner died, or has said so already. */
+  makeConsistent(owner: LockOwner): number {
+    if (!this.robust || !this.isInconsistent(owner)) return -EINVAL
+    this.words[this.index + MutexRecord.state] = owner.tid
+    return 0
+  }
+
+  private isInconsistent({ tid }: LockOwner): boolean {
+    const { words, index } = this
+    return (
+      (Atomics.load(words, index) & FUTEX_TID_MASK) === tid &&
+      words[index + MutexRecord.state] === INCONSISTENT
+    )
+  }
+
+  /** 0 or below: done. 1: it is contended, and pending. */
+  private lockFast(owner: LockOwner): number {
+    if (!this.robust) return Atomics.compareExchange(this.words, this.index, 0, owner.tid) === 0 ? 0 : 1
+    this.setPending(owner)
+    if (Atomics.compareExchange(this.words, this.index, 0, owner.tid) !== 0) return 1
+    return this.finishLock(owner, false)
+  }
+
+  private setPending(owner: LockOwner): void {
+    if (!owner.registered) startRobustList(this.fx.context, owner, FUTEX_OFFSET)
+    owner.headPairs[owner.headPending] = this.entry
+  }
+
+  /** A robust lock's word is this owner's: it goes on its list, and the owner learns in what state it is. */
+  private finishLock(owner: LockOwner, mayHaveDied: boolean): number {
+    const { words, index } = this
+    const at = index + MutexRecord.state
+    const died = mayHaveDied && (Atomics.load(words, index) & FUTEX_OWNER_DIED) !== 0
+    const state = words[at]
+    if (state === GONE) return this.refuse(owner)
+    linkEntry(this.fx.context, owner, this.pairs, this.entryPair, this.entry)
+    if (!died) {
+      words[at] = owner.tid
+      owner.headPairs[owner.headPending] = 0
+      return 0
+    }
+    words[at] = INCONSISTENT
+    Atomics.and(words, index, ~FUTEX_OWNER_DIED)
+    owner.headPairs[owner.headPending] = 0
+    return -EOWNERDEAD
+  }
+
+  /** Nobody gets it any more: the next one learns that too. */
+  private refuse(owner: LockOwner): number {
+    const { words, index } = this
+    if (Atomics.compareExchange(words, index, owner.tid, 0) !== owner.tid) {
+      Atomics.and(words, index, ~FUTEX_OWNER_DIED)
+      this.unlockContended(owner)
+    }
+    owner.headPairs[owner.headPending] = 0
+    return -ENOTRECOVERABLE
+  }
+
+  /** After a slow path: a robust lock is put on the list, or is pending no more. */
+  private settle(owner: LockOwner, result: number): number {
+    if (!this.robust) return result
+    if (result === 0) return this.finishLock(owner, true)
+    owner.headPairs[owner.headPending] = 0
+    return result
+  }
+
+  /** The wait was broken off. A wakeup that it may have had already is the next one's. */
+  private giveUp(owner: LockOwner): void {
+    if (!this.pi) wake(this.fx.context, this.word, SHARED, 1, MATCH_ANY)
+    if (this.robust) owner.headPairs[owner.headPending] = 0
+  }
+
+  /** 0 or an error: what can be said at once of a word that was not 0. */
+  private tryContended(owner: LockOwner): number {
+    const { words, index } = this
+    if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== 0) return -EBUSY
+    if (this.pi) {
+      const who = threadWaiter(undefined, owner)
+      const result = lockPi(this.fx.context, who, this.word, SHARED, Infinity, true)
+      return result === -EAGAIN ? -EBUSY : (result as number)
+    }
+    for (;;) {
+      const seen = Atomics.load(words, index)
+      if ((seen & FUTEX_TID_MASK) !== 0) return -EBUSY
+      if (Atomics.compareExchange(words, index, seen, seen | owner.tid) === seen) return 0
+    }
+  }
+
+  /**
+   * Takes the word of a lock that does not pass priorities on, or makes it say that someone waits and returns it to wait for. One who
+   * has waited takes it with WAITERS, because others may be waiting still. OWNER_DIED stays until finishLock has seen it.
+   */
+  private take(owner: LockOwner, waited: boolean): number {
+    const { words, index } = this
+    const flags = waited ? FUTEX_WAITERS : 0
+    for (;;) {
+      const seen = Atomics.load(words, index)
+      const holder = seen & FUTEX_TID_MASK
+      if (holder === 0) {
+        if (Atomics.compareExchange(words, index, seen, seen | flags | owner.tid) === seen) return 0
+        continue
+      }
+      if (holder === owner.tid) return -EDEADLK
+      const marked = seen | FUTEX_WAITERS
+      if (marked !== seen && Atomics.compareExchange(words, index, seen, marked) !== seen) continue
+      // The owner may have ended before WAITERS was there for its end to see.
+      if (findOwner(this.fx.context, holder) === 0 && Atomics.load(words, index) === marked) return -ESRCH
+      return marked
+    }
+  }
+
+  private prepareWait(
+    who: WaiterOptions,
+    expected: number,
+    deadline: number,
+  ): ReturnType<typeof prepareWordWait> {
+    return prepareWordWait(this.fx.context, who, this.word, SHARED, expected, deadline, MATCH_ANY)
+  }
+
+  /** Lets go of a word that someone waits for, or that is not this owner's. */
+  private unlockContended(owner: LockOwner): number {
+    const { fx, word, words, index } = this
+    if (this.pi) return unlockPi(fx.context, owner, word, SHARED)
+    if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== owner.tid) return -EPERM
+    Atomics.exchange(words, index, 0)
+    wake(fx.context, word, SHARED, 1, MATCH_ANY)
+    return 0
+  }
+
+  private deadlineOf(timeout: number): number {
+    if (timeout === Infinity) return Infinity
+    if (Number.isNaN(timeout)) throw new RangeError('timeout: NaN is not a number of milliseconds')
+    return this.fx.context.now() + Math.max(0, timeout)
+  }
+}
