@@ -1,4 +1,5 @@
 /** heddle: a preemptive multicore runtime for TypeScript. */
+import './trace/attach.ts'
 export { ArenaFullError } from './arena/arena.ts'
 export { InvariantError } from './arena/assert.ts'
 export * from './coroutine/index.ts'

@@ -26,6 +26,7 @@ const nodeOnly = [
   /^compiler\/(register|hooks|loader|unplugin|bundlers\/)/,
   /^coroutine\/node/,
   /^checker\/(files|loader|parallel|register|runner|vite|watchdog|worker)/,
+  /^trace\/node-/,
   /^cli\//,
 ]
 

@@ -3,6 +3,8 @@ import { Command } from 'commander'
 import { checkCommand } from './check.ts'
 import { compileCommand } from './compile.ts'
 import { selftest } from './selftest.ts'
+import { topCommand } from './top/top.ts'
+import { traceCommand } from './trace.ts'
 
 const heddle = new Command('heddle')
   .description('A preemptive multicore runtime for TypeScript.')
@@ -17,5 +19,7 @@ heddle
 
 heddle.addCommand(checkCommand())
 heddle.addCommand(compileCommand())
+heddle.addCommand(topCommand())
+heddle.addCommand(traceCommand())
 
 await heddle.parseAsync()

@@ -1,3 +1,4 @@
+import { Futex, Owner, PI_LOCK, TASK, Waiter } from '../futex/records.ts'
 import { cpuAccount, taskAccount } from '../sched/account.ts'
 import { Entity } from '../sched/entity.ts'
 import { taskName } from '../sched/fork.ts'
@@ -44,8 +45,10 @@ export interface TaskSnapshot {
   readonly waitTime: number
   readonly switches: number
   readonly preemptions: number
-  /** What it waits for on the wait tree; 0: nothing there. */
-  readonly channel: number
+  /** What it waits for: `futex 1:64` is word 64 of buffer 1, `lock 1:64` a lock that passes priorities on. Null: nothing. */
+  readonly waitsFor: string | null
+  /** Locks that it holds and others wait for. */
+  readonly contendedLocks: number
   readonly killed: boolean
 }
 
@@ -64,11 +67,12 @@ export function takeSnapshot(view: KernelView): KernelSnapshot {
   try {
     const cpus = Array.from({ length: s.cpus }, (_, cpu) => snapshotCpu(view, cpu))
     const tasks: TaskSnapshot[] = []
+    const futexes = futexesOf(view)
     const idle = new Set(cpus.map(({ cpu }) => i32[i32[s.queueOf(cpu) + RunQueue.idle] + Entity.task]))
     for (let at = 0; at < s.tasks.capacity; at++) {
       const task = s.tasks.pointerAt(at)
       if (!s.tasks.isAllocated(i32, task) || idle.has(task)) continue
-      const snapshot = snapshotTask(view, task)
+      const snapshot = snapshotTask(view, task, futexes)
       if (snapshot !== null) tasks.push(snapshot)
     }
     return { time: s.now(), cpus, tasks }
@@ -90,7 +94,35 @@ function snapshotCpu(view: KernelView, cpu: number): CpuSnapshot {
   }
 }
 
-function snapshotTask(view: KernelView, task: number): TaskSnapshot | null {
+/** By task: the futex that each waits at, and how many locks that others wait for each holds. */
+function futexesOf(view: KernelView): { waits: Map<number, string>; locks: Map<number, number> } {
+  const { i32 } = view
+  const { layout } = view.futexes.context
+  const waits = new Map<number, string>()
+  const locks = new Map<number, number>()
+  for (let at = 0; at < layout.waiters.capacity; at++) {
+    const waiter = layout.waiters.pointerAt(at)
+    if (!layout.waiters.isAllocated(i32, waiter) || i32[waiter + Waiter.kind] !== TASK) continue
+    const futex = Atomics.load(i32, waiter + Waiter.queue)
+    if (futex <= 0) continue
+    const kind = i32[waiter + Waiter.pi] === PI_LOCK ? 'lock' : 'futex'
+    waits.set(i32[waiter + Waiter.task], `${kind} ${i32[futex + Futex.owner]}:${i32[futex + Futex.index]}`)
+  }
+  for (let at = 0; at < layout.futexes.capacity; at++) {
+    const futex = layout.futexes.pointerAt(at)
+    if (!layout.futexes.isAllocated(i32, futex)) continue
+    const owner = i32[futex + Futex.pi]
+    const task = owner === 0 ? 0 : i32[owner + Owner.task]
+    if (task !== 0) locks.set(task, (locks.get(task) ?? 0) + 1)
+  }
+  return { waits, locks }
+}
+
+function snapshotTask(
+  view: KernelView,
+  task: number,
+  { waits, locks }: ReturnType<typeof futexesOf>,
+): TaskSnapshot | null {
   const { s, i32 } = view
   const state = Atomics.load(i32, task + Task.state)
   const se = i32[task + Task.entity]
@@ -113,7 +145,9 @@ function snapshotTask(view: KernelView, task: number): TaskSnapshot | null {
     waitTime,
     switches,
     preemptions,
-    channel: i32[task + Task.channel],
+    waitsFor:
+      waits.get(task) ?? (i32[task + Task.channel] === 0 ? null : `channel ${i32[task + Task.channel]}`),
+    contendedLocks: locks.get(task) ?? 0,
     killed: job !== 0 && Atomics.load(i32, job + Job.killKind) !== NOT_KILLED,
   }
 }

@@ -1,0 +1,16 @@
+import { onBoot } from '../task/hooks.ts'
+import { isNode } from '../task/machines.ts'
+
+/** Every kernel that is booted on Node can be looked at from outside (`heddle top`), unless it is told not to. */
+onBoot((view, { control }) => {
+  if (!control || !isNode()) return undefined
+  let stop: (() => void) | undefined
+  let closed = false
+  void import('./node-control.ts').then(({ listenForControl }) => {
+    if (!closed) stop = listenForControl(view)
+  })
+  return () => {
+    closed = true
+    stop?.()
+  }
+})

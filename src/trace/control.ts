@@ -1,0 +1,87 @@
+import { schedulerContinue, schedulerStop } from '../sched/stop.ts'
+import { setPriority } from '../sched/setpriority.ts'
+import { requestKill } from '../task/cancel.ts'
+import { Job, KILL_CALLED } from '../task/job.ts'
+import { priorityOf, type TaskPriority } from '../task/options.ts'
+import type { KernelView } from '../task/view.ts'
+import { type Metrics, readMetrics } from './metrics.ts'
+import { type KernelSnapshot, takeSnapshot } from './snapshot.ts'
+
+/**
+ * What another process of the same user may ask of a running kernel: to look at it, and to stop, continue, kill and reorder
+ * its tasks. A request and a reply are one line of JSON each (node-control.ts carries them).
+ */
+export type ControlRequest =
+  | { readonly op: 'hello' }
+  | { readonly op: 'snapshot' }
+  | { readonly op: 'metrics' }
+  | { readonly op: 'stop' | 'continue' | 'kill'; readonly task: number }
+  | { readonly op: 'priority'; readonly task: number; readonly priority: TaskPriority }
+
+export interface Hello {
+  readonly pid: number
+  readonly program: string
+  readonly cpus: number
+}
+
+export type ControlReply =
+  | { readonly ok: true; readonly hello: Hello }
+  | { readonly ok: true; readonly snapshot: KernelSnapshot }
+  | { readonly ok: true; readonly metrics: Metrics }
+  | { readonly ok: true; readonly done: boolean }
+  | { readonly ok: false; readonly error: string }
+
+/** Answers one request. Never throws: what is wrong with it is the answer. */
+export function answer(view: KernelView, hello: Hello, request: unknown): ControlReply {
+  try {
+    return perform(view, hello, request as ControlRequest)
+  } catch (error) {
+    return { ok: false, error: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function perform(view: KernelView, hello: Hello, request: ControlRequest): ControlReply {
+  switch (request?.op) {
+    case 'hello':
+      return { ok: true, hello }
+    case 'snapshot':
+      return { ok: true, snapshot: takeSnapshot(view) }
+    case 'metrics':
+      return { ok: true, metrics: readMetrics(view.s) }
+    case 'stop':
+      return { ok: true, done: withTask(view, request.task, task => schedulerStop(view.s, task)) }
+    case 'continue':
+      return { ok: true, done: withTask(view, request.task, task => schedulerContinue(view.s, task)) }
+    case 'kill': {
+      const job = findJob(view, request.task)
+      return { ok: true, done: job !== 0 && requestKill(view, job, KILL_CALLED, 'killed from heddle top') }
+    }
+    case 'priority': {
+      const level = priorityOf(request.priority)
+      return { ok: true, done: withTask(view, request.task, task => setPriority(view.s, task, level)) }
+    }
+    default:
+      return { ok: false, error: `op: ${JSON.stringify((request as { op?: unknown })?.op)} is not a request` }
+  }
+}
+
+/** The job with this number, if it has not been freed; 0: there is none. */
+function findJob(view: KernelView, number: number): number {
+  const { jobs, i32 } = view
+  for (let at = 0; at < jobs.capacity; at++) {
+    const job = jobs.pointerAt(at)
+    if (jobs.isAllocated(i32, job) && i32[job + Job.number] === number && i32[job + Job.task] !== 0)
+      return job
+  }
+  return 0
+}
+
+function withTask(view: KernelView, number: number, act: (task: number) => boolean | void): boolean {
+  const job = findJob(view, number)
+  let done = false
+  if (job === 0) return false
+  view.withTask(job, task => {
+    done = act(task) !== false
+  })
+  return done
+}
