@@ -21,7 +21,8 @@
  *   FUTEX           who       operation         word              result
  *   CPU_UP, _DOWN   -1        CPU               why
  *   POLICY          -1        what (POLICY_)    detail
- *   MARK            who       name (interned)   value, high word  value, low word of a float64
+ *   MARK            who       value: low word   and high word of a float64; NaN: none
+ *   MARK_NAME       who       sixteen bytes of the name of the mark that follows; as many of these as it needs
  */
 export const SWITCH = 1
 export const WAKEUP = 2
@@ -43,6 +44,7 @@ export const CPU_UP = 17
 export const CPU_DOWN = 18
 export const POLICY = 19
 export const MARK = 20
+export const MARK_NAME = 21
 
 /** Nobody: the CPU idles, or the waker is not known. */
 export const IDLE = -0x8000_0000

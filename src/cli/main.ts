@@ -22,4 +22,9 @@ heddle.addCommand(compileCommand())
 heddle.addCommand(topCommand())
 heddle.addCommand(traceCommand())
 
+// Whoever reads our output may stop, as head does.
+process.stdout.on('error', error => {
+  if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+  process.exit()
+})
 await heddle.parseAsync()

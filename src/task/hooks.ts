@@ -17,10 +17,20 @@ export function onBoot(hook: BootHook): void {
   hooks.push(hook)
 }
 
+const views = new WeakMap<object, KernelView>()
+
+/** The kernel's state as the thread that booted it sees it. */
+export function viewOf(kernel: object): KernelView {
+  const view = views.get(kernel)
+  if (view === undefined) throw new TypeError('kernel: not a kernel that was booted on this thread')
+  return view
+}
+
 /** Runs the hooks for a kernel whose CPUs run. Returns what undoes them all. */
-export function runBootHooks(view: KernelView, options: BootHookOptions): () => void {
+export function runBootHooks(kernel: object, view: KernelView, options: BootHookOptions): () => void {
+  views.set(kernel, view)
   const undo = hooks.map(hook => hook(view, options))
   return () => {
-    for (const one of undo.toReversed()) one?.()
+    for (const one of undo.reverse()) one?.()
   }
 }

@@ -1,5 +1,11 @@
 import { onBoot } from '../task/hooks.ts'
 import { isNode } from '../task/machines.ts'
+import { setMarkingThread } from './mark.ts'
+
+onBoot(view => {
+  setMarkingThread(view.s)
+  return () => setMarkingThread(null)
+})
 
 /** Every kernel that is booted on Node can be looked at from outside (`heddle top`), unless it is told not to. */
 onBoot((view, { control }) => {

@@ -12,6 +12,7 @@ import {
   LOCK_CONTEND,
   LOCK_HANDOFF,
   MARK,
+  MARK_NAME,
   MIGRATE,
   NAME,
   NAME_REST,
@@ -35,8 +36,6 @@ export interface TimelineOptions {
   readonly cpus: number
   /** The name of the task in a slot that was there before recording began. */
   readonly nameOf?: (slot: number) => string | undefined
-  /** The string behind the number in a mark. */
-  readonly markName?: (id: number) => string
   /** What a policy event says. */
   readonly policyNames?: readonly string[]
 }
@@ -80,6 +79,7 @@ export class Timeline {
   private readonly threads = new Map<number, number>()
   /** Of each lock, the arrow from its last unlock. */
   private readonly unlocks = new Map<number, number>()
+  private readonly markNames = new Map<number, number[]>()
   private readonly runnableTrack: number
   private readonly busyTrack: number
   private runnable = 0
@@ -116,6 +116,7 @@ export class Timeline {
     else if (kind === PRIORITY) this.priority(time, event)
     else if (kind === BLOCK) this.block(event)
     else if (kind >= LOCK_CONTEND && kind <= LOCK_HANDOFF) this.lock(time, event)
+    else if (kind === MARK_NAME) this.markName(event)
     else if (kind === CPU_UP || kind === CPU_DOWN) this.cpuComesOrGoes(time, event)
     else this.other(time, event)
   }
@@ -283,12 +284,20 @@ export class Timeline {
     this.sink.instant(cpu.track, time, kind === CPU_UP ? 'CPU up' : 'CPU down', { why: b })
   }
 
+  private markName({ ring, a, b, c, d }: RingEvent): void {
+    const name = this.markNames.get(ring) ?? []
+    for (const byte of new Uint8Array(Int32Array.of(a, b, c, d).buffer)) if (byte !== 0) name.push(byte)
+    this.markNames.set(ring, name)
+  }
+
   private other(time: number, { kind, ring, task, a, b, c }: RingEvent): void {
     const track = this.actorTrack(time, ring, task)
     if (kind === FUTEX) this.sink.instant(track, time, 'futex', { op: a, word: b, result: c })
     else if (kind === MARK) {
-      const value = new Float64Array(Int32Array.of(c, b).buffer)[0]
-      const name = this.options.markName?.(a) ?? `mark ${a}`
+      const value = new Float64Array(Int32Array.of(a, b).buffer)[0]
+      const bytes = Uint8Array.from(this.markNames.get(ring) ?? [])
+      this.markNames.delete(ring)
+      const name = new TextDecoder().decode(bytes) || 'mark'
       this.sink.instant(track, time, name, Number.isNaN(value) ? undefined : { value })
     } else if (kind === POLICY) {
       this.sink.instant(track, time, `policy ${policyNames[a] ?? a}`, { detail: b })
