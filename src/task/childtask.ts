@@ -1,5 +1,6 @@
+import type { Handle } from '../arena/slab.ts'
 import { type Blocking, blocking, timeoutError, type WaitOptions } from '../coroutine/blocking.ts'
-import { killError } from './cancel.ts'
+import { killError, requestKill } from './cancel.ts'
 import { CpuLostError } from './errors.ts'
 import { EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, KILLED, LOST, PENDING, RETURNED } from './job.ts'
 import { disownJob } from './outcome.ts'
@@ -48,21 +49,25 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     return this.taken.value as T
   }
 
-  /** @internal The spawn's own limits, which kill: this CPU's event loop brings them. */
+  /** @internal The spawn's own limits, unlike those of a join, kill. */
   watch(): void {
-    const { signal, timeout } = this.options
-    if (signal === undefined && timeout === undefined) return
-    const onAbort = (): void => void this.killAs(KILL_ABORTED, signal?.reason)
-    const timer =
-      timeout === undefined || timeout === Infinity
-        ? undefined
-        : setTimeout(() => void this.killAs(KILL_TIMED_OUT, timeout), timeout)
-    this.cleanup = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', onAbort)
-    }
-    if (signal?.aborted) onAbort()
-    else signal?.addEventListener('abort', onAbort, { once: true })
+    const { signal } = this.options
+    if (signal === undefined) return
+    const onAbort = (): void => void this.killAs(KILL_ABORTED, signal.reason)
+    this.cleanup = () => signal.removeEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  }
+
+  /** @internal Run as a task of its own: kills the child when its time limit has passed, by the kernel's own timers. */
+  *limit(handle: Handle, timeout: number): Generator<number, void, unknown> {
+    const { view } = this
+    const job = view.jobs.resolve(view.i32, handle)
+    if (job === 0) return
+    const on = runningCpu()
+    if (on === null) return
+    yield* view.futexes.wait(parkingTask(on), view.joinWord(job), PENDING, { timeout })
+    if (view.jobs.resolve(view.i32, handle) === job) requestKill(view, job, KILL_TIMED_OUT, timeout)
   }
 
   /** @internal Its parent has ended. */

@@ -3,7 +3,7 @@ import { SpinBudget } from '../machine/spinbudget.ts'
 import { killError } from './cancel.ts'
 import { Counters } from './counters.ts'
 import { addOrigin, CpuLostError, TaskKilledError } from './errors.ts'
-import { EVICTED, Job, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
+import { EVICTED, Job, KILL_TIMED_OUT, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
 import type { Task } from './task.ts'
 import type { KernelView } from './view.ts'
 
@@ -12,6 +12,16 @@ export interface UnjoinedFailure {
   readonly name: string
   readonly id: number
   readonly error: unknown
+}
+
+/** Who a collector tells what it has seen. */
+export interface CollectorListener {
+  collected(): void
+  failed(failure: UnjoinedFailure): void
+  nameOf(job: number): string
+  /** Tasks run from now on; or none does any more. */
+  busy(): void
+  idle(): void
 }
 
 /**
@@ -24,18 +34,29 @@ export class Collector {
   /** How a CPU that died did so, for the tasks that were lost with it. */
   readonly deaths: Map<number, { readonly reason: string; readonly error?: unknown }> = new Map()
   private readonly view: KernelView
-  private readonly onCollected: () => void
-  private readonly onFailure: (failure: UnjoinedFailure) => void
+  private readonly listener: CollectorListener
+  private drainWaiters: (() => void)[] = []
   private readonly handles: (Task<any> | undefined)[] = []
   private isPumping = false
   private keepAlive: ReturnType<typeof setInterval> | undefined
   private isClosed = false
   private readonly budget = new SpinBudget(HOT_MS)
 
-  constructor(view: KernelView, onCollected: () => void, onFailure: (failure: UnjoinedFailure) => void) {
+  constructor(view: KernelView, listener: CollectorListener) {
     this.view = view
-    this.onCollected = onCollected
-    this.onFailure = onFailure
+    this.listener = listener
+  }
+
+  /** Something has not ended, or has not been taken. */
+  get isBusy(): boolean {
+    return this.waiting > 0 || this.active > 0
+  }
+
+  /** Resolves when nothing is left to collect. */
+  drained(): Promise<void> {
+    if (!this.isBusy) return Promise.resolve()
+    if (!this.isPumping) void this.pump()
+    return new Promise(resolve => this.drainWaiters.push(resolve))
   }
 
   /** Tasks of the whole kernel that have not ended. */
@@ -65,7 +86,7 @@ export class Collector {
       else this.settle(job)
       job = next
     }
-    if (collected > 0) this.onCollected()
+    if (collected > 0) this.listener.collected()
     return collected
   }
 
@@ -107,11 +128,12 @@ export class Collector {
       return
     }
     const error = this.failureOf(job, outcome, task.name, task.killReason)
+    const wasWanted = this.wasWanted(job, outcome)
     addOrigin(error, `task ${task.name} #${task.id}`, task.origin)
     task.keepStatus()
     view.freeJob(job)
     task.settle(true, error)
-    if (!task.isJoined) this.reportLater(task, error)
+    if (!task.isJoined && !wasWanted) this.reportLater(task, error)
   }
 
   /** What whoever joins the job is thrown. */
@@ -150,16 +172,23 @@ export class Collector {
   private settleOrphan(job: number, outcome: number): void {
     const { view } = this
     const id = view.i32[job + Job.number]
-    const name = `#${id}`
+    const name = this.listener.nameOf(job)
     const error = outcome === RETURNED ? undefined : this.failureOf(job, outcome, name)
+    const wasWanted = outcome === RETURNED || this.wasWanted(job, outcome)
     view.freeJob(job)
-    if (outcome !== RETURNED && outcome !== KILLED) this.onFailure({ name, id, error })
+    if (!wasWanted) this.listener.failed({ name, id, error })
+  }
+
+  /** It ended because someone who holds it said so: that is no failure to report. A time limit that passed is one. */
+  private wasWanted(job: number, outcome: number): boolean {
+    const kind = this.view.i32[job + Job.killKind]
+    return (outcome === KILLED || outcome === EVICTED) && kind !== NOT_KILLED && kind !== KILL_TIMED_OUT
   }
 
   private reportLater(task: Task<any>, error: unknown): void {
     // Whoever awaits it in this turn still gets it.
     setTimeout(() => {
-      if (!task.isJoined) this.onFailure({ name: task.name, id: task.id, error })
+      if (!task.isJoined) this.listener.failed({ name: task.name, id: task.id, error })
     }, 0)
   }
 
@@ -179,8 +208,9 @@ export class Collector {
     this.isPumping = true
     this.keepAlive ??= setInterval(() => undefined, 0x7fff_ffff)
     ;(this.keepAlive as { ref?(): void }).ref?.()
+    this.listener.busy()
     const budget = this.budget
-    while (!this.isClosed && (this.waiting > 0 || this.active > 0)) {
+    while (!this.isClosed && this.isBusy) {
       if (await this.lookHot(budget.ms)) {
         budget.succeeded()
         continue
@@ -192,6 +222,8 @@ export class Collector {
     }
     ;(this.keepAlive as { unref?(): void } | undefined)?.unref?.()
     this.isPumping = false
+    this.listener.idle()
+    for (const resolve of this.drainWaiters.splice(0)) resolve()
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Cpu, CpuRequest } from '../machine/machine.ts'
 import { cpuLoop } from '../sched/cpuloop.ts'
 import { Scheduler } from '../sched/scheduler.ts'
+import { joinAmbient } from './ambient.ts'
 import { KernelCpu } from './kernelcpu.ts'
 import { type CpuBoot, planKernel } from './layout.ts'
 import { KernelView } from './view.ts'
@@ -11,6 +12,9 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   const { kernel } = planKernel(boot.sizes)
   const s = Scheduler.forCpu(kernel.scheduler, cpu, boot.slice)
   for (const slab of [s.tasks, s.entities, kernel.jobs]) slab.spread(cpu.id + 1, boot.sizes.cpus + 1)
-  const on = new KernelCpu(cpu, new KernelView(kernel, s, boot), boot.loader)
+  const view = new KernelView(kernel, s, boot)
+  view.codec.lent.open()
+  if (!cpu.stepwise) joinAmbient(view)
+  const on = new KernelCpu(cpu, view, boot.loader)
   yield* cpuLoop(cpu, s, task => on.resume(task))
 }

@@ -110,6 +110,12 @@ export function spawn(
     throw error
   }
   const child = new ChildTask<any>(view, job, name, options)
+  const { timeout = Infinity } = options
+  if (timeout !== Infinity) {
+    const handle = view.jobs.handleOf(view.i32, job)
+    const limit = (): Generator<number, void, unknown> => child.limit(handle, timeout)
+    spawn(limit, [], { name: `limit of ${name}`, detached: true, priority: 'high' })
+  }
   if (detached) child.disown()
   else {
     const rare = rareState(run)

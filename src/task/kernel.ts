@@ -1,10 +1,16 @@
 import { captureOrigin } from '../coroutine/uncaught.ts'
+import type { CpuDeath } from '../machine/machine.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import { type BootedKernel, makeKernel, startCpus } from './boot.ts'
+import { joinAmbient, leaveAmbient } from './ambient.ts'
+import { type CloseOptions, type CloseSettings, closeSettings, killAll } from './close.ts'
 import { Collector, type UnjoinedFailure } from './collector.ts'
 import { describe, KernelClosedError, SpawnQueueFullError } from './errors.ts'
 import { type ExportedFunction, LOAD_MODULE } from './functions.ts'
-import { BOOTER, DETACHED, RESTARTABLE } from './job.ts'
+import { runBootHooks } from './hooks.ts'
+import { Housekeeping } from './housekeeping.ts'
+import { BOOTER, DETACHED, Job, RESTARTABLE } from './job.ts'
+import { type KernelEvents, KernelListeners, type StuckTask, warn } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
 import {
   FunctionReference,
@@ -27,6 +33,9 @@ const noOptions: SpawnOptions = {}
 /** Frames of where a task was spawned that its errors show: each costs the spawn some time. */
 const ORIGIN_FRAMES = 2
 
+/** Milliseconds between two rounds of kills while a kernel closes. */
+const KILL_AGAIN_MS = 50
+
 /**
  * A kernel: CPUs that run tasks. This is the side of the thread that booted it; what tasks themselves call is in
  * current.ts.
@@ -37,18 +46,28 @@ export class Kernel {
   private readonly driver: SimulatedDriver | null
   private readonly modules: ModuleTable
   private readonly imported = new Map<string, Promise<Record<string, FunctionReference>>>()
-  private readonly failureListeners = new Set<(failure: UnjoinedFailure) => void>()
+  private readonly functionNames = new Map<number, string>()
+  private readonly listeners = new KernelListeners()
+  private readonly housekeeping: Housekeeping
   private roomWaiters: (() => void)[] = []
-  private isClosing = false
+  private closing: Promise<void> | null = null
+  private undoHooks: () => void = () => undefined
 
   private constructor(booted: BootedKernel, onKick: { call: () => void }) {
-    const { machine, view } = booted
+    const { machine, settings, view } = booted
     this.booted = booted
-    this.collector = new Collector(
-      view,
-      () => this.madeRoom(),
-      failure => this.reportFailure(failure),
-    )
+    this.housekeeping = new Housekeeping(view, settings, {
+      nameOf: job => this.nameOf(job),
+      evict: cpu => void machine.terminate(cpu),
+      stuck: report => this.reportStuck(report),
+    })
+    this.collector = new Collector(view, {
+      collected: () => this.madeRoom(),
+      failed: failure => this.reportFailure(failure),
+      nameOf: job => this.nameOf(job),
+      busy: () => this.housekeeping.start(),
+      idle: () => this.housekeeping.stop(),
+    })
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
     this.driver =
       machine instanceof SimulatedMachine
@@ -64,6 +83,9 @@ export class Kernel {
     const booted = await makeKernel(options, () => onKick.call())
     const kernel = new Kernel(booted, onKick)
     await startCpus(booted.machine)
+    joinAmbient(booted.view)
+    booted.machine.onDeath(death => kernel.died(death))
+    kernel.undoHooks = runBootHooks(kernel, booted.view, { control: options.control ?? true })
     return kernel
   }
 
@@ -153,24 +175,51 @@ export class Kernel {
     return new Promise(resolve => this.roomWaiters.push(resolve))
   }
 
-  /** Told of each task that failed while nobody had asked how it would end. Without a listener the program is, as of a promise. */
-  onUnjoinedFailure(listener: (failure: UnjoinedFailure) => void): () => void {
-    this.failureListeners.add(listener)
-    return () => this.failureListeners.delete(listener)
+  /** Calls `listener` whenever that happens to the kernel; what is returned ends it. */
+  on<K extends keyof KernelEvents>(event: K, listener: (event: KernelEvents[K]) => void): () => void {
+    return this.listeners.add(event, listener)
   }
 
-  async close(): Promise<void> {
-    this.isClosing = true
-    while (this.collector.waiting > 0 || this.collector.active > 0)
-      await new Promise(resolve => setTimeout(resolve, 1))
-    this.driver?.close()
-    this.collector.close()
-    await this.booted.machine.close()
-    this.booted.view.codec.lent.close()
+  /**
+   * Ends the kernel: no more is spawned from outside; the tasks end by themselves, or are killed; then the CPUs go. Resolves when
+   * nothing of it is left.
+   */
+  close(options: CloseOptions = {}): Promise<void> {
+    const settings = closeSettings(options)
+    if (this.closing === null) this.closing = this.shutDown(settings)
+    else if (settings.aborts) killAll(this.booted.view, settings.reason)
+    return this.closing
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  private async shutDown({ aborts, reason, deadline }: CloseSettings): Promise<void> {
+    const { machine, view } = this.booted
+    const drained = this.collector.drained()
+    if (!aborts && (deadline === Infinity || (await endsWithin(drained, deadline)))) {
+      await drained
+    } else {
+      // What is spawned meanwhile, by tasks that have not ended yet, is killed too.
+      while (this.collector.isBusy) {
+        killAll(view, reason)
+        await endsWithin(drained, KILL_AGAIN_MS)
+      }
+    }
+    this.undoHooks()
+    this.housekeeping.stop()
+    this.driver?.close()
+    this.collector.close()
+    await machine.close()
+    view.codec.lent.close()
+    leaveAmbient(view)
+  }
+
+  /** A CPU has died: what it left is repaired, its tasks are seen to, and another takes its place. */
+  private died(death: CpuDeath): void {
+    this.collector.deaths.set(death.cpu, death)
+    this.listeners.tell('death', death)
   }
 
   private start(
@@ -230,6 +279,7 @@ export class Kernel {
     }
     try {
       const functions = (await Promise.all(loads)) as (readonly ExportedFunction[])[]
+      for (const { name, number } of functions[0]) this.functionNames.set(number, name)
       return moduleView(this, url, functions[0])
     } catch (error) {
       throw new Error(`kernel.import: cannot load ${url}: ${describe(error)}`, { cause: error })
@@ -237,11 +287,24 @@ export class Kernel {
   }
 
   private reportFailure(failure: UnjoinedFailure): void {
-    if (this.failureListeners.size > 0) {
-      for (const listener of this.failureListeners) listener(failure)
-      return
-    }
-    void Promise.reject(failure.error)
+    // As a promise that nobody handles: the program decides, and ends if it does not.
+    if (!this.listeners.tell('failure', failure)) void Promise.reject(failure.error)
+  }
+
+  private reportStuck(report: StuckTask): void {
+    this.listeners.tell('stuck', report)
+    const { name, id, cpu, ms, evicted } = report
+    warn(
+      `task ${name} #${id} has kept CPU ${cpu} for ${Math.round(ms)} ms without a safepoint: others wait behind it${evicted ? '; its CPU is taken from it' : ''}`,
+      'HEDDLE_STUCK_TASK',
+    )
+  }
+
+  private nameOf(job: number): string {
+    const { view } = this.booted
+    const handle = this.collector.handleOf(job)
+    if (handle !== undefined) return handle.name
+    return this.functionNames.get(view.i32[job + Job.fn]) ?? `#${view.i32[job + Job.number]}`
   }
 
   private madeRoom(): void {
@@ -250,6 +313,19 @@ export class Kernel {
   }
 
   private throwIfClosed(what: string): void {
-    if (this.isClosing) throw new KernelClosedError(what)
+    if (this.closing !== null) throw new KernelClosedError(what)
+  }
+}
+
+/** Whether the promise is settled before so many milliseconds have passed. */
+async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<boolean>(resolve => {
+    timer = setTimeout(() => resolve(false), Math.min(ms, 0x7fff_ffff))
+  })
+  try {
+    return await Promise.race([promise.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
   }
 }

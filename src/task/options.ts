@@ -32,6 +32,8 @@ export interface KernelOptions {
   readonly skew?: number
   /** Start a CPU that has died again. On by default. */
   readonly replace?: boolean
+  /** Let `heddle top` of the same user look at this kernel and steer its tasks. On by default. */
+  readonly control?: boolean
   /** Check the kernel's lock order. */
   readonly debug?: boolean
 }

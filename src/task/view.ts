@@ -7,7 +7,6 @@ import { Futexes } from '../futex/futexes.ts'
 import type { FutexWord, MappedBuffer, MappingHandles } from '../futex/space.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
 import { Task } from '../sched/taskrecord.ts'
-import { wakeupTask } from '../sched/wakeup.ts'
 import { Completions } from './completions.ts'
 import { Job } from './job.ts'
 import type { KernelPlan } from './layout.ts'
@@ -54,8 +53,7 @@ export class KernelView {
     this.completions = new Completions(this.i32, plan.completions)
     this.futexes = new Futexes(thread, plan.futexes, {
       now: s.now,
-      wakeTask: task => void wakeupTask(s, task),
-      rcu: s.rcu,
+      scheduler: s,
       ...(domain && { space: domain.space }),
     })
     this.mapped =

@@ -1,0 +1,45 @@
+import { type Ambient, currentAmbient, type CurrentTask, setAmbient } from '../futex/ambient.ts'
+import type { Futexes } from '../futex/futexes.ts'
+import { parkingTask } from './parking.ts'
+import { runningCpu } from './running.ts'
+import type { KernelView } from './view.ts'
+
+/**
+ * What a thread of the kernel waits with: the tasks that run on it park, the thread itself blocks or gets a promise. A
+ * simulated machine has all its CPUs on the booting thread: while a task runs, it is the running CPU's view that counts.
+ */
+class KernelAmbient implements Ambient {
+  readonly view: KernelView
+
+  constructor(view: KernelView) {
+    this.view = view
+  }
+
+  get futexes(): Futexes {
+    return runningCpu()?.view.futexes ?? this.view.futexes
+  }
+
+  get tid(): number {
+    return this.futexes.self.tid
+  }
+
+  get mayBlock(): boolean {
+    return this.view.thread.mayBlock
+  }
+
+  currentTask(): CurrentTask | null {
+    const on = runningCpu()
+    return on === null || on.job === 0 ? null : parkingTask(on)
+  }
+}
+
+/** This thread waits in the kernel's domain from now on. */
+export function joinAmbient(view: KernelView): void {
+  setAmbient(new KernelAmbient(view))
+}
+
+/** The kernel is gone: the thread waits as it would without one. */
+export function leaveAmbient(view: KernelView): void {
+  const installed = currentAmbient()
+  if (installed instanceof KernelAmbient && installed.view === view) setAmbient(null)
+}

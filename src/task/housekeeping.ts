@@ -1,0 +1,114 @@
+import type { Handle } from '../arena/slab.ts'
+import { Watchdog } from '../sched/watchdog.ts'
+import { Counters } from './counters.ts'
+import { EVICTING, Job, NOT_KILLED, PENDING } from './job.ts'
+import type { StuckTask } from './kernelevents.ts'
+import type { BootSettings } from './options.ts'
+import type { KernelView } from './view.ts'
+
+/** What the housekeeping asks of the kernel. */
+export interface Household {
+  nameOf(job: number): string
+  evict(cpu: number): void
+  stuck(report: StuckTask): void
+}
+
+const LOOK_MS_MIN = 5
+const LOOK_MS_MAX = 250
+
+/**
+ * What the booting thread looks after while tasks run: killed tasks that outlive their grace period, and CPUs that are
+ * stuck in code without safepoints. It looks now and then; a kill from anywhere is seen by the count of kills.
+ */
+export class Housekeeping {
+  private readonly view: KernelView
+  private readonly household: Household
+  private readonly grace: number
+  private readonly watchdog: Watchdog | null
+  private readonly evictsStuck: boolean
+  private readonly period: number
+  private readonly graces = new Map<number, { readonly handle: Handle; end: number }>()
+  private kills = 0
+  private timer: ReturnType<typeof setInterval> | undefined
+  private readonly told = new Set<string>()
+
+  constructor(view: KernelView, settings: BootSettings, household: Household) {
+    this.view = view
+    this.household = household
+    this.grace = settings.grace
+    const { watchdog } = settings
+    this.watchdog = watchdog === null ? null : new Watchdog(view.s, watchdog.limit)
+    this.evictsStuck = watchdog?.evict ?? false
+    const wanted = Math.min(settings.grace / 4, (watchdog?.limit ?? Infinity) / 4)
+    this.period = Math.min(LOOK_MS_MAX, Math.max(LOOK_MS_MIN, wanted))
+  }
+
+  /** Tasks run from now on. */
+  start(): void {
+    if (this.timer !== undefined) return
+    this.timer = setInterval(() => this.look(), this.period)
+    // The tasks themselves keep the program alive.
+    ;(this.timer as { unref?(): void }).unref?.()
+  }
+
+  /** None does any more. */
+  stop(): void {
+    clearInterval(this.timer)
+    this.timer = undefined
+  }
+
+  look(): void {
+    this.lookForKills()
+    this.lookAtGraces()
+    this.lookAtCpus()
+  }
+
+  private lookForKills(): void {
+    const { i32, jobs, plan, s } = this.view
+    const kills = Atomics.load(i32, plan.counters.start + Counters.kills)
+    if (kills === this.kills) return
+    this.kills = kills
+    for (let index = 0; index < jobs.capacity; index++) {
+      const job = jobs.pointerAt(index)
+      if (!jobs.isAllocated(i32, job) || this.graces.has(job)) continue
+      if (Atomics.load(i32, job + Job.outcome) !== PENDING) continue
+      if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue
+      this.graces.set(job, { handle: jobs.handleOf(i32, job), end: s.now() + this.grace })
+    }
+  }
+
+  private lookAtGraces(): void {
+    const { i32, jobs, s } = this.view
+    const now = s.now()
+    for (const [job, grace] of this.graces) {
+      const isThere = jobs.resolve(i32, grace.handle) === job
+      if (!isThere || Atomics.load(i32, job + Job.outcome) !== PENDING) {
+        this.graces.delete(job)
+      } else if (now >= grace.end) {
+        const cpu = Atomics.load(i32, job + Job.cpu)
+        // One that has not started costs nobody anything: it ends where it would start.
+        if (cpu === 0) continue
+        this.graces.delete(job)
+        Atomics.or(i32, job + Job.control, EVICTING)
+        this.household.evict(cpu - 1)
+      }
+    }
+  }
+
+  private lookAtCpus(): void {
+    if (this.watchdog === null) return
+    for (const report of this.watchdog.look()) {
+      if (report.kind !== 'stuck') continue
+      const job = this.view.jobOf(report.task)
+      if (job === 0) continue
+      const id = this.view.i32[job + Job.number]
+      const key = `${report.cpu} ${id}`
+      if (this.told.has(key)) continue
+      this.told.add(key)
+      const { cpu, ms } = report
+      if (this.evictsStuck) Atomics.or(this.view.i32, job + Job.control, EVICTING)
+      this.household.stuck({ name: this.household.nameOf(job), id, cpu, ms, evicted: this.evictsStuck })
+      if (this.evictsStuck) this.household.evict(cpu)
+    }
+  }
+}

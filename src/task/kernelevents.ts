@@ -1,0 +1,57 @@
+import type { CpuDeath } from '../machine/machine.ts'
+import type { UnjoinedFailure } from './collector.ts'
+
+/** A task runs, and has not come to a safepoint for too long. */
+export interface StuckTask {
+  readonly name: string
+  /** The task's id; 0: it has ended meanwhile. */
+  readonly id: number
+  readonly cpu: number
+  /** Milliseconds since its CPU was asked to reschedule. */
+  readonly ms: number
+  /** Its CPU is being taken from it. */
+  readonly evicted: boolean
+}
+
+export interface KernelEvents {
+  /** A task has failed, and nobody had asked how it would end. With a listener, the program is not told of it otherwise. */
+  failure: UnjoinedFailure
+  /** The watchdog found a task without safepoints. */
+  stuck: StuckTask
+  /** A CPU has died. What it left is being seen to. */
+  death: CpuDeath
+  /** A CPU that had died is back. */
+  restart: { readonly cpu: number }
+}
+
+/** Who listens to what of a kernel. */
+export class KernelListeners {
+  private readonly listeners = new Map<keyof KernelEvents, Set<(event: never) => void>>()
+
+  /** What is returned ends it. */
+  add<K extends keyof KernelEvents>(event: K, listener: (event: KernelEvents[K]) => void): () => void {
+    const heard = this.listeners.get(event) ?? new Set()
+    heard.add(listener)
+    this.listeners.set(event, heard)
+    return () => heard.delete(listener)
+  }
+
+  /** False: nobody listens. */
+  tell<K extends keyof KernelEvents>(event: K, about: KernelEvents[K]): boolean {
+    const heard = this.listeners.get(event)
+    if (heard === undefined || heard.size === 0) return false
+    for (const listener of heard) listener(about as never)
+    return true
+  }
+}
+
+interface Globals {
+  readonly process?: { emitWarning?(message: string, options: { type: string; code: string }): void }
+}
+
+/** Tells whoever runs the program of something that is probably not meant. */
+export function warn(message: string, code: string): void {
+  const { process } = globalThis as unknown as Globals
+  if (process?.emitWarning === undefined) console.warn(message)
+  else process.emitWarning(message, { type: 'HeddleWarning', code })
+}
