@@ -1,4 +1,4 @@
-import { setTwinShape } from '../compiler/runtime.ts'
+import { attach, setTwinShape } from '../compiler/runtime.ts'
 import { twin } from '../coroutine/coroutine.ts'
 import { shorten } from './paths.ts'
 
@@ -13,6 +13,9 @@ export { twin }
 export * from '../compiler/runtime.ts'
 
 setTwinShape(resumable)
+
+// By whatever name it is called, a pause changes nothing: a turn of a loop with one in it can still be a useless one.
+if (typeof Atomics.pause === 'function' && !(twin in Atomics.pause)) attach(Atomics.pause, function* () {})
 
 /** A virtual thread switches at every access, a few calls deep: its generators stay as the engine makes them. */
 export function resumable<F>(fn: F): F {

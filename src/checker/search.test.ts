@@ -95,6 +95,7 @@ describe('loops', () => {
 
   test('a spin that somebody ends is not, and adds no executions', () => {
     expect(outcomes(() => programs.spinsUntil()).result).toMatchObject({ ok: true, complete: true })
+    expect(outcomes(() => programs.spinsWithPause()).result).toMatchObject({ executions: 1, complete: true })
   })
 
   test('turns that are counted are all taken, in a variable and in an object', () => {

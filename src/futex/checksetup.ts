@@ -13,7 +13,8 @@ import { makeWaiter, queueWaiter, wake } from './waitwake.ts'
 /**
  * The futexes at their smallest, for the model checker: a few buckets, a waiter for each thread made in advance, and on each
  * of two words a resident that no wake meets, so that the queues exist throughout. Each virtual thread has its own objects
- * over one arena, as on real threads.
+ * over one arena, as on real threads. They spin at the kernel's locks and do not park there: how a thread parks at a lock, and what
+ * a death does to that, is explored in spinlock.check.ts, and would only repeat itself here at every lock.
  */
 export interface CheckedThread {
   readonly context: FutexContext
@@ -48,7 +49,7 @@ export function checkedFutexes(threads: number, slots: number = 32 * threads, bu
     const layout = id === 0 ? first : reserveFutexes(new ArenaPlan(), small)
     layout.futexes.spread(id, threads)
     layout.waiters.spread(id, threads)
-    const thread = new KernelThread(arena, id, true, 0)
+    const thread = new KernelThread(arena, id, false, 0)
     const rcu = new Rcu(layout.rcu, threads)
     const context = new FutexContext(thread, layout, () => 0, undefined, rcu)
     rcu.online(thread)

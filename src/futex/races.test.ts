@@ -4,11 +4,18 @@ import { checkedFutexes, type CheckedThread, wakeAt } from './checksetup.ts'
 import { enqueue } from './queue.ts'
 import { Bucket } from './records.ts'
 import {
+  killedMover,
+  killedWaiter,
+  killedWaker,
   moveAgainstHastyTimeout,
   moveAgainstTimeout,
+  moveAgainstUnmap,
   movesBothWays,
   moveUnderTwoLocks,
+  moveWithoutLookingAtTheMap,
   moveWithoutMoving,
+  recoverWithoutRepair,
+  recoverWithoutSignalling,
 } from './raceprograms.ts'
 import { sleepThread } from './sleep.ts'
 import { lockFutex, unlockFutex } from './table.ts'
@@ -51,4 +58,22 @@ test('requeue that does not mark the waiter as moving is caught by the sleeper t
 
 test('a timeout that does not look again under the lock takes the waiter off the wrong queue', () => {
   expect(found(moveAgainstHastyTimeout())).toMatch(/on no list|foreign removal|double insert|links/i)
+})
+
+test('requeue that does not look at the map under the second lock leaves a waiter on the queue of a word that is gone', () => {
+  expect(found(moveAgainstUnmap(moveWithoutLookingAtTheMap))).toMatch('its word is gone, and it knows')
+})
+
+const MORTAL = { crashes: { max: 1, threads: [0] } }
+
+test('a recovery that breaks locks and repairs nothing is caught at a waiter that was half queued', () => {
+  expect(found(killedWaiter(recoverWithoutRepair), MORTAL)).toMatch(/on no list|links around|a wait after it/)
+})
+
+test('a recovery that forgets who was being moved leaves a sleeper on no queue', () => {
+  expect(found(killedMover(recoverWithoutRepair), MORTAL)).toMatch(/livelock|on no list|a wait after it/)
+})
+
+test('a recovery that does not signal whom the dead had taken off leaves it asleep', () => {
+  expect(found(killedWaker(recoverWithoutSignalling), MORTAL)).toMatch(/sleeper (is|are) (asleep|blocked)/)
 })

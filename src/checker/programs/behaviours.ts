@@ -79,6 +79,21 @@ export function spinsUntil(): Program {
   }
 }
 
+const pause: () => void = Atomics.pause ?? (() => undefined)
+
+/** The same with a pause that goes by another name. */
+export function spinsWithPause(): Program {
+  const memory = words(1)
+  return {
+    threads: {
+      spinner() {
+        while (Atomics.load(memory, 0) === 0) pause()
+      },
+      other: () => Atomics.store(memory, 0, 1),
+    },
+  }
+}
+
 /** Counts its turns: after three it gives up, so no turn may be left out. */
 export function boundedSpin(): Program {
   const memory = words(1)
