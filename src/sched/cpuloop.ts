@@ -84,7 +84,8 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
       adoptFromGone(s)
       rcu.runCallbacks(thread)
-      if (ext.policy !== null && workForIdle(s)) continue
+      // A policy that has just been left may have put tasks on this very queue.
+      if ((ext.policy !== null && workForIdle(s)) || i32[needResched] !== 0) continue
       // Callbacks that wait for other CPUs are looked at again soon.
       cpu.haltUntil =
         rcu.queued(i32, s.cpu) === 0 ? s.nextTimer : Math.min(s.nextTimer, s.clock + CALLBACK_WAIT_MS)

@@ -246,7 +246,8 @@ export function toLocal(s: Scheduler, rq: number, se: number, first: boolean): v
   else listPush(i32, head, se + Entity.links)
 }
 
-function toPending(s: Scheduler, rq: number, se: number, flags: number): void {
+/** Puts an entity that is on no list on the pending list, with what the policy will be told. The run queue is locked. */
+export function toPending(s: Scheduler, rq: number, se: number, flags: number): void {
   const { i32 } = s
   const head = rq + ExtRq.pending
   if (i32[head + ListHead.list] === 0) initList(i32, head)

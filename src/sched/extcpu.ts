@@ -1,9 +1,9 @@
-import { listFirst, ListHead, listRemove } from '../arena/list.ts'
+import { listFirst, ListHead, listIsEmpty, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { publishQueue } from './classrq.ts'
 import { drainEjected, eject, ejectReport, endIfLast } from './eject.ts'
 import { Entity } from './entity.ts'
-import { keepsCpu, localIsEmpty, setSlice, setState, toLocal } from './ext.ts'
+import { keepsCpu, localIsEmpty, setSlice, setState, takeOut, toLocal, toPending } from './ext.ts'
 import {
   ACTIVE,
   EJECTED,
@@ -18,7 +18,7 @@ import {
   TASK_WORDS,
   UNTOLD,
 } from './extlayout.ts'
-import { checkPolicy, ENQUEUE_NEW, type PolicySource } from './policy.ts'
+import { checkPolicy, ENQUEUE_CAME, ENQUEUE_NEW, type Policy, type PolicySource } from './policy.ts'
 import { PolicyContext } from './policycontext.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { classRq, RunQueue } from './runqueue.ts'
@@ -45,6 +45,9 @@ import { lockTaskQueue } from './taskqueue.ts'
  * With (B) before (A), CPU 1 kicks CPU 0, and its halt ends at once.
  */
 
+/** Stands for a policy that could not be enabled. */
+const failed: Policy = { name: 'failed', enqueue() {} }
+
 /** Enables the policy on this CPU. By the CPU itself, holding no lock. False: there is none to enable any more. */
 export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
   const { i32, ext } = s
@@ -61,7 +64,9 @@ export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
     ext.selectCpu = policy.selectCpu === undefined ? null : askSelectCpu
   } catch (error) {
     eject(s, 'threw', `policy: enable threw ${describe(error)}`)
-    forgetPolicy(s)
+    // It is there until the next switch, as any that is ejected: then its tasks can be moved.
+    ext.policy = failed
+    ext.context = new PolicyContext(s)
     return false
   }
   setAsks(s, 1)
@@ -131,15 +136,16 @@ export function afterSwitch(s: Scheduler, prev: number, current: number, why: nu
 /** This CPU is published as idle. (C) True: there is something to run after all. */
 export function workForIdle(s: Scheduler): boolean {
   const { i32, ext, queue } = s
-  if (ext.policy === null || i32[ext.record + ExtRecord.state] !== ACTIVE) return false
-  tellPending(s)
+  const rq = classRq(queue, EXT_MAJOR_PRIORITY)
   try {
-    if (localIsEmpty(i32, classRq(queue, EXT_MAJOR_PRIORITY))) askForWork(s, 0)
+    tellPending(s)
+    if (localIsEmpty(i32, rq)) askForWork(s, 0)
   } catch (error) {
-    eject(s, 'threw', `policy: it threw ${describe(error)}`)
-    return true
+    eject(s, 'threw', `policy: dispatch threw ${describe(error)}`)
   }
-  return !localIsEmpty(i32, classRq(queue, EXT_MAJOR_PRIORITY))
+  if (i32[ext.record + ExtRecord.state] === ACTIVE) return !localIsEmpty(i32, rq)
+  leavePolicy(s)
+  return ext.policy === null
 }
 
 /** This CPU goes: it has no policy any more. */
@@ -168,7 +174,7 @@ export function askSelectCpu(s: Scheduler, se: number): number {
 
 function askForWork(s: Scheduler, previous: number): void {
   const { policy, context } = s.ext
-  if (policy === null || context === null) return
+  if (policy === null || context === null || !s.ext.isActive) return
   if (policy.dispatch === undefined) context.consume(context.global)
   else policy.dispatch(context, s.cpu, previous)
 }
@@ -289,24 +295,21 @@ function forgetPolicy(s: Scheduler): void {
   endIfLast(s)
 }
 
-/** From now on this CPU asks its policy, or takes its tasks in turn. */
-function setAsks(s: Scheduler, asks: number): void {
+/** From now on this CPU asks its policy, or takes its tasks in turn: those that wait here change lists. */
+function setAsks(s: Scheduler, asks: 0 | 1): void {
   const { i32, thread, queue } = s
   const rq = classRq(queue, EXT_MAJOR_PRIORITY)
+  const from = rq + (asks === 0 ? ExtRq.pending : ExtRq.local)
   acquire(thread, queue + RunQueue.lock)
   i32[rq + ExtRq.asks] = asks
-  if (asks === 0 && i32[rq + ExtRq.pending + ListHead.list] !== 0) {
-    for (
-      let node = listFirst(i32, rq + ExtRq.pending);
-      node !== 0;
-      node = listFirst(i32, rq + ExtRq.pending)
-    ) {
-      listRemove(i32, rq + ExtRq.pending, node)
-      setSlice(s, node - Entity.links, 0)
-      toLocal(s, rq, node - Entity.links, false)
-    }
-    publishQueue(s, queue)
+  while (i32[from + ListHead.list] !== 0 && !listIsEmpty(i32, from)) {
+    const se = listFirst(i32, from) - Entity.links
+    takeOut(s, rq, se, false)
+    setSlice(s, se, 0)
+    if (asks === 0) toLocal(s, rq, se, false)
+    else toPending(s, rq, se, ENQUEUE_CAME)
   }
+  publishQueue(s, queue)
   release(thread, queue + RunQueue.lock)
 }
 

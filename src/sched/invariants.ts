@@ -1,6 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { ListHead } from '../arena/list.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
+import { checkExt } from './extinvariants.ts'
 import { ExtRq } from './extlayout.ts'
 import { EXT_MAJOR_PRIORITY, IDLE_MAJOR_PRIORITY, MAJOR_LEVELS } from './priority.ts'
 import { isReady, ReadyMask } from './readymask.ts'
@@ -41,6 +42,7 @@ export function checkInvariants(s: Scheduler): void {
     }
   }
   for (let cpu = 0; cpu < s.cpus; cpu++) checkQueue(s, cpu, queued, atLevel)
+  checkExt(s)
 }
 
 function checkEntity(s: Scheduler, se: number, cpu: number | undefined): void {

@@ -2,7 +2,7 @@ import { acquire, release } from '../arena/spinlock.ts'
 import { cpusOf } from './cpumask.ts'
 import { consumeFirst, giveLocal, mayRunOn } from './dispatch.ts'
 import { eject, named } from './eject.ts'
-import { Entity } from './entity.ts'
+import { Entity, POLICY_PUSHABLE } from './entity.ts'
 import { joinQueue, setSlice, stateOf } from './ext.ts'
 import {
   CURRENT,
@@ -79,6 +79,7 @@ export class PolicyContext {
     }
     const queue = ext.queueAt(number + 1)
     const wanted = order === 'vtime' ? QUEUE_VTIME : QUEUE_FIFO
+    if (Atomics.load(i32, queue + DispatchQueue.order) === wanted) return queue
     acquire(thread, queue + DispatchQueue.lock)
     const was = i32[queue + DispatchQueue.order]
     if (was === QUEUE_UNUSED) ext.queues.setOrder(queue, wanted)
@@ -154,6 +155,13 @@ export class PolicyContext {
   mayRun(task: number, cpu: number): boolean {
     const { i32 } = this.scheduler
     return mayRunOn(this.scheduler, i32[task + Task.entity], cpu)
+  }
+
+  /** Whether the task may run on one CPU alone, as every started JavaScript task. */
+  isPinned(task: number): boolean {
+    const { i32 } = this.scheduler
+    const se = i32[task + Task.entity]
+    return (i32[se + Entity.policy] & POLICY_PUSHABLE) === 0
   }
 
   /** The CPUs that the task may run on. */

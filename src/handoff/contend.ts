@@ -1,0 +1,107 @@
+import { currentRunner } from '../coroutine/runner.ts'
+import { PREEMPTED } from '../coroutine/stops.ts'
+import type { Handoff } from './handoff.ts'
+
+/**
+ * The contended path of a lock: the waiter publishes what it waits for and where the owner is, gives way, and tries again. What
+ * makes it give up, after `yieldBudget` turns or `fallbackUs`, is that others should not run around it for ever: then it waits
+ * at the lock's futex, as it would have at once without all this.
+ *
+ *   waiter                                    policy, at the waiter's CPU
+ *   ------                                    ---------------------------
+ *   trylock fails
+ *   reads the owner's CPU
+ *   (A) publishes its slot
+ *   gives way                                 enqueue: (B) the slot is active: behind the owner, on its CPU
+ *   (C) withdraws the slot
+ *   trylock
+ *
+ * (C) also when it is thrown into at (B): a slot that stays active after that would send a task that waits for nothing to
+ * someone else's CPU. Were it left all the same, because its thread died there, the policy would do just that, once for each
+ * time that the TID is enqueued: wrong, and harmless.
+ */
+
+/** How a task gives way: what its coroutine yields. */
+export type GiveWay = () => number
+
+const giveWayHere: GiveWay = () => {
+  currentRunner('a contended lock').giveWay?.()
+  return PREEMPTED
+}
+
+/** In a task. True: it has the lock, and has entered. False: it must wait. Throws the signal's reason. */
+export function* contendTask(
+  handoff: Handoff,
+  tag: number,
+  tid: number,
+  tryLock: () => boolean,
+  signal?: AbortSignal,
+  giveWay: GiveWay = giveWayHere,
+): Generator<number, boolean, unknown> {
+  const end = handoff.now() + handoff.fallbackMs
+  for (let turns = 0; turns < handoff.yieldBudget; turns++) {
+    handoff.publish(tag, tid) // (A)
+    try {
+      yield giveWay() // (B)
+    } finally {
+      handoff.withdraw(tag, tid) // (C)
+    }
+    signal?.throwIfAborted()
+    if (tryLock()) {
+      handoff.enter(tag, tid)
+      handoff.count(1, 1, 0)
+      return true
+    }
+    if (handoff.now() >= end) break
+  }
+  handoff.count(1, 0, 1)
+  return false
+}
+
+const pause: (iterations?: number) => void =
+  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
+
+/** A look at the lock costs the owner's cache line: so many pauses between two of them, a few hundred nanoseconds. */
+const PAUSES = 16
+
+/** On a thread, which has nobody to give way to: it spins as long as a task would give way. */
+export function contendSync(handoff: Handoff, tag: number, tid: number, tryLock: () => boolean): boolean {
+  const end = handoff.now() + handoff.fallbackMs
+  handoff.publish(tag, tid)
+  let locked = false
+  for (let turns = 0; turns < handoff.yieldBudget && !locked; turns++) {
+    for (let paused = 0; paused < PAUSES; paused++) pause()
+    locked = tryLock()
+    if (!locked && handoff.now() >= end) break
+  }
+  handoff.withdraw(tag, tid)
+  if (locked) handoff.enter(tag, tid)
+  handoff.count(1, locked ? 1 : 0, locked ? 0 : 1)
+  return locked
+}
+
+/** Anywhere: other code of this thread goes on between two tries. */
+export async function contendAsync(
+  handoff: Handoff,
+  tag: number,
+  tid: number,
+  tryLock: () => boolean,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const end = handoff.now() + handoff.fallbackMs
+  handoff.publish(tag, tid)
+  let locked = false
+  try {
+    for (let turns = 0; turns < handoff.yieldBudget && !locked; turns++) {
+      await undefined
+      signal?.throwIfAborted()
+      locked = tryLock()
+      if (!locked && handoff.now() >= end) break
+    }
+  } finally {
+    handoff.withdraw(tag, tid)
+  }
+  if (locked) handoff.enter(tag, tid)
+  handoff.count(1, locked ? 1 : 0, locked ? 0 : 1)
+  return locked
+}

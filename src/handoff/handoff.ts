@@ -1,0 +1,229 @@
+import type { Arena } from '../arena/arena.ts'
+import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
+import type { Scheduler } from '../sched/scheduler.ts'
+import {
+  ACTIVE,
+  BUCKET_WORDS,
+  HandoffCounters,
+  type HandoffLayout,
+  INACTIVE,
+  LockEntry,
+  rememberHandoff,
+  SectionSlot,
+  WaiterSlot,
+} from './layout.ts'
+
+const { tag: TAG, owner: OWNER, where: WHERE, waiters: WAITERS } = LockEntry
+const WAY = LockEntry.words
+
+export interface HandoffOptions {
+  /** The scheduler of this thread, where it has one. */
+  readonly scheduler?: Scheduler
+  /** Milliseconds. */
+  readonly now?: () => number
+  /** How often a task gives way before it waits for real. */
+  readonly yieldBudget?: number
+  /** For how long, in microseconds. */
+  readonly fallbackUs?: number
+}
+
+export interface HandoffCounts {
+  readonly acquisitions: number
+  readonly contended: number
+  readonly handedOff: number
+  readonly fallbacks: number
+  readonly hintMisses: number
+}
+
+/**
+ * The hand-off tables as one thread sees them. `enter` and `leave` are the whole of what an uncontended lock pays: a depth, where
+ * it is, and the tag; the same depth, and the tag.
+ */
+export class Handoff {
+  readonly layout: HandoffLayout
+  readonly yieldBudget: number
+  readonly fallbackMs: number
+  readonly now: () => number
+  /** The CPU that this thread is, or -1. */
+  cpu: number
+  private readonly i32: Int32Array<SharedArrayBuffer>
+  private readonly s: Scheduler | null
+  private readonly sections: number
+  private readonly locks: number
+  private readonly waiters: number
+  private readonly lockMask: number
+  private readonly tidMask: number
+  private acquisitions = 0
+  private misses = 0
+
+  constructor(arena: Arena, layout: HandoffLayout, options: HandoffOptions = {}) {
+    const { scheduler, yieldBudget = 32, fallbackUs = 100 } = options
+    this.layout = layout
+    this.i32 = arena.i32
+    this.s = scheduler ?? null
+    this.cpu = scheduler?.cpu ?? -1
+    this.now = options.now ?? scheduler?.now ?? (() => performance.now())
+    this.yieldBudget = yieldBudget
+    this.fallbackMs = fallbackUs / 1000
+    this.sections = layout.sections
+    this.locks = layout.locks
+    this.waiters = layout.waiters
+    this.lockMask = layout.lockMask
+    this.tidMask = layout.tidMask
+    rememberHandoff(arena, layout)
+    const others = views.get(arena)
+    if (others === undefined) views.set(arena, [this])
+    else others.push(this)
+  }
+
+  /** The owner of a lock has it now. After the compare-exchange that took it. */
+  enter(tag: number, tid: number): void {
+    const { i32, tidMask } = this
+    this.acquisitions++
+    const section = this.sections + (tid & tidMask) * SectionSlot.words
+    if (i32[section + SectionSlot.tid] === tid) i32[section]++
+    else {
+      i32[section + SectionSlot.tid] = tid
+      i32[section] = 1
+    }
+    let entry = this.locks + (tag & this.lockMask) * BUCKET_WORDS
+    if (i32[entry] !== 0 && i32[entry] !== tag) {
+      entry += WAY
+      if (i32[entry] !== 0 && i32[entry] !== tag) {
+        this.misses++
+        return
+      }
+    }
+    if (i32[entry + OWNER] !== tid) i32[entry + OWNER] = tid
+    const ms = this.s === null ? 0 : this.s.clock
+    i32[entry + WHERE] = (ms << 16) | ((i32[entry + WHERE] + 0x100) & 0xff00) | (this.cpu + 1)
+    i32[entry] = tag
+  }
+
+  /** The owner is about to let go. Before the compare-exchange that does. True: someone has published that it waits. */
+  leave(tag: number, tid: number): boolean {
+    const { i32, tidMask } = this
+    const section = this.sections + (tid & tidMask) * SectionSlot.words
+    if (i32[section + SectionSlot.tid] === tid && i32[section] > 0) i32[section]--
+    const bucket = this.locks + (tag & this.lockMask) * BUCKET_WORDS
+    if (i32[bucket] === tag) {
+      if (i32[bucket + OWNER] === tid) i32[bucket] = 0
+    } else if (i32[bucket + WAY] === tag && i32[bucket + WAY + OWNER] === tid) i32[bucket + WAY] = 0
+    return i32[bucket + WAITERS] !== 0
+  }
+
+  /** The lock is free, and someone waits for it: this CPU gives way at the task's next safepoint. */
+  handOver(tid: number): void {
+    const { i32, s } = this
+    if (s === null || s.cpu < 0) return
+    const section = this.sections + (tid & this.tidMask) * SectionSlot.words
+    if (i32[section + SectionSlot.tid] === tid) i32[section + SectionSlot.gives] = 1
+    Atomics.store(i32, cpuRecord(s.machine, s.cpu) + CpuRecord.needResched, 1)
+  }
+
+  /** The CPU of the lock's owner, or -1: there is no hint. */
+  ownerCpu(tag: number): number {
+    const { i32 } = this
+    const bucket = this.locks + (tag & this.lockMask) * BUCKET_WORDS
+    const entry = i32[bucket + TAG] === tag ? bucket : i32[bucket + WAY + TAG] === tag ? bucket + WAY : 0
+    if (entry === 0) {
+      this.misses++
+      return -1
+    }
+    return (i32[entry + WHERE] & 0xff) - 1
+  }
+
+  /** Publishes that this TID waits for the lock. */
+  publish(tag: number, tid: number): void {
+    const { i32 } = this
+    const slot = this.waiterSlot(tid)
+    i32[slot + WaiterSlot.tid] = tid
+    i32[slot + WaiterSlot.lock] = tag
+    i32[slot + WaiterSlot.cpu] = this.ownerCpu(tag)
+    Atomics.store(i32, slot + WaiterSlot.flags, ACTIVE)
+    Atomics.add(i32, this.locks + (tag & this.lockMask) * BUCKET_WORDS + WAITERS, 1)
+  }
+
+  /** It waits no more, or not this way. */
+  withdraw(tag: number, tid: number): void {
+    const { i32 } = this
+    const slot = this.waiterSlot(tid)
+    if (i32[slot + WaiterSlot.tid] === tid) Atomics.store(i32, slot + WaiterSlot.flags, INACTIVE)
+    const waiters = this.locks + (tag & this.lockMask) * BUCKET_WORDS + WAITERS
+    // Never below zero: another's death may have been mended while this one was on its way.
+    for (;;) {
+      const seen = Atomics.load(i32, waiters)
+      if (seen <= 0 || Atomics.compareExchange(i32, waiters, seen, seen - 1) === seen) return
+    }
+  }
+
+  /** This TID is no more: whoever has its number next starts without its hints. */
+  forget(tid: number): void {
+    const { i32 } = this
+    const slot = this.waiterSlot(tid)
+    if (i32[slot + WaiterSlot.tid] === tid && Atomics.load(i32, slot + WaiterSlot.flags) === ACTIVE) {
+      this.withdraw(i32[slot + WaiterSlot.lock], tid)
+    }
+    const section = this.sections + (tid & this.tidMask) * SectionSlot.words
+    if (i32[section + SectionSlot.tid] === tid) {
+      i32[section] = 0
+      i32[section + SectionSlot.gives] = 0
+    }
+  }
+
+  /** Counts what came of a contended lock, and this thread's share of the rest. */
+  count(contended: number, handedOff: number, fallbacks: number): void {
+    const { i32, layout } = this
+    const at = layout.counters
+    Atomics.add(i32, at + HandoffCounters.acquisitions, this.acquisitions)
+    Atomics.add(i32, at + HandoffCounters.hintMisses, this.misses)
+    this.acquisitions = 0
+    this.misses = 0
+    if (contended !== 0) Atomics.add(i32, at + HandoffCounters.contended, contended)
+    if (handedOff !== 0) Atomics.add(i32, at + HandoffCounters.handedOff, handedOff)
+    if (fallbacks !== 0) Atomics.add(i32, at + HandoffCounters.fallbacks, fallbacks)
+  }
+
+  /** The sums of all threads, this one's up to now. */
+  counts(): HandoffCounts {
+    this.count(0, 0, 0)
+    return readCounts(this.i32, this.layout)
+  }
+
+  private waiterSlot(tid: number): number {
+    return this.waiters + (tid & this.tidMask) * WaiterSlot.words
+  }
+}
+
+const views = new WeakMap<Arena, Handoff[]>()
+
+/** Adds what this thread has counted to the sums. */
+export function flushCounts(arena: Arena): void {
+  for (const handoff of views.get(arena) ?? []) handoff.count(0, 0, 0)
+}
+
+export function readCounts(i32: Int32Array, { counters }: HandoffLayout): HandoffCounts {
+  const read = (offset: number): number => Atomics.load(i32, counters + offset) >>> 0
+  return {
+    acquisitions: read(HandoffCounters.acquisitions),
+    contended: read(HandoffCounters.contended),
+    handedOff: read(HandoffCounters.handedOff),
+    fallbacks: read(HandoffCounters.fallbacks),
+    hintMisses: read(HandoffCounters.hintMisses),
+  }
+}
+
+/** The tag of a lock: a hash of where its word is, the same on every thread; never 0. Its low bits choose the bucket. */
+export function lockTag(owner: number, index: number): number {
+  let hash = Math.imul(owner ^ 0x9e37_79b9, 0x85eb_ca6b) ^ index
+  hash = Math.imul(hash ^ (hash >>> 15), 0xc2b2_ae35)
+  hash ^= hash >>> 13
+  return hash === 0 ? 1 : hash | 0
+}
+
+let tags = 0
+
+/** A tag for a lock that keeps it with its words, where all threads find it. */
+export function newTag(): number {
+  return lockTag(Math.floor(Math.random() * 0x7fff_ffff), ++tags)
+}

@@ -1,0 +1,106 @@
+import type { Arena, ArenaPlan } from '../arena/arena.ts'
+import { type Layout, LINE_WORDS, ownLine, record, word } from '../arena/record.ts'
+
+/**
+ * Three tables of hints between those who lock and the policy that schedules them (policy.ts). Every record is a cache line.
+ * Nothing here is needed for a lock to be right: a hint may be missing, stale, half written or another's, and all that it
+ * costs is time. So owners write with plain stores: a compare-exchange is what an uncontended lock costs, and atomic stores would
+ * double it.
+ *
+ *   lock table     who owns which lock, by a hash of the lock's address; a bucket has two ways. A lock that finds both taken
+ *                  by others has no entry
+ *   waiter table   what an owner-to-be waits for, by TID
+ *   section table  whether a TID is inside critical sections, by TID
+ *
+ * The tables by TID are smaller than the range of TIDs: each record says whose it is, and the last who comes has it.
+ */
+export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters'> = record('lock entry', {
+  /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
+  tag: ownLine(word),
+  /** The owner's TID. Stays when the entry is free: the next owner is often the same. */
+  owner: word,
+  /** Owner's CPU + 1 in bits 0-7, generation in bits 8-15, when it was locked in bits 16-31: milliseconds, modulo 2^16. */
+  where: word,
+  /** Of the bucket, in its first way: how many have published that they wait for a lock of this bucket. */
+  waiters: word,
+})
+
+export const WAYS = 2
+export const BUCKET_WORDS: number = WAYS * LINE_WORDS
+
+export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu'> = record('waiter slot', {
+  /** INACTIVE or ACTIVE. Published last, cleared first. */
+  flags: ownLine(word),
+  tid: word,
+  /** The tag of the lock. */
+  lock: word,
+  /** The CPU that the lock's owner is on, or -1. */
+  cpu: word,
+})
+
+export const INACTIVE = 0
+export const ACTIVE = 1
+
+export const SectionSlot: Layout<'depth' | 'tid' | 'gives'> = record('section slot', {
+  /** How many locks it holds; 0: it is in no critical section. */
+  depth: ownLine(word),
+  tid: word,
+  /** It has let a lock go that someone waits for: it should give way. */
+  gives: word,
+})
+
+/** Sums over all threads; each adds its own now and then. */
+export const HandoffCounters: Layout<
+  'acquisitions' | 'contended' | 'handedOff' | 'fallbacks' | 'hintMisses'
+> = record('handoff counters', {
+  acquisitions: ownLine(word),
+  contended: word,
+  handedOff: word,
+  fallbacks: word,
+  hintMisses: word,
+})
+
+export interface HandoffSizes {
+  /** Buckets of the lock table: a power of two. */
+  readonly locks?: number
+  /** Slots of the two tables by TID: a power of two. */
+  readonly tids?: number
+}
+
+export interface HandoffLayout {
+  readonly counters: number
+  readonly locks: number
+  readonly lockMask: number
+  readonly waiters: number
+  readonly sections: number
+  readonly tidMask: number
+}
+
+/** Reserves the tables. Zeroed memory is right: nothing has to be initialised. */
+export function reserveHandoff(plan: ArenaPlan, sizes: HandoffSizes = {}): HandoffLayout {
+  const { locks = 128, tids = 512 } = sizes
+  for (const [name, size] of Object.entries({ locks, tids })) {
+    if (!Number.isInteger(size) || size < 1 || (size & (size - 1)) !== 0) {
+      throw new RangeError(`${name}: ${size} is not a table size; give a power of two`)
+    }
+  }
+  return {
+    counters: plan.reserve('handoff counters', HandoffCounters.words).start,
+    locks: plan.reserve('handoff locks', locks * BUCKET_WORDS).start,
+    lockMask: locks - 1,
+    waiters: plan.reserve('handoff waiters', tids * WaiterSlot.words).start,
+    sections: plan.reserve('handoff sections', tids * SectionSlot.words).start,
+    tidMask: tids - 1,
+  }
+}
+
+const layouts = new WeakMap<Arena, HandoffLayout>()
+
+/** Where the tables of an arena are, for who has only the arena: a policy. On this thread. */
+export function rememberHandoff(arena: Arena, layout: HandoffLayout): void {
+  layouts.set(arena, layout)
+}
+
+export function handoffOf(arena: Arena): HandoffLayout | undefined {
+  return layouts.get(arena)
+}

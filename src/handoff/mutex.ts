@@ -1,0 +1,102 @@
+import { EBUSY, EOWNERDEAD } from '../futex/errno.ts'
+import type { LockOwner } from '../futex/owner.ts'
+import type { ParkingTask } from '../futex/sleep.ts'
+import { contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
+import type { Handoff } from './handoff.ts'
+
+/** A lock that is right by itself: a mutex over a futex word (futex/mutex.ts). Results are 0, or an error, negated. */
+export interface RealMutex {
+  tryLock(owner: LockOwner): number
+  lockSync(owner: LockOwner, timeoutMs?: number): number
+  lockAsync(owner: LockOwner, timeoutMs?: number, signal?: AbortSignal): Promise<number>
+  lockTask(parking: ParkingTask, timeoutMs?: number, signal?: AbortSignal): Generator<number, number, unknown>
+  unlock(owner: LockOwner): number
+  makeConsistent(owner: LockOwner): number
+}
+
+/**
+ * The lock shim: the same lock, and the hints around it. Mutual exclusion and wakeups are the real lock's alone, so a thread that
+ * uses the lock through this and one that uses it plainly exclude each other, with a policy or without.
+ */
+export class HandoffMutex implements RealMutex {
+  private readonly real: RealMutex
+  private readonly handoff: Handoff
+  private readonly tag: number
+  private readonly giveWay: GiveWay | undefined
+
+  /** `tag`: the same on every thread (`lockTag`). */
+  constructor(real: RealMutex, handoff: Handoff, tag: number, giveWay?: GiveWay) {
+    this.real = real
+    this.handoff = handoff
+    this.tag = tag
+    this.giveWay = giveWay
+  }
+
+  tryLock(owner: LockOwner): number {
+    const result = this.real.tryLock(owner)
+    if (result === 0 || result === -EOWNERDEAD) this.handoff.enter(this.tag, owner.tid)
+    return result
+  }
+
+  lockSync(owner: LockOwner, timeoutMs: number = Infinity): number {
+    const first = this.tryLock(owner)
+    if (first !== -EBUSY) return first
+    const attempt = new Attempt(this.real, owner)
+    if (contendSync(this.handoff, this.tag, owner.tid, attempt.tryLock)) return attempt.result
+    if (attempt.result !== -EBUSY) return attempt.result
+    return this.entered(owner, this.real.lockSync(owner, timeoutMs))
+  }
+
+  async lockAsync(owner: LockOwner, timeoutMs: number = Infinity, signal?: AbortSignal): Promise<number> {
+    const first = this.tryLock(owner)
+    if (first !== -EBUSY) return first
+    const attempt = new Attempt(this.real, owner)
+    if (await contendAsync(this.handoff, this.tag, owner.tid, attempt.tryLock, signal)) return attempt.result
+    if (attempt.result !== -EBUSY) return attempt.result
+    return this.entered(owner, await this.real.lockAsync(owner, timeoutMs, signal))
+  }
+
+  *lockTask(
+    parking: ParkingTask,
+    timeoutMs: number = Infinity,
+    signal?: AbortSignal,
+  ): Generator<number, number, unknown> {
+    const { owner } = parking
+    const first = this.tryLock(owner)
+    if (first !== -EBUSY) return first
+    const attempt = new Attempt(this.real, owner)
+    const { handoff, tag, giveWay } = this
+    if (yield* contendTask(handoff, tag, owner.tid, attempt.tryLock, signal, giveWay)) return attempt.result
+    if (attempt.result !== -EBUSY) return attempt.result
+    return this.entered(owner, yield* this.real.lockTask(parking, timeoutMs, signal))
+  }
+
+  unlock(owner: LockOwner): number {
+    const wanted = this.handoff.leave(this.tag, owner.tid)
+    const result = this.real.unlock(owner)
+    if (wanted) this.handoff.handOver(owner.tid)
+    return result
+  }
+
+  makeConsistent(owner: LockOwner): number {
+    return this.real.makeConsistent(owner)
+  }
+
+  private entered(owner: LockOwner, result: number): number {
+    if (result === 0 || result === -EOWNERDEAD) this.handoff.enter(this.tag, owner.tid)
+    return result
+  }
+}
+
+/** Tries the real lock until it is had, or can never be. */
+class Attempt {
+  result: number = -EBUSY
+  readonly tryLock: () => boolean
+
+  constructor(real: RealMutex, owner: LockOwner) {
+    this.tryLock = () => {
+      this.result = real.tryLock(owner)
+      return this.result === 0 || this.result === -EOWNERDEAD
+    }
+  }
+}
