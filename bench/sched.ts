@@ -13,6 +13,7 @@ import { wakeupTask } from '../src/sched/wakeup.ts'
 import { compare, type Row } from './harness.ts'
 import { planCross } from './sched/crossprogram.ts'
 import { type Body, FIFO, Rig } from './sched/rig.ts'
+import { Yielders } from './sched/yielders.ts'
 
 const YIELDS = 1_000_000
 
@@ -33,40 +34,6 @@ async function perTurnAsync(turns: number, run: () => Promise<unknown>): Promise
 
 function* yielding(turns: number): Body {
   for (let turn = 0; turn < turns; turn++) yield YIELDED
-}
-
-/**
- * Tasks that yield to each other until their CPU has switched `total` times, and then sleep. They live as long as the rig:
- * starting and ending them is not what is measured.
- */
-class Yielders {
-  private left = 0
-  private end = 0
-  private readonly rig: Rig
-  private readonly tasks: number[] = []
-
-  constructor(rig: Rig, count: number, priority: number = FIFO) {
-    this.rig = rig
-    for (let task = 0; task < count; task++) this.tasks.push(rig.spawn(this.body(task), priority))
-    rig.run()
-  }
-
-  measure(total: number = YIELDS): number {
-    this.left = total
-    for (const task of this.tasks) wakeupTask(this.rig.s, task)
-    const start = performance.now()
-    this.rig.run()
-    return ((this.end - start) * 1e6) / total
-  }
-
-  private *body(self: number): Body {
-    for (;;) {
-      beginSleep(this.rig.s, this.tasks[self], INTERRUPTIBLE)
-      yield SUSPENDED
-      while (--this.left > 0) yield YIELDED
-      if (this.left === 0) this.end = performance.now()
-    }
-  }
 }
 
 /** Two generators, resumed in turn: no queue, no lock, no task. */

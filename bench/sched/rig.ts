@@ -6,7 +6,7 @@ import { cpuLoop } from '../../src/sched/cpuloop.ts'
 import { exitTask } from '../../src/sched/exit.ts'
 import { createTask, startTask } from '../../src/sched/fork.ts'
 import { makePriority } from '../../src/sched/priority.ts'
-import { planScheduler, Scheduler } from '../../src/sched/scheduler.ts'
+import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/scheduler.ts'
 import { FINISHED } from '../../src/sched/switch.ts'
 import { Task } from '../../src/sched/taskrecord.ts'
 
@@ -20,14 +20,16 @@ export const FIFO: number = makePriority(8, 0)
 export class Rig {
   readonly s: Scheduler
   readonly i32: Int32Array
+  readonly plan: SchedulerPlan
   private readonly bodies: (Body | undefined)[] = []
   private readonly loop: Generator<number, void, void>
 
-  constructor(tasks: number) {
+  constructor(tasks: number, events = 0) {
     const plan = new ArenaPlan()
     const region = reserveMachine(plan, 1)
-    const schedulerPlan = planScheduler(plan, { cpus: 1, tasks })
+    const schedulerPlan = planScheduler(plan, { cpus: 1, tasks, events })
     const arena = Arena.create(plan)
+    this.plan = schedulerPlan
     const cpu = new WorkerCpu(arena, region, 0, () => performance.now())
     this.s = Scheduler.forCpu(schedulerPlan, cpu)
     this.s.initialize()

@@ -1,0 +1,71 @@
+import { registerHooks } from 'node:module'
+import { startRecording } from '../src/arena/eventring.ts'
+import { compare, type Row } from './harness.ts'
+import type { Yielders } from './sched/yielders.ts'
+
+/**
+ * What tracing costs the yield bench: with the hooks in place and recording off, and with recording on. The baseline is the same
+ * scheduler with the hooks taken out of its source; each of the three is an instance of its own, so that none
+ * profits from what the engine has learnt about another.
+ */
+const HOOK = /^\s*if \((?:i32\[s\.recording\] !== 0|recording\b).*\brecord[A-Z]\w*\(.*\)$/gm
+
+let hooksTaken = 0
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const found = next(specifier, context)
+    const instance = /\?(bare|off|on)$/.exec(context.parentURL ?? '')?.[0]
+    return instance !== undefined && specifier.startsWith('.')
+      ? { ...found, url: found.url + instance }
+      : found
+  },
+  load(url, context, next) {
+    const loaded = next(url, context)
+    if (!url.endsWith('?bare') || !url.includes('/src/sched/')) return loaded
+    const source = String(loaded.source)
+    hooksTaken += source.match(HOOK)?.length ?? 0
+    return { ...loaded, source: source.replaceAll(HOOK, '') }
+  },
+})
+
+type Instance = 'bare' | 'off' | 'on'
+
+const TASKS = 1000
+const EVENTS = 4096
+
+async function yielders(instance: Instance): Promise<Yielders> {
+  const { Rig } = (await import(`./sched/rig.ts?${instance}`)) as typeof import('./sched/rig.ts')
+  const { Yielders } = (await import(
+    `./sched/yielders.ts?${instance}`
+  )) as typeof import('./sched/yielders.ts')
+  const rig = new Rig(TASKS, instance === 'bare' ? 0 : EVENTS)
+  if (instance === 'on') startRecording(rig.i32, rig.plan.events!)
+  return new Yielders(rig, TASKS)
+}
+
+export async function* rows(): AsyncGenerator<Row> {
+  const bare = await yielders('bare')
+  if (hooksTaken < 8)
+    throw new Error(`bench/trace: only ${hooksTaken} hooks found in src/sched: has their form changed?`)
+  const off = await yielders('off')
+  const on = await yielders('on')
+  const against = 'the scheduler without tracing code'
+  const base = () => bare.measure()
+  yield await compare({
+    row: 'trace/off',
+    against,
+    ours: () => off.measure(),
+    base,
+    rounds: 20,
+    target: { most: 1.02 },
+  })
+  yield await compare({
+    row: 'trace/on',
+    against,
+    ours: () => on.measure(),
+    base,
+    rounds: 12,
+    target: { most: 1.5 },
+  })
+}
