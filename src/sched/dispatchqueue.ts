@@ -2,9 +2,9 @@ import { assert } from '../arena/assert.ts'
 import { initList, listFirst, ListNode, listNext, listPush, listRemove, listUnshift } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { initLock } from '../arena/spinlock.ts'
+import { IntrusiveTree } from '../arena/tree.ts'
 import { Entity } from './entity.ts'
 import { DispatchQueue, QUEUE_FIFO, QUEUE_UNUSED, QUEUE_VTIME } from './extlayout.ts'
-import { IntrusiveTree } from './tree.ts'
 
 /**
  * Dispatch queues: where a policy puts tasks until a CPU takes them to run. First come first served, or by virtual time. The
@@ -32,10 +32,6 @@ class VtimeTree extends IntrusiveTree {
     const difference = this.f64[(a + vruntime) >> 1] - this.f64[(b + vruntime) >> 1]
     if (difference !== 0) return difference < 0
     return ((this.i32[a + arrival] - this.i32[b + arrival]) | 0) < 0
-  }
-
-  protected override augment(): void {
-    // Nothing is kept of a subtree.
   }
 
   /** The first node under `node`, in order, that is accepted; or 0. */

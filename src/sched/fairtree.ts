@@ -1,6 +1,6 @@
 import { ListNode } from '../arena/list.ts'
+import { IntrusiveTree } from '../arena/tree.ts'
 import { Entity } from './entity.ts'
-import { IntrusiveTree } from './tree.ts'
 
 // The tree's links take the place of the list node's: an entity is on one queue at most.
 const left = Entity.links + ListNode.next

@@ -1,5 +1,5 @@
+import { IntrusiveTree } from '../arena/tree.ts'
 import { Task } from './taskrecord.ts'
-import { IntrusiveTree } from './tree.ts'
 
 const { channel, waitPriority, waitOrder } = Task
 
@@ -23,10 +23,6 @@ export class WaitTree extends IntrusiveTree {
     if (i32[a + channel] !== i32[b + channel]) return i32[a + channel] < i32[b + channel]
     if (i32[a + waitPriority] !== i32[b + waitPriority]) return i32[a + waitPriority] < i32[b + waitPriority]
     return ((i32[a + waitOrder] - i32[b + waitOrder]) | 0) < 0
-  }
-
-  protected override augment(): void {
-    // Nothing is kept of a subtree.
   }
 
   add(task: number, chan: number, priority: number): void {

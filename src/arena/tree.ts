@@ -1,4 +1,4 @@
-import { assert } from '../arena/assert.ts'
+import { assert } from './assert.ts'
 
 /** Where a tree's links are in its nodes, in words from the node. A node on no tree has height 0. */
 export interface TreeLinks {
@@ -28,8 +28,8 @@ export abstract class IntrusiveTree {
   /** Whether `a` stands before `b`. Never true both ways, and false both ways only for a node and itself. */
   protected abstract before(a: number, b: number): boolean
 
-  /** Computes the summary of a node from its own fields and the summaries of its children. */
-  protected abstract augment(node: number): void
+  /** Computes the summary of a node from its own fields and the summaries of its children. Without one, nothing is kept. */
+  protected augment(_node: number): void {}
 
   insert(root: number, node: number): void {
     const { i32 } = this
