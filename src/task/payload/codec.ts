@@ -27,11 +27,11 @@ export class PayloadCodec {
   private readonly decoder: PayloadDecoder
 
   /** `lentRegion` is what `reserveLent` reserved. */
-  constructor(heap: PayloadHeap, thread: KernelThread, lentRegion: Region, lent?: LentObjects) {
+  constructor(heap: PayloadHeap, thread: KernelThread, lentRegion: Region) {
     this.thread = thread
     this.arena = thread.arena
     this.heap = heap
-    this.lent = lent ?? new LentObjects(thread.arena, lentRegion, thread.mayBlock, openChannel)
+    this.lent = LentObjects.of(thread.arena, lentRegion, thread.mayBlock, openChannel)
     this.encoder = new PayloadEncoder(this.lent)
     this.decoder = new PayloadDecoder(thread.arena.buffer, this.lent)
   }

@@ -43,6 +43,8 @@ const LENT_WORDS: number = NAME + NAME_WORDS
 const ANSWER_MS_MAX = 10_000
 const ANSWER_STEP_MS = 20
 
+const ofThisThread = new WeakMap<SharedArrayBuffer, LentObjects>()
+
 export class LentObjects implements Lender, Borrower {
   private readonly i32: Int32Array<SharedArrayBuffer>
   private readonly control: number
@@ -54,10 +56,24 @@ export class LentObjects implements Lender, Borrower {
   private wantedSeen = 0
 
   /**
-   * One for each thread. `openExchange` joins the channel of that name, and calls `serve` when a message came while the thread was
-   * in its event loop.
+   * The one of this thread for this arena: a simulated machine has many CPUs on one thread. `openExchange` joins the channel of a name,
+   * and calls `serve` when a message came while the thread was in its event loop.
    */
-  constructor(
+  static of(
+    arena: Arena,
+    region: Region,
+    mayBlock: boolean,
+    openExchange: (name: string, serve: () => void) => LentExchange,
+  ): LentObjects {
+    let lent = ofThisThread.get(arena.buffer)
+    if (lent === undefined) {
+      lent = new LentObjects(arena, region, mayBlock, openExchange)
+      ofThisThread.set(arena.buffer, lent)
+    }
+    return lent
+  }
+
+  private constructor(
     arena: Arena,
     region: Region,
     mayBlock: boolean,
