@@ -93,6 +93,8 @@ export const Entity: Layout<
   preempted: word,
   moved: word,
   woken: word,
+  /** The best priority of those who wait for what it holds, PRIORITY_NONE without any. Guarded by the pi lock. */
+  inherited: word,
   /** Milliseconds of a slice, for the fair class and for round robin. */
   timeSlice: float64,
 
@@ -105,6 +107,8 @@ export const Entity: Layout<
   weight: word,
   /** On its CPU's list of tasks that another CPU could take. */
   pushLinks: words(ListNode.words),
+  /** The ext class (extlayout.ts): where it is. */
+  extState: word,
 
   startTime: float64,
   /** When it was last switched away from, to sleep or by preemption; after a yield that is `waitStart`. */
@@ -119,10 +123,7 @@ export const Entity: Layout<
   preemptions: word,
   migrations: word,
   wakeups: word,
-  /** The best priority of those who wait for what it holds, PRIORITY_NONE without any. Guarded by the pi lock. */
-  inherited: word,
-  /** The ext class (extlayout.ts): where it is, the dispatch queue it is on or 0, and microseconds of its next slice. */
-  extState: word,
+  /** The ext class: the dispatch queue that it is on or 0, and microseconds of its next slice. */
   extQueue: word,
   extSlice: word,
 })

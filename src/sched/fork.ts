@@ -11,7 +11,7 @@ import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weigh
 import { notePushable } from './pushable.ts'
 import type { Scheduler } from './scheduler.ts'
 import { classRq } from './runqueue.ts'
-import { NAME_BYTES, Task, UNINTERRUPTIBLE, WAKE_ANY, WOKEN, ZOMBIE } from './taskrecord.ts'
+import { NAME_BYTES, Task, TASK_WORDS, UNINTERRUPTIBLE, WAKE_ANY, WOKEN, ZOMBIE } from './taskrecord.ts'
 import { wakeup } from './wakeup.ts'
 
 export interface TaskOptions {
@@ -50,7 +50,7 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
   if ((low | high) === 0) throw new RangeError('affinity: give at least one CPU')
   const task = s.tasks.allocate(thread)
   const se = s.entities.allocate(thread)
-  i32.fill(0, task, task + Task.words)
+  i32.fill(0, task, task + TASK_WORDS)
   i32.fill(0, se, se + Entity.words)
   i32[task + Task.entity] = se
   i32[task + Task.slot] = s.tasks.indexOf(task)
@@ -61,8 +61,8 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
   i32[se + Entity.task] = task
   i32[se + Entity.priority] = priority
   i32[se + Entity.basePriority] = priority
-  i32[se + Entity.cpu] = s.cpu < 0 ? 0 : s.cpu
   i32[se + Entity.inherited] = PRIORITY_NONE
+  i32[se + Entity.cpu] = s.cpu < 0 ? 0 : s.cpu
   i32[se + Entity.policy] = options.roundRobin ? POLICY_ROUND_ROBIN : 0
   i32[se + Entity.affinityMask] = low
   i32[se + Entity.affinityMask + 1] = high

@@ -37,7 +37,7 @@ import {
 } from './priority.ts'
 import { setReady } from './readymask.ts'
 import { ClassRq, classRq, pushList, RUN_QUEUE_WORDS, RunQueue } from './runqueue.ts'
-import { RUNNING, Task } from './taskrecord.ts'
+import { RUNNING, Task, TASK_WORDS } from './taskrecord.ts'
 import { WaitTree } from './waittree.ts'
 
 export interface SchedulerSizes {
@@ -82,7 +82,7 @@ export function planScheduler(plan: ArenaPlan, sizes: SchedulerSizes): Scheduler
     tasks: new Slab(plan, {
       name: 'tasks',
       capacity: tasks + cpus,
-      words: Task.words,
+      words: TASK_WORDS,
       option: 'tasks',
       lineAligned: true,
     }),

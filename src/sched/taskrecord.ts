@@ -120,6 +120,9 @@ export const Task: Layout<
   owner: word,
 })
 
+/** What of a record is used: its last word is left to the next slot, for the header that stands before it. */
+export const TASK_WORDS: number = Task.owner + 1
+
 export const NAME_BYTES = 32
 
 export const PENDING_SIGNAL = 1
