@@ -4,7 +4,7 @@ import { ambient } from '../futex/ambient.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
 import { disposedError, SyncError } from './errors.ts'
-import { LockWait, NOBODY, releaseWord, takeWord, TID_MASK } from './lockwait.ts'
+import { LockWait, NOBODY, passOn, releaseWord, takeWord, TID_MASK } from './lockwait.ts'
 import { observer } from './observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import {
@@ -237,6 +237,33 @@ export class Mutex implements Place {
   /** @internal */
   relocked(depth: number): void {
     if (this.reentrant) this.i32[this.at + EXTRA] = depth
+  }
+
+  /** @internal Whether its waiters are on `queue`, and others may be moved there. */
+  get movesWaiters(): boolean {
+    return true
+  }
+
+  /** @internal After a wait at a condition: the lock again, whatever it takes. */
+  *reacquire(tid: number): Generator<number, void, unknown> {
+    if (takeWord(this, tid)) return
+    try {
+      yield* waitTask(this.waitFor('wait', tid), undefined)
+    } catch (thrown) {
+      // It may have been woken, at the condition, to take the lock.
+      passOn(ambient().futexes.context, this, this.queue)
+      throw thrown
+    }
+  }
+
+  /** @internal */
+  reacquireSync(tid: number): void {
+    if (!takeWord(this, tid)) waitSync(ambient(), this.waitFor('wait', tid), undefined)
+  }
+
+  /** @internal */
+  async reacquireAsync(tid: number): Promise<void> {
+    if (!takeWord(this, tid)) await waitAsync(ambient(), this.waitFor('wait', tid), undefined)
   }
 
   /** @internal */

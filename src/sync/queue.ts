@@ -1,9 +1,9 @@
-import { listIsEmpty } from '../arena/list.ts'
+import { listIsEmpty, ListNode } from '../arena/list.ts'
 import type { FutexContext } from '../futex/context.ts'
 import type { Decision } from '../futex/decision.ts'
 import { domainTag, nextObject } from '../futex/domainwords.ts'
 import { enqueue, wakeAll, walkQueue } from '../futex/queue.ts'
-import { Bucket, Futex } from '../futex/records.ts'
+import { Bucket, Futex, Waiter } from '../futex/records.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../futex/table.ts'
 import { disposedError, SyncError } from './errors.ts'
 import { DISPOSED, DOMAIN, ID, type Place } from './place.ts'
@@ -35,16 +35,26 @@ export class ParkingQueue {
     this.index = index
   }
 
-  /** Until `unlock`, nobody else changes who waits, and this thread makes no other call of this queue's. */
-  lock(context: FutexContext): void {
+  /** The id of the object, by which others know it. */
+  objectId(context: FutexContext): number {
+    if (this.owner === 0) this.findOwner(context)
+    return -this.owner
+  }
+
+  /**
+   * Until `unlock`, nobody else changes who waits, and this thread makes no other call of this queue's. `spare`: a slot for
+   * the futex, if it has to be made, for who cannot bear that there is none.
+   */
+  lock(context: FutexContext, spare = 0): void {
     if (this.owner === 0) this.findOwner(context)
     context.enter()
     try {
-      this.futex = lockOrCreateFutex(context, this.bucket, this.owner, this.index, this.hint)
+      this.futex = lockOrCreateFutex(context, this.bucket, this.owner, this.index, this.hint, spare)
     } catch (error) {
       context.leave()
       throw error
     }
+    if (spare !== 0 && this.futex !== spare) context.layout.futexes.free(context.i32, spare)
     this.hint = context.layout.futexes.handleOf(context.i32, this.futex)
   }
 
@@ -65,6 +75,17 @@ export class ParkingQueue {
   add(context: FutexContext, waiter: number): void {
     Atomics.add(context.i32, this.bucket + Bucket.waiters, 1)
     enqueue(context, this.futex, waiter)
+  }
+
+  /** Queues those that a walk of another queue took off to be moved here. */
+  addMoved(context: FutexContext, first: number): void {
+    const { i32 } = context
+    for (let waiter = first; waiter !== 0; ) {
+      const next = i32[waiter + Waiter.links + ListNode.next]
+      i32[waiter + Waiter.links + ListNode.next] = 0
+      this.add(context, waiter)
+      waiter = next
+    }
   }
 
   /** Asks the decision about each waiter in turn. Returns the first of those to be moved, linked by their `next`. */

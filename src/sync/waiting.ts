@@ -39,7 +39,9 @@ export interface Wait {
   readonly first?: boolean
   admit(context: FutexContext, waiter: number): boolean
   woken(context: FutexContext, waiter: number): boolean
-  leave(context: FutexContext, woken: boolean): void
+  leave(context: FutexContext, woken: boolean, waiter: number): void
+  /** Between [1] and [2]: it is on the queue, and what must not be done before that is done now. */
+  queued?(): void
 }
 
 export interface WaitOptions {
@@ -86,14 +88,16 @@ function begin(context: FutexContext, wait: Wait, who: WaiterOptions): number {
   } finally {
     if (!queued) freeWaiters(context, [waiter])
   }
-  return queued ? waiter : 0
+  if (!queued) return 0
+  wait.queued?.()
+  return waiter
 }
 
 /** [3] or [4]. True: it has what it wanted. False: its time is over. Undefined: it goes round again. */
 function end(context: FutexContext, wait: Wait, waiter: number, result: number): boolean | undefined {
   try {
     if (result >= 0) return wait.woken(context, waiter) ? true : undefined
-    wait.leave(context, false)
+    wait.leave(context, false, waiter)
     if (result === -ETIMEDOUT) return false
     throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${wait.what}: the task was interrupted while it waited`)
   } finally {
@@ -105,7 +109,7 @@ function end(context: FutexContext, wait: Wait, waiter: number, result: number):
 function abandon(context: FutexContext, wait: Wait, waiter: number): void {
   const woken = Atomics.load(context.i32, waiter + Waiter.queue) === WOKEN
   try {
-    wait.leave(context, woken)
+    wait.leave(context, woken, waiter)
   } finally {
     freeWaiters(context, [waiter])
   }

@@ -1,0 +1,132 @@
+import type { Blocking } from '../coroutine/blocking.ts'
+import { ambient } from '../futex/ambient.ts'
+import type { FutexContext } from '../futex/context.ts'
+import { type Decision, SKIP } from '../futex/decision.ts'
+import { checkCount } from './errors.ts'
+import { type ObjectOptions, optionsOf, SyncObject } from './object.ts'
+import { refuseInTask, refuseOutsideTask } from './party.ts'
+import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
+import {
+  blockingMethods,
+  checkWait,
+  timedOut,
+  waitAsync,
+  type Wait,
+  type WaitOptions,
+  waitSync,
+  waitTask,
+} from './waiting.ts'
+import { WakeEveryone } from './waitgroup.ts'
+
+/**
+ * Where a number of parties wait for one another, again and again. Who has arrived is who is in the queue, so one that gives up
+ * (timeout, abort, cancellation) has not arrived, at that very moment, and the others go on waiting for one more.
+ *
+ * The state word counts how often all have met, in its low 31 bits.
+ */
+export class Barrier extends SyncObject {
+  static readonly words: number = PLACE_WORDS
+
+  constructor(parties: number, options: ObjectOptions = {}) {
+    checkCount('new Barrier(parties)', parties, 1)
+    super('Barrier', Barrier.words, options)
+    Atomics.store(this.i32, this.at + EXTRA, parties)
+  }
+
+  static from(handle: SyncHandle): Barrier {
+    return Barrier.at(optionsOf('Barrier', handle))
+  }
+
+  /** The one that is at a place already. */
+  static at(place: OwnPlace): Barrier {
+    const { i32, at } = new BarrierPlace(place)
+    return new Barrier(Atomics.load(i32, at + EXTRA), place)
+  }
+
+  /** How many must come. */
+  get parties(): number {
+    return Atomics.load(this.i32, this.at + EXTRA)
+  }
+
+  /** How often all have met. */
+  get meetings(): number {
+    return Atomics.load(this.i32, this.at) & ~WAITERS
+  }
+
+  /** In a task: waits for the others. True for one of them: the last to come. */
+  arrive(options?: WaitOptions): Blocking<boolean> {
+    refuseOutsideTask('arrive')
+    checkWait(options)
+    return this.meetInTask(options) as Blocking<boolean>
+  }
+
+  arriveSync(options?: WaitOptions): boolean {
+    refuseInTask('arrive')
+    checkWait(options)
+    const wait = new ArrivalWait(this)
+    if (!waitSync(ambient(), wait, options)) throw timedOut('arriveSync', options)
+    return wait.last
+  }
+
+  async arriveAsync(options?: WaitOptions): Promise<boolean> {
+    checkWait(options)
+    const wait = new ArrivalWait(this)
+    if (!(await waitAsync(ambient(), wait, options))) throw timedOut('arriveAsync', options)
+    return wait.last
+  }
+
+  private *meetInTask(options: WaitOptions | undefined): Generator<number, boolean, unknown> {
+    const wait = new ArrivalWait(this)
+    if (!(yield* waitTask(wait, options))) throw timedOut('arrive', options)
+    return wait.last
+  }
+}
+
+/** Only to find the words of a place. */
+class BarrierPlace extends SyncObject {
+  constructor(place: OwnPlace) {
+    super('Barrier', PLACE_WORDS, place)
+  }
+}
+
+class Counting implements Decision {
+  count = 0
+
+  decide(): typeof SKIP {
+    this.count++
+    return SKIP
+  }
+}
+
+class ArrivalWait implements Wait {
+  readonly what = 'arrive'
+  readonly queue: SyncObject['queue']
+  readonly bits = 1
+  last = false
+  private readonly barrier: Barrier
+
+  constructor(barrier: Barrier) {
+    this.barrier = barrier
+    this.queue = barrier.queue
+  }
+
+  admit(context: FutexContext): boolean {
+    const { i32, at } = this.barrier
+    this.barrier.refuseDisposed(this.what)
+    const arrived = new Counting()
+    this.queue.walk(context, arrived)
+    const meetings = Atomics.load(i32, at) & ~WAITERS
+    this.last = arrived.count + 1 >= this.barrier.parties
+    if (this.last) this.queue.walk(context, new WakeEveryone())
+    Atomics.store(i32, at, this.last ? (meetings + 1) & ~WAITERS : meetings | WAITERS)
+    return this.last
+  }
+
+  woken(): boolean {
+    return true
+  }
+
+  leave(): void {}
+}
+
+blockingMethods(Barrier.prototype, 'arrive')

@@ -1,0 +1,331 @@
+import type { Blocking } from '../coroutine/blocking.ts'
+import { checkTime } from '../coroutine/blocking.ts'
+import { ambient } from '../futex/ambient.ts'
+import type { FutexContext } from '../futex/context.ts'
+import { Waiter } from '../futex/records.ts'
+import { disposedError, SyncError } from './errors.ts'
+import { WakeFirst } from './lockwait.ts'
+import { Mutex } from './mutex.ts'
+import { type Destination, NOTIFIED, notify } from './notify.ts'
+import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
+import {
+  DISPOSED,
+  DOMAIN,
+  EXTRA,
+  handleOf,
+  openHandle,
+  type OwnPlace,
+  type Place,
+  placeFor,
+  PLACE_WORDS,
+  type SyncHandle,
+  WAITERS,
+} from './place.ts'
+import { ParkingQueue } from './queue.ts'
+import type { UnlockToken } from './token.ts'
+import {
+  blockingMethods,
+  checkWait,
+  timedOut,
+  waitAsync,
+  type Wait,
+  type WaitOptions,
+  waitSync,
+  waitTask,
+} from './waiting.ts'
+
+export interface ConditionOptions extends OwnPlace {
+  readonly name?: string | undefined
+}
+
+/** The mutex and who holds it: what a wait gives up, and has again afterwards. */
+interface Held {
+  readonly mutex: Mutex
+  readonly tid: number
+  depth: number
+}
+
+/**
+ * Waits for something that a mutex guards to come true. The waiter is on the queue before the mutex is unlocked:
+ *
+ *   waiter, holds the mutex                   notifier
+ *   -----------------------                   --------
+ *   (A) queues itself at the condition
+ *   (B) unlocks the mutex                     (C) locks the mutex, makes it true, unlocks
+ *   (D) sleeps                                (E) notifies
+ *
+ * (C) can come between (B) and (D); (E) then finds the waiter on the queue all the same, and (D) returns at once.
+ *
+ * However many are notified, at most one of them is awake and without the mutex: the others move to the mutex's queue, or, when this
+ * thread does not know the mutex or the mutex keeps its own queue, to a second queue of the condition's, from where each who
+ * has got the mutex wakes the next.
+ *
+ * A wait always ends with the mutex held: notified, out of time, or aborted.
+ */
+export class Condition implements Place {
+  static readonly words: number = PLACE_WORDS
+
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly at: number
+  readonly name: string | undefined
+  private readonly waiting: ParkingQueue
+  private readonly notified: ParkingQueue
+  /** The mutex that this thread last waited with. */
+  private mutex: Mutex | null = null
+
+  constructor(options: ConditionOptions = {}) {
+    const { i32, at } = placeFor('Condition', Condition.words, options)
+    this.i32 = i32
+    this.at = at
+    this.name = options.name
+    this.waiting = new ParkingQueue(this, 0)
+    this.notified = new ParkingQueue(this, 1)
+  }
+
+  get handle(): SyncHandle {
+    return handleOf('Condition', this, { name: this.name })
+  }
+
+  static from(handle: SyncHandle): Condition {
+    const { place, options } = openHandle('Condition', handle)
+    return new Condition({ ...options, buffer: place.i32.buffer, index: place.at })
+  }
+
+  /** In a task: unlocks the mutex, waits for a `notify`, and locks it again. Look at what you waited for once more: others may have. */
+  wait(held: UnlockToken | Mutex, options?: WaitOptions): Blocking<void> {
+    refuseOutsideTask('wait')
+    return this.waitTask(this.open(held), options, 'wait') as Blocking<void>
+  }
+
+  waitSync(held: UnlockToken | Mutex, options?: WaitOptions): void {
+    refuseInTask('wait')
+    checkWait(options)
+    if (!this.blockFor(this.open(held), options)) throw timedOut('waitSync', options)
+  }
+
+  async waitAsync(held: UnlockToken | Mutex, options?: WaitOptions): Promise<void> {
+    checkWait(options)
+    if (!(await this.awaitNotify(this.open(held), options))) throw timedOut('waitAsync', options)
+  }
+
+  /** In a task: waits until `predicate` holds, for at most `timeout` milliseconds. Says whether it does; without one, whether notified. */
+  waitFor(held: UnlockToken | Mutex, timeout: number, predicate?: () => boolean): Blocking<boolean> {
+    refuseOutsideTask('waitFor')
+    checkTime('timeout', timeout)
+    return this.waitTaskFor(held, timeout, predicate) as Blocking<boolean>
+  }
+
+  waitForSync(held: UnlockToken | Mutex, timeout: number, predicate?: () => boolean): boolean {
+    refuseInTask('waitFor')
+    checkTime('timeout', timeout)
+    if (predicate === undefined) return this.blockFor(this.open(held), { timeout })
+    const deadline = performance.now() + timeout
+    while (!predicate()) {
+      const left = deadline - performance.now()
+      if (!(left > 0) || !this.blockFor(this.open(held), { timeout: left })) return predicate()
+    }
+    return true
+  }
+
+  async waitForAsync(
+    held: UnlockToken | Mutex,
+    timeout: number,
+    predicate?: () => boolean,
+  ): Promise<boolean> {
+    checkTime('timeout', timeout)
+    if (predicate === undefined) return await this.awaitNotify(this.open(held), { timeout })
+    const deadline = performance.now() + timeout
+    while (!predicate()) {
+      const left = deadline - performance.now()
+      if (!(left > 0) || !(await this.awaitNotify(this.open(held), { timeout: left }))) return predicate()
+    }
+    return true
+  }
+
+  /** Notifies the first `count` of those who wait, all of them if it is not said. Returns how many. From anywhere; with or without the mutex. */
+  notify(count: number = Infinity): number {
+    if (Number.isNaN(count) || count < 0) {
+      throw new RangeError(`notify(count): ${count} is not a number of waiters; give 0 or more`)
+    }
+    const seen = Atomics.load(this.i32, this.at)
+    if (seen >= 0 || count === 0) {
+      if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) throw disposedError('notify')
+      return 0
+    }
+    const { context } = ambient().futexes
+    return notify(context, this, this.waiting, this.destination(context), Math.trunc(count))
+  }
+
+  [Symbol.dispose](): void {
+    if (Atomics.load(this.i32, this.at) < 0) {
+      throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: someone waits at the condition')
+    }
+    Atomics.store(this.i32, this.at + DOMAIN, DISPOSED)
+  }
+
+  private destination(context: FutexContext): Destination {
+    const { mutex } = this
+    const known =
+      mutex !== null && mutex.movesWaiters && this.i32[this.at + EXTRA] === mutex.queue.objectId(context)
+    return known ? { queue: mutex.queue, mutex } : { queue: this.notified, mutex: null }
+  }
+
+  /** Who waits, and with which mutex; it must be held. */
+  private open(held: UnlockToken | Mutex): Held {
+    if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) throw disposedError('wait')
+    const mutex = held instanceof Mutex ? held : held.mutex
+    const owner = held instanceof Mutex ? null : held.owner
+    const tid = owner?.tid ?? currentTid()
+    if (mutex === null || !mutex.isHeldBy(tid)) {
+      throw new SyncError(
+        'ERR_HEDDLE_NOT_HELD',
+        `wait: the caller does not hold ${mutex?.describe() ?? 'a mutex'}; lock it, and pass its token`,
+      )
+    }
+    return { mutex, tid, depth: 0 }
+  }
+
+  private *waitTask(
+    held: Held,
+    options: WaitOptions | undefined,
+    what: string,
+  ): Generator<number, void, unknown> {
+    checkWait(options)
+    if (!(yield* this.park(held, options))) throw timedOut(what, options)
+  }
+
+  private *waitTaskFor(
+    held: UnlockToken | Mutex,
+    timeout: number,
+    predicate: (() => boolean) | undefined,
+  ): Generator<number, boolean, unknown> {
+    if (predicate === undefined) return yield* this.park(this.open(held), { timeout })
+    const { now } = ambient().futexes.context
+    const deadline = now() + timeout
+    while (!predicate()) {
+      const left = deadline - now()
+      if (!(left > 0) || !(yield* this.park(this.open(held), { timeout: left }))) return predicate()
+    }
+    return true
+  }
+
+  private *park(held: Held, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
+    const wait = this.begin(held)
+    try {
+      return (yield* waitTask(wait, options)) || wait.notified
+    } catch (thrown) {
+      wait.passOn()
+      throw thrown
+    } finally {
+      if (wait.unlocked) {
+        yield* held.mutex.reacquire(held.tid)
+        this.ended(held)
+      }
+    }
+  }
+
+  private blockFor(held: Held, options: WaitOptions | undefined): boolean {
+    const wait = this.begin(held)
+    try {
+      return waitSync(ambient(), wait, options) || wait.notified
+    } finally {
+      if (wait.unlocked) {
+        held.mutex.reacquireSync(held.tid)
+        this.ended(held)
+      }
+    }
+  }
+
+  private async awaitNotify(held: Held, options: WaitOptions | undefined): Promise<boolean> {
+    const wait = this.begin(held)
+    try {
+      return (await waitAsync(ambient(), wait, options)) || wait.notified
+    } catch (thrown) {
+      wait.passOn()
+      throw thrown
+    } finally {
+      if (wait.unlocked) {
+        await held.mutex.reacquireAsync(held.tid)
+        this.ended(held)
+      }
+    }
+  }
+
+  private begin(held: Held): ConditionWait {
+    this.mutex = held.mutex
+    const { context } = ambient().futexes
+    return new ConditionWait(this, this.waiting, held, held.mutex.queue.objectId(context), () =>
+      this.wakeNext(),
+    )
+  }
+
+  private ended(held: Held): void {
+    held.mutex.relocked(held.depth)
+    this.wakeNext()
+  }
+
+  /** Who was notified and not woken goes on, one after the other. */
+  private wakeNext(): void {
+    const { context } = ambient().futexes
+    if (!this.notified.lockIfWaiting(context)) return
+    this.notified.walk(context, new WakeFirst())
+    this.notified.unlock(context)
+  }
+}
+
+class ConditionWait implements Wait {
+  readonly what = 'wait'
+  readonly queue: ParkingQueue
+  readonly bits: number
+  /** The mutex has been let go, and must be had again. */
+  unlocked = false
+  /** It was notified, though its time was over before it was woken. */
+  notified = false
+  private readonly place: Condition
+  private readonly held: Held
+  private readonly mutexId: number
+  private readonly next: () => void
+
+  constructor(place: Condition, queue: ParkingQueue, held: Held, mutexId: number, next: () => void) {
+    this.place = place
+    this.queue = queue
+    this.held = held
+    this.bits = held.tid
+    this.mutexId = mutexId
+    this.next = next
+  }
+
+  admit(context: FutexContext): boolean {
+    const { i32, at } = this.place
+    if (this.queue.isEmpty(context)) Atomics.store(i32, at + EXTRA, this.mutexId)
+    else if (Atomics.load(i32, at + EXTRA) !== this.mutexId) {
+      throw new SyncError(
+        'ERR_HEDDLE_WRONG_MUTEX',
+        `wait: others wait at this condition with another mutex than ${this.held.mutex.describe()}; a condition goes with one`,
+      )
+    }
+    Atomics.or(i32, at, WAITERS)
+    return false
+  }
+
+  queued(): void {
+    this.held.depth = this.held.mutex.unlockWholly(this.held.tid)
+    this.unlocked = true
+  }
+
+  woken(): boolean {
+    return true
+  }
+
+  leave({ i32 }: FutexContext, woken: boolean, waiter: number): void {
+    this.notified = woken || (i32[waiter + Waiter.bitset] & NOTIFIED) !== 0
+  }
+
+  /** Thrown out of its wait: a notification that it had is another's. */
+  passOn(): void {
+    if (this.notified) this.place.notify(1)
+    this.next()
+  }
+}
+
+blockingMethods(Condition.prototype, 'wait', 'waitFor')

@@ -1,0 +1,306 @@
+import type { Blocking } from '../coroutine/blocking.ts'
+import { runnerOrNull } from '../coroutine/runner.ts'
+import { ambient } from '../futex/ambient.ts'
+import type { FutexContext } from '../futex/context.ts'
+import type { LockOwner } from '../futex/owner.ts'
+import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
+import { SyncError } from './errors.ts'
+import { inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
+import { observer } from './observer.ts'
+import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
+import { EXTRA, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
+import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
+import { READERS, ReadWait, serveLine, UPGRADING, UpgradeWait, WRITER, WriteWait } from './rwwaits.ts'
+import {
+  blockingMethods,
+  checkWait,
+  Finished,
+  timedOut,
+  waitAsync,
+  type Wait,
+  type WaitOptions,
+} from './waiting.ts'
+
+/**
+ * Many readers or one writer.
+ *
+ *   WAITERS | WRITER | readers | meaning
+ *   --------+--------+---------+---------------------------------------------------------------------------
+ *      0    |   0    |    0    | [1] free
+ *      0    |   0    |    n    | [2] n readers, nobody waits: reading and unlocking are one compare-exchange
+ *      0    |   1    |    0    | [3] a writer (its TID is in `extra`), nobody waits
+ *      1    |   .    |    .    | [4] someone is in line: all goes through the queue's lock
+ *
+ * UPGRADING, beside [4]: the first in line is a reader that wants to write, and still reads.
+ *
+ * Nobody starves. In [4] nobody overtakes: a reader that comes while a writer is in line waits behind it. When the lock comes to the line and a
+ * reader is first, all readers in the line go together, those behind writers too: so each writer waits for at most one such
+ * batch for each writer before it, and each reader for at most the writers before it.
+ */
+export class RwLock extends SyncObject {
+  static readonly words: number = PLACE_WORDS
+  private readonly readGuard: ReadGuard
+  private readonly writeGuard: WriteGuard
+  private readonly upgradeGuard: UpgradeGuard
+  private readonly reading: Finished<ReadGuard>
+  private readonly writing: Finished<WriteGuard>
+  private readonly upgraded: Finished<UpgradeGuard>
+
+  constructor(options: ObjectOptions = {}) {
+    super('RwLock', RwLock.words, options)
+    this.readGuard = new ReadGuard(this)
+    this.writeGuard = new WriteGuard(this, null)
+    this.upgradeGuard = new UpgradeGuard(this)
+    this.reading = new Finished(this.readGuard)
+    this.writing = new Finished(this.writeGuard)
+    this.upgraded = new Finished(this.upgradeGuard)
+  }
+
+  static from(handle: SyncHandle): RwLock {
+    return new RwLock(optionsOf('RwLock', handle))
+  }
+
+  /** How many read now. */
+  get readers(): number {
+    return Atomics.load(this.i32, this.at) & READERS
+  }
+
+  /** Whether someone writes now. */
+  get isWriting(): boolean {
+    return (Atomics.load(this.i32, this.at) & WRITER) !== 0
+  }
+
+  /** In a task: waits until it may read. */
+  lockRead(options?: WaitOptions): Blocking<ReadGuard> {
+    if (runnerOrNull() === null) refuseOutsideTask('lockRead')
+    if (options !== undefined) checkWait(options)
+    if (this.tryReading()) return this.reading as unknown as Blocking<ReadGuard>
+    return this.inLine(new ReadWait(this), options, this.readGuard) as Blocking<ReadGuard>
+  }
+
+  lockReadSync(options?: WaitOptions): ReadGuard {
+    if (runnerOrNull() !== null) refuseInTask('lockRead')
+    if (options !== undefined) checkWait(options)
+    return this.tryReading() ? this.readGuard : onThread(new ReadWait(this), options, this.readGuard)
+  }
+
+  async lockReadAsync(options?: WaitOptions): Promise<ReadGuard> {
+    checkWait(options)
+    if (!this.tryReading() && !(await waitAsync(ambient(), new ReadWait(this), options))) {
+      throw timedOut('lockReadAsync', options)
+    }
+    return this.readGuard
+  }
+
+  tryLockRead(): ReadGuard | null {
+    return this.tryReading() ? this.readGuard : null
+  }
+
+  /** In a task: waits until it may write. */
+  lockWrite(options?: WaitOptions): Blocking<WriteGuard> {
+    if (runnerOrNull() === null) refuseOutsideTask('lockWrite')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (this.tryWriting(tid)) return this.writing as unknown as Blocking<WriteGuard>
+    return this.inLine(new WriteWait(this, tid), options, this.writeGuard) as Blocking<WriteGuard>
+  }
+
+  lockWriteSync(options?: WaitOptions): WriteGuard {
+    if (runnerOrNull() !== null) refuseInTask('lockWrite')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (!this.tryWriting(tid)) {
+      this.tellWaits(tid)
+      onThread(new WriteWait(this, tid), options, this.writeGuard)
+      if (observer !== null) observer.waited(this, tid)
+      this.tellAcquired(tid)
+    }
+    return this.writeGuard
+  }
+
+  /** A writer of async code is an owner of its own, which the guard carries. */
+  async lockWriteAsync(options?: WaitOptions): Promise<WriteGuard> {
+    checkWait(options)
+    const owner = asyncOwner()
+    let held = false
+    try {
+      held = this.tryWriting(owner.tid)
+      held ||= await waitAsync(ambient(), new WriteWait(this, owner.tid), options)
+      if (!held) throw timedOut('lockWriteAsync', options)
+      return new WriteGuard(this, owner)
+    } finally {
+      if (!held) returnOwner(owner)
+    }
+  }
+
+  tryLockWrite(): WriteGuard | null {
+    return this.tryWriting(currentTid()) ? this.writeGuard : null
+  }
+
+  unlockRead(): void {
+    const { i32, at } = this
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if ((seen & READERS) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      if (seen < 0) break
+      if (Atomics.compareExchange(i32, at, seen, seen - 1) === seen) return
+    }
+    this.inLock(seen => {
+      if ((seen & READERS) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      return seen - 1
+    })
+  }
+
+  unlockWrite(): void {
+    this.unlockWriteAs(this.writerTid('unlockWrite'))
+  }
+
+  /** In a task that reads: waits until it is the only one who does, and writes. Disposing of the guard makes it a reader again. */
+  upgrade(options?: WaitOptions): Blocking<UpgradeGuard> {
+    if (runnerOrNull() === null) refuseOutsideTask('upgrade')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (this.tryUpgrading(tid)) return this.upgraded as unknown as Blocking<UpgradeGuard>
+    return inTask(new UpgradeWait(this, tid), options, this.upgradeGuard) as Blocking<UpgradeGuard>
+  }
+
+  upgradeSync(options?: WaitOptions): UpgradeGuard {
+    if (runnerOrNull() !== null) refuseInTask('upgrade')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    return this.tryUpgrading(tid)
+      ? this.upgradeGuard
+      : onThread(new UpgradeWait(this, tid), options, this.upgradeGuard)
+  }
+
+  async upgradeAsync(options?: WaitOptions): Promise<UpgradeGuard> {
+    checkWait(options)
+    const tid = currentTid()
+    if (!this.tryUpgrading(tid) && !(await waitAsync(ambient(), new UpgradeWait(this, tid), options))) {
+      throw timedOut('upgradeAsync', options)
+    }
+    return this.upgradeGuard
+  }
+
+  /** The writer becomes a reader, with nobody in between: other readers may come in, writers wait. */
+  downgrade(): ReadGuard {
+    const tid = this.writerTid('downgrade')
+    const flow = asyncOwnerOf(tid)
+    Atomics.store(this.i32, this.at + EXTRA, 0)
+    if (observer !== null) observer.released(this, tid)
+    if (Atomics.compareExchange(this.i32, this.at, WRITER, 1) !== WRITER) {
+      this.inLock(seen => (seen & ~WRITER) + 1)
+    }
+    if (flow !== undefined) returnOwner(flow)
+    return this.readGuard
+  }
+
+  /** @internal Whether this one writes. */
+  isWrittenBy(owner: LockOwner | null): boolean {
+    return Atomics.load(this.i32, this.at + EXTRA) === (owner === null ? currentTid() : owner.tid)
+  }
+
+  /** @internal */
+  unlockWriteAs(tid: number): void {
+    const { i32, at } = this
+    if (observer !== null) observer.released(this, tid)
+    Atomics.store(i32, at + EXTRA, 0)
+    if (Atomics.compareExchange(i32, at, WRITER, 0) !== WRITER) this.inLock(seen => seen & ~WRITER)
+    const flow = asyncOwnerOf(tid)
+    if (flow !== undefined) returnOwner(flow)
+  }
+
+  /** @internal Changes the state under the queue's lock, and lets in whoever may come in then. */
+  inLock(change: (seen: number) => number): void {
+    this.refuseDisposed('unlock')
+    const { context } = ambient().futexes
+    this.queue.lock(context)
+    try {
+      changeAndServe(context, this, change)
+    } finally {
+      this.queue.unlock(context)
+    }
+  }
+
+  private tryReading(): boolean {
+    const { i32, at } = this
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if (seen < 0) this.refuseDisposed('lockRead')
+      if (seen < 0 || (seen & WRITER) !== 0) return false
+      if (Atomics.compareExchange(i32, at, seen, seen + 1) === seen) return true
+    }
+  }
+
+  private tryWriting(tid: number): boolean {
+    const { i32, at } = this
+    const seen = Atomics.compareExchange(i32, at, 0, WRITER)
+    if (seen !== 0) {
+      if (seen < 0) this.refuseDisposed('lockWrite')
+      return false
+    }
+    Atomics.store(i32, at + EXTRA, tid)
+    this.tellAcquired(tid)
+    return true
+  }
+
+  private tryUpgrading(tid: number): boolean {
+    const { i32, at } = this
+    if ((Atomics.load(i32, at) & READERS) === 0) throw this.notHeld('upgrade', 'nobody reads')
+    if (Atomics.compareExchange(i32, at, 1, WRITER) !== 1) return false
+    Atomics.store(i32, at + EXTRA, tid)
+    this.tellAcquired(tid)
+    return true
+  }
+
+  private *inLine<T>(wait: Wait, options: WaitOptions | undefined, guard: T): Generator<number, T, unknown> {
+    const tid = observer === null ? 0 : currentTid()
+    this.tellWaits(tid)
+    try {
+      return yield* inTask(wait, options, guard)
+    } finally {
+      if (observer !== null) observer.waited(this, tid)
+    }
+  }
+
+  /** Who writes, if it is the caller or a flow of async code on its thread. */
+  private writerTid(what: string): number {
+    const writer = Atomics.load(this.i32, this.at + EXTRA)
+    if (writer === 0) throw this.notHeld(what, 'nobody writes')
+    if (writer !== currentTid() && asyncOwnerOf(writer) === undefined) {
+      throw this.notHeld(what, `${writer} writes, and the caller is ${currentTid()}`)
+    }
+    return writer
+  }
+
+  private notHeld(what: string, why: string): SyncError {
+    this.refuseDisposed(what)
+    return new SyncError(
+      'ERR_HEDDLE_NOT_HELD',
+      `${what}: ${this.describe()} is not held so by the caller: ${why}`,
+    )
+  }
+
+  private tellWaits(tid: number): void {
+    if (observer !== null) observer.waits(this, 'rwlock', this.name, tid)
+  }
+
+  private tellAcquired(tid: number): void {
+    if (observer !== null) observer.acquired(this, 'rwlock', this.name, tid)
+  }
+}
+
+/** The queue is locked. */
+export function changeAndServe(context: FutexContext, lock: RwLock, change: (seen: number) => number): void {
+  const { i32, at, queue } = lock
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    const changed = change(seen) & ~WAITERS
+    const served = queue.isEmpty(context) ? changed : serveLine(context, lock, changed)
+    const next = queue.isEmpty(context) ? served & ~UPGRADING : served | WAITERS
+    // Only [1] to [3] can be changed by others meanwhile, and then nobody was in line.
+    if (Atomics.compareExchange(i32, at, seen, next) === seen) return
+  }
+}
+
+blockingMethods(RwLock.prototype, 'lockRead', 'lockWrite', 'upgrade')

@@ -1,0 +1,206 @@
+import type { Blocking } from '../coroutine/blocking.ts'
+import { runnerOrNull } from '../coroutine/runner.ts'
+import { ambient } from '../futex/ambient.ts'
+import type { FutexContext } from '../futex/context.ts'
+import { type Decision, STOP, WAKE } from '../futex/decision.ts'
+import { Waiter } from '../futex/records.ts'
+import { checkCount } from './errors.ts'
+import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
+import { refuseInTask, refuseOutsideTask } from './party.ts'
+import { type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
+import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from './waiting.ts'
+
+const COUNT = 0x3fff_ffff
+
+/** Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire. */
+export class Permits {
+  readonly semaphore: Semaphore
+  readonly count: number
+
+  /** @internal */
+  constructor(semaphore: Semaphore, count: number) {
+    this.semaphore = semaphore
+    this.count = count
+  }
+
+  release(): void {
+    this.semaphore.release(this.count)
+  }
+
+  [Symbol.dispose](): void {
+    this.release()
+  }
+}
+
+/**
+ * A count of permits. Who asks for more than there are waits in line, by priority and then first come, and **the first in line is served
+ * first**: while it waits for its permits nobody behind it overtakes, however few they ask for, so a large request is not
+ * starved by small ones. Nobody but the first in line ever holds up one who could be served: as soon as the first leaves (served, out of
+ * time, aborted), those behind it are looked at.
+ *
+ *   WAITERS | permits | meaning
+ *   --------+---------+------------------------------------------------------------------------------
+ *      0    |    n    | [1] nobody is in line; acquire and release are one compare-exchange
+ *      1    |    n    | [2] someone is in line, and n are not enough for the first: all goes through the queue's lock
+ *
+ * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits.
+ */
+export class Semaphore extends SyncObject {
+  static readonly words: number = PLACE_WORDS
+  private readonly one: Permits
+  private readonly finished: Finished<Permits>
+
+  constructor(permits: number, options: ObjectOptions = {}) {
+    checkCount('new Semaphore(permits)', permits, 0)
+    super('Semaphore', Semaphore.words, options)
+    this.one = new Permits(this, 1)
+    this.finished = new Finished(this.one)
+    if (permits > 0) Atomics.add(this.i32, this.at, permits)
+  }
+
+  static from(handle: SyncHandle): Semaphore {
+    return new Semaphore(0, optionsOf('Semaphore', handle))
+  }
+
+  /** The one that is at a place already. */
+  static at(place: OwnPlace): Semaphore {
+    return new Semaphore(0, place)
+  }
+
+  /** How many permits there are now. */
+  get available(): number {
+    return Atomics.load(this.i32, this.at) & COUNT
+  }
+
+  /** In a task: waits for `count` permits. */
+  acquire(count = 1, options?: WaitOptions): Blocking<Permits> {
+    if (runnerOrNull() === null) refuseOutsideTask('acquire')
+    if (options !== undefined) checkWait(options)
+    if (!this.attempt(count)) {
+      return inTask(new PermitWait(this, count, 'acquire'), options, this.permits(count)) as Blocking<Permits>
+    }
+    return (count === 1 ? this.finished : new Finished(this.permits(count))) as unknown as Blocking<Permits>
+  }
+
+  acquireSync(count = 1, options?: WaitOptions): Permits {
+    if (runnerOrNull() !== null) refuseInTask('acquire')
+    if (options !== undefined) checkWait(options)
+    if (this.attempt(count)) return this.permits(count)
+    return onThread(new PermitWait(this, count, 'acquire'), options, this.permits(count))
+  }
+
+  async acquireAsync(count = 1, options?: WaitOptions): Promise<Permits> {
+    checkWait(options)
+    if (this.attempt(count)) return this.permits(count)
+    return await asPromise(new PermitWait(this, count, 'acquire'), options, this.permits(count))
+  }
+
+  /** The permits, if they can be had now and nobody is in line for any. */
+  tryAcquire(count = 1): Permits | null {
+    return this.attempt(count) ? this.permits(count) : null
+  }
+
+  release(count = 1): void {
+    checkCount('release(count)', count, 1)
+    const { i32, at } = this
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if (seen < 0) break
+      if (seen + count > COUNT) throw new RangeError(`release(${count}): more permits than ${COUNT}`)
+      if (Atomics.compareExchange(i32, at, seen, seen + count) === seen) return
+    }
+    this.refuseDisposed('release')
+    this.serve(ambient().futexes.context, count)
+  }
+
+  /** @internal Adds permits and gives them to those in line, in [2]. */
+  serve(context: FutexContext, more: number): void {
+    const { i32, at, queue } = this
+    queue.lock(context)
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if (seen < 0) break
+      // The line has dissolved since: [1].
+      if (Atomics.compareExchange(i32, at, seen, seen + more) !== seen) continue
+      queue.unlock(context)
+      return
+    }
+    const giving = new Giving((Atomics.load(i32, at) & COUNT) + more)
+    queue.walk(context, giving)
+    Atomics.store(i32, at, queue.isEmpty(context) ? giving.permits : giving.permits | WAITERS)
+    queue.unlock(context)
+  }
+
+  private attempt(count: number): boolean {
+    checkCount('acquire(count)', count, 1)
+    const { i32, at } = this
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if (seen < 0) this.refuseDisposed('acquire')
+      if (seen < count) return false
+      if (Atomics.compareExchange(i32, at, seen, seen - count) === seen) return true
+    }
+  }
+
+  private permits(count: number): Permits {
+    return count === 1 ? this.one : new Permits(this, count)
+  }
+}
+
+/** Gives permits to those in line until the first cannot be served. */
+class Giving implements Decision {
+  permits: number
+
+  constructor(permits: number) {
+    this.permits = permits
+  }
+
+  decide(i32: Int32Array, waiter: number): typeof STOP | typeof WAKE {
+    const wanted = i32[waiter + Waiter.bitset]
+    if (wanted > this.permits) return STOP
+    this.permits -= wanted
+    return WAKE
+  }
+}
+
+class PermitWait implements Wait {
+  readonly what: string
+  readonly queue: SyncObject['queue']
+  readonly bits: number
+  private readonly semaphore: Semaphore
+
+  constructor(semaphore: Semaphore, count: number, what: string) {
+    this.semaphore = semaphore
+    this.queue = semaphore.queue
+    this.bits = count
+    this.what = what
+  }
+
+  admit(context: FutexContext): boolean {
+    const { i32, at } = this.semaphore
+    this.semaphore.refuseDisposed(this.what)
+    const firstInLine = this.queue.isEmpty(context)
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      const permits = seen & COUNT
+      const served = firstInLine && permits >= this.bits
+      const next = served ? permits - this.bits : seen | WAITERS
+      if (Atomics.compareExchange(i32, at, seen, next) === seen) return served
+    }
+  }
+
+  /** One of a better priority is first in line now, and may be served though the others are not. */
+  queued(): void {
+    if (this.semaphore.available >= this.bits) this.semaphore.serve(ambient().futexes.context, 0)
+  }
+
+  woken(): boolean {
+    return true
+  }
+
+  leave(context: FutexContext, woken: boolean): void {
+    this.semaphore.serve(context, woken ? this.bits : 0)
+  }
+}
+
+blockingMethods(Semaphore.prototype, 'acquire')
