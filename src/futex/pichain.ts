@@ -3,7 +3,7 @@ import { isListed, listFirst, listNext, listPush, listRemove } from '../arena/li
 import { acquire, release } from '../arena/spinlock.ts'
 import { Entity } from '../sched/entity.ts'
 import { PRIORITY_NONE } from '../sched/priority.ts'
-import { setInherited } from '../sched/setpriority.ts'
+import { setInherited, setPriority } from '../sched/setpriority.ts'
 import { Task } from '../sched/taskrecord.ts'
 import type { FutexContext } from './context.ts'
 import { EDEADLK } from './errno.ts'
@@ -129,6 +129,26 @@ export function settleTop(context: FutexContext, futex: number): number {
   const blocked = i32[owner + Owner.blockedOn] !== 0
   release(thread, owner + Owner.lock)
   return changed && blocked ? owner : 0
+}
+
+/**
+ * Changes the priority that an owner has of its own: where it waits it moves, and whoever it waits for inherits. No lock is held.
+ * Those who hold locks and are not tasks have one too, though nobody schedules them by it.
+ */
+export function setOwnerPriority(context: FutexContext, owner: number, priority: number): void {
+  const { i32, thread, scheduler } = context
+  if (i32[owner + Owner.kind] === TASK) {
+    assert(scheduler !== undefined, 'a task’s priority is changed where there is a scheduler')
+    setPriority(scheduler, i32[owner + Owner.task], priority)
+    return
+  }
+  acquire(thread, owner + Owner.lock)
+  i32[owner + Owner.basePriority] = priority
+  i32[owner + Owner.priority] = Math.min(priority, i32[owner + Owner.inherited])
+  release(thread, owner + Owner.lock)
+  context.enter()
+  walkChain(context, owner)
+  context.leave()
 }
 
 /** The waiter's owner waits no more. The futex is locked; on return the waiter can be taken off. */

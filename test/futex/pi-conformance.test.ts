@@ -1,0 +1,25 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { ActorBench } from './actors.ts'
+import { kinds } from './bench.ts'
+import { piRows, piSignalRows } from './pi-rows.ts'
+import { robustRows } from './robust-rows.ts'
+
+for (const kind of kinds) {
+  describe(`with a ${kind} as the owner`, () => {
+    // Threads take long to start: one bench, and its threads, for all rows.
+    const shared = kind === 'thread' ? new ActorBench(kind) : undefined
+    afterAll(() => shared?.close())
+    const rows = [...piRows, ...robustRows, ...(kind === 'task' ? piSignalRows : [])]
+    for (const [name, run] of rows) {
+      test(name, async () => {
+        const bench = shared ?? new ActorBench(kind)
+        await run(bench)
+        expect(await bench.leftovers()).toEqual({ waiters: 0, queued: 0, owners: 0 })
+      })
+    }
+  })
+}
+
+test('the tables have at least sixty rows', () => {
+  expect(piRows.length + robustRows.length).toBeGreaterThanOrEqual(60)
+})
