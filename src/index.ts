@@ -3,7 +3,9 @@ import './trace/attach.ts'
 export { ArenaFullError } from './arena/arena.ts'
 export { InvariantError } from './arena/assert.ts'
 export * from './coroutine/index.ts'
+export { type ChildScope, scope, scopeAsync } from './task/childscope.ts'
 export { ChildTask, join } from './task/childtask.ts'
+export { traceContext, type TravellingStorage, travels, withTraceContext } from './task/context.ts'
 export { current, type CurrentTask, exit, inTask, spawn, TaskLocal } from './task/current.ts'
 export {
   CpuLostError,
@@ -12,7 +14,13 @@ export {
   TaskKilledError,
 } from './task/errors.ts'
 export { Kernel } from './task/kernel.ts'
+export type { MapOptions, MapProgress, TaskMap } from './task/map.ts'
 export type { ModuleView, ResultOf, Spawnable } from './task/modules.ts'
 export type { KernelOptions, SpawnOptions, TaskPriority } from './task/options.ts'
+export { registerTravelling } from './task/payload/travelling.ts'
+export { UntravelableError } from './task/payload/untravelable.ts'
+export { TaskScope } from './task/scope.ts'
+export { ScopeCancelled } from './task/scopemembers.ts'
 export { Task } from './task/task.ts'
 export type { TaskState, TaskStatus } from './task/taskhandle.ts'
+export type { TraceContext } from './task/tracecontext.ts'

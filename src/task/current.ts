@@ -1,8 +1,7 @@
 import { CoroutineError } from '../coroutine/errors.ts'
-import { taskName } from '../sched/fork.ts'
-import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { asyncContext } from './asynccontext.ts'
 import { ChildTask } from './childtask.ts'
+import { captureContextWord } from './context.ts'
 import { TaskExit } from './finish.ts'
 import type { AnyFunction } from './functions.ts'
 import { DETACHED, Job, LOCAL, LOCAL_FUNCTION, RESTARTABLE } from './job.ts'
@@ -30,13 +29,11 @@ export interface CurrentTask {
 /** The task that this code runs in. Throws outside of one. */
 export function current(): CurrentTask {
   const { on, run } = here('current()')
-  const { i32, s } = on.view
+  const { i32 } = on.view
   const { job } = run
-  const record = i32[job + Job.task]
-  const named = record === 0 ? '' : taskName(s, record)
   return {
     id: i32[job + Job.number],
-    name: named === '' || named === `task ${i32[record + TaskRecord.slot]}` ? run.name : named,
+    name: on.nameOf(run),
     cpu: on.cpu.id,
     parent: i32[job + Job.spawner] === 0 ? null : i32[job + Job.spawner],
     children: run.rare?.children == null ? [] : [...run.rare.children],
@@ -79,7 +76,6 @@ export function spawn(
   const { priority, nice, affinity, detached = false, restartable = false } = options
   const name = options.name ?? (fn.name || 'task')
   const isLocal = number === undefined
-  const word = isLocal ? 0 : view.codec.encodeList(args, 'args', options.transfer)
   const task = {
     ...(options.name !== undefined && { name: options.name }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
@@ -88,14 +84,17 @@ export function spawn(
   }
   const control =
     (isLocal ? LOCAL : 0) | (detached ? DETACHED : 0) | (restartable && !isLocal ? RESTARTABLE : 0)
+  const context = captureContextWord(view.codec)
+  let word = 0
   let job: number
   try {
+    if (!isLocal) word = view.codec.encodeList(args, 'args', options.transfer)
     job = spawnJob(
       view,
       {
         fn: number ?? LOCAL_FUNCTION,
         args: word,
-        context: 0,
+        context,
         control,
         owner: on.cpu.id,
         spawner: detached ? 0 : view.i32[run.job + Job.number],
@@ -107,6 +106,7 @@ export function spawn(
     )
   } catch (error) {
     view.codec.free(word)
+    view.codec.free(context)
     throw error
   }
   const child = new ChildTask<any>(view, job, name, options)
@@ -160,7 +160,8 @@ function here(what: string): { on: KernelCpu; run: TaskRun } {
   const on = runningCpu()
   if (on !== null && on.job !== 0) return { on, run: on.currentRun() }
   const run = asyncContext.current()
-  if (run !== undefined) return { on: run.on, run }
+  const its = run?.rare?.on
+  if (run !== undefined && its != null) return { on: its, run }
   throw new CoroutineError(
     'ERR_HEDDLE_RUNNING_CO_NULL',
     `${what} needs a task, and none is running here: call it from a function that kernel.spawn runs`,

@@ -1,11 +1,13 @@
 import { assert } from '../arena/assert.ts'
 import { isGenerator } from '../coroutine/generators.ts'
-import { coroutineOf } from '../coroutine/coroutine.ts'
+import { type Coroutine, coroutineOf } from '../coroutine/coroutine.ts'
 import { CpuRunner } from '../coroutine/cpurunner.ts'
 import { type Runner, swapRunner, TIMED_OUT, type Waker } from '../coroutine/runner.ts'
 import type { Cpu } from '../machine/machine.ts'
 import { bindTask } from '../sched/affinity.ts'
 import { CONTINUES } from '../sched/cpuloop.ts'
+import { Entity, POLICY_BOUND } from '../sched/entity.ts'
+import { taskName } from '../sched/fork.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
 import { beginSleep, endSleep, takePending } from '../sched/sleep.ts'
 import { PREEMPTED, SUSPENDED, YIELDED } from '../sched/switch.ts'
@@ -20,12 +22,13 @@ import { cancelTimer } from '../sched/timer.ts'
 import { wakeupTask } from '../sched/wakeup.ts'
 import { asyncContext } from './asynccontext.ts'
 import { killError } from './cancel.ts'
+import { type CapturedContext, enterContext } from './context.ts'
 import { type Ending, finishJob } from './finish.ts'
 import { FunctionTable, LOAD_MODULE, type AnyFunction, type TaskFunction, taskFunction } from './functions.ts'
 import { Job, LOCAL_FUNCTION, NOT_KILLED, RESTARTABLE } from './job.ts'
 import { ModuleTable } from './moduletable.ts'
 import { swapRunning } from './running.ts'
-import { rareState, TaskRun } from './taskrun.ts'
+import { CLAIMED, GIVES_WAY, PARKED, rareState, TaskRun, TIMED, WAKEABLE } from './taskrun.ts'
 import type { KernelView } from './view.ts'
 
 /** What a simulated CPU is charged for the stretch between two safepoints, and for a function that has none. */
@@ -48,7 +51,7 @@ export class KernelCpu implements Runner {
   /** The job of the task that runs now; 0: none does. */
   job = 0
   private task = 0
-  private functionName = ''
+  private localName: string | null = null
   private readonly modules: ModuleTable
   private readonly runs: (TaskRun | undefined)[] = []
   private readonly localFunctions = new Map<number, { fn: TaskFunction; args: readonly unknown[] }>()
@@ -88,7 +91,7 @@ export class KernelCpu implements Runner {
   /** The run of the task that runs now, made if it has none: a function in one go seldom needs it. */
   currentRun(): TaskRun {
     assert(this.job !== 0, 'a task is running')
-    return (this.run ??= this.addRun(this.job, this.task, this.functionName))
+    return (this.run ??= this.addRun(this.job, this.task))
   }
 
   /** A function and its arguments that stay in this heap, for a job that was spawned with LOCAL_FUNCTION. */
@@ -101,10 +104,7 @@ export class KernelCpu implements Runner {
   park(ms: number, wakeable: boolean): Waker {
     const run = this.currentRun()
     this.throwIfKilled(run)
-    this.bind(run)
-    run.isParked = true
-    run.timeout = ms
-    run.isWakeable = wakeable
+    run.flags |= PARKED | (ms === Infinity ? 0 : TIMED) | (wakeable ? WAKEABLE : 0)
     const wait = ++run.waits
     if (wakeable) this.beginOutside()
     if (!beginSleep(this.s, run.task, INTERRUPTIBLE, ms)) {
@@ -119,13 +119,13 @@ export class KernelCpu implements Runner {
     const { i32 } = this.view
     const claimed =
       Atomics.compareExchange(i32, run.task + TaskRecord.state, INTERRUPTIBLE, RUNNING) !== INTERRUPTIBLE
-    if (claimed && Atomics.load(i32, run.task + TaskRecord.state) !== RUNNING) run.isClaimed = true
-    if (run.timeout !== Infinity) cancelTimer(this.s, run.task)
+    if (claimed && Atomics.load(i32, run.task + TaskRecord.state) !== RUNNING) run.flags |= CLAIMED
+    if ((run.flags & TIMED) !== 0) cancelTimer(this.s, run.task)
     this.endPark(run)
   }
 
   giveWay(): void {
-    this.currentRun().givesWay = true
+    this.currentRun().flags |= GIVES_WAY
   }
 
   progress(value: unknown): void {
@@ -134,11 +134,23 @@ export class KernelCpu implements Runner {
 
   /** Ends a wait of a run, from this thread: another of its tasks, or a callback of its event loop. */
   wake(run: TaskRun, wait: number, value: unknown, raises: boolean): void {
-    if (run.waits !== wait || !run.isParked) return
+    if (run.waits !== wait || (run.flags & PARKED) === 0) return
     if (!wakeupTask(this.s, run.task)) return
     run.waits++
     run.sent = raises ? new Raised(value) : value
     this.kickSelf()
+  }
+
+  /** What people call a task: the name that it was spawned with, or its function's. */
+  nameOf(run: TaskRun): string {
+    const { i32 } = this.view
+    const task = i32[run.job + Job.task]
+    if (task !== 0 && i32[task + TaskRecord.name] !== 0) return taskName(this.s, task)
+    return (
+      run.rare?.localName ??
+      this.functions.get(i32[run.job + Job.fn])?.name ??
+      `#${i32[run.job + Job.number]}`
+    )
   }
 
   /** What the task would see of a kill that nobody has delivered yet: thrown here. */
@@ -147,10 +159,9 @@ export class KernelCpu implements Runner {
   }
 
   /** The task is bound to this CPU from its first stop on: its coroutine is in this heap. */
-  bind(run: TaskRun): void {
-    if (run.isBound) return
-    run.isBound = true
-    bindTask(this.s, run.task)
+  private bind(task: number): void {
+    const { i32 } = this.view
+    if ((i32[i32[task + TaskRecord.entity] + Entity.policy] & POLICY_BOUND) === 0) bindTask(this.s, task)
   }
 
   private begin(task: number): number {
@@ -164,14 +175,13 @@ export class KernelCpu implements Runner {
     if (fn === undefined) return this.loadFirst(task, job)
     // In this order: who recovers a dead CPU takes a bound task for a started one.
     Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
-    if (this.run === null) bindTask(this.s, task)
-    else this.bind(this.run)
+    this.bind(task)
     i32[job + Job.starts]++
     if (i32[job + Job.starts] === 1) f64[(job + Job.began) >> 1] = this.s.clock
-    this.functionName = fn.name
-    if (this.run !== null) this.run.name = fn.name
+    this.localName = i32[job + Job.fn] === LOCAL_FUNCTION ? fn.name : null
     let args: readonly unknown[]
     try {
+      if (i32[job + Job.context] !== 0) this.openContext(job)
       args = this.takeArguments(job)
     } catch (error) {
       return this.finish({ threw: true, value: error })
@@ -182,6 +192,12 @@ export class KernelCpu implements Runner {
   private functionOf(job: number): TaskFunction | undefined {
     const number = this.view.i32[job + Job.fn]
     return number === LOCAL_FUNCTION ? this.localFunctions.get(job)?.fn : this.functions.get(number)
+  }
+
+  /** What whoever spawned the task gave it along: every stretch of the task runs in it. The job keeps it. */
+  private openContext(job: number): void {
+    const { codec, i32 } = this.view
+    rareState(this.currentRun()).enter = enterContext(codec.decode(i32[job + Job.context]) as CapturedContext)
   }
 
   private takeArguments(job: number): readonly unknown[] {
@@ -218,9 +234,8 @@ export class KernelCpu implements Runner {
   private runInOneGo(fn: TaskFunction, args: readonly unknown[]): number {
     let value: unknown
     try {
-      value = fn.isAsync
-        ? asyncContext.run(this.currentRun(), fn.fn, args)
-        : fn.fn.apply(undefined, args as unknown[])
+      const enter = this.run === null ? null : (this.run.rare?.enter ?? null)
+      value = enter === null ? this.call(fn, args) : enter(() => this.call(fn, args))
     } catch (error) {
       return this.finish({ threw: true, value: error })
     }
@@ -232,6 +247,18 @@ export class KernelCpu implements Runner {
         [],
       )
     return this.finish({ threw: false, value })
+  }
+
+  private call(fn: TaskFunction, args: readonly unknown[]): unknown {
+    return fn.isAsync
+      ? asyncContext.run(this.asyncRun(), fn.fn, args)
+      : fn.fn.apply(undefined, args as unknown[])
+  }
+
+  private asyncRun(): TaskRun {
+    const run = this.currentRun()
+    rareState(run).on = this
+    return run
   }
 
   private start(fn: TaskFunction, args: readonly unknown[]): number {
@@ -248,8 +275,8 @@ export class KernelCpu implements Runner {
     let sent = run.sent
     run.sent = undefined
     let raising = false
-    if (run.isParked) {
-      const timedOut = endSleep(this.s, run.task, run.timeout) === SLEPT_OUT
+    if ((run.flags & PARKED) !== 0) {
+      const timedOut = endSleep(this.s, run.task, (run.flags & TIMED) === 0 ? Infinity : 0) === SLEPT_OUT
       this.endPark(run)
       if (timedOut) sent = TIMED_OUT
       else if (sent instanceof Raised) {
@@ -262,18 +289,25 @@ export class KernelCpu implements Runner {
         sent = run.rare?.killedWith
         raising = true
       }
-      const finished = raising ? this.runner.raise(coroutine, sent) : this.runner.resume(coroutine, sent)
+      const enter = run.rare === null ? null : run.rare.enter
+      const finished =
+        enter === null
+          ? this.stretch(coroutine, raising, sent)
+          : enter(() => this.stretch(coroutine, raising, sent))
       if (this.cpu.stepwise) this.cpu.charge(STRETCH_MS)
       if (finished) return this.ended(run, coroutine.state === 'threw', coroutine.result)
       if (coroutine.state === 'suspended') return SUSPENDED
       if (!this.isKillPending(run.task)) break
     }
-    this.bind(run)
-    if (run.givesWay) {
-      run.givesWay = false
+    if ((run.flags & GIVES_WAY) !== 0) {
+      run.flags &= ~GIVES_WAY
       return YIELDED
     }
     return this.cpu.stepwise && !this.cpu.needResched ? CONTINUES : PREEMPTED
+  }
+
+  private stretch(coroutine: Coroutine, raising: boolean, sent: unknown): boolean {
+    return raising ? this.runner.raise(coroutine, sent) : this.runner.resume(coroutine, sent)
   }
 
   private ended(run: TaskRun, threw: boolean, value: unknown): number {
@@ -286,7 +320,7 @@ export class KernelCpu implements Runner {
     const rare = rareState(run)
     rare.promise = promise
     rare.settled = null
-    this.bind(run)
+    this.bind(run.task)
     this.beginOutside()
     const settle = (threw: boolean, value: unknown): void => {
       if (rare.promise !== promise) return
@@ -326,8 +360,12 @@ export class KernelCpu implements Runner {
 
   private finish(ending: Ending): number {
     const { run } = this
-    if (run?.isClaimed && Atomics.load(this.view.i32, run.task + TaskRecord.state) !== RUNNING) {
-      run.isClaimed = false
+    if (
+      run !== null &&
+      (run.flags & CLAIMED) !== 0 &&
+      Atomics.load(this.view.i32, run.task + TaskRecord.state) !== RUNNING
+    ) {
+      run.flags &= ~CLAIMED
       rareState(run).end = ending
       return SUSPENDED
     }
@@ -346,22 +384,21 @@ export class KernelCpu implements Runner {
     const rare = rareState(run)
     if (rare.isKilled) return false
     rare.isKilled = true
-    rare.killedWith = killError(this.view, run.job, run.name, 'thrown')
+    rare.killedWith = killError(this.view, run.job, this.nameOf(run), 'thrown')
     return true
   }
 
-  private addRun(job: number, task: number, name: string): TaskRun {
-    const run = new TaskRun(this, job, task, name)
-    run.isBound = this.view.i32[job + Job.cpu] !== 0
+  private addRun(job: number, task: number): TaskRun {
+    const run = new TaskRun(job, task)
+    if (this.localName !== null) rareState(run).localName = this.localName
     this.runs[this.view.i32[task + TaskRecord.slot]] = run
     return run
   }
 
   private endPark(run: TaskRun): void {
-    run.isParked = false
     run.waits++
-    if (run.isWakeable) this.endOutside()
-    run.isWakeable = false
+    if ((run.flags & WAKEABLE) !== 0) this.endOutside()
+    run.flags &= ~(PARKED | TIMED | WAKEABLE)
   }
 
   /** A task waits for something that the event loop brings: it must turn, now and then. */

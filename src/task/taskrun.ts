@@ -1,4 +1,5 @@
 import type { Coroutine } from '../coroutine/coroutine.ts'
+import type { EnterContext } from './context.ts'
 import type { ChildTask } from './childtask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import type { KernelTask } from './parking.ts'
@@ -11,38 +12,38 @@ export class TaskRun {
   readonly job: number
   /** Its kernel task. */
   readonly task: number
-  name: string
   coroutine: Coroutine | null = null
   /** What its wait is resumed with. */
   sent: unknown = undefined
-  /** Its mask has collapsed to this CPU. */
-  isBound = false
-  /** Inside a wait of a blocking call, and until when that lasts at the most. */
-  isParked = false
-  timeout: number = Infinity
-  /** Counts such waits: what ends an earlier one does not end this. */
+  /** The bits below. */
+  flags = 0
+  /** Counts the waits of blocking calls: what ends an earlier one does not end this. */
   waits = 0
-  /** The event loop may have to turn for the wait to end. */
-  isWakeable = false
-  /** It yields of its own will. */
-  givesWay = false
-  /** A waker on another thread claimed it while it changed its mind: it must switch once before it can end. */
-  isClaimed = false
   rare: RareState | null = null
 
-  /** The CPU that it is on. */
-  readonly on: KernelCpu
-
-  constructor(on: KernelCpu, job: number, task: number, name: string) {
-    this.on = on
+  constructor(job: number, task: number) {
     this.job = job
     this.task = task
-    this.name = name
   }
 }
 
+/** Inside a wait of a blocking call. */
+export const PARKED = 1
+/** That wait has a time limit. */
+export const TIMED = 2
+/** The event loop may have to turn for the wait to end. */
+export const WAKEABLE = 4
+/** It yields of its own will. */
+export const GIVES_WAY = 8
+/** A waker on another thread claimed it while it changed its mind: it must switch once before it can end. */
+export const CLAIMED = 16
+
 /** What only some tasks have. */
 export class RareState {
+  /** The CPU that it is on, for an async function: its continuations run outside of any task. */
+  on: KernelCpu | null = null
+  /** The name of a function that only this CPU has. */
+  localName: string | null = null
   /** An async function: it waits for this. */
   promise: PromiseLike<unknown> | null = null
   settled: { readonly threw: boolean; readonly value: unknown } | null = null
@@ -52,6 +53,8 @@ export class RareState {
   killedWith: unknown = undefined
   isKilled = false
   abort: AbortController | null = null
+  /** Enters the context that it came with. */
+  enter: EnterContext | null = null
   children: Set<ChildTask<any>> | null = null
   locals: Map<object, unknown> | null = null
   progress: unknown = undefined
