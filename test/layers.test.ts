@@ -56,7 +56,7 @@ function sourceFiles(): string[] {
       .filter(file => file.endsWith('.ts') && !/\.(test|check)\.ts$/.test(file))
       // What only tests and checks use.
       .filter(file => !/\/(fixtures|differential|realcode|programs)\//.test(file))
-      .filter(file => !/\/(raceprograms|checksetup|everystep)\.ts$/.test(file))
+      .filter(file => !/\/(\w+programs|checksetup|everystep)\.ts$/.test(file))
   )
 }
 

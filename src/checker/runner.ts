@@ -25,6 +25,8 @@ export interface RunnerOptions {
   /** Stop at the first check that fails. */
   readonly bail?: boolean
   readonly parallel?: number
+  /** After how many seconds in which nothing has come back the process is ended. Default 30. */
+  readonly patience?: number
 }
 
 export interface RunnerOutput {
@@ -62,7 +64,7 @@ export async function runChecks(
     interrupted.now = true
   }
   process.on('SIGINT', onInterrupt)
-  const watchdog = new Watchdog(WATCHDOG_SECONDS)
+  const watchdog = new Watchdog(options.patience ?? PATIENCE_SECONDS)
   const tally = { passed: 0, failed: 0, wrong: 0, incomplete: 0 }
   try {
     for (const file of files) {
@@ -95,7 +97,7 @@ export async function runChecks(
   return tally.failed > 0 ? FAILED : tally.wrong > 0 ? WRONG : PASSED
 }
 
-const WATCHDOG_SECONDS = 30
+const PATIENCE_SECONDS = 30
 
 interface Tally {
   passed: number

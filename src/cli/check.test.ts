@@ -53,6 +53,10 @@ const endless = `check('long', { rerun: false }, () => {
   return { threads: [add, add, add] }
 })\n`
 
+const forever = "const forever = new Function('for (;;);')\n"
+const stuckBody = `${forever}check('stuck body', {}, () => ({ threads: [() => forever()] }))\n`
+const stuckEnd = `${forever}check('stuck end', {}, () => ({ threads: [() => 1], final: () => forever() }))\n`
+
 describe('heddle check', () => {
   test('passes what is right, with counts, and exits with 0', async () => {
     const { out, code } = await heddleCheck([checkFile('right.check.ts', adder)])
@@ -155,5 +159,15 @@ describe('heddle check', () => {
     ).toEqual([])
     expect(results.length).toBeGreaterThan(15)
     expect(code).toBe(0)
+  })
+
+  test.each([
+    ['stuck body', stuckBody],
+    ['stuck end', stuckEnd],
+  ])('names a check whose own code never comes back, and ends: %s', async (name, text) => {
+    const started = await heddleCheck([checkFile('stuck.check.ts', adder + text), '--patience', '1'])
+    expect(started.out).toContain('✓ adders')
+    expect(started.err).toMatch(new RegExp(`✗ .*stuck.check.ts ${name}: nothing has come back for 1 s`))
+    expect(started.code, 'it was killed: nothing else ends such a thread').toBe(null)
   })
 })

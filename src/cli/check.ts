@@ -20,6 +20,7 @@ interface CheckFlags {
   parallel?: number
   bail?: boolean
   keepGoing?: boolean
+  patience?: number
 }
 
 export function checkCommand(): Command {
@@ -51,6 +52,11 @@ export function checkCommand(): Command {
     .option('--keep-going', 'count on after a failure')
     .option('--bail', 'stop at the first check that fails')
     .option('--parallel <n>', 'explore each check on so many worker threads', wholeNumber)
+    .option(
+      '--patience <s>',
+      'end when code that is not instrumented has not come back for so many seconds',
+      wholeNumber,
+    )
     .option('--json', 'print one JSON object for each check')
     .option('--timeline <file>', 'write a failing execution for a trace viewer')
     .addHelpText(
@@ -58,14 +64,14 @@ export function checkCommand(): Command {
       '\nExamples:\n  heddle check src\n  heddle check ring.check.ts --explorer pct --runs 10000\n  heddle check ring.check.ts --only "full ring" --replay 0x4.1x3',
     )
     .action(async (paths: string[], flags: CheckFlags) => {
-      const { only, json, timeline, parallel, bail, replay, time, ...rest } = flags
+      const { only, json, timeline, parallel, bail, replay, time, patience, ...rest } = flags
       const override: CheckOptions = {
         ...rest,
         ...(replay === undefined ? {} : { explorer: 'replay', schedule: replay }),
       }
       process.exitCode = await runChecks(
         paths,
-        { override, only, json, timeline, parallel, bail, time },
+        { override, only, json, timeline, parallel, bail, time, patience },
         {
           out: text => void process.stdout.write(text),
           err: text => void process.stderr.write(text),
