@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { checkCommand } from './check.ts'
 import { compileCommand } from './compile.ts'
+import { runCommand } from './run.ts'
 import { selftest } from './selftest.ts'
 import { topCommand } from './top/top.ts'
 import { traceCommand } from './trace.ts'
@@ -9,6 +10,7 @@ import { traceCommand } from './trace.ts'
 const heddle = new Command('heddle')
   .description('A preemptive multicore runtime for TypeScript.')
   .showHelpAfterError('(heddle --help lists the commands)')
+  .enablePositionalOptions()
 
 heddle
   .command('selftest')
@@ -17,6 +19,7 @@ heddle
     process.exitCode = await selftest()
   })
 
+heddle.addCommand(runCommand())
 heddle.addCommand(checkCommand())
 heddle.addCommand(compileCommand())
 heddle.addCommand(topCommand())

@@ -30,10 +30,12 @@ export interface RunLimits {
   readonly steps?: number
   /** Stop when every CPU's clock has reached this. */
   readonly until?: number
+  /** Stop after a step that makes this true. */
+  readonly stopWhen?: () => boolean
 }
 
 /** Why a run ended: nothing can happen any more, or a limit was met. */
-export type RunEnd = 'idle' | 'steps' | 'time'
+export type RunEnd = 'idle' | 'steps' | 'time' | 'stopped'
 
 class SimulatedCpu extends Cpu {
   clock = 0
@@ -97,6 +99,15 @@ export class SimulatedMachine implements Machine {
   /** The clock of the CPU that is furthest ahead. */
   now(): number {
     return Math.max(...this.all.map(cpu => cpu.clock))
+  }
+
+  /** Nothing can happen before `time`, and it has come: the clocks of CPUs that are halted move there. */
+  pass(time: number): void {
+    for (const cpu of this.all) {
+      const halted =
+        cpu.running === undefined || Atomics.load(cpu.i32, cpu.record + CpuRecord.park) === HALTED
+      if (halted && cpu.haltUntil >= time) cpu.clock = Math.max(cpu.clock, time)
+    }
   }
 
   /** A number below `limit` from the seed: for tests that make choices of their own. */
@@ -194,7 +205,7 @@ export class SimulatedMachine implements Machine {
 
   /** Runs until nothing can happen any more, or a limit is met. */
   run(limits: RunLimits = {}): RunEnd {
-    const { steps = Infinity, until = Infinity } = limits
+    const { steps = Infinity, until = Infinity, stopWhen } = limits
     for (let taken = 0; taken < steps; taken++) {
       const dying = this.deaths.get(this.steps)
       if (dying) {
@@ -206,6 +217,7 @@ export class SimulatedMachine implements Machine {
       const ready = readyAt(cpu)
       if (ready >= until) return 'time'
       this.step(cpu, ready)
+      if (stopWhen?.()) return 'stopped'
     }
     return 'steps'
   }

@@ -1,5 +1,6 @@
 import { type Ambient, currentAmbient, type CurrentTask, setAmbient } from '../futex/ambient.ts'
 import type { Futexes } from '../futex/futexes.ts'
+import { setHandoffHere } from '../handoff/here.ts'
 import { parkingTask } from './parking.ts'
 import { runningCpu } from './running.ts'
 import type { KernelView } from './view.ts'
@@ -36,10 +37,20 @@ class KernelAmbient implements Ambient {
 /** This thread waits in the kernel's domain from now on. */
 export function joinAmbient(view: KernelView): void {
   setAmbient(new KernelAmbient(view))
+  setHandoffHere(() => (runningCpu()?.view ?? view).handoff)
+}
+
+/** The kernel as this thread sees it right now; null: it waits in no kernel's domain. */
+export function currentView(): KernelView | null {
+  const installed = currentAmbient()
+  return installed instanceof KernelAmbient ? (runningCpu()?.view ?? installed.view) : null
 }
 
 /** The kernel is gone: the thread waits as it would without one. */
 export function leaveAmbient(view: KernelView): void {
   const installed = currentAmbient()
-  if (installed instanceof KernelAmbient && installed.view === view) setAmbient(null)
+  if (installed instanceof KernelAmbient && installed.view === view) {
+    setAmbient(null)
+    setHandoffHere(null)
+  }
 }

@@ -5,6 +5,7 @@ import { type BootedKernel, makeKernel, startCpus } from './boot.ts'
 import { joinAmbient, leaveAmbient } from './ambient.ts'
 import { type CloseOptions, type CloseSettings, closeSettings, killAll } from './close.ts'
 import { Collector, type UnjoinedFailure } from './collector.ts'
+import { captureContextWord } from './context.ts'
 import { describe, KernelClosedError, SpawnQueueFullError } from './errors.ts'
 import { type ExportedFunction, LOAD_MODULE } from './functions.ts'
 import { runBootHooks } from './hooks.ts'
@@ -23,6 +24,9 @@ import {
 import { type MapOptions, TaskMap } from './map.ts'
 import { ModuleTable } from './moduletable.ts'
 import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } from './options.ts'
+import { type Launch, launchOf } from './launch.ts'
+import { LoadedPolicy, policyAddress, type PolicyOptions } from './policy.ts'
+import { withRunDefaults } from './rundefaults.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
 import { TaskScope } from './scope.ts'
 import { spawnJob } from './spawn.ts'
@@ -52,6 +56,7 @@ export class Kernel {
   private roomWaiters: (() => void)[] = []
   private closing: Promise<void> | null = null
   private undoHooks: () => void = () => undefined
+  private launch: Launch | null = null
 
   private constructor(booted: BootedKernel, onKick: { call: () => void }) {
     const { machine, settings, view } = booted
@@ -71,21 +76,30 @@ export class Kernel {
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
     this.driver =
       machine instanceof SimulatedMachine
-        ? new SimulatedDriver(machine, () => void this.collector.collect())
+        ? new SimulatedDriver(
+            machine,
+            () => void this.collector.collect(),
+            () => !view.completions.isEmpty,
+          )
         : null
     const { driver } = this
     if (driver !== null) onKick.call = () => driver.kick()
   }
 
   /** Boots a kernel: resolves when every CPU runs. */
-  static async boot(options: KernelOptions = {}): Promise<Kernel> {
+  static async boot(asked: KernelOptions = {}): Promise<Kernel> {
+    const options = withRunDefaults(asked)
     const onKick = { call: () => {} }
     const booted = await makeKernel(options, () => onKick.call())
     const kernel = new Kernel(booted, onKick)
+    const launch = launchOf(booted.view)
+    launch?.hold()
     await startCpus(booted.machine)
     joinAmbient(booted.view)
     booted.machine.onDeath(death => kernel.died(death))
     kernel.undoHooks = runBootHooks(kernel, booted.view, { control: options.control ?? true })
+    kernel.launch = launch
+    await launch?.continue()
     return kernel
   }
 
@@ -169,6 +183,15 @@ export class Kernel {
     return body === undefined ? scope : scope.run(body)
   }
 
+  /**
+   * Puts the kernel's tasks under a scheduling policy: 'handoff', 'fifo', 'vtime', 'latency', or the address of a module of your
+   * own. Tasks that run go on meanwhile. Resolves when every CPU has it.
+   */
+  async loadPolicy(policy: URL | string, options: PolicyOptions = {}): Promise<LoadedPolicy> {
+    this.throwIfClosed('loadPolicy')
+    return await LoadedPolicy.load(this.booted.view, policyAddress(policy), options)
+  }
+
   /** Resolves when there is room for another task. */
   get ready(): Promise<void> {
     if (this.collector.waiting < this.booted.settings.queue) return Promise.resolve()
@@ -207,6 +230,7 @@ export class Kernel {
         await endsWithin(drained, KILL_AGAIN_MS)
       }
     }
+    await this.launch?.end()
     this.undoHooks()
     this.housekeeping.stop()
     this.driver?.close()
@@ -232,13 +256,15 @@ export class Kernel {
     const { name, priority, nice, affinity, detached, restartable, transfer } = options
     if (options !== noOptions) checkSpawnOptions(options, this.cpus)
     const control = BOOTER | (detached ? DETACHED : 0) | (restartable ? RESTARTABLE : 0)
-    const word = view.codec.encodeList(args, 'args', transfer)
+    const context = captureContextWord(view.codec)
+    let word = 0
     let job: number
     try {
+      word = view.codec.encodeList(args, 'args', transfer)
       job = spawnJob(view, {
         fn: reference.number,
         args: word,
-        context: 0,
+        context,
         control,
         owner: BOOTING_THREAD,
         spawner: 0,
@@ -251,6 +277,7 @@ export class Kernel {
       })
     } catch (error) {
       view.codec.free(word)
+      view.codec.free(context)
       throw error
     }
     const task = new Task<unknown>(view, job, name ?? reference.name, options, origin)

@@ -5,6 +5,7 @@ import type { Handle } from '../arena/slab.ts'
 import { CPU_MAX } from '../arena/thread.ts'
 import { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from '../futex/layout.ts'
 import type { MappingHandles } from '../futex/space.ts'
+import { type HandoffLayout, reserveHandoff } from '../handoff/layout.ts'
 import { reserveMachine } from '../machine/cpurecord.ts'
 import { planScheduler, type SchedulerPlan } from '../sched/scheduler.ts'
 import { COMPLETIONS_WORDS } from './completions.ts'
@@ -41,6 +42,7 @@ export interface KernelPlan {
   readonly counters: Region
   readonly heap: Region
   readonly lent: Region
+  readonly handoff: HandoffLayout
   readonly words: number
 }
 
@@ -64,6 +66,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
   const counters = plan.reserve('counters', Counters.words)
   const heap = PayloadHeap.reserve(plan, sizes.heap, 'heap')
   const lent = reserveLent(plan)
+  const handoff = reserveHandoff(plan)
   return {
     plan,
     kernel: {
@@ -78,6 +81,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
       counters,
       heap,
       lent,
+      handoff,
       words: plan.words,
     },
   }

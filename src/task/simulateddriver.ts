@@ -1,4 +1,6 @@
 import type { SimulatedMachine } from '../machine/simulated.ts'
+import { runDefaults } from './rundefaults.ts'
+import type { VirtualTimers } from './virtualtimers.ts'
 
 /** Steps between two turns of the event loop: what the program does outside of tasks happens there. */
 const STEPS_PER_TURN = 4096
@@ -13,13 +15,19 @@ const QUIET_TURNS = 64
 export class SimulatedDriver {
   private readonly machine: SimulatedMachine
   private readonly afterSteps: () => void
+  private readonly hasNews: () => boolean
+  private readonly timers: VirtualTimers | undefined
   private isRunning = false
   private isKicked = false
   private isClosed = false
 
-  constructor(machine: SimulatedMachine, afterSteps: () => void) {
+  /** `hasNews`: a task has ended, and whoever waits for it must hear of it now, not later in virtual time. */
+  constructor(machine: SimulatedMachine, afterSteps: () => void, hasNews: () => boolean) {
     this.machine = machine
     this.afterSteps = afterSteps
+    this.hasNews = hasNews
+    this.timers = runDefaults()?.timers
+    this.timers?.follow(machine)
   }
 
   /** There may be something to do. */
@@ -30,6 +38,7 @@ export class SimulatedDriver {
 
   close(): void {
     this.isClosed = true
+    this.timers?.follow(null)
   }
 
   private async drive(): Promise<void> {
@@ -39,12 +48,18 @@ export class SimulatedDriver {
     while (!this.isClosed) {
       this.isKicked = false
       const before = this.machine.steps
-      const end = this.machine.run({ steps: STEPS_PER_TURN })
+      const until = this.timers?.next ?? Infinity
+      const end = this.machine.run({ steps: STEPS_PER_TURN, until, stopWhen: this.hasNews })
       this.afterSteps()
+      if (this.timers !== undefined) {
+        const quiet = end === 'idle' || end === 'time'
+        if (quiet && !this.isKicked && until !== Infinity) this.machine.pass(until)
+        this.timers.fire(false)
+      }
       if (quiet > QUIET_TURNS) await new Promise(resolve => setTimeout(resolve, 1))
       else await turn()
       quiet = this.machine.steps === before ? quiet + 1 : 0
-      if (end === 'idle' && !this.isKicked && !this.waitsForOutside()) break
+      if (end === 'idle' && !this.isKicked && !this.waitsForOutside() && this.timers?.pending !== true) break
     }
     this.isRunning = false
     if (this.isKicked) this.kick()

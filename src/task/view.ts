@@ -5,6 +5,8 @@ import type { Slab } from '../arena/slab.ts'
 import type { KernelThread } from '../arena/thread.ts'
 import { Futexes } from '../futex/futexes.ts'
 import type { FutexWord, MappedBuffer, MappingHandles } from '../futex/space.ts'
+import { Handoff } from '../handoff/handoff.ts'
+import { isActive } from '../machine/cpurecord.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { Completions } from './completions.ts'
@@ -34,6 +36,7 @@ export class KernelView {
   readonly codec: PayloadCodec
   readonly futexes: Futexes
   readonly completions: Completions
+  readonly handoff: Handoff
   /** The arena itself, as a buffer whose words can be waited at. */
   readonly mapped: MappedBuffer
   private readonly jobTable: number
@@ -61,6 +64,11 @@ export class KernelView {
         ? this.futexes.map(this.arena.buffer)
         : this.futexes.space.adopt(this.arena.buffer, domain.arenaMapping)
     this.codec = new PayloadCodec(this.heap, thread, plan.lent)
+    this.handoff = new Handoff(this.arena, plan.handoff, { scheduler: s })
+  }
+
+  isCpuActive(cpu: number): boolean {
+    return isActive(this.i32, this.plan.machine, cpu)
   }
 
   get domain(): FutexDomain {

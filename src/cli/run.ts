@@ -1,0 +1,153 @@
+/** `heddle run`: a program, with what is said here about the kernels that it boots. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { constants } from 'node:os'
+import { extname, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Command, InvalidArgumentError } from 'commander'
+import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
+import { POLICY_VARIABLE } from '../task/launch.ts'
+import { isPolicy, policyNames } from '../task/policy.ts'
+import { CommandError, EXIT_USAGE } from './failure.ts'
+import type { RunRequest } from './runpreload.ts'
+import { runUnderTop } from './runtop.ts'
+
+interface RunFlags {
+  cpus?: number
+  slice?: number
+  policy?: string
+  trace?: string
+  top?: boolean
+  sim?: boolean
+  seed?: number
+}
+
+export function runCommand(): Command {
+  return new Command('run')
+    .summary('run a program, and say how its kernels are to be')
+    .description(
+      "Runs a program with the compiler's loader in place. What is said here goes before what the program says when it boots a kernel.",
+    )
+    .argument('<file>', 'a TypeScript or JavaScript module')
+    .argument('[args...]', 'arguments for the program')
+    .passThroughOptions()
+    .option('--cpus <n>', 'how many CPUs', wholeNumber)
+    .option('--slice <ms>', 'how long a slice is', positive)
+    .option(
+      '--policy <name>',
+      `schedule with this policy: ${policyNames.join(', ')}, or a module, as in ./mine.ts`,
+    )
+    .option('--trace <file>', 'record a trace: out.pftrace for Perfetto, out.json for the DevTools')
+    .option('--top', 'watch it while it runs; its output is shown when it has ended')
+    .option('--sim', 'on simulated CPUs, in virtual time')
+    .option('--seed <n>', 'with --sim: the same seed gives the same run', wholeNumber)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  heddle run --trace out.pftrace server.ts\n  heddle run --sim --seed 7 program.ts\n  heddle run --cpus 2 --policy handoff program.ts --port 8080',
+    )
+    .action(async (file: string, args: string[], flags: RunFlags) => {
+      try {
+        process.exitCode = await run(file, args, flags)
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error
+        process.stderr.write(error.line('run'))
+        process.exitCode = error.exitCode
+      }
+    })
+}
+
+/** Runs the program in a process of its own. Returns its exit code. */
+async function run(file: string, args: readonly string[], flags: RunFlags): Promise<number> {
+  const { seed, sim, top } = flags
+  if (seed !== undefined && !sim) {
+    throw new CommandError('--seed is for simulated CPUs', { exitCode: EXIT_USAGE, hint: 'add --sim' })
+  }
+  if (top && sim) {
+    throw new CommandError('--top watches real CPUs', { exitCode: EXIT_USAGE, hint: 'leave --sim out' })
+  }
+  const path = resolve(file)
+  if (!existsSync(path)) {
+    throw new CommandError(`no file ${file}`, {
+      exitCode: EXIT_USAGE,
+      hint: `the path is taken from ${process.cwd()}`,
+    })
+  }
+  if (statSync(path).isDirectory()) {
+    throw new CommandError(`${file} is a folder`, { exitCode: EXIT_USAGE, hint: 'name one file in it' })
+  }
+  const request: RunRequest = {
+    ...(flags.cpus !== undefined && { cpus: flags.cpus }),
+    ...(flags.slice !== undefined && { slice: flags.slice }),
+    ...(flags.trace !== undefined && { trace: resolve(flags.trace) }),
+    ...(sim && { sim: { seed: seed ?? 1 } }),
+  }
+  const command = [...process.execArgv, ...loaders(path), path, ...args]
+  const env = { ...process.env, ...policyVariables(flags.policy), HEDDLE_RUN: JSON.stringify(request) }
+  if (top) return await runUnderTop(process.execPath, command, env)
+  return await ended(spawn(process.execPath, command, { env, stdio: 'inherit' }))
+}
+
+/** The launcher's part of src/task/launch.ts: what the program's kernels find in their environment. */
+function policyVariables(policy: string | undefined): Record<string, string> {
+  if (policy === undefined) return {}
+  // A path is taken from here; the program may go elsewhere before it boots.
+  const isPath = /[./\\]/.test(policy) && !policy.startsWith('file:')
+  if (isPath ? !existsSync(policy) : !isPolicy(policy)) {
+    throw new CommandError(`no policy ${policy}`, {
+      exitCode: EXIT_USAGE,
+      hint: `give ${policyNames.join(', ')}, or a module, as in ./mine.ts`,
+    })
+  }
+  return {
+    [POLICY_VARIABLE]: isPath ? pathToFileURL(resolve(policy)).href : policy,
+    ...(policy === 'handoff' && { [PROTOCOL_VARIABLE]: 'handoff' }),
+  }
+}
+
+/** What Node has to load before the program. */
+function loaders(path: string): string[] {
+  const preload = ['--import', new URL('./runpreload.ts', import.meta.url).href]
+  const isTypeScript = /^\.[mc]?tsx?$/.test(extname(path))
+  if (!isTypeScript || process.features.typescript) return preload
+  try {
+    const tsx = createRequire(path).resolve('tsx')
+    return ['--import', pathToFileURL(tsx).href, ...preload]
+  } catch {
+    throw new CommandError(`Node ${process.version} does not run TypeScript by itself`, {
+      hint: 'install tsx beside the program, or use Node 22.18 or newer',
+    })
+  }
+}
+
+/** Ctrl-C goes to the program too: it decides when it ends, and this waits for that. */
+export async function ended(child: ChildProcess): Promise<number> {
+  const patience = (): void => undefined
+  const forward = (signal: NodeJS.Signals): void => void child.kill(signal)
+  process.on('SIGINT', patience)
+  process.on('SIGTERM', forward)
+  try {
+    return await new Promise((done, fail) => {
+      child.once('error', fail)
+      child.once('exit', (code, signal) => {
+        done(code ?? 128 + (signal === null ? 0 : constants.signals[signal]))
+      })
+    })
+  } finally {
+    process.off('SIGINT', patience)
+    process.off('SIGTERM', forward)
+  }
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || !Number.isInteger(value) || value < 0)
+    throw new InvalidArgumentError('give a whole number.')
+  return value
+}
+
+function positive(text: string): number {
+  const value = Number(text)
+  if (!(value > 0)) throw new InvalidArgumentError('give a number of milliseconds above 0.')
+  return value
+}

@@ -1,0 +1,73 @@
+import { continueCpus, holdCpus } from '../sched/extload.ts'
+import { formatCounts, handoffCounts, LoadedPolicy, policyAddress } from './policy.ts'
+import type { KernelView } from './view.ts'
+
+/**
+ * What the launcher (`heddle run`) has asked for in the environment: the program's kernels are put under a policy without the
+ * program knowing.
+ *
+ *   launcher                                 Kernel.boot in the program
+ *   --------                                 --------------------------
+ *   sets HEDDLE_POLICY, HEDDLE_PROTOCOL
+ *   starts the program
+ *                                            [1] the CPUs are started, stopped
+ *                                            [2] each loads the policy
+ *                                            [3] ordinary tasks are the policy's: the allowlist
+ *                                            [4] the CPUs continue; boot resolves
+ *                                            [5] at close, or at the end of the process: unloaded, counters printed
+ */
+export const POLICY_VARIABLE = 'HEDDLE_POLICY'
+
+interface Globals {
+  readonly process?: {
+    readonly env?: Readonly<Record<string, string | undefined>>
+    once?(event: 'exit', listener: () => void): void
+    off?(event: 'exit', listener: () => void): void
+  }
+}
+
+const { process } = globalThis as unknown as Globals
+
+/** A kernel's boot under the launcher, or null: nobody has asked for one. */
+export function launchOf(view: KernelView): Launch | null {
+  const policy = process?.env?.[POLICY_VARIABLE]
+  return policy === undefined || policy === '' ? null : new Launch(view, policyAddress(policy))
+}
+
+export class Launch {
+  private readonly view: KernelView
+  private readonly href: string
+  private policy: LoadedPolicy | null = null
+  private readonly atExit: () => void = () => this.print()
+
+  constructor(view: KernelView, href: string) {
+    this.view = view
+    this.href = href
+  }
+
+  /** [1] Before the CPUs are started. */
+  hold(): void {
+    holdCpus(this.view.s)
+  }
+
+  /** [2] to [4], when they have been. */
+  async continue(): Promise<void> {
+    try {
+      this.policy = await LoadedPolicy.load(this.view, this.href)
+    } finally {
+      continueCpus(this.view.s)
+    }
+    process?.once?.('exit', this.atExit)
+  }
+
+  /** [5] Every task has ended; the CPUs still run. */
+  async end(): Promise<void> {
+    await this.policy?.unload()
+    process?.off?.('exit', this.atExit)
+    this.print()
+  }
+
+  private print(): void {
+    console.error(`heddle: policy ${this.policy?.name}: ${formatCounts(handoffCounts(this.view))}`)
+  }
+}

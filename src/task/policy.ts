@@ -1,0 +1,165 @@
+import type { HandoffCounts } from '../handoff/handoff.ts'
+import { type EjectReport, ejectReport } from '../sched/eject.ts'
+import { providePolicy } from '../sched/extimport.ts'
+import { ExtRecord, LEAVING, NONE } from '../sched/extlayout.ts'
+import {
+  allowTask,
+  disallowTask,
+  hasPolicy,
+  loadPolicy,
+  takeAllTasks,
+  unloadPolicy,
+} from '../sched/extload.ts'
+import { checkPolicy, type PolicySource } from '../sched/policy.ts'
+import { warn } from './kernelevents.ts'
+import type { KernelView } from './view.ts'
+
+/** Policies that are part of the package, by name. */
+const builtIn: Readonly<Record<string, () => string>> = {
+  handoff: () => new URL('../handoff/policy.ts', import.meta.url).href,
+  fifo: () => new URL('../sched/policies/fifo.ts', import.meta.url).href,
+  vtime: () => new URL('../sched/policies/vtime.ts', import.meta.url).href,
+  latency: () => new URL('../sched/policies/latency.ts', import.meta.url).href,
+}
+
+export const policyNames: readonly string[] = Object.keys(builtIn)
+
+/** Whether this names a policy of the package's, or is an address. */
+export function isPolicy(policy: string): boolean {
+  return builtIn[policy] !== undefined || URL.canParse(policy)
+}
+
+export interface PolicyOptions {
+  /** 'all': every ordinary task is the policy's, new ones too. 'listed': only those that `allow` names. */
+  readonly tasks?: 'all' | 'listed'
+}
+
+/** The address of a policy module: one of the package's by name, else a file or URL. */
+export function policyAddress(policy: URL | string): string {
+  if (typeof policy !== 'string') return policy.href
+  const known = builtIn[policy]
+  if (known !== undefined) return known()
+  if (URL.canParse(policy)) return new URL(policy).href
+  throw new TypeError(
+    `policy: '${policy}' is none of ${policyNames.join(', ')}, and not a URL; give new URL('./mine.ts', import.meta.url)`,
+  )
+}
+
+const LOOK_MS = 20
+
+/** A policy that schedules a kernel's tasks, from `kernel.loadPolicy` on until it is unloaded or ejected. */
+export class LoadedPolicy {
+  readonly name: string
+  /** Resolves when it is over: unloaded, or ejected and why. */
+  readonly ended: Promise<EjectReport>
+  private readonly view: KernelView
+  private readonly generation: number
+  private timer: ReturnType<typeof setInterval> | undefined
+
+  private constructor(view: KernelView, name: string, generation: number) {
+    this.view = view
+    this.name = name
+    this.generation = generation
+    this.ended = new Promise(resolve => {
+      this.timer = setInterval(() => this.look(resolve), LOOK_MS)
+      // The tasks themselves keep the program alive.
+      ;(this.timer as { unref?(): void }).unref?.()
+    })
+  }
+
+  /** Loads it on every CPU that runs, and gives it its tasks. Throws what is wrong with the module. */
+  static async load(view: KernelView, href: string, options: PolicyOptions = {}): Promise<LoadedPolicy> {
+    const { tasks = 'all' } = options
+    const { i32, s } = view
+    let source: PolicySource
+    let name: string
+    try {
+      source = ((await import(href)) as { readonly default: PolicySource }).default
+      ;({ name } = checkPolicy(source))
+    } catch (error) {
+      throw new Error(
+        `policy: cannot load ${href}: ${error instanceof Error ? error.message : String(error)}`,
+        {
+          cause: error,
+        },
+      )
+    }
+    // For the CPUs of a simulated machine, which share this thread.
+    providePolicy(href, source)
+    loadPolicy(s, { name, href })
+    const loaded = new LoadedPolicy(view, name, Atomics.load(i32, s.ext.record + ExtRecord.generation))
+    while (loaded.isActive && !loaded.isEverywhere) await new Promise(resolve => setTimeout(resolve, 1))
+    if (!loaded.isActive) {
+      const { message } = await loaded.ended
+      throw new Error(`policy '${name}': ${message}`)
+    }
+    if (tasks === 'all') takeAllTasks(s)
+    return loaded
+  }
+
+  /** Whether it schedules tasks now. */
+  get isActive(): boolean {
+    const { i32, s } = this.view
+    return s.ext.isActive && Atomics.load(i32, s.ext.record + ExtRecord.generation) === this.generation
+  }
+
+  private get isEverywhere(): boolean {
+    const { s, plan } = this.view
+    for (let cpu = 0; cpu < plan.sizes.cpus; cpu++) {
+      if (this.isRunning(cpu) && !hasPolicy(s, cpu)) return false
+    }
+    return true
+  }
+
+  private isRunning(cpu: number): boolean {
+    return this.view.isCpuActive(cpu)
+  }
+
+  /** Ends it. Its tasks are ordinary ones again when this resolves, and every CPU has forgotten it. */
+  async unload(): Promise<EjectReport> {
+    if (this.isActive)
+      unloadPolicy(this.view.s)
+      // Whoever waits for the end wants to see it.
+    ;(this.timer as { ref?(): void }).ref?.()
+    return await this.ended
+  }
+
+  /** Gives it one task, of those that are not its own already. */
+  allow(task: number): boolean {
+    return this.isActive && allowTask(this.view.s, task)
+  }
+
+  disallow(task: number): void {
+    disallowTask(this.view.s, task)
+  }
+
+  private look(resolve: (report: EjectReport) => void): void {
+    const { i32, s } = this.view
+    const another = Atomics.load(i32, s.ext.record + ExtRecord.generation) !== this.generation
+    const { state } = s.ext
+    if (!another && state !== NONE && state !== LEAVING) return
+    clearInterval(this.timer)
+    const report = ejectReport(s)
+    if (report.reason !== 'unloaded') {
+      const told = report.dump === '' ? report.message : `${report.message}\n${report.dump}`
+      warn(`policy '${report.policy}' was ejected (${report.reason}): ${told}`, 'HEDDLE_POLICY_EJECTED')
+    }
+    resolve(report)
+  }
+}
+
+/** What hand-off locks of this kernel have done so far. */
+export function handoffCounts(view: KernelView): HandoffCounts {
+  return view.handoff.counts()
+}
+
+/** As a line for people. */
+export function formatCounts(counts: HandoffCounts): string {
+  return [
+    `${counts.acquisitions} acquisitions`,
+    `${counts.contended} contended`,
+    `${counts.handedOff} handed off`,
+    `${counts.fallbacks} fallbacks`,
+    `${counts.hintMisses} hint misses`,
+  ].join(', ')
+}
