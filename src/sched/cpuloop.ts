@@ -4,6 +4,7 @@ import { CpuRecord } from '../machine/cpurecord.ts'
 import { type Cpu, type CpuRequest, HALT, STEP, TURN } from '../machine/machine.ts'
 import { Entity } from './entity.ts'
 import { afterSwitch, beforeSwitch, cpuForgetsPolicy, lookForPolicy, workForIdle } from './extcpu.ts'
+import { policyImporter } from './extimport.ts'
 import { ExtRecord } from './extlayout.ts'
 import { reapTask } from './exit.ts'
 import { adoptFromGone, cpuGone, cpuOffline, cpuOnline } from './hotplug.ts'
@@ -44,6 +45,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   let turns = LOOK_UP_EVERY
   const { ext } = s
   const generation = ext.record + ExtRecord.generation
+  ext.fetch ??= policyImporter(cpu)
   // Started, but stopped: until whoever holds it lets it go (extload.ts).
   while (Atomics.load(i32, ext.record + ExtRecord.hold) !== 0 && !cpu.stopRequested) {
     if (Atomics.load(i32, generation) !== ext.generation) lookForPolicy(s)
