@@ -63,6 +63,8 @@ export const FREE_FUTEX = 8
 export const ALIVE = 1
 export const DEAD = 2
 
+export const PARCEL_WORDS = 4
+
 /**
  * One wait at one futex. `queue` says where it is, and everyone who decides its fate decides it by writing this word:
  *
@@ -90,6 +92,8 @@ export const Waiter: Layout<
   | 'who'
   | 'target'
   | 'targetIndex'
+  | 'claim'
+  | 'parcel'
 > = record('waiter', {
   links: words(ListNode.words),
   queue: word,
@@ -108,6 +112,10 @@ export const Waiter: Layout<
   /** PI_REQUEUE: the key of the only word that it may be moved to. */
   target: word,
   targetIndex: word,
+  /** Of a sleeper: which of its waiters was served, from 1; 0: none yet. Only where one of several may be. */
+  claim: word,
+  /** What is handed over to it or by it, in the words of who walks the queue. */
+  parcel: words(PARCEL_WORDS),
 })
 
 /** Waits for a wake. */

@@ -161,6 +161,7 @@ export function* sleepTask(
   let otherwise = -ETIMEDOUT
   const onAbort = (): void => task.context().wakeTask(task.task)
   abort?.addEventListener('abort', onAbort)
+  let parked = false
   let thrownInto = true
   try {
     for (;;) {
@@ -178,7 +179,9 @@ export function* sleepTask(
       }
       // The state says asleep: a wake from here on finds it so, and one that came before is seen now.
       if (fateOf(i32, waiters) !== NONE && task.cancelPark()) break
+      parked = true
       yield task.suspended
+      parked = false
       if (task.endPark()) {
         otherwise = -EINTR
         break
@@ -188,7 +191,7 @@ export function* sleepTask(
   } finally {
     abort?.removeEventListener('abort', onAbort)
     if (thrownInto) {
-      task.endPark()
+      if (parked) task.endPark()
       finishWait(task.context(), waiters, -EINTR)
     }
   }
