@@ -3,6 +3,7 @@ import { type Analysis, analyze } from './analyze.ts'
 import { classify } from './classify.ts'
 import { Lines, Reporter } from './diagnostics.ts'
 import { CheckerLowering } from './lowering/checker.ts'
+import { FramesLowering } from './lowering/frames.ts'
 import { GeneratorLowering } from './lowering/generator.ts'
 import { isTooDeep, type Parsed, parse, syntaxErrorIn } from './parse.ts'
 import { print } from './rope.ts'
@@ -10,6 +11,8 @@ import { print } from './rope.ts'
 export interface CompileOptions {
   /** 'task' makes marked functions preemptible; 'checker' makes every function and shared access visible. */
   mode?: 'task' | 'checker'
+  /** How functions are made resumable in task mode: by unwinding, or as generators. A directive may say otherwise. */
+  lowering?: 'frames' | 'generator'
   /** The module that the output imports its runtime from. */
   runtime?: string
   /** False leaves the map out. */
@@ -76,7 +79,12 @@ export function compile(source: string, file: string, options: CompileOptions = 
   }
   if (parsed === null) return unchanged()
   const compilation = new Compilation(source, file, options, parsed)
-  const first = compilation.attempt(new Set())
+  let first = compilation.attempt(new Set())
+  if (first instanceof Failure && compilation.lowering === 'frames') {
+    // What the one lowering fails on, the other may be able to do.
+    compilation.lowering = 'generator'
+    first = compilation.attempt(new Set())
+  }
   const found = first instanceof Failure ? compilation.without(first) : first
   if (found instanceof Failure) {
     const message = `this file stays plain, because the compiler failed on it: ${found.reason}`
@@ -103,8 +111,10 @@ class Compilation {
   readonly #file: string
   readonly #options: CompileOptions
   readonly #parsed: Parsed
+  lowering: 'frames' | 'generator'
 
   constructor(source: string, file: string, options: CompileOptions, parsed: Parsed) {
+    this.lowering = options.lowering ?? 'generator'
     this.#source = source
     this.#file = file
     this.#options = options
@@ -134,7 +144,9 @@ class Compilation {
       }
       const lowering = checking
         ? new CheckerLowering(source, analysis, file)
-        : new GeneratorLowering(source, analysis, { strip: strip ?? 512 })
+        : this.lowering === 'frames'
+          ? new FramesLowering(source, analysis, { strip: strip ?? 512, choose: () => 'frames' })
+          : new GeneratorLowering(source, analysis, { strip: strip ?? 512 })
       const output = lowering.program(runtime ?? (checking ? 'heddle/checker/runtime' : 'heddle/runtime'))
       const { code, map } = print(output, source, file, sourcemap !== false)
       const broken = syntaxErrorIn(code, file, this.#parsed.isModule)

@@ -1,5 +1,6 @@
 /** What compiled code imports. Its names are the compiler's own business; they may change with it. */
 export { needResched as poll, twin } from '../coroutine/coroutine.ts'
+export { frames, glance, look, rest, run, save, take } from '../coroutine/frames.ts'
 export { resumable } from '../coroutine/generators.ts'
 export {
   apply,
@@ -18,9 +19,24 @@ export {
   refuse,
   setter,
   setTwinShape,
+  unwinding,
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'
 export { AsyncLoop } from './runtime/asyncloop.ts'
+export {
+  Box,
+  cursor,
+  declared,
+  early,
+  KeyCursor,
+  keyOf,
+  nothing,
+  other,
+  refuseList,
+  refuseObject,
+  spreads,
+  tagging,
+} from './runtime/frames.ts'
 export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/generator.ts'
 export { isShort, isShortList, limit, near } from './runtime/limit.ts'
 import './runtime/install.ts'

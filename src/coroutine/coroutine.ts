@@ -1,13 +1,15 @@
+import { enter, FrameChain, frames } from './frames.ts'
 import { adopt, GeneratorChain, isGenerator } from './generators.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**
- * A coroutine is what can be started, resumed and thrown into. Who runs it never sees how it is made: a generator
- * today, the saved frames of a compiled function tomorrow.
+ * A coroutine is what can be started, resumed and thrown into. Who runs it never sees how it is made: of generators, or
+ * of the saved frames of compiled functions.
  *
- * A function may carry a resumable form of itself, its twin, under the symbol `twin`. The twin takes the same
- * parameters and the same `this`, and is driven through `next`, `throw` and `return`. Between two resumptions it hands
- * out one small integer that says why it stopped:
+ * A function may carry a resumable form of itself, its twin, under the symbol `twin`. Where that is the function itself,
+ * it is one that unwinds (frames.ts). Else it is a generator function that takes the same parameters and the same
+ * `this`, driven through `next`, `throw` and `return`. Between two resumptions a coroutine tells by one small
+ * integer why it stopped:
  *
  *   PREEMPTED  it stood at a safepoint while its CPU's word was up: still runnable
  *   SUSPENDED  it has queued itself somewhere and blocks: who finds it there makes it runnable
@@ -19,7 +21,7 @@ export { needResched, setSafepointFlag } from './safepoint.ts'
 /** Under this symbol a function carries its resumable form. */
 export const twin: unique symbol = Symbol.for('heddle.twin') as never
 
-/** A resumable form: what calling it returns is driven to its end by whoever runs the coroutine. */
+/** A resumable form made of generators: what calling it returns is driven to its end by whoever runs the coroutine. */
 export type Twin = (this: any, ...args: any[]) => Generator<number, any, any>
 
 /** The twin that `fn` carries, or undefined. Never throws, whatever `fn` is. */
@@ -52,6 +54,11 @@ export interface Coroutine<T = unknown> {
   raise(error: unknown): boolean
 }
 
+/** True for a function that unwinds when it is told to: it is its own twin. */
+export function unwinds(fn: unknown): fn is (...args: any[]) => unknown {
+  return typeof fn === 'function' && (fn as { [twin]?: unknown })[twin] === fn
+}
+
 /** A coroutine that runs one function: through its twin, through its generator, or in one go. */
 class FunctionCoroutine<T> implements Coroutine<T> {
   state: CoroutineState = 'ready'
@@ -60,7 +67,7 @@ class FunctionCoroutine<T> implements Coroutine<T> {
   #fn: ((...args: any[]) => unknown) | null
   #args: readonly unknown[]
   #self: unknown
-  #chain: GeneratorChain | null = null
+  #chain: GeneratorChain | FrameChain | null = null
 
   constructor(fn: (...args: any[]) => unknown, args: readonly unknown[], self: unknown) {
     this.#fn = fn
@@ -71,16 +78,24 @@ class FunctionCoroutine<T> implements Coroutine<T> {
   start(): boolean {
     if (this.state !== 'ready') throw new Error(`coroutine started while ${this.state}`)
     this.state = 'running'
-    let made: unknown
-    try {
-      made = enter(this.#fn!, this.#args as unknown[], this.#self)
-    } catch (error) {
-      return this.#finish('threw', error)
-    }
+    const fn = this.#fn!
+    const args = this.#args
+    const self = this.#self
     this.#fn = null
     this.#args = []
     this.#self = undefined
-    if (!isGenerator(made)) return this.#finish('returned', made)
+    let made: unknown
+    try {
+      made = unwinds(fn) ? enter(fn, self, args) : call(fn, args as unknown[], self)
+    } catch (error) {
+      return this.#finish('threw', error)
+    }
+    if (frames.u !== 0) {
+      const chain = new FrameChain()
+      this.#chain = chain
+      return this.#stopped(chain.took())
+    }
+    if (unwinds(fn) || !isGenerator(made)) return this.#finish('returned', made)
     this.#chain = new GeneratorChain(made)
     return this.#advance(this.#chain, false, undefined)
   }
@@ -102,9 +117,13 @@ class FunctionCoroutine<T> implements Coroutine<T> {
     return this.#advance(this.#chain!, true, error)
   }
 
-  #advance(chain: GeneratorChain, raising: boolean, value: unknown): boolean {
+  #advance(chain: GeneratorChain | FrameChain, raising: boolean, value: unknown): boolean {
     const stop = chain.advance(raising, value)
     if (stop < 0) return this.#finish(chain.threw ? 'threw' : 'returned', chain.result)
+    return this.#stopped(stop)
+  }
+
+  #stopped(stop: number): false {
     this.state = stop === SUSPENDED ? 'suspended' : 'preempted'
     return false
   }
@@ -130,7 +149,7 @@ export function coroutineOf<T>(
   return new FunctionCoroutine<T>(fn, args, self)
 }
 
-function enter(fn: (...args: any[]) => unknown, args: unknown[], self: unknown): unknown {
+function call(fn: (...args: any[]) => unknown, args: unknown[], self: unknown): unknown {
   const resumable = twinOf(fn)
   if (resumable === undefined) {
     if (isGeneratorFunction(fn)) adopt(fn)

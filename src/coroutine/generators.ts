@@ -37,7 +37,7 @@ let endedWith: unknown
 /** The generator whose error is on its way to its parent. */
 let failed: AnyGenerator | null = null
 
-type OnPass = (error: unknown, below: (...args: any[]) => unknown) => void
+export type OnPass = (error: unknown, below: (...args: any[]) => unknown) => void
 
 /** Told of each frame that an error passes on its way out. See uncaught.ts. */
 let onPass: OnPass | null = null

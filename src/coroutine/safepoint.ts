@@ -30,6 +30,15 @@ let flagView: Int32Array = line.view
 let flagIndex = 0
 let depth = 0
 
+/** How many of the safepoints that come often may pass before one of them looks at the word. */
+export const pace: { left: number } = { left: 1 }
+pace.left = 0
+
+/** Between two looks, where safepoints come as often as calls. */
+const pace_most = 64
+/** The same while the word is up and nobody stops for it. */
+const pace_raised = 8
+
 /**
  * Points this thread's safepoints at its CPU's `needResched` word, with no handler: the word being up is enough. Until
  * then they look at a word that stays 0.
@@ -53,6 +62,7 @@ export function setSafepointLine(next: SafepointLine): SafepointLine {
   line = next
   flagView = next.view
   flagIndex = next.index
+  pace.left = 0
   return before
 }
 
@@ -61,13 +71,18 @@ export function setSafepointLine(next: SafepointLine): SafepointLine {
  * load, which no engine moves out of a loop.
  */
 export function needResched(): boolean {
-  return Atomics.load(flagView, flagIndex) !== 0 && fires()
+  if (Atomics.load(flagView, flagIndex) !== 0) return fires()
+  pace.left = pace_most
+  return false
 }
 
 function fires(): boolean {
+  pace.left = 0
   if (depth !== 0) return false
   const { interrupt } = line
-  return interrupt === null || interrupt()
+  if (interrupt === null || interrupt()) return true
+  pace.left = pace_raised
+  return false
 }
 
 /** Safepoints do not fire until the matching `preemptionOn`. Nests. */

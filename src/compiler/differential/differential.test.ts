@@ -15,20 +15,27 @@ function programsOf(namespace: Namespace): string[] {
 let programs = 0
 let preemptions = 0
 
-for (const file of programFiles()) {
+const cases = programFiles().flatMap(file =>
+  (['frames', 'generator'] as const).map(lowering => ({ file, lowering })),
+)
+
+for (const { file, lowering } of cases) {
   const source = readProgram(file)
   const original = plain(source, file)
 
-  describe(`${file.replace(/\.\w+$/, '').replaceAll('-', ' ')}, run as written and as twins`, () => {
+  describe(`${file.replace(/\.\w+$/, '').replaceAll('-', ' ')}, run as written and resumable, by ${lowering}`, () => {
     for (const name of programsOf(original)) {
       programs++
       test(sentence(name), async () => {
         // A fresh module for each run: what one run leaves behind is not there for the next.
         const expected = await runPlain(plain(source, file)[name] as Program)
-        expect(await runPlain(compiled(source, file)[name] as Program), 'the plain form').toEqual(expected)
+        expect(
+          await runPlain(compiled(source, file, { lowering })[name] as Program),
+          'the plain form',
+        ).toEqual(expected)
 
         const { preemptions: idle, ...undisturbed } = await runTwin(
-          compiled(source, file)[name] as Program,
+          compiled(source, file, { lowering })[name] as Program,
           false,
         )
         expect(undisturbed, 'the twin, never preempted').toEqual(expected)
@@ -36,7 +43,9 @@ for (const file of programFiles()) {
 
         // Loops without calls look at the safepoint once in some hundreds of turns; and here in every turn, or third.
         for (const strip of [undefined, 3, 1]) {
-          const twin = compiled(source, file, strip === undefined ? {} : { strip })[name] as Program
+          const twin = compiled(source, file, strip === undefined ? { lowering } : { lowering, strip })[
+            name
+          ] as Program
           const { preemptions: count, ...preempted } = await runTwin(twin, true)
           expect(preempted, `the twin, preempted at every safepoint, in strips of ${strip}`).toEqual(expected)
           preemptions += count

@@ -33,7 +33,7 @@ export function compiled(source: string, file: string, options: CompileOptions =
 
 /** What the compiler makes of a module. Kept for the files of programs, which are evaluated many times over. */
 export function outputOf(source: string, file: string, options: CompileOptions = {}): CompileResult {
-  const key = `${file} ${options.strip} ${source}`
+  const key = `${file} ${options.lowering} ${options.strip} ${source}`
   const known = outputs.get(key)
   if (known !== undefined) return known
   const output = compile(source, file, options)

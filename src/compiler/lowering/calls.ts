@@ -44,15 +44,23 @@ export abstract class CallLowering extends Writer {
     const { target } = call
     const callee = bare(node.callee)
     if (target !== null && isFunction(callee)) return this.#immediate(node, callee, target, cx)
+    if (target !== null && cx.available.has(target) && this.isItself(target)) {
+      return this.#entered(
+        callee.type === 'Identifier' ? this.node(callee, cx) : rope`${callee.name}`,
+        node,
+        cx,
+      )
+    }
     if (target !== null && cx.available.has(target)) {
       const args = this.argumentsText(node, cx)
       if (this.isDirect(target)) return rope`(yield* ${this.twinName(target)}(${args}))`
       const name = callee.name as string
       return rope`(yield* (0, ${name}[${this.names.runtime('twin')}])(${args}))`
     }
-    const privateTwin = this.#privateTarget(callee, cx)
+    const privateTwin = this.privateTarget(callee, cx)
     if (privateTwin !== null) {
       const object = this.node(callee.object, cx)
+      if (this.isItself(privateTwin)) return this.#entered(rope`${object}.${callee.property}`, node, cx)
       return rope`(yield* ${object}.${this.privateName(callee.property.name)}(${this.argumentsText(node, cx)}))`
     }
     if (node.callee.type === 'ParenthesizedExpression' && bare(node.callee).type === 'ChainExpression') {
@@ -61,6 +69,27 @@ export abstract class CallLowering extends Writer {
     const link = this.#link(node, cx)
     cx.frame!.give(...link.held)
     return link.value
+  }
+
+  /** A call of a function that unwinds: it is permitted to, and what it has saved is driven to its end. */
+  #entered(callee: Rope, node: Node, cx: Context): Rope {
+    const frame = cx.frame!
+    const frames = this.names.runtime('frames')
+    const list: Rope[] = node.arguments.map((argument: Node) => this.node(argument, cx))
+    const result = frame.take()
+    const permit = `${frames}.ok = 1`
+    const last = list.length - 1
+    if (last >= 0) {
+      const text = list[last]!
+      list[last] =
+        node.arguments[last].type === 'SpreadElement'
+          ? rope`...(${result} = [${text}], ${permit}, ${result})`
+          : rope`(${result} = ${text}, ${permit}, ${result})`
+    }
+    frame.give(result)
+    const call = rope`${result} = ${callee}(${join(list, ', ')})`
+    const first = last < 0 ? `${permit}, ` : ''
+    return rope`(${first}${call}, ${frames}.u === 0 ? ${result} : yield* ${this.names.runtime('rest')}())`
   }
 
   protected staysPlain(call: Call): boolean {
@@ -80,7 +109,7 @@ export abstract class CallLowering extends Writer {
     return rope`(yield* (${this.twin(target, cx, 'function* ')})(${this.argumentsText(node, cx)}))`
   }
 
-  #privateTarget(callee: Node, cx: Context): Func | null {
+  protected privateTarget(callee: Node, cx: Context): Func | null {
     if (callee.type !== 'MemberExpression' || callee.property.type !== 'PrivateIdentifier') return null
     for (const func of cx.available) {
       if (func.kind !== 'method' || func.holder?.key.type !== 'PrivateIdentifier') continue

@@ -1,6 +1,7 @@
 /** What the writer of a piece of output must know of the place where that piece will stand. */
 import type { Func } from '../functions.ts'
 import type { Rope } from '../rope.ts'
+import type { Binding } from '../scope.ts'
 
 /** The variables of one resumable function that are the compiler's own. */
 export class Frame {
@@ -55,4 +56,6 @@ export interface Context {
   available: ReadonlySet<Func>
   /** Jumps that must go elsewhere, because their loop was taken apart. */
   jumps: ReadonlyMap<object, Rope>
+  /** Variables that go by another name here, because they were moved; `.v` and the like included. */
+  renamed: ReadonlyMap<Binding | 'arguments' | 'target', string> | null
 }

@@ -19,11 +19,11 @@ export interface LoweringOptions {
 }
 
 export class GeneratorLowering extends CallLowering {
-  readonly #strip: number
+  protected readonly strip: number
 
   constructor(source: string, analysis: Analysis, { strip }: LoweringOptions) {
     super(source, analysis)
-    this.#strip = strip
+    this.strip = strip
   }
 
   protected entry(func: Func, _frame: Frame): string {
@@ -48,7 +48,7 @@ export class GeneratorLowering extends CallLowering {
           return this.unresumed(node, cx)
         return null
       case 'SpreadElement':
-        return this.#spread(node, cx)
+        return this.spread(node, cx)
       case 'NewExpression':
         return this.plainly(this.copy(node, cx), node)
       case 'YieldExpression':
@@ -69,20 +69,24 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** A generator that stops inside is run to its end first; anything else is spread as it is. */
-  #spread(node: Node, cx: Context): Rope | null {
-    const argument = bare(node.argument)
-    if (isList(typeOf(argument, this.analysis))) return null
-    if (argument.type === 'Identifier') {
-      if (argument.name === 'arguments') return null
-      const declaration = this.analysis.bindingOf.get(argument)?.declarations[0]
-      const last = declaration?.params?.at(-1)
-      if (last?.type === 'RestElement' && last.argument.name === argument.name) return null
-    }
+  protected spread(node: Node, cx: Context): Rope | null {
+    if (!this.spreadStops(node)) return null
     const frame = cx.frame!
     const value = frame.take()
     const written = this.node(node.argument, cx)
     frame.give(value)
     return rope`...(${this.names.runtime('stops')}(${value} = ${written}) ? yield* ${this.names.runtime('collect')}(${value}) : ${value})`
+  }
+
+  /** True when what is spread may be a generator that stops inside. */
+  protected spreadStops(node: Node): boolean {
+    const argument = bare(node.argument)
+    if (isList(typeOf(argument, this.analysis))) return false
+    if (argument.type !== 'Identifier') return true
+    if (argument.name === 'arguments') return false
+    const declaration = this.analysis.bindingOf.get(argument)?.declarations[0]
+    const last = declaration?.params?.at(-1)
+    return !(last?.type === 'RestElement' && last.argument.name === argument.name)
   }
 
   /** Waits for a value. */
@@ -136,14 +140,14 @@ export class GeneratorLowering extends CallLowering {
     const weight = this.weight(node)
     if (weight !== 'each') {
       const strip = stripOf(node, labels, this.analysis)
-      if (strip !== null && weight === 1) return this.#inStrips(node, strip, cx)
+      if (strip !== null && weight === 1) return this.inStrips(node, strip, cx)
       if (weight === nestWeight) {
         const nest = nestOf(node, labels, this.analysis)
         if (nest !== null && isSmall(nest.inner.body) && isSmall(node.body)) return this.#nest(node, nest, cx)
       }
       if (strip?.counted && (weight === nestWeight || weight === deepWeight)) {
         // Strips at every level multiply: the further out, the fewer turns in one.
-        return this.#counted(node, strip, cx, this.#strip / nestWeight / 8 ** (loopDepth(node) - 2))
+        return this.#counted(node, strip, cx, this.strip / nestWeight / 8 ** (loopDepth(node) - 2))
       }
     }
     const check = this.#check(weight, cx)
@@ -164,7 +168,7 @@ export class GeneratorLowering extends CallLowering {
     cx.frame!.usesFuel = true
     const fuel = `${this.names.prefix}fuel`
     const spend = weight === 1 ? `--${fuel}` : `(${fuel} -= ${weight})`
-    return `if (${spend} <= 0) { ${fuel} = ${this.#strip}; ${this.safepoint()} }`
+    return `if (${spend} <= 0) { ${fuel} = ${this.strip}; ${this.safepoint()} }`
   }
 
   /** The loop as it is, with `check` at the start of each turn. */
@@ -255,7 +259,7 @@ export class GeneratorLowering extends CallLowering {
     const list = frame.take()
     const right = this.node(node.right, cx)
     const left = this.node(node.left, cx)
-    const isShort = `${this.names.runtime('isShortList')}(${list}, ${this.#strip})`
+    const isShort = `${this.names.runtime('isShortList')}(${list}, ${this.strip})`
     const plain = rope`${prefix}for (${left} of ${list}) { ${this.node(node.body, cx)} }`
     const long = rope`${prefix}for (${left} of ${list}) { ${check} ${this.node(node.body, cx)} }`
     frame.give(list)
@@ -286,11 +290,11 @@ export class GeneratorLowering extends CallLowering {
     const innerInit = inner.init === null ? rope`` : rope`${this.#moved(inner.init, around)};`
     const first = rope`${counter} ${operator} (${bound} = ${this.node(right, within)})`
     const distance = operator.startsWith('<') ? `${counter}, ${bound}` : `${bound}, ${counter}`
-    const isShort = `${this.names.runtime('isShort')}(${distance}, ${step}, ${this.#strip})`
+    const isShort = `${this.names.runtime('isShort')}(${distance}, ${step}, ${this.strip})`
     const innerTest = this.node(inner.test, within)
     const innerTurns = rope`${innerTurn}: { ${this.node(inner.body, within)} } ${this.node(inner.update, within)};`
     const rest = write(after)
-    const turns = Math.max(1, Math.trunc(this.#strip / nestWeight))
+    const turns = Math.max(1, Math.trunc(this.strip / nestWeight))
     const short = rope`${innerAll}: if (${first}) { if (!${isShort}) break ${left}; do { ${innerTurns} } while (${innerTest}); }`
     const fast = rope`for (${count} = ${String(turns)}; ${count} > 0; ${count}--) { ${test} ${turn}: { ${write(before)} ${innerInit} ${short} ${rest} } ${update} }`
     const innerBody = rope`${innerTurn}: { ${this.node(inner.body, within)} }`
@@ -301,7 +305,7 @@ export class GeneratorLowering extends CallLowering {
     // The count is at its end where the strip has been run, and not where it was left.
     const between = rope`if (${count} <= 0) { ${this.safepoint()} } else { ${turn}: { ${long} ${rest} } ${update} }`
     // The first strip, mostly the only one, stands outside of the loop that has the stops in it.
-    return rope`{ ${variables} ${this.#init(node, cx)} ${all}: { ${strip} for (;;) { ${between} ${strip} } } }`
+    return rope`{ ${variables} ${this.init(node, cx)} ${all}: { ${strip} for (;;) { ${between} ${strip} } } }`
   }
 
   /** A statement of a turn whose variables have been declared outside of it. */
@@ -321,7 +325,7 @@ export class GeneratorLowering extends CallLowering {
     return { ...cx, jumps }
   }
 
-  #init(node: Node, cx: Context): Rope {
+  protected init(node: Node, cx: Context): Rope {
     return node.type === 'ForStatement' && node.init !== null ? rope`${this.node(node.init, cx)};` : rope``
   }
 
@@ -335,7 +339,7 @@ export class GeneratorLowering extends CallLowering {
     const body = rope`${turn}: { ${this.node(node.body, inner)} }`
     const strips = this.#strips(node, strip.counted!, inner, end, body, turns, 'limit')
     frame.give(end)
-    return rope`{ ${this.#init(node, cx)} ${outer}: ${strips} }`
+    return rope`{ ${this.init(node, cx)} ${outer}: ${strips} }`
   }
 
   #strips(
@@ -367,10 +371,10 @@ export class GeneratorLowering extends CallLowering {
   ): Rope {
     const isTiny = node.body.end - node.body.start <= 200
     if (counted !== null && !isTiny)
-      return this.#strips(node, counted, cx, temporary, body, this.#strip, 'limit')
+      return this.#strips(node, counted, cx, temporary, body, this.strip, 'limit')
     const update = this.node(node.update, cx)
     const test = this.node(node.test, cx)
-    const turns = `for (${temporary} = ${this.#strip}; ${temporary} > 0; ${temporary}--)`
+    const turns = `for (${temporary} = ${this.strip}; ${temporary} > 0; ${temporary}--)`
     const byCount = rope`for (;;) { ${turns} { ${body} ${update}; if (!(${test})) break ${outer}; } ${this.safepoint()} }`
     const { steady, step, counter } = estimate!
     if (!isTiny || (counted === null && !steady)) return byCount
@@ -383,7 +387,7 @@ export class GeneratorLowering extends CallLowering {
       cx,
       temporary,
       body,
-      this.#strip,
+      this.strip,
       'near',
     )
     const conditions = [`typeof ${counter} === 'number'`]
@@ -393,15 +397,15 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** Two loops for one: the inner has no stop in it, and ends after some hundreds of turns. */
-  #inStrips(node: Node, strip: Strip, cx: Context): Rope {
+  protected inStrips(node: Node, strip: Strip, cx: Context): Rope {
     if (strip.estimate !== null && isSmall(node.body)) return this.#estimated(node, strip, cx)
-    if (strip.counted !== null) return this.#counted(node, strip, cx, this.#strip)
+    if (strip.counted !== null) return this.#counted(node, strip, cx, this.strip)
     const frame = cx.frame!
     const outer = frame.label()
     const turn = frame.label()
     const inner = this.#jumps(strip, cx, outer, turn)
     const count = frame.take()
-    const turns = `${count} = ${this.#strip}; ${count} > 0; ${count}--`
+    const turns = `${count} = ${this.strip}; ${count} > 0; ${count}--`
     const body = rope`${turn}: { ${this.node(node.body, inner)} }`
     const test = node.test === null ? rope`` : rope`if (!(${this.node(node.test, inner)})) break ${outer};`
     const update =
@@ -410,10 +414,10 @@ export class GeneratorLowering extends CallLowering {
     const turning = node.type === 'DoWhileStatement' ? rope`${body} ${test}` : rope`${test} ${body}`
     const strips = rope`for (${turns}${update}) { ${turning} }`
     if (!isSmall(node.body)) {
-      return rope`{ ${this.#init(node, cx)} ${outer}: for (;;) { ${strips} ${this.safepoint()} } }`
+      return rope`{ ${this.init(node, cx)} ${outer}: for (;;) { ${strips} ${this.safepoint()} } }`
     }
     // The first strip, mostly the only one, stands outside of the loop that has the stop in it.
-    return rope`{ ${this.#init(node, cx)} ${outer}: { ${strips} for (;;) { ${this.safepoint()} ${strips} } } }`
+    return rope`{ ${this.init(node, cx)} ${outer}: { ${strips} for (;;) { ${this.safepoint()} ${strips} } } }`
   }
 
   /** The first test tells how far it is: a loop of few turns runs as it is, with no safepoint at all. */
@@ -430,11 +434,11 @@ export class GeneratorLowering extends CallLowering {
     const test = this.node(node.test, inner)
     const first = rope`${counter} ${operator} (${bound} = ${this.node(right, inner)})`
     const distance = operator.startsWith('<') ? `${counter}, ${bound}` : `${bound}, ${counter}`
-    const isShort = `${this.names.runtime('isShort')}(${distance}, ${step}, ${this.#strip})`
+    const isShort = `${this.names.runtime('isShort')}(${distance}, ${step}, ${this.strip})`
     const plain = rope`do { ${body} ${update}; } while (${test});`
     const strips = this.#long(node, strip, inner, bound, body, outer)
     frame.give(bound)
-    return rope`{ ${this.#init(node, cx)} ${outer}: if (${first}) { if (${isShort}) ${plain} else ${strips} } }`
+    return rope`{ ${this.init(node, cx)} ${outer}: if (${first}) { if (${isShort}) ${plain} else ${strips} } }`
   }
 }
 
@@ -454,7 +458,7 @@ function loopDepth(loop: Node): number {
 }
 
 /** Small enough to stand in the output twice more. */
-function isSmall(body: Node): boolean {
+export function isSmall(body: Node): boolean {
   if (body.end - body.start > 800) return false
   let makes = false
   walk(body, node => {

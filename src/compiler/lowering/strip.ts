@@ -45,7 +45,8 @@ export function stripOf(loop: Node, labels: Node[], analysis: Analysis): Strip |
   return { breaks, continues, counted: countedOf(loop, analysis), estimate: estimateOf(loop, analysis) }
 }
 
-function collectJumps(body: Node, labels: Set<string>, breaks: Node[], continues: Node[]): void {
+/** The jumps in a loop's body that leave the loop, and those that end its turn. */
+export function collectJumps(body: Node, labels: Set<string>, breaks: Node[], continues: Node[]): void {
   const visit = (node: Node, breakable: boolean, continuable: boolean): void => {
     if (node.type === 'BreakStatement') {
       if (node.label === null ? breakable : labels.has(node.label.name)) breaks.push(node)

@@ -69,6 +69,7 @@ export abstract class Writer {
       lent: null,
       available: nothing,
       jumps: noJumps,
+      renamed: null,
     }
     const head = directives(program.body)
     const first = head.length > 0 ? head[head.length - 1]!.end : this.#afterComments(program)
@@ -106,7 +107,7 @@ export abstract class Writer {
     const attached = new Rope()
     let available: Set<Func> | null = null
     for (const statement of body) {
-      for (const func of this.#declaredIn(statement)) {
+      for (const func of this.declaredIn(statement)) {
         if (!this.wants(func, outer)) continue
         available ??= new Set(outer.available)
         available.add(func)
@@ -121,7 +122,7 @@ export abstract class Writer {
       const declaration = declarationIn(statement)
       const func = declaration === null ? undefined : this.analysis.funcOf.get(declaration)
       if (func !== undefined && this.wants(func, cx)) {
-        const { plain, beside, attach } = this.#declaration(statement, declaration!, func, cx)
+        const { plain, beside, attach } = this.declaration(statement, declaration!, func, cx)
         statements.add(plain).add(' ').add(beside)
         attached.add(attach)
       } else {
@@ -134,7 +135,7 @@ export abstract class Writer {
     return { attached, statements }
   }
 
-  #declaredIn(statement: Node): Func[] {
+  protected declaredIn(statement: Node): Func[] {
     const declaration = declarationIn(statement)
     if (declaration !== null) {
       const func = this.analysis.funcOf.get(declaration)
@@ -172,7 +173,12 @@ export abstract class Writer {
     return name
   }
 
-  #declaration(
+  /** True for a function that needs no form beside it, because it is resumable itself. */
+  protected isItself(_func: Func): boolean {
+    return false
+  }
+
+  protected declaration(
     statement: Node,
     node: Node,
     func: Func,
@@ -180,18 +186,21 @@ export abstract class Writer {
   ): { plain: Rope; beside: Rope; attach: string } {
     const plainForm = this.plain(node, func, cx)
     const name = this.twinName(func)
-    const beside = this.twin(func, cx, `function* ${name}`)
+    const itself = this.isItself(func)
+    const beside = itself ? rope`` : this.twin(func, cx, `function* ${name}`)
     const attacher = this.attacher(func)
     if (node.id === null) {
       const made = `${name}_`
       const at = this.source.indexOf('(', node.start)
       const keyword = node.typeParameters?.start ?? at
       const plain = rope`${{ start: statement.start, end: keyword }} ${made}${cut(plainForm, keyword)}`
-      return { plain, beside, attach: `${attacher}(${made}, ${name}, 'default');` }
+      const pair = itself ? made : `${made}, ${name}`
+      return { plain, beside, attach: `${attacher}(${pair}, 'default');` }
     }
     const plain = rope`${{ start: statement.start, end: node.start }}${plainForm}${{ start: node.end, end: statement.end }}`
     const exported = statement !== node
     const silent = cx.frame !== null && !exported && this.isDirect(func) && !escapes(func)
+    if (itself) return { plain, beside, attach: silent ? '' : `${attacher}(${node.id.name});` }
     if (!silent) return { plain, beside, attach: `${attacher}(${node.id.name}, ${name});` }
     // Nobody looks it up, but a deep recursion of it is to be resumed at its innermost call.
     const attach = func.recursive ? `${this.names.runtime('resumable')}(${name});` : ''
@@ -227,6 +236,7 @@ export abstract class Writer {
       lent: func.host,
       available,
       jumps: noJumps,
+      renamed: outer.renamed,
     }
     const beside: Context = { ...cx, frame: null, lent: func.isArrow ? func.host : null }
     const parameters = node.params
@@ -275,16 +285,20 @@ export abstract class Writer {
       case 'ObjectExpression':
         return this.#object(node, cx)
       case 'VariableDeclarator':
-        if (node.id.type === 'Identifier' && node.init !== null) this.#hint(node.init, node.id.name)
+        if (node.id.type === 'Identifier' && node.init !== null) this.hint(node.init, node.id.name)
         break
       case 'AssignmentExpression':
       case 'AssignmentPattern':
-        if (node.left.type === 'Identifier') this.#hint(node.right, node.left.name)
+        if (node.left.type === 'Identifier') this.hint(node.right, node.left.name)
         break
       case 'ExportDefaultDeclaration':
-        this.#hint(node.declaration, 'default')
+        this.hint(node.declaration, 'default')
         break
       default:
+    }
+    if (cx.renamed !== null) {
+      const moved = this.#moved(node, cx)
+      if (moved !== null) return moved
     }
     if (cx.alias) {
       const lent = this.#lent(node, cx)
@@ -299,6 +313,47 @@ export abstract class Writer {
     }
     if (node.type === 'SwitchStatement') return this.#switch(node, cx)
     return this.copy(node, cx)
+  }
+
+  /** A variable that goes by another name, or null. */
+  #moved(node: Node, cx: Context): Rope | null {
+    switch (node.type) {
+      case 'Identifier': {
+        const name = this.renamed(node, cx)
+        return name === undefined ? null : rope`${name}`
+      }
+      case 'Property': {
+        if (!node.shorthand) return null
+        const target = node.value.type === 'AssignmentPattern' ? node.value.left : node.value
+        if (target.type !== 'Identifier' || this.renamed(target, cx) === undefined) return null
+        return rope`${target.name}: ${this.node(node.value, cx)}`
+      }
+      case 'MetaProperty': {
+        const name = node.meta.name === 'new' ? cx.renamed!.get('target') : undefined
+        return name === undefined ? null : rope`${name}`
+      }
+      case 'CallExpression': {
+        // What was a variable and is now a member must not lend its object to the call.
+        const { callee } = node
+        if (callee.type !== 'Identifier' || !this.renamed(callee, cx)?.includes('.')) return null
+        const list = join(
+          node.arguments.map((argument: Node) => this.node(argument, cx)),
+          ', ',
+        )
+        return rope`(0, ${this.renamed(callee, cx)!})${node.optional ? '?.' : ''}(${list})`
+      }
+      default:
+        return null
+    }
+  }
+
+  /** The other name of a variable. */
+  protected renamed(node: Node, cx: Context): string | undefined {
+    if (cx.renamed === null) return undefined
+    const binding = this.analysis.bindingOf.get(node)
+    if (binding === undefined) return undefined
+    if (binding === null) return node.name === 'arguments' ? cx.renamed.get('arguments') : undefined
+    return cx.renamed.get(binding)
   }
 
   /** The node's own text, with its children written. */
@@ -346,7 +401,7 @@ export abstract class Writer {
     const all: Node[] = node.cases.flatMap(({ consequent }: Node) => consequent)
     if (
       cx.frame === null &&
-      !all.some(statement => this.#declaredIn(statement).some(func => this.wants(func, cx)))
+      !all.some(statement => this.declaredIn(statement).some(func => this.wants(func, cx)))
     )
       return this.copy(node, cx)
     // The names are not visible outside the cases, so what they attach is attached at each function's own place.
@@ -378,7 +433,7 @@ export abstract class Writer {
     }
   }
 
-  #hint(value: Node, name: string): void {
+  protected hint(value: Node, name: string): void {
     const node = bare(value)
     if (isFunction(node) && node.id === null) this.#hints.set(node, name)
   }
@@ -402,6 +457,7 @@ export abstract class Writer {
   /** `attach(plain, twin)`, with whatever an arrow's twin must borrow. */
   protected attachment(func: Func, plain: Rope, cx: Context): Rope {
     const attacher = this.attacher(func)
+    if (this.isItself(func)) return rope`${attacher}(${plain})`
     if (func.self !== null && func.self.references.length > 0) {
       const name = func.node.id.name
       const twin = this.twin(func, cx, `function* ${this.twinName(func)}`)
@@ -471,6 +527,13 @@ export abstract class Writer {
         return this.node(property, cx)
       return rope`${this.#keyText(property, cx)}${this.#tail(property, func, cx)}`
     }
+    if (this.isItself(func) && func.kind === 'method') {
+      const method = rope`${this.#keyText(property, cx)}${this.#tail(property, func, cx)}`
+      if (key === null)
+        return rope`...${this.names.runtime('attachEntry')}(${this.attacher(func)}, { ${method} })`
+      links.push(JSON.stringify(key), '0', `'frames'`)
+      return method
+    }
     if (func.kind === 'method' || func.kind === 'getter' || func.kind === 'setter') {
       if (func.usesSuper || func.kind !== 'method') {
         if (key === null) return rope`${this.#keyText(property, cx)}${this.#tail(property, func, cx)}`
@@ -490,6 +553,7 @@ export abstract class Writer {
       const plain = this.plain(value, func, cx)
       const entry = rope`${head}${plain} }`
       if (
+        !this.isItself(func) &&
         func.isArrow &&
         cx.lent !== func.host &&
         func.host.kind !== 'module' &&
@@ -497,6 +561,8 @@ export abstract class Writer {
       ) {
         return rope`${{ start: property.start, end: property.key.start }}${this.node(property.key, cx)}${{ start: property.key.end, end: property.value.start }}${plain}`
       }
+      if (this.isItself(func))
+        return rope`...${this.names.runtime('attachEntry')}(${this.attacher(func)}, ${entry})`
       return rope`...${this.names.runtime('attachEntry')}(${this.attacher(func)}, ${entry}, ${this.twin(func, cx, 'function* ')})`
     }
     if (anonymous && key !== null) this.#hints.set(value, key)
@@ -593,7 +659,7 @@ export abstract class Writer {
       const { value } = element
       if (value === null || value === undefined) return made.add({ start: reached, end: element.end })
       const key = keyName(element)
-      if (key !== null) this.#hint(value, key)
+      if (key !== null) this.hint(value, key)
       const inner = bare(value)
       const anonymousComputed = key === null && isFunction(inner) && inner.id === null
       const written = anonymousComputed
@@ -611,6 +677,14 @@ export abstract class Writer {
       .add(text)
       .add({ start: element.value.end, end: element.end })
     if (!this.wants(func, cx)) return made
+    if (this.isItself(func)) {
+      if (element.key.type === 'PrivateIdentifier') return made
+      const name = keyName(element)
+      const written =
+        name === null ? this.source.slice(element.key.start, element.key.end) : JSON.stringify(name)
+      links.push(written, '0', element.static ? 'true' : 'false', `'frames'`)
+      return made
+    }
     const fixed = element.static ? 'static ' : ''
     const head = { ...cx, frame: null, alias: false, lent: null }
     if (element.key.type === 'PrivateIdentifier') {

@@ -24,12 +24,12 @@ export function fileOf(packageName: string, path: string): string {
 /** Loops without calls look at their safepoint this often: more often than they would, so that more is met. */
 const strip = 32
 
-export function loadPackage(entry: string): Package {
+export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Package {
   const stats: FunctionStat[] = []
   const diagnostics: Diagnostic[] = []
   const plain = link(entry, source => source)
   const compiled = link(entry, (source, file) => {
-    const result = compile(`'use task';${source}`, file, { strip })
+    const result = compile(`'use task';${source}`, file, { lowering, strip })
     const error = result.diagnostics.find(({ severity }) => severity === 'error')
     if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)
     stats.push(...result.stats)

@@ -1,5 +1,6 @@
 /** Twins on functions: put there when a function is made, found when it is called. */
 import { type Twin, twin } from '../../coroutine/coroutine.ts'
+import { enter, frames, rest } from '../../coroutine/frames.ts'
 import { resumable as direct } from '../../coroutine/generators.ts'
 import { asyncTwin } from './async.ts'
 import { generatorTwin } from './generator.ts'
@@ -26,6 +27,14 @@ let shape: (resumable: Twin) => Twin = direct
  */
 export function setTwinShape(next: (resumable: Twin) => Twin): void {
   shape = next
+}
+
+/** Makes `fn` its own twin, and returns it: it unwinds when it is told to. */
+export function unwinding<F extends Callable>(fn: F, name?: string): F {
+  hidden.value = fn
+  Object.defineProperty(fn, twin, hidden)
+  if (name !== undefined) Object.defineProperty(fn, 'name', { value: name, configurable: true })
+  return fn
 }
 
 /** Gives `fn` its resumable form, and returns `fn`. */
@@ -55,9 +64,9 @@ export function attachSelf<F extends Callable>(attacher: Attacher, fn: F, make: 
 }
 
 /** For a function under a computed name: `entry` has it as its only property. */
-export function attachEntry<E extends object>(attacher: Attacher, entry: E, resumable: Twin): E {
+export function attachEntry<E extends object>(attacher: Attacher, entry: E, resumable?: Twin): E {
   const [name] = Reflect.ownKeys(entry)
-  attacher((entry as Record<PropertyKey, Callable>)[name!]!, resumable)
+  attacher((entry as Record<PropertyKey, Callable>)[name!]!, resumable as never)
   return entry
 }
 
@@ -71,6 +80,11 @@ export function key(index: number): symbol {
 const attachers: Record<string, Attacher> = { plain: attach, generator: attachGenerator, async: attachAsync }
 
 function link(target: any, name: PropertyKey, index: number, flavor: string): void {
+  if (flavor === 'frames') {
+    const method = Object.getOwnPropertyDescriptor(target, name)?.value
+    if (typeof method === 'function') unwinding(method)
+    return
+  }
   const symbol = key(index)
   const resumable = target[symbol] as Twin
   delete target[symbol]
@@ -96,9 +110,19 @@ export function linkObject<O extends object>(made: O, ...links: any[]): O {
 
 /** The twin to call in the place of `fn`, which shows one: its own, or else one that just calls it. */
 export function own(fn: Callable & { [twin]?: Twin }): Twin {
-  const found = fn[twin]!
+  const found = fn[twin]! as Callable
+  if (found === fn) return entering(fn)
   const of = (found as Owned)[owner]
-  return of === fn || of === undefined ? found : plainly(fn)
+  const inherited = of === undefined && (found as { [twin]?: unknown })[twin] === found
+  return (of === fn || of === undefined) && !inherited ? (found as Twin) : plainly(fn)
+}
+
+/** The twin of a function that unwinds, for generators that call it. */
+function entering(fn: Callable): Twin {
+  return function* (this: unknown, ...args: unknown[]) {
+    const value = enter(fn, this, args)
+    return frames.u === 0 ? value : yield* rest()
+  }
 }
 
 /** The twin that calls `fn` as it is. */

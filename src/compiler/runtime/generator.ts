@@ -223,3 +223,13 @@ export function* collect(iterable: any): Generator<number, any, unknown> {
     values.push(step.value)
   }
 }
+
+/** What runs inside a generator that can stop inside; undefined for anything else. */
+export function generatorBody(iterable: unknown): object | undefined {
+  return typeof iterable === 'object' && iterable !== null ? bodies.get(iterable) : undefined
+}
+
+/** One step of such a generator. */
+export function bodyStep(made: object): Generator<number, IteratorResult<unknown, unknown>, unknown> {
+  return bodies.get(made)!.resumable('next', undefined)
+}

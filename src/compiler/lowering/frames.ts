@@ -1,0 +1,537 @@
+/**
+ * The second lowering: a function unwinds. It is a plain function that looks, after each call that may suspend, whether
+ * the task is being suspended; if so it saves its variables and its place, and returns. A second form of it can start
+ * at such a place. See docs/compiler.md.
+ *
+ * Generator functions, async functions and what is better left to generators are made as in the first lowering; the
+ * two call each other.
+ */
+import type { Analysis } from '../analyze.ts'
+import type { Call, Func } from '../functions.ts'
+import { join, type Piece, Rope, rope } from '../rope.ts'
+import type { Binding } from '../scope.ts'
+import { bare, children, directives, isFunction, isLoop, type Node, walk } from '../syntax.ts'
+import { isList, typeOf } from '../types.ts'
+import { type Context, Frame } from './context.ts'
+import { Slots } from './frames/emitter.ts'
+import { type Plan, planOf } from './frames/plan.ts'
+import { type StatementHost, Statements, type Temporaries } from './frames/statements.ts'
+import { GeneratorLowering, isSmall, type LoweringOptions } from './generator.ts'
+import { type Strip, stripOf } from './strip.ts'
+import { noJumps } from './writer.ts'
+
+export interface FramesOptions extends LoweringOptions {
+  /** Which of the two a function is made by. */
+  choose(func: Func): 'frames' | 'generator'
+}
+
+export class FramesLowering extends GeneratorLowering {
+  readonly #plans = new Map<Func, Plan | string>()
+  readonly #choose: FramesOptions['choose']
+  readonly #heads = new Set<Node>()
+  readonly #host: StatementHost
+  /** While a loop is written in strips: what stands between them. */
+  #between: string | null = null
+
+  constructor(source: string, analysis: Analysis, options: FramesOptions) {
+    super(source, analysis, options)
+    this.#choose = options.choose
+    walk(analysis.program, node => {
+      if (node.type === 'ForStatement' && node.init !== null) this.#heads.add(node.init)
+      else if (node.type === 'ForInStatement' || node.type === 'ForOfStatement') this.#heads.add(node.left)
+    })
+    this.#host = this.#makeHost()
+  }
+
+  /** Why the function is made a generator, or null when it is not. */
+  whyGenerator(func: Func): string | null {
+    const plan = this.#planOf(func)
+    return typeof plan === 'string' ? plan : null
+  }
+
+  #planOf(func: Func): Plan | string {
+    let plan = this.#plans.get(func)
+    if (plan === undefined) {
+      plan =
+        this.#choose(func) === 'generator'
+          ? 'generators were asked for'
+          : planOf(func, {
+              analysis: this.analysis,
+              prefix: this.names.prefix,
+              canStop: node => this.#canStop(node),
+            })
+      this.#plans.set(func, plan)
+    }
+    return plan
+  }
+
+  #canStop(node: Node): boolean {
+    switch (node.type) {
+      case 'CallExpression': {
+        const call = this.callOf(node)
+        return call !== undefined && !this.staysPlain(call)
+      }
+      case 'TaggedTemplateExpression': {
+        const call = this.callOf(node)
+        return call !== undefined && !this.staysPlain(call) && bare(node.tag).type !== 'MemberExpression'
+      }
+      case 'CallExpressionSpread':
+        return false
+      default:
+        return this.#spreads.has(node)
+    }
+  }
+
+  /** Spreads into calls and lists that may run a generator. */
+  get #spreads(): Set<Node> {
+    if (this.#spreadNodes === null) {
+      const found = new Set<Node>()
+      walk(this.analysis.program, node => {
+        const parts: (Node | null)[] | undefined =
+          node.type === 'ArrayExpression'
+            ? node.elements
+            : node.type === 'CallExpression' || node.type === 'NewExpression'
+              ? node.arguments
+              : undefined
+        for (const part of parts ?? []) {
+          if (part?.type === 'SpreadElement' && this.spreadStops(part)) found.add(part)
+        }
+      })
+      this.#spreadNodes = found
+    }
+    return this.#spreadNodes
+  }
+
+  #spreadNodes: Set<Node> | null = null
+
+  protected override isItself(func: Func): boolean {
+    return func.twin && typeof this.#planOf(func) !== 'string'
+  }
+
+  protected override attacher(func: Func): string {
+    return this.isItself(func) ? this.names.runtime('unwinding') : super.attacher(func)
+  }
+
+  protected override safepoint(): string {
+    return this.#between ?? super.safepoint()
+  }
+
+  protected override init(node: Node, cx: Context): Rope {
+    return this.#between === null ? super.init(node, cx) : rope``
+  }
+
+  protected override plain(node: Node, func: Func, cx: Context): Rope {
+    return this.#apart(() =>
+      this.isItself(func) && this.wants(func, cx)
+        ? this.#function(node, func, cx)
+        : super.plain(node, func, cx),
+    )
+  }
+
+  protected override twin(func: Func, outer: Context, head: string): Rope {
+    return this.#apart(() => super.twin(func, outer, head))
+  }
+
+  /** Writes a function: it has safepoints of its own, whatever it stands in. */
+  #apart(write: () => Rope): Rope {
+    const between = this.#between
+    this.#between = null
+    try {
+      return write()
+    } finally {
+      this.#between = between
+    }
+  }
+
+  override node(node: Node, cx: Context): Rope {
+    if (cx.frame === null) {
+      const jump = cx.jumps.get(node)
+      if (jump !== undefined) return jump
+    }
+    if (node.type === 'VariableDeclaration' && node.kind === 'var' && this.#movesVariables(cx)) {
+      return this.#variables(node, cx)
+    }
+    return super.node(node, cx)
+  }
+
+  /** True in a function that unwinds: its `var`s have been declared at its beginning. */
+  #movesVariables({ func, attach }: Context): boolean {
+    return attach === 'all' && this.isItself(func)
+  }
+
+  #variables(node: Node, cx: Context): Rope {
+    const isHead = this.#heads.has(node)
+    const parts: Rope[] = []
+    for (const { id, init } of node.declarations as Node[]) {
+      const target = this.#assigned(id, cx)
+      if (init === null) {
+        if (isHead && node.declarations.length === 1) parts.push(target)
+        continue
+      }
+      if (id.type === 'Identifier') this.hint(init, id.name)
+      parts.push(rope`${target} = ${this.node(init, cx)}`)
+    }
+    const text = join(parts, ', ')
+    if (isHead) return text
+    return parts.length === 0 ? rope`;` : rope`;(${text});`
+  }
+
+  /** A pattern as it is assigned to. */
+  #assigned(id: Node, cx: Context): Rope {
+    if (id.type === 'Identifier') return rope`${this.renamed(id, cx) ?? id.name}`
+    return this.#statements(cx.func, cx, false, new Slots()).pattern(id)
+  }
+
+  // Functions
+
+  #statements(func: Func, cx: Context, guards: boolean, slots: Slots): Statements {
+    const plan = this.#planOf(func) as Plan
+    const canRecurse = func.recursive || func.calls.some(({ reach }) => reach === 'unknown')
+    return new Statements(plan, this.names.prefix, guards, slots, this.#host, cx, canRecurse)
+  }
+
+  #function(node: Node, func: Func, outer: Context): Rope {
+    const plan = this.#planOf(func) as Plan
+    const available = new Set(outer.available)
+    if (func.self !== null) available.add(func)
+    const alias = func.isArrow && outer.alias
+    const renamed = new Map<Binding | 'arguments' | 'target', string>(outer.renamed)
+    for (const { binding, name, box } of plan.variables.values()) {
+      const text = box === null ? name : `${name}.v`
+      if (text !== binding.name) renamed.set(binding, text)
+    }
+    const lends = !plan.single && !func.isArrow
+    if (lends && func.usesArguments) renamed.set('arguments', `${this.names.prefix}args`)
+    if (lends && func.usesTarget) renamed.set('target', `${this.names.prefix}target`)
+    const cx: Context = {
+      func,
+      frame: null,
+      attach: 'all',
+      alias,
+      lent: alias || func.isArrow ? outer.lent : null,
+      available,
+      jumps: noJumps,
+      renamed: renamed.size > 0 ? renamed : null,
+    }
+    const { head, patterns } = this.#head(node, func, cx)
+    const body = node.body.type === 'BlockStatement' ? node.body.body : []
+    const kept = directives(body)
+    const strict = kept
+      .filter(({ directive }: Node) => !isTaskDirective(directive))
+      .map(({ expression }: Node) => `${expression.raw};`)
+      .join('')
+    const isDirective = (statement: Node): boolean => kept.includes(statement)
+    const text = plan.single
+      ? this.#single(node, func, cx, plan, patterns, isDirective)
+      : this.#two(node, func, cx, plan, patterns, isDirective)
+    return rope`${head}{ ${strict}${text} }${{ start: node.body.end, end: node.end }}`
+  }
+
+  /** Everything before the body. Parameters that are more than names are set in the body: code of others may run there. */
+  #head(node: Node, func: Func, cx: Context): { head: Rope; patterns: { pattern: Node; from: string }[] } {
+    const patterns: { pattern: Node; from: string }[] = []
+    const params = node.params as Node[]
+    const isName = (param: Node): boolean =>
+      param.type === 'Identifier' || (param.type === 'RestElement' && param.argument.type === 'Identifier')
+    if (params.every(isName)) {
+      if (func.node.body.type === 'BlockStatement') {
+        return { head: new Rope().add({ start: node.start, end: node.body.start }), patterns }
+      }
+      return { head: new Rope().add({ start: node.start, end: this.#arrowEnd(node) }), patterns }
+    }
+    void cx
+    const made = new Rope().add({ start: node.start, end: params[0]!.start })
+    const written = params.map((param, index): Piece => {
+      if (isName(param)) return param
+      const from = `${this.names.prefix}a${index}`
+      patterns.push({ pattern: param, from })
+      if (param.type === 'RestElement') return `...${from}`
+      return param.type === 'AssignmentPattern' ? `${from} = void 0` : from
+    })
+    made.add(join(written, ', '))
+    const end = node.body.type === 'BlockStatement' ? node.body.start : this.#arrowEnd(node)
+    return { head: made.add({ start: params.at(-1)!.end, end }), patterns }
+  }
+
+  /** The end of `=>`, where the body is an expression. */
+  #arrowEnd(node: Node): number {
+    return this.source.lastIndexOf('=>', node.body.start) + 2
+  }
+
+  /** The statements that set what the parameters name. */
+  #parameters(
+    statements: Statements,
+    patterns: { pattern: Node; from: string }[],
+    cx: Context,
+    declare: boolean,
+  ): Rope {
+    const made = new Rope()
+    const keyword = declare ? 'let ' : ''
+    for (const { pattern, from } of patterns) {
+      const target =
+        pattern.type === 'AssignmentPattern'
+          ? pattern.left
+          : pattern.type === 'RestElement'
+            ? pattern.argument
+            : pattern
+      let value: Rope = rope`${from}`
+      if (pattern.type === 'AssignmentPattern') {
+        if (target.type === 'Identifier') this.hint(pattern.right, target.name)
+        value = rope`${from} === void 0 ? ${this.node(pattern.right, cx)} : ${from}`
+      }
+      if (target.type !== 'Identifier') {
+        if (pattern.type === 'AssignmentPattern') made.add(rope`${from} = ${value}; `)
+        value = rope`${from}`
+        if (pattern.type !== 'RestElement') made.add(refusal(target, from, this.source))
+      }
+      const text = rope`${statements.pattern(target)} = ${value}`
+      made.add(declare || target.type === 'Identifier' ? rope`${keyword}${text}; ` : rope`(${text}); `)
+    }
+    return made
+  }
+
+  /** Two forms: one that starts at the beginning, and inside of it, made when it is needed, one that starts anywhere. */
+  #two(
+    node: Node,
+    func: Func,
+    cx: Context,
+    plan: Plan,
+    patterns: { pattern: Node; from: string }[],
+    isDirective: (statement: Node) => boolean,
+  ): Rope {
+    const { prefix } = this.names
+    const slots = new Slots()
+    const always: string[] = []
+    const lent: string[] = []
+    if (cx.renamed?.has('arguments')) {
+      always.push(`${prefix}args`)
+      lent.push(`${prefix}args = arguments`)
+    }
+    if (cx.renamed?.has('target')) {
+      always.push(`${prefix}target`)
+      lent.push(`${prefix}target = new.target`)
+    }
+    const plainForm = this.#statements(func, cx, false, slots)
+    plainForm.always.push(...always)
+    const first = plainForm.body(node.body, isDirective)
+    const frames = this.names.runtime('frames')
+    const names = new Set(
+      node.params.filter(({ type }: Node) => type === 'Identifier').map(({ name }: Node) => name),
+    )
+    for (const param of node.params as Node[]) {
+      if (param.type === 'RestElement' && param.argument.type === 'Identifier') names.add(param.argument.name)
+    }
+    const variables = [...plan.variables.values()]
+      .filter(({ place }) => place === 'slot')
+      .map(({ name }) => name)
+    const own = variables.filter(name => !names.has(name))
+    const temporaries = Array.from({ length: plainForm.temporaries }, (_, index) => `${prefix}${index}`)
+    const set = this.#parameters(plainForm, patterns, cx, false)
+    const start = `let ${[...own, ...temporaries, ...lent, `${prefix}ok = ${frames}.ok`].join(', ')}; ${frames}.ok = 0; `
+    if (plainForm.places === 0) return rope`${start}${set}${first}`
+    const save = this.names.runtime('save')
+    this.names.runtime('take')
+    const second = this.#statements(func, cx, true, slots)
+    second.always.push(...always)
+    const going = second.body(node.body, isDirective)
+    const restored = [...new Set([...variables, ...temporaries, ...always])].map(name =>
+      slots.has(name) ? `${name} = ${prefix}v[${slots.indexOf(name)}]` : name,
+    )
+    const self = func.isArrow ? 'void 0' : 'this'
+    const name = JSON.stringify(func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name)
+    const inner = rope`let ${[...restored, `${prefix}ok = 1`].join(', ')}; ${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${prefix}v, null);`
+    const again = func.isArrow
+      ? rope`{ ${name}: (${prefix}p, ${prefix}v) => { ${inner} } }[${name}]`
+      : rope`{ ${name}(${prefix}p, ${prefix}v) { ${inner} } }[${name}]`
+    return rope`${start}let ${prefix}p, ${prefix}v; ${set}${prefix}out: { ${first}return; } return ${save}(${self}, ${prefix}p, ${prefix}v, ${again});`
+  }
+
+  /** One form that starts anywhere, around which stands what closures share. */
+  #single(
+    node: Node,
+    func: Func,
+    cx: Context,
+    plan: Plan,
+    patterns: { pattern: Node; from: string }[],
+    isDirective: (statement: Node) => boolean,
+  ): Rope {
+    const { prefix } = this.names
+    const frames = this.names.runtime('frames')
+    const statements: Node[] = node.body.type === 'BlockStatement' ? node.body.body : []
+    const available = this.#availableIn(statements, cx)
+    const inside: Context = { ...cx, available }
+    const functions = new Rope()
+    const marks = new Rope()
+    for (const statement of statements) {
+      if (!isFunction(statement)) continue
+      const inner = this.analysis.funcOf.get(statement)!
+      if (this.wants(inner, inside)) {
+        const { plain, beside, attach } = this.declaration(statement, statement, inner, inside)
+        functions.add(plain).add(' ').add(beside).add(' ')
+        marks.add(attach)
+      } else functions.add(this.plain(statement, inner, inside)).add(' ')
+    }
+    const slots = new Slots()
+    const form = this.#statements(func, inside, true, slots)
+    const text = form.body(node.body, statement => isDirective(statement) || isFunction(statement))
+    const variables = [...plan.variables.values()]
+    const native = new Set<string>()
+    for (const { binding, name } of variables) {
+      if (binding.kind === 'function' && binding.scope === this.analysis.scopeOf.get(func.node))
+        native.add(name)
+      if (binding.kind === 'parameter') native.add(name)
+    }
+    const around = variables
+      .filter(({ place, name }) => place === 'entry' && !native.has(name))
+      .map(({ name, box, binding, owner }) => {
+        if (box === null || owner !== func.node) return name
+        return `${name} = ${this.names.runtime('early')}(${JSON.stringify(binding.name)})`
+      })
+    const slotted = variables.filter(({ place }) => place === 'slot').map(({ name }) => name)
+    const temporaries = Array.from({ length: form.temporaries }, (_, index) => `${prefix}${index}`)
+    const restored = [...slotted, ...temporaries].map(name =>
+      slots.has(name) ? `${name} = ${prefix}v[${slots.indexOf(name)}]` : name,
+    )
+    const shared = around.length > 0 ? `let ${around.join(', ')}; ` : ''
+    const set = this.#parameters(form, patterns, inside, true)
+    const start = rope`const ${prefix}ok = ${frames}.ok; ${frames}.ok = 0; ${shared}${set}${marks}`
+    const locals = restored.length > 0 ? `let ${restored.join(', ')}; ` : ''
+    if (form.places === 0) {
+      const plainly = [...slotted, ...temporaries]
+      const vars = plainly.length > 0 ? `let ${plainly.join(', ')}; ` : ''
+      return rope`${start}${vars}const ${prefix}p = 0; ${functions}${text}`
+    }
+    const save = this.names.runtime('save')
+    this.names.runtime('take')
+    const inner = rope`${locals}${prefix}out: { ${text}return; } return ${save}(void 0, ${prefix}p, ${prefix}v, ${prefix}r);`
+    return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${prefix}r(0, ${this.names.runtime('nothing')});`
+  }
+
+  #availableIn(statements: readonly Node[], cx: Context): ReadonlySet<Func> {
+    let available: Set<Func> | null = null
+    for (const statement of statements) {
+      for (const func of this.declaredIn(statement)) {
+        if (!this.wants(func, cx)) continue
+        available ??= new Set(cx.available)
+        available.add(func)
+      }
+    }
+    return available ?? cx.available
+  }
+
+  #makeHost(): StatementHost {
+    return {
+      source: this.source,
+      strip: this.strip,
+      node: (node, cx) => this.node(node, cx),
+      runtime: name => this.names.runtime(name),
+      callOf: node => this.callOf(node),
+      staysPlain: (call: Call) => this.staysPlain(call),
+      wayTo: (target, cx) => {
+        if (!cx.available.has(target)) return 'unknown'
+        if (this.isItself(target)) return 'frames'
+        return this.isDirect(target) ? 'generator' : 'unknown'
+      },
+      twinName: target => this.twinName(target),
+      privateTarget: (callee, cx) => this.privateTarget(callee, cx),
+      privateName: name => this.privateName(name),
+      isFrames: func => this.isItself(func),
+      spreadStops: node => this.#spreads.has(node),
+      renamed: (node, cx) => this.renamed(node, cx),
+      hint: (value, name) => this.hint(value, name),
+      bindingIsConstant: node => {
+        const binding = this.analysis.bindingOf.get(node)
+        if (binding === null || binding === undefined || binding.volatile) return false
+        return binding.kind !== 'import' && !binding.written
+      },
+      bindingOf: id => this.analysis.bindingOf.get(id),
+      availableIn: (statements, cx) => this.#availableIn(statements, cx),
+      isShortBody: node => isSmall(node.body) && !makesObjects(node.body),
+      isListed: node => isList(typeOf(node, this.analysis)),
+      functionValue: (node, cx) => {
+        const func = this.analysis.funcOf.get(node)!
+        const text = this.plain(node, func, cx)
+        return this.wants(func, cx) ? this.attachment(func, text, cx) : text
+      },
+      strips: (node, labels, cx, safepoint, temporaries) =>
+        this.#strips(node, labels, cx, safepoint, temporaries),
+    }
+  }
+
+  /** The loop's counter by the name that it has here. */
+  #renamedStrip(strip: Strip, node: Node, cx: Context): Strip {
+    const { counted, estimate } = strip
+    if (counted === null && estimate === null) return strip
+    const { left, right } = node.test
+    const counter = this.renamed(left, cx) ?? (left.name as string)
+    const other = (name: unknown): boolean =>
+      typeof name === 'string' &&
+      [...(cx.renamed?.keys() ?? [])].some(key => typeof key === 'object' && key.name === name)
+    if (other(right.name) || other(estimate?.step)) return { ...strip, counted: null, estimate: null }
+    return {
+      ...strip,
+      counted: counted && { ...counted, counter },
+      estimate: estimate && { ...estimate, counter },
+    }
+  }
+
+  #strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null {
+    if (this.weight(node) !== 1) return null
+    const found = stripOf(node, labels, this.analysis)
+    if (found === null) return null
+    const strip = this.#renamedStrip(found, node, cx)
+    this.#between = safepoint
+    try {
+      return this.inStrips(node, strip, { ...cx, frame: new StripFrame(cx.func, temporaries) })
+    } finally {
+      this.#between = null
+    }
+  }
+}
+
+/** The temporaries of a loop in strips are the emitter's. */
+class StripFrame extends Frame {
+  readonly #temporaries: Temporaries
+
+  constructor(func: Func, temporaries: Temporaries) {
+    super(func, '')
+    this.#temporaries = temporaries
+  }
+
+  override take(): string {
+    return this.#temporaries.take()
+  }
+
+  override give(): void {}
+
+  override label(): string {
+    return this.#temporaries.label()
+  }
+}
+
+/** What cannot be taken apart is refused in the engine's own words: those of a parameter. */
+function refusal(pattern: Node, from: string, source: string): string {
+  if (pattern.type === 'ArrayPattern') {
+    return `if (${from} == null || !(Symbol.iterator in Object(${from}))) (([]) => {})(${from}); `
+  }
+  const first = pattern.properties[0]
+  const isNamed = first !== undefined && first.type === 'Property' && !first.computed
+  const inner = isNamed ? `${source.slice(first.key.start, first.key.end)}: ${from}_` : ''
+  return `if (${from} == null) (({ ${inner} }) => {})(${from}); `
+}
+
+function makesObjects(body: Node): boolean {
+  let found = false
+  walk(body, node => {
+    if (node.type === 'NewExpression') found = true
+    return !found
+  })
+  return found
+}
+
+/** `'use task'`, with or without the name of a lowering. */
+export function isTaskDirective(directive: string): boolean {
+  return directive === 'use task' || directive === 'use task frames' || directive === 'use task generator'
+}
+
+export { children, isLoop }

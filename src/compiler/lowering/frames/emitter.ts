@@ -1,0 +1,180 @@
+/**
+ * Writes the statements of a function that unwinds, in one of two ways. Without guards it can only start at the
+ * beginning. With guards it can start at any place: `p` is the place that it is on its way to, or 0 when it runs. Places
+ * are numbered in the order of the text, so a statement whose last place is 7 is passed over when `p` is more than that.
+ */
+import { Rope, rope } from '../../rope.ts'
+import type { Node } from '../../syntax.ts'
+import { contains, type Plan, type Variable } from './plan.ts'
+
+/** The names that the two forms of a function share. */
+export class Slots {
+  readonly names: string[] = []
+  readonly #index = new Map<string, number>()
+
+  indexOf(name: string): number {
+    let index = this.#index.get(name)
+    if (index === undefined) {
+      index = this.names.length
+      this.names.push(name)
+      this.#index.set(name, index)
+    }
+    return index
+  }
+
+  has(name: string): boolean {
+    return this.#index.has(name)
+  }
+}
+
+export class Emitter {
+  readonly plan: Plan
+  readonly prefix: string
+  readonly guards: boolean
+  readonly slots: Slots
+  /** The most temporaries that were held at once. */
+  temporaries = 0
+  /** How many places there are so far. */
+  places = 0
+  #held = 0
+  #labels = 0
+  #out = new Rope()
+  #simple = new Rope()
+  /** The loops around what is being written. */
+  readonly loops: Node[] = []
+
+  /** Where the statement begins that is being written: what it reads may be read again after a place in it. */
+  protected from = 0
+  /** Temporaries that have no value yet. */
+  protected readonly unset: Set<string> = new Set()
+  /** The variables of blocks that can be seen here. */
+  protected readonly opened: Set<Variable> = new Set()
+  /** Names that are saved at every place. */
+  readonly always: string[] = []
+
+  constructor(plan: Plan, prefix: string, guards: boolean, slots: Slots) {
+    this.plan = plan
+    this.prefix = prefix
+    this.guards = guards
+    this.slots = slots
+  }
+
+  get p(): string {
+    return `${this.prefix}p`
+  }
+
+  get ok(): string {
+    return `${this.prefix}ok`
+  }
+
+  // Temporaries are a stack: what a statement takes is free again after it.
+
+  take(): string {
+    const name = `${this.prefix}${this.#held++}`
+    this.temporaries = Math.max(this.temporaries, this.#held)
+    return name
+  }
+
+  get held(): number {
+    return this.#held
+  }
+
+  release(to: number): void {
+    this.#held = to
+  }
+
+  label(): string {
+    return `${this.prefix}l${this.#labels++}`
+  }
+
+  /** A statement that cannot stop. */
+  simple(statement: Rope): void {
+    this.#simple.add(statement).add(' ')
+  }
+
+  flush(): void {
+    if (this.#simple.isEmpty) return
+    const statements = this.#simple
+    this.#simple = new Rope()
+    this.#out.add(this.guards ? rope`if (${this.p} === 0) { ${statements} } ` : statements)
+  }
+
+  /** Text that takes care of places itself. */
+  add(text: Rope): void {
+    this.flush()
+    this.#out.add(text).add(' ')
+  }
+
+  /** What `write` writes, and the last place in it. */
+  nested(write: () => void): { text: Rope; last: number } {
+    this.flush()
+    const out = this.#out
+    this.#out = new Rope()
+    write()
+    this.flush()
+    const text = this.#out
+    this.#out = out
+    return { text, last: this.places }
+  }
+
+  /** A statement with places inside, up to `last`. */
+  compound(statement: Rope, last: number): void {
+    this.add(this.guards ? rope`if (${this.p} <= ${String(last)}) ${statement}` : statement)
+  }
+
+  /**
+   * A place. `write` gives the statements that come to it, with the text that unwinds there; `target` is given what is
+   * sent when the place is entered again.
+   */
+  place(at: number, target: string | null, write: (unwind: string) => Rope): void {
+    const place = ++this.places
+    const statements = rope`${this.#simple}${write(this.unwind(place, at))}`
+    this.#simple = new Rope()
+    if (!this.guards) {
+      this.#out.add(statements).add(' ')
+      return
+    }
+    const take = `${this.prefix}take()`
+    const given = target === null ? `${take};` : `${target} = ${take};`
+    this.#out.add(
+      rope`if (${this.p} === 0) { ${statements} } else if (${this.p} === ${String(place)}) { ${this.p} = 0; ${given} } `,
+    )
+  }
+
+  /** The statement that saves this place and leaves. `at` is the offset after which the variables matter. */
+  unwind(place: number, at: number): string {
+    const values: (string | undefined)[] = []
+    for (const name of this.always) values[this.slots.indexOf(name)] = name
+    for (const { name } of this.#live(at)) values[this.slots.indexOf(name)] = name
+    for (let held = 0; held < this.#held; held++) {
+      const name = `${this.prefix}${held}`
+      if (this.unset.has(name)) continue
+      values[this.slots.indexOf(name)] = name
+    }
+    const list = Array.from(values, value => value ?? 'void 0').join(', ')
+    const { prefix } = this
+    return `{ ${prefix}p = ${place}; ${prefix}v = [${list}]; break ${prefix}out; }`
+  }
+
+  /** The variables that are in scope here and used after this offset, or again in a loop around it. */
+  *#live(at: number): Generator<Variable> {
+    const from = Math.min(at, this.from)
+    const { func, variables } = this.plan
+    for (const variable of variables.values()) {
+      const { binding, owner, place } = variable
+      if (place === 'entry' || (place === 'block' && !this.opened.has(variable))) continue
+      const top = owner === func.node
+      if (!top && !(at >= owner.start && at <= owner.end)) continue
+      const { references, kind, declarations } = binding
+      const isLexical = kind === 'let' || kind === 'const' || kind === 'class'
+      if (variable.box === null && isLexical && declarations[0]!.start >= at) continue
+      const later = references.some(({ node }) => node.start >= from)
+      const again = this.loops.some(
+        loop =>
+          (top || owner === loop || !contains(loop.body, owner)) &&
+          references.some(({ node }) => contains(loop, node)),
+      )
+      if (later || again || place === 'block') yield variable
+    }
+  }
+}

@@ -1,0 +1,394 @@
+/**
+ * What becomes of one function that is to unwind: where it can stop, in how many forms it is written, and where its
+ * variables live. Some code is better left to generators; then the plan is the reason.
+ */
+import type { Analysis } from '../../analyze.ts'
+import type { Func } from '../../functions.ts'
+import type { Binding, Scope } from '../../scope.ts'
+import { bare, boundNames, children, isClass, isFunction, isLoop, type Node, walk } from '../../syntax.ts'
+
+/**
+ * Where a variable lives.
+ *   slot   in the form that runs; saved when it unwinds, and set again in the form that goes on
+ *   entry  around the form that runs, where closures share it
+ *   block  in its block of the form that runs, a new one in each turn, where closures share it; saved as it is
+ */
+export interface Variable {
+  readonly binding: Binding
+  readonly place: 'slot' | 'entry' | 'block'
+  readonly name: string
+  /** Closures share what changes: the variable holds a box. An early one may be looked at before its declaration. */
+  readonly box: 'box' | 'early' | null
+  /** The node whose scope declares it. */
+  readonly owner: Node
+}
+
+export interface Plan {
+  readonly func: Func
+  /** Nodes that can stop, and all that contain one. */
+  readonly stopping: ReadonlySet<Node>
+  /** One form that can start anywhere; else two, of which the first can only start at the beginning. */
+  readonly single: boolean
+  readonly variables: ReadonlyMap<Binding, Variable>
+  /** By the node whose scope declares them. */
+  readonly declared: ReadonlyMap<Node, readonly Variable[]>
+}
+
+export interface Questions {
+  readonly analysis: Analysis
+  readonly prefix: string
+  /** True for a call, a tagged template or a spread that may suspend. */
+  canStop(node: Node): boolean
+}
+
+/** A plan, or why the function is better made a generator. */
+export function planOf(func: Func, questions: Questions): Plan | string {
+  if (func.isAsync || func.isGenerator) return 'it is a generator or async itself'
+  const planner = new Planner(func, questions)
+  return planner.plan()
+}
+
+class Planner {
+  readonly #func: Func
+  readonly #questions: Questions
+  readonly #stopping = new Set<Node>()
+  readonly #loops: Node[] = []
+  #reason: string | null = null
+  #makes = false
+
+  constructor(func: Func, questions: Questions) {
+    this.#func = func
+    this.#questions = questions
+  }
+
+  plan(): Plan | string {
+    const func = this.#func
+    this.#mark(func.node.body)
+    this.#refuse()
+    if (this.#reason !== null) return this.#reason
+    const single = this.#makes || func.usesSuper || func.inner.length > 0
+    const declared = new Map<Node, Variable[]>()
+    const variables = new Map<Binding, Variable>()
+    const taken = this.#outerNames()
+    const scopes = [...this.#questions.analysis.scopeOf].filter(([, scope]) => scope.func === func)
+    // The function's own scope first: its names stay.
+    scopes.sort(([left], [right]) => (left === func.node ? -1 : right === func.node ? 1 : 0))
+    for (const [owner, scope] of scopes) {
+      if (!this.#isWritten(owner)) continue
+      for (const binding of scope.bindings.values()) {
+        const variable = this.#variable(binding, owner, single, taken)
+        if (variable === null) continue
+        variables.set(binding, variable)
+        const list = declared.get(owner)
+        if (list === undefined) declared.set(owner, [variable])
+        else list.push(variable)
+      }
+    }
+    if (this.#reason !== null) return this.#reason
+    return { func, stopping: this.#stopping, single, variables, declared }
+  }
+
+  /** Fills in what can stop; true when the node does. */
+  #mark(node: Node): boolean {
+    if (isFunction(node)) return false
+    let stops = this.#questions.canStop(node)
+    if (isLoop(node)) {
+      this.#loops.push(node)
+      stops = true
+    }
+    if (node.type === 'TaggedTemplateExpression') this.#makes = true
+    if (isClass(node)) {
+      this.#makes = true
+      for (const part of classCode(node)) {
+        if (this.#mark(part)) this.#reason ??= 'a class is defined by calls that can stop'
+      }
+      return false
+    }
+    for (const child of children(node)) if (this.#mark(child)) stops = true
+    if (stops) this.#stopping.add(node)
+    return stops
+  }
+
+  /** True when what the scope of this node declares is written out, and not left as it stands. */
+  #isWritten(owner: Node): boolean {
+    const { node } = this.#func
+    if (owner === node) return true
+    if (isClass(owner) || isFunction(owner)) return false
+    if (owner.type === 'CatchClause') return this.#stopping.has(owner.body)
+    return this.#stopping.has(owner)
+  }
+
+  /** Names of the world outside that the function uses. */
+  #outerNames(): Set<string> {
+    const { bindingOf } = this.#questions.analysis
+    const func = this.#func
+    const taken = new Set<string>()
+    walk(func.node, node => {
+      if (node.type !== 'Identifier' && node.type !== 'JSXIdentifier') return
+      const binding = bindingOf.get(node)
+      if (binding === undefined) return
+      if (binding === null || !isWithin(binding.scope.func, func)) taken.add(node.name)
+    })
+    return taken
+  }
+
+  #variable(binding: Binding, owner: Node, single: boolean, taken: Set<string>): Variable | null {
+    const func = this.#func
+    const { kind, references } = binding
+    if (kind === 'self' || kind === 'import') return null
+    const top = owner === func.node
+    const captured = references.some(reference => reference.func !== func)
+    const written = references.some(({ write }) => write) || binding.declarations.length > 1
+    const inLoop = !top && this.#loops.some(loop => contains(loop, owner))
+    if (kind === 'const' && references.some(({ write }) => write)) this.#reason ??= 'a constant is assigned'
+    if (kind === 'function' && !top && written) this.#reason ??= 'a function in a block is assigned'
+    const early = this.#isEarly(binding, owner, captured)
+    let place: Variable['place'] = 'slot'
+    if (single && top && (kind === 'parameter' || kind === 'function')) place = 'entry'
+    else if (captured) place = inLoop ? 'block' : 'entry'
+    const changes = place === 'block' && written
+    let { name } = binding
+    if (!top) {
+      let count = 0
+      while (taken.has(name)) name = `${binding.name}${this.#questions.prefix}${count++}`
+    }
+    taken.add(name)
+    return { binding, place, name, box: early ? 'early' : changes ? 'box' : null, owner }
+  }
+
+  /** True when a closure may look at the variable before its declaration has run. */
+  #isEarly({ kind, references, declarations }: Binding, owner: Node, captured: boolean): boolean {
+    if (kind !== 'let' && kind !== 'const' && kind !== 'class') return false
+    const func = this.#func
+    const [declaration] = declarations
+    if (isLoop(owner)) {
+      const head = owner.type === 'ForStatement' ? declaration! : owner.right
+      const before = references.some(
+        ({ node }) => within(node, head) && (head === owner.right || isBeforeBinding(node, head)),
+      )
+      if (before) this.#reason ??= `\`${references[0]!.node.name}\` may be used before its declaration`
+      return false
+    }
+    const from = declaration!.start
+    const branch = owner.type === 'SwitchStatement' ? caseOf(owner, declaration!) : null
+    for (const { node, func: by } of references) {
+      if (by !== func) continue
+      const before =
+        node.start < from ||
+        (kind !== 'class' && within(node, declaration!) && isBeforeBinding(node, declaration!))
+      if (before || (branch !== null && caseOf(owner, node) !== branch)) {
+        this.#reason ??= `\`${node.name}\` may be used before its declaration`
+      }
+    }
+    if (!captured) return false
+    return references.some(({ func: by }) => {
+      if (by === func) return false
+      let outermost = by
+      while (outermost.parent !== null && outermost.parent !== func) outermost = outermost.parent
+      return outermost.kind === 'declaration' || outermost.node.start < declaration!.end
+    })
+  }
+
+  #refuse(): void {
+    const func = this.#func
+    const refuse = (why: string): void => {
+      this.#reason ??= why
+    }
+    const stops = (node: Node | null | undefined): boolean => node != null && this.#anyStop(node)
+    for (const inner of allInner(func)) {
+      if (inner.refusals.some(({ code }) => code === 'eval' || code === 'with')) {
+        refuse('a function inside uses `eval` or `with`')
+      }
+    }
+    for (const one of [func, ...allInner(func)]) {
+      if (this.#defaultsAreApart(one)) refuse('a parameter is set by what the body does not see')
+    }
+    if (!func.strict && func.usesArguments) {
+      const { analysis } = this.#questions
+      const scope = analysis.scopeOf.get(func.node)!
+      for (const binding of scope.bindings.values()) {
+        if (binding.kind === 'parameter' && binding.written) refuse('`arguments` follows its parameters')
+      }
+    }
+    const visit = (node: Node, top: boolean): void => {
+      if (isFunction(node)) {
+        if (node.type === 'FunctionDeclaration' && !top && !func.strict) {
+          refuse('a function in a block of sloppy code')
+        }
+        return
+      }
+      switch (node.type) {
+        case 'VariableDeclaration':
+          if (node.kind.includes('using')) refuse('`using` disposes of what it declares')
+          for (const { id } of node.declarations) if (stops(id)) refuse('a pattern can stop')
+          break
+        case 'AssignmentExpression': {
+          const left = bare(node.left)
+          if ((left.type === 'ObjectPattern' || left.type === 'ArrayPattern') && stops(left)) {
+            refuse('a pattern can stop')
+          }
+          if (isArguments(left)) refuse('`arguments` is written')
+          break
+        }
+        case 'UpdateExpression':
+          if (isArguments(bare(node.argument))) refuse('`arguments` is written')
+          break
+        case 'ForInStatement':
+        case 'ForOfStatement':
+          if (stops(node.left)) refuse('a pattern can stop')
+          break
+        case 'ForStatement':
+          if (this.#headIsCaptured(node)) refuse('a closure in the head of a loop')
+          break
+        case 'CatchClause':
+          if (stops(node.param)) refuse('a pattern can stop')
+          break
+        case 'TryStatement':
+          if (stops(node.finalizer)) refuse('a `finally` can stop')
+          break
+        case 'SwitchStatement':
+          for (const { test } of node.cases) if (stops(test)) refuse('a case can stop')
+          break
+        case 'LabeledStatement':
+          if (node.body.type === 'FunctionDeclaration') refuse('a function with a label')
+          break
+        case 'TSEnumDeclaration':
+        case 'TSModuleDeclaration':
+          refuse('it declares an enum or a namespace')
+          break
+        case 'ObjectExpression':
+          if (stops(node) && node.properties.some(isComputedMethod)) {
+            refuse('a method is named by what can stop, or beside it')
+          }
+          break
+        case 'TaggedTemplateExpression':
+          if (bare(node.tag).type === 'MemberExpression' && stops(node)) refuse('a tag is a method')
+          break
+        case 'JSXElement':
+        case 'JSXFragment':
+          if (stops(node)) refuse('JSX can stop')
+          break
+        case 'UnaryExpression':
+          if (node.operator === 'delete' && bare(node.argument).type === 'ChainExpression' && stops(node)) {
+            refuse('`delete` of a chain can stop')
+          }
+          break
+        case 'CallExpression':
+          if (bare(node.callee).type === 'ChainExpression' && node.callee.type !== 'ChainExpression') {
+            if (stops(node)) refuse('a chain in parentheses is called')
+          }
+          break
+        default:
+      }
+      for (const child of children(node)) visit(child, top && node === func.node.body)
+    }
+    visit(func.node.body, true)
+  }
+
+  /** Defaults have a scope of their own: it matters when they make closures, or name what comes after them. */
+  #defaultsAreApart(func: Func): boolean {
+    const { bindingOf, scopeOf } = this.#questions.analysis
+    const own = scopeOf.get(func.node)!
+    let apart = false
+    const params = (func.node.params ?? []) as Node[]
+    for (const param of params) {
+      if (param.type === 'Identifier') continue
+      const named = boundNames(param)
+      walk(param, node => {
+        if (isFunction(node) || isClass(node)) apart = true
+        if (node.type !== 'Identifier' || named.includes(node)) return !apart
+        const binding = bindingOf.get(node)
+        if (binding == null || binding.scope !== own) return !apart
+        const at = params.flatMap(other => boundNames(other)).find(({ name }) => name === binding.name)
+        if (at === undefined || at.start >= node.start) apart = true
+        return !apart
+      })
+    }
+    return apart
+  }
+
+  #anyStop(node: Node): boolean {
+    let found = false
+    walk(node, child => {
+      if (isFunction(child)) return false
+      if (this.#stopping.has(child)) found = true
+      return !found
+    })
+    return found
+  }
+
+  /** True when a closure in the head of a `for` sees its variables: those of the first turn are others than the next's. */
+  #headIsCaptured({ init, test, update }: Node): boolean {
+    if (init?.type !== 'VariableDeclaration' || init.kind === 'var') return false
+    let found = false
+    for (const part of [init, test, update]) {
+      if (part === null) continue
+      walk(part, node => {
+        if (isFunction(node) || isClass(node)) found = true
+        return !found
+      })
+    }
+    if (!found) return false
+    const { bindingOf } = this.#questions.analysis
+    return init.declarations.some(({ id }: Node) =>
+      boundNames(id).some(name => bindingOf.get(name)?.captured === true),
+    )
+  }
+}
+
+function isArguments(target: Node): boolean {
+  return (
+    (target.type === 'MemberExpression' &&
+      target.object.type === 'Identifier' &&
+      target.object.name === 'arguments') ||
+    (target.type === 'Identifier' && target.name === 'arguments')
+  )
+}
+
+function isComputedMethod({ type, computed, kind, method }: Node): boolean {
+  return type === 'Property' && computed && (method || kind !== 'init')
+}
+
+function* allInner(func: Func): Generator<Func> {
+  for (const inner of func.inner) {
+    yield inner
+    yield* allInner(inner)
+  }
+}
+
+function isWithin(inner: Func, outer: Func): boolean {
+  for (let at: Func | null = inner; at !== null; at = at.parent) if (at === outer) return true
+  return false
+}
+
+/** What of a class runs where it is defined. */
+function classCode(node: Node): Node[] {
+  const parts: Node[] = [...(node.decorators ?? [])]
+  if (node.superClass !== null) parts.push(node.superClass)
+  for (const element of node.body.body) {
+    parts.push(...(element.decorators ?? []))
+    if (element.computed) parts.push(element.key)
+  }
+  return parts
+}
+
+function caseOf(owner: Node, node: Node): Node | undefined {
+  return owner.cases.find((branch: Node) => contains(branch, node))
+}
+
+/** True when a use inside a declaration comes before the name is bound. */
+function isBeforeBinding(node: Node, declaration: Node): boolean {
+  const declarators: Node[] = declaration.declarations ?? []
+  const at = declarators.find(declarator => within(node, declarator))
+  return at !== undefined && boundNames(at.id).some(({ name }) => name === node.name)
+}
+
+export function contains(outer: Node, inner: Node): boolean {
+  return inner.start >= outer.start && inner.end <= outer.end
+}
+
+function within(inner: Node, outer: Node): boolean {
+  return contains(outer, inner)
+}
+
+export type { Scope }

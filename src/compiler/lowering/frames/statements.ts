@@ -1,0 +1,603 @@
+/**
+ * Statements of a function that unwinds. Those that can stop inside are written so that they can be entered in the middle;
+ * the language's own `try`, loops and labels do the rest, because a form that goes on enters them all again.
+ */
+import { Rope, rope } from '../../rope.ts'
+import type { Binding } from '../../scope.ts'
+import { bare, boundNames, isLoop, type Node } from '../../syntax.ts'
+import type { Context } from '../context.ts'
+import { notIterableText } from '../message.ts'
+import { collectJumps } from '../strip.ts'
+import type { Slots } from './emitter.ts'
+import { Expressions, type Host } from './expressions.ts'
+import type { Plan, Variable } from './plan.ts'
+
+/** Where the strips of a loop get the names that they need. */
+export interface Temporaries {
+  take(): string
+  label(): string
+}
+
+/** What statements ask beyond expressions. */
+export interface StatementHost extends Host {
+  /** The loop in strips, with `safepoint` between them and without its init; null when it is no such loop. */
+  strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null
+  /** How many turns a strip has. */
+  readonly strip: number
+  bindingOf(id: Node): Binding | null | undefined
+  /** What of a list of statements can be called by name. */
+  availableIn(statements: readonly Node[], cx: Context): Context['available']
+  /** True for a loop over what is plainly a short list, which needs no safepoint. */
+  isShortBody(node: Node): boolean
+  isListed(node: Node): boolean
+  /** A function declared in a block, as a value with its mark. */
+  functionValue(node: Node, cx: Context): Rope
+}
+
+export class Statements extends Expressions {
+  readonly #host: StatementHost
+  /** A safepoint has been passed on the way here. */
+  #polled: boolean
+
+  constructor(
+    plan: Plan,
+    prefix: string,
+    guards: boolean,
+    slots: Slots,
+    host: StatementHost,
+    cx: Context,
+    canRecurse: boolean,
+  ) {
+    super(plan, prefix, guards, slots, host, cx)
+    this.#host = host
+    this.#polled = !canRecurse
+  }
+
+  /** The function's body, or the expression that it returns. */
+  body(node: Node, skipped: (statement: Node) => boolean): Rope {
+    return this.nested(() => {
+      if (node.type !== 'BlockStatement') {
+        this.simple(rope`return ${this.value(node)};`)
+        return
+      }
+      this.list(node.body.filter((statement: Node) => !skipped(statement)))
+    }).text
+  }
+
+  protected list(statements: readonly Node[]): void {
+    const outer = this.cx
+    this.cx = { ...outer, available: this.#host.availableIn(statements, outer) }
+    for (const statement of statements) {
+      const held = this.held
+      this.statement(statement, [])
+      this.release(held)
+    }
+    this.cx = outer
+  }
+
+  /** One call on every way that leads around is enough: before it, a recursion looks at its safepoint. */
+  override call(node: Node): Rope {
+    if (!this.#polled) {
+      const call = this.#host.callOf(node)
+      if (call !== undefined && !this.#host.staysPlain(call)) {
+        this.#polled = true
+        this.#poll(node.start)
+      }
+    }
+    return super.call(node)
+  }
+
+  /** What may or may not run: a safepoint in it counts for nothing after it. */
+  override nested(write: () => void): { text: Rope; last: number } {
+    const polled = this.#polled
+    const made = super.nested(write)
+    this.#polled = polled
+    return made
+  }
+
+  /** A safepoint. */
+  #poll(at: number): void {
+    const { ok } = this
+    const glance = this.#host.runtime('glance')
+    this.place(at, null, unwind => rope`if (${ok} !== 0 && ${glance}()) ${unwind}`)
+  }
+
+  statement(node: Node, labels: Node[]): void {
+    const outer = this.from
+    this.from = node.start
+    this.#write(node, labels)
+    this.from = outer
+  }
+
+  #write(node: Node, labels: Node[]): void {
+    if (!this.stops(node)) {
+      this.#plain(node)
+      return
+    }
+    switch (node.type) {
+      case 'ExpressionStatement':
+        this.effect(node.expression)
+        break
+      case 'VariableDeclaration':
+        this.#declaration(node)
+        break
+      case 'ReturnStatement':
+        this.simple(rope`return ${this.value(node.argument)};`)
+        break
+      case 'ThrowStatement':
+        this.simple(rope`throw ${this.value(node.argument)};`)
+        break
+      case 'BlockStatement':
+        this.#block(node, labels)
+        break
+      case 'IfStatement':
+        this.#if(node)
+        break
+      case 'LabeledStatement':
+        this.#labeled(node)
+        break
+      case 'TryStatement':
+        this.#try(node)
+        break
+      case 'SwitchStatement':
+        this.#switch(node, labels)
+        break
+      case 'ForOfStatement':
+      case 'ForInStatement':
+        this.loops.push(node)
+        this.#each(node, labels)
+        this.loops.pop()
+        break
+      default:
+        if (!isLoop(node)) throw new Error(`a ${node.type} that can stop`)
+        this.loops.push(node)
+        this.#loop(node, labels)
+        this.loops.pop()
+    }
+  }
+
+  /** A statement that cannot stop: as it stands, but for what it declares. */
+  #plain(node: Node): void {
+    switch (node.type) {
+      case 'VariableDeclaration':
+        if (node.declare !== true) this.#declaration(node)
+        break
+      case 'FunctionDeclaration':
+        break
+      case 'ClassDeclaration': {
+        const text = this.verbatim(node)
+        this.#assign(node.id, rope`${text}`)
+        break
+      }
+      case 'EmptyStatement':
+        break
+      case 'ExpressionStatement':
+        this.simple(rope`;${this.verbatim(node.expression)};`)
+        break
+      default:
+        this.simple(rope`${this.verbatim(node)};`)
+    }
+  }
+
+  #variableOf(id: Node): Variable | undefined {
+    const binding = this.#host.bindingOf(id)
+    return binding == null ? undefined : this.plan.variables.get(binding)
+  }
+
+  /** Gives a declared variable its value. */
+  #assign(id: Node, value: Rope): void {
+    const variable = id.type === 'Identifier' ? this.#variableOf(id) : undefined
+    if (variable?.box === 'early') {
+      this.simple(rope`${this.#host.runtime('declared')}(${variable.name}, ${value});`)
+      return
+    }
+    if (id.type === 'Identifier') {
+      this.simple(rope`${this.pattern(id)} = ${value};`)
+      return
+    }
+    const early = boundNames(id).filter(name => this.#variableOf(name)?.box === 'early')
+    // A pattern sets its variables one by one; those that wait for their declaration are set from it.
+    for (const name of early) {
+      const { name: text } = this.#variableOf(name)!
+      this.simple(rope`${this.#host.runtime('declared')}(${text}, void 0);`)
+    }
+    this.simple(rope`(${this.pattern(id)} = ${value});`)
+  }
+
+  #declaration(node: Node): void {
+    for (const { id, init } of node.declarations as Node[]) {
+      const held = this.held
+      if (init === null) {
+        if (node.kind !== 'var') this.#assign(id, rope`void 0`)
+      } else {
+        const value = this.named(id, init)
+        this.#assign(id, id.type === 'Identifier' ? value : this.apart(id, init, value))
+      }
+      this.release(held)
+    }
+  }
+
+  /** Lets the variables of a block be seen while `write` writes. */
+  #within(owner: Node, write: () => void): void {
+    const declared = (this.plan.declared.get(owner) ?? []).filter(({ place }) => place === 'block')
+    for (const variable of declared) this.opened.add(variable)
+    write()
+    for (const variable of declared) this.opened.delete(variable)
+  }
+
+  /** Declares what lives in a block, and makes the functions that are declared in it. */
+  #open(owner: Node, statements: readonly Node[]): Rope {
+    const declared = this.plan.declared.get(owner) ?? []
+    const made = new Rope()
+    for (const { place, name, box, binding } of declared) {
+      const fresh =
+        box === 'early'
+          ? `${this.#host.runtime('early')}(${JSON.stringify(binding.name)})`
+          : box === 'box'
+            ? `new ${this.#host.runtime('Box')}()`
+            : 'void 0'
+      if (place === 'block') {
+        const index = this.slots.indexOf(name)
+        const from = this.guards ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${index}]` : fresh
+        made.add(`let ${name} = ${from}; `)
+      } else if (box !== null && owner !== this.plan.func.node) this.simple(rope`${name} = ${fresh};`)
+    }
+    for (const statement of statements) {
+      if (statement.type !== 'FunctionDeclaration' || statement.body === null) continue
+      this.#assign(statement.id, this.#host.functionValue(statement, this.cx))
+    }
+    return made
+  }
+
+  #block(node: Node, labels: Node[]): void {
+    let opened = new Rope()
+    const { text, last } = this.nested(() =>
+      this.#within(node, () => {
+        opened = this.#open(node, node.body)
+        this.list(node.body)
+      }),
+    )
+    this.compound(rope`${prefixOf(labels)}{ ${opened}${text} }`, last)
+  }
+
+  /** A statement that is the body of another. */
+  #inner(node: Node): void {
+    const held = this.held
+    this.statement(node, [])
+    this.release(held)
+  }
+
+  #if(node: Node): void {
+    const held = this.held
+    const test = this.value(node.test)
+    this.flush()
+    this.release(held)
+    const polled = this.#polled
+    const first = this.nested(() => this.#inner(node.consequent))
+    const second = node.alternate === null ? null : this.nested(() => this.#inner(node.alternate))
+    this.#polled = polled
+    this.choose(test, first, second)
+  }
+
+  #labeled(node: Node): void {
+    const labels: Node[] = []
+    let inner = node
+    while (inner.type === 'LabeledStatement') {
+      labels.push(inner.label)
+      inner = inner.body
+    }
+    if (isLoop(inner) || inner.type === 'BlockStatement' || inner.type === 'SwitchStatement') {
+      this.statement(inner, labels)
+      return
+    }
+    const { text, last } = this.nested(() => this.#inner(inner))
+    this.compound(rope`${prefixOf(labels)}{ ${text} }`, last)
+  }
+
+  #try(node: Node): void {
+    const { block, handler, finalizer } = node
+    const { frames, guards, p } = this
+    const ending =
+      finalizer === null
+        ? rope``
+        : rope` finally { ${frames}.ok = 0; if (${frames}.u === 0) ${this.verbatim(finalizer)} }`
+    const name = `${this.prefix}e`
+    if (handler === null) {
+      const { text, last } = this.nested(() => this.#inner(block))
+      this.compound(rope`try { ${text} }${ending}`, last)
+      return
+    }
+    if (!this.stops(handler.body)) {
+      const { text, last } = this.nested(() => this.#inner(block))
+      const param = handler.param === null ? rope`` : rope` (${this.verbatim(handler.param)})`
+      const caught = rope` catch${param} { ${frames}.ok = 0; ${this.verbatim(handler.body)} }`
+      this.compound(rope`try { ${text} }${caught}${ending}`, last)
+      return
+    }
+    // A handler that can stop stands behind its `try`, so that it can be entered without one.
+    const thrown = this.take()
+    const error = this.take()
+    const { text, last } = this.nested(() => {
+      this.simple(rope`${thrown} = false;`)
+      const { text: tried, last: triedLast } = this.nested(() => this.#inner(block))
+      this.compound(
+        rope`try { ${tried} } catch (${name}) { ${frames}.ok = 0; ${thrown} = true; ${error} = ${name}; }`,
+        triedLast,
+      )
+      let opened = new Rope()
+      const handled = this.nested(() =>
+        this.#within(handler, () => {
+          opened = this.#open(handler, [])
+          if (handler.param !== null) this.#assign(handler.param, rope`${error}`)
+          this.#inner(handler.body)
+        }),
+      )
+      const test = guards ? `${p} !== 0 || ${thrown}` : thrown
+      this.compound(rope`if (${test}) { ${opened}${handled.text} }`, handled.last)
+    })
+    if (finalizer === null) this.compound(rope`{ ${text} }`, last)
+    else this.compound(rope`try { ${text} }${ending}`, last)
+  }
+
+  #switch(node: Node, labels: Node[]): void {
+    const held = this.held
+    const value = this.value(node.discriminant)
+    const on = this.hold(value)
+    this.release(held)
+    const at = this.take()
+    const cases = node.cases as Node[]
+    const { guards, p } = this
+    let opened = new Rope()
+    const { text, last } = this.nested(() => {
+      const statements = cases.flatMap(({ consequent }) => consequent as Node[])
+      opened = this.#open(node, statements)
+      const choices = new Rope()
+      let otherwise = cases.length
+      for (const [index, { test }] of cases.entries()) {
+        if (test === null) otherwise = index
+        else choices.add(rope`case ${this.verbatim(test)}: ${at} = ${String(index)}; break; `)
+      }
+      this.simple(rope`switch (${on}) { ${choices}default: ${at} = ${String(otherwise)}; }`)
+      for (const [index, { consequent }] of cases.entries()) {
+        const branch = this.nested(() => this.#within(node, () => this.list(consequent)))
+        const test = guards ? `${p} === 0 ? ${at} <= ${index} : ${p} <= ${branch.last}` : `${at} <= ${index}`
+        this.add(rope`if (${test}) { ${branch.text} }`)
+      }
+    })
+    // A switch that is entered at once: `break` leaves it, and `continue` is that of the loop around.
+    this.compound(rope`{ ${opened}${prefixOf(labels)}switch (0) { default: ${text} } }`, last)
+  }
+
+  // Loops
+
+  /** The text of a loop's body, with its safepoint. `bind` sets what the turn begins with. */
+  #turn(node: Node, bind: (() => void) | null): { text: Rope; last: number; opened: Rope } {
+    const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
+    const write = (): void => {
+      const polled = this.#polled
+      this.#poll(node.body.start)
+      this.#polled = true
+      bind?.()
+      this.#inner(node.body)
+      this.#polled = polled
+    }
+    const made = this.nested(() => this.#within(node, write))
+    const opened = new Rope()
+    if (bind !== null) {
+      for (const { name, box } of head) {
+        const fresh = box === null ? 'void 0' : `new ${this.#host.runtime('Box')}()`
+        const from = this.guards
+          ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${this.slots.indexOf(name)}]`
+          : fresh
+        opened.add(`let ${name} = ${from}; `)
+      }
+    }
+    return { ...made, opened }
+  }
+
+  #loop(node: Node, labels: Node[]): void {
+    const { guards, p } = this
+    if (this.#inStrips(node, labels)) return
+    const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
+    if (head.length > 0) {
+      this.#fresh(node, labels, head)
+      return
+    }
+    if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
+    if (this.stops(node.test) || this.stops(node.update)) {
+      this.#unfolded(node, labels)
+      return
+    }
+    const { text, last } = this.#turn(node, null)
+    const test = node.test === null ? rope`true` : this.verbatim(node.test)
+    const prefix = prefixOf(labels)
+    if (node.type === 'DoWhileStatement') {
+      this.compound(rope`${prefix}do { ${text} } while (${test});`, last)
+      return
+    }
+    const condition = guards ? rope`${p} !== 0 || (${test})` : test
+    const update = node.type === 'ForStatement' && node.update !== null ? this.verbatim(node.update) : rope``
+    this.compound(rope`${prefix}for (; ${condition}; ${update}) { ${text} }`, last)
+  }
+
+  #init(init: Node): void {
+    const held = this.held
+    if (init.type === 'VariableDeclaration') this.#declaration(init)
+    else this.effect(init)
+    this.release(held)
+  }
+
+  /** A loop whose test or update can stop: its parts one after the other. */
+  #unfolded(node: Node, labels: Node[]): void {
+    const turn = this.label()
+    const outer = this.cx
+    const jumps = new Map(outer.jumps)
+    const continues: Node[] = []
+    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), [], continues)
+    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
+    const test = (): void => {
+      if (node.test === null) return
+      const held = this.held
+      const value = this.value(node.test)
+      this.simple(rope`if (!(${value})) break;`)
+      this.release(held)
+    }
+    const body = (): void => {
+      this.cx = { ...outer, jumps }
+      const { text, last } = this.#turn(node, null)
+      this.cx = outer
+      this.compound(rope`${turn}: { ${text} }`, last)
+    }
+    const { text, last } = this.nested(() => {
+      if (node.type === 'DoWhileStatement') {
+        body()
+        test()
+      } else {
+        test()
+        body()
+        if (node.type === 'ForStatement' && node.update !== null) this.effect(node.update)
+      }
+    })
+    this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
+  }
+
+  /** A `for` whose variables closures see: each turn has its own. */
+  #fresh(node: Node, labels: Node[], head: readonly Variable[]): void {
+    const outer = this.cx
+    // Outside of the turn the variables go by other names, which no closure knows.
+    const between = new Map(outer.renamed)
+    const copies: { variable: Variable; name: string }[] = []
+    for (const variable of head) {
+      const name = this.take()
+      between.set(variable.binding, name)
+      copies.push({ variable, name })
+    }
+    const turn = this.label()
+    const jumps = new Map(outer.jumps)
+    const continues: Node[] = []
+    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), [], continues)
+    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
+    this.cx = { ...outer, renamed: between }
+    for (const { id, init } of node.init.declarations as Node[]) {
+      const held = this.held
+      this.simple(rope`(${this.pattern(id)} = ${init === null ? 'void 0' : this.value(init)});`)
+      this.release(held)
+    }
+    const { text, last } = this.nested(() => {
+      this.cx = { ...outer, renamed: between }
+      if (node.test !== null) {
+        const held = this.held
+        const value = this.value(node.test)
+        this.simple(rope`if (!(${value})) break;`)
+        this.release(held)
+      }
+      this.cx = { ...outer, jumps }
+      const { text: turning, last: turned } = this.#turn(node, () => {
+        for (const { variable, name } of copies) {
+          this.simple(rope`${variable.box === null ? variable.name : `${variable.name}.v`} = ${name};`)
+        }
+      })
+      // The variables of the turn are seen until they have been copied for the next.
+      const opened = new Rope()
+      for (const { name, box } of head) {
+        const fresh = box === null ? 'void 0' : `new ${this.#host.runtime('Box')}()`
+        const index = this.slots.indexOf(name)
+        opened.add(
+          `let ${name} = ${this.guards ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${index}]` : fresh}; `,
+        )
+      }
+      const back = copies
+        .map(
+          ({ variable, name }) =>
+            `${name} = ${variable.box === null ? variable.name : `${variable.name}.v`};`,
+        )
+        .join(' ')
+      this.cx = { ...outer, renamed: between }
+      const whole = rope`{ ${opened}${turn}: { ${turning} } ${back} }`
+      this.compound(whole, turned)
+      if (node.update !== null) this.effect(node.update)
+      this.cx = outer
+    })
+    this.cx = outer
+    this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
+  }
+
+  /** A loop without calls runs some hundreds of turns between two looks; entered again, it goes on with the next. */
+  #inStrips(node: Node, labels: Node[]): boolean {
+    if ([node.test, node.update, node.body].some(part => this.stops(part))) return false
+    const { guards, p, ok } = this
+    const held = this.held
+    const temporaries = { take: () => this.take(), label: () => this.label() }
+    if (this.#host.strips(node, labels, this.cx, '', temporaries) === null) {
+      this.release(held)
+      return false
+    }
+    this.release(held)
+    if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
+    this.flush()
+    const place = ++this.places
+    const look = `if (${ok} !== 0 && ${this.#host.runtime('look')}()) ${this.unwind(place, node.body.start)}`
+    const text = this.#host.strips(node, labels, this.cx, look, temporaries)!
+    const again = guards ? `if (${p} !== 0) { ${p} = 0; ${this.prefix}take(); } ` : ''
+    this.compound(rope`{ ${again}${text} }`, place)
+    this.release(held)
+    return true
+  }
+
+  /** `for…of` and `for…in`: over a cursor, which is saved like any other value. */
+  #each(node: Node, labels: Node[]): void {
+    const { left, right, body } = node
+    const { frames, ok } = this
+    const held = this.held
+    const isOf = node.type === 'ForOfStatement'
+    const quick = isOf && !this.stops(body) && this.#host.isListed(right) && this.#host.isShortBody(node)
+    const text = JSON.stringify(notIterableText(right))
+    let source = this.value(right)
+    let short: Rope | null = null
+    if (quick && !(this.plan.declared.get(node) ?? []).some(({ place }) => place === 'block')) {
+      const list = this.hold(source)
+      source = rope`${list}`
+      const entering = this.guards ? `${this.p} === 0 && ` : ''
+      const isShort = `${entering}${this.#host.runtime('isShortList')}(${list}, ${String(this.#host.strip)})`
+      const target = this.pattern(left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left))
+      short = rope`if (${isShort}) ${prefixOf(labels)}for (${target} of ${list}) { ${this.verbatim(body)} } else `
+    }
+    const cursor = this.take()
+    const open = isOf
+      ? rope`${cursor} = ${this.#host.runtime('cursor')}(${ok}, ${source}, ${text});`
+      : rope`${cursor} = new ${this.#host.runtime('KeyCursor')}(${source});`
+    const kept = this.held
+    const more = this.take()
+    const { text: turns, last } = this.nested(() => {
+      this.simple(open)
+      const loop = this.nested(() => {
+        const step = rope`${more} = ${cursor}.step();`
+        this.release(kept)
+        if (isOf) this.place(body.start, more, unwind => rope`${step} if (${frames}.u !== 0) ${unwind}`)
+        else this.simple(step)
+        this.simple(rope`if (!${more}) break;`)
+        const turn = this.#turn(node, () => {
+          const value = rope`${cursor}.value`
+          if (left.type === 'VariableDeclaration') this.#assign(left.declarations[0].id, value)
+          else this.simple(rope`(${this.pattern(bare(left))} = ${value});`)
+        })
+        this.compound(rope`{ ${turn.opened}${turn.text} }`, turn.last)
+      })
+      const looping = rope`${prefixOf(labels)}for (;;) { ${loop.text} }`
+      if (!isOf) {
+        this.compound(looping, loop.last)
+        return
+      }
+      const error = `${this.prefix}e`
+      const failed = rope`catch (${error}) { ${frames}.ok = 0; ${cursor}.fail(); throw ${error}; }`
+      const closed = rope`finally { if (${frames}.u === 0) ${cursor}.close(); }`
+      this.compound(rope`try { ${looping} } ${failed} ${closed}`, loop.last)
+    })
+    this.compound(rope`${short ?? ''}{ ${turns} }`, last)
+    this.release(held)
+  }
+}
+
+function prefixOf(labels: readonly Node[]): string {
+  return labels.map(({ name }) => `${name}: `).join('')
+}

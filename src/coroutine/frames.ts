@@ -1,0 +1,214 @@
+/**
+ * Coroutines made of saved frames.
+ *
+ * A compiled function is a plain function. After each call that may suspend it looks at `frames.u`; when that is up
+ * it saves its place and its live variables and returns, and so does its caller: the stack becomes a list. To go on, only
+ * the innermost frame is entered again, through a second form of its function that starts at the saved place. What it
+ * returns or throws is handed to the frame below, which is entered only then.
+ *
+ *   stop at depth 3, for the first time     the next switch          the innermost returns 7
+ *   driver > root > a > b: unwinds          driver > b: unwinds      driver > b: 7
+ *   on the way out b, a and root are saved  only b is saved again    driver > a, entered where it waits for b: 7
+ *
+ * The words of `frames`, and who may change them:
+ *
+ *   u   | ok  | means
+ *   ----+-----+---------------------------------------------------------------------------------------------------
+ *   0   | 0   | code runs. A compiled function that is entered now was called by plain code: it must not unwind
+ *   0   | 1   | [1] between a compiled call and the first line of its callee, which takes the permission and clears it
+ *   1   | 0   | [2] unwinding: nothing runs but the saving of frames, up to whoever drives
+ *   1   | 1   | never
+ *
+ * Nothing of anyone else's runs in [1]: arguments are evaluated before. So a compiled function that `sort` or a getter
+ * calls finds `ok` at 0, runs as plain code does, and hands no permission on.
+ */
+import { GeneratorChain, type OnPass } from './generators.ts'
+import { needResched, pace } from './safepoint.ts'
+import { PREEMPTED } from './stops.ts'
+
+/** Enters a function again: at this place, with these variables. */
+export type Reenter = (this: any, place: number, values: unknown[]) => unknown
+
+interface Frame {
+  self: unknown
+  place: number
+  values: unknown[]
+  /** Null: by the function that was being entered again when this frame was saved. */
+  reenter: Reenter | null
+}
+
+interface Words {
+  /** 1 while the task unwinds. */
+  u: 0 | 1
+  /** 1 while a call that may unwind is on its way to its callee. */
+  ok: number
+}
+
+// Written twice, so that no engine takes the words for constants.
+export const frames: Words = { u: 1, ok: 1 }
+frames.u = 0
+frames.ok = 0
+
+/** Why the task unwinds. */
+let stop: number = PREEMPTED
+/** The frames saved since unwinding began, innermost first. */
+let saved: Frame[] = []
+/** What the frame that is being entered is to be given. */
+let sent: unknown
+let raising = false
+
+let onPass: OnPass | null = null
+
+/** Told of each frame that an error passes on its way out. See uncaught.ts. */
+export function setOnFramePass(listener: OnPass): void {
+  onPass = listener
+}
+
+/** Looks at the safepoint. True: unwinding has begun. */
+export function look(): boolean {
+  if (!needResched()) return false
+  frames.u = 1
+  stop = PREEMPTED
+  return true
+}
+
+/** The same, where looks are many: most of them only count. */
+export function glance(): boolean {
+  return --pace.left < 0 && look()
+}
+
+/** Saves a frame, on the way out. */
+export function save(self: unknown, place: number, values: unknown[], reenter: Reenter | null): undefined {
+  saved.push({ self, place, values, reenter })
+}
+
+/** What the place that is entered again is given: the value of its call, or a throw. */
+export function take(): unknown {
+  const given = sent
+  sent = undefined
+  if (!raising) return given
+  raising = false
+  onPass?.(given, take)
+  throw given
+}
+
+/** Runs a generator inside a function that can unwind: its value, or unwinding has begun. */
+export function run(made: Generator<number, any, any>): unknown {
+  const step = made.next()
+  if (step.done) return step.value
+  suspendIn(new GeneratorChain(made), step.value)
+  return undefined
+}
+
+function suspendIn(chain: GeneratorChain, why: number): void {
+  frames.u = 1
+  stop = why
+  save(chain, 0, [], resumeGenerator)
+}
+
+function resumeGenerator(this: GeneratorChain): unknown {
+  const throws = raising
+  const value = sent
+  raising = false
+  sent = undefined
+  const why = this.advance(throws, value)
+  if (why >= 0) suspendIn(this, why)
+  else if (this.threw) throw this.result
+  else return this.result
+  return undefined
+}
+
+/** Calls a function that can unwind. Afterwards `frames.u` tells whether it has. */
+export function enter(fn: (...args: any[]) => unknown, self: unknown, args: readonly unknown[]): unknown {
+  frames.ok = 1
+  try {
+    return Reflect.apply(fn, self, args)
+  } finally {
+    frames.ok = 0
+  }
+}
+
+/** In a generator, after a call that has unwound: drives what was saved to its end, and gives its value. */
+export function* rest(): Generator<number, any, unknown> {
+  const chain = new FrameChain()
+  let why = chain.took()
+  for (;;) {
+    let value: unknown
+    let throws = false
+    try {
+      value = yield why
+    } catch (error) {
+      value = error
+      throws = true
+    }
+    why = chain.advance(throws, value)
+    if (why >= 0) continue
+    if (chain.threw) throw chain.result
+    return chain.result
+  }
+}
+
+/** More frames than any stack holds and less than a heap does: recursion that goes on and on ends here. */
+export const frames_max = 2_000_000
+
+/** The frames of a coroutine that has stopped, outermost first. */
+export class FrameChain {
+  readonly #frames: Frame[] = []
+  result: unknown = undefined
+  threw = false
+
+  /** Takes what has just been saved, and ends the unwinding. Why it was, is returned. */
+  took(): number {
+    const { length } = saved
+    for (let at = length - 1; at >= 0; at--) this.#frames.push(saved[at]!)
+    if (length > 64) saved = []
+    else saved.length = 0
+    frames.u = 0
+    return stop
+  }
+
+  /** Runs to the next stop, and returns SUSPENDED or PREEMPTED, or to the end: then -1. */
+  advance(throws: boolean, value: unknown): number {
+    return resumeInnermostFrame(this, this.#frames, throws, value)
+  }
+}
+
+function resumeInnermostFrame(chain: FrameChain, list: Frame[], throws: boolean, value: unknown): number {
+  if (list.length > frames_max && !throws) {
+    throws = true
+    value = new RangeError('Maximum call stack size exceeded')
+  }
+  for (;;) {
+    const frame = list.pop()!
+    raising = throws
+    sent = value
+    try {
+      value = frame.reenter!.call(frame.self, frame.place, frame.values)
+      throws = false
+    } catch (error) {
+      frames.ok = 0
+      value = error
+      throws = true
+    }
+    if (frames.u !== 0) {
+      const outermost = saved[saved.length - 1]!
+      outermost.reenter ??= frame.reenter
+      return chain.took()
+    }
+    if (list.length === 0) {
+      chain.result = value
+      chain.threw = throws
+      return -1
+    }
+  }
+}
+
+/** The machinery in stack traces: frames that are left out, and the one below which nothing is the coroutine's. */
+export const frameMachineryNames: readonly string[] = [
+  take.name,
+  enter.name,
+  run.name,
+  resumeGenerator.name,
+  rest.name,
+]
+export const frameFloorName: string = resumeInnermostFrame.name
