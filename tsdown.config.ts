@@ -13,7 +13,7 @@ const config: UserConfig = defineConfig({
     '!src/checker/programs/**',
     '!src/**/differential/**',
     '!src/**/realcode/**',
-    '!src/**/{raceprograms,checksetup}.ts',
+    '!src/**/{raceprograms,deathprograms,checksetup}.ts',
   ],
   outDir: 'dist',
   root: 'src',

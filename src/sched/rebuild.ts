@@ -50,10 +50,7 @@ export function rebuildRunQueue(s: Scheduler, queue: number): void {
   const between = order.filter(se => i32[se + Entity.links + ListNode.list] === 0)
   emptyRunQueue(s, queue)
   for (const se of queued) {
-    for (let field = 0; field < ListNode.words; field++) {
-      i32[se + Entity.links + field] = 0
-      i32[se + Entity.pushLinks + field] = 0
-    }
+    clearLinks(i32, se)
     notePushable(s, se)
   }
   for (const se of linked) rqRestoreTask(s, classRq(queue, i32[se + Entity.priority] >> 2), se)
@@ -72,18 +69,22 @@ function collectQueued(s: Scheduler, cpu: number): Set<number> {
   for (let index = 0; index < entities.capacity; index++) {
     const se = entities.pointerAt(index)
     if (!entities.isAllocated(i32, se) || !isQueuedOn(s, se, cpu)) continue
-    if (i32[i32[se + Entity.task] + Task.stopped] === 0) queued.add(se)
-    else takeOut(i32, se)
+    if (i32[i32[se + Entity.task] + Task.stopped] === 0) {
+      queued.add(se)
+    } else {
+      clearLinks(i32, se)
+      Atomics.store(i32, se + Entity.onRq, 0)
+    }
   }
   return queued
 }
 
-function takeOut(i32: Int32Array, se: number): void {
+/** Recovery: the entity is on no list and no tree. Its run queue's lock is held. */
+export function clearLinks(i32: Int32Array, se: number): void {
   for (let field = 0; field < ListNode.words; field++) {
     i32[se + Entity.links + field] = 0
     i32[se + Entity.pushLinks + field] = 0
   }
-  Atomics.store(i32, se + Entity.onRq, 0)
 }
 
 /**
@@ -116,8 +117,13 @@ function emptyRunQueue(s: Scheduler, queue: number): void {
   const current = i32[queue + RunQueue.current]
   const runs = current !== i32[queue + RunQueue.idle] && Atomics.load(i32, current + Entity.onRq) === 0
   const level = runs ? i32[current + Entity.priority] >> 2 : -1
-  if (runs) i32[current + Entity.rq] = classRq(queue, level)
-  else i32[queue + RunQueue.contender] = 0
+  if (runs) {
+    // Its priority may have been in the middle of a change, in which it is queued for a moment.
+    clearLinks(i32, current)
+    i32[current + Entity.rq] = classRq(queue, level)
+  } else {
+    i32[queue + RunQueue.contender] = 0
+  }
   for (let at = 0; at < MAJOR_LEVELS; at++) {
     const rq = classRq(queue, at)
     s.classes[at].reset?.(s, rq, at === level ? current : 0)

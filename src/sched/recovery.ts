@@ -6,11 +6,12 @@ import { cpuRecord } from '../machine/cpurecord.ts'
 import { wakeTimekeeper } from '../machine/timekeeper.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { reapTask } from './exit.ts'
+import { repairExt } from './extrecover.ts'
 import { drainQueue, isOnline } from './hotplug.ts'
 import { claimLost } from './lost.ts'
 import { enqueueSelected } from './place.ts'
 import { notePushable } from './pushable.ts'
-import { rebuildChildren, rebuildRunQueue, rebuildTimers, rebuildWaitTree } from './rebuild.ts'
+import { clearLinks, rebuildChildren, rebuildRunQueue, rebuildTimers, rebuildWaitTree } from './rebuild.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { setEffectivePriority } from './setpriority.ts'
@@ -50,6 +51,7 @@ export function recoverScheduler(s: Scheduler, dead: number): number[] {
   s.readClock()
   // What is seen here is not freed under this thread's hands.
   rcu.idleExit(thread)
+  repairExt(s, dead)
   closeDead(s, dead) // 1
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     mendTimers(s, cpu, dead) // 2
@@ -76,6 +78,7 @@ export function recoverScheduler(s: Scheduler, dead: number): number[] {
  * task to be off the dead CPU. It may hold locks that are outer to that one. False: the lock is of another layer.
  */
 export function rescueLock(s: Scheduler, dead: number, lock: number): boolean {
+  repairExt(s, dead)
   if (lock === 0) {
     closeDead(s, dead)
     return true
@@ -97,12 +100,15 @@ export function rescueLock(s: Scheduler, dead: number, lock: number): boolean {
     case SLEEP:
       mendSleepers(s, dead)
       return true
+    case DISPATCH_QUEUE:
+      return true
     default:
       return false
   }
 }
 
 const RUN_QUEUE = lockRank('run queue')
+const DISPATCH_QUEUE = lockRank('dispatch queue')
 const TIMER = lockRank('timer')
 const PI = lockRank('pi')
 const TASK = lockRank('task')
@@ -126,7 +132,10 @@ function closeDead(s: Scheduler, dead: number): void {
   for (let index = 0; index < entities.capacity; index++) {
     const se = entities.pointerAt(index)
     if (!entities.isAllocated(i32, se) || Atomics.load(i32, se + Entity.cpu) !== dead) continue
-    if (Atomics.load(i32, se + Entity.onCpu) !== 0) Atomics.store(i32, se + Entity.onCpu, 0)
+    if (Atomics.load(i32, se + Entity.onCpu) === 0) continue
+    // It may have died in the middle of putting it back.
+    if (Atomics.load(i32, se + Entity.onRq) === 0) clearLinks(i32, se)
+    Atomics.store(i32, se + Entity.onCpu, 0)
   }
   release(thread, lock)
 }

@@ -1,0 +1,401 @@
+/**
+ * A CPU dies at every step of every kernel operation, as programs for the checker (recovery.check.ts). CPU 0 is mortal: it
+ * does one thing. When it has died, another thread recovers it, and the tasks that live are run to their end on CPU 1: each that
+ * wants to run is picked, once, and none is there that should not be.
+ *
+ * A task that CPU 0 has started is bound to it, and must be among the lost; any other must be where its state says.
+ */
+import { assert } from '../arena/assert.ts'
+import type { Setup } from '../checker/check.ts'
+import { bindTask, setAffinity } from './affinity.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { exitTask, reapTask } from './exit.ts'
+import { forkTask } from './fork.ts'
+import { endLost } from './lost.ts'
+import { FAIR_PRIORITY, makePriority } from './priority.ts'
+import { Kernel } from './raceprograms.ts'
+import { recoverScheduler } from './recovery.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { setPriority } from './setpriority.ts'
+import { beginSleep, wakeupOnChannel } from './sleep.ts'
+import { stealTask } from './steal.ts'
+import { schedulerContinue, schedulerStop } from './stop.ts'
+import { FINISHED, PREEMPTED, schedulerYield, SUSPENDED, YIELDED } from './switch.ts'
+import { INTERRUPTIBLE, isSleeping, Task, UNINTERRUPTIBLE, UNUSED, ZOMBIE } from './taskrecord.ts'
+import { expireTimers } from './timer.ts'
+import { wakeupTask } from './wakeup.ts'
+
+export type Recover = (s: Scheduler, dead: number) => number[]
+
+const MORTAL = 0
+const SURVIVOR = 1
+const BOTH = [MORTAL, SURVIVOR]
+
+/** What CPU 0 does, what another thread does meanwhile, and what must be so in the end. */
+export interface Deed {
+  /** Sets the scene; all of this is done before anyone can die. */
+  readonly scene: (kernel: Kernel) => { mortal: () => unknown; other?: () => unknown; final?: () => void }
+  readonly tasks: number
+  /** Another thread goes on beside the recovery. */
+  readonly beside?: boolean
+}
+
+export function death(deed: Deed, recover: Recover = recoverScheduler): Setup {
+  return () => {
+    const kernel = new Kernel(2, deed.tasks)
+    const { mortal, other, final } = deed.scene(kernel)
+    const [, rescuer] = kernel.others
+    return {
+      threads: { 'CPU 0': mortal, ...(other && { other }) },
+      recover: (dead: number) => {
+        const lost = recover(rescuer, dead)
+        for (const task of lost) assert(isBound(kernel, task), 'a task that was never started is lost')
+        endLost(rescuer, lost, 1)
+      },
+      final: ({ crashed }: { crashed: readonly number[] }) => {
+        kernel.check()
+        if (crashed.length > 0) goOn(kernel)
+        final?.()
+      },
+    }
+  }
+}
+
+function isBound({ i32 }: Kernel, task: number): boolean {
+  return (i32[i32[task + Task.entity] + Entity.policy] & POLICY_BOUND) !== 0
+}
+
+/** CPU 1 runs whatever wants to run, until nothing does. Whatever sleeps can be woken; then all memory can be given back. */
+function goOn(kernel: Kernel): void {
+  const { i32, cpus, others } = kernel
+  const s = cpus[SURVIVOR]
+  const idle = i32[s.queue + RunQueue.idle]
+  for (const task of living(kernel)) {
+    // One that has ended waits for its parent.
+    if (kernel.state(task) === ZOMBIE) continue
+    assert(
+      !isBound(kernel, task) || i32[i32[task + Task.entity] + Entity.cpu] !== MORTAL,
+      'a lost task lives',
+    )
+    schedulerContinue(others[0], task)
+    wakeupTask(others[0], task)
+  }
+  let why = PREEMPTED
+  const ran = new Set<number>()
+  for (let turns = 0; ; turns++) {
+    assert(turns < 8, 'the tasks come to no end')
+    const prev = i32[s.queue + RunQueue.current]
+    const current = schedulerYield(s, why)
+    if (why === FINISHED) reapTask(others[0], i32[prev + Entity.task])
+    if (current === idle) break
+    const task = i32[current + Entity.task]
+    assert(!ran.has(task), 'a task runs on after its end')
+    ran.add(task)
+    exitTask(s, task, 0)
+    why = FINISHED
+  }
+  kernel.check()
+  assert(living(kernel).length === 0, 'a task was never run')
+  for (const { cpu, rcu } of cpus) rcu.offline(i32, cpu)
+  for (const { rcu, thread } of [...cpus, ...others]) rcu.runCallbacks(thread)
+  assert(s.tasks.count(i32) === s.cpus, 'a task’s slot is not given back')
+  assert(s.entities.count(i32) === s.cpus, 'an entity’s slot is not given back')
+}
+
+function living({ i32, cpus }: Kernel): number[] {
+  const { tasks } = cpus[0]
+  const found: number[] = []
+  for (let index = 0; index < tasks.capacity; index++) {
+    const task = tasks.pointerAt(index)
+    if (!tasks.isAllocated(i32, task) || i32[task + Task.state] === UNUSED) continue
+    if (i32[i32[task + Task.entity] + Entity.priority] < 252) found.push(task)
+  }
+  return found
+}
+
+/** Runs on CPU 0, where it has been started. */
+function started(kernel: Kernel): number {
+  const task = kernel.running(BOTH)
+  bindTask(kernel.cpus[MORTAL], task)
+  return task
+}
+
+/** Waits on the queue of CPU 1, or runs there. */
+function onSurvivor(kernel: Kernel, runs: boolean, affinity: number[] = [SURVIVOR]): number {
+  const task = kernel.asleep([SURVIVOR])
+  wakeupTask(kernel.others[0], task)
+  if (runs) schedulerYield(kernel.cpus[SURVIVOR], PREEMPTED)
+  setAffinity(
+    kernel.others[0],
+    task,
+    affinity.reduce((mask, cpu) => mask | (1 << cpu), 0),
+    0,
+  )
+  return task
+}
+
+export const wakeupOfOther: Deed = {
+  tasks: 1,
+  scene: kernel => {
+    const task = kernel.asleep(BOTH)
+    return { mortal: () => wakeupTask(kernel.cpus[MORTAL], task) }
+  },
+}
+
+/** Two wake it at once; one of them dies. */
+export const doubleWakeup: Deed = {
+  beside: true,
+  tasks: 1,
+  scene: kernel => {
+    const task = kernel.asleep([SURVIVOR])
+    return {
+      mortal: () => wakeupTask(kernel.cpus[MORTAL], task),
+      other: () => wakeupTask(kernel.others[0], task),
+      final: () => assert(kernel.state(task) !== INTERRUPTIBLE, 'it sleeps'),
+    }
+  },
+}
+
+export const wakeupOfFair: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const first = onSurvivor(kernel, true)
+    const task = kernel.asleep([SURVIVOR])
+    setPriority(kernel.others[0], first, FAIR_PRIORITY)
+    setPriority(kernel.others[0], task, FAIR_PRIORITY)
+    return { mortal: () => wakeupTask(kernel.cpus[MORTAL], task) }
+  },
+}
+
+/** To the next of the same sub-queue: a rotation. */
+export const yieldToEqual: Deed = {
+  tasks: 3,
+  scene: kernel => {
+    started(kernel)
+    kernel.queued()
+    kernel.queued()
+    return { mortal: () => schedulerYield(kernel.cpus[MORTAL], YIELDED) }
+  },
+}
+
+/** The task that ran is not bound: it runs on elsewhere. */
+export const yieldUnstarted: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    kernel.running(BOTH)
+    kernel.queued(BOTH)
+    return { mortal: () => schedulerYield(kernel.cpus[MORTAL], YIELDED) }
+  },
+}
+
+export const preemption: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    started(kernel)
+    const better = kernel.queued(BOTH)
+    setPriority(kernel.others[0], better, makePriority(5, 0))
+    return { mortal: () => schedulerYield(kernel.cpus[MORTAL], PREEMPTED) }
+  },
+}
+
+export const switchOfFair: Deed = {
+  tasks: 3,
+  scene: kernel => {
+    const first = kernel.running(BOTH)
+    for (const task of [first, kernel.queued(BOTH), kernel.queued(BOTH)]) {
+      setPriority(kernel.others[0], task, FAIR_PRIORITY)
+    }
+    return { mortal: () => schedulerYield(kernel.cpus[MORTAL], YIELDED) }
+  },
+}
+
+/** Going to sleep, while another wakes it: the waker waits for the end of a switch that never ends. */
+export const sleepAgainstWakeup: Deed = {
+  beside: true,
+  tasks: 1,
+  scene: kernel => {
+    const task = kernel.running(BOTH)
+    const s = kernel.cpus[MORTAL]
+    return {
+      mortal: () => beginSleep(s, task, INTERRUPTIBLE) && schedulerYield(s, SUSPENDED),
+      other: () => wakeupTask(kernel.others[0], task),
+    }
+  },
+}
+
+/** The same of a task that was started: it is lost, and its waker gets away. */
+export const lostAgainstWakeup: Deed = {
+  beside: true,
+  tasks: 1,
+  scene: kernel => {
+    const task = started(kernel)
+    const s = kernel.cpus[MORTAL]
+    return {
+      mortal: () => beginSleep(s, task, INTERRUPTIBLE) && schedulerYield(s, SUSPENDED),
+      other: () => wakeupTask(kernel.others[0], task),
+    }
+  },
+}
+
+export const steal: Deed = {
+  tasks: 3,
+  scene: kernel => {
+    onSurvivor(kernel, true)
+    onSurvivor(kernel, false, BOTH)
+    onSurvivor(kernel, false, BOTH)
+    return { mortal: () => stealTask(kernel.cpus[MORTAL]) && schedulerYield(kernel.cpus[MORTAL], PREEMPTED) }
+  },
+}
+
+export const stopOfQueued: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    onSurvivor(kernel, false)
+    const task = onSurvivor(kernel, false)
+    const s = kernel.cpus[MORTAL]
+    return { mortal: () => schedulerStop(s, task) && schedulerContinue(s, task) }
+  },
+}
+
+export const priorityOfQueued: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    onSurvivor(kernel, false)
+    const task = onSurvivor(kernel, false)
+    return { mortal: () => setPriority(kernel.cpus[MORTAL], task, FAIR_PRIORITY) }
+  },
+}
+
+export const priorityOfRunning: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const task = onSurvivor(kernel, true)
+    setPriority(kernel.others[0], onSurvivor(kernel, false), FAIR_PRIORITY)
+    return { mortal: () => setPriority(kernel.cpus[MORTAL], task, FAIR_PRIORITY) }
+  },
+}
+
+export const affinityOfQueued: Deed = {
+  tasks: 1,
+  scene: kernel => {
+    const task = onSurvivor(kernel, false, BOTH)
+    return { mortal: () => setAffinity(kernel.cpus[MORTAL], task, 1 << SURVIVOR, 0) }
+  },
+}
+
+export const channelWakeup: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const channel = kernel.lock
+    const sleepers = [onSurvivor(kernel, true), onSurvivor(kernel, false)]
+    const s = kernel.cpus[SURVIVOR]
+    for (const task of sleepers) {
+      s.waitTree.add(task, channel, 36)
+      beginSleep(s, task, UNINTERRUPTIBLE)
+      schedulerYield(s, SUSPENDED)
+    }
+    return {
+      mortal: () => wakeupOnChannel(kernel.cpus[MORTAL], channel),
+      final: () => {
+        for (const task of sleepers) if (s.waitTree.isQueued(task)) s.waitTree.take(task)
+      },
+    }
+  },
+}
+
+/** A timer that CPU 0 takes off, and whose sleeper it wakes. The sleeper is in CPU 0's hands alone. */
+export const timerExpiry: Deed = {
+  tasks: 1,
+  scene: kernel => {
+    const s = kernel.cpus[MORTAL]
+    const task = kernel.running(BOTH)
+    beginSleep(s, task, INTERRUPTIBLE, 0)
+    schedulerYield(s, SUSPENDED)
+    return {
+      mortal: () => expireTimers(s),
+      final: () => {
+        const asleep = isSleeping(kernel.state(task))
+        assert(!asleep || s.timers[MORTAL].isQueued(task + Task.timer), 'it sleeps, and its timer is gone')
+      },
+    }
+  },
+}
+
+/** The end of a task, its switch and its reaping; and its slots' way back. */
+export const exit: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const task = started(kernel)
+    kernel.queued(BOTH)
+    const s = kernel.cpus[MORTAL]
+    return {
+      mortal: () => {
+        exitTask(s, task, 0)
+        schedulerYield(s, FINISHED)
+        reapTask(s, task)
+        s.rcu.runCallbacks(s.thread)
+      },
+    }
+  },
+}
+
+/** A task ends while its parent, on CPU 1, sleeps until a child has ended. */
+export const exitOfChild: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const parent = onSurvivor(kernel, true)
+    const s = kernel.cpus[MORTAL]
+    const child = forkTask(kernel.others[0], { affinity: [MORTAL], parent })
+    schedulerYield(s, PREEMPTED)
+    bindTask(s, child)
+    const home = kernel.cpus[SURVIVOR]
+    home.waitTree.add(parent, parent, 36)
+    beginSleep(home, parent, INTERRUPTIBLE)
+    schedulerYield(home, SUSPENDED)
+    return {
+      mortal: () => {
+        exitTask(s, child, 0)
+        schedulerYield(s, FINISHED)
+      },
+      final: () => assert(!isSleeping(kernel.state(parent)), 'its child has ended, and the parent sleeps'),
+    }
+  },
+}
+
+/** A new task, with a parent that lives on CPU 1. */
+export const fork: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const parent = onSurvivor(kernel, false)
+    const s = kernel.cpus[MORTAL]
+    return { mortal: () => forkTask(s, { affinity: [SURVIVOR], parent, priority: makePriority(9, 0) }) }
+  },
+}
+
+export const deeds: Readonly<Record<string, Deed>> = {
+  'wakeup of a task on another CPU': wakeupOfOther,
+  'wakeup by two at once': doubleWakeup,
+  'wakeup of a fair task': wakeupOfFair,
+  'switch to an equal': yieldToEqual,
+  'switch between tasks that were not started': yieldUnstarted,
+  'switch to a better one': preemption,
+  'switch between fair tasks': switchOfFair,
+  'switch to sleep, against a wakeup': sleepAgainstWakeup,
+  'switch to sleep of a started task, against a wakeup': lostAgainstWakeup,
+  steal,
+  'stop and continue': stopOfQueued,
+  'priority of a queued task': priorityOfQueued,
+  'priority of a running task': priorityOfRunning,
+  'affinity of a queued task': affinityOfQueued,
+  'wakeup of all who wait on a channel': channelWakeup,
+  'expiry of a timer': timerExpiry,
+  'end of a task': exit,
+  'end of a child': exitOfChild,
+  'making a task': fork,
+}
+
+export const MORTAL_CPU: { readonly max: number; readonly threads: readonly number[] } = {
+  max: 1,
+  threads: [MORTAL],
+}
