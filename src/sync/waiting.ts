@@ -4,7 +4,7 @@ import { resumable } from '../coroutine/generators.ts'
 import { type Ambient, ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { EINTR, ETIMEDOUT } from '../futex/errno.ts'
-import { OFF, Waiter, WOKEN } from '../futex/records.ts'
+import { Waiter, WOKEN } from '../futex/records.ts'
 import {
   finishWait,
   promiseWaiter,
@@ -51,8 +51,45 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** The state word of whoever waits here, or looks on. */
+/**
+ * The same as the three drivers below see it: one that waits at several queues at once has several waiters, of which the first is the
+ * sleeper.
+ */
+export interface Parking {
+  readonly what: string
+  /** [1]. The waiters, queued; none: there is nothing to wait for. */
+  begin(context: FutexContext, who: WaiterOptions): readonly number[]
+  /** [3]; `index`: which of the waiters was woken. */
+  woken(context: FutexContext, waiters: readonly number[], index: number): boolean
+  /** [4]; `index`: which of them was woken, or -1. */
+  leave(context: FutexContext, waiters: readonly number[], index: number): void
+}
+
 const FIRST_PRIORITY = -1
+
+/** A wait at one queue. */
+class OneQueue implements Parking {
+  readonly what: string
+  private readonly wait: Wait
+
+  constructor(wait: Wait) {
+    this.what = wait.what
+    this.wait = wait
+  }
+
+  begin(context: FutexContext, who: WaiterOptions): readonly number[] {
+    const waiter = begin(context, this.wait, who)
+    return waiter === 0 ? [] : [waiter]
+  }
+
+  woken(context: FutexContext, waiters: readonly number[]): boolean {
+    return this.wait.woken(context, waiters[0])
+  }
+
+  leave(context: FutexContext, waiters: readonly number[], index: number): void {
+    this.wait.leave(context, index >= 0, waiters[0])
+  }
+}
 
 /** The time and signal of a call, looked at before anything else is done. */
 export function checkWait(options: WaitOptions | undefined): void {
@@ -94,36 +131,45 @@ function begin(context: FutexContext, wait: Wait, who: WaiterOptions): number {
 }
 
 /** [3] or [4]. True: it has what it wanted. False: its time is over. Undefined: it goes round again. */
-function end(context: FutexContext, wait: Wait, waiter: number, result: number): boolean | undefined {
+function end(
+  context: FutexContext,
+  parking: Parking,
+  waiters: readonly number[],
+  result: number,
+): boolean | undefined {
   try {
-    if (result >= 0) return wait.woken(context, waiter) ? true : undefined
-    wait.leave(context, false, waiter)
+    if (result >= 0) return parking.woken(context, waiters, result) ? true : undefined
+    parking.leave(context, waiters, -1)
     if (result === -ETIMEDOUT) return false
-    throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${wait.what}: the task was interrupted while it waited`)
+    throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${parking.what}: the task was interrupted while it waited`)
   } finally {
-    freeWaiters(context, [waiter])
+    freeWaiters(context, waiters)
   }
 }
 
-/** Thrown into, or aborted: it is off its queue. */
-function abandon(context: FutexContext, wait: Wait, waiter: number): void {
-  const woken = Atomics.load(context.i32, waiter + Waiter.queue) === WOKEN
+/** Thrown into, or aborted: it is off its queues. */
+function abandon(context: FutexContext, parking: Parking, waiters: readonly number[]): void {
+  const index = waiters.findIndex(waiter => Atomics.load(context.i32, waiter + Waiter.queue) === WOKEN)
   try {
-    wait.leave(context, woken, waiter)
+    parking.leave(context, waiters, index)
   } finally {
-    freeWaiters(context, [waiter])
+    freeWaiters(context, waiters)
   }
 }
 
 /** Blocks the thread. False: the time is over. */
 export function waitSync(here: Ambient, wait: Wait, options: WaitOptions | undefined): boolean {
-  refuseBlocking(here, wait.what)
+  return parkSync(here, new OneQueue(wait), options)
+}
+
+export function parkSync(here: Ambient, parking: Parking, options: WaitOptions | undefined): boolean {
+  refuseBlocking(here, parking.what)
   const { context } = here.futexes
   const deadline = deadlineOf(context, options)
   for (;;) {
-    const waiter = begin(context, wait, threadWaiter())
-    if (waiter === 0) return true
-    const done = end(context, wait, waiter, sleepThread(context, [waiter], deadline))
+    const waiters = parking.begin(context, threadWaiter())
+    if (waiters.length === 0) return true
+    const done = end(context, parking, waiters, sleepThread(context, waiters, deadline))
     if (done !== undefined) return done
   }
 }
@@ -134,77 +180,95 @@ export async function waitAsync(
   wait: Wait,
   options: WaitOptions | undefined,
 ): Promise<boolean> {
+  return await parkAsync(here, new OneQueue(wait), options)
+}
+
+export async function parkAsync(
+  here: Ambient,
+  parking: Parking,
+  options: WaitOptions | undefined,
+): Promise<boolean> {
   const { context } = here.futexes
   const deadline = deadlineOf(context, options)
   for (;;) {
-    const waiter = begin(context, wait, promiseWaiter())
-    if (waiter === 0) return true
+    const waiters = parking.begin(context, promiseWaiter())
+    if (waiters.length === 0) return true
     let result: number
     try {
-      result = await sleepPromise(context, [waiter], deadline, options?.signal)
+      result = await sleepPromise(context, waiters, deadline, options?.signal)
     } catch (aborted) {
-      abandon(context, wait, waiter)
+      abandon(context, parking, waiters)
       throw aborted
     }
-    const done = end(context, wait, waiter, result)
+    const done = end(context, parking, waiters, result)
     if (done !== undefined) return done
   }
 }
 
 /** Parks the task, or the coroutine of a schedule. False: the time is over. */
 export function* waitTask(wait: Wait, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
+  return yield* parkTask(new OneQueue(wait), options)
+}
+
+export function* parkTask(
+  parking: Parking,
+  options: WaitOptions | undefined,
+): Generator<number, boolean, unknown> {
   const deadline = deadlineOf(ambient().futexes.context, options)
   for (;;) {
     const here = ambient()
     const task = here.currentTask()
-    const waiter = begin(here.futexes.context, wait, task === null ? promiseWaiter() : taskWaiter(task))
-    if (waiter === 0) return true
+    const waiters = parking.begin(here.futexes.context, task === null ? promiseWaiter() : taskWaiter(task))
+    if (waiters.length === 0) return true
     let result: number
     try {
       result =
         task === null
-          ? yield* sleepCoroutine(here.futexes.context, waiter, deadline, options?.signal)
-          : yield* sleepTask(task, [waiter], deadline, options?.signal)
+          ? yield* sleepCoroutine(here.futexes.context, waiters, deadline, options?.signal)
+          : yield* sleepTask(task, waiters, deadline, options?.signal)
     } catch (thrown) {
-      abandon(ambient().futexes.context, wait, waiter)
+      abandon(ambient().futexes.context, parking, waiters)
       throw thrown
     }
     const { context } = ambient().futexes
     if (result === -EINTR && options?.signal?.aborted) {
-      abandon(context, wait, waiter)
+      abandon(context, parking, waiters)
       throw options.signal.reason
     }
-    const done = end(context, wait, waiter, result)
+    const done = end(context, parking, waiters, result)
     if (done !== undefined) return done
   }
 }
 
 resumable(waitTask)
+resumable(parkTask)
 
 /** A coroutine of a schedule: it sleeps at its waiter's signal as a promise does, and its thread runs others meanwhile. */
 function* sleepCoroutine(
   context: FutexContext,
-  waiter: number,
+  waiters: readonly number[],
   deadline: number,
   signal: AbortSignal | undefined,
 ): Generator<number, number, unknown> {
   const { i32 } = context
-  const at = waiter + Waiter.signal
+  const at = waiters[0] + Waiter.signal
   const alive = setInterval(() => undefined, 0x7fff_ffff)
+  let finished = false
   try {
     for (;;) {
       Atomics.store(i32, at, 0)
-      if (Atomics.load(i32, waiter + Waiter.queue) === WOKEN) break
+      if (waiters.some(waiter => Atomics.load(i32, waiter + Waiter.queue) === WOKEN)) break
       const left = deadline - context.now()
       if (left <= 0) break
       const waiting = Atomics.waitAsync(i32, at, 0, left)
       if (waiting.async) yield* waitFor(waiting.value, { signal })
     }
-    return finishWait(context, [waiter], -ETIMEDOUT)
+    finished = true
+    return finishWait(context, waiters, -ETIMEDOUT)
   } finally {
     clearInterval(alive)
-    // Thrown into: still queued, unless a wake was first.
-    if (Atomics.load(i32, waiter + Waiter.queue) > OFF) finishWait(context, [waiter], -EINTR)
+    // Thrown into: still queued, but for what a wake took off first.
+    if (!finished) finishWait(context, waiters, -EINTR)
     Atomics.notify(i32, at)
   }
 }
