@@ -49,9 +49,9 @@ export function finishJob(
   }
   if (rare !== null && rare.children !== null) for (const child of rare.children) child.disown()
   const se = i32[task + TaskRecord.entity]
-  f64[(job + Job.ended) >> 1] = s.clock
-  f64[(job + Job.runTime) >> 1] =
-    f64[(se + Entity.runTime) >> 1] + s.clock - f64[(se + Entity.execStart) >> 1]
+  const now = s.readClock()
+  f64[(job + Job.ended) >> 1] = now
+  f64[(job + Job.runTime) >> 1] = f64[(se + Entity.runTime) >> 1] + now - f64[(se + Entity.execStart) >> 1]
   view.partJob(task, job) // 2
   publishOutcome(view, job, outcome) // 3
   exitTask(s, task, outcome) // 4

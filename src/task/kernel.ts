@@ -1,5 +1,5 @@
-import { captureOrigin } from '../coroutine/uncaught.ts'
 import type { CpuDeath } from '../machine/machine.ts'
+import type { TaskOptions } from '../sched/fork.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import { type BootedKernel, makeKernel, startCpus } from './boot.ts'
 import { joinAmbient, leaveAmbient } from './ambient.ts'
@@ -25,6 +25,7 @@ import { type MapOptions, TaskMap } from './map.ts'
 import { ModuleTable } from './moduletable.ts'
 import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } from './options.ts'
 import { type Launch, launchOf } from './launch.ts'
+import { type Origin, Origins } from './origins.ts'
 import { LoadedPolicy, policyAddress, type PolicyOptions } from './policy.ts'
 import { withRunDefaults } from './rundefaults.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
@@ -33,9 +34,7 @@ import { spawnJob } from './spawn.ts'
 import { Task } from './task.ts'
 
 const noOptions: SpawnOptions = {}
-
-/** Frames of where a task was spawned that its errors show: each costs the spawn some time. */
-const ORIGIN_FRAMES = 2
+const noTaskOptions: TaskOptions = {}
 
 /** Milliseconds between two rounds of kills while a kernel closes. */
 const KILL_AGAIN_MS = 50
@@ -48,6 +47,7 @@ export class Kernel {
   private readonly booted: BootedKernel
   private readonly collector: Collector
   private readonly driver: SimulatedDriver | null
+  private readonly origins = new Origins()
   private readonly modules: ModuleTable
   private readonly imported = new Map<string, Promise<Record<string, FunctionReference>>>()
   private readonly functionNames = new Map<number, string>()
@@ -97,7 +97,10 @@ export class Kernel {
     await startCpus(booted.machine)
     joinAmbient(booted.view)
     booted.machine.onDeath(death => kernel.died(death))
-    kernel.undoHooks = runBootHooks(kernel, booted.view, { control: options.control ?? true })
+    kernel.undoHooks = runBootHooks(kernel, booted.view, {
+      control: options.control ?? true,
+      events: kernel.listeners,
+    })
     kernel.launch = launch
     await launch?.continue()
     return kernel
@@ -153,7 +156,7 @@ export class Kernel {
       reference,
       args,
       options,
-      captureOrigin(Kernel.prototype.spawn, ORIGIN_FRAMES),
+      this.origins.take(reference, Kernel.prototype.spawn),
     ) as Task<T>
   }
 
@@ -250,10 +253,10 @@ export class Kernel {
     reference: FunctionReference,
     args: readonly unknown[],
     options: SpawnOptions,
-    origin: { readonly stack?: string } | null,
+    origin: Origin,
   ): Task<unknown> {
     const { view } = this.booted
-    const { name, priority, nice, affinity, detached, restartable, transfer } = options
+    const { name, detached, restartable, transfer } = options
     if (options !== noOptions) checkSpawnOptions(options, this.cpus)
     const control = BOOTER | (detached ? DETACHED : 0) | (restartable ? RESTARTABLE : 0)
     const context = captureContextWord(view.codec)
@@ -268,12 +271,7 @@ export class Kernel {
         control,
         owner: BOOTING_THREAD,
         spawner: 0,
-        task: {
-          ...(name !== undefined && { name }),
-          ...(priority !== undefined && { priority: priorityOf(priority) }),
-          ...(nice !== undefined && { nice }),
-          ...(affinity !== undefined && { affinity }),
-        },
+        task: options === noOptions ? noTaskOptions : taskOptions(options),
       })
     } catch (error) {
       view.codec.free(word)
@@ -354,5 +352,14 @@ async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolea
     return await Promise.race([promise.then(() => true), late])
   } finally {
     clearTimeout(timer)
+  }
+}
+
+function taskOptions({ name, priority, nice, affinity }: SpawnOptions): TaskOptions {
+  return {
+    ...(name !== undefined && { name }),
+    ...(priority !== undefined && { priority: priorityOf(priority) }),
+    ...(nice !== undefined && { nice }),
+    ...(affinity !== undefined && { affinity }),
   }
 }

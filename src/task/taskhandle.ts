@@ -144,7 +144,10 @@ export abstract class TaskHandle {
       if (Atomics.load(view.i32, this.job + Job.cpu) !== 0) return
       view.i32[this.job + Job.affinity] = low
       view.i32[this.job + Job.affinity + 1] = high
+      // Off its queue and on again: a queue is chosen by the new mask.
+      const queued = schedulerStop(view.s, task)
       setAffinity(view.s, task, low, high)
+      if (queued) schedulerContinue(view.s, task)
       changed = true
     })
     return changed
