@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Kernel } from './kernel.ts'
+import type { ModuleView } from './modules.ts'
+
+type Work = typeof import('./fixtures/work.ts')
+
+let kernel: Kernel
+let work: ModuleView<Work>
+
+beforeAll(async () => {
+  kernel = await Kernel.boot({ cpus: 2, slice: 5, grace: 60_000, debug: true })
+  work = await kernel.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+})
+
+afterAll(async () => {
+  await kernel.close({ abort: true })
+})
+
+const shared = (): Int32Array => new Int32Array(new SharedArrayBuffer(16))
+
+async function until(what: string, condition: () => boolean): Promise<void> {
+  for (let tries = 0; !condition(); tries++) {
+    if (tries > 20_000) throw new Error(`gave up waiting until ${what}`)
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
+}
+
+async function failureOf(task: PromiseLike<unknown>): Promise<Error & Record<string, unknown>> {
+  try {
+    await task
+  } catch (error) {
+    return error as Error & Record<string, unknown>
+  }
+  throw new Error('it did not fail')
+}
+
+describe('a kill is thrown into the task:', () => {
+  test('where it waits, and its finally runs before the result is there', async () => {
+    const words = shared()
+    const task = kernel.spawn(work.tidies, [words])
+    await until('it waits', () => task.status.state === 'sleeping')
+    const reason = new Error('no longer needed')
+    expect(task.kill(reason)).toBe(true)
+    const error = await failureOf(task)
+    expect(error).toMatchObject({ name: 'TaskKilledError', code: 'ERR_HEDDLE_TASK_KILLED', how: 'thrown' })
+    expect(error.cause).toBe(reason)
+    expect(error.message).toBe('task tidies was killed: no longer needed')
+    expect(words[0]).toBe(2)
+    expect(task.status).toMatchObject({ state: 'killed', killed: true })
+  })
+
+  test('at a safepoint of a loop that never waits', async () => {
+    const words = shared()
+    const task = kernel.spawn(work.tidiesPlainly, [words])
+    await until('it runs', () => words[0] === 1)
+    task.kill('enough')
+    expect((await failureOf(task)).how).toBe('thrown')
+    expect(words[0]).toBe(2)
+  })
+
+  test('and neighbours on the same CPU are untouched', async () => {
+    const neighbours = Array.from({ length: 5 }, () => kernel.spawn(work.naps, [30], { affinity: [0] }))
+    const victims = Array.from({ length: 5 }, () => kernel.spawn(work.hog, [], { affinity: [0] }))
+    await until('all have started', () => victims.every(task => task.status.cpu === 0))
+    for (const victim of victims) victim.kill()
+    expect(await Promise.all(neighbours)).toEqual(Array.from({ length: 5 }, () => 'slept'))
+    for (const end of await Promise.allSettled(victims)) expect(end.status).toBe('rejected')
+  })
+
+  test('before it has started: it never does', async () => {
+    const hogs = [0, 1].map(cpu => kernel.spawn(work.hog, [], { affinity: [cpu], priority: 'high' }))
+    const words = shared()
+    const task = kernel.spawn(work.tidies, [words])
+    expect(task.kill('too late')).toBe(true)
+    expect(task.kill('once more')).toBe(false)
+    for (const hog of hogs) hog.kill()
+    expect(await failureOf(task)).toMatchObject({ name: 'TaskKilledError', how: 'unstarted' })
+    expect(words[0]).toBe(0)
+    await Promise.allSettled(hogs)
+  })
+
+  test('while it is stopped: it goes on to its end', async () => {
+    const task = kernel.spawn(work.naps, [1e9])
+    await until('it waits', () => task.status.state === 'sleeping')
+    task.stop()
+    task.kill()
+    expect((await failureOf(task)).how).toBe('thrown')
+  })
+
+  test('one that catches it and returns has a result', async () => {
+    const task = kernel.spawn(work.survives)
+    await until('it waits', () => task.status.state === 'sleeping')
+    task.kill()
+    expect(await task).toBe('caught TaskKilledError')
+    expect(task.status).toMatchObject({ state: 'returned', killed: true })
+  })
+
+  test('an async function sees it as its signal', async () => {
+    const task = kernel.spawn(work.heedsSignal)
+    await until('it waits', () => task.status.state === 'sleeping')
+    task.kill('as asked')
+    expect(await failureOf(task)).toMatchObject({ name: 'TaskKilledError', how: 'thrown' })
+  })
+})
+
+describe('a spawn’s own limits kill:', () => {
+  test('its time limit', async () => {
+    const error = await failureOf(kernel.spawn(work.naps, [1e9], { timeout: 10, name: 'slow' }))
+    expect(error.name).toBe('TimeoutError')
+    expect(error.message).toBe('task slow: 10 ms have passed')
+  })
+
+  test('its signal, with the very reason', async () => {
+    const controller = new AbortController()
+    const task = kernel.spawn(work.hog, [], { signal: controller.signal })
+    await until('it runs', () => task.status.cpu !== null)
+    const reason = new TypeError('changed my mind')
+    controller.abort(reason)
+    expect(await failureOf(task)).toBe(reason)
+  })
+
+  test('a signal that is aborted already', async () => {
+    const task = kernel.spawn(work.hog, [], { signal: AbortSignal.abort('at once') })
+    await expect(task.join()).rejects.toBe('at once')
+  })
+})
+
+describe('back-pressure:', () => {
+  test('as many tasks as the queue holds, then an error, then room again', async () => {
+    await using small = await Kernel.boot({ cpus: 1, queue: 4, tasks: 16 })
+    const { naps } = await small.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const tasks = Array.from({ length: 4 }, () => small.spawn(naps, [5]))
+    expect(() => small.spawn(naps, [5])).toThrow(/4 tasks have not ended yet.*await kernel.ready.*`queue`/)
+    await small.ready
+    expect(await small.spawn(naps, [1])).toBe('slept')
+    await Promise.all(tasks)
+  })
+})
+
+describe('closing:', () => {
+  test('drains: what runs ends by itself, what comes later is refused', async () => {
+    const closing = await Kernel.boot({ cpus: 1 })
+    const { naps } = await closing.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const task = closing.spawn(naps, [20])
+    const closed = closing.close()
+    expect(() => closing.spawn(naps, [1])).toThrow(/the kernel is closed, or closing/)
+    await closed
+    expect(await task).toBe('slept')
+    await closing.close()
+  })
+
+  test('aborts: what runs is killed, its finally runs, and says why', async () => {
+    const closing = await Kernel.boot({ cpus: 1 })
+    const { tidies } = await closing.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const words = shared()
+    const task = closing.spawn(tidies, [words])
+    await until('it waits', () => task.status.state === 'sleeping')
+    await closing.close({ abort: 'going home' })
+    expect((await failureOf(task)).message).toBe(
+      'task tidies was killed because its kernel closed: going home',
+    )
+    expect(words[0]).toBe(2)
+  })
+
+  test('drains until a deadline, then aborts', async () => {
+    const closing = await Kernel.boot({ cpus: 1 })
+    const { hog } = await closing.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const task = closing.spawn(hog)
+    await closing.close({ drain: true, deadline: 20 })
+    expect((await failureOf(task)).how).toBe('thrown')
+  })
+})
