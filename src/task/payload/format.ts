@@ -96,12 +96,14 @@ export const IMMEDIATE_CONSTANT = 0
 export const IMMEDIATE_INTEGER = 1
 /** `[integer]`: the arguments of a function of one. */
 export const IMMEDIATE_LIST = 2
-/** `[integer, integer]`, 14 bits each. */
+/** `[integer, integer]`: 20 bits and 8. */
 export const IMMEDIATE_PAIR = 3
+/** `[integer, integer]`: 14 bits each. */
+export const IMMEDIATE_EVEN_PAIR = 4
 export const IMMEDIATE_MIN: number = -(2 ** 27)
 export const IMMEDIATE_MAX: number = 2 ** 27 - 1
-export const PAIR_MIN: number = -(2 ** 13)
-export const PAIR_MAX: number = 2 ** 13 - 1
+export const PAIR_SECOND_BITS = 8
+export const EVEN_PAIR_SECOND_BITS = 14
 
 export const CONSTANT_NULL = 0
 export const CONSTANT_TRUE = 1

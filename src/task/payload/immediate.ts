@@ -4,18 +4,20 @@ import {
   CONSTANT_FALSE,
   CONSTANT_NULL,
   CONSTANT_TRUE,
+  EVEN_PAIR_SECOND_BITS,
   IMMEDIATE_BITS,
   IMMEDIATE_CONSTANT,
+  IMMEDIATE_EVEN_PAIR,
   IMMEDIATE_INTEGER,
   IMMEDIATE_LIST,
   IMMEDIATE_MAX,
   IMMEDIATE_MIN,
   IMMEDIATE_PAIR,
-  PAIR_MAX,
-  PAIR_MIN,
+  PAIR_SECOND_BITS,
 } from './format.ts'
 
 const KIND_MASK = (1 << IMMEDIATE_BITS) - 1
+const NUMBER_BITS = 28
 
 /** The word that holds the value itself, always negative; 0 when the value needs a block. (undefined is 0 too, but for its caller.) */
 export function immediateOf(value: unknown): number {
@@ -45,8 +47,10 @@ export function immediateOfList(list: readonly unknown[]): number {
   if (list.length !== 2) return 0
   const second = list[1]
   if (typeof first !== 'number' || typeof second !== 'number') return 0
-  if (!isSmall(first, PAIR_MIN, PAIR_MAX) || !isSmall(second, PAIR_MIN, PAIR_MAX)) return 0
-  return pack(IMMEDIATE_PAIR, (first << 14) | (second & 0x3fff))
+  return (
+    packPair(IMMEDIATE_PAIR, first, second, PAIR_SECOND_BITS) ||
+    packPair(IMMEDIATE_EVEN_PAIR, first, second, EVEN_PAIR_SECOND_BITS)
+  )
 }
 
 export function readImmediate(word: number): unknown {
@@ -57,7 +61,9 @@ export function readImmediate(word: number): unknown {
     case IMMEDIATE_LIST:
       return [number]
     case IMMEDIATE_PAIR:
-      return [number >> 14, (number << 18) >> 18]
+      return pair(number, PAIR_SECOND_BITS)
+    case IMMEDIATE_EVEN_PAIR:
+      return pair(number, EVEN_PAIR_SECOND_BITS)
     default:
       return constant(number)
   }
@@ -78,6 +84,19 @@ function constant(number: number): unknown {
     default:
       throw new Error(`${number} is no constant of a payload word: it is damaged`)
   }
+}
+
+/** Two integers in one; 0 when one of them is too large for its part. */
+function packPair(kind: number, first: number, second: number, secondBits: number): number {
+  const firstLimit = 2 ** (NUMBER_BITS - secondBits - 1)
+  const secondLimit = 2 ** (secondBits - 1)
+  if (!isSmall(first, -firstLimit, firstLimit - 1) || !isSmall(second, -secondLimit, secondLimit - 1))
+    return 0
+  return pack(kind, (first << secondBits) | (second & (2 ** secondBits - 1)))
+}
+
+function pair(number: number, secondBits: number): [number, number] {
+  return [number >> secondBits, (number << (32 - secondBits)) >> (32 - secondBits)]
 }
 
 function pack(kind: number, number: number): number {

@@ -29,7 +29,18 @@ test('small values need no block', () => {
     expect(receiver.decode(word)).toBe(value)
     receiver.free(word)
   }
-  for (const list of [[], [0], [-5], [2 ** 27 - 1], [3, 4], [-8192, 8191], [0, -1]]) {
+  for (const list of [
+    [],
+    [0],
+    [-5],
+    [2 ** 27 - 1],
+    [3, 4],
+    [-8192, 8191],
+    [0, -1],
+    [524_287, 127],
+    [-524_288, -128],
+    [100, 8000],
+  ]) {
     const word = sender.encodeList(list, 'args')
     expect(word).toBeLessThan(0)
     expect(receiver.decode(word)).toEqual(list)
@@ -43,7 +54,8 @@ test('what is a little too large for a word, or a negative zero, gets a block an
     [-(2 ** 27) - 1],
     [-0],
     [0.5],
-    [8192, 0],
+    [8192, 128],
+    [524_288, 0],
     [1, 2, 3],
     [''],
     [null],
