@@ -9,9 +9,9 @@ export function hrtimeMs(): number {
 
 /** Milliseconds since `origin`, an `hrtimeMs()` that some thread took at boot. */
 export function clockSince(origin: number): () => number {
-  let offset = Infinity
-  // The smallest of a few differences is the one that was disturbed least.
-  for (let i = 0; i < 5; i++) offset = Math.min(offset, hrtimeMs() - performance.now())
+  let offset = -Infinity
+  // Whatever comes between the two readings makes the difference smaller: the largest was disturbed least.
+  for (let i = 0; i < 20; i++) offset = Math.max(offset, hrtimeMs() - performance.now())
   offset -= origin
   return () => performance.now() + offset
 }

@@ -2,8 +2,8 @@ import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { startWait } from './account.ts'
 import { classRqFor, publishCount, publishQueue, rqEnqueueTask } from './classrq.ts'
-import { Entity, POLICY_BOUND, POLICY_WOKEN } from './entity.ts'
-import { recordMigrate, recordWakeup } from './events.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { recordWakeup } from './events.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { selectTaskRq } from './select.ts'
@@ -44,6 +44,7 @@ export function enqueueSelected(s: Scheduler, se: number): void {
         if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
         const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
         assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
+        if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
         placeOn(s, queue, se, last)
       }
       release(thread, queue + RunQueue.lock)
@@ -72,12 +73,9 @@ export function placeOn(
 ): void {
   const { i32 } = s
   const rq = classRqFor(s, queue, se)
-  const recording = i32[s.recording] !== 0
-  if (recording && (i32[se + Entity.policy] & POLICY_WOKEN) !== 0) recordWakeup(s, queue, se)
   if (last !== i32[queue + RunQueue.cpu] && i32[se + Entity.turns] !== 0) {
     i32[se + Entity.moved]++
     i32[queue + RunQueue.moved]++
-    if (recording) recordMigrate(s, se, last, i32[queue + RunQueue.cpu])
   }
   startWait(s, se)
   rqEnqueueTask(s, rq, se)
@@ -92,7 +90,8 @@ export function checkPreempt(s: Scheduler, queue: number, rq: number, se: number
   const cpu = i32[queue + RunQueue.cpu]
   const current = i32[queue + RunQueue.current]
   if (current === i32[queue + RunQueue.idle]) {
-    if (cpu !== s.cpu) s.kick(cpu)
+    // This very CPU too: it may be halted while a callback of its event loop makes work for it.
+    s.kick(cpu)
     return
   }
   const level = i32[rq + ClassRq.classId]

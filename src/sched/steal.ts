@@ -3,6 +3,7 @@ import { acquire, release } from '../arena/spinlock.ts'
 import { publishCount, publishQueue, rqDequeueTask } from './classrq.ts'
 import { maskHas } from './cpumask.ts'
 import { Entity } from './entity.ts'
+import { recordMigrate } from './events.ts'
 import { placeOn } from './place.ts'
 import { IDLE_MAJOR_PRIORITY, PRIORITY_NONE } from './priority.ts'
 import { findPushable } from './pushable.ts'
@@ -39,6 +40,7 @@ export function moveQueued(s: Scheduler, se: number, from: number, to: number): 
   rqDequeueTask(s, rq, se)
   publishCount(s, rq, se)
   publishQueue(s, from)
+  if (i32[s.recording] !== 0) recordMigrate(s, se, i32[from + RunQueue.cpu], i32[to + RunQueue.cpu])
   placeOn(s, to, se)
 }
 

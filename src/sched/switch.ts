@@ -70,7 +70,7 @@ export function schedulerYield(s: Scheduler, why: number): number {
     if (equal !== 0) return equal
   }
   const contends = prev !== i32[queue + RunQueue.idle] && wantsCpu(s, i32[prev + Entity.task], why)
-  i32[queue + RunQueue.contender] = contends ? prev : 0
+  i32[queue + RunQueue.contender] = contends && !s.ext.leaves ? prev : 0
   if (contends && (why === YIELDED || s.ticks)) {
     const rq = i32[prev + Entity.rq]
     const schedClass = s.classes[i32[rq + ClassRq.classId]]
@@ -118,7 +118,7 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
     startRound(s, next)
     armTick(s, queue)
   }
-  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, YIELDED)
+  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, YIELDED, s.clock)
   i32[prev + Entity.onRq] = 1
   i32[prev + Entity.onCpu] = 0 // (E)
   release(thread, queue + RunQueue.lock)
@@ -177,7 +177,7 @@ export function contextSwitchFinish(s: Scheduler, prev: number, next: number, wh
   const { i32, thread, queue } = s
   const idle = i32[queue + RunQueue.idle]
   let left = false
-  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, why)
+  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, why, s.now())
   if (prev !== idle) {
     if (wantsCpu(s, i32[prev + Entity.task], why)) {
       putBack(s, prev, why) // (B) RUNNING

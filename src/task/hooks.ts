@@ -1,14 +1,16 @@
+import type { KernelListeners } from './kernelevents.ts'
 import type { KernelView } from './view.ts'
 
 /**
  * What is to happen with each kernel that is booted on this thread, by layers above this one: the control socket, metrics,
  * traces. A hook returns what undoes it, called when the kernel closes.
  */
-export type BootHook = (view: KernelView, options: BootHookOptions) => (() => void) | void
+export type BootHook = (view: KernelView, kernel: HookedKernel) => (() => void) | void
 
-export interface BootHookOptions {
+export interface HookedKernel {
   /** Whether other processes of the same user may look at the kernel and steer it. */
   readonly control: boolean
+  readonly events: KernelListeners
 }
 
 const hooks: BootHook[] = []
@@ -27,9 +29,9 @@ export function viewOf(kernel: object): KernelView {
 }
 
 /** Runs the hooks for a kernel whose CPUs run. Returns what undoes them all. */
-export function runBootHooks(kernel: object, view: KernelView, options: BootHookOptions): () => void {
+export function runBootHooks(kernel: object, view: KernelView, hooked: HookedKernel): () => void {
   views.set(kernel, view)
-  const undo = hooks.map(hook => hook(view, options))
+  const undo = hooks.map(hook => hook(view, hooked))
   return () => {
     for (const one of undo.reverse()) one?.()
   }

@@ -27,6 +27,7 @@ export interface KernelEvents {
 /** Who listens to what of a kernel. */
 export class KernelListeners {
   private readonly listeners = new Map<keyof KernelEvents, Set<(event: never) => void>>()
+  private readonly watchers = new Map<keyof KernelEvents, Set<(event: never) => void>>()
 
   /** What is returned ends it. */
   add<K extends keyof KernelEvents>(event: K, listener: (event: KernelEvents[K]) => void): () => void {
@@ -36,8 +37,16 @@ export class KernelListeners {
     return () => heard.delete(listener)
   }
 
+  /** As `add`, for what only looks on: a failure that nobody else hears of is still told to the program. */
+  watch<K extends keyof KernelEvents>(event: K, watcher: (event: KernelEvents[K]) => void): void {
+    const watching = this.watchers.get(event) ?? new Set()
+    watching.add(watcher)
+    this.watchers.set(event, watching)
+  }
+
   /** False: nobody listens. */
   tell<K extends keyof KernelEvents>(event: K, about: KernelEvents[K]): boolean {
+    for (const watcher of this.watchers.get(event) ?? []) watcher(about as never)
     const heard = this.listeners.get(event)
     if (heard === undefined || heard.size === 0) return false
     for (const listener of heard) listener(about as never)

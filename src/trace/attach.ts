@@ -1,8 +1,10 @@
 import { onBoot } from '../task/hooks.ts'
 import { isNode } from '../task/machines.ts'
+import { publishDiagnostics } from './diagnostics.ts'
 import { setMarkingThread } from './mark.ts'
 
-onBoot(view => {
+onBoot((view, { events }) => {
+  publishDiagnostics(events)
   setMarkingThread(view.s)
   return () => setMarkingThread(null)
 })

@@ -9,6 +9,8 @@ import { taskName } from '../sched/fork.ts'
 import type { KernelView } from '../task/view.ts'
 import { viewOf } from '../task/hooks.ts'
 import { Collector } from './collector.ts'
+import { type Metrics, readMetrics } from './metrics.ts'
+import { type KernelSnapshot, takeSnapshot } from './snapshot.ts'
 import { Timeline } from './timeline.ts'
 import type { TrackSink } from './tracks.ts'
 
@@ -73,6 +75,16 @@ export class Recording {
 /** Starts to record what a kernel does. */
 export function record(kernel: object, sink: TrackSink, options: RecordingOptions = {}): Recording {
   return new Recording(viewOf(kernel), sink, options)
+}
+
+/** A kernel's counters and latencies, now. */
+export function metricsOf(kernel: object): Metrics {
+  return readMetrics(viewOf(kernel).s)
+}
+
+/** A kernel's CPUs and tasks, now. */
+export function snapshotOf(kernel: object): KernelSnapshot {
+  return takeSnapshot(viewOf(kernel))
 }
 
 /**

@@ -1,0 +1,30 @@
+import type { KernelEvents, KernelListeners } from '../task/kernelevents.ts'
+
+/**
+ * What goes wrong in a kernel, on Node's diagnostics channels: `heddle:failure`, `heddle:stuck`, `heddle:death`,
+ * `heddle:restart`. A subscriber looks on and changes nothing: a failure that nobody handles is still reported.
+ */
+interface Channel {
+  readonly hasSubscribers: boolean
+  publish(message: unknown): void
+}
+
+interface Globals {
+  readonly process?: {
+    getBuiltinModule?(name: string): { channel(name: string): Channel } | undefined
+  }
+}
+
+const published: readonly (keyof KernelEvents)[] = ['failure', 'stuck', 'death', 'restart']
+
+export function publishDiagnostics(events: KernelListeners): void {
+  const { process } = globalThis as unknown as Globals
+  const diagnostics = process?.getBuiltinModule?.('node:diagnostics_channel')
+  if (diagnostics === undefined) return
+  for (const event of published) {
+    const channel = diagnostics.channel(`heddle:${event}`)
+    events.watch(event, about => {
+      if (channel.hasSubscribers) channel.publish(about)
+    })
+  }
+}

@@ -1,0 +1,248 @@
+import { channel } from 'node:diagnostics_channel'
+import { existsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import './attach.ts'
+import { Kernel } from '../task/kernel.ts'
+import type { ModuleView } from '../task/modules.ts'
+import type { ControlReply } from './control.ts'
+import { mark } from './mark.ts'
+import { prometheusText } from './metrics.ts'
+import { ControlClient, runningKernels } from './node-control.ts'
+import { openTelemetry } from './opentelemetry.ts'
+import { FlightRecorder, metricsOf, record, snapshotOf } from './recording.ts'
+import { Summary } from './summary.ts'
+import type { TrackArgs } from './tracks.ts'
+
+/** Remembers all that it is told. */
+class Notes extends Summary {
+  readonly said: string[] = []
+  override instant(track: number, time: number, name = '', args?: TrackArgs): void {
+    super.instant(track, time)
+    this.said.push(args === undefined ? name : `${name} ${JSON.stringify(args)}`)
+  }
+}
+
+/** A result is there before its task has left its CPU: this lets all of them do so. */
+const settled = (): Promise<unknown> => Promise.resolve(kernel.spawn(work.nap, [5]))
+
+let kernel: Kernel
+let work: ModuleView<typeof import('./fixtures/work.ts')>
+
+beforeAll(async () => {
+  kernel = await Kernel.boot({ cpus: 2, slice: 5 })
+  work = await kernel.import<typeof import('./fixtures/work.ts')>(
+    new URL('./fixtures/work.ts', import.meta.url),
+  )
+})
+afterAll(() => kernel.close())
+
+describe('a recording of a kernel', () => {
+  it('has every task that ran, what it did, and the marks', async () => {
+    const notes = new Notes()
+    const recording = record(kernel, notes)
+    mark('from outside')
+    await Promise.all([
+      kernel.spawn(work.spin, [20], { name: 'first' }),
+      kernel.spawn(work.spin, [20], { name: 'second' }),
+      kernel.spawn(work.spin, [20], { name: 'third' }),
+      kernel.spawn(work.parent, [], { name: 'the parent' }),
+    ])
+    await settled()
+    recording.stop()
+    expect(recording.lost).toBe(0)
+    const named = new Map(notes.tasks.map(task => [task.name, task]))
+    expect([...named.keys()]).toEqual(
+      expect.arrayContaining(['first', 'second', 'third', 'the parent', 'the child']),
+    )
+    expect(named.get('first')!.running).toBeGreaterThan(0)
+    expect(named.get('the parent')!.blocked).toBeGreaterThan(0)
+    expect(notes.said).toEqual(expect.arrayContaining(['from outside', 'half way {"value":0.5}']))
+    expect(notes.said).toContain('spawn {"spawned by":"the parent"}')
+    expect(notes.said).toContain('spawn {"spawned by":"main thread"}')
+  })
+
+  it('is one at a time, and can be started again', () => {
+    const first = record(kernel, new Summary())
+    expect(() => record(kernel, new Summary())).toThrow('it is being recorded already; stop that first')
+    first.stop()
+    first.stop()
+    record(kernel, new Summary()).stop()
+  })
+
+  it('can be kept running as a flight recorder, and dumped when something has happened', async () => {
+    const recorder = new FlightRecorder(kernel)
+    await kernel.spawn(work.nap, [1], { name: 'before the crash' })
+    const notes = new Notes()
+    recorder.dump(notes)
+    expect(notes.tasks.map(({ name }) => name)).toContain('before the crash')
+    await kernel.spawn(work.nap, [1], { name: 'later' })
+    const again = new Notes()
+    recorder.dump(again)
+    expect(again.tasks.map(({ name }) => name)).toEqual(expect.arrayContaining(['before the crash', 'later']))
+    recorder.stop()
+  })
+
+  it('is refused for what is not a kernel', () => {
+    expect(() => record({}, new Summary())).toThrow('kernel: not a kernel that was booted on this thread')
+  })
+})
+
+describe('metrics', () => {
+  it('count what the CPUs do', async () => {
+    const before = metricsOf(kernel)
+    await kernel.spawn(work.nap, [2])
+    await kernel.spawn(work.spin, [5])
+    const after = metricsOf(kernel)
+    const sum = (of: typeof after, key: 'switches' | 'busyTime'): number =>
+      of.cpus.reduce((total, cpu) => total + cpu[key], 0)
+    expect(sum(after, 'switches')).toBeGreaterThan(sum(before, 'switches'))
+    expect(sum(after, 'busyTime')).toBeGreaterThan(sum(before, 'busyTime'))
+    const started = after.latencies.find(({ name }) => name === 'spawn to start')!
+    expect(started.count).toBeGreaterThan(0)
+    expect(started.p50).toBeLessThanOrEqual(started.p99)
+  })
+
+  it('are Prometheus text: every sample described, buckets that only rise, and end in the count', () => {
+    const text = prometheusText(metricsOf(kernel))
+    const described = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
+    for (const [, name] of text.matchAll(/^([a-z_]+)(?:\{|\s)/gm)) {
+      expect(
+        [...described].some(type => name === type || name.replace(/_(bucket|sum|count)$/, '') === type),
+      ).toBe(true)
+    }
+    for (const line of text.trimEnd().split('\n')) {
+      expect(line).toMatch(/^(#.*|[a-z_]+(\{[a-z]+="[^"]+"\})? [\d.e+-]+)$/)
+    }
+    const buckets = [...text.matchAll(/^heddle_spawn_to_start_seconds_bucket\{le="(.+)"\} (\d+)$/gm)]
+    const counts = buckets.map(([, , count]) => Number(count))
+    expect(counts.toSorted((a, b) => a - b)).toEqual(counts)
+    expect(buckets.at(-1)![1]).toBe('+Inf')
+    expect(text).toContain(`heddle_spawn_to_start_seconds_count ${counts.at(-1)}`)
+  })
+
+  it('are on the diagnostics channels, and looking on changes nothing', async () => {
+    const heard: unknown[] = []
+    const onFailure = (about: unknown): void => void heard.push(about)
+    channel('heddle:failure').subscribe(onFailure)
+    const told = new Promise(resolve => kernel.on('failure', resolve))
+    kernel.spawn(work.fail, [])
+    await told
+    channel('heddle:failure').unsubscribe(onFailure)
+    expect(heard).toHaveLength(1)
+    expect(heard[0]).toMatchObject({ error: expect.objectContaining({ message: 'on purpose' }) })
+  })
+})
+
+describe('OpenTelemetry', () => {
+  it('gets a span for each task, linked to the one that spawned it', async () => {
+    interface Made {
+      name: string
+      options: { links?: { context: { spanId: string } }[] }
+      id: string
+      attributes: Record<string, unknown>
+      ended: boolean
+    }
+    const spans: Made[] = []
+    const startSpan = (name: string, options: Made['options']): unknown => {
+      const span: Made = { name, options, id: String(spans.length), attributes: {}, ended: false }
+      spans.push(span)
+      return {
+        spanContext: () => ({ traceId: 't', spanId: span.id, traceFlags: 1 }),
+        setAttribute: (key: string, value: unknown) => (span.attributes[key] = value),
+        setAttributes: (all: object) => Object.assign(span.attributes, all),
+        setStatus: () => undefined,
+        addEvent: () => undefined,
+        end: () => (span.ended = true),
+      }
+    }
+    const tracerProvider = { getTracer: () => ({ startSpan }) } as never
+    const telemetry = openTelemetry(kernel, { tracerProvider })
+    await kernel.spawn(work.parent, [], { name: 'spanned' })
+    await settled()
+    telemetry.stop()
+    const parent = spans.find(({ name }) => name === 'spanned')!
+    const child = spans.find(({ name }) => name === 'the child')!
+    expect(child.options.links?.[0].context.spanId).toBe(parent.id)
+    expect(child.attributes['heddle.task.spawner']).toBe('spanned')
+    expect(parent.attributes['heddle.task.switches']).toBeGreaterThanOrEqual(1)
+    expect(spans.every(({ ended }) => ended)).toBe(true)
+  })
+
+  it('gets metrics when it asks for them', () => {
+    const instruments = new Map<string, (result: object) => void>()
+    const create = (name: string): object => ({ addCallback: (read: any) => instruments.set(name, read) })
+    const meter = { createObservableGauge: create, createObservableCounter: create }
+    openTelemetry(kernel, { meterProvider: { getMeter: () => meter } as never })
+    const observed: [number, object][] = []
+    instruments.get('heddle.switches')!({
+      observe: (value: number, of: object) => observed.push([value, of]),
+    })
+    expect(observed).toHaveLength(2)
+    expect(observed[0][1]).toEqual({ 'heddle.cpu': 0 })
+    expect([...instruments.keys()]).toEqual(expect.arrayContaining(['heddle.cpu.time', 'heddle.latency']))
+  })
+
+  it('is told what is missing', () => {
+    expect(() => openTelemetry(kernel, {})).toThrow('give a tracerProvider, a meterProvider, or both')
+  })
+})
+
+describe('the control socket', () => {
+  async function client(): Promise<ControlClient> {
+    const found = runningKernels().findLast(({ pid }) => pid === process.pid)
+    return await ControlClient.connect(found!.path)
+  }
+  const snapshotIn = (reply: ControlReply) => (reply.ok && 'snapshot' in reply ? reply.snapshot : undefined)!
+
+  it('is in a folder that only its user can enter, and goes with the kernel', async () => {
+    const other = await Kernel.boot({ cpus: 1 })
+    await expect.poll(() => runningKernels().filter(({ pid }) => pid === process.pid).length).toBe(2)
+    const { path } = runningKernels().findLast(({ pid }) => pid === process.pid)!
+    expect(statSync(dirname(path)).mode & 0o077).toBe(0)
+    expect(statSync(path).mode & 0o077).toBe(0)
+    await other.close()
+    expect(existsSync(path)).toBe(false)
+  })
+
+  it('is not there for a kernel that was told so', async () => {
+    const before = runningKernels().length
+    const quiet = await Kernel.boot({ cpus: 1, control: false })
+    await kernel.spawn(work.nap, [1])
+    expect(runningKernels()).toHaveLength(before)
+    await quiet.close()
+  })
+
+  it('shows the tasks, stops one, lets it go on, reorders and kills it', async () => {
+    const asks = await client()
+    const task = kernel.spawn(work.nap, [60_000], { name: 'sleeper' })
+    const look = async () =>
+      snapshotIn(await asks.ask({ op: 'snapshot' })).tasks.find(({ id }) => id === task.id)
+    await expect.poll(async () => (await look())?.state).toBe('sleeping')
+    expect(await look()).toMatchObject({ name: 'sleeper', priority: 128 })
+    expect(await asks.ask({ op: 'priority', task: task.id, priority: 'high' })).toEqual({
+      ok: true,
+      done: true,
+    })
+    expect((await look())!.priority).toBe(96)
+    expect(await asks.ask({ op: 'stop', task: task.id })).toEqual({ ok: true, done: true })
+    expect((await look())!.state).toBe('stopped')
+    expect(await asks.ask({ op: 'continue', task: task.id })).toEqual({ ok: true, done: true })
+    expect(await asks.ask({ op: 'kill', task: task.id })).toEqual({ ok: true, done: true })
+    await expect(task).rejects.toThrow('killed')
+    expect(await asks.ask({ op: 'kill', task: task.id })).toEqual({ ok: true, done: false })
+    asks.close()
+  })
+
+  it('answers what it does not understand', async () => {
+    const asks = await client()
+    expect(await asks.ask({ op: 'dance' } as never)).toEqual({
+      ok: false,
+      error: 'op: "dance" is not a request',
+    })
+    expect(await asks.ask(null as never)).toMatchObject({ ok: false })
+    expect(await asks.ask({ op: 'priority', task: 1, priority: 'top' as never })).toMatchObject({ ok: false })
+    expect(snapshotOf(kernel).cpus).toHaveLength(2)
+    asks.close()
+  })
+})

@@ -1,0 +1,183 @@
+import type { Link, MeterProvider, Span, SpanContext, TracerProvider } from '@opentelemetry/api'
+import { viewOf } from '../task/hooks.ts'
+import { RETURNED } from '../task/job.ts'
+import { outcomeName } from '../task/taskhandle.ts'
+import { type Metrics, readMetrics } from './metrics.ts'
+import { record, type Recording, type RecordingOptions } from './recording.ts'
+import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
+
+/**
+ * OpenTelemetry, through its API package, which the program brings: a span for each task, linked to the task that spawned it,
+ * with the time that it ran, waited for a CPU and was blocked; and metrics under the names below. Spans are made from the
+ * kernel's trace, so a task costs nothing more while it runs.
+ *
+ *     const telemetry = openTelemetry(kernel, { tracerProvider: trace.getTracerProvider(), meterProvider: metrics.getMeterProvider() })
+ */
+export interface TelemetryOptions extends RecordingOptions {
+  /** `trace.getTracerProvider()`; without it there are no spans. */
+  readonly tracerProvider?: TracerProvider
+  /** `metrics.getMeterProvider()`; without it there are no metrics. */
+  readonly meterProvider?: MeterProvider
+}
+
+export interface Telemetry {
+  /** Ends the spans that are open, and takes no more. */
+  stop(): void
+}
+
+/** SpanStatusCode.ERROR of the API package, which is not imported: it is the program's. */
+const STATUS_ERROR = 2
+
+/** What the spans' clock counts from: OpenTelemetry wants times since 1970. */
+function originOf(now: () => number): number {
+  return Date.now() - now()
+}
+
+export function openTelemetry(kernel: object, options: TelemetryOptions): Telemetry {
+  const view = viewOf(kernel)
+  const { tracerProvider, meterProvider } = options
+  if (tracerProvider === undefined && meterProvider === undefined) {
+    throw new TypeError('openTelemetry(kernel, options): give a tracerProvider, a meterProvider, or both')
+  }
+  let recording: Recording | undefined
+  if (tracerProvider !== undefined) {
+    const origin = originOf(() => view.s.now())
+    recording = record(kernel, new SpanSink(tracerProvider, origin), options)
+  }
+  if (meterProvider !== undefined) observeMetrics(meterProvider, () => readMetrics(view.s))
+  return { stop: () => recording?.stop() }
+}
+
+interface OpenTask {
+  readonly span: Span
+  readonly name: string
+  state: string
+  since: number
+  readonly spent: Record<string, number>
+  switches: number
+}
+
+/** A span for each task's track. */
+class SpanSink implements TrackSink {
+  private readonly tracer: ReturnType<TracerProvider['getTracer']>
+  private readonly origin: number
+  private readonly names = new Map<number, string>()
+  private readonly open = new Map<number, OpenTask>()
+  private readonly contexts = new Map<string, SpanContext>()
+
+  constructor(provider: TracerProvider, origin: number) {
+    this.tracer = provider.getTracer('heddle')
+    this.origin = origin
+  }
+
+  track(track: Track): void {
+    if (track.kind === 'task') this.names.set(track.id, track.name)
+  }
+
+  begin(track: number, time: number, name: string, _args?: TrackArgs, _arrows?: Arrows): void {
+    const task = this.taskOf(track, time)
+    if (task === null) return
+    this.leave(task, time)
+    task.state = name.split(/[ :]/)[0]
+    if (task.state === 'running') task.switches++
+  }
+
+  end(track: number, time: number): void {
+    const task = this.open.get(track)
+    if (task !== undefined) this.leave(task, time)
+  }
+
+  instant(track: number, time: number, name: string, args?: TrackArgs): void {
+    if (name === 'spawn') this.taskOf(track, time, args?.['spawned by'])
+    const task = this.open.get(track)
+    if (task === undefined) return
+    if (name === 'exit') this.finish(track, task, time, Number(args?.code ?? 0))
+    else if (name !== 'spawn')
+      task.span.addEvent(name, args as Record<string, string | number>, this.date(time))
+  }
+
+  counter(): void {}
+
+  lost(): void {}
+
+  close(time: number): void {
+    for (const [track, task] of this.open) this.finish(track, task, time, null)
+  }
+
+  private taskOf(track: number, time: number, spawner?: string | number): OpenTask | null {
+    const known = this.open.get(track)
+    if (known !== undefined) return known
+    const name = this.names.get(track)
+    if (name === undefined) return null
+    const context = this.contexts.get(String(spawner))
+    const links: Link[] = context === undefined ? [] : [{ context }]
+    const span = this.tracer.startSpan(name, { startTime: this.date(time), links, root: true })
+    if (spawner !== undefined) span.setAttribute('heddle.task.spawner', spawner)
+    const task: OpenTask = { span, name, state: 'new', since: time, spent: {}, switches: 0 }
+    this.open.set(track, task)
+    this.contexts.set(name, span.spanContext())
+    return task
+  }
+
+  private leave(task: OpenTask, time: number): void {
+    task.spent[task.state] = (task.spent[task.state] ?? 0) + time - task.since
+    task.since = time
+  }
+
+  private finish(track: number, task: OpenTask, time: number, code: number | null): void {
+    this.leave(task, time)
+    this.open.delete(track)
+    this.names.delete(track)
+    const seconds = (state: string): number => (task.spent[state] ?? 0) / 1e9
+    task.span.setAttributes({
+      'heddle.task.run_time': seconds('running'),
+      'heddle.task.queue_time': seconds('runnable'),
+      'heddle.task.blocked_time': seconds('blocked'),
+      'heddle.task.switches': task.switches,
+    })
+    if (code !== null) task.span.setAttribute('heddle.task.outcome', outcomeName(code))
+    if (code !== null && code !== RETURNED) task.span.setStatus({ code: STATUS_ERROR })
+    task.span.end(this.date(time))
+  }
+
+  private date(time: number): number {
+    return this.origin + time / 1e6
+  }
+}
+
+/** Names as the semantic conventions form them: seconds, and units in braces for what is counted. */
+function observeMetrics(provider: MeterProvider, read: () => Metrics): void {
+  const meter = provider.getMeter('heddle')
+  meter
+    .createObservableGauge('heddle.run_queue.length', {
+      unit: '{task}',
+      description: 'Tasks queued on a CPU or running there.',
+    })
+    .addCallback(result => {
+      for (const { cpu, load } of read().cpus) result.observe(load, { 'heddle.cpu': cpu })
+    })
+  meter
+    .createObservableCounter('heddle.cpu.time', { unit: 's', description: 'Time that a CPU ran tasks.' })
+    .addCallback(result => {
+      for (const { cpu, busyTime } of read().cpus) result.observe(busyTime / 1000, { 'heddle.cpu': cpu })
+    })
+  for (const key of ['switches', 'preemptions', 'migrations', 'steals', 'wakeups'] as const) {
+    meter.createObservableCounter(`heddle.${key}`, { unit: `{${key.slice(0, -1)}}` }).addCallback(result => {
+      for (const cpu of read().cpus) result.observe(cpu[key], { 'heddle.cpu': cpu.cpu })
+    })
+  }
+  const quantiles = [
+    ['0.5', 'p50'],
+    ['0.9', 'p90'],
+    ['0.99', 'p99'],
+  ] as const
+  meter
+    .createObservableGauge('heddle.latency', { unit: 's', description: 'Quantiles of what is waited for.' })
+    .addCallback(result => {
+      for (const latency of read().latencies) {
+        if (latency.count === 0) continue
+        for (const [quantile, key] of quantiles)
+          result.observe(latency[key] / 1000, { 'heddle.latency.kind': latency.name, quantile })
+      }
+    })
+}
