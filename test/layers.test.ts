@@ -23,7 +23,7 @@ const layers = [
 /** Where Node's own modules may be imported; the rest runs in browsers too. */
 const nodeOnly = [
   /^machine\/node/,
-  /^compiler\/(register|hooks|loader|unplugin|bundlers\/)/,
+  /^compiler\/(register|ondemand|hooks|loader|unplugin|bundlers\/)/,
   /^coroutine\/node/,
   /^checker\/(files|loader|parallel|register|runner|vite|watchdog|worker)/,
   /^trace\/node-/,

@@ -62,5 +62,5 @@ export async function makeMachine(
 
 /** The module that compiles 'use task' functions as they are loaded: part of the package, imported by each CPU. */
 export function loaderUrl(): string | null {
-  return isNode() ? new URL('../compiler/register.ts', import.meta.url).href : null
+  return isNode() ? new URL('../compiler/ondemand.ts', import.meta.url).href : null
 }
