@@ -114,11 +114,11 @@ export class Handoff {
 
   /** The lock is free, and someone waits for it: this CPU gives way at the task's next safepoint. */
   handOver(tid: number): void {
-    const { i32, s } = this
-    if (s === null || s.cpu < 0) return
+    const { i32, s, cpu } = this
+    if (s === null || cpu < 0) return
     const section = this.sections + (tid & this.tidMask) * SectionSlot.words
     if (i32[section + SectionSlot.tid] === tid) i32[section + SectionSlot.gives] = 1
-    Atomics.store(i32, cpuRecord(s.machine, s.cpu) + CpuRecord.needResched, 1)
+    Atomics.store(i32, cpuRecord(s.machine, cpu) + CpuRecord.needResched, 1)
   }
 
   /** The CPU of the lock's owner, or -1: there is no hint. */

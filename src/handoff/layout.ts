@@ -1,5 +1,5 @@
 import type { Arena, ArenaPlan } from '../arena/arena.ts'
-import { type Layout, LINE_WORDS, ownLine, record, word } from '../arena/record.ts'
+import { type Layout, LINE_WORDS, record, word, words } from '../arena/record.ts'
 
 /**
  * Three tables of hints between those who lock and the policy that schedules them (policy.ts). Every record is a cache line.
@@ -14,46 +14,49 @@ import { type Layout, LINE_WORDS, ownLine, record, word } from '../arena/record.
  *
  * The tables by TID are smaller than the range of TIDs: each record says whose it is, and the last who comes has it.
  */
-export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters'> = record('lock entry', {
+export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters' | 'rest'> = record('lock entry', {
   /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
-  tag: ownLine(word),
+  tag: word,
   /** The owner's TID. Stays when the entry is free: the next owner is often the same. */
   owner: word,
   /** Owner's CPU + 1 in bits 0-7, generation in bits 8-15, when it was locked in bits 16-31: milliseconds, modulo 2^16. */
   where: word,
   /** Of the bucket, in its first way: how many have published that they wait for a lock of this bucket. */
   waiters: word,
+  rest: words(LINE_WORDS - 4),
 })
 
 export const WAYS = 2
 export const BUCKET_WORDS: number = WAYS * LINE_WORDS
 
-export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu'> = record('waiter slot', {
+export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu' | 'rest'> = record('waiter slot', {
   /** INACTIVE or ACTIVE. Published last, cleared first. */
-  flags: ownLine(word),
+  flags: word,
   tid: word,
   /** The tag of the lock. */
   lock: word,
   /** The CPU that the lock's owner is on, or -1. */
   cpu: word,
+  rest: words(LINE_WORDS - 4),
 })
 
 export const INACTIVE = 0
 export const ACTIVE = 1
 
-export const SectionSlot: Layout<'depth' | 'tid' | 'gives'> = record('section slot', {
+export const SectionSlot: Layout<'depth' | 'tid' | 'gives' | 'rest'> = record('section slot', {
   /** How many locks it holds; 0: it is in no critical section. */
-  depth: ownLine(word),
+  depth: word,
   tid: word,
   /** It has let a lock go that someone waits for: it should give way. */
   gives: word,
+  rest: words(LINE_WORDS - 3),
 })
 
 /** Sums over all threads; each adds its own now and then. */
 export const HandoffCounters: Layout<
   'acquisitions' | 'contended' | 'handedOff' | 'fallbacks' | 'hintMisses'
 > = record('handoff counters', {
-  acquisitions: ownLine(word),
+  acquisitions: word,
   contended: word,
   handedOff: word,
   fallbacks: word,

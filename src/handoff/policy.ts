@@ -54,6 +54,15 @@ export default function handoffPolicy(): Policy {
   }
   const lockWait = (context: PolicyContext, cpu: number): number => context.queue(2 * cpu)
   const normal = (context: PolicyContext, cpu: number): number => context.queue(2 * cpu + 1)
+  /** Where the task is, unless its mask has changed since. */
+  const homeOf = (context: PolicyContext, task: number): number => {
+    const cpu = context.cpuOf(task)
+    return context.mayRun(task, cpu) ? cpu : context.cpusOf(task)[0]
+  }
+  /** Only that CPU looks at its own queues. */
+  const kickIdle = (context: PolicyContext, cpu: number): void => {
+    if (cpu !== context.cpu && context.isIdle(cpu)) context.kick(cpu)
+  }
   /** The CPU that a waiter should go to, or -1. */
   const targetOf = (context: PolicyContext, task: number, slot: number): number => {
     const cpu = i32[slot + WaiterSlot.cpu]
@@ -63,6 +72,7 @@ export default function handoffPolicy(): Policy {
   return {
     name: 'handoff',
     slice: SLICE_MS,
+    takesLast: true,
 
     enable(context) {
       tables = handoffOf(context.scheduler.arena)
@@ -85,11 +95,13 @@ export default function handoffPolicy(): Policy {
     enqueue(context, task, flags) {
       const tid = tidOf(task)
       const words = context.taskAt(task)
-      const cpu = context.cpuOf(task)
+      const cpu = homeOf(context, task)
       const slot = waiterOf(tid)
       if (slot !== 0) {
-        const target = targetOf(context, task, slot)
-        context.dispatch(task, lockWait(context, target < 0 ? cpu : target))
+        const owners = targetOf(context, task, slot)
+        const target = owners < 0 ? cpu : owners
+        context.dispatch(task, lockWait(context, target))
+        kickIdle(context, target)
         return
       }
       const favours = context.taskWords[words + FAVOURS]
@@ -104,7 +116,12 @@ export default function handoffPolicy(): Policy {
         return
       }
       context.taskWords[words + FAVOURS] = 0
-      context.dispatch(task, context.isPinned(task) ? normal(context, cpu) : context.global)
+      if (!context.isPinned(task)) {
+        context.dispatch(task, context.global)
+        return
+      }
+      context.dispatch(task, normal(context, cpu))
+      kickIdle(context, cpu)
     },
 
     dispatch(context, cpu) {

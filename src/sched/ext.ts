@@ -66,6 +66,8 @@ export class Ext {
   context: PolicyContext | null = null
   /** Asks its selectCpu, where there is one. */
   selectCpu: ((s: Scheduler, se: number) => number) | null = null
+  /** The task that yields here must leave its CPU, though nothing else waits there: its policy places it anew. */
+  leaves = false
   /** The generation that this CPU has looked at. */
   generation = 0
   /** How this CPU gets the policy of a new generation: set by who runs the CPU. */

@@ -96,6 +96,7 @@ export function beforeSwitch(s: Scheduler, why: number): void {
   const own = isSeen(s, current)
   const task = i32[current + Entity.task]
   const stays = why !== SUSPENDED && why !== FINISHED
+  ext.leaves = own && why === YIELDED && policy.takesLast === true && !context.isPinned(task)
   try {
     if (own && s.ticks && stays) policy.tick?.(context, task)
     if (own && !stays) policy.stopping?.(context, task, false)
@@ -114,6 +115,7 @@ export function beforeSwitch(s: Scheduler, why: number): void {
 export function afterSwitch(s: Scheduler, prev: number, current: number, why: number): void {
   const { i32, ext } = s
   const { policy, context } = ext
+  ext.leaves = false
   if (policy === null || context === null) return
   if (i32[ext.record + ExtRecord.state] !== ACTIVE) {
     leavePolicy(s)

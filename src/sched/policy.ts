@@ -17,6 +17,10 @@ export interface Policy {
   readonly name: string
   /** Milliseconds that a task runs before it gives way, where a dispatch does not say. Default: the kernel's. */
   readonly slice?: number
+  /**
+   * A task that yields while nothing else waits on its CPU is enqueued too, if it could run elsewhere. Default: it just goes on.
+   */
+  readonly takesLast?: boolean
   /** The CPU that a waking task goes to, or -1: the kernel chooses. Only for tasks that may run on several. */
   selectCpu?(context: PolicyContext, task: number, lastCpu: number): number
   /** The task can run, and is the policy's to place. `flags`: ENQUEUE_ bits. */

@@ -1,0 +1,507 @@
+import { expect, test } from 'vitest'
+import { EOWNERDEAD } from '../futex/errno.ts'
+import { exitTaskOwner } from '../futex/exit.ts'
+import { wakeOrphans } from '../futex/recover.ts'
+import { ROBUST } from '../futex/mutex.ts'
+import { SeededRandom } from '../machine/random.ts'
+import { bindTask, setAffinity } from '../sched/affinity.ts'
+import { ejectReport } from '../sched/eject.ts'
+import { unloadPolicy } from '../sched/extload.ts'
+import { endLost } from '../sched/lost.ts'
+import { recoverScheduler } from '../sched/recovery.ts'
+import { schedulerSleep } from '../sched/sleep.ts'
+import { schedulerContinue, schedulerStop } from '../sched/stop.ts'
+import { PREEMPTED, YIELDED } from '../sched/switch.ts'
+import { TIMER } from '../sched/taskrecord.ts'
+import { Watchdog } from '../sched/watchdog.ts'
+import { readCounts } from './handoff.ts'
+import { BUCKET_WORDS, INACTIVE, LockEntry, WaiterSlot } from './layout.ts'
+import { LockSim, type LockSimOptions, type LockTask } from './locksim.ts'
+import handoffPolicy from './policy.ts'
+
+interface Tally {
+  inside: number
+  sum: number
+  worst: number
+}
+
+/** Locks, works inside, unlocks, works outside. */
+function* worker(
+  { context, parking, locks }: LockTask,
+  tally: Tally,
+  times: number,
+  held: number,
+  apart: number,
+): Generator<number, void, unknown> {
+  for (let time = 0; time < times; time++) {
+    const lock = locks[time % locks.length]
+    expect(yield* lock.lockTask(parking)).toBe(0)
+    tally.inside++
+    tally.worst = Math.max(tally.worst, tally.inside)
+    const before = tally.sum
+    for (let stretch = 0; stretch < 3; stretch++) {
+      context.cpu.charge(held / 3)
+      yield PREEMPTED
+    }
+    tally.sum = before + 1
+    tally.inside--
+    expect(lock.unlock(parking.owner)).toBe(0)
+    context.cpu.charge(apart)
+    yield time % 5 === 0 ? YIELDED : PREEMPTED
+  }
+}
+
+function contend(
+  options: LockSimOptions,
+  tasks: number,
+  times: number,
+  policy: 'none' | 'loaded' | 'in and out',
+): LockSim {
+  const locked = new LockSim(options)
+  const { sim } = locked
+  const tally: Tally = { inside: 0, sum: 0, worst: 0 }
+  if (policy !== 'none') sim.load(handoffPolicy)
+  for (let task = 0; task < tasks; task++) locked.fork(own => worker(own, tally, times, 0.02, 0.01))
+  if (policy === 'in and out') {
+    for (let turn = 0; turn < 20; turn++) {
+      sim.run({ steps: 100 })
+      if (turn % 2 === 0) unloadPolicy(sim.s)
+      else if (sim.s.ext.state === 0) sim.load(handoffPolicy)
+    }
+  }
+  expect(sim.run()).toBe('idle')
+  expect(tally).toEqual({ inside: 0, sum: tasks * times, worst: 1 })
+  return locked
+}
+
+for (const policy of ['none', 'loaded', 'in and out'] as const) {
+  for (const cpus of [1, 2, 4]) {
+    test(`one at a time, and nobody is forgotten: ${cpus} CPUs, policy ${policy}`, () => {
+      for (let seed = 1; seed <= 8; seed++) {
+        const { sim, layout } = contend({ cpus, seed }, 8, 40, policy)
+        const counts = readCounts(sim.s.i32, layout)
+        expect(counts.contended).toBe(counts.handedOff + counts.fallbacks)
+        if (policy === 'loaded' && cpus > 1) expect(counts.handedOff).toBeGreaterThan(0)
+      }
+    })
+  }
+}
+
+test('hints that are overwritten at random, all the time, cost time and nothing else', () => {
+  for (const policy of [true, false]) {
+    for (let seed = 1; seed <= 12; seed++) {
+      const random = new SeededRandom(seed)
+      const locked = new LockSim({ cpus: 3, seed, locks: 3, sizes: { locks: 2, tids: 4 } })
+      const { sim, layout } = locked
+      const { i32 } = sim.s
+      const tally: Tally = { inside: 0, sum: 0, worst: 0 }
+      if (policy) sim.load(handoffPolicy)
+      let done = 0
+      for (let task = 0; task < 6; task++) {
+        locked.fork(function* (own) {
+          const lock = own.locks[0]
+          for (let time = 0; time < 30; time++) {
+            yield* lock.lockTask(own.parking)
+            tally.inside++
+            tally.worst = Math.max(tally.worst, tally.inside)
+            own.context.cpu.charge(0.01)
+            yield PREEMPTED
+            tally.inside--
+            lock.unlock(own.parking.owner)
+            yield PREEMPTED
+          }
+          done++
+        })
+      }
+      const from = layout.locks
+      const to = layout.sections + (layout.tidMask + 1) * 16
+      for (let round = 0; round < 400; round++) {
+        for (let word = 0; word < 8; word++) {
+          i32[from + random.below(to - from)] =
+            random.below(3) === 0 ? random.below(5) - 1 : random.below(0x7fff_ffff)
+        }
+        if (sim.run({ steps: 20 }) === 'idle') break
+      }
+      i32.fill(0, from, to)
+      expect(sim.run()).toBe('idle')
+      expect(done).toBe(6)
+      expect(tally.worst).toBe(1)
+      if (policy) expect(sim.s.ext.isActive).toBe(true)
+    }
+  }
+})
+
+/** The turns of each task by name, from a policy that also writes them down. */
+function recorded(locked: LockSim): {
+  turns: Map<string, number[]>
+  cpus: Map<string, Set<number>>
+  order: string[]
+} {
+  const turns = new Map<string, number[]>()
+  const cpus = new Map<string, Set<number>>()
+  const order: string[] = []
+  locked.sim.load(() => {
+    const policy = handoffPolicy()
+    return {
+      ...policy,
+      running(context, task) {
+        policy.running?.(context, task)
+        const name = context.name(task)
+        order.push(name)
+        const seen = cpus.get(name) ?? new Set()
+        cpus.set(name, seen.add(context.cpu))
+      },
+      stopping(context, task, runnable) {
+        policy.stopping?.(context, task, runnable)
+        const name = context.name(task)
+        turns.set(name, [...(turns.get(name) ?? []), context.ran(task)])
+      },
+    }
+  })
+  locked.sim.run()
+  return { turns, cpus, order }
+}
+
+function* busy({ context }: LockTask, ms: number): Generator<number, void, unknown> {
+  for (let left = ms; left > 0; left -= 0.2) {
+    context.cpu.charge(0.2)
+    yield PREEMPTED
+  }
+}
+
+test('an owner inside a critical section has a longer slice, one outside has not', () => {
+  const locked = new LockSim({ cpus: 1 })
+  const { turns } = recorded(locked)
+  locked.fork(
+    function* (own) {
+      yield* own.locks[0].lockTask(own.parking)
+      yield* busy(own, 11)
+      own.locks[0].unlock(own.parking.owner)
+      yield* busy(own, 11)
+    },
+    { name: 'owner' },
+  )
+  locked.fork(own => busy(own, 40), { name: 'other' })
+  expect(locked.sim.run()).toBe('idle')
+  const [first, second] = turns.get('owner') ?? []
+  expect(first).toBeGreaterThan(10.9)
+  expect(first).toBeLessThan(16)
+  expect(second).toBeLessThan(6)
+  for (const turn of (turns.get('other') ?? []).slice(0, 2)) expect(turn).toBeLessThan(6)
+})
+
+test('a section that never ends does not hold its CPU: the extension has a bound', () => {
+  const locked = new LockSim({ cpus: 1 })
+  const { turns } = recorded(locked)
+  let otherDone = 0
+  locked.fork(
+    function* (own) {
+      yield* own.locks[0].lockTask(own.parking)
+      while (otherDone < 3) yield* busy(own, 1)
+      own.locks[0].unlock(own.parking.owner)
+    },
+    { name: 'endless' },
+  )
+  for (let n = 0; n < 3; n++) {
+    locked.fork(
+      function* (own) {
+        yield* busy(own, 10)
+        otherDone++
+      },
+      { name: 'other' },
+    )
+  }
+  expect(locked.sim.run({ steps: 20_000 })).toBe('idle')
+  expect(otherDone).toBe(3)
+  for (const turn of turns.get('endless') ?? []) expect(turn).toBeLessThan(17)
+})
+
+test('a section that only yields does not hold its CPU either', () => {
+  const locked = new LockSim({ cpus: 1 })
+  recorded(locked)
+  let otherDone = false
+  locked.fork(function* (own) {
+    yield* own.locks[0].lockTask(own.parking)
+    while (!otherDone) yield YIELDED
+    own.locks[0].unlock(own.parking.owner)
+  })
+  locked.fork(function* (own) {
+    yield* busy(own, 10)
+    otherDone = true
+  })
+  expect(locked.sim.run({ steps: 50_000 })).toBe('idle')
+  expect(otherDone).toBe(true)
+})
+
+test('a waiter is dispatched to the CPU that the owner is on, and served before others there', () => {
+  const locked = new LockSim({ cpus: 2, fallbackUs: 1e6, yieldBudget: 1e6 })
+  const { cpus, order } = recorded(locked)
+  locked.fork(
+    function* (own) {
+      yield* own.locks[0].lockTask(own.parking)
+      yield* busy(own, 9)
+      own.locks[0].unlock(own.parking.owner)
+      yield YIELDED
+      yield* busy(own, 3)
+    },
+    { name: 'owner', affinity: [1] },
+  )
+  for (let n = 0; n < 3; n++) locked.fork(own => busy(own, 8), { name: 'other', affinity: [1] })
+  locked.fork(
+    function* (own) {
+      yield* schedulerSleep(own.context, 0, TIMER, 1)
+      yield* own.locks[0].lockTask(own.parking)
+      order.push('got it')
+      own.locks[0].unlock(own.parking.owner)
+    },
+    { name: 'waiter', affinity: [0, 1] },
+  )
+  expect(locked.sim.run()).toBe('idle')
+  // It came to be on the owner's CPU, though the other one was idle.
+  expect([...(cpus.get('waiter') ?? [])]).toContain(1)
+  const firstOwner = order.indexOf('owner')
+  const got = order.indexOf('got it')
+  expect(firstOwner).toBeGreaterThanOrEqual(0)
+  expect(order.slice(firstOwner, got).filter(name => name === 'other').length).toBeLessThanOrEqual(3)
+  expect(order[got - 1]).toBe('waiter')
+})
+
+test('an owner that is preempted inside its section is not migrated, though another CPU is idle', () => {
+  for (const inside of [true, false]) {
+    const locked = new LockSim({ cpus: 2, seed: 3 })
+    const { cpus } = recorded(locked)
+    locked.fork(
+      function* (own) {
+        if (inside) yield* own.locks[0].lockTask(own.parking)
+        for (let turn = 0; turn < 60; turn++) {
+          own.context.cpu.charge(0.5)
+          // Gives its CPU back again and again, and could go on anywhere.
+          yield turn % 20 === 19 ? PREEMPTED : turn % 4 === 0 ? YIELDED : PREEMPTED
+        }
+        if (inside) own.locks[0].unlock(own.parking.owner)
+      },
+      { name: 'owner' },
+    )
+    for (let n = 0; n < 3; n++) {
+      locked.fork(
+        function* (own) {
+          for (let turn = 0; turn < 40; turn++) {
+            own.context.cpu.charge(0.1)
+            yield* schedulerSleep(own.context, 0, TIMER, 0.3)
+          }
+        },
+        { name: 'others' },
+      )
+    }
+    expect(locked.sim.run()).toBe('idle')
+    const seen = cpus.get('owner')?.size ?? 0
+    if (inside) expect(seen).toBe(1)
+    else expect(seen).toBeGreaterThan(1)
+  }
+})
+
+test('past the yield budget, or past its time, a waiter waits at the futex', () => {
+  for (const [yieldBudget, fallbackUs] of [
+    [3, 1e6],
+    [1e6, 200],
+  ]) {
+    const locked = new LockSim({ cpus: 2, yieldBudget, fallbackUs })
+    const { sim, layout } = locked
+    sim.load(handoffPolicy)
+    sim.run()
+    let yields = 0
+    let waited = 0
+    locked.fork(function* (own) {
+      yield* own.locks[0].lockTask(own.parking)
+      yield* schedulerSleep(own.context, 0, TIMER, 5)
+      own.locks[0].unlock(own.parking.owner)
+    })
+    locked.fork(function* (own) {
+      yield* schedulerSleep(own.context, 0, TIMER, 1)
+      const begun = own.context.cpu.now()
+      const lock = own.locks[0].lockTask(own.parking)
+      for (let step = lock.next(); !step.done; step = lock.next()) {
+        if (step.value === YIELDED) yields++
+        else waited = own.context.cpu.now() - begun
+        yield step.value
+      }
+      own.locks[0].unlock(own.parking.owner)
+    })
+    expect(sim.run()).toBe('idle')
+    const counts = readCounts(sim.s.i32, layout)
+    expect(counts).toMatchObject({ contended: 1, handedOff: 0, fallbacks: 1 })
+    if (yieldBudget === 3) expect(yields).toBe(3)
+    else {
+      expect(yields).toBeGreaterThan(3)
+      expect(waited).toBeGreaterThanOrEqual(0.2)
+      expect(waited).toBeLessThan(0.5)
+    }
+  }
+})
+
+test('nested sections and many locks at once: the depth is right again when all are let go, and lost hints are counted', () => {
+  const locked = new LockSim({ cpus: 2, locks: 12, sizes: { locks: 2, tids: 16 } })
+  const { sim, layout } = locked
+  sim.load(handoffPolicy)
+  let done = 0
+  for (let n = 0; n < 5; n++) {
+    locked.fork(function* (own) {
+      for (let time = 0; time < 20; time++) {
+        // In one order, so that nobody waits in a circle.
+        for (const lock of own.locks) yield* lock.lockTask(own.parking)
+        own.context.cpu.charge(0.05)
+        yield PREEMPTED
+        for (const lock of [...own.locks].reverse()) lock.unlock(own.parking.owner)
+        yield PREEMPTED
+      }
+      own.handoff.count(0, 0, 0)
+      done++
+    })
+  }
+  expect(sim.run()).toBe('idle')
+  expect(done).toBe(5)
+  const counts = readCounts(sim.s.i32, layout)
+  expect(counts.acquisitions).toBe(5 * 20 * 12)
+  expect(counts.hintMisses).toBeGreaterThan(0)
+  for (let slot = 0; slot <= layout.tidMask; slot++) expect(sim.s.i32[layout.sections + slot * 16]).toBe(0)
+  expect(sim.s.ext.isActive).toBe(true)
+  expect(ejectReport(sim.s).message).toBe('')
+})
+
+test('a pinned task whose mask is changed while it waits is not left on a queue that nobody serves', () => {
+  const locked = new LockSim({ cpus: 3 })
+  const { sim } = locked
+  const watchdog = new Watchdog(sim.s, 50)
+  sim.load(handoffPolicy)
+  sim.run()
+  locked.fork(own => busy(own, 8), { affinity: [1] })
+  let ran = -1
+  const task = locked.fork(
+    function* (own) {
+      ran = own.context.cpu.id
+      yield PREEMPTED
+    },
+    { affinity: [1] },
+  )
+  sim.run({ steps: 20 })
+  setAffinity(sim.s, task, 0b100, 0)
+  expect(sim.run()).toBe('idle')
+  expect(ran).toBe(2)
+  expect(watchdog.look()).toEqual([])
+})
+
+test('an owner that is stopped inside its section keeps the lock and no CPU; continued, it goes on', () => {
+  const locked = new LockSim({ cpus: 2 })
+  const { sim } = locked
+  sim.load(handoffPolicy)
+  sim.run()
+  const order: string[] = []
+  const owner = locked.fork(function* (own) {
+    yield* own.locks[0].lockTask(own.parking)
+    order.push('locked')
+    for (let turn = 0; turn < 20; turn++) {
+      own.context.cpu.charge(0.1)
+      yield PREEMPTED
+    }
+    order.push('unlocks')
+    own.locks[0].unlock(own.parking.owner)
+  })
+  locked.fork(function* (own) {
+    yield* schedulerSleep(own.context, 0, TIMER, 0.5)
+    yield* own.locks[0].lockTask(own.parking)
+    order.push('second has it')
+    own.locks[0].unlock(own.parking.owner)
+  })
+  let others = 0
+  for (let n = 0; n < 4; n++) {
+    locked.fork(function* (own) {
+      yield* busy(own, 5)
+      others++
+    })
+  }
+  sim.run({ until: 0.8 })
+  schedulerStop(sim.s, owner)
+  expect(sim.run()).toBe('idle')
+  expect(others).toBe(4)
+  expect(order).toEqual(['locked'])
+  schedulerContinue(sim.s, owner)
+  expect(sim.run()).toBe('idle')
+  expect(order).toEqual(['locked', 'unlocks', 'second has it'])
+})
+
+test('a task that is thrown into while it gives way leaves no hint and no claim on the lock', () => {
+  const locked = new LockSim({ cpus: 2, yieldBudget: 1000, fallbackUs: 1e6 })
+  const { sim, layout } = locked
+  sim.load(handoffPolicy)
+  sim.run()
+  let tid = 0
+  let got = false
+  locked.fork(function* (own) {
+    yield* own.locks[0].lockTask(own.parking)
+    yield* busy(own, 4)
+    own.locks[0].unlock(own.parking.owner)
+  })
+  locked.fork(function* (own) {
+    yield* schedulerSleep(own.context, 0, TIMER, 0.5)
+    ;({ tid } = own.parking.owner)
+    const lock = own.locks[0].lockTask(own.parking)
+    yield lock.next().value as number
+    expect(() => lock.throw(new Error('killed'))).toThrow('killed')
+  })
+  locked.fork(function* (own) {
+    yield* schedulerSleep(own.context, 0, TIMER, 1)
+    yield* own.locks[0].lockTask(own.parking)
+    got = true
+    own.locks[0].unlock(own.parking.owner)
+  })
+  expect(sim.run()).toBe('idle')
+  expect(got).toBe(true)
+  const slot = layout.waiters + (tid & layout.tidMask) * WaiterSlot.words
+  expect(sim.s.i32[slot + WaiterSlot.flags]).toBe(INACTIVE)
+  const { i32 } = sim.s
+  for (let bucket = 0; bucket <= layout.lockMask; bucket++)
+    expect(i32[layout.locks + bucket * BUCKET_WORDS + LockEntry.waiters]).toBe(0)
+})
+
+test('an owner whose CPU dies: its robust lock passes on, and its hints do no harm to those who have its number next', () => {
+  for (let death = 3; death < 60; death += 3) {
+    const locked = new LockSim({ cpus: 3, seed: death, kind: ROBUST, sizes: { locks: 2, tids: 2 } })
+    const { sim, fx } = locked
+    sim.load(handoffPolicy)
+    sim.run()
+    sim.machine.onDeath(({ cpu }) => {
+      const lost = recoverScheduler(sim.s, cpu)
+      for (const task of lost) exitTaskOwner(fx.context, task)
+      wakeOrphans(fx.context)
+      endLost(sim.s, lost, 1)
+      sim.machine.recovered(cpu)
+    })
+    let done = 0
+    let dead = 0
+    const body = function* (own: LockTask): Generator<number, void, unknown> {
+      // A started JavaScript task stays where it is, and is lost with its CPU.
+      bindTask(own.context.s, own.context.task)
+      for (let time = 0; time < 10; time++) {
+        const result = yield* own.locks[0].lockTask(own.parking)
+        if (result === -EOWNERDEAD) {
+          dead++
+          expect(own.locks[0].makeConsistent(own.parking.owner)).toBe(0)
+        } else expect(result).toBe(0)
+        own.context.cpu.charge(0.05)
+        yield PREEMPTED
+        expect(own.locks[0].unlock(own.parking.owner)).toBe(0)
+        yield PREEMPTED
+      }
+      done++
+    }
+    for (let n = 0; n < 9; n++) locked.fork(body)
+    sim.machine.killAt(sim.machine.steps + death, 2)
+    expect(sim.run({ steps: 100_000 })).toBe('idle')
+    // Tasks of later lives, with TIDs that fall on the dead ones' slots.
+    for (let n = 0; n < 6; n++) locked.fork(body)
+    expect(sim.run({ steps: 100_000 })).toBe('idle')
+    expect(done).toBeGreaterThanOrEqual(9)
+    expect(dead).toBeLessThanOrEqual(1)
+    expect(sim.s.ext.isActive).toBe(true)
+  }
+})
