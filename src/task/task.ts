@@ -1,5 +1,4 @@
-import { timeoutError } from '../coroutine/blocking.ts'
-import { checkTime, type WaitOptions } from '../coroutine/blocking.ts'
+import { checkTime, timeoutError, type WaitOptions } from '../coroutine/blocking.ts'
 import { KILL_ABORTED, KILL_TIMED_OUT } from './job.ts'
 import type { SpawnOptions } from './options.ts'
 import { TaskHandle } from './taskhandle.ts'
@@ -16,16 +15,12 @@ const REJECTED = 2
 export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   /** @internal Where it was spawned. */
   readonly origin: { readonly stack?: string } | null
-  /** @internal What a kill from here was given: the very object, not what travelled. */
-  killReason: unknown = undefined
-  /** @internal Someone has asked how it ends. */
-  isJoined = false
   private state: typeof WAITING | typeof RESOLVED | typeof REJECTED = WAITING
   private value: unknown = undefined
-  private promise: Promise<T> | null = null
-  private resolvePromise: ((value: T) => void) | null = null
-  private rejectPromise: ((error: unknown) => void) | null = null
-  private cleanup: (() => void) | null = null
+  /** Made when someone asks how it ends. */
+  private outcome: Outcome<T> | null = null
+  /** What a kill from here was given, and what the spawn's own limits leave to be undone: few tasks have either. */
+  private extra: { killReason: unknown; cleanup: (() => void) | null } | null = null
 
   /** @internal */
   constructor(
@@ -59,37 +54,43 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 
   /** A promise of how it ends. With a signal or a timeout, only the wait ends by those: the task goes on. */
   join(options?: WaitOptions): Promise<T> {
-    this.isJoined = true
-    this.promise ??= this.makePromise()
-    if (options === undefined) return this.promise
-    return limited(this.promise, this.name, options)
+    this.outcome ??= this.makeOutcome()
+    const { promise } = this.outcome
+    return options === undefined ? promise : limited(promise, this.name, options)
+  }
+
+  /** @internal Someone has asked how it ends. */
+  get isJoined(): boolean {
+    return this.outcome !== null
+  }
+
+  /** @internal What a kill from here was given: the very object, not what travelled. */
+  get killReason(): unknown {
+    return this.extra?.killReason
   }
 
   /** @internal Its result has come. */
   settle(threw: boolean, value: unknown): void {
     this.state = threw ? REJECTED : RESOLVED
     this.value = value
-    if (threw) this.rejectPromise?.(value)
-    else this.resolvePromise?.(value as T)
-    this.resolvePromise = null
-    this.rejectPromise = null
-    this.cleanup?.()
-    this.cleanup = null
+    if (threw) this.outcome?.reject(value)
+    else this.outcome?.resolve(value as T)
+    this.extra?.cleanup?.()
+    this.extra = null
     this.emit('end')
   }
 
   /** @internal */
   protected override killed(reason: unknown): void {
-    this.killReason = reason
+    this.extra ??= { killReason: undefined, cleanup: null }
+    this.extra.killReason = reason
   }
 
-  private makePromise(): Promise<T> {
-    if (this.state === RESOLVED) return Promise.resolve(this.value as T)
-    if (this.state === REJECTED) return Promise.reject(this.value)
-    return new Promise<T>((resolve, reject) => {
-      this.resolvePromise = resolve
-      this.rejectPromise = reject
-    })
+  private makeOutcome(): Outcome<T> {
+    const outcome = new Outcome<T>()
+    if (this.state === RESOLVED) outcome.resolve(this.value as T)
+    else if (this.state === REJECTED) outcome.reject(this.value)
+    return outcome
   }
 
   /** The spawn's own limits: unlike those of a join, they kill. */
@@ -99,12 +100,27 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
       timeout === undefined || timeout === Infinity
         ? undefined
         : setTimeout(() => void this.killAs(KILL_TIMED_OUT, timeout), timeout)
-    this.cleanup = () => {
+    const cleanup = (): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
     }
+    this.extra = { killReason: undefined, cleanup }
     if (signal?.aborted) onAbort()
     else signal?.addEventListener('abort', onAbort, { once: true })
+  }
+}
+
+/** A promise of how a task ends. */
+class Outcome<T> {
+  readonly promise: Promise<T>
+  resolve!: (value: T) => void
+  reject!: (error: unknown) => void
+
+  constructor() {
+    this.promise = new Promise<T>((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
   }
 }
 
