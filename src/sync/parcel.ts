@@ -1,0 +1,102 @@
+import type { KernelThread } from '../arena/thread.ts'
+import type { PayloadCodec } from '../task/payload/codec.ts'
+
+/**
+ * A value in four words: what cannot be said in them is a payload, and they name it.
+ *
+ *   word 0     words 1 to 3
+ *   NOTHING    -
+ *   UNDEFINED, NULL, TRUE, FALSE
+ *   NUMBER     2, 3: the float64
+ *   PAYLOAD    1: the payload word
+ *   TAKEN      - in a sender's waiter: it was received
+ *   CLOSED     - in anyone's waiter: the channel was closed
+ */
+export const PARCEL_WORDS = 4
+export const NOTHING = 0
+export const UNDEFINED = 1
+const NULL = 2
+const TRUE = 3
+const FALSE = 4
+const NUMBER = 5
+const PAYLOAD = 6
+export const TAKEN = 7
+export const CLOSED = 8
+
+/** Words and float64s over one buffer. */
+export interface Words {
+  readonly i32: Int32Array
+  readonly f64: Float64Array
+}
+
+/** Writes a value. A payload that it needs belongs to this thread until `settleParcel`. */
+export function writeParcel(
+  { i32, f64 }: Words,
+  at: number,
+  value: unknown,
+  codec: () => PayloadCodec,
+): void {
+  switch (typeof value) {
+    case 'number':
+      i32[at] = NUMBER
+      f64[(at + 2) >> 1] = value
+      return
+    case 'boolean':
+      i32[at] = value ? TRUE : FALSE
+      return
+    case 'undefined':
+      i32[at] = UNDEFINED
+      return
+    default:
+      if (value === null) {
+        i32[at] = NULL
+      } else {
+        i32[at + 1] = codec().encode(value, 'value')
+        i32[at] = PAYLOAD
+      }
+  }
+}
+
+/** From here on the words own the payload. */
+export function settleParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
+  if (i32[at] === PAYLOAD && i32[at + 1] > 0) codec().heap.settle(i32[at + 1])
+}
+
+/** Reads a value and frees what it needed: it is this thread's now. */
+export function readParcel(
+  { i32, f64 }: Words,
+  at: number,
+  codec: () => PayloadCodec,
+  thread: KernelThread,
+): unknown {
+  switch (i32[at]) {
+    case NUMBER:
+      return f64[(at + 2) >> 1]
+    case NULL:
+      return null
+    case TRUE:
+      return true
+    case FALSE:
+      return false
+    case PAYLOAD: {
+      const word = i32[at + 1]
+      const made = codec()
+      if (word > 0) made.heap.claim(thread, word)
+      const value = made.decode(word)
+      made.free(word)
+      return value
+    }
+    default:
+      return undefined
+  }
+}
+
+/** Frees what an unread value needs. */
+export function dropParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
+  if (i32[at] === PAYLOAD) codec().free(i32[at + 1])
+  i32[at] = NOTHING
+}
+
+export function copyParcel(from: Int32Array, at: number, to: Int32Array, toAt: number): void {
+  for (let word = 0; word < PARCEL_WORDS; word++) to[toAt + word] = from[at + word]
+}

@@ -1,0 +1,187 @@
+import type { FutexContext } from '../futex/context.ts'
+import { Waiter } from '../futex/records.ts'
+import { freeWaiters, makeWaiter, type WaiterOptions } from '../futex/waitwake.ts'
+import {
+  CLOSED,
+  copyParcel,
+  dropParcel,
+  NOTHING,
+  PARCEL_WORDS,
+  settleParcel,
+  type Words,
+  writeParcel,
+} from './parcel.ts'
+import { DONE, type Outcome, type SharedPipe, WOULD_WAIT } from './sharedpipe.ts'
+import type { Parking } from './waiting.ts'
+
+/** One end of one channel, in a wait at one or several. */
+export interface SharedCase {
+  readonly pipe: SharedPipe
+  readonly sends: boolean
+  readonly value: unknown
+}
+
+/** Words that only this thread sees. */
+export function scratch(parcels: number): Words {
+  const buffer = new ArrayBuffer(parcels * PARCEL_WORDS * 4)
+  return { i32: new Int32Array(buffer), f64: new Float64Array(buffer) }
+}
+
+/**
+ * Waits until one of several sends and receives can be done, and has done it. Two that wait for each other with several channels each
+ * meet as well: each waits with its values in its waiters, and is served at exactly one.
+ */
+export class CasesWait implements Parking {
+  readonly what: string
+  /** Which case was served, and how. */
+  index = -1
+  closed = false
+  value: unknown = undefined
+  private readonly cases: readonly SharedCase[]
+  private readonly parcels: Words
+  private readonly start: number
+
+  /** `start`: which case is looked at first, so that none is always preferred. */
+  constructor(what: string, cases: readonly SharedCase[], start = 0) {
+    this.what = what
+    this.cases = cases
+    this.start = start
+    this.parcels = scratch(cases.length)
+    let written = 0
+    try {
+      for (; written < cases.length; written++) {
+        const { sends, pipe, value } = cases[written]
+        if (sends) writeParcel(this.parcels, written * PARCEL_WORDS, value, pipe.codec)
+      }
+    } catch (error) {
+      this.dropUnsent(-1)
+      throw error
+    }
+  }
+
+  /** Does one of them without waiting, if one can be done. */
+  attempt(context: FutexContext): boolean {
+    for (let turn = 0; turn < this.cases.length; turn++) {
+      const index = (this.start + turn) % this.cases.length
+      const { pipe } = this.cases[index]
+      pipe.lock(context)
+      let outcome: Outcome
+      try {
+        outcome = this.perform(context, index)
+      } finally {
+        pipe.unlock(context)
+      }
+      if (outcome !== WOULD_WAIT) return this.settle(context, index, outcome)
+    }
+    return false
+  }
+
+  /** Nothing was done, and nothing will be. */
+  giveUp(): void {
+    this.dropUnsent(-1)
+  }
+
+  /** With all channels locked, in the order of their ids: nobody sees it waiting at some and not yet at others. */
+  begin(context: FutexContext, who: WaiterOptions): readonly number[] {
+    const pipes = this.inOrder(context)
+    for (const pipe of pipes) pipe.lock(context)
+    try {
+      for (let turn = 0; turn < this.cases.length; turn++) {
+        const index = (this.start + turn) % this.cases.length
+        const outcome = this.perform(context, index)
+        if (outcome !== WOULD_WAIT) {
+          this.settle(context, index, outcome)
+          return []
+        }
+      }
+      return this.queueAll(context, who)
+    } finally {
+      for (const pipe of pipes) pipe.unlock(context)
+    }
+  }
+
+  private inOrder(context: FutexContext): SharedPipe[] {
+    if (this.cases.length === 1) return [this.cases[0].pipe]
+    const byId = new Map(this.cases.map(({ pipe }) => [pipe.senders.objectId(context), pipe]))
+    return [...byId].sort(([a], [b]) => a - b).map(([, pipe]) => pipe)
+  }
+
+  private queueAll(context: FutexContext, who: WaiterOptions): readonly number[] {
+    const { i32 } = context
+    const waiters: number[] = []
+    try {
+      for (let index = 0; index < this.cases.length; index++) {
+        const waiter = makeWaiter(context, index + 1, who, index === 0 ? 0 : waiters[0])
+        waiters.push(waiter)
+        if (index === 0) Atomics.store(i32, waiter + Waiter.claim, 0)
+      }
+    } catch (full) {
+      freeWaiters(context, waiters)
+      this.dropUnsent(-1)
+      throw full
+    }
+    this.cases.forEach(({ pipe, sends }, index) => {
+      const parcel = waiters[index] + Waiter.parcel
+      if (sends) {
+        copyParcel(this.parcels.i32, index * PARCEL_WORDS, i32, parcel)
+        settleParcel(this.arena(context), parcel, pipe.codec)
+      } else {
+        i32[parcel] = NOTHING
+      }
+      pipe.addWaiter(context, sends, waiters[index])
+    })
+    return waiters
+  }
+
+  woken(context: FutexContext, waiters: readonly number[], at: number): boolean {
+    const parcel = waiters[at] + Waiter.parcel
+    this.index = at
+    this.closed = context.i32[parcel] === CLOSED
+    const { sends, pipe } = this.cases[at]
+    if (!sends && !this.closed) this.value = pipe.read(context, this.arena(context), parcel)
+    this.dropUnsent(sends && !this.closed ? at : -1)
+    return true
+  }
+
+  /** What it received is given back; what it sent has been received. */
+  leave(context: FutexContext, waiters: readonly number[], at: number): void {
+    if (at < 0) {
+      this.dropUnsent(-1)
+      return
+    }
+    const parcel = waiters[at] + Waiter.parcel
+    const { sends, pipe } = this.cases[at]
+    const closed = context.i32[parcel] === CLOSED
+    if (!sends && !closed) {
+      pipe.lock(context)
+      pipe.putBack(context, this.arena(context), parcel)
+      pipe.unlock(context)
+    }
+    this.dropUnsent(sends && !closed ? at : -1)
+  }
+
+  private perform(context: FutexContext, index: number): Outcome {
+    const { pipe, sends } = this.cases[index]
+    const at = index * PARCEL_WORDS
+    return sends ? pipe.put(context, this.parcels, at) : pipe.take(context, this.parcels.i32, at)
+  }
+
+  private settle(context: FutexContext, index: number, outcome: Outcome): true {
+    const { sends, pipe } = this.cases[index]
+    this.index = index
+    this.closed = outcome !== DONE
+    if (!sends && !this.closed) this.value = pipe.read(context, this.parcels, index * PARCEL_WORDS)
+    this.dropUnsent(sends && !this.closed ? index : -1)
+    return true
+  }
+
+  private dropUnsent(sent: number): void {
+    this.cases.forEach(({ sends, pipe }, index) => {
+      if (sends && index !== sent) dropParcel(this.parcels, index * PARCEL_WORDS, pipe.codec)
+    })
+  }
+
+  private arena({ i32, arena }: FutexContext): Words {
+    return { i32, f64: arena.f64 }
+  }
+}
