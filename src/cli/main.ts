@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { checkCommand } from './check.ts'
 import { compileCommand } from './compile.ts'
+import { completionCommand } from './completion.ts'
 import { runCommand } from './run.ts'
 import { selftest } from './selftest.ts'
 import { topCommand } from './top/top.ts'
@@ -24,6 +25,7 @@ heddle.addCommand(checkCommand())
 heddle.addCommand(compileCommand())
 heddle.addCommand(topCommand())
 heddle.addCommand(traceCommand())
+heddle.addCommand(completionCommand())
 
 // Whoever reads our output may stop, as head does.
 process.stdout.on('error', error => {
