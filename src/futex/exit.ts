@@ -27,7 +27,7 @@ import { unlockFutex } from './table.ts'
  *
  *   1. EXITING, under its lock: nobody attaches to it any more; a locker that finds it waits for 4
  *   2. its robust list: each word gets OWNER_DIED, a waiter at a plain lock is woken
- *   3. the pi locks that others wait for go to their top waiters, OWNER_DIED with them if 2 has put it there
+ *   3. the pi locks that others wait for go to their top waiters, with OWNER_DIED, also those on no list
  *   4. DEAD: a locker that finds its TID gets ESRCH; and its record is given back
  *
  *   locker                                   the end

@@ -20,7 +20,7 @@ import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from './errno.ts'
 import { exitOwner } from './exit.ts'
 import type { FutexLayout } from './layout.ts'
 import { LockOwner, makeOwner } from './owner.ts'
-import { PROMISE, THREAD } from './records.ts'
+import { Owner, PROMISE, THREAD } from './records.ts'
 import { getRobustList, setRobustList } from './robust.ts'
 import { requeue } from './requeue.ts'
 import {
@@ -34,7 +34,7 @@ import {
   threadWaiter,
 } from './sleep.ts'
 import { AddressSpace, type FutexWord, type MappedBuffer } from './space.ts'
-import { MATCH_ANY, wake } from './waitwake.ts'
+import { MATCH_ANY, wake, type WaiterOptions } from './waitwake.ts'
 import { encodeOp, wakeOp } from './wakeop.ts'
 
 /** As `Atomics.wait` says it. */
@@ -169,7 +169,7 @@ export class Futexes {
     val3?: number,
     as?: LockOwner,
   ): number {
-    const who = threadWaiter(undefined, isLockCall(op) ? (as ?? this.self) : undefined)
+    const who = isLockCall(op) ? this.waiterFor(threadWaiter, as) : threadWaiter(as && this.priorityOf(as))
     const prepared = this.prepare(who, uaddr, op, val, timeout, uaddr2, val3)
     return typeof prepared === 'number' ? prepared : this.blockFor(prepared)
   }
@@ -183,7 +183,7 @@ export class Futexes {
     val3?: number,
     as?: LockOwner,
   ): Promise<number> {
-    const who = promiseWaiter(undefined, isLockCall(op) ? (as ?? this.self) : undefined)
+    const who = isLockCall(op) ? this.waiterFor(promiseWaiter, as) : promiseWaiter(as && this.priorityOf(as))
     const prepared = this.prepare(who, uaddr, op, val, timeout, uaddr2, val3)
     return typeof prepared === 'number' ? prepared : await this.promiseFor(prepared, undefined)
   }
@@ -297,6 +297,14 @@ export class Futexes {
     return counted(
       wakeOp(this.context, first, second, shared, clampCount(wakes), clampCount(wakeSecond), encoded),
     )
+  }
+
+  private waiterFor(make: typeof threadWaiter, owner: LockOwner = this.self): WaiterOptions {
+    return make(this.priorityOf(owner), owner)
+  }
+
+  private priorityOf({ record }: LockOwner): number {
+    return this.context.i32[record + Owner.basePriority]
   }
 
   private prepare(

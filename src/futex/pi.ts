@@ -150,7 +150,9 @@ function lockOrQueue(
     let result = -EFAULT
     if (word.isMapped(i32, shared))
       result = lockAtomic(context, futex, word, owner.record, owner.tid, false, again)
-    if (result === 0 && waiter === 0) result = -EAGAIN // TRYLOCK_PI
+    if (result === 0 && i32[futex + Futex.pi] === owner.record)
+      result = lockOwned(word, owner.tid, waiter === 0)
+    else if (result === 0 && waiter === 0) result = -EAGAIN // TRYLOCK_PI
     if (result !== 0) {
       // Whoever attached and does not queue leaves the owner as it was, if it was the first.
       settleTop(context, futex)
@@ -171,6 +173,19 @@ function lockOrQueue(
   } finally {
     if (!queued) Atomics.sub(i32, bucket + Bucket.waiters, 1)
     context.leave()
+  }
+}
+
+/**
+ * The lock is this owner's already, and only the word does not say so, because someone wrote OWNER_DIED into it ([6]). LOCK_PI has
+ * what it asks for; TRYLOCK_PI puts the word right and fails.
+ */
+function lockOwned({ i32: words, index }: FutexWord, tid: number, tries: boolean): number {
+  if (!tries) return LOCKED
+  for (;;) {
+    const seen = Atomics.load(words, index)
+    const right = (seen & FUTEX_OWNER_DIED) | FUTEX_WAITERS | tid
+    if (Atomics.compareExchange(words, index, seen, right) === seen) return -EAGAIN
   }
 }
 
@@ -225,7 +240,7 @@ export function lockAtomic(
   const result = attachToOwner(context, futex, word, marked) // (B) [2]
   // Its owner died without passing the lock on, and this one had waited for it.
   if (result === -ESRCH && again) {
-    const taken = (marked & FUTEX_OWNER_DIED) | FUTEX_WAITERS | tid
+    const taken = FUTEX_OWNER_DIED | FUTEX_WAITERS | tid
     return Atomics.compareExchange(words, index, marked, taken) === marked ? LOCKED : -EAGAIN_NOW
   }
   return result
@@ -345,11 +360,10 @@ export function handOver(context: FutexContext, futex: number, waiter: number): 
   wakeLater(context, waiter, WOKEN)
 }
 
-/** Writes a new owner into the word; that the last one died stays there to be seen. */
+/** Writes a new owner into the word of one that has ended, whatever the word says: it has OWNER_DIED from here on, as on Linux. */
 export function writeOwner(words: Int32Array, index: number, tid: number): void {
   for (;;) {
     const seen = Atomics.load(words, index)
-    const next = (seen & FUTEX_OWNER_DIED) | FUTEX_WAITERS | tid
-    if (Atomics.compareExchange(words, index, seen, next) === seen) return
+    if (Atomics.compareExchange(words, index, seen, FUTEX_OWNER_DIED | FUTEX_WAITERS | tid) === seen) return
   }
 }

@@ -25,9 +25,10 @@ export class SchedulerTask implements ParkingTask {
     return this.current.task
   }
 
+  /** Its own, not what it inherits: as on Linux, the latter orders only those who wait for locks. */
   get priority(): number {
     const { s, task } = this.current
-    return s.i32[s.i32[task + Task.entity] + Entity.priority]
+    return s.i32[s.i32[task + Task.entity] + Entity.basePriority]
   }
 
   get owner(): LockOwner {

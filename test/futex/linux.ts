@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { lineOf, type Step } from './script.ts'
 
 /** The program that asks the kernel, compiled; undefined where there is no Linux or no C compiler. */
-export function buildLinuxFutex(): string | undefined {
+export function buildLinuxFutex(source = 'linux.c'): string | undefined {
   if (process.platform !== 'linux') return undefined
   const program = join(mkdtempSync(join(tmpdir(), 'heddle-futex-')), 'futex')
   try {
-    execFileSync('cc', ['-O1', '-pthread', '-o', program, join(import.meta.dirname, 'linux.c')], {
+    execFileSync('cc', ['-O1', '-pthread', '-o', program, join(import.meta.dirname, source)], {
       stdio: 'pipe',
     })
     return program
@@ -20,8 +20,13 @@ export function buildLinuxFutex(): string | undefined {
 
 /** What the kernel answered to each step. */
 export function runOnLinux(program: string, script: readonly Step[]): string[] {
+  return askLinux(program, script.map(lineOf))
+}
+
+/** What a program that asks the kernel answers to each line. */
+export function askLinux(program: string, lines: readonly string[]): string[] {
   const { stdout, status, stderr } = spawnSync(program, {
-    input: `${script.map(lineOf).join('\n')}\n`,
+    input: `${lines.join('\n')}\n`,
     encoding: 'utf8',
     timeout: 60_000,
   })

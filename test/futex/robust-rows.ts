@@ -271,14 +271,14 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a pi lock that is on no list goes to its top waiter all the same, who sees nothing',
+    'a pi lock that is on no list goes to its top waiter all the same, with OWNER_DIED',
     async b => {
       const [a, c] = [await b.actor(), await b.actor()]
       expect(await a.call({ op: FUTEX_LOCK_PI, word: 0 })).toBe(0)
       const one = await c.start({ op: FUTEX_LOCK_PI, word: 0 })
       await a.end()
       expect(await one.result).toBe(0)
-      expect(b.view[0]).toBe(WAITERS | c.tid)
+      expect(b.view[0]).toBe(WAITERS | DIED | c.tid)
     },
   ],
   [
