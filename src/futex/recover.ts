@@ -1,5 +1,6 @@
 import { initList, isListed, ListNode, listPush } from '../arena/list.ts'
-import { acquire, breakLock, nudgeLock, release } from '../arena/spinlock.ts'
+import { lockRank } from '../arena/lockorder.ts'
+import { acquire, breakLock, Lock, nudgeLock, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
 import { exitOwner } from './exit.ts'
 import { findOwner, FUTEX_TID_MASK } from './owner.ts'
@@ -10,6 +11,7 @@ import {
   Bucket,
   ENDED,
   Futex,
+  Mapping,
   movingBy,
   Owner,
   OWNER_ALIVE,
@@ -17,6 +19,7 @@ import {
   OWNER_EXITING,
   PI_NONE,
   RESTARTED,
+  Space,
   Waiter,
   WOKEN,
 } from './records.ts'
@@ -29,6 +32,7 @@ import { MATCH_ANY, wakeKey } from './waitwake.ts'
  * meanwhile.
  *
  *   structure           what is always true of it          rebuilt from
+ *   count of a space    a mapping is alive or not           the mappings that name the space
  *   chain of a bucket   a futex is ALIVE or DEAD            the futexes that name the bucket and are ALIVE
  *   queue of a futex    a waiter's queue word               the waiters whose word names the futex, by priority and order
  *   waiters of bucket   never too low                       left as it is: one too many costs a look
@@ -45,6 +49,10 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
   const { i32, layout } = context
   context.rcu.offline(i32, dead)
   context.enter()
+  for (let at = 0; at < layout.spaces.capacity; at++) {
+    const space = layout.spaces.pointerAt(at)
+    if (layout.spaces.isAllocated(i32, space)) repairSpace(context, space, dead)
+  }
   for (let at = 0; at < layout.buckets; at++)
     repairBucket(context, layout.table.start + at * Bucket.words, dead)
   for (let at = 0; at < layout.owners.capacity; at++) {
@@ -66,7 +74,55 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
   layout.waiters.reclaim(i32, dead)
   layout.owners.reclaim(i32, dead)
   layout.futexes.reclaim(i32, dead)
+  layout.mappings.reclaim(i32, dead)
+  layout.backings.reclaim(i32, dead)
   context.rcu.adopt(context.thread, dead)
+}
+
+const SPACE = lockRank('space')
+const TABLE = lockRank('futex table')
+const QUEUE = lockRank('futex queue')
+const OWNER = lockRank('lock owner')
+
+/**
+ * A thread waits at this lock, whose holder is dead: breaks it, and repairs what it guards. It may hold locks that are outer to it.
+ * False: it is no lock of this layer.
+ */
+export function rescueFutexLock(context: FutexContext, dead: number, lock: number): boolean {
+  switch (context.i32[lock + Lock.rank]) {
+    case SPACE:
+      repairSpace(context, lock - Space.lock, dead)
+      return true
+    case TABLE:
+      repairBucket(context, lock - Bucket.lock, dead)
+      return true
+    case QUEUE:
+      repairQueue(context, lock - Futex.lock, dead)
+      return true
+    case OWNER:
+      repairOwner(context, lock - Owner.lock, dead)
+      return true
+    default:
+      return false
+  }
+}
+
+/** Counts the mappings of a space again. */
+function repairSpace(context: FutexContext, space: number, dead: number): void {
+  const { i32, thread, layout } = context
+  const lock = space + Space.lock
+  if (!breakLock(thread, lock, dead)) {
+    nudgeLock(i32, lock)
+    return
+  }
+  let mappings = 0
+  for (let at = 0; at < layout.mappings.capacity; at++) {
+    const mapping = layout.mappings.pointerAt(at)
+    if (!layout.mappings.isSettled(i32, mapping) || i32[mapping + Mapping.space] !== space) continue
+    if (Atomics.load(i32, mapping + Mapping.alive) !== 0) mappings++
+  }
+  i32[space + Space.mappings] = mappings
+  release(thread, lock)
 }
 
 /** Puts the chain together again, from the futexes that belong on it. */

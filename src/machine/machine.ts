@@ -28,6 +28,8 @@ export interface Machine {
   stop(cpu: number): Promise<void>
   /** Ends the CPU wherever it is, in the middle of any instruction. Its death is noticed as any other. */
   terminate(cpu: number): Promise<void>
+  /** Whether the CPU runs no more, for a thread that waits for it and cannot let its event loop turn. Not every machine can say. */
+  isGone?(cpu: number): boolean
   /** Called for each CPU that ends without its program having returned. */
   onDeath(listener: (death: CpuDeath) => void): void
   /** Ends every CPU and the timekeeper. */

@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { Arena } from '../arena/arena.ts'
 import type { Region } from '../arena/arena.ts'
 import { CpuRecord } from './cpurecord.ts'
@@ -15,6 +15,8 @@ export interface CpuBoot {
   /** A module whose default export is the program. */
   readonly program: string
   readonly data: unknown
+  /** Closed when this thread ends, in whatever way (node-lifeline.ts). */
+  readonly lifeline: MessagePort
 }
 
 const boot = workerData as CpuBoot
@@ -23,7 +25,23 @@ const { default: program } = (await import(boot.program)) as { default: CpuProgr
 const port = parentPort
 if (port === null) throw new Error('node-cpu.ts is the entry of a worker thread; use NodeMachine')
 
+for (const stream of [process.stdout, process.stderr]) writeAtOnce(stream)
+
 // A listener keeps the thread alive while a halt lets the event loop turn: waitAsync alone does not.
 port.on('message', () => Atomics.sub(cpu.i32, cpu.record + CpuRecord.mail, 1))
 await runCpu(cpu, program, boot.data, () => new Promise(resolve => setImmediate(resolve)))
 port.close()
+boot.lifeline.close()
+
+/**
+ * What a thread prints goes to the booting thread as messages, and the next one waits until that has asked for more: in a
+ * turn of an event loop that a CPU may not take for a long time. So each write is done when it has been sent.
+ */
+function writeAtOnce(stream: NodeJS.WriteStream): void {
+  const send = stream._writev
+  if (typeof send !== 'function') return
+  stream._writev = function (chunks, done) {
+    send.call(this, chunks, () => undefined)
+    done()
+  }
+}

@@ -17,6 +17,7 @@ import { finishHalt, kickCpu } from './halt.ts'
 import type { CpuDeath, Machine } from './machine.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
+import { Lifeline } from './node-lifeline.ts'
 import type { TimekeeperBoot } from './node-timekeeper.ts'
 import { disarmSlice, wakeTimekeeper } from './timekeeper.ts'
 
@@ -36,6 +37,7 @@ export interface NodeMachineOptions {
 
 interface RunningCpu {
   readonly worker: Worker
+  readonly lifeline: Lifeline
   readonly gone: Promise<void>
   terminated: boolean
 }
@@ -94,7 +96,9 @@ export class NodeMachine implements Machine {
     finishHalt(i32, record)
     // It may have died while it was the one that spins.
     Atomics.compareExchange(i32, this.region.start + MachineRecord.spinner, record, 0)
+    const lifeline = new Lifeline()
     const boot: CpuBoot = {
+      lifeline: lifeline.far,
       buffer: this.arena.buffer,
       region: this.region,
       id: cpu,
@@ -104,11 +108,12 @@ export class NodeMachine implements Machine {
     }
     const worker = new Worker(new URL('./node-cpu.ts', import.meta.url), {
       workerData: boot,
+      transferList: [lifeline.far],
       name: `heddle cpu ${cpu}`,
       ...(this.options.resourceLimits && { resourceLimits: this.options.resourceLimits }),
       ...(this.options.execArgv && { execArgv: this.options.execArgv }),
     })
-    const started: RunningCpu = { worker, terminated: false, gone: this.watch(cpu, worker) }
+    const started: RunningCpu = { worker, lifeline, terminated: false, gone: this.watch(cpu, worker) }
     this.running[cpu] = started
     const waiting = Atomics.waitAsync(i32, record + CpuRecord.state, CPU_STARTING)
     if (waiting.async) await Promise.race([waiting.value, started.gone])
@@ -147,6 +152,12 @@ export class NodeMachine implements Machine {
     this.kick(cpu)
   }
 
+  /** Whether the CPU's thread runs no more, though its death may not have been told yet. Exact, and without a turn of the event loop. */
+  isGone(cpu: number): boolean {
+    const running = this.running[cpu]
+    return running === undefined || running.lifeline.cut
+  }
+
   /** A CPU that died may be started again once what it left has been repaired. */
   recovered(cpu: number): void {
     const at = cpuRecord(this.region, cpu) + CpuRecord.state
@@ -173,6 +184,7 @@ export class NodeMachine implements Machine {
       worker.once('exit', exitCode => {
         const running = this.running[cpu]
         this.running[cpu] = undefined
+        running?.lifeline.close()
         const at = cpuRecord(this.region, cpu) + CpuRecord.state
         if (Atomics.load(this.arena.i32, at) !== CPU_OFFLINE) {
           Atomics.store(this.arena.i32, at, CPU_DEAD)

@@ -28,6 +28,8 @@ export interface TaskOptions {
   readonly affinity?: readonly number[]
   /** Whoever reaps it; 0: it is reaped when it ends. */
   readonly parent?: number
+  /** The caller settles it (settleTask), when it has put down who knows of it: until then it goes if this thread dies. */
+  readonly unsettled?: boolean
 }
 
 const FIRST_LIFE = 0
@@ -75,8 +77,12 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
   Atomics.store(i32, task + Task.state, UNINTERRUPTIBLE)
   if (options.parent) adoptChild(s, options.parent, task)
   s.entities.settle(i32, se)
-  s.tasks.settle(i32, task)
+  if (!options.unsettled) s.tasks.settle(i32, task)
   return task
+}
+
+export function settleTask(s: Scheduler, task: number): void {
+  s.tasks.settle(s.i32, task)
 }
 
 /** Lets a new task run. Once. */

@@ -34,7 +34,7 @@ export function claimLost(s: Scheduler, dead: number): number[] {
     const se = i32[task + Task.entity]
     if (Atomics.load(i32, se + Entity.cpu) === dead && isBound(s, se)) lost.push(task)
   }
-  for (const task of lost) claim(s, task)
+  for (const task of lost) claimTask(s, task)
   return lost
 }
 
@@ -50,7 +50,8 @@ function isBound(s: Scheduler, se: number): boolean {
   return bound
 }
 
-function claim(s: Scheduler, task: number): void {
+/** Takes a task that sleeps or waits off everything, for good: it is the caller's to end. Nobody runs it. */
+export function claimTask(s: Scheduler, task: number): void {
   const { i32, thread } = s
   const se = i32[task + Task.entity]
   acquire(thread, s.sleepLock)

@@ -136,6 +136,7 @@ function closeDead(s: Scheduler, dead: number): void {
     // It may have died in the middle of putting it back.
     if (Atomics.load(i32, se + Entity.onRq) === 0) clearLinks(i32, se)
     Atomics.store(i32, se + Entity.onCpu, 0)
+    Atomics.notify(i32, se + Entity.onCpu)
   }
   release(thread, lock)
 }

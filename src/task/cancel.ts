@@ -5,7 +5,7 @@ import { schedulerContinue } from '../sched/stop.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { Counters } from './counters.ts'
 import { describe, TaskKilledError } from './errors.ts'
-import { Job, KILL_ABORTED, KILL_BEGUN, KILL_CLOSED, KILL_TIMED_OUT, NOT_KILLED, PENDING } from './job.ts'
+import { Job, KILL_ABORTED, KILL_CLOSED, KILL_TIMED_OUT, NOT_KILLED, PENDING } from './job.ts'
 import type { KernelView } from './view.ts'
 
 /**
@@ -13,7 +13,7 @@ import type { KernelView } from './view.ts'
  *
  *   who kills                                   the task's CPU
  *   ---------                                   --------------
- *   (A) killKind: NOT_KILLED -> KILL_BEGUN
+ *   (A) killKind: NOT_KILLED -> mine, not said
  *   (B) reason stored, killKind = which         (D) begins the task: killKind is not NOT_KILLED: it ends unstarted
  *   (C) pending |= KILL; wakes it if it         (E) resumes it, or it stands at a safepoint, or is about to
  *       sleeps; reschedules its CPU                 wait: pending has KILL: throws, once
@@ -25,7 +25,8 @@ import type { KernelView } from './view.ts'
 export function requestKill(view: KernelView, job: number, kind: number, reason: unknown): boolean {
   const { i32, s } = view
   if (Atomics.load(i32, job + Job.outcome) !== PENDING) return false
-  if (Atomics.compareExchange(i32, job + Job.killKind, NOT_KILLED, KILL_BEGUN) !== NOT_KILLED) return false // (A)
+  const begun = -view.thread.ownerTag
+  if (Atomics.compareExchange(i32, job + Job.killKind, NOT_KILLED, begun) !== NOT_KILLED) return false // (A)
   view.codec.put(job + Job.reason, encodeReason(view, reason))
   Atomics.store(i32, job + Job.killKind, kind) // (B)
   Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)

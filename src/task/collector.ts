@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { SpinBudget } from '../machine/spinbudget.ts'
 import { killError } from './cancel.ts'
-import { Counters } from './counters.ts'
+import { activeJobs } from './counters.ts'
 import { addOrigin, CpuLostError, TaskKilledError } from './errors.ts'
 import { EVICTED, Job, KILL_TIMED_OUT, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
 import type { Task } from './task.ts'
@@ -61,7 +61,7 @@ export class Collector {
 
   /** Tasks of the whole kernel that have not ended. */
   get active(): number {
-    return Atomics.load(this.view.i32, this.view.plan.counters.start + Counters.active)
+    return activeJobs(this.view)
   }
 
   /** The handle of a job that this thread holds. */

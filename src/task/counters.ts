@@ -1,11 +1,80 @@
-import { type Layout, ownLine, record, word } from '../arena/record.ts'
+import type { ArenaPlan, Region } from '../arena/arena.ts'
+import { type Layout, LINE_WORDS, ownLine, record, word } from '../arena/record.ts'
+import { Job } from './job.ts'
+import type { KernelView } from './view.ts'
 
 /** Words of the kernel as a whole. Atomic, from any thread. */
-export const Counters: Layout<'jobs' | 'active' | 'kills'> = record('counters', {
+export const Counters: Layout<'jobs' | 'kills'> = record('counters', {
   /** Jobs ever made: where their numbers come from. */
   jobs: ownLine(word),
-  /** Jobs that have no outcome yet. */
-  active: ownLine(word),
   /** Kills ever asked for: the booting thread sees that there are new ones to keep the time of. */
   kills: ownLine(word),
 })
+
+/**
+ * How many jobs have no outcome yet: those spawned less those ended. Each thread counts its own, so that no two write one word
+ * and a thread that dies in the middle leaves no doubt: the job has the number that the thread's word goes to next.
+ *
+ *   spawn                                     end
+ *   (A) job.spawnCount = spawned + 1          (C) job.endCount = ended + 1
+ *   (B) spawned = job.spawnCount              (D) ended = job.endCount
+ *
+ * Dead between the two of a pair, the word is one behind what the job says: it was not counted. Whoever adds them all up reads
+ * what has ended first: then nothing counts as ended that does not count as spawned.
+ */
+const SPAWNED = 0
+const ENDED = 1
+
+export function reserveCounters(plan: ArenaPlan, cpus: number): Region {
+  return plan.reserve('counters', Counters.words + (cpus + 1) * LINE_WORDS)
+}
+
+/** Where a thread counts: a CPU, or the booting thread, which is the last. */
+function countsOf(view: KernelView, thread: number): number {
+  const { counters, sizes } = view.plan
+  return counters.start + Counters.words + Math.min(thread, sizes.cpus) * LINE_WORDS
+}
+
+export function countSpawned(view: KernelView, job: number): void {
+  const { i32, thread } = view
+  const at = countsOf(view, thread.id) + SPAWNED
+  const count = (i32[at] + 1) | 0
+  i32[job + Job.spawnCount] = count // (A)
+  Atomics.store(i32, at, count) // (B)
+}
+
+export function countEnded(view: KernelView, job: number): void {
+  const { i32, thread } = view
+  const at = countsOf(view, thread.id) + ENDED
+  const count = (i32[at] + 1) | 0
+  i32[job + Job.endCount] = count // (C)
+  Atomics.store(i32, at, count) // (D)
+}
+
+/** Jobs that have no outcome yet. */
+export function activeJobs(view: KernelView): number {
+  const { i32 } = view
+  const { cpus } = view.plan.sizes
+  let active = 0
+  for (let thread = 0; thread <= cpus; thread++) active -= Atomics.load(i32, countsOf(view, thread) + ENDED)
+  for (let thread = 0; thread <= cpus; thread++) active += Atomics.load(i32, countsOf(view, thread) + SPAWNED)
+  return active | 0
+}
+
+/** Recovery: a job that the dead CPU was spawning, and that nobody will run, is not counted. */
+export function uncountSpawned(view: KernelView, job: number, dead: number): void {
+  const { i32 } = view
+  const at = countsOf(view, dead) + SPAWNED
+  const count = i32[job + Job.spawnCount]
+  if (count !== 0 && count === i32[at]) Atomics.store(i32, at, count - 1)
+  i32[job + Job.spawnCount] = 0
+}
+
+/** Recovery: a job that the dead CPU was ending has not ended. */
+export function uncountEnded(view: KernelView, job: number, dead: number): void {
+  const { i32 } = view
+  const at = countsOf(view, dead) + ENDED
+  const count = i32[job + Job.endCount]
+  if (count !== 0 && count === i32[at]) Atomics.store(i32, at, count - 1)
+  i32[job + Job.endCount] = 0
+}

@@ -58,6 +58,8 @@ export class Housekeeping {
   }
 
   look(): void {
+    const { s, thread } = this.view
+    s.rcu.runCallbacks(thread)
     this.lookForKills()
     this.lookAtGraces()
     this.lookAtCpus()

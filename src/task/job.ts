@@ -20,7 +20,8 @@ import { float64, type Layout, record, word, words } from '../arena/record.ts'
  *   (A) or(control, ENDED)                     (B) or(control, DISOWNED)
  *
  * The second of the two finds the other's bit, and hands the job to the booting thread, which reports a failure and
- * frees the record. A job that the booting thread spawned (BOOTER) goes to it in any case.
+ * frees the record. By BY_ENDER or BY_OWNER, set along with its own bit, it says that it will: so that it is known whose
+ * it was to do if that one dies. A job that the booting thread spawned (BOOTER) goes to it in any case.
  *
  * Payloads have one owner at every step: `args` is the job's from the moment that it is stored there until the CPU that
  * starts the job takes it off; `result` and `reason` are the job's until it is freed. A payload that is on its way
@@ -43,6 +44,8 @@ export const Job: Layout<
   | 'context'
   | 'affinity'
   | 'number'
+  | 'spawnCount'
+  | 'endCount'
   | 'began'
   | 'ended'
   | 'runTime'
@@ -74,8 +77,11 @@ export const Job: Layout<
   context: word,
   /** The mask that it was spawned with: the entity's collapses when it starts. */
   affinity: words(2),
-  /** Counts all jobs of the kernel: what people see as the task's id. */
+  /** Counts all jobs of the kernel: what people see as the task's id. 0: the record is not filled in yet, or no more. */
   number: word,
+  /** What the thread that spawned it, and the one that ended it, had counted then (counters.ts). */
+  spawnCount: word,
+  endCount: word,
   /** When it first ran, and when it ended, in the machine's milliseconds. */
   began: float64,
   ended: float64,
@@ -105,11 +111,17 @@ export const BOOTER = 32
 /** It has no parent, and its result is not kept. */
 export const DETACHED = 64
 
+/** Who hands the job over: whoever ended it, or whoever gave it up. */
+export const BY_ENDER = 128
+export const BY_OWNER = 256
+
 export const LOCAL_FUNCTION: number = -1
 
 export const NOT_KILLED = 0
-/** Someone is about to say: `reason` is being written. Left so by a thread that died there. */
-export const KILL_BEGUN = -1
+/**
+ * Below 0: someone is about to say; it is the id + 1 of that thread, negated, and `reason` is being written. Left so by a
+ * thread that died there, until it is recovered.
+ */
 /** `task.kill(reason)`. */
 export const KILL_CALLED = 1
 /** The spawn's `signal` was aborted. */

@@ -27,6 +27,7 @@ import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } 
 import { type Launch, launchOf } from './launch.ts'
 import { type Origin, Origins } from './origins.ts'
 import { LoadedPolicy, policyAddress, type PolicyOptions } from './policy.ts'
+import { recoverCpu, rescuer } from './recovery.ts'
 import { withRunDefaults } from './rundefaults.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
 import { TaskScope } from './scope.ts'
@@ -35,6 +36,8 @@ import { Task } from './task.ts'
 
 const noOptions: SpawnOptions = {}
 const noTaskOptions: TaskOptions = {}
+
+const STARTS_MAX = 5
 
 /** Milliseconds between two rounds of kills while a kernel closes. */
 const KILL_AGAIN_MS = 50
@@ -57,6 +60,9 @@ export class Kernel {
   private closing: Promise<void> | null = null
   private undoHooks: () => void = () => undefined
   private launch: Launch | null = null
+  private isEnding = false
+  /** How often in a row a CPU has died before it ran. */
+  private readonly failedStarts = new Map<number, number>()
 
   private constructor(booted: BootedKernel, onKick: { call: () => void }) {
     const { machine, settings, view } = booted
@@ -97,6 +103,7 @@ export class Kernel {
     await startCpus(booted.machine)
     joinAmbient(booted.view)
     booted.machine.onDeath(death => kernel.died(death))
+    if (booted.machine.isGone !== undefined) booted.view.thread.stuck = rescuer(booted.view, booted.machine)
     kernel.undoHooks = runBootHooks(kernel, booted.view, {
       control: options.control ?? true,
       events: kernel.listeners,
@@ -238,6 +245,7 @@ export class Kernel {
     this.housekeeping.stop()
     this.driver?.close()
     this.collector.close()
+    this.isEnding = true
     await machine.close()
     view.codec.lent.close()
     leaveAmbient(view)
@@ -245,8 +253,28 @@ export class Kernel {
 
   /** A CPU has died: what it left is repaired, its tasks are seen to, and another takes its place. */
   private died(death: CpuDeath): void {
+    const { machine, view } = this.booted
     this.collector.deaths.set(death.cpu, death)
+    recoverCpu(view, this.collector, death)
+    machine.recovered(death.cpu)
     this.listeners.tell('death', death)
+    if (!this.isEnding) void this.replace(death.cpu)
+  }
+
+  /** Starts a CPU again. One that dies before it runs, time and again, is left alone: others go on. */
+  private async replace(cpu: number): Promise<void> {
+    const failures = (this.failedStarts.get(cpu) ?? 0) + 1
+    this.failedStarts.set(cpu, failures)
+    if (failures > STARTS_MAX) {
+      warn(`CPU ${cpu} died ${failures} times before it ran, and is not started again`, 'HEDDLE_CPU_GONE')
+      return
+    }
+    try {
+      await this.booted.machine.start(cpu)
+      this.failedStarts.delete(cpu)
+    } catch {
+      // Its death has been told, and it is started again from there.
+    }
   }
 
   private start(
@@ -297,7 +325,7 @@ export class Kernel {
           this.start(
             load,
             [url, base],
-            { affinity: [cpu], priority: 'high', name: `import on CPU ${cpu}` },
+            { affinity: [cpu], priority: 'high', restartable: true, name: `import on CPU ${cpu}` },
             null,
           ),
         )

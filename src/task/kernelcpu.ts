@@ -169,6 +169,8 @@ export class KernelCpu implements Runner {
     const { job } = this
     assert(i32[job + Job.task] === task, 'a job and its task know each other')
     if (Atomics.load(i32, job + Job.killKind) !== NOT_KILLED) {
+      // Whoever gives a job its outcome is known by this.
+      Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
       return this.finish({ threw: true, value: undefined, isKill: true })
     }
     const fn = this.functionOf(job)
@@ -223,6 +225,7 @@ export class KernelCpu implements Runner {
     const { codec, i32 } = this.view
     const module = this.modules.find(i32[job + Job.fn])
     if (module === undefined || (this.run !== null && this.run.rare?.settled?.threw === false)) {
+      Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
       const error = new Error(`function ${i32[job + Job.fn]} is in no module that CPU ${this.cpu.id} knows`)
       return this.finish({ threw: true, value: error })
     }

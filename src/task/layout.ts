@@ -9,7 +9,7 @@ import { type HandoffLayout, reserveHandoff } from '../handoff/layout.ts'
 import { reserveMachine } from '../machine/cpurecord.ts'
 import { planScheduler, type SchedulerPlan } from '../sched/scheduler.ts'
 import { COMPLETIONS_WORDS } from './completions.ts'
-import { Counters } from './counters.ts'
+import { reserveCounters } from './counters.ts'
 import { Job } from './job.ts'
 import { MODULE_TABLE_WORDS } from './moduletable.ts'
 import { initializeLent, reserveLent } from './payload/codec.ts'
@@ -63,7 +63,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
   const jobTable = plan.reserve('job table', slots + cpus)
   const completions = plan.reserve('completions', COMPLETIONS_WORDS)
   const moduleTable = plan.reserve('module table', MODULE_TABLE_WORDS)
-  const counters = plan.reserve('counters', Counters.words)
+  const counters = reserveCounters(plan, cpus)
   const heap = PayloadHeap.reserve(plan, sizes.heap, 'heap')
   const lent = reserveLent(plan)
   const handoff = reserveHandoff(plan)

@@ -1,6 +1,6 @@
 import { assert } from '../arena/assert.ts'
-import { Counters } from './counters.ts'
-import { BOOTER, DISOWNED, ENDED, Job, PENDING } from './job.ts'
+import { countEnded } from './counters.ts'
+import { BOOTER, BY_ENDER, BY_OWNER, DISOWNED, ENDED, Job, PENDING } from './job.ts'
 import type { KernelView } from './view.ts'
 
 /**
@@ -10,22 +10,33 @@ import type { KernelView } from './view.ts'
 export function publishOutcome(view: KernelView, job: number, outcome: number): void {
   const { i32, completions, futexes } = view
   assert(Atomics.load(i32, job + Job.outcome) === PENDING, 'a job has one outcome')
-  Atomics.sub(i32, view.plan.counters.start + Counters.active, 1)
+  countEnded(view, job)
   if ((Atomics.load(i32, job + Job.control) & BOOTER) !== 0) {
     Atomics.store(i32, job + Job.outcome, outcome)
     completions.push(job)
     return
   }
   // (A) of job.ts, before the outcome: a joiner that sees the outcome may free the record.
-  const control = Atomics.or(i32, job + Job.control, ENDED)
+  const control = mark(i32, job, ENDED, DISOWNED, BY_ENDER)
   const word = view.joinWord(job)
   Atomics.store(i32, job + Job.outcome, outcome)
-  if ((control & DISOWNED) !== 0) completions.push(job)
-  else futexes.wake(word, Infinity)
+  if ((control & BY_ENDER) !== 0) completions.push(job)
+  else if ((control & DISOWNED) === 0) futexes.wake(word, Infinity)
 }
 
 /** Whoever holds the handle will not ask for the result: the booting thread sees to the job when it has ended. */
 export function disownJob(view: KernelView, job: number): void {
-  const control = Atomics.or(view.i32, job + Job.control, DISOWNED) // (B) of job.ts
-  if ((control & ENDED) !== 0) view.completions.push(job)
+  const control = mark(view.i32, job, DISOWNED, ENDED, BY_OWNER) // (B) of job.ts
+  if ((control & BY_OWNER) !== 0) view.completions.push(job)
+}
+
+/** Sets a bit, and along with it `by` if the other bit is there already. Returns what `control` is then. Once set, nothing changes. */
+function mark(i32: Int32Array, job: number, bit: number, other: number, by: number): number {
+  const at = job + Job.control
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    if ((seen & bit) !== 0) return seen
+    const marked = seen | bit | ((seen & other) !== 0 ? by : 0)
+    if (Atomics.compareExchange(i32, at, seen, marked) === seen) return marked
+  }
 }

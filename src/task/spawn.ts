@@ -1,9 +1,9 @@
 import { RunQueue } from '../sched/runqueue.ts'
 import { Entity, POLICY_BOUND } from '../sched/entity.ts'
-import { createTask, startTask, type TaskOptions } from '../sched/fork.ts'
+import { createTask, settleTask, startTask, type TaskOptions } from '../sched/fork.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { maskOf } from '../sched/cpumask.ts'
-import { Counters } from './counters.ts'
+import { Counters, countSpawned } from './counters.ts'
 import { Job, LOCAL, NOT_KILLED, PENDING } from './job.ts'
 import type { KernelView } from './view.ts'
 
@@ -29,7 +29,7 @@ export function spawnJob(view: KernelView, spec: JobSpec, beforeStart?: (job: nu
   const job = jobs.allocate(thread)
   let task: number
   try {
-    task = createTask(s, spec.task)
+    task = createTask(s, { ...spec.task, unsettled: true })
   } catch (error) {
     jobs.free(i32, job)
     throw error
@@ -46,15 +46,17 @@ export function spawnJob(view: KernelView, spec: JobSpec, beforeStart?: (job: nu
   i32[job + Job.cpu] = 0
   i32[job + Job.starts] = 0
   i32[job + Job.control] = spec.control
-  const counters = view.plan.counters.start
-  i32[job + Job.number] = Atomics.add(i32, counters + Counters.jobs, 1) + 1
+  i32[job + Job.spawnCount] = 0
+  i32[job + Job.endCount] = 0
   writeAffinity(i32, job, spec.task.affinity)
   Atomics.store(i32, job + Job.outcome, PENDING)
+  i32[job + Job.number] = (Atomics.add(i32, view.plan.counters.start + Counters.jobs, 1) + 1) | 0
   codec.put(job + Job.args, spec.args)
   if (spec.context !== 0) codec.put(job + Job.context, spec.context)
   view.bindJob(task, job)
+  settleTask(s, task)
   if ((spec.control & LOCAL) !== 0) bindUnstarted(view, task)
-  Atomics.add(i32, counters + Counters.active, 1)
+  countSpawned(view, job)
   beforeStart?.(job)
   startTask(s, task)
   // Until here a thread that dies takes the job with it, for no task would ever run it.

@@ -121,6 +121,7 @@ export class KernelView {
     if (i32[job + Job.result] !== 0) codec.drop(job + Job.result)
     if (i32[job + Job.reason] !== 0) codec.drop(job + Job.reason)
     if (i32[job + Job.context] !== 0) codec.drop(job + Job.context)
+    i32[job + Job.number] = 0
     this.jobs.free(i32, job)
   }
 }

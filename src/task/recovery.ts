@@ -1,0 +1,260 @@
+import { ArenaFullError } from '../arena/arena.ts'
+import { lockRank } from '../arena/lockorder.ts'
+import { Lock } from '../arena/spinlock.ts'
+import { exitTaskOwner } from '../futex/exit.ts'
+import { recoverFutexes, rescueFutexLock, wakeOrphans } from '../futex/recover.ts'
+import type { CpuDeath, Machine } from '../machine/machine.ts'
+import { cpusOf } from '../sched/cpumask.ts'
+import { Entity, POLICY_ROUND_ROBIN } from '../sched/entity.ts'
+import { type TaskOptions, taskName } from '../sched/fork.ts'
+import { claimTask, endLost } from '../sched/lost.ts'
+import { recoverScheduler, rescueLock } from '../sched/recovery.ts'
+import { Task as TaskRecord } from '../sched/taskrecord.ts'
+import { Counters, uncountEnded, uncountSpawned } from './counters.ts'
+import { describe } from './errors.ts'
+import {
+  BOOTER,
+  BY_ENDER,
+  BY_OWNER,
+  DISOWNED,
+  ENDED,
+  EVICTED,
+  EVICTING,
+  Job,
+  KILLED,
+  LOCAL,
+  LOST,
+  NOT_KILLED,
+  PENDING,
+  RESTARTABLE,
+} from './job.ts'
+import { disownJob, publishOutcome } from './outcome.ts'
+import { respawnJob } from './spawn.ts'
+import type { KernelView } from './view.ts'
+
+/**
+ * A CPU has died, and nothing else does. On the booting thread, once it has been told:
+ *
+ *   1  the scheduler          its locks, queues, timers (src/sched/recovery.ts); the tasks that it had started are lost
+ *   2  futexes and locks      its waits end; who waited for a lost task's locks gets them
+ *   3  payloads               what it had encoded, or taken off, and had not passed on, is freed
+ *   4  jobs                   each by what its record says:
+ *
+ *      unsettled, the dead CPU's         it was being spawned. Started: it goes on, and nobody joins it. Not: it is dropped
+ *      PENDING, its task is lost         had not begun, or is RESTARTABLE: a new task. Else LOST, or EVICTED
+ *      PENDING, parted from its task     it was about to get its outcome: the same
+ *      ended, and not handed over        it is now
+ *      the dead CPU held its handle      nobody will join it
+ *
+ *   5  the lost tasks end     their records come back
+ *
+ * What the kernel does about a job is done once: an outcome is stored once, by the CPU that the job says ran it, and only a
+ * dead one's job is given one here.
+ */
+export interface Recovery {
+  /** Jobs that ended with their CPU. */
+  readonly lost: number
+  /** Jobs that begin again, or at last. */
+  readonly restarted: number
+}
+
+/** Takes what has ended, and settles one job. The booting thread's collector. */
+export interface JobCollector {
+  collect(): number
+  settle(job: number): void
+}
+
+export function recoverCpu(view: KernelView, collector: JobCollector, death: CpuDeath): Recovery {
+  const { s, i32, codec } = view
+  const { context } = view.futexes
+  const dead = death.cpu
+  const lostTasks = recoverScheduler(s, dead) // 1
+  for (const task of lostTasks) exitTaskOwner(context, task)
+  recoverFutexes(context, dead) // 2
+  wakeOrphans(context)
+  codec.recover(dead, visit => visitPayloads(view, visit)) // 3
+  // All that the dead CPU handed over is here now: what it has not is found below.
+  collector.collect()
+  const recovery = new JobRecovery(view, collector, death, lostTasks)
+  recovery.run() // 4
+  endLost(s, lostTasks, LOST) // 5
+  // A kill that it was in the middle of is counted: whoever keeps the time of kills looks again.
+  Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
+  s.rcu.runCallbacks(view.thread)
+  return { lost: recovery.lost, restarted: recovery.restarted }
+}
+
+/**
+ * For a thread that may wait for a dead CPU before its event loop can tell it of the death: what it does then. `owner` is the
+ * thread that it waits for, at `lock`, or for a task to be off it.
+ */
+export function rescuer(view: KernelView, machine: Machine): (owner: number, lock: number) => void {
+  const heap = lockRank('heap')
+  return (owner, lock) => {
+    if (owner < 0 || owner >= machine.cpus || machine.isGone?.(owner) !== true) return
+    if (rescueLock(view.s, owner, lock)) return
+    if (view.i32[lock + Lock.rank] === heap) view.codec.recover(owner, visit => visitPayloads(view, visit))
+    else rescueFutexLock(view.futexes.context, owner, lock)
+  }
+}
+
+/** Every word of a record that may have a payload. */
+function visitPayloads({ jobs, i32 }: KernelView, visit: (at: number) => void): void {
+  for (let index = 0; index < jobs.capacity; index++) {
+    const job = jobs.pointerAt(index)
+    if (!jobs.isAllocated(i32, job)) continue
+    visit(job + Job.args)
+    visit(job + Job.result)
+    visit(job + Job.reason)
+    visit(job + Job.context)
+  }
+}
+
+class JobRecovery {
+  lost = 0
+  restarted = 0
+  private readonly view: KernelView
+  private readonly collector: JobCollector
+  private readonly death: CpuDeath
+  private readonly dead: number
+  /** The lost tasks by their jobs. */
+  private readonly tasks = new Map<number, number>()
+
+  constructor(view: KernelView, collector: JobCollector, death: CpuDeath, lostTasks: readonly number[]) {
+    this.view = view
+    this.collector = collector
+    this.death = death
+    this.dead = death.cpu
+    for (const task of lostTasks) {
+      const job = view.jobOf(task)
+      if (job !== 0) this.tasks.set(job, task)
+    }
+  }
+
+  run(): void {
+    const { i32, jobs } = this.view
+    for (let index = 0; index < jobs.capacity; index++) {
+      const job = jobs.pointerAt(index)
+      if (jobs.isUnsettledBy(i32, job, this.dead)) this.finishSpawn(job)
+      if (jobs.isSettled(i32, job)) this.see(job)
+    }
+    jobs.reclaim(i32, this.dead)
+  }
+
+  private see(job: number): void {
+    const { i32, codec } = this.view
+    if (Atomics.load(i32, job + Job.killKind) === -(this.dead + 1)) {
+      // It had not said why yet: nobody has been told of that kill.
+      codec.drop(job + Job.reason)
+      Atomics.store(i32, job + Job.killKind, NOT_KILLED)
+    }
+    const control = Atomics.load(i32, job + Job.control)
+    const here = Atomics.load(i32, job + Job.cpu) === this.dead + 1
+    const owned = (control & BOOTER) === 0 && i32[job + Job.owner] === this.dead
+    if (Atomics.load(i32, job + Job.outcome) === PENDING) {
+      const task = this.tasks.get(job)
+      if (task !== undefined || (here && Atomics.load(i32, job + Job.task) === 0)) this.lose(job, task)
+      if (owned && (control & DISOWNED) === 0) disownJob(this.view, job)
+      return
+    }
+    const handedOver = (control & BOOTER) !== 0 ? here : isHeldBy(control, here, owned)
+    if (handedOver) this.collector.settle(job)
+    else if (owned && (control & DISOWNED) === 0) disownJob(this.view, job)
+  }
+
+  /** Its CPU took the job with it. */
+  private lose(job: number, task: number | undefined): void {
+    const { view } = this
+    const { i32, codec } = view
+    uncountEnded(view, job, this.dead)
+    codec.drop(job + Job.result)
+    const options = task === undefined ? undefined : optionsOf(view, task, job)
+    if (task !== undefined) view.partJob(task, job)
+    const control = Atomics.load(i32, job + Job.control)
+    const isKilled = Atomics.load(i32, job + Job.killKind) !== NOT_KILLED
+    const begun = i32[job + Job.starts] !== 0
+    const again = !begun || (control & RESTARTABLE) !== 0
+    if (options !== undefined && again && !isKilled && (control & (LOCAL | EVICTING)) === 0) {
+      if (this.restart(job, control, options)) return
+    }
+    this.lost++
+    view.f64[(job + Job.ended) >> 1] = view.s.clock
+    if (!begun && isKilled) return publishOutcome(view, job, KILLED)
+    if ((control & EVICTING) === 0) this.storeReason(job)
+    publishOutcome(view, job, (control & EVICTING) !== 0 ? EVICTED : LOST)
+  }
+
+  /** A new task for the job. False: there is no room for one. */
+  private restart(job: number, control: number, options: TaskOptions): boolean {
+    if ((control & DISOWNED) === 0) Atomics.and(this.view.i32, job + Job.control, ~ENDED)
+    try {
+      respawnJob(this.view, job, options)
+    } catch (error) {
+      if (error instanceof ArenaFullError) return false
+      throw error
+    }
+    this.restarted++
+    return true
+  }
+
+  /** How the CPU died, for whoever joins the job on another CPU. */
+  private storeReason(job: number): void {
+    const { codec } = this.view
+    const { reason, error } = this.death
+    try {
+      codec.put(
+        job + Job.result,
+        codec.encode({ reason, ...(error !== undefined && { error: describe(error) }) }, 'reason'),
+      )
+    } catch {
+      // No room: it is told without.
+    }
+  }
+
+  /** A job that a task of the dead CPU was spawning. At most one. */
+  private finishSpawn(job: number): void {
+    const { view, dead } = this
+    const { i32, jobs, codec, s } = view
+    if (i32[job + Job.number] === 0) return
+    const task = Atomics.load(i32, job + Job.task)
+    const isThere = task !== 0 && s.tasks.isSettled(i32, task)
+    const started = isThere
+      ? i32[i32[task + TaskRecord.entity] + Entity.woken] !== 0
+      : i32[job + Job.starts] !== 0
+    if (started) {
+      jobs.settle(i32, job)
+      return
+    }
+    uncountSpawned(view, job, dead)
+    codec.drop(job + Job.args)
+    codec.drop(job + Job.context)
+    if (isThere) {
+      view.partJob(task, job)
+      claimTask(s, task)
+      endLost(s, [task], LOST)
+    }
+    i32[job + Job.number] = 0
+    jobs.free(i32, job)
+  }
+}
+
+/** Whether the dead CPU was to hand over a job that has ended and been given up. */
+function isHeldBy(control: number, here: boolean, owned: boolean): boolean {
+  return (here && (control & BY_ENDER) !== 0) || (owned && (control & BY_OWNER) !== 0)
+}
+
+/** What the job's next task is made with: as its last one was. */
+function optionsOf(view: KernelView, task: number, job: number): TaskOptions {
+  const { i32, f64, s } = view
+  const se = i32[task + TaskRecord.entity]
+  const low = i32[job + Job.affinity]
+  const high = i32[job + Job.affinity + 1]
+  return {
+    ...(i32[task + TaskRecord.name] !== 0 && { name: taskName(s, task) }),
+    priority: i32[se + Entity.basePriority],
+    nice: i32[se + Entity.nice],
+    roundRobin: (i32[se + Entity.policy] & POLICY_ROUND_ROBIN) !== 0,
+    slice: f64[(se + Entity.timeSlice) >> 1],
+    ...((low & high) !== -1 && { affinity: cpusOf(low, high) }),
+  }
+}
