@@ -1,0 +1,145 @@
+import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { readPerfetto } from '../../src/trace/perfetto.ts'
+import { Summary } from '../../src/trace/summary.ts'
+
+const main = new URL('../../src/cli/main.ts', import.meta.url).pathname
+const program = (name: string): string => new URL(`./programs/${name}.ts`, import.meta.url).pathname
+const folder = mkdtempSync(join(tmpdir(), 'heddle-cli-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function heddle(...args: string[]): SpawnSyncReturns<string> {
+  return spawnSync(process.execPath, [main, ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, NO_COLOR: '1' },
+  })
+}
+
+function summaryOf(file: string): Summary {
+  const summary = new Summary()
+  readPerfetto(readFileSync(file), summary)
+  return summary
+}
+
+describe('heddle', () => {
+  it('lists its commands, and helps with each', () => {
+    const { stdout, status } = heddle('--help')
+    expect(status).toBe(0)
+    const commands = [...stdout.matchAll(/^ {2}([a-z]+)/gm)]
+      .map(([, name]) => name)
+      .filter(name => name !== 'help')
+    expect(commands).toEqual(
+      expect.arrayContaining(['run', 'top', 'check', 'compile', 'trace', 'completion', 'selftest']),
+    )
+    for (const command of commands) {
+      const help = heddle(command, '--help')
+      expect(help.status, command).toBe(0)
+      expect(help.stdout, command).toContain(`Usage: heddle ${command}`)
+    }
+  })
+
+  it('says what is wrong in one line, with a hint, and exits with 2 or 1', () => {
+    const cases: [string[], number, RegExp][] = [
+      [['run', 'nothing.ts'], 2, /^heddle run: no file nothing\.ts \(the path is taken from .*\)\n$/],
+      [['run', folder], 2, /^heddle run: .* is a folder \(name one file in it\)\n$/],
+      [
+        ['run', '--seed', '3', program('busy')],
+        2,
+        /^heddle run: --seed is for simulated CPUs \(add --sim\)\n$/,
+      ],
+      [['run', '--policy', './none.ts', program('busy')], 2, /^heddle run: .*none\.ts/],
+      [
+        ['trace', 'summarise', 'nothing.pftrace'],
+        1,
+        /^heddle trace summarise: no file nothing\.pftrace \(.*\)\n$/,
+      ],
+      [
+        ['trace', 'convert', main],
+        1,
+        /^heddle trace convert: .* is not a trace.*\(name a file that heddle run --trace wrote\)\n$/,
+      ],
+      [['top', '999999'], 1, /^heddle top: process 999999 runs no heddle kernel \(.*\)\n$/],
+    ]
+    for (const [args, status, line] of cases) {
+      const ran = heddle(...args)
+      expect(ran.stderr, args.join(' ')).toMatch(line)
+      expect(ran.status, args.join(' ')).toBe(status)
+      expect(ran.stdout).toBe('')
+    }
+    expect(heddle('run', '--cpus', 'many', program('busy')).stderr).toContain('give a whole number')
+    expect(heddle('dance').stderr).toContain("unknown command 'dance'")
+  })
+
+  it('completes in bash', () => {
+    const { stdout } = heddle('completion', 'bash')
+    const complete = (line: string): string => {
+      const script = `${stdout}\nCOMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _heddle; echo "\${COMPREPLY[@]}"`
+      return spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout.trim()
+    }
+    expect(complete('heddle tr')).toBe('trace')
+    expect(complete('heddle trace con')).toBe('convert')
+    expect(complete('heddle run --se')).toBe('--seed')
+    for (const shell of ['zsh', 'fish']) expect(heddle('completion', shell).stdout).toContain('summarise')
+  })
+})
+
+describe('heddle run', () => {
+  it('runs a program, passes its arguments on and its exit code back', () => {
+    const ran = heddle('run', '--cpus', '1', program('busy'), '20')
+    expect(ran.stderr).toBe('')
+    expect(ran.stdout).toBe('booted\nfulfilled fulfilled fulfilled\n')
+    expect(ran.status).toBe(0)
+    const threw = heddle('run', program('throws'))
+    expect(threw.status).toBe(1)
+    expect(threw.stderr).toContain('thrown on purpose')
+    expect(threw.stderr).toContain('programs/throws.ts:4')
+  })
+
+  it('runs on simulated CPUs: the same seed gives the same bytes, another does not', () => {
+    const [first, again, other] = ['7', '7', '8'].map(seed =>
+      heddle('run', '--sim', '--seed', seed, program('simulated'), 'an argument'),
+    )
+    expect(first.stderr).toBe('')
+    expect(first.stdout).toContain('2000-01-01T00:00:0')
+    expect(first.stdout).toContain('an argument')
+    expect(again.stdout).toBe(first.stdout)
+    expect(other.stdout).not.toBe(first.stdout)
+  })
+
+  it('records a trace that can be converted and summarised', () => {
+    const file = join(folder, 'out.pftrace')
+    expect(heddle('run', '--trace', file, program('busy'), '30').status).toBe(0)
+    expect(summaryOf(file).tasks.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['spinner A', 'spinner B', 'sleeper']),
+    )
+    const summary = heddle('trace', 'summarise', file)
+    expect(summary.stdout).toMatch(/^spinner A +[\d.]+ ms/m)
+    expect(summary.stdout).toContain('Longest inversions')
+    expect(JSON.parse(heddle('trace', 'summarise', '--json', file).stdout)).toMatchObject({ lostEvents: 0 })
+    const json = join(folder, 'out.json')
+    expect(heddle('trace', 'convert', file, json).status).toBe(0)
+    expect(JSON.parse(readFileSync(json, 'utf8')).length).toBeGreaterThan(10)
+    expect(heddle('trace', 'convert', file).stdout).toBe(readFileSync(json, 'utf8'))
+  })
+
+  it('leaves a whole trace behind when it is interrupted', async () => {
+    const file = join(folder, 'cut.pftrace')
+    const child = spawn(process.execPath, [main, 'run', '--trace', file, program('busy')], {
+      stdio: 'pipe',
+      detached: true,
+    })
+    await once(child.stdout, 'data')
+    await new Promise(resolve => setTimeout(resolve, 200))
+    // To the whole group, as Ctrl-C does.
+    process.kill(-child.pid!, 'SIGINT')
+    const [code] = await once(child, 'exit')
+    expect(code).toBe(130)
+    expect(summaryOf(file).tasks.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['spinner A', 'sleeper']),
+    )
+  })
+})
