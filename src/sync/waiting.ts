@@ -40,6 +40,8 @@ export interface Wait {
   admit(context: FutexContext, waiter: number): boolean
   woken(context: FutexContext, waiter: number): boolean
   leave(context: FutexContext, woken: boolean, waiter: number): void
+  /** It need not wait: what must not be done under the queue's lock is done now. */
+  admitted?(context: FutexContext): void
   /** Between [1] and [2]: it is on the queue, and what must not be done before that is done now. */
   queued?(): void
 }
@@ -125,7 +127,10 @@ function begin(context: FutexContext, wait: Wait, who: WaiterOptions): number {
   } finally {
     if (!queued) freeWaiters(context, [waiter])
   }
-  if (!queued) return 0
+  if (!queued) {
+    wait.admitted?.(context)
+    return 0
+  }
   wait.queued?.()
   return waiter
 }

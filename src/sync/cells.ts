@@ -1,0 +1,267 @@
+import type { Blocking } from '../coroutine/blocking.ts'
+import { ambient } from '../futex/ambient.ts'
+import { WakeCount } from './wakecount.ts'
+import { type ObjectOptions, optionsOf, SyncObject } from './object.ts'
+import { refuseInTask, refuseOutsideTask } from './party.ts'
+import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
+import {
+  blockingMethods,
+  checkWait,
+  waitAsync,
+  type Wait,
+  type WaitOptions,
+  waitSync,
+  waitTask,
+} from './waiting.ts'
+
+/**
+ * A 32-bit integer that threads change without a lock, and may wait at for it to change. The value is the place's fourth word; the first
+ * says, by its sign, that someone waits.
+ */
+export class AtomicInt32 extends SyncObject {
+  static readonly words: number = PLACE_WORDS
+
+  constructor(value = 0, options: ObjectOptions = {}) {
+    super('AtomicInt32', AtomicInt32.words, options)
+    if (value !== 0) this.store(value)
+  }
+
+  static from(handle: SyncHandle): AtomicInt32 {
+    return new AtomicInt32(0, optionsOf('AtomicInt32', handle))
+  }
+
+  /** The one that is at a place already. */
+  static at(place: OwnPlace): AtomicInt32 {
+    return new AtomicInt32(0, place)
+  }
+
+  get value(): number {
+    return Atomics.load(this.i32, this.at + EXTRA)
+  }
+
+  load(): number {
+    return Atomics.load(this.i32, this.at + EXTRA)
+  }
+
+  store(value: number): void {
+    Atomics.store(this.i32, this.at + EXTRA, value)
+  }
+
+  /** These return what was there before. */
+  add(by: number): number {
+    return Atomics.add(this.i32, this.at + EXTRA, by)
+  }
+
+  sub(by: number): number {
+    return Atomics.sub(this.i32, this.at + EXTRA, by)
+  }
+
+  and(bits: number): number {
+    return Atomics.and(this.i32, this.at + EXTRA, bits)
+  }
+
+  or(bits: number): number {
+    return Atomics.or(this.i32, this.at + EXTRA, bits)
+  }
+
+  xor(bits: number): number {
+    return Atomics.xor(this.i32, this.at + EXTRA, bits)
+  }
+
+  exchange(value: number): number {
+    return Atomics.exchange(this.i32, this.at + EXTRA, value)
+  }
+
+  /** Stores `value` if `expected` is there. */
+  compareExchange(expected: number, value: number): number {
+    return Atomics.compareExchange(this.i32, this.at + EXTRA, expected, value)
+  }
+
+  /** Replaces what is there by what `change` makes of it. Returns what it made. */
+  update(change: (value: number) => number): number {
+    for (;;) {
+      const seen = this.load()
+      const next = change(seen) | 0
+      if (this.compareExchange(seen, next) === seen) return next
+    }
+  }
+
+  /** In a task: waits while `expected` is there, for a `notify`. False: something else is there. */
+  wait(expected: number, options?: WaitOptions): Blocking<boolean> {
+    refuseOutsideTask('wait')
+    return this.waitInTask(expected, options) as Blocking<boolean>
+  }
+
+  waitSync(expected: number, options?: WaitOptions): boolean {
+    refuseInTask('wait')
+    checkWait(options)
+    const wait = new CellWait(this, expected)
+    return waitSync(ambient(), wait, options) && wait.slept
+  }
+
+  async waitAsync(expected: number, options?: WaitOptions): Promise<boolean> {
+    checkWait(options)
+    const wait = new CellWait(this, expected)
+    return (await waitAsync(ambient(), wait, options)) && wait.slept
+  }
+
+  /** Wakes the first `count` of those who wait. Returns how many. */
+  notify(count: number = Infinity): number {
+    if (Atomics.load(this.i32, this.at) >= 0) return 0
+    this.refuseDisposed('notify')
+    const { context } = ambient().futexes
+    const waking = new WakeCount(count)
+    this.queue.lock(context)
+    this.queue.walk(context, waking)
+    if (this.queue.isEmpty(context)) Atomics.and(this.i32, this.at, ~WAITERS)
+    this.queue.unlock(context)
+    return waking.woken
+  }
+
+  private *waitInTask(
+    expected: number,
+    options: WaitOptions | undefined,
+  ): Generator<number, boolean, unknown> {
+    checkWait(options)
+    const wait = new CellWait(this, expected)
+    return (yield* waitTask(wait, options)) && wait.slept
+  }
+}
+
+class CellWait implements Wait {
+  readonly what = 'wait'
+  readonly queue: SyncObject['queue']
+  readonly bits = 1
+  slept = false
+  private readonly cell: AtomicInt32
+  private readonly expected: number
+
+  constructor(cell: AtomicInt32, expected: number) {
+    this.cell = cell
+    this.queue = cell.queue
+    this.expected = expected
+  }
+
+  admit(): boolean {
+    this.cell.refuseDisposed(this.what)
+    // The sign first: who changes the value and then looks at it sees this one, or is seen.
+    Atomics.or(this.cell.i32, this.cell.at, WAITERS)
+    return this.cell.load() !== this.expected
+  }
+
+  woken(): boolean {
+    this.slept = true
+    return true
+  }
+
+  leave(_context: unknown, woken: boolean): void {
+    if (woken) this.cell.notify(1)
+  }
+}
+
+blockingMethods(AtomicInt32.prototype, 'wait')
+
+/** A float64 or a 64-bit integer that threads change without a lock. Two words, the first of them even. */
+abstract class Cell64 {
+  protected readonly bits: BigInt64Array
+  protected readonly index: number
+  private readonly own: { readonly buffer: SharedArrayBuffer; readonly at: number }
+
+  protected constructor(kind: string, options: OwnPlace) {
+    const place = new CellPlace(kind, options)
+    if (place.at % 2 !== 0) throw new RangeError(`new ${kind}({ index }): it starts at an even word`)
+    this.bits = new BigInt64Array(place.i32.buffer)
+    this.index = place.at / 2
+    this.own = { buffer: place.i32.buffer, at: place.at }
+  }
+
+  /** Where it is: pass it to the constructor on another thread. */
+  get place(): { readonly buffer: SharedArrayBuffer; readonly index: number } {
+    return { buffer: this.own.buffer, index: this.own.at }
+  }
+}
+
+class CellPlace extends SyncObject {
+  constructor(kind: string, options: OwnPlace) {
+    super(kind, 2, options)
+  }
+}
+
+export class AtomicBigInt64 extends Cell64 {
+  static readonly words = 2
+
+  constructor(options: OwnPlace = {}) {
+    super('AtomicBigInt64', options)
+  }
+
+  load(): bigint {
+    return Atomics.load(this.bits, this.index)
+  }
+
+  store(value: bigint): void {
+    Atomics.store(this.bits, this.index, value)
+  }
+
+  add(by: bigint): bigint {
+    return Atomics.add(this.bits, this.index, by)
+  }
+
+  sub(by: bigint): bigint {
+    return Atomics.sub(this.bits, this.index, by)
+  }
+
+  exchange(value: bigint): bigint {
+    return Atomics.exchange(this.bits, this.index, value)
+  }
+
+  compareExchange(expected: bigint, value: bigint): bigint {
+    return Atomics.compareExchange(this.bits, this.index, expected, value)
+  }
+}
+
+const float = new Float64Array(1)
+const floatBits = new BigInt64Array(float.buffer)
+
+function bitsOf(value: number): bigint {
+  float[0] = value
+  return floatBits[0]
+}
+
+function floatOf(bits: bigint): number {
+  floatBits[0] = bits
+  return float[0]
+}
+
+export class AtomicFloat64 extends Cell64 {
+  static readonly words = 2
+
+  constructor(options: OwnPlace = {}) {
+    super('AtomicFloat64', options)
+  }
+
+  load(): number {
+    return floatOf(Atomics.load(this.bits, this.index))
+  }
+
+  store(value: number): void {
+    Atomics.store(this.bits, this.index, bitsOf(value))
+  }
+
+  exchange(value: number): number {
+    return floatOf(Atomics.exchange(this.bits, this.index, bitsOf(value)))
+  }
+
+  /** By bits, as Object.is compares: NaN is NaN, and 0 is not -0. */
+  compareExchange(expected: number, value: number): number {
+    return floatOf(Atomics.compareExchange(this.bits, this.index, bitsOf(expected), bitsOf(value)))
+  }
+
+  /** Returns what was there before. */
+  add(by: number): number {
+    for (;;) {
+      const seen = Atomics.load(this.bits, this.index)
+      const before = floatOf(seen)
+      if (Atomics.compareExchange(this.bits, this.index, seen, bitsOf(before + by)) === seen) return before
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import { checkCount } from './errors.ts'
+import { type OwnPlace, type Place, placeFor } from './place.ts'
+
+/**
+ * A record of 32-bit words that readers read whole without ever waiting for a writer, not even for one that stopped in the middle.
+ *
+ *   0        sequence  counts half-writes
+ *   1        writer    1 while someone writes
+ *   2 …      copy 0
+ *   2 + n …  copy 1
+ *
+ *   writer                                        reader
+ *   ------                                        ------
+ *   sequence 0 → 1: readers go to copy 1          (A) reads the sequence; its lowest bit says which copy is at rest
+ *   changes copy 0                                (B) reads that copy
+ *   sequence 1 → 2: readers go to copy 0          (C) reads the sequence again: as at (A), what it has is whole
+ *   makes copy 1 the same
+ *
+ * The copy that a reader is sent to is not changed before the sequence has moved on, which (C) sees. So a reader repeats itself only when
+ * a write was finished or begun meanwhile, and with the writer stopped anywhere it reads the last whole record.
+ */
+const SEQUENCE = 0
+const WRITER = 1
+const HEADER_WORDS = 2
+
+export interface SeqLockOptions extends OwnPlace {
+  /** How many 32-bit words the record has. */
+  readonly fields: number
+}
+
+export class SeqLock implements Place {
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly at: number
+  readonly fields: number
+
+  constructor(options: SeqLockOptions) {
+    checkCount('new SeqLock({ fields })', options.fields, 1, 1 << 20)
+    const { i32, at } = placeFor('SeqLock', SeqLock.words(options.fields), options)
+    this.i32 = i32
+    this.at = at
+    this.fields = options.fields
+  }
+
+  static words(fields: number): number {
+    return HEADER_WORDS + 2 * fields
+  }
+
+  /** Where it is: pass it to the constructor on another thread. */
+  get place(): { readonly buffer: SharedArrayBuffer; readonly index: number; readonly fields: number } {
+    return { buffer: this.i32.buffer, index: this.at, fields: this.fields }
+  }
+
+  /** The whole record, into `into`. Never waits. */
+  read(into: { [index: number]: number } = new Int32Array(this.fields)): ArrayLike<number> {
+    const { i32, at, fields } = this
+    for (;;) {
+      const sequence = Atomics.load(i32, at + SEQUENCE) // (A)
+      const copy = at + HEADER_WORDS + (sequence & 1) * fields
+      for (let field = 0; field < fields; field++) into[field] = Atomics.load(i32, copy + field) // (B)
+      if (Atomics.load(i32, at + SEQUENCE) === sequence) return into as ArrayLike<number> // (C)
+    }
+  }
+
+  /** Replaces the record. Writers exclude each other: one that finds another writing looks again until it has ended. */
+  write(record: ArrayLike<number>): void {
+    if (record.length !== this.fields) {
+      throw new RangeError(`write: a record of ${record.length} words, and this one has ${this.fields}`)
+    }
+    const { i32, at } = this
+    while (Atomics.compareExchange(i32, at + WRITER, 0, 1) !== 0) pause()
+    Atomics.add(i32, at + SEQUENCE, 1)
+    this.copy(record, 0)
+    Atomics.add(i32, at + SEQUENCE, 1)
+    this.copy(record, 1)
+    Atomics.store(i32, at + WRITER, 0)
+  }
+
+  private copy(record: ArrayLike<number>, which: number): void {
+    const { i32, at, fields } = this
+    const copy = at + HEADER_WORDS + which * fields
+    for (let field = 0; field < fields; field++) Atomics.store(i32, copy + field, record[field])
+  }
+}
+
+const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)

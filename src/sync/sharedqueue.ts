@@ -1,0 +1,279 @@
+import type { Blocking } from '../coroutine/blocking.ts'
+import { ambient } from '../futex/ambient.ts'
+import type { FutexContext } from '../futex/context.ts'
+import { checkCount } from './errors.ts'
+import { WakeFirst } from './lockwait.ts'
+import { refuseInTask, refuseOutsideTask } from './party.ts'
+import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHandle } from './place.ts'
+import { lockPlace, unlockPlace } from './placelock.ts'
+import { ParkingQueue } from './queue.ts'
+import {
+  blockingMethods,
+  checkWait,
+  timedOut,
+  waitAsync,
+  type Wait,
+  type WaitOptions,
+  waitSync,
+  waitTask,
+} from './waiting.ts'
+
+const CAPACITY = 3
+const FIELDS = 4
+const HEAD = 5
+const COUNT = 6
+const PUSHERS = 7
+const POPPERS = 8
+const HEADER_WORDS = 16
+
+export interface SharedQueueOptions extends OwnPlace {
+  /** How many records it holds. */
+  readonly capacity: number
+  /** How many numbers a record has. 1, if not said. */
+  readonly fields?: number | undefined
+  readonly name?: string | undefined
+}
+
+/**
+ * A queue of records of a fixed number of float64s, which pass between threads as they are: nothing is encoded, nothing is allocated. Any
+ * number of threads push and pop; records come out as they went in.
+ *
+ * All of it is under the place's lock. Who is woken looks again: another may have come first.
+ */
+export class SharedQueue implements Place {
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly at: number
+  readonly name: string | undefined
+  readonly capacity: number
+  readonly fields: number
+  private readonly f64: Float64Array<SharedArrayBuffer>
+  private readonly pushers: ParkingQueue
+  private readonly poppers: ParkingQueue
+
+  constructor(options: SharedQueueOptions) {
+    const { capacity, fields = 1, name } = options
+    checkCount('new SharedQueue({ capacity })', capacity, 1, 1 << 24)
+    checkCount('new SharedQueue({ fields })', fields, 1, 1 << 16)
+    const { i32, at } = placeFor('SharedQueue', SharedQueue.words(capacity, fields), options)
+    if (at % 2 !== 0) throw new RangeError('new SharedQueue({ index }): it starts at an even word')
+    this.i32 = i32
+    this.at = at
+    this.name = name
+    this.capacity = capacity
+    this.fields = fields
+    this.f64 = new Float64Array(i32.buffer, 0, i32.buffer.byteLength >> 3)
+    Atomics.store(i32, at + CAPACITY, capacity)
+    Atomics.store(i32, at + FIELDS, fields)
+    this.pushers = new ParkingQueue(this, 0)
+    this.poppers = new ParkingQueue(this, 1)
+  }
+
+  static words(capacity: number, fields = 1): number {
+    return HEADER_WORDS + 2 * capacity * fields
+  }
+
+  static from(handle: SyncHandle): SharedQueue {
+    const { place, options } = openHandle('SharedQueue', handle)
+    const { i32, at } = place
+    return new SharedQueue({
+      ...options,
+      buffer: i32.buffer,
+      index: at,
+      capacity: Atomics.load(i32, at + CAPACITY),
+      fields: Atomics.load(i32, at + FIELDS),
+    })
+  }
+
+  get handle(): SyncHandle {
+    return handleOf('SharedQueue', this, { name: this.name })
+  }
+
+  /** How many records are in it, as of now. */
+  get length(): number {
+    return Atomics.load(this.i32, this.at + COUNT)
+  }
+
+  /** Without waiting; false: it is full. */
+  tryPush(...record: number[]): boolean {
+    return this.pushFrom(record)
+  }
+
+  /** As tryPush, with the record in a list or a typed array. */
+  tryPushFrom(record: ArrayLike<number>): boolean {
+    return this.pushFrom(record)
+  }
+
+  /** Without waiting, into `record`; false: it is empty. */
+  tryPopInto(record: { [index: number]: number }): boolean {
+    const { context } = ambient().futexes
+    lockPlace(context, this)
+    const popped = this.popLocked(record)
+    unlockPlace(context, this)
+    if (popped) this.wakeOther(context, false)
+    return popped
+  }
+
+  /** Without waiting; undefined: it is empty. */
+  tryPop(): number[] | undefined {
+    const record: number[] = []
+    return this.tryPopInto(record) ? record : undefined
+  }
+
+  /** In a task: waits for room. */
+  push(record: ArrayLike<number>, options?: WaitOptions): Blocking<void> {
+    refuseOutsideTask('push')
+    checkWait(options)
+    return this.pushInTask(record, options) as Blocking<void>
+  }
+
+  pushSync(record: ArrayLike<number>, options?: WaitOptions): void {
+    refuseInTask('push')
+    checkWait(options)
+    if (this.pushFrom(record)) return
+    if (!waitSync(ambient(), new QueueWait(this, true, record), options)) throw timedOut('pushSync', options)
+  }
+
+  async pushAsync(record: ArrayLike<number>, options?: WaitOptions): Promise<void> {
+    checkWait(options)
+    if (this.pushFrom(record)) return
+    if (!(await waitAsync(ambient(), new QueueWait(this, true, record), options))) {
+      throw timedOut('pushAsync', options)
+    }
+  }
+
+  /** In a task: waits for a record, and gives it, in `into` if that is there. */
+  pop(into: number[] | Float64Array = [], options?: WaitOptions): Blocking<ArrayLike<number>> {
+    refuseOutsideTask('pop')
+    checkWait(options)
+    return this.popInTask(into, options) as Blocking<ArrayLike<number>>
+  }
+
+  popSync(into: number[] | Float64Array = [], options?: WaitOptions): ArrayLike<number> {
+    refuseInTask('pop')
+    checkWait(options)
+    if (this.tryPopInto(into)) return into
+    if (!waitSync(ambient(), new QueueWait(this, false, into), options)) throw timedOut('popSync', options)
+    return into
+  }
+
+  async popAsync(into: number[] | Float64Array = [], options?: WaitOptions): Promise<ArrayLike<number>> {
+    checkWait(options)
+    if (this.tryPopInto(into)) return into
+    if (!(await waitAsync(ambient(), new QueueWait(this, false, into), options))) {
+      throw timedOut('popAsync', options)
+    }
+    return into
+  }
+
+  /** @internal */
+  queueOf(pushes: boolean): ParkingQueue {
+    return pushes ? this.pushers : this.poppers
+  }
+
+  /** @internal Someone waits at this end. The queue of that end is locked; the place's lock is taken inside it. */
+  performOrMark(context: FutexContext, pushes: boolean, record: ArrayLike<number>): boolean {
+    lockPlace(context, this)
+    const done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
+    if (!done) this.i32[this.at + (pushes ? PUSHERS : POPPERS)] = 1
+    unlockPlace(context, this)
+    return done
+  }
+
+  /** @internal After a change: someone at the other end may go on. No lock is held. */
+  wakeOther(context: FutexContext, pushed: boolean): void {
+    const queue = this.queueOf(!pushed)
+    const flag = this.at + (pushed ? POPPERS : PUSHERS)
+    if (Atomics.load(this.i32, flag) === 0) return
+    queue.lock(context)
+    queue.walk(context, new WakeFirst())
+    if (queue.isEmpty(context)) Atomics.store(this.i32, flag, 0)
+    queue.unlock(context)
+  }
+
+  private pushFrom(record: ArrayLike<number>): boolean {
+    if (record.length !== this.fields) {
+      throw new RangeError(`push: a record of ${record.length} numbers, and the queue's have ${this.fields}`)
+    }
+    const { context } = ambient().futexes
+    lockPlace(context, this)
+    const pushed = this.pushLocked(record)
+    unlockPlace(context, this)
+    if (pushed) this.wakeOther(context, true)
+    return pushed
+  }
+
+  private pushLocked(record: ArrayLike<number>): boolean {
+    const { i32, at, f64, capacity, fields } = this
+    const count = i32[at + COUNT]
+    if (count === capacity) return false
+    const slot = (at + HEADER_WORDS) / 2 + ((i32[at + HEAD] + count) % capacity) * fields
+    for (let field = 0; field < fields; field++) f64[slot + field] = record[field]
+    Atomics.store(i32, at + COUNT, count + 1)
+    return true
+  }
+
+  private popLocked(record: { [index: number]: number }): boolean {
+    const { i32, at, f64, capacity, fields } = this
+    const count = i32[at + COUNT]
+    if (count === 0) return false
+    const head = i32[at + HEAD]
+    const slot = (at + HEADER_WORDS) / 2 + head * fields
+    for (let field = 0; field < fields; field++) record[field] = f64[slot + field]
+    i32[at + HEAD] = head + 1 === capacity ? 0 : head + 1
+    Atomics.store(i32, at + COUNT, count - 1)
+    return true
+  }
+
+  private *pushInTask(
+    record: ArrayLike<number>,
+    options: WaitOptions | undefined,
+  ): Generator<number, void, unknown> {
+    if (this.pushFrom(record)) return
+    if (!(yield* waitTask(new QueueWait(this, true, record), options))) throw timedOut('push', options)
+  }
+
+  private *popInTask(
+    into: number[] | Float64Array,
+    options: WaitOptions | undefined,
+  ): Generator<number, ArrayLike<number>, unknown> {
+    if (this.tryPopInto(into)) return into
+    if (!(yield* waitTask(new QueueWait(this, false, into), options))) throw timedOut('pop', options)
+    return into
+  }
+}
+
+class QueueWait implements Wait {
+  readonly what: string
+  readonly queue: ParkingQueue
+  readonly bits = 1
+  private readonly shared: SharedQueue
+  private readonly pushes: boolean
+  private readonly record: ArrayLike<number>
+
+  constructor(shared: SharedQueue, pushes: boolean, record: ArrayLike<number>) {
+    this.what = pushes ? 'push' : 'pop'
+    this.shared = shared
+    this.pushes = pushes
+    this.record = record
+    this.queue = shared.queueOf(pushes)
+  }
+
+  admit(context: FutexContext): boolean {
+    return this.shared.performOrMark(context, this.pushes, this.record)
+  }
+
+  admitted(context: FutexContext): void {
+    this.shared.wakeOther(context, this.pushes)
+  }
+
+  /** It looks again: another may have come first. */
+  woken(): boolean {
+    return false
+  }
+
+  leave(context: FutexContext, woken: boolean): void {
+    if (woken) this.shared.wakeOther(context, !this.pushes)
+  }
+}
+
+blockingMethods(SharedQueue.prototype, 'push', 'pop')

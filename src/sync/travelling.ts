@@ -1,0 +1,41 @@
+import { registerTravelling } from '../task/payload/travelling.ts'
+import { Barrier } from './barrier.ts'
+import { AtomicInt32 } from './cells.ts'
+import { Channel } from './channel.ts'
+import { Condition } from './condition.ts'
+import { Event } from './event.ts'
+import { Mutex } from './mutex.ts'
+import { Once } from './once.ts'
+import type { SyncHandle } from './place.ts'
+import { RwLock } from './rwlock.ts'
+import { Semaphore } from './semaphore.ts'
+import { SharedQueue } from './sharedqueue.ts'
+import { Latch, WaitGroup } from './waitgroup.ts'
+
+/** In payloads (arguments and results of tasks, values in channels) objects travel by reference: what crosses is the place. */
+interface Travels<T> {
+  new (...args: never[]): T
+  from(handle: SyncHandle): T
+}
+
+function travel<T extends { readonly handle: SyncHandle }>(name: string, Class: Travels<T>): void {
+  registerTravelling<T, SyncHandle>(
+    `heddle.${name}`,
+    Class,
+    object => object.handle,
+    handle => Class.from(handle),
+  )
+}
+
+travel('Mutex', Mutex)
+travel('Condition', Condition)
+travel('Semaphore', Semaphore)
+travel('RwLock', RwLock)
+travel('Barrier', Barrier)
+travel('WaitGroup', WaitGroup)
+travel('Latch', Latch)
+travel('Once', Once)
+travel('Event', Event)
+travel('Channel', Channel)
+travel('SharedQueue', SharedQueue)
+travel('AtomicInt32', AtomicInt32)
