@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest'
+import { type MutexKind, PI, PLAIN, ROBUST_PI } from '../../src/futex/mutex.ts'
+import { makePriority } from '../../src/sched/priority.ts'
+import { schedulerSleep } from '../../src/sched/sleep.ts'
+import { PREEMPTED } from '../../src/sched/switch.ts'
+import { UNINTERRUPTIBLE } from '../../src/sched/taskrecord.ts'
+import { wakeupTask } from '../../src/sched/wakeup.ts'
+import { LockSimulation, type LockingTask } from './pi-sim.ts'
+
+/**
+ * The shape of pi_stress: groups of three, low, middle and high, and a lock for each group. In each round low takes the lock and lets the
+ * other two go; middle spins until high has had the lock, so low, who holds it, gets a CPU only if it inherits from high. With
+ * fewer CPUs than groups one round without inheritance hangs for ever.
+ */
+const GROUPS = 10
+const HIGH: number = makePriority(10, 0)
+const MIDDLE: number = makePriority(20, 0)
+const LOW: number = makePriority(30, 0)
+
+interface Group {
+  round: number
+  rounds: number
+  highDone: number
+  middleDone: number
+  tasks: number[]
+}
+
+function play(kind: MutexKind, cpus: number, rounds: number, seed: number, steps: number): Group[] {
+  const world = new LockSimulation(kind, GROUPS, { cpus, seed, debug: false, tasks: 64 })
+  const { sim } = world
+  const groups = Array.from({ length: GROUPS }, (_, lock) => makeGroup(world, lock, rounds))
+  sim.machine.run({ steps })
+  if (groups.every(group => group.round === rounds)) sim.run()
+  return groups
+}
+
+function* until(task: LockingTask, ready: () => boolean): Generator<number, void, unknown> {
+  while (!ready()) yield* schedulerSleep(task.context, 0, UNINTERRUPTIBLE)
+}
+
+function makeGroup(world: LockSimulation, lock: number, rounds: number): Group {
+  const group: Group = { round: 0, rounds, highDone: 0, middleDone: 0, tasks: [] }
+  let inside = 0
+  const wake = (task: LockingTask, at: number): void => void wakeupTask(task.context.s, group.tasks[at])
+  const critical = (): void => {
+    inside++
+    if (inside !== 1) throw new Error('two are inside at once')
+  }
+  group.tasks.push(
+    world.fork(
+      function* (low) {
+        for (let round = 1; round <= rounds; round++) {
+          if ((yield* low.lock(lock)) !== 0) throw new Error('low did not get the lock')
+          critical()
+          group.round = round
+          wake(low, 1)
+          wake(low, 2)
+          yield PREEMPTED
+          yield PREEMPTED
+          inside--
+          low.unlock(lock)
+          yield* until(low, () => group.highDone === round && group.middleDone === round)
+        }
+      },
+      { priority: LOW },
+    ),
+    world.fork(
+      function* (middle) {
+        for (let round = 1; round <= rounds; round++) {
+          yield* until(middle, () => group.round >= round)
+          while (group.highDone < round) yield PREEMPTED
+          group.middleDone = round
+          wake(middle, 0)
+        }
+      },
+      { priority: MIDDLE },
+    ),
+    world.fork(
+      function* (high) {
+        for (let round = 1; round <= rounds; round++) {
+          yield* until(high, () => group.round >= round)
+          if ((yield* high.lock(lock)) !== 0) throw new Error('high did not get the lock')
+          critical()
+          inside--
+          high.unlock(lock)
+          group.highDone = round
+          wake(high, 0)
+        }
+      },
+      { priority: HIGH },
+    ),
+  )
+  return group
+}
+
+/** A million rounds together. */
+for (const [cpus, kind, rounds] of [
+  [1, PI, 700_000],
+  [4, ROBUST_PI, 300_000],
+] as const) {
+  test(`ten groups on ${cpus} simulated CPUs, ${rounds} rounds: nobody hangs`, () => {
+    const each = rounds / GROUPS
+    for (const { round, highDone, middleDone } of play(kind, cpus, each, cpus, 100 * rounds))
+      expect([round, highDone, middleDone]).toEqual([each, each, each])
+  })
+}
+
+test('without inheritance they hang in the first rounds', () => {
+  const groups = play(PLAIN, 2, 1000, 1, 200_000)
+  expect(Math.max(...groups.map(({ highDone }) => highDone))).toBeLessThan(1000)
+})
