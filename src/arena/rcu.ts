@@ -45,6 +45,9 @@ export const RcuNode: Layout<'next' | 'period' | 'callback'> = record('rcu node'
 })
 
 const PERIOD = 0
+/** Which ids have ever taken part, and a count of those changes: most of the ids there may be never do, and are not looked at. */
+const JOINS = 1
+const JOINED = 2
 const FIRST_CPU = LINE_WORDS
 const SEEN = 0
 const HEAD = 1
@@ -72,6 +75,10 @@ export class Rcu {
   private passed = FIRST_PERIOD
   /** What this thread's word holds while it is online. */
   private seen = OFFLINE
+  private hasJoined = false
+  /** The words of those that take part, as of so many joins. */
+  private readonly words: number[] = []
+  private joins = 0
 
   /** `threads`: how many ids take part; every CPU, and the plain threads that read. */
   constructor(region: Region, threads: number) {
@@ -150,8 +157,27 @@ export class Rcu {
 
   private quiesce(thread: KernelThread): void {
     const i32 = thread.i32
+    if (!this.hasJoined) this.join(thread)
     this.seen = Atomics.load(i32, this.start + PERIOD)
     Atomics.store(i32, this.wordOf(thread.id) + SEEN, this.seen) // (A), (D)
+  }
+
+  /** Before its first word is stored: who has not seen it join looked before it reads anything. */
+  private join(thread: KernelThread): void {
+    const { i32, id } = thread
+    this.hasJoined = true
+    Atomics.or(i32, this.start + JOINED + (id >>> 5), 1 << (id & 31))
+    // Always: whoever had this id before may have died in between.
+    Atomics.add(i32, this.start + JOINS, 1)
+  }
+
+  private lookForJoined(i32: Int32Array, joins: number): void {
+    this.joins = joins
+    this.words.length = 0
+    for (let id = 0; id < this.threads; id++) {
+      const bits = Atomics.load(i32, this.start + JOINED + (id >>> 5))
+      if ((bits & (1 << (id & 31))) !== 0) this.words.push(this.wordOf(id))
+    }
   }
 
   /** Opens a new grace period and returns its number: done when `hasPassed` says so. */
@@ -164,8 +190,11 @@ export class Rcu {
     if (((this.passed - period) | 0) >= 0) return true
     // The latest period before the look: one that is opened meanwhile is not covered by it.
     let least = Atomics.load(i32, this.start + PERIOD)
-    for (let cpu = 0; cpu < this.threads; cpu++) {
-      const seen = Atomics.load(i32, this.wordOf(cpu) + SEEN)
+    const { words } = this
+    const joins = Atomics.load(i32, this.start + JOINS)
+    if (joins !== this.joins) this.lookForJoined(i32, joins)
+    for (let index = 0; index < words.length; index++) {
+      const seen = Atomics.load(i32, words[index] + SEEN)
       if (seen !== OFFLINE && seen !== IDLE && ((seen - least) | 0) < 0) least = seen // (E)
     }
     if (this.passed !== least) this.passed = least
