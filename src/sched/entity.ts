@@ -56,6 +56,7 @@ export const Entity: Layout<
   | 'preemptions'
   | 'migrations'
   | 'wakeups'
+  | 'awaited'
   | 'inherited'
   | 'extState'
   | 'extQueue'
@@ -123,6 +124,8 @@ export const Entity: Layout<
   preemptions: word,
   migrations: word,
   wakeups: word,
+  /** How many threads sleep until `onCpu` is 0. */
+  awaited: word,
   /** The ext class: the dispatch queue that it is on or 0, and microseconds of its next slice. */
   extQueue: word,
   extSlice: word,

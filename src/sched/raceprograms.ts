@@ -48,7 +48,11 @@ export class Kernel {
   /** A spin lock of the check's own. */
   readonly lock: number
 
-  constructor(cpus: number, tasks: number) {
+  /**
+   * `parks`: whether threads sleep where they wait for a lock or for the end of a switch. Where three meet they spin: how a
+   * thread parks at a lock is explored in spinlock.check.ts, and how it sleeps for the end of a switch in the programs of two.
+   */
+  constructor(cpus: number, tasks: number, parks = true) {
     const plan = new ArenaPlan()
     const machine = reserveMachine(plan, cpus)
     const sizes = planScheduler(plan, { cpus, tasks })
@@ -59,7 +63,7 @@ export class Kernel {
       new Scheduler({
         plan: sizes,
         machine,
-        thread: new KernelThread(arena, id, true, 0),
+        thread: new KernelThread(arena, id, parks, 0),
         now: () => 1,
         kick: () => undefined,
       })
@@ -143,7 +147,7 @@ export function doubleWakeup(wake: Wake = wakeupTask): Setup {
  */
 export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = schedulerYield): Setup {
   return () => {
-    const kernel = new Kernel(2, 1)
+    const kernel = new Kernel(2, 1, false)
     const task = kernel.running([0, 1])
     const [s0, s1] = kernel.cpus
     return {
@@ -346,7 +350,7 @@ export type Continue = (s: Scheduler, task: number) => boolean
 /** A stopped task is continued while its CPU is still switching away from it, and CPU 1 looks for work. */
 export function continueOnCpu(continues: Continue = schedulerContinue): Setup {
   return () => {
-    const kernel = new Kernel(2, 1)
+    const kernel = new Kernel(2, 1, false)
     const task = kernel.running([0, 1])
     schedulerStop(kernel.others[0], task)
     return {
@@ -394,7 +398,7 @@ export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Setup {
 /** A task is woken towards a CPU that goes offline: it ends up on one that stays. */
 export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
   return () => {
-    const kernel = new Kernel(2, 1)
+    const kernel = new Kernel(2, 1, false)
     const task = kernel.asleep()
     kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] = 1
     return {
@@ -421,7 +425,7 @@ export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
  */
 export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup {
   return () => {
-    const kernel = new Kernel(2, 1)
+    const kernel = new Kernel(2, 1, false)
     const task = kernel.running([0, 1])
     const [s0, s1] = kernel.cpus
     beginSleep(s0, task, INTERRUPTIBLE, 0)

@@ -11,6 +11,7 @@ import {
   doubleWakeup,
   interruptInsideSwitch,
   interruptThenYield,
+  Kernel,
   lateTimer,
   offlineAgainstEnqueue,
   selfWakeup,
@@ -22,6 +23,7 @@ import {
   wakeupAgainstSleep,
   wakeupDuringSwitch,
 } from './raceprograms.ts'
+import { recoverScheduler } from './recovery.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { selectTaskRq } from './select.ts'
@@ -33,8 +35,6 @@ import { schedulerWakeup, waitOffCpu, wakeupTask } from './wakeup.ts'
 
 /** The broken variants read words plainly guarded: what they must be caught at is the protocol, not that. */
 const PROTOCOL: CheckOptions = { races: false, shrink: 50 }
-/** The largest: each schedule is run once, and what is replayed of it is compared. */
-const ONCE: CheckOptions = { rerun: false }
 /** Its state says RUNNING while its CPU has not finished with it: no hands that it could be in. */
 const RUNNING_ON_ITS_WAY_OUT = 'a task is runnable and nowhere'
 
@@ -69,6 +69,12 @@ function claim(s: Scheduler, task: number): boolean {
   if (Atomics.compareExchange(s.i32, task + Task.state, state, WAKENING) !== state) return false
   Atomics.store(s.i32, task + Task.state, RUNNING)
   return true
+}
+
+/** The last two lines of a switch away from a task that leaves. */
+function endSwitch({ i32 }: Scheduler, prev: number): void {
+  Atomics.store(i32, prev + Entity.onCpu, 0)
+  if (Atomics.load(i32, prev + Entity.awaited) !== 0) Atomics.notify(i32, prev + Entity.onCpu)
 }
 
 describe('double wakeup', () => {
@@ -143,6 +149,49 @@ describe('wakeup during the switch', () => {
     expect(foundAtAStep(wakeupDuringSwitch(wake))).toMatch('runnable and nowhere')
   })
 
+  test('a switch that does not tell who sleeps until it has ended leaves the waker asleep', () => {
+    const finish = (s: Scheduler, prev: number): void => {
+      rqDropCurrent(s, s.i32[prev + Entity.rq], prev)
+      publishQueue(s, s.queue)
+      release(s.thread, s.queue + RunQueue.lock)
+      Atomics.store(s.i32, prev + Entity.onCpu, 0)
+    }
+    const yields = (s: Scheduler, why: number): number =>
+      interruptInsideSwitch(s, why, () => undefined, finish)
+    expect(found(wakeupAgainstSleep(sleepThenUnlock, undefined, yields))).toMatch(/lost wakeup: waker/)
+  })
+
+  test('a CPU that dies in the last steps of a switch leaves no waker asleep, and one that nobody recovers does', () => {
+    const dies =
+      (recover: (s: Scheduler) => void): Setup =>
+      () => {
+        const kernel = new Kernel(2, 1)
+        const task = kernel.running([0, 1])
+        const [{ i32, queue }] = kernel.cpus
+        const se = i32[task + Task.entity]
+        i32[task + Task.state] = WAKENING
+        i32[queue + RunQueue.current] = i32[queue + RunQueue.idle]
+        return {
+          threads: {
+            'CPU 0': () => endSwitch(kernel.cpus[0], se),
+            waker: () => waitOffCpu(kernel.others[0], se),
+          },
+          recover: () => recover(kernel.others[1]),
+        }
+      }
+    const options: CheckOptions = { crashes: { max: 1, threads: [0] }, races: false, steps: 20_000 }
+    passes(
+      dies(s => void recoverScheduler(s, 0)),
+      options,
+    )
+    expect(
+      findIn(
+        dies(() => undefined),
+        options,
+      ),
+    ).toMatch(/waker is (asleep|blocked)/)
+  })
+
   test('the pi lock in finish deadlocks with a waker that holds it while it waits for onCpu', () => {
     const finish = (s: Scheduler, prev: number): void => {
       const { i32, thread, queue } = s
@@ -152,7 +201,7 @@ describe('wakeup during the switch', () => {
       acquire(thread, prev + Entity.piLock)
       if (Atomics.load(i32, i32[prev + Entity.task] + Task.state) === RUNNING) enqueueSelected(s, prev)
       release(thread, prev + Entity.piLock)
-      Atomics.store(i32, prev + Entity.onCpu, 0)
+      endSwitch(s, prev)
     }
     const yields = (s: Scheduler, why: number): number =>
       interruptInsideSwitch(s, why, () => undefined, finish)
@@ -169,7 +218,7 @@ describe('self-wakeup', () => {
       rqDropCurrent(s, s.i32[prev + Entity.rq], prev)
       publishQueue(s, s.queue)
       release(s.thread, s.queue + RunQueue.lock)
-      Atomics.store(s.i32, prev + Entity.onCpu, 0)
+      endSwitch(s, prev)
     }
     const yields = (s: Scheduler, why: number, interrupt: () => void): number =>
       interruptInsideSwitch(s, why, interrupt, finish)
@@ -232,7 +281,7 @@ describe('stop', () => {
 })
 
 describe('continue while still on the CPU', () => {
-  test('passes', () => passes(continueOnCpu(), ONCE))
+  test('passes', () => passes(continueOnCpu()))
 
   test('without the wait for onCpu the task is scheduled twice', () => {
     const continues = (s: Scheduler, task: number): boolean =>
@@ -269,7 +318,7 @@ describe('affinity change against wakeup', () => {
 })
 
 describe('a CPU going offline against enqueue', () => {
-  test('passes', () => passes(offlineAgainstEnqueue(), ONCE))
+  test('passes', () => passes(offlineAgainstEnqueue()))
 
   test('without a second look at `online` the task waits on a CPU that has gone', () => {
     const wake = (s: Scheduler, task: number): boolean =>

@@ -1,5 +1,5 @@
 import { isListed, listRemove } from '../arena/list.ts'
-import { acquire, breakLock, Lock, nudgeLock, release } from '../arena/spinlock.ts'
+import { acquire, breakLock, Lock, nudgeReleased, release } from '../arena/spinlock.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { nudgeCpu } from '../machine/halt.ts'
 import { cpuRecord } from '../machine/cpurecord.ts'
@@ -39,7 +39,8 @@ import { finishWakeup } from './wakeup.ts'
  *   RUNNING, not stopped, nowhere it had made the task RUNNING, or had cleared STOPPED: the task is queued
  *   anything else                 it had not begun, or had done: nothing
  *
- * A notify that it still had to make is made here, for every lock, CPU and the timekeeper: one too many does no harm.
+ * A notify that it still had to make is made here, for the lock that it gave back last, every CPU and the timekeeper: one too
+ * many does no harm.
  *
  * Breaking a lock needs no other lock, so a thread that waits for one of a dead CPU can do that alone (rescueLock), wherever it
  * is; a second death during a recovery is met the same way.
@@ -51,6 +52,7 @@ export function recoverScheduler(s: Scheduler, dead: number): number[] {
   s.readClock()
   // What is seen here is not freed under this thread's hands.
   rcu.idleExit(thread)
+  nudgeReleased(s.i32, dead)
   repairExt(s, dead)
   closeDead(s, dead) // 1
   for (let cpu = 0; cpu < s.cpus; cpu++) {
@@ -119,23 +121,26 @@ function closeDead(s: Scheduler, dead: number): void {
   const { i32, thread, entities } = s
   const queue = s.queueOf(dead)
   const lock = queue + RunQueue.lock
-  if (!breakLock(thread, lock, dead)) {
-    nudgeLock(i32, lock)
-    acquire(thread, lock)
-  }
+  if (!breakLock(thread, lock, dead)) acquire(thread, lock)
   i32[queue + RunQueue.online] = 0 // (A) of place.ts
   s.setActive(dead, false)
   i32[queue + RunQueue.current] = i32[queue + RunQueue.idle]
   i32[queue + RunQueue.contender] = 0
   rebuildRunQueue(s, queue)
   // Under the lock: none of those that are queued is taken elsewhere before its onCpu is 0.
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
-    if (!entities.isAllocated(i32, se) || Atomics.load(i32, se + Entity.cpu) !== dead) continue
-    if (Atomics.load(i32, se + Entity.onCpu) === 0) continue
-    // It may have died in the middle of putting it back.
-    if (Atomics.load(i32, se + Entity.onRq) === 0) clearLinks(i32, se)
-    Atomics.store(i32, se + Entity.onCpu, 0)
+  for (
+    let at = entities.nextAllocated(i32, 0);
+    at < entities.capacity;
+    at = entities.nextAllocated(i32, at + 1)
+  ) {
+    const se = entities.pointerAt(at)
+    if (Atomics.load(i32, se + Entity.cpu) !== dead) continue
+    if (Atomics.load(i32, se + Entity.onCpu) !== 0) {
+      // It may have died in the middle of putting it back.
+      if (Atomics.load(i32, se + Entity.onRq) === 0) clearLinks(i32, se)
+      Atomics.store(i32, se + Entity.onCpu, 0)
+    }
+    // Or between (E) and (H) of wakeup.ts.
     Atomics.notify(i32, se + Entity.onCpu)
   }
   release(thread, lock)
@@ -145,10 +150,7 @@ function mendRunQueue(s: Scheduler, cpu: number, dead: number): void {
   const { i32, thread } = s
   const queue = s.queueOf(cpu)
   const lock = queue + RunQueue.lock
-  if (!breakLock(thread, lock, dead)) {
-    nudgeLock(i32, lock)
-    return
-  }
+  if (!breakLock(thread, lock, dead)) return
   if (i32[queue + RunQueue.online] === 0) s.rcu.endAdoption(i32, cpu, dead)
   rebuildRunQueue(s, queue)
   release(thread, lock)
@@ -157,10 +159,9 @@ function mendRunQueue(s: Scheduler, cpu: number, dead: number): void {
 
 /** The dead CPU's own timers are rebuilt in any case: it may have taken one off, and not woken the sleeper. */
 function mendTimers(s: Scheduler, cpu: number, dead: number): void {
-  const { i32, thread } = s
+  const { thread } = s
   const lock = s.queueOf(cpu) + RunQueue.timerLock
   if (!breakLock(thread, lock, dead)) {
-    nudgeLock(i32, lock)
     if (cpu !== dead) return
     acquire(thread, lock)
   }
@@ -169,18 +170,15 @@ function mendTimers(s: Scheduler, cpu: number, dead: number): void {
 }
 
 function mendSleepers(s: Scheduler, dead: number): void {
-  if (!breakLock(s.thread, s.sleepLock, dead)) {
-    nudgeLock(s.i32, s.sleepLock)
-    return
-  }
+  if (!breakLock(s.thread, s.sleepLock, dead)) return
   rebuildWaitTree(s)
   release(s.thread, s.sleepLock)
 }
 
 function mendTasks(s: Scheduler, dead: number): void {
   const { i32, tasks } = s
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
+  for (let at = tasks.nextAllocated(i32, 0); at < tasks.capacity; at = tasks.nextAllocated(i32, at + 1)) {
+    const task = tasks.pointerAt(at)
     if (!tasks.isSettled(i32, task)) continue
     mendChildren(s, task, dead)
     mendPi(s, task, i32[task + Task.entity], dead)
@@ -189,10 +187,7 @@ function mendTasks(s: Scheduler, dead: number): void {
 
 function mendChildren(s: Scheduler, task: number, dead: number): void {
   const lock = task + Task.lock
-  if (!breakLock(s.thread, lock, dead)) {
-    nudgeLock(s.i32, lock)
-    return
-  }
+  if (!breakLock(s.thread, lock, dead)) return
   rebuildChildren(s, task)
   release(s.thread, lock)
 }
@@ -200,10 +195,7 @@ function mendChildren(s: Scheduler, task: number, dead: number): void {
 function mendPi(s: Scheduler, task: number, se: number, dead: number): void {
   const { i32, thread } = s
   const lock = se + Entity.piLock
-  if (!breakLock(thread, lock, dead)) {
-    nudgeLock(i32, lock)
-    return
-  }
+  if (!breakLock(thread, lock, dead)) return
   const queue = lockTaskQueue(s, se)
   notePushable(s, se)
   release(thread, queue + RunQueue.lock)
@@ -228,8 +220,8 @@ function queueIfNowhere(s: Scheduler, task: number, se: number): void {
 function freeRest(s: Scheduler, dead: number): void {
   const { i32, tasks, entities, rcu } = s
   const listed = rcu.repair(i32, dead)
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
+  for (let at = tasks.nextAllocated(i32, 0); at < tasks.capacity; at = tasks.nextAllocated(i32, at + 1)) {
+    const task = tasks.pointerAt(at)
     if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.state) !== UNUSED) continue
     if (!rcu.leftBy(i32, task + Task.rcu, dead, listed)) continue
     const se = i32[task + Task.entity]
@@ -242,8 +234,8 @@ function freeRest(s: Scheduler, dead: number): void {
 
 function seeToEnded(s: Scheduler, dead: number): void {
   const { i32, tasks } = s
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
+  for (let at = tasks.nextAllocated(i32, 0); at < tasks.capacity; at = tasks.nextAllocated(i32, at + 1)) {
+    const task = tasks.pointerAt(at)
     if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.state) !== ZOMBIE) continue
     if (Atomics.load(i32, i32[task + Task.entity] + Entity.cpu) !== dead) continue
     const parent = Atomics.load(i32, task + Task.parent)
@@ -255,8 +247,8 @@ function seeToEnded(s: Scheduler, dead: number): void {
 /** Tasks that the dead CPU was making. Nobody knows of them, but perhaps the parent whose list they are on. */
 function dropUnfinished(s: Scheduler, dead: number): void {
   const { i32, thread, tasks, entities } = s
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
+  for (let at = tasks.nextAllocated(i32, 0); at < tasks.capacity; at = tasks.nextAllocated(i32, at + 1)) {
+    const task = tasks.pointerAt(at)
     if (!tasks.isUnsettledBy(i32, task, dead)) continue
     if (isListed(i32, task + Task.sibling)) {
       const parent = i32[task + Task.parent]
@@ -273,8 +265,12 @@ function dropUnfinished(s: Scheduler, dead: number): void {
 
 function queueNowhere(s: Scheduler, dead: number): void {
   const { i32, thread, entities } = s
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
+  for (
+    let at = entities.nextAllocated(i32, 0);
+    at < entities.capacity;
+    at = entities.nextAllocated(i32, at + 1)
+  ) {
+    const se = entities.pointerAt(at)
     if (!entities.isSettled(i32, se) || Atomics.load(i32, se + Entity.cpu) !== dead) continue
     if (se === i32[s.queueOf(dead) + RunQueue.idle] || Atomics.load(i32, se + Entity.onRq) !== 0) continue
     acquire(thread, se + Entity.piLock)

@@ -236,4 +236,5 @@ function finishLeaving(s: Scheduler, prev: number): void {
   }
   assert(i32[prev + Entity.onCpu] === 1, 'only the CPU that ran a task says that it is off')
   Atomics.store(i32, prev + Entity.onCpu, 0) // (E)
+  if (Atomics.load(i32, prev + Entity.awaited) !== 0) Atomics.notify(i32, prev + Entity.onCpu) // (H) of wakeup.ts
 }

@@ -125,12 +125,18 @@ export function isCurrent(s: Scheduler, se: number): boolean {
 const pause: (iterations?: number) => void =
   (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
-/** After `thread.spins` looks it sleeps this long between them: a switch takes less, unless its thread has lost its core. */
-const NAP_MS = 0.05
-
 /**
  * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would leave a task that
  * is RUNNING and nowhere. No task lock and no run queue lock is held.
+ *
+ * Where CPUs share a core, the one that switches may have lost it to this very thread: after `thread.spins` looks this one sleeps.
+ *
+ *   the switch                                 who waits
+ *   ----------                                 ---------
+ *   (E) onCpu = 0                              (G) awaited++
+ *   (H) awaited is not 0: notifies             sleeps while onCpu is 1
+ *
+ * (E) before (H), and (G) before the sleep: the switch sees who sleeps, or that one sees that there is nothing to wait for.
  */
 export function waitOffCpu(s: Scheduler, se: number): void {
   const { i32, thread } = s
@@ -138,20 +144,17 @@ export function waitOffCpu(s: Scheduler, se: number): void {
     if (Atomics.load(i32, se + Entity.onCpu) === 0) return
     pause()
   }
-  if (thread.stuck !== null) return waitOffMortal(s, se, thread.stuck)
+  if (!thread.mayBlock) {
+    while (Atomics.load(i32, se + Entity.onCpu) !== 0) pause()
+    return
+  }
+  const { stuck } = thread
+  Atomics.add(i32, se + Entity.awaited, 1) // (G)
   while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
-    if (thread.mayBlock) Atomics.wait(i32, se + Entity.onCpu, 1, NAP_MS)
-    else pause()
+    // A thread that can see deaths looks, now and then, whether the CPU that should switch is alive.
+    if (stuck === null) Atomics.wait(i32, se + Entity.onCpu, 1)
+    else if (Atomics.wait(i32, se + Entity.onCpu, 1, STUCK_MS) === 'timed-out')
+      stuck(Atomics.load(i32, se + Entity.cpu), 0)
   }
-}
-
-/** The same on a thread that can see deaths: now and then it looks whether the CPU that should switch is alive. */
-function waitOffMortal(s: Scheduler, se: number, stuck: (owner: number, lock: number) => void): void {
-  const { i32 } = s
-  for (let naps = 1; Atomics.load(i32, se + Entity.onCpu) !== 0; naps++) {
-    Atomics.wait(i32, se + Entity.onCpu, 1, NAP_MS)
-    if (naps * NAP_MS < STUCK_MS) continue
-    naps = 0
-    stuck(Atomics.load(i32, se + Entity.cpu), 0)
-  }
+  Atomics.sub(i32, se + Entity.awaited, 1)
 }
