@@ -70,6 +70,11 @@ export interface Started {
   isDone(): Promise<boolean>
 }
 
+interface Given {
+  readonly order: Order
+  readonly resolve: (answer: unknown) => void
+}
+
 interface Hired {
   readonly worker: Worker
   readonly ask: (order: Order) => Promise<unknown>
@@ -270,45 +275,53 @@ export class ActorBench {
   }
 
   private taskActor(priority: number | undefined): Actor {
-    const orders: { order: Order; resolve: (answer: unknown) => void }[] = []
+    const given: Given[] = []
     let tid = 0
-    const bench = this
     const task = this.sim.fork(
-      function* (context: SimulatedContext): Generator<number, number, unknown> {
-        const parking = new SchedulerTask(context, ({ s }) => bench.contextOn(s))
-        tid = parking.tid
-        for (;;) {
-          while (orders.length === 0) {
-            if (beginSleep(context.s, context.task, UNINTERRUPTIBLE)) yield SUSPENDED
-            endSleep(context.s, context.task)
-          }
-          const { order, resolve } = orders.shift() as (typeof orders)[0]
-          const fx = bench.futexesOn(context.s)
-          if (order.do === 'call') {
-            const [uaddr, timeout, uaddr2] = bench.argumentsOf(order.call)
-            const { op, val = 0, val3 = 0 } = order.call
-            const result: number = yield* fx.futex(parking, uaddr, op, val, timeout, uaddr2, val3)
-            takePending(context.s.i32, context.task)
-            resolve(result)
-          } else if (order.do === 'robust') {
-            const head = order.index === null ? null : bench.at(order.index)
-            resolve(fx.setRobustList(head, order.bytes, parking.owner))
-          } else if (order.do === 'get') {
-            resolve(fx.getRobustList(order.tid, parking.owner))
-          } else {
-            resolve(undefined)
-            return 0
-          }
-        }
-      },
+      context =>
+        this.taskBody(context, given, own => {
+          tid = own
+        }),
       priority === undefined ? {} : { priority },
     )
     this.settle()
     return this.wrap(tid, task, order => {
-      const answer = new Promise(resolve => orders.push({ order, resolve }))
+      const answer = new Promise(resolve => given.push({ order, resolve }))
       wakeupTask(this.sim.s, task)
       return answer
     })
+  }
+
+  private *taskBody(
+    context: SimulatedContext,
+    given: Given[],
+    begun: (tid: number) => void,
+  ): Generator<number, number, unknown> {
+    const parking = new SchedulerTask(context, ({ s }) => this.contextOn(s))
+    begun(parking.tid)
+    for (;;) {
+      while (given.length === 0) {
+        if (beginSleep(context.s, context.task, UNINTERRUPTIBLE)) yield SUSPENDED
+        endSleep(context.s, context.task)
+      }
+      const { order, resolve } = given.shift() as Given
+      const fx = this.futexesOn(context.s)
+      if (order.do === 'call') {
+        const [uaddr, timeout, uaddr2] = this.argumentsOf(order.call)
+        const { op, val = 0, val3 = 0 } = order.call
+        const result: number = yield* fx.futex(parking, uaddr, op, val, timeout, uaddr2, val3)
+        takePending(context.s.i32, context.task)
+        resolve(result)
+      } else if (order.do === 'robust') {
+        const head = order.index === null ? null : this.at(order.index)
+        resolve(fx.setRobustList(head, order.bytes, parking.owner))
+      } else if (order.do === 'get') {
+        resolve(fx.getRobustList(order.tid, parking.owner))
+      } else {
+        resolve(undefined)
+        return 0
+      }
+    }
   }
 
   /** The calls that a task makes run on the CPU that it is on. */

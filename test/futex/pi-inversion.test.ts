@@ -96,14 +96,14 @@ function chain(
   let during: number[] = []
   let hogs = 0
   let hogged = -1
-  let mayGo = false
+  const go = { may: false }
   const links: number[] = []
   for (let at = 0; at < depth; at++) {
     links.push(
       world.fork(
         function* (task) {
           expect(yield* task.lock(at)).toBe(0)
-          if (at === 0) while (!mayGo) yield* schedulerSleep(task.context, 0, TIMER, 0.5)
+          if (at === 0) while (!go.may) yield* schedulerSleep(task.context, 0, TIMER, 0.5)
           else expect(yield* task.lock(at - 1)).toBe(0)
           yield* work(task, 1)
           order.push(at)
@@ -140,7 +140,7 @@ function chain(
   )
   sim.run({ until: sim.machine.now() + 0.1 })
   during = links.map(task => world.priorityOf(task))
-  mayGo = true
+  go.may = true
   sim.runChecked(400_000, 500)
   return { during, order, hogged }
 }
@@ -160,13 +160,13 @@ for (const cpus of [1, 2, 4]) {
 test('what was inherited is gone with its cause: unlock, timeout, a lower priority of the waiter', () => {
   const world = new LockSimulation(PI, 2, { cpus: 2, seed: 7 })
   const { sim } = world
-  let release = false
+  const state = { released: false }
   const owner = world.fork(
     function* (task) {
       yield* task.lock(0)
-      while (!release) yield* schedulerSleep(task.context, 0, TIMER, 1)
+      while (!state.released) yield* schedulerSleep(task.context, 0, TIMER, 1)
       task.unlock(0)
-      while (release) yield* schedulerSleep(task.context, 0, TIMER, 1)
+      while (state.released) yield* schedulerSleep(task.context, 0, TIMER, 1)
     },
     { priority: LOW },
   )
@@ -199,9 +199,9 @@ test('what was inherited is gone with its cause: unlock, timeout, a lower priori
   setPriority(sim.s, waiter, makePriority(50, 0))
   expect(world.priorityOf(owner)).toBe(LOW)
   setPriority(sim.s, waiter, MIDDLE)
-  release = true
+  state.released = true
   sim.run({ until: sim.machine.now() + 5 })
   expect(world.priorityOf(owner)).toBe(LOW)
-  release = false
+  state.released = false
   sim.run()
 })
