@@ -324,6 +324,13 @@ function resultOf<T>(next: { value: T } | null): IteratorResult<T, undefined> {
   return next === null ? { done: true, value: undefined } : { done: false, value: next.value }
 }
 
+// A 'use task' function sees by this mark that each step of the loop may park it.
+Object.defineProperty(Channel.prototype[Symbol.iterator], twin, {
+  // oxlint-disable-next-line require-yield
+  value: resumable(function* (this: Channel): Generator<number, ChannelIterator<unknown>, unknown> {
+    return new ChannelIterator(this)
+  }),
+})
 Object.defineProperty(ChannelIterator.prototype.next, twin, {
   value: resumable(ChannelIterator.prototype.nextInTask),
 })

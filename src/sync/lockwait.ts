@@ -1,5 +1,6 @@
 import type { FutexContext } from '../futex/context.ts'
 import { type Decision, STOP, WAKE } from '../futex/decision.ts'
+import { tellAcquired, tellContended, tellReleased } from '../futex/events.ts'
 import { Waiter } from '../futex/records.ts'
 import { disposedError } from './errors.ts'
 import { type Place, WAITERS } from './place.ts'
@@ -46,6 +47,8 @@ export class LockWait implements Wait {
   private readonly place: Place
   private readonly tid: number
   private losses = 0
+  /** When it began to wait. */
+  private since = 0
 
   constructor(what: string, place: Place, queue: ParkingQueue, tid: number) {
     this.what = what
@@ -58,7 +61,7 @@ export class LockWait implements Wait {
     return this.losses < LOSSES ? this.tid : this.tid | DEMANDS
   }
 
-  admit(): boolean {
+  admit(context: FutexContext): boolean {
     const { i32, at } = this.place
     for (;;) {
       const seen = Atomics.load(i32, at)
@@ -66,14 +69,28 @@ export class LockWait implements Wait {
       if (owner === this.tid && this.losses > 0) return true
       if (owner === NOBODY) throw disposedError(this.what)
       const next = owner === 0 ? seen | this.tid : seen | WAITERS
-      if (seen === next || Atomics.compareExchange(i32, at, seen, next) === seen) return owner === 0
+      if (seen !== next && Atomics.compareExchange(i32, at, seen, next) !== seen) continue
+      if (owner === 0) {
+        if (this.losses > 0) this.acquired(context)
+        return true
+      }
+      if (this.losses === 0) this.since = context.now()
+      tellContended(context, this.queue.objectId(context), owner)
+      return false
     }
   }
 
-  woken(): boolean {
+  woken(context: FutexContext): boolean {
     this.losses++
     const { i32, at } = this.place
-    return (Atomics.load(i32, at) & TID_MASK) === this.tid || takeWord(this.place, this.tid)
+    if ((Atomics.load(i32, at) & TID_MASK) !== this.tid && !takeWord(this.place, this.tid)) return false
+    this.acquired(context)
+    return true
+  }
+
+  private acquired(context: FutexContext): void {
+    this.place.heldSince = context.now()
+    tellAcquired(context, this.queue.objectId(context), this.since)
   }
 
   leave(context: FutexContext, woken: boolean): void {
@@ -107,6 +124,8 @@ class NextHolder implements Decision {
 /** From [3], by its owner: to [1], [4], or to [3] with the one who demanded it. */
 export function releaseWord(context: FutexContext, place: Place, queue: ParkingQueue): void {
   const { i32, at } = place
+  tellReleased(context, queue.objectId(context), place.heldSince ?? 0)
+  place.heldSince = 0
   queue.lock(context)
   if (queue.isEmpty(context)) Atomics.store(i32, at, 0)
   else {

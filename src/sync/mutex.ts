@@ -2,11 +2,13 @@ import type { Blocking } from '../coroutine/blocking.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { LockOwner } from '../futex/owner.ts'
+import { defaultProtocol } from '../handoff/protocol.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
 import { disposedError, SyncError } from './errors.ts'
+import { ENGINE_WORDS, LockEngine, type Protocol } from './lockengine.ts'
 import { LockWait, NOBODY, passOn, releaseWord, takeWord, TID_MASK } from './lockwait.ts'
 import { observer } from './observer.ts'
-import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
+import { currentOwner, currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import {
   EXTRA,
   handleOf,
@@ -32,6 +34,10 @@ import {
 } from './waiting.ts'
 
 export interface MutexOptions extends OwnPlace {
+  /** 'inherit': who waits lends its priority to the holder. 'handoff': contended, it is handed over by the scheduler's policy. */
+  readonly protocol?: Protocol | undefined
+  /** If its holder dies, the next gets the lock and is told: `ownerDied`. */
+  readonly robust?: boolean | undefined
   /** What its own holder is told who locks it again: nothing, and it waits for itself; that it may; or an error. */
   readonly type?: 'normal' | 'recursive' | 'errorcheck' | undefined
   /** For messages and for `locks()`. */
@@ -46,10 +52,16 @@ const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => un
  * States of the word: lockwait.ts.
  */
 export class Mutex implements Place {
+  /** With a protocol, or robust, `engineWords`. */
   static readonly words: number = PLACE_WORDS
+  static readonly engineWords: number = ENGINE_WORDS
 
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
+  /** @internal */
+  heldSince = 0
+  readonly protocol: Protocol
+  readonly robust: boolean
   readonly type: 'normal' | 'recursive' | 'errorcheck'
   readonly name: string | undefined
   /** @internal */
@@ -57,17 +69,26 @@ export class Mutex implements Place {
   private readonly token: UnlockToken
   private readonly finished: Finished<UnlockToken>
   private readonly reentrant: boolean
+  private readonly engine: LockEngine | null
 
   constructor(options: MutexOptions = {}) {
-    const { type = 'normal', name } = options
+    const { type = 'normal', robust = false, name } = options
+    const protocol = options.protocol ?? (defaultProtocol() === 'handoff' ? 'handoff' : 'none')
+    if (protocol !== 'none' && protocol !== 'inherit' && protocol !== 'handoff') {
+      throw new TypeError(`new Mutex({ protocol: ${String(protocol)} }): give 'none', 'inherit' or 'handoff'`)
+    }
     if (type !== 'normal' && type !== 'recursive' && type !== 'errorcheck') {
       throw new TypeError(`new Mutex({ type: ${String(type)} }): give 'normal', 'recursive' or 'errorcheck'`)
     }
-    const { i32, at } = placeFor('Mutex', Mutex.words, options)
+    const keepsQueue = protocol !== 'none' || robust
+    const { i32, at } = placeFor('Mutex', keepsQueue ? ENGINE_WORDS : PLACE_WORDS, options)
     this.i32 = i32
     this.at = at
+    this.protocol = protocol
+    this.robust = robust
     this.type = type
     this.name = name
+    this.engine = keepsQueue ? new LockEngine({ i32, at }, protocol, robust) : null
     this.reentrant = type === 'recursive'
     this.queue = new ParkingQueue(this)
     this.token = new UnlockToken(this, null, true)
@@ -76,7 +97,12 @@ export class Mutex implements Place {
 
   /** For `postMessage`; the receiver calls `Mutex.from`. */
   get handle(): SyncHandle {
-    return handleOf('Mutex', this, { type: this.type, name: this.name })
+    return handleOf('Mutex', this, {
+      type: this.type,
+      name: this.name,
+      protocol: this.protocol,
+      robust: this.robust,
+    })
   }
 
   static from(handle: SyncHandle): Mutex {
@@ -88,6 +114,7 @@ export class Mutex implements Place {
   lock(options?: WaitOptions): Blocking<UnlockToken> {
     if (runnerOrNull() === null) refuseOutsideTask('lock')
     if (options !== undefined) checkWait(options)
+    if (this.engine !== null) return this.lockEngine(this.engine, options) as Blocking<UnlockToken>
     const tid = currentTid()
     if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) {
       return this.lockSlowly(tid, options) as Blocking<UnlockToken>
@@ -101,7 +128,10 @@ export class Mutex implements Place {
     if (runnerOrNull() !== null) refuseInTask('lock')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
-    if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) {
+    if (
+      this.engine !== null ||
+      (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid))
+    ) {
       if (!this.blockFor(tid, options)) throw timedOut('lockSync', options)
     }
     if (observer !== null) this.tellAcquired(tid)
@@ -118,6 +148,7 @@ export class Mutex implements Place {
   /** The lock if it is free now, else null. */
   tryLock(): UnlockToken | null {
     const tid = currentTid()
+    if (this.engine !== null) return this.tryEngine(this.engine, currentOwner()) ? this.token : null
     if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) return null
     if (observer !== null) this.tellAcquired(tid)
     return this.token
@@ -153,18 +184,34 @@ export class Mutex implements Place {
   unlock(): void {
     const tid = currentTid()
     if (observer !== null) observer.released(this, tid)
-    if (!this.reentrant && Atomics.compareExchange(this.i32, this.at, tid, 0) === tid) return
+    if (this.engine === null && !this.reentrant && Atomics.compareExchange(this.i32, this.at, tid, 0) === tid)
+      return
     this.unlockAs(tid)
   }
 
   /** Whether someone holds it, as of now. */
   get locked(): boolean {
-    const owner = Atomics.load(this.i32, this.at) & TID_MASK
+    const owner = this.holder()
     return owner !== 0 && owner !== NOBODY
+  }
+
+  /** The mutex is robust, its last holder died with it, and what it guards may be half-changed: mend it, and call `makeConsistent`. */
+  get ownerDied(): boolean {
+    return this.engine?.ownerDied ?? false
+  }
+
+  /** What the mutex guards is whole again. Unlocked without, a mutex whose holder died is lost for everyone. */
+  makeConsistent(): void {
+    if (this.engine === null)
+      throw new SyncError('ERR_HEDDLE_NOT_HELD', 'makeConsistent: the mutex is not robust')
+    this.engine.makeConsistent(currentOwner())
   }
 
   /** Nobody may use it from here on, on any thread. It must be free. */
   [Symbol.dispose](): void {
+    if (this.engine !== null && this.locked) {
+      throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held')
+    }
     const before = Atomics.compareExchange(this.i32, this.at, 0, WAITERS | NOBODY)
     if (before === 0 || (before & TID_MASK) === NOBODY) return
     throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held, or someone waits for it')
@@ -175,7 +222,11 @@ export class Mutex implements Place {
     if (takeWord(this, tid)) return true
     const owner = Atomics.load(this.i32, this.at) & TID_MASK
     if (owner === NOBODY) throw disposedError('lock')
-    if (owner !== tid) return false
+    return owner === tid && this.again()
+  }
+
+  /** Its holder locks it once more. */
+  private again(): boolean {
     if (this.reentrant) {
       this.i32[this.at + EXTRA]++
       return true
@@ -191,7 +242,7 @@ export class Mutex implements Place {
 
   /** @internal */
   isHeldBy(tid: number): boolean {
-    return (Atomics.load(this.i32, this.at) & TID_MASK) === tid
+    return this.holder() === tid
   }
 
   /** @internal */
@@ -213,8 +264,7 @@ export class Mutex implements Place {
   /** @internal From [2] or [3]; `tid` must be its holder. */
   unlockAs(tid: number): void {
     const { i32, at } = this
-    const seen = Atomics.load(i32, at)
-    const owner = seen & TID_MASK
+    const owner = this.holder()
     if (owner !== tid) {
       const flow = asyncOwnerOf(owner)
       if (flow === undefined) throw this.notHeld(owner)
@@ -222,6 +272,7 @@ export class Mutex implements Place {
       return
     }
     if (this.reentrant && i32[at + EXTRA] > 0) i32[at + EXTRA]--
+    else if (this.engine !== null) this.engine.unlock(asyncOwnerOf(tid) ?? currentOwner())
     else if (Atomics.compareExchange(i32, at, tid, 0) !== tid)
       releaseWord(ambient().futexes.context, this, this.queue)
   }
@@ -241,11 +292,15 @@ export class Mutex implements Place {
 
   /** @internal Whether its waiters are on `queue`, and others may be moved there. */
   get movesWaiters(): boolean {
-    return true
+    return this.engine === null
   }
 
   /** @internal After a wait at a condition: the lock again, whatever it takes. */
   *reacquire(tid: number): Generator<number, void, unknown> {
+    if (this.engine !== null) {
+      yield* this.engine.lockTask(currentOwner(), undefined)
+      return
+    }
     if (takeWord(this, tid)) return
     try {
       yield* waitTask(this.waitFor('wait', tid), undefined)
@@ -258,12 +313,14 @@ export class Mutex implements Place {
 
   /** @internal */
   reacquireSync(tid: number): void {
-    if (!takeWord(this, tid)) waitSync(ambient(), this.waitFor('wait', tid), undefined)
+    if (this.engine !== null) this.engine.lockSync(currentOwner(), undefined)
+    else if (!takeWord(this, tid)) waitSync(ambient(), this.waitFor('wait', tid), undefined)
   }
 
   /** @internal */
   async reacquireAsync(tid: number): Promise<void> {
-    if (!takeWord(this, tid)) await waitAsync(ambient(), this.waitFor('wait', tid), undefined)
+    if (this.engine !== null) await this.engine.lockAsync(asyncOwnerOf(tid) ?? currentOwner(), undefined)
+    else if (!takeWord(this, tid)) await waitAsync(ambient(), this.waitFor('wait', tid), undefined)
   }
 
   /** @internal */
@@ -290,7 +347,8 @@ export class Mutex implements Place {
   private unlockAsync(owner: LockOwner): void {
     const { tid } = owner
     if (observer !== null) observer.released(this, tid)
-    if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) {
+    if (this.engine !== null) this.engine.unlock(owner)
+    else if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) {
       releaseWord(ambient().futexes.context, this, this.queue)
     }
     returnOwner(owner)
@@ -315,13 +373,47 @@ export class Mutex implements Place {
     options: Pick<WaitOptions, 'signal'> | undefined,
   ): Generator<number, UnlockToken | null, unknown> {
     const tid = currentTid()
-    const taken = yield* waitTask(this.waitFor('lockIfAvailable', tid), { ...options, timeout })
+    const taken =
+      this.engine === null
+        ? yield* waitTask(this.waitFor('lockIfAvailable', tid), { ...options, timeout })
+        : yield* this.engine.lockTask(currentOwner(), { ...options, timeout })
     if (!taken) return null
     if (observer !== null) this.tellAcquired(tid)
     return this.token
   }
 
+  /** Recursion and the error of it, before the engine, which knows neither. */
+  private tryEngine(engine: LockEngine, owner: LockOwner): boolean {
+    if (Atomics.load(this.i32, this.at) !== 0) throw disposedError('lock')
+    return engine.holder() === owner.tid ? this.again() : engine.tryLock(owner)
+  }
+
+  private *lockEngine(
+    engine: LockEngine,
+    options: WaitOptions | undefined,
+  ): Generator<number, UnlockToken, unknown> {
+    const owner = currentOwner()
+    if (!this.tryEngine(engine, owner)) {
+      if (observer !== null) observer.waits(this, 'mutex', this.name, owner.tid)
+      try {
+        if (!(yield* engine.lockTask(owner, options))) throw timedOut('lock', options)
+      } finally {
+        if (observer !== null) observer.waited(this, owner.tid)
+      }
+    }
+    if (observer !== null) this.tellAcquired(owner.tid)
+    return this.token
+  }
+
+  private holder(): number {
+    return this.engine === null ? Atomics.load(this.i32, this.at) & TID_MASK : this.engine.holder()
+  }
+
   private blockFor(tid: number, options: WaitOptions | undefined): boolean {
+    if (this.engine !== null) {
+      const owner = currentOwner()
+      return this.tryEngine(this.engine, owner) || this.engine.lockSync(owner, options)
+    }
     for (let spin = 0; spin < SPINS; spin++) {
       pause()
       if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
@@ -340,8 +432,11 @@ export class Mutex implements Place {
     const { tid } = owner
     let held = false
     try {
-      held = takeWord(this, tid)
-      if (!held) {
+      held = this.engine === null ? takeWord(this, tid) : this.tryEngine(this.engine, owner)
+      if (!held && this.engine !== null) {
+        if (options?.timeout === 0) return null
+        held = await this.engine.lockAsync(owner, options)
+      } else if (!held) {
         if ((Atomics.load(this.i32, this.at) & TID_MASK) === NOBODY) throw disposedError('lockAsync')
         if (options?.timeout === 0) return null
         if (observer !== null) observer.waits(this, 'mutex', this.name, tid)

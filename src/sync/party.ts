@@ -23,6 +23,17 @@ let lastTid = 0
 
 const ended = new FinalizationRegistry<() => void>(close => close())
 
+/** The same as an owner of locks that keep lists of them. */
+export function currentOwner(): LockOwner {
+  const here = currentAmbient() ?? ambient()
+  const task = here.currentTask()
+  if (task !== null) return task.owner
+  const co = runnerOrNull()?.running?.() ?? null
+  if (co === null) return here.futexes.self
+  coroutineTid(here, co)
+  return coroutines.get(co) as LockOwner
+}
+
 /** A coroutine of a schedule gets an owner record with its first lock, and gives it back when the engine drops it. */
 function coroutineTid(here: Ambient, co: object | null): number {
   if (co === null) return here.tid

@@ -28,6 +28,8 @@ export const WAITERS: number = 0x8000_0000 | 0
 export interface Place {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
+  /** When this thread last had the lock after waiting for it, for the figures; 0: it did not wait. */
+  heldSince?: number
 }
 
 /** A place of the user's own: a SharedArrayBuffer, or a view of one, and the index of its first 32-bit word in it. */

@@ -185,11 +185,73 @@ class Adapter implements IterableIterator<unknown> {
   }
 }
 
+/** The same over an iterator whose `next` has a resumable form of its own: a channel's. */
+class NextAdapter implements IterableIterator<unknown> {
+  readonly #iterator: Iterator<unknown>
+  #running: Generator<number, Step, unknown> | null = null
+  #stopped = 0
+  #ready: Step | null = null
+
+  constructor(iterator: Iterator<unknown>) {
+    this.#iterator = iterator
+  }
+
+  [Symbol.iterator](): this {
+    return this
+  }
+
+  next(): Step {
+    const ready = this.#ready
+    this.#ready = null
+    if (ready !== null) return ready
+    const running = nextOf(this.#iterator)
+    const step = running.next()
+    if (step.done) return step.value
+    this.#running = running
+    this.#stopped = step.value
+    return { value: paused, done: false }
+  }
+
+  return(): Step {
+    this.#iterator.return?.()
+    return { value: undefined, done: true }
+  }
+
+  *wait(): Generator<number, void, unknown> {
+    const running = this.#running!
+    for (;;) {
+      let step: IteratorResult<number, Step>
+      try {
+        step = running.next(yield this.#stopped)
+      } catch (thrown) {
+        step = running.throw(thrown)
+      }
+      if (step.done) {
+        this.#ready = step.value
+        return
+      }
+      this.#stopped = step.value
+    }
+  }
+}
+
+/** An iterable says on its `Symbol.iterator` method that its iterators' `next` can stop inside. */
+export function stopsInNext(iterable: any): boolean {
+  return typeof iterable === 'object' && iterable !== null && iterable[Symbol.iterator]?.[twin] !== undefined
+}
+
+/** One step of such an iterator. */
+export function nextOf(iterator: Iterator<unknown>): Generator<number, Step, unknown> {
+  const resumable = (iterator.next as { [twin]?: Twin })[twin]!
+  return Reflect.apply(resumable, iterator, []) as Generator<number, Step, unknown>
+}
+
 /** What a `for…of` in a twin iterates: the thing itself, or an adapter where that can stop inside. */
 export function iterate(iterable: any, message: string): any {
   if (typeof iterable === 'object' && iterable !== null) {
     const body = bodies.get(iterable)
     if (body !== undefined) return new Adapter(body)
+    if (stopsInNext(iterable)) return new NextAdapter(iterable[Symbol.iterator]())
     if (Symbol.iterator in iterable) return iterable
   } else if (
     typeof iterable === 'string' ||
@@ -203,7 +265,8 @@ export function iterate(iterable: any, message: string): any {
 
 /** Runs a stopped generator on until it has a value or an end. */
 export function* wait(adapter: unknown): Generator<number, void, unknown> {
-  if (!(adapter instanceof Adapter)) throw new Error('only an adapter is paused')
+  if (!(adapter instanceof Adapter || adapter instanceof NextAdapter))
+    throw new Error('only an adapter is paused')
   yield* adapter.wait()
 }
 

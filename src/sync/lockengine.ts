@@ -1,0 +1,183 @@
+import { wait as waitForPromise } from '../coroutine/blocking.ts'
+import { ambient } from '../futex/ambient.ts'
+import type { Futexes } from '../futex/futexes.ts'
+import { EBUSY, EDEADLK, EINTR, ENOTRECOVERABLE, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../futex/errno.ts'
+import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../futex/mutex.ts'
+import type { LockOwner } from '../futex/owner.ts'
+import type { FutexWord } from '../futex/space.ts'
+import { lockTag } from '../handoff/handoff.ts'
+import { handoffHere } from '../handoff/here.ts'
+import { HandoffMutex, type RealMutex } from '../handoff/mutex.ts'
+import { domainTag } from '../futex/domainwords.ts'
+import { SyncError } from './errors.ts'
+import { TID_MASK } from './lockwait.ts'
+import { type Place, viewOf } from './place.ts'
+import type { WaitOptions } from './waiting.ts'
+
+/**
+ * Locks that keep their own queue: those that pass priorities on, that survive their owner, or that are handed over. They wait at a
+ * futex of a mapped buffer, so the mapping is found once for each lock, and its handle is kept beside it:
+ *
+ *   words 0 to 3    as every object's
+ *   words 4 to 9    the mutex itself (futex/mutexrecord.ts)
+ *   word 10         the tag of the domain that the mapping is in; CLAIMING while someone makes it
+ *   words 12 to 15  the handles of mapping and backing, as float64s
+ */
+export const ENGINE_WORDS = 16
+const CLAIM = 10
+const WORD = 4
+const HANDLES = 12
+const CLAIMING = -2
+
+export type Protocol = 'none' | 'inherit' | 'handoff'
+
+export class LockEngine {
+  private readonly place: Place
+  private readonly protocol: Protocol
+  private readonly kind: MutexKind
+  private known: { readonly futexes: Futexes; readonly real: RealMutex } | null = null
+  /** The last owner died with it, and `makeConsistent` has not been called since. */
+  ownerDied = false
+
+  constructor(place: Place, protocol: Protocol, robust: boolean) {
+    this.place = place
+    this.protocol = protocol
+    this.kind = ((protocol === 'inherit' ? PI : PLAIN) | (robust ? ROBUST : 0)) as MutexKind
+    if (place.at % 2 !== 0)
+      throw new RangeError('new Mutex({ index }): with a protocol, or robust, it starts at an even word')
+  }
+
+  /** The TID of its holder, or 0. */
+  holder(): number {
+    return Atomics.load(this.place.i32, this.place.at + WORD) & TID_MASK
+  }
+
+  tryLock(owner: LockOwner): boolean {
+    const result = this.real().tryLock(owner)
+    return result !== -EBUSY && this.took(result, 'lock')
+  }
+
+  lockSync(owner: LockOwner, options: WaitOptions | undefined): boolean {
+    return this.took(this.real().lockSync(owner, options?.timeout ?? Infinity), 'lockSync')
+  }
+
+  async lockAsync(owner: LockOwner, options: WaitOptions | undefined): Promise<boolean> {
+    const result = await this.real().lockAsync(owner, options?.timeout ?? Infinity, options?.signal)
+    return this.took(result, 'lockAsync')
+  }
+
+  /** `owner` is the coroutine's, where it is one of a schedule and not a task. */
+  *lockTask(owner: LockOwner, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
+    const task = ambient().currentTask()
+    const timeout = options?.timeout ?? Infinity
+    if (task !== null) {
+      const result = yield* this.real().lockTask(task, timeout, options?.signal)
+      if (result === -EINTR) options?.signal?.throwIfAborted()
+      return this.took(result, 'lock')
+    }
+    const giveUp = new AbortController()
+    const signal =
+      options?.signal === undefined ? giveUp.signal : AbortSignal.any([giveUp.signal, options.signal])
+    const locking = this.real().lockAsync(owner, timeout, signal)
+    let settled = false
+    try {
+      const result = yield* waitForPromise(locking)
+      settled = true
+      return this.took(result, 'lock')
+    } finally {
+      // Thrown into: whatever it gets after that, it gives back.
+      if (!settled) {
+        giveUp.abort()
+        locking.then(
+          result => {
+            if (result === 0 || result === -EOWNERDEAD) this.real().unlock(owner)
+          },
+          () => undefined,
+        )
+      }
+    }
+  }
+
+  unlock(owner: LockOwner): void {
+    const result = this.real().unlock(owner)
+    if (result === 0) return
+    throw new SyncError('ERR_HEDDLE_NOT_HELD', `unlock: the caller does not hold the mutex (${-result})`)
+  }
+
+  makeConsistent(owner: LockOwner): void {
+    if (this.real().makeConsistent(owner) < 0) {
+      throw new SyncError('ERR_HEDDLE_NOT_HELD', 'makeConsistent: no owner of this mutex has died with it')
+    }
+    this.ownerDied = false
+  }
+
+  /** True: it has the lock. False: the time was over. */
+  private took(result: number, what: string): boolean {
+    if (result === -ETIMEDOUT) return false
+    this.ownerDied = result === -EOWNERDEAD
+    if (result === 0 || result === -EOWNERDEAD) return true
+    throw lockError(result, what)
+  }
+
+  private real(): RealMutex {
+    const { futexes } = ambient()
+    if (this.known?.futexes !== futexes) this.known = { futexes, real: this.make(futexes) }
+    return this.known.real
+  }
+
+  private make(futexes: Futexes): RealMutex {
+    const word = this.word(futexes)
+    const real = new WordMutex(futexes, word, this.kind)
+    const handoff = this.protocol === 'handoff' ? handoffHere() : null
+    if (handoff === null) return real
+    return new HandoffMutex(real, handoff, lockTag(word.mapped.backing, word.index))
+  }
+
+  private word(futexes: Futexes): FutexWord {
+    const { i32, at } = this.place
+    const { context, space } = futexes
+    const tag = domainTag(context)
+    const handles = new Float64Array(i32.buffer, (at + HANDLES) * 4, 2)
+    for (;;) {
+      const before = Atomics.compareExchange(i32, at + CLAIM, 0, CLAIMING)
+      if (before === CLAIMING) continue
+      if (before === 0) {
+        const mapped = space.findBuffer(i32.buffer) ?? space.map(i32.buffer)
+        handles[0] = mapped.handles.mapping
+        handles[1] = mapped.handles.backing
+        Atomics.store(i32, at + CLAIM, tag)
+      } else if (before !== tag) {
+        throw new SyncError(
+          'ERR_HEDDLE_DOMAIN',
+          'the mutex belongs to another domain, or has been disposed of',
+        )
+      }
+      const own = { mapping: handles[0], backing: handles[1] }
+      const known = space.findBuffer(viewOf(i32.buffer).buffer)
+      const mapped = known?.handles.mapping === own.mapping ? known : space.adopt(i32.buffer, own)
+      return mapped.word(context, at + WORD)
+    }
+  }
+}
+
+function lockError(result: number, what: string): Error {
+  switch (result) {
+    case -ENOTRECOVERABLE:
+      return new SyncError(
+        'ERR_HEDDLE_NOT_RECOVERABLE',
+        `${what}: an owner died with the mutex, and the next unlocked it without makeConsistent()`,
+      )
+    case -EDEADLK:
+      return new SyncError('ERR_HEDDLE_DEADLOCK', `${what}: the caller would wait for itself`)
+    case -ESRCH:
+      return new SyncError(
+        'ERR_HEDDLE_NOT_RECOVERABLE',
+        `${what}: the owner of the mutex died with it, and it is not robust`,
+      )
+    default:
+      return new SyncError(
+        'ERR_HEDDLE_INTERRUPTED',
+        `${what}: the task was interrupted while it waited (${result})`,
+      )
+  }
+}
