@@ -30,8 +30,9 @@ for (const stream of [process.stdout, process.stderr]) writeAtOnce(stream)
 // A listener keeps the thread alive while a halt lets the event loop turn: waitAsync alone does not.
 port.on('message', () => Atomics.sub(cpu.i32, cpu.record + CpuRecord.mail, 1))
 await runCpu(cpu, program, boot.data, () => new Promise(resolve => setImmediate(resolve)))
-port.close()
 boot.lifeline.close()
+// Whatever its tasks left in the event loop (a timer, a socket) does not keep the thread.
+process.exit(0)
 
 /**
  * What a thread prints goes to the booting thread as messages, and the next one waits until that has asked for more: in a

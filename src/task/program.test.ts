@@ -110,6 +110,25 @@ describe('a program', () => {
     expect(ended).toEqual({ code: 0, out: '42 999989\n', err: '' })
   })
 
+  test('sees what a task prints while the task still runs, and ends though one left a timer behind', async () => {
+    const ended = await run(`
+      const kernel = await Kernel.boot({ cpus: 1 })
+      const work = await kernel.import(workUrl)
+      const seen = new Int32Array(new SharedArrayBuffer(4))
+      let lines = 0
+      const write = process.stdout.write
+      process.stdout.write = function (text, ...rest) {
+        lines += String(text).split('line').length - 1
+        if (lines === 5) Atomics.store(seen, 0, 1)
+        return write.call(this, text, ...rest)
+      }
+      await kernel.spawn(work.leavesTimer)
+      console.log(await kernel.spawn(work.prints, [5, seen]))
+      await kernel.close()
+    `)
+    expect(ended).toEqual({ code: 0, out: 'line 0\nline 1\nline 2\nline 3\nline 4\nseen\n', err: '' })
+  })
+
   test('gives each CPU its own flags and limits', async () => {
     const ended = await run(`
       const kernel = await Kernel.boot({ cpus: 1, execArgv: ['--no-warnings'], resourceLimits: { maxOldGenerationSizeMb: 64 } })
