@@ -1,5 +1,6 @@
 import type { FutexContext } from './context.ts'
 import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
+import { tellBlocked } from './events.ts'
 import { takeOff } from './queue.ts'
 import type { LockOwner } from './owner.ts'
 import { ENDED, PROMISE, RESTARTED, TASK, THREAD, Waiter, WOKEN } from './records.ts'
@@ -177,6 +178,7 @@ export function* sleepTask(
         otherwise = -EINTR
         break
       }
+      tellBlocked(task.context(), waiters[0])
       // The state says asleep: a wake from here on finds it so, and one that came before is seen now.
       if (fateOf(i32, waiters) !== NONE && task.cancelPark()) break
       parked = true

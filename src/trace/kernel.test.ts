@@ -3,6 +3,7 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import './attach.ts'
+import { Mutex } from '../sync/mutex.ts'
 import { Kernel } from '../task/kernel.ts'
 import type { ModuleView } from '../task/modules.ts'
 import type { ControlReply } from './control.ts'
@@ -60,6 +61,31 @@ describe('a recording of a kernel', () => {
     expect(notes.said).toEqual(expect.arrayContaining(['from outside', 'half way {"value":0.5}']))
     expect(notes.said).toContain('spawn {"spawned by":"the parent"}')
     expect(notes.said).toContain('spawn {"spawned by":"main thread"}')
+  })
+
+  it('says who waited for whom, and which waits were inversions', async () => {
+    const locks = await kernel.import<typeof import('./fixtures/lockwork.ts')>(
+      new URL('./fixtures/lockwork.ts', import.meta.url),
+    )
+    const mutex = new Mutex()
+    const notes = new Notes()
+    const before = metricsOf(kernel).latencies.find(({ name }) => name === 'lock wait')!.count
+    const recording = record(kernel, notes)
+    const low = kernel.spawn(locks.hold, [mutex.handle, 40], { name: 'low', priority: 'low' })
+    await expect.poll(() => mutex.locked).toBe(true)
+    const high = kernel.spawn(locks.hold, [mutex.handle, 1], { name: 'high', priority: 'high' })
+    await Promise.all([low, high])
+    await settled()
+    recording.stop()
+    expect(notes.waits).toContainEqual(expect.objectContaining({ waiter: 'high', for: 'low', count: 1 }))
+    expect(notes.inversions[0]).toMatchObject({
+      waiter: 'high',
+      owner: 'low',
+      waiterPriority: 96,
+      ownerPriority: 160,
+    })
+    expect(notes.said.some(text => text.startsWith('lock contended'))).toBe(true)
+    expect(metricsOf(kernel).latencies.find(({ name }) => name === 'lock wait')!.count).toBe(before + 1)
   })
 
   it('is one at a time, and can be started again', () => {

@@ -247,6 +247,12 @@ export class Timeline {
   private block({ task, a: why, b: what, c: whom }: RingEvent): void {
     const life = this.lives.get(task)
     if (life === undefined) return
+    // A lock has said more than the queue that is slept at can.
+    if (whom === 0 && life.blocks?.args['waits for'] !== undefined) return
+    this.waits(life, `blocked: ${blockNames[why] ?? why}`, what, whom)
+  }
+
+  private waits(life: Life, why: string, what: number, whom: number): void {
     const args: Record<string, string | number> = { on: what }
     if (whom !== 0) {
       args['waits for'] = this.actorName(whom)
@@ -254,13 +260,18 @@ export class Timeline {
       if (owner !== undefined) args['priority of that'] = owner.priority
       args.priority = life.priority
     }
-    life.blocks = { why: `blocked: ${blockNames[why] ?? why}`, args }
+    life.blocks = { why, args }
   }
 
   private lock(time: number, { kind, ring, task, a: lock, b }: RingEvent): void {
     const track = this.actorTrack(time, ring, task)
     if (kind === LOCK_CONTEND) {
-      this.sink.instant(track, time, 'lock contended', { lock, owner: this.actorName(b) })
+      this.sink.instant(track, time, 'lock contended', {
+        lock,
+        owner: b === 0 ? 'unknown' : this.actorName(b),
+      })
+      const life = this.lives.get(task)
+      if (life !== undefined) this.waits(life, 'blocked: lock', lock, b)
     } else if (kind === LOCK_ACQUIRE) {
       const arrow = b === 0 ? undefined : this.unlocks.get(lock)
       this.unlocks.delete(lock)
