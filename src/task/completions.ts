@@ -20,6 +20,9 @@ const HEAD = 0
 const ASLEEP = LINE_WORDS
 export const COMPLETIONS_WORDS: number = 2 * LINE_WORDS
 
+const pause: (iterations?: number) => void =
+  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
+
 export class Completions {
   private readonly i32: Int32Array<SharedArrayBuffer>
   private readonly head: number
@@ -64,6 +67,15 @@ export class Completions {
 
   get isEmpty(): boolean {
     return Atomics.load(this.i32, this.head) === 0
+  }
+
+  /** Looks so many times, without leaving the thread. True: there is something. */
+  comesSoon(looks: number): boolean {
+    for (let look = 0; look < looks; look++) {
+      if (!this.isEmpty) return true
+      pause()
+    }
+    return false
   }
 
   /** Booting thread only: a promise of the next push, or null: there is something now. */
