@@ -23,7 +23,7 @@ export async function makeKernel(options: KernelOptions, onKick: () => void): Pr
     tasks,
     heap,
     futexes: options.futexes ?? {},
-    events: 4096,
+    events: options.events ?? 4096,
     debug: options.debug ?? false,
   }
   const { arena, kernel: plan } = createArena(sizes)

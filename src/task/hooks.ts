@@ -1,4 +1,4 @@
-import type { KernelListeners } from './kernelevents.ts'
+import type { KernelEvents, KernelListeners } from './kernelevents.ts'
 import type { KernelView } from './view.ts'
 
 /**
@@ -20,6 +20,7 @@ export function onBoot(hook: BootHook): void {
 }
 
 const views = new WeakMap<object, KernelView>()
+const listeners = new WeakMap<object, KernelListeners>()
 
 /** The kernel's state as the thread that booted it sees it. */
 export function viewOf(kernel: object): KernelView {
@@ -28,9 +29,19 @@ export function viewOf(kernel: object): KernelView {
   return view
 }
 
+/** Looks on whenever that happens to a kernel, and changes nothing by it. */
+export function watch<K extends keyof KernelEvents>(
+  kernel: object,
+  event: K,
+  watcher: (about: KernelEvents[K]) => void,
+): void {
+  listeners.get(kernel)?.watch(event, watcher)
+}
+
 /** Runs the hooks for a kernel whose CPUs run. Returns what undoes them all. */
 export function runBootHooks(kernel: object, view: KernelView, hooked: HookedKernel): () => void {
   views.set(kernel, view)
+  listeners.set(kernel, hooked.events)
   const undo = hooks.map(hook => hook(view, hooked))
   return () => {
     for (const one of undo.reverse()) one?.()

@@ -32,6 +32,8 @@ export interface KernelOptions {
   readonly skew?: number
   /** Start a CPU that has died again. On by default. */
   readonly replace?: boolean
+  /** Events that each thread's ring remembers, for traces: a power of two, 16 or more; 0: it has none. 4096. */
+  readonly events?: number
   /** Let `heddle top` of the same user look at this kernel and steer its tasks. On by default. */
   readonly control?: boolean
   /** Check the kernel's lock order. */

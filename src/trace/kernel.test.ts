@@ -109,6 +109,24 @@ describe('a recording of a kernel', () => {
     recorder.stop()
   })
 
+  it('dumps by itself when something goes wrong, and once for what comes together', async () => {
+    const dumps: [string, Notes][] = []
+    const recorder = FlightRecorder.guard(kernel, why => {
+      const notes = new Notes()
+      dumps.push([why, notes])
+      return notes
+    })
+    const told = new Promise(resolve => kernel.on('failure', resolve))
+    kernel.spawn(work.fail, [], { name: 'the one that fails' })
+    kernel.spawn(work.fail, [])
+    await told
+    await settled()
+    recorder.stop()
+    expect(dumps).toHaveLength(1)
+    expect(dumps[0][0]).toBe('failure')
+    expect(dumps[0][1].tasks.map(({ name }) => name)).toContain('the one that fails')
+  })
+
   it('is refused for what is not a kernel', () => {
     expect(() => record({}, new Summary())).toThrow('kernel: not a kernel that was booted on this thread')
   })

@@ -7,7 +7,8 @@ import {
 } from '../arena/eventring.ts'
 import { taskName } from '../sched/fork.ts'
 import type { KernelView } from '../task/view.ts'
-import { viewOf } from '../task/hooks.ts'
+import { viewOf, watch } from '../task/hooks.ts'
+import type { Kernel } from '../task/kernel.ts'
 import { Collector } from './collector.ts'
 import { type Metrics, readMetrics } from './metrics.ts'
 import { type KernelSnapshot, takeSnapshot } from './snapshot.ts'
@@ -22,6 +23,7 @@ export interface RecordingOptions {
 }
 
 const INTERVAL_MS = 20
+const DUMP_EVERY_MS = 1000
 
 /**
  * Records a kernel's events into a sink until it is stopped. One at a time for each kernel. Reading the rings is done here, on the thread that
@@ -93,6 +95,24 @@ export function snapshotOf(kernel: object): KernelSnapshot {
  */
 export class FlightRecorder {
   private readonly view: KernelView
+
+  /**
+   * Dumps by itself, each time to what `sinkFor` makes, when a CPU dies, a task is stuck, or one fails and nobody hears of it.
+   * At most once a second: what comes together has one cause.
+   */
+  static guard(kernel: Kernel, sinkFor: (why: 'death' | 'stuck' | 'failure') => TrackSink): FlightRecorder {
+    const recorder = new FlightRecorder(kernel)
+    let last = -Infinity
+    for (const why of ['death', 'stuck', 'failure'] as const) {
+      watch(kernel, why, () => {
+        const now = recorder.view.s.now()
+        if (now - last < DUMP_EVERY_MS) return
+        last = now
+        recorder.dump(sinkFor(why))
+      })
+    }
+    return recorder
+  }
 
   constructor(kernel: object) {
     this.view = viewOf(kernel)
