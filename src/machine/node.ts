@@ -40,6 +40,8 @@ interface RunningCpu {
   readonly lifeline: Lifeline
   readonly gone: Promise<void>
   terminated: boolean
+  /** It is being stopped, or terminated: until it is gone it keeps the program alive. */
+  ending: boolean
 }
 
 /** CPUs on worker threads of this process. */
@@ -113,19 +115,20 @@ export class NodeMachine implements Machine {
       ...(this.options.resourceLimits && { resourceLimits: this.options.resourceLimits }),
       ...(this.options.execArgv && { execArgv: this.options.execArgv }),
     })
-    const started: RunningCpu = { worker, lifeline, terminated: false, gone: this.watch(cpu, worker) }
+    const started: RunningCpu = { worker, lifeline, terminated: false, ending: false, gone: this.watch(cpu, worker) }
     this.running[cpu] = started
     const waiting = Atomics.waitAsync(i32, record + CpuRecord.state, CPU_STARTING)
     if (waiting.async) await Promise.race([waiting.value, started.gone])
     const state = Atomics.load(i32, record + CpuRecord.state)
     if (state === CPU_DEAD) throw new Error(`start(${cpu}): CPU ${cpu} died before its program ran`)
     assert(state === CPU_ONLINE || state === CPU_OFFLINE, 'a CPU that has started is online, or done')
-    if (this.options.unref) worker.unref()
+    if (this.options.unref && !started.ending) worker.unref()
   }
 
   async stop(cpu: number): Promise<void> {
     const running = this.running[cpu]
     if (running === undefined) return
+    running.ending = true
     running.worker.ref()
     Atomics.store(this.arena.i32, cpuRecord(this.region, cpu) + CpuRecord.stopRequested, 1)
     // A busy CPU looks at its next safepoint, a halted one at once.
@@ -137,9 +140,12 @@ export class NodeMachine implements Machine {
   async terminate(cpu: number): Promise<void> {
     const running = this.running[cpu]
     if (running === undefined) return
-    running.terminated = true
-    running.worker.ref()
-    await running.worker.terminate()
+    if (!running.terminated) {
+      running.terminated = true
+      running.ending = true
+      running.worker.ref()
+      void running.worker.terminate()
+    }
     await running.gone
   }
 

@@ -258,12 +258,12 @@ export class Kernel {
     recoverCpu(view, this.collector, death)
     machine.recovered(death.cpu)
     this.listeners.tell('death', death)
-    if (!this.isEnding) void this.replace(death.cpu)
+    if (!this.isEnding) void this.replace(death)
   }
 
-  /** Starts a CPU again. One that dies before it runs, time and again, is left alone: others go on. */
-  private async replace(cpu: number): Promise<void> {
-    const failures = (this.failedStarts.get(cpu) ?? 0) + 1
+  /** Starts a CPU again. One that dies by itself before it runs, time and again, is left alone: others go on. */
+  private async replace({ cpu, reason }: CpuDeath): Promise<void> {
+    const failures = (this.failedStarts.get(cpu) ?? 0) + (reason === 'terminated' ? 0 : 1)
     this.failedStarts.set(cpu, failures)
     if (failures > STARTS_MAX) {
       warn(`CPU ${cpu} died ${failures} times before it ran, and is not started again`, 'HEDDLE_CPU_GONE')
@@ -272,6 +272,7 @@ export class Kernel {
     try {
       await this.booted.machine.start(cpu)
       this.failedStarts.delete(cpu)
+      this.listeners.tell('restart', { cpu })
     } catch {
       // Its death has been told, and it is started again from there.
     }
