@@ -13,6 +13,10 @@ export interface Row {
   readonly rounds: number
   /** First and third quartile of the ratio, or of the value where there is no baseline. */
   readonly spread: readonly [number, number]
+  /** A point of a plot of how cost grows: of which series, at which x, and what x counts. */
+  readonly series?: string
+  readonly x?: number
+  readonly xName?: string
   /** What the row should reach, for the table a person reads. */
   readonly target?: Target
 }
@@ -27,6 +31,8 @@ export type Target =
 /** One part of the suite: `bench/<part>.ts` exports `rows`. */
 export interface Part {
   rows(): AsyncIterable<Row>
+  /** What it leaves out on this machine, and why. */
+  readonly omitted?: readonly string[]
 }
 
 /** Runs the work `count` times and returns nanoseconds per turn. */

@@ -1,9 +1,14 @@
 import { readdirSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { meets, type Part, type Row } from './harness.ts'
+import { goal, reportPage } from './report.ts'
+import { describeRun, reportFile, resultsFile, saveResults } from './results.ts'
 
-/** `npm run bench -- [part …] [--json]`: every part in this folder, or those named. */
-const support = new Set(['main.ts', 'harness.ts'])
+/**
+ * `npm run bench -- [part …] [--json]`: every part in this folder, or those named. A run of all of them is saved, with a page of
+ * plots: bench/results.
+ */
+const support = new Set(['main.ts', 'harness.ts', 'report.ts', 'results.ts', 'readme.ts'])
 const parts = readdirSync(import.meta.dirname)
   .filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts') && !support.has(file))
   .map(file => file.slice(0, -3))
@@ -34,10 +39,17 @@ if (!json) {
     'ratio: cost against the baseline in the same run, or, with “at least”, how many times better\n',
   )
 }
+const started = performance.now()
+const chosen = wanted.length > 0 ? wanted : parts
+const measured: Row[] = []
+const omitted: string[] = []
 let failed = 0
-for (const part of wanted.length > 0 ? wanted : parts) {
-  const { rows } = (await import(`./${part}.ts`)) as Part
+for (const [at, part] of chosen.entries()) {
+  const seconds = ((performance.now() - started) / 1000).toFixed(0)
+  if (!json) console.log(`${at > 0 ? '\n' : ''}[${at + 1}/${chosen.length}] ${part}, after ${seconds} s`)
+  const { rows, ...rest } = (await import(`./${part}.ts`)) as Part
   for await (const row of rows()) {
+    measured.push(row)
     if (json) {
       const { target: _, ...plain } = row
       console.log(JSON.stringify(plain))
@@ -46,8 +58,19 @@ for (const part of wanted.length > 0 ? wanted : parts) {
     }
     if (meets(row) === false) failed++
   }
+  for (const left of rest.omitted ?? []) {
+    omitted.push(left)
+    if (!json) console.log(`  left out: ${left}`)
+  }
 }
 if (!json && failed > 0) console.log(`\n${failed} below target; docs/performance.md says what was tried`)
+if (wanted.length === 0) {
+  const results = describeRun(measured, omitted, (performance.now() - started) / 1000)
+  saveResults(results, reportPage(results))
+  if (!json) console.log(`\n${results.seconds} s; saved: ${resultsFile}\nplots: ${reportFile}`)
+}
+// Peers and workers of some parts keep the process alive.
+process.exit()
 
 function line(row: Row): string {
   const met = meets(row)
@@ -57,12 +80,4 @@ function line(row: Row): string {
   const against =
     row.against === undefined ? '' : `against ${row.against} (${row.base?.toLocaleString('en')} ${row.unit})`
   return `${mark} ${row.row.padEnd(32)} ${value.padStart(18)}  ${ratio.padEnd(24)} ${goal(row).padEnd(16)} ${against}`
-}
-
-function goal({ target }: Row): string {
-  if (target === undefined) return ''
-  if ('most' in target) return `at most ${target.most}×`
-  if ('least' in target) return `at least ${target.least}×`
-  if ('valueMost' in target) return `at most ${target.valueMost}`
-  return `at least ${target.valueLeast}`
 }
