@@ -1,5 +1,6 @@
 import { assert } from './assert.ts'
 import { LINE_WORDS, roundUp } from './record.ts'
+import { THREAD_MAX } from './thread.ts'
 
 /**
  * The arena: one SharedArrayBuffer that holds all kernel state. A pointer is a word index into `i32`;
@@ -18,11 +19,14 @@ export interface Region {
 }
 
 /** Words that every arena has before its first region. */
-const HEADER_WORDS = LINE_WORDS
+const HEADER_WORDS = LINE_WORDS + roundUp(THREAD_MAX, LINE_WORDS)
 const MAGIC = 0x68656464
 const MAGIC_WORD = 1
 const DEBUG_WORD = 2
 const SIZE_WORD = 3
+
+/** A word for each thread: the lock that it gave back last while others waited (spinlock.ts). */
+export const RELEASED_WORDS: number = LINE_WORDS
 
 /** 2 GiB: a pointer is a positive 32-bit integer and an index into one typed array. */
 export const ARENA_BYTES_MAX = 0x8000_0000

@@ -108,10 +108,11 @@ export class Deadlines {
 
   /**
    * Recovery: makes the queue hold exactly these nodes, whatever it and they were in the middle of. Each keeps its deadline,
-   * and its place among equals.
+   * and its place among equals. `others` may have been on it, and are on none.
    */
-  rebuild(nodes: readonly number[]): void {
+  rebuild(nodes: readonly number[], others: readonly number[]): void {
     const { i32, queue } = this
+    for (const node of others) i32[node + height] = 0
     i32[queue + DeadlineQueue.root] = 0
     i32[queue + DeadlineQueue.first] = 0
     i32[queue + DeadlineQueue.count] = 0

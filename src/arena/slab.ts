@@ -62,6 +62,9 @@ export class Slab {
   private readonly first: number
   private readonly stride: number
   private readonly levels: readonly Level[]
+  /** A word for each leaf: 1 from before a slot of it was first allocated. What was never used is passed over by scans. */
+  private readonly touched: number
+  private touchedLeaf = -1
   /** Where this thread found a slot last: each thread starts in its own neighbourhood. */
   private hint: number
 
@@ -84,6 +87,7 @@ export class Slab {
       bits = count
     } while (bits > 1)
     this.levels = levels
+    this.touched = plan.reserve(`${name} touched`, levels[0].words).start
     // The header stands in the word before the record, so that the record itself can start on a line.
     this.stride = lineAligned ? roundUp(words + 1, LINE_WORDS) : roundUp(words + 1, 2)
     const lead = lineAligned ? LINE_WORDS : 2
@@ -149,6 +153,7 @@ export class Slab {
       }
       const bit = lowestClearBit(bits)
       const pointer = this.first + (leaf * 32 + bit) * this.stride
+      if (leaf !== this.touchedLeaf) this.touch(i32, leaf)
       const header = Atomics.load(i32, pointer - 1)
       const claimed =
         (header & OWNER) === 0 &&
@@ -221,12 +226,24 @@ export class Slab {
     return (Atomics.load(i32, pointer - 1) & OWNER) === SETTLED
   }
 
+  /**
+   * The allocated slot that comes after this one, or 0; after 0, the first: for scans, which pass over what was never used.
+   *
+   *     for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) …
+   */
+  after(i32: Int32Array, pointer: number): number {
+    const from = pointer === 0 ? 0 : this.indexOf(pointer) + 1
+    for (let at = from; at < this.capacity; at++) {
+      if ((at === from || (at & 31) === 0) && Atomics.load(i32, this.touched + (at >>> 5)) === 0) at |= 31
+      else if ((Atomics.load(i32, this.first + at * this.stride - 1) & OWNER) !== 0) return this.pointerAt(at)
+    }
+    return 0
+  }
+
   /** How many slots are allocated: a scan of the headers, for tests and for `heddle top`. */
   count(i32: Int32Array): number {
     let allocated = 0
-    for (let index = 0; index < this.capacity; index++) {
-      if ((Atomics.load(i32, this.first + index * this.stride - 1) & OWNER) !== 0) allocated++
-    }
+    for (let slot = this.after(i32, 0); slot !== 0; slot = this.after(i32, slot)) allocated++
     return allocated
   }
 
@@ -239,6 +256,10 @@ export class Slab {
     for (let index = 0; index < this.capacity; index++) {
       const leaf = index >>> 5
       const bit = index & 31
+      if (bit === 0 && Atomics.load(i32, this.touched + leaf) === 0) {
+        index |= 31
+        continue
+      }
       const marked = ((Atomics.load(i32, this.levels[0].start + leaf) >>> bit) & 1) !== 0
       const pointer = this.first + index * this.stride
       const header = Atomics.load(i32, pointer - 1)
@@ -259,6 +280,11 @@ export class Slab {
       }
     }
     return freed
+  }
+
+  private touch(i32: Int32Array, leaf: number): void {
+    Atomics.store(i32, this.touched + leaf, 1)
+    this.touchedLeaf = leaf
   }
 
   /** Sets a leaf bit, and the bits above it while words fill up. */

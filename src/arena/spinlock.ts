@@ -1,3 +1,4 @@
+import { RELEASED_WORDS } from './arena.ts'
 import { assert, fail } from './assert.ts'
 import { lockOrder } from './lockorder.ts'
 import { type Layout, record, word } from './record.ts'
@@ -108,6 +109,8 @@ function releaseContended(thread: KernelThread, lock: number): void {
   const at = lock + Lock.word
   const seen = Atomics.load(thread.i32, at)
   if (seen !== (thread.ownerTag | WAITERS)) fail('a thread released a spin lock that it does not hold')
+  // If it dies between (C) and the notify, this is where someone sleeps at a free lock.
+  thread.i32[RELEASED_WORDS + thread.id] = lock
   Atomics.store(thread.i32, at, 0) // (C)
   Atomics.notify(thread.i32, at, 1)
 }
@@ -147,6 +150,12 @@ export function breakLock(thread: KernelThread, lock: number, deadId: number): b
  */
 export function nudgeLock(i32: Int32Array, lock: number): void {
   Atomics.notify(i32, lock + Lock.word, 1)
+}
+
+/** The same for whichever lock the dead thread gave back last. */
+export function nudgeReleased(i32: Int32Array, deadId: number): void {
+  const lock = i32[RELEASED_WORDS + deadId]
+  if (lock !== 0) nudgeLock(i32, lock)
 }
 
 function checkOrder(thread: KernelThread, lock: number): void {

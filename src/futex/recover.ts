@@ -49,23 +49,19 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
   const { i32, layout } = context
   context.rcu.offline(i32, dead)
   context.enter()
-  for (let at = 0; at < layout.spaces.capacity; at++) {
-    const space = layout.spaces.pointerAt(at)
-    if (layout.spaces.isAllocated(i32, space)) repairSpace(context, space, dead)
+  for (let space = layout.spaces.after(i32, 0); space !== 0; space = layout.spaces.after(i32, space)) {
+    repairSpace(context, space, dead)
   }
   for (let at = 0; at < layout.buckets; at++)
     repairBucket(context, layout.table.start + at * Bucket.words, dead)
-  for (let at = 0; at < layout.owners.capacity; at++) {
-    const owner = layout.owners.pointerAt(at)
-    if (layout.owners.isAllocated(i32, owner)) repairOwner(context, owner, dead)
+  for (let owner = layout.owners.after(i32, 0); owner !== 0; owner = layout.owners.after(i32, owner)) {
+    repairOwner(context, owner, dead)
   }
-  for (let at = 0; at < layout.futexes.capacity; at++) {
-    const futex = layout.futexes.pointerAt(at)
-    if (layout.futexes.isAllocated(i32, futex)) repairQueue(context, futex, dead)
+  for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
+    repairQueue(context, futex, dead)
   }
-  for (let at = 0; at < layout.waiters.capacity; at++) {
-    const waiter = layout.waiters.pointerAt(at)
-    if (layout.waiters.isAllocated(i32, waiter)) settleWaiter(context, waiter, dead)
+  for (let waiter = layout.waiters.after(i32, 0); waiter !== 0; waiter = layout.waiters.after(i32, waiter)) {
+    settleWaiter(context, waiter, dead)
   }
   endOwners(context, dead)
   wakeOrphans(context)
@@ -116,8 +112,11 @@ function repairSpace(context: FutexContext, space: number, dead: number): void {
     return
   }
   let mappings = 0
-  for (let at = 0; at < layout.mappings.capacity; at++) {
-    const mapping = layout.mappings.pointerAt(at)
+  for (
+    let mapping = layout.mappings.after(i32, 0);
+    mapping !== 0;
+    mapping = layout.mappings.after(i32, mapping)
+  ) {
     if (!layout.mappings.isSettled(i32, mapping) || i32[mapping + Mapping.space] !== space) continue
     if (Atomics.load(i32, mapping + Mapping.alive) !== 0) mappings++
   }
@@ -134,9 +133,8 @@ function repairBucket(context: FutexContext, bucket: number, dead: number): void
     return
   }
   let first = 0
-  for (let at = 0; at < layout.futexes.capacity; at++) {
-    const futex = layout.futexes.pointerAt(at)
-    if (!layout.futexes.isAllocated(i32, futex) || i32[futex + Futex.bucket] !== bucket) continue
+  for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
+    if (i32[futex + Futex.bucket] !== bucket) continue
     // One that the dead thread had made and not linked yet is its own: reclaim frees it.
     if (Atomics.load(i32, futex + Futex.state) !== ALIVE || !isLinked(i32, bucket, futex)) continue
     i32[futex + Futex.chain] = first
@@ -161,10 +159,8 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
     return
   }
   const waiters: number[] = []
-  for (let at = 0; at < layout.waiters.capacity; at++) {
-    const waiter = layout.waiters.pointerAt(at)
-    if (layout.waiters.isAllocated(i32, waiter) && Atomics.load(i32, waiter + Waiter.queue) === futex)
-      waiters.push(waiter)
+  for (let waiter = layout.waiters.after(i32, 0); waiter !== 0; waiter = layout.waiters.after(i32, waiter)) {
+    if (Atomics.load(i32, waiter + Waiter.queue) === futex) waiters.push(waiter)
   }
   waiters.sort((a, b) => (i32[a + Waiter.order] - i32[b + Waiter.order]) | 0)
   initList(i32, futex + Futex.waiters)
@@ -196,9 +192,7 @@ function repairOwner(context: FutexContext, owner: number, dead: number): void {
   }
   const head = owner + Owner.contended
   initList(i32, head)
-  for (let at = 0; at < layout.futexes.capacity; at++) {
-    const futex = layout.futexes.pointerAt(at)
-    if (!layout.futexes.isAllocated(i32, futex)) continue
+  for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
     const node = futex + Futex.contended
     if (i32[node + ListNode.list] === head) i32[node + ListNode.list] = 0
     if (Atomics.load(i32, futex + Futex.pi) !== owner || isListed(i32, node)) continue
@@ -211,9 +205,7 @@ function repairOwner(context: FutexContext, owner: number, dead: number): void {
 /** The owners that died with the thread, and those that it was ending, end; the others inherit what they should. */
 function endOwners(context: FutexContext, dead: number): void {
   const { i32, thread, layout } = context
-  for (let at = 0; at < layout.owners.capacity; at++) {
-    const owner = layout.owners.pointerAt(at)
-    if (!layout.owners.isAllocated(i32, owner)) continue
+  for (let owner = layout.owners.after(i32, 0); owner !== 0; owner = layout.owners.after(i32, owner)) {
     const state = Atomics.load(i32, owner + Owner.state)
     const ending = i32[owner + Owner.exiter] === 0 && (state === OWNER_EXITING || state === OWNER_DEAD)
     if (ending || (state === OWNER_ALIVE && i32[owner + Owner.thread] === dead)) {
@@ -234,9 +226,8 @@ function endOwners(context: FutexContext, dead: number): void {
 export function wakeOrphans(context: FutexContext): void {
   const { i32, layout } = context
   context.enter()
-  for (let at = 0; at < layout.waiters.capacity; at++) {
-    const waiter = layout.waiters.pointerAt(at)
-    if (!layout.waiters.isAllocated(i32, waiter) || i32[waiter + Waiter.who] === 0) continue
+  for (let waiter = layout.waiters.after(i32, 0); waiter !== 0; waiter = layout.waiters.after(i32, waiter)) {
+    if (i32[waiter + Waiter.who] === 0) continue
     const futex = Atomics.load(i32, waiter + Waiter.queue)
     if (futex <= 0 || i32[waiter + Waiter.pi] !== PI_NONE) continue
     const key = i32[futex + Futex.owner]

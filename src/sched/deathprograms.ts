@@ -23,7 +23,7 @@ import { stealTask } from './steal.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
 import { FINISHED, PREEMPTED, schedulerYield, SUSPENDED, YIELDED } from './switch.ts'
 import { INTERRUPTIBLE, isSleeping, Task, UNINTERRUPTIBLE, UNUSED, ZOMBIE } from './taskrecord.ts'
-import { expireTimers } from './timer.ts'
+import { armTimer, cancelTimer, expireTimers } from './timer.ts'
 import { wakeupTask } from './wakeup.ts'
 
 export type Recover = (s: Scheduler, dead: number) => number[]
@@ -322,6 +322,24 @@ export const timerExpiry: Deed = {
   },
 }
 
+/** A sleep with a timeout that is over before it begins: the timer is armed, and cancelled. */
+export const timerCancelled: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const s = kernel.cpus[MORTAL]
+    const other = kernel.running(BOTH)
+    beginSleep(s, other, INTERRUPTIBLE, 5)
+    schedulerYield(s, SUSPENDED)
+    const task = started(kernel)
+    return {
+      mortal: () => {
+        armTimer(s, task, 3)
+        cancelTimer(s, task)
+      },
+    }
+  },
+}
+
 /** The end of a task, its switch and its reaping; and its slots' way back. */
 export const exit: Deed = {
   tasks: 2,
@@ -390,6 +408,7 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'affinity of a queued task': affinityOfQueued,
   'wakeup of all who wait on a channel': channelWakeup,
   'expiry of a timer': timerExpiry,
+  'arming and cancelling a timer': timerCancelled,
   'end of a task': exit,
   'end of a child': exitOfChild,
   'making a task': fork,

@@ -108,9 +108,7 @@ export function drainQueue(s: Scheduler, cpu: number): number {
   s.readClock()
   let moved = 0
   const queue = s.queueOf(cpu)
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
-    if (!entities.isAllocated(i32, se)) continue
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     while (isQueuedOn(s, se, cpu)) {
       const target = chooseTarget(s, se, queue, cpu)
       if (target < 0) break

@@ -28,8 +28,7 @@ import { cancelTimer } from './timer.ts'
 export function claimLost(s: Scheduler, dead: number): number[] {
   const { i32, tasks } = s
   const lost: number[] = []
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isSettled(i32, task) || !isLiving(i32, task)) continue
     const se = i32[task + Task.entity]
     if (Atomics.load(i32, se + Entity.cpu) === dead && isBound(s, se)) lost.push(task)
@@ -77,10 +76,10 @@ export function claimTask(s: Scheduler, task: number): void {
 /** Ends tasks that claimLost returned: their children have no parent, their parents learn of it, their slots come back. */
 export function endLost(s: Scheduler, lost: readonly number[], exitCode: number): void {
   const { i32, tasks } = s
+  if (lost.length === 0) return
   const parents = new Set(lost)
   // By their parent rather than from its list: it may have died with a child in its hands.
-  for (let index = 0; parents.size > 0 && index < tasks.capacity; index++) {
-    const child = tasks.pointerAt(index)
+  for (let child = tasks.after(i32, 0); child !== 0; child = tasks.after(i32, child)) {
     if (!tasks.isSettled(i32, child)) continue
     const parent = Atomics.load(i32, child + Task.parent)
     if (parents.has(parent)) leaveParent(s, parent, child)

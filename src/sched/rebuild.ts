@@ -66,9 +66,8 @@ export function rebuildRunQueue(s: Scheduler, queue: number): void {
 function collectQueued(s: Scheduler, cpu: number): Set<number> {
   const { i32, entities } = s
   const queued = new Set<number>()
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
-    if (!entities.isAllocated(i32, se) || !isQueuedOn(s, se, cpu)) continue
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
+    if (!isQueuedOn(s, se, cpu)) continue
     if (i32[i32[se + Entity.task] + Task.stopped] === 0) {
       queued.add(se)
     } else {
@@ -157,20 +156,20 @@ function publishLevel(i32: Int32Array, rq: number): void {
 export function rebuildTimers(s: Scheduler, cpu: number): void {
   const { i32, tasks } = s
   const armed: number[] = []
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
+  const cancelled: number[] = []
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.timerCpu) !== cpu) continue
     if (i32[task + Task.timerArmed] !== 0) armed.push(task + Task.timer)
+    else cancelled.push(task + Task.timer)
   }
-  s.timers[cpu].rebuild(armed)
+  s.timers[cpu].rebuild(armed, cancelled)
 }
 
 /** The wait tree. The sleep lock is held. */
 export function rebuildWaitTree(s: Scheduler): void {
   const { i32, tasks, waitTree } = s
   const waiting: number[] = []
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (tasks.isSettled(i32, task) && i32[task + Task.channel] !== 0) waiting.push(task)
   }
   waitTree.rebuild(waiting)
@@ -181,9 +180,8 @@ export function rebuildChildren(s: Scheduler, parent: number): void {
   const { i32, tasks } = s
   const head = parent + Task.children
   const children: number[] = []
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
-    if (tasks.isAllocated(i32, task) && i32[task + Task.sibling + ListNode.list] === head) children.push(task)
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
+    if (i32[task + Task.sibling + ListNode.list] === head) children.push(task)
   }
   initList(i32, head)
   for (const child of children) {

@@ -128,12 +128,7 @@ function closeDead(s: Scheduler, dead: number): void {
   i32[queue + RunQueue.contender] = 0
   rebuildRunQueue(s, queue)
   // Under the lock: none of those that are queued is taken elsewhere before its onCpu is 0.
-  for (
-    let at = entities.nextAllocated(i32, 0);
-    at < entities.capacity;
-    at = entities.nextAllocated(i32, at + 1)
-  ) {
-    const se = entities.pointerAt(at)
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     if (Atomics.load(i32, se + Entity.cpu) !== dead) continue
     if (Atomics.load(i32, se + Entity.onCpu) !== 0) {
       // It may have died in the middle of putting it back.
@@ -177,8 +172,7 @@ function mendSleepers(s: Scheduler, dead: number): void {
 
 function mendTasks(s: Scheduler, dead: number): void {
   const { i32, tasks } = s
-  for (let at = tasks.nextAllocated(i32, 0); at < tasks.capacity; at = tasks.nextAllocated(i32, at + 1)) {
-    const task = tasks.pointerAt(at)
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isSettled(i32, task)) continue
     mendChildren(s, task, dead)
     mendPi(s, task, i32[task + Task.entity], dead)
@@ -220,8 +214,7 @@ function queueIfNowhere(s: Scheduler, task: number, se: number): void {
 function freeRest(s: Scheduler, dead: number): void {
   const { i32, tasks, entities, rcu } = s
   const listed = rcu.repair(i32, dead)
-  for (let at = tasks.nextAllocated(i32, 0); at < tasks.capacity; at = tasks.nextAllocated(i32, at + 1)) {
-    const task = tasks.pointerAt(at)
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.state) !== UNUSED) continue
     if (!rcu.leftBy(i32, task + Task.rcu, dead, listed)) continue
     const se = i32[task + Task.entity]
@@ -234,8 +227,7 @@ function freeRest(s: Scheduler, dead: number): void {
 
 function seeToEnded(s: Scheduler, dead: number): void {
   const { i32, tasks } = s
-  for (let at = tasks.nextAllocated(i32, 0); at < tasks.capacity; at = tasks.nextAllocated(i32, at + 1)) {
-    const task = tasks.pointerAt(at)
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.state) !== ZOMBIE) continue
     if (Atomics.load(i32, i32[task + Task.entity] + Entity.cpu) !== dead) continue
     const parent = Atomics.load(i32, task + Task.parent)
@@ -247,8 +239,7 @@ function seeToEnded(s: Scheduler, dead: number): void {
 /** Tasks that the dead CPU was making. Nobody knows of them, but perhaps the parent whose list they are on. */
 function dropUnfinished(s: Scheduler, dead: number): void {
   const { i32, thread, tasks, entities } = s
-  for (let at = tasks.nextAllocated(i32, 0); at < tasks.capacity; at = tasks.nextAllocated(i32, at + 1)) {
-    const task = tasks.pointerAt(at)
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isUnsettledBy(i32, task, dead)) continue
     if (isListed(i32, task + Task.sibling)) {
       const parent = i32[task + Task.parent]
@@ -265,12 +256,7 @@ function dropUnfinished(s: Scheduler, dead: number): void {
 
 function queueNowhere(s: Scheduler, dead: number): void {
   const { i32, thread, entities } = s
-  for (
-    let at = entities.nextAllocated(i32, 0);
-    at < entities.capacity;
-    at = entities.nextAllocated(i32, at + 1)
-  ) {
-    const se = entities.pointerAt(at)
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     if (!entities.isSettled(i32, se) || Atomics.load(i32, se + Entity.cpu) !== dead) continue
     if (se === i32[s.queueOf(dead) + RunQueue.idle] || Atomics.load(i32, se + Entity.onRq) !== 0) continue
     acquire(thread, se + Entity.piLock)

@@ -1,4 +1,4 @@
-import type { Cpu, CpuRequest } from '../machine/machine.ts'
+import { type Cpu, type CpuRequest, HALT } from '../machine/machine.ts'
 import { cpuLoop } from '../sched/cpuloop.ts'
 import { Scheduler } from '../sched/scheduler.ts'
 import { joinAmbient } from './ambient.ts'
@@ -16,5 +16,20 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   view.codec.lent.open()
   if (!cpu.stepwise) joinAmbient(view)
   const on = new KernelCpu(cpu, view, boot.loader)
+  yield* load(cpu, on)
   yield* cpuLoop(cpu, s, task => on.resume(task))
+}
+
+/** Lets the event loop turn until the modules are there, or have failed: a task that needs one of those says why. */
+function* load(cpu: Cpu, on: KernelCpu): Generator<CpuRequest, void, void> {
+  const loading = on.loadModules()
+  if (loading === undefined) return
+  let isDone = false
+  cpu.outstanding++
+  void loading.then(() => {
+    isDone = true
+    cpu.kick(cpu.id)
+  })
+  while (!isDone && !cpu.stopRequested) yield HALT
+  cpu.outstanding--
 }

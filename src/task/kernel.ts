@@ -20,6 +20,7 @@ import {
   moduleView,
   referenceOf,
   type Spawnable,
+  type SpawnArguments,
 } from './modules.ts'
 import { type MapOptions, TaskMap } from './map.ts'
 import { ModuleTable } from './moduletable.ts'
@@ -142,11 +143,8 @@ export class Kernel {
    * Starts a task that runs the function with these arguments, on whichever CPU comes first. Throws when an argument
    * cannot travel, and when there is no room (await `ready` before the next).
    */
-  spawn<A extends readonly unknown[], T>(
-    fn: Spawnable<A, T>,
-    args: A | [] = [],
-    options: SpawnOptions = noOptions,
-  ): Task<T> {
+  spawn<A extends readonly unknown[], T>(fn: Spawnable<A, T>, ...rest: SpawnArguments<A>): Task<T>
+  spawn(fn: Spawnable, args: readonly unknown[] = [], options: SpawnOptions = noOptions): Task<unknown> {
     const reference = referenceOf(this, fn)
     this.throwIfClosed(`spawn(${reference.name})`)
     if (!Array.isArray(args)) {
@@ -159,12 +157,7 @@ export class Kernel {
       if (this.collector.waiting >= this.booted.settings.queue)
         throw new SpawnQueueFullError(this.booted.settings.queue)
     }
-    return this.start(
-      reference,
-      args,
-      options,
-      this.origins.take(reference, Kernel.prototype.spawn),
-    ) as Task<T>
+    return this.start(reference, args, options, this.origins.take(reference, Kernel.prototype.spawn))
   }
 
   /**

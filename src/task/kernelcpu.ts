@@ -69,6 +69,18 @@ export class KernelCpu implements Runner {
     )
   }
 
+  /**
+   * Loads what the kernel has imported so far. A CPU that comes later does this before it takes its first task: one that began
+   * there and waited for its module would be lost with the CPU, should that die again. Undefined: there is nothing to load.
+   */
+  loadModules(): Promise<unknown> | undefined {
+    const loads: Promise<unknown>[] = []
+    for (const { url, base } of this.modules.all()) {
+      loads.push(this.functions.load(this.view.codec.decode(url) as string, base))
+    }
+    return loads.length === 0 ? undefined : Promise.allSettled(loads)
+  }
+
   /** Runs a task until it stops; says why, as cpuLoop wants it. */
   resume(task: number): number {
     const run = this.runs[this.view.i32[task + TaskRecord.slot]]

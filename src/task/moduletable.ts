@@ -47,6 +47,15 @@ export class ModuleTable {
     return base
   }
 
+  /** Every module, in the order in which they were added. */
+  all(): { base: number; url: number }[] {
+    const { i32, start } = this
+    return Array.from({ length: this.count }, (_, index) => {
+      const entry = start + ENTRIES + index * ENTRY_WORDS
+      return { base: i32[entry + BASE], url: i32[entry + URL_PAYLOAD] }
+    })
+  }
+
   /** The base of the module that a function belongs to, and the payload of its URL; undefined: there is none such. */
   find(fn: number): { base: number; url: number } | undefined {
     const index = Math.floor((fn - FIRST_BASE) / FUNCTIONS_PER_MODULE)

@@ -100,9 +100,7 @@ export function rescuer(view: KernelView, machine: Machine): (owner: number, loc
 
 /** Every word of a record that may have a payload. */
 function visitPayloads({ jobs, i32 }: KernelView, visit: (at: number) => void): void {
-  for (let index = 0; index < jobs.capacity; index++) {
-    const job = jobs.pointerAt(index)
-    if (!jobs.isAllocated(i32, job)) continue
+  for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
     visit(job + Job.args)
     visit(job + Job.result)
     visit(job + Job.reason)
@@ -133,8 +131,7 @@ class JobRecovery {
 
   run(): void {
     const { i32, jobs } = this.view
-    for (let index = 0; index < jobs.capacity; index++) {
-      const job = jobs.pointerAt(index)
+    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
       if (jobs.isUnsettledBy(i32, job, this.dead)) this.finishSpawn(job)
       if (jobs.isSettled(i32, job)) this.see(job)
     }
