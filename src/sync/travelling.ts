@@ -1,4 +1,4 @@
-import { registerTravelling } from '../task/payload/travelling.ts'
+import { onEveryCpu, registerTravelling } from '../task/payload/travelling.ts'
 import { Barrier } from './barrier.ts'
 import { AtomicInt32 } from './cells.ts'
 import { Channel } from './channel.ts'
@@ -26,6 +26,9 @@ function travel<T extends { readonly handle: SyncHandle }>(name: string, Class: 
     handle => Class.from(handle),
   )
 }
+
+// A task may be given an object of a class that its own module names only as a type.
+onEveryCpu(new URL('./travelling.ts', import.meta.url).href)
 
 travel('Mutex', Mutex)
 travel('Condition', Condition)

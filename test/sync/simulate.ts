@@ -1,0 +1,184 @@
+import { swapRunner, type Runner } from '../../src/coroutine/runner.ts'
+import { type Ambient, type CurrentTask, setAmbient } from '../../src/futex/ambient.ts'
+import { Futexes } from '../../src/futex/futexes.ts'
+import { type FutexLayout, initializeFutexes, reserveFutexes } from '../../src/futex/layout.ts'
+import { SchedulerTask } from '../../src/futex/tasks.ts'
+import type { Scheduler } from '../../src/sched/scheduler.ts'
+import { Simulation, type SimulatedContext } from '../../src/sched/simulation.ts'
+import { killTask, takePending } from '../../src/sched/sleep.ts'
+import { PREEMPTED } from '../../src/sched/switch.ts'
+
+/** What a task is thrown when it is cancelled. */
+export class Cancelled extends Error {}
+
+export type Body = () => Generator<number, void, unknown>
+
+interface Running {
+  readonly context: SimulatedContext
+  readonly task: SchedulerTask
+}
+
+/** A small generator of random numbers: the same seed, the same history. */
+export class Dice {
+  private state: number
+
+  constructor(seed: number) {
+    this.state = (seed * 2_654_435_761) >>> 0 || 1
+  }
+
+  /** A whole number below `sides`. */
+  roll(sides: number): number {
+    this.state ^= this.state << 13
+    this.state ^= this.state >>> 17
+    this.state ^= this.state << 5
+    return (this.state >>> 0) % sides
+  }
+
+  pick<T>(from: readonly T[]): T {
+    return from[this.roll(from.length)]
+  }
+}
+
+/**
+ * Tasks on simulated CPUs that use the library as tasks of a kernel do: parked by the scheduler, woken by it, cancelled by a throw.
+ * Virtual time; the order of everything follows from the seed.
+ */
+export class SyncSimulation implements Ambient {
+  readonly simulation: Simulation
+  readonly mayBlock = false
+  private layout!: FutexLayout
+  private readonly here: Futexes
+  private readonly perCpu = new Map<Scheduler, Futexes>()
+  private running: Running | null = null
+  private readonly tasks: number[] = []
+  private readonly cancelled = new Set<number>()
+  private readonly ended = new Set<number>()
+  private readonly runner: Runner = {
+    park: () => {
+      throw new Error('the library parks tasks through the scheduler')
+    },
+    unpark: () => undefined,
+    progress: () => undefined,
+  }
+
+  constructor(cpus: number, seed: number) {
+    this.simulation = new Simulation({
+      cpus,
+      seed,
+      tasks: 64,
+      debug: false,
+      reserve: (plan, scheduler) => {
+        this.layout = reserveFutexes(
+          plan,
+          { waiters: 128, mappings: 8, spaces: 4, buckets: 32, owners: 128 },
+          scheduler.rcu,
+        )
+      },
+    })
+    const { s } = this.simulation
+    initializeFutexes(s.arena, this.layout)
+    this.here = new Futexes(s.thread, this.layout, { now: () => s.now(), scheduler: s })
+    setAmbient(this)
+  }
+
+  close(): void {
+    setAmbient(null)
+  }
+
+  get tid(): number {
+    return this.futexes.self.tid
+  }
+
+  get futexes(): Futexes {
+    return this.running === null ? this.here : this.futexesOn(this.running.context.s)
+  }
+
+  currentTask(): CurrentTask | null {
+    return this.running?.task ?? null
+  }
+
+  now(): number {
+    return this.simulation.s.now()
+  }
+
+  /** Runs the bodies, each a task, until all have ended. Throws what one threw, or says who is stuck. */
+  run(bodies: readonly Body[]): void {
+    let left = bodies.length
+    const errors: unknown[] = []
+    this.cancelled.clear()
+    this.ended.clear()
+    this.tasks.length = 0
+    bodies.forEach((body, index) => {
+      const made = this.simulation.fork(context => {
+        const task = new SchedulerTask(context, ({ s }) => this.futexesOn(s).context)
+        return this.drive(index, { context, task }, body, error => {
+          left--
+          this.ended.add(index)
+          if (error !== undefined) errors.push(error)
+        })
+      })
+      this.tasks.push(made)
+    })
+    this.simulation.machine.run({ steps: 200_000 })
+    if (errors.length > 0) throw errors[0]
+    if (left > 0) throw new Error(`${left} of ${bodies.length} tasks are stuck`)
+  }
+
+  /** Throws into a task at its wait, or at its next one. */
+  cancel(index: number): void {
+    if (this.ended.has(index)) return
+    this.cancelled.add(index)
+    killTask(this.running?.context.s ?? this.simulation.s, this.tasks[index])
+  }
+
+  private futexesOn(s: Scheduler): Futexes {
+    let found = this.perCpu.get(s)
+    if (found === undefined) {
+      found = new Futexes(s.thread, this.layout, {
+        now: () => s.now(),
+        scheduler: s,
+        space: this.here.space.handle,
+      })
+      this.perCpu.set(s, found)
+    }
+    return found
+  }
+
+  private *drive(
+    index: number,
+    running: Running,
+    body: Body,
+    ended: (error?: unknown) => void,
+  ): Generator<number, number, unknown> {
+    const inner = body()
+    for (;;) {
+      const outer = swapRunner(this.runner)
+      this.running = running
+      let step: IteratorResult<number, void>
+      try {
+        if (this.cancelled.delete(index)) {
+          takePending(running.context.s.i32, running.context.task)
+          step = inner.throw(new Cancelled())
+        } else {
+          step = inner.next()
+        }
+      } catch (error) {
+        ended(error instanceof Cancelled ? undefined : error)
+        return 0
+      } finally {
+        this.running = null
+        swapRunner(outer)
+      }
+      if (step.done) {
+        ended()
+        return 0
+      }
+      yield step.value
+    }
+  }
+}
+
+/** A safepoint: others may come in between. */
+export function* pause(): Generator<number, void, unknown> {
+  yield PREEMPTED
+}
