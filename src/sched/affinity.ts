@@ -1,7 +1,8 @@
 import { assert } from '../arena/assert.ts'
+import { ListNode } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { publishQueue, rqDequeueTask, rqEnqueueTask } from './classrq.ts'
-import { Entity, POLICY_BOUND } from './entity.ts'
+import { Entity, POLICY_BOUND, POLICY_PUSHABLE } from './entity.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { addPushable, notePushable, removePushable } from './pushable.ts'
 import { RunQueue } from './runqueue.ts'
@@ -38,17 +39,22 @@ export function setAffinity(s: Scheduler, task: number, low: number, high: numbe
 /**
  * Binds the current task to this CPU for good: its coroutine lives in this CPU's heap from here on. Its mask collapses,
  * and no fallback moves it. By the CPU, when it starts the task.
+ *
+ * The run queue's lock is not needed: the current task is on no queue and no list, so no thief looks at its mask; a waker or
+ * whoever changes the mask holds the pi lock. A policy is the exception: it may write to what runs on another CPU.
  */
 export function bindTask(s: Scheduler, task: number): void {
-  const { i32, thread } = s
+  const { i32, thread, queue, cpu } = s
   const se = i32[task + Task.entity]
+  const isExt = i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY
   acquire(thread, se + Entity.piLock)
-  const queue = lockTaskQueue(s, se)
-  assert(queue === s.queue && i32[queue + RunQueue.current] === se, 'a task is bound by the CPU that runs it')
+  if (isExt) acquire(thread, queue + RunQueue.lock)
+  assert(i32[queue + RunQueue.current] === se, 'a task is bound by the CPU that runs it')
+  assert(i32[se + Entity.pushLinks + ListNode.list] === 0, 'what runs is not on offer to other CPUs')
   if ((i32[se + Entity.policy] & POLICY_BOUND) === 0) Atomics.add(i32, queue + RunQueue.bound, 1)
-  i32[se + Entity.policy] |= POLICY_BOUND
-  writeMask(s, queue, se, s.cpu < 32 ? 1 << s.cpu : 0, s.cpu < 32 ? 0 : 1 << (s.cpu - 32))
-  release(thread, queue + RunQueue.lock)
+  i32[se + Entity.policy] = (i32[se + Entity.policy] | POLICY_BOUND) & ~POLICY_PUSHABLE
+  storeMask(i32, se, cpu < 32 ? 1 << cpu : 0, cpu < 32 ? 0 : 1 << (cpu - 32))
+  if (isExt) release(thread, queue + RunQueue.lock)
   release(thread, se + Entity.piLock)
 }
 
@@ -62,14 +68,18 @@ export function getAffinity(s: Scheduler, task: number): readonly [low: number, 
   return mask
 }
 
+/** The mask has a CPU in it at every step. */
+function storeMask(i32: Int32Array, se: number, low: number, high: number): void {
+  if (low !== 0) i32[se + Entity.affinityMask] = low
+  i32[se + Entity.affinityMask + 1] = high
+  if (low === 0) i32[se + Entity.affinityMask] = low
+}
+
 function writeMask(s: Scheduler, queue: number, se: number, low: number, high: number): void {
   const { i32 } = s
   const queued = Atomics.load(i32, se + Entity.onRq) === 1
   if (queued) removePushable(s, queue, se)
-  // The mask has a CPU in it at every step.
-  if (low !== 0) i32[se + Entity.affinityMask] = low
-  i32[se + Entity.affinityMask + 1] = high
-  if (low === 0) i32[se + Entity.affinityMask] = low
+  storeMask(i32, se, low, high)
   notePushable(s, se)
   if (queued && i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) {
     // Where it is may be where it may not run: its policy places it anew.
