@@ -49,12 +49,12 @@ export function* contendTask(
     signal?.throwIfAborted()
     if (tryLock()) {
       handoff.enter(tag, tid)
-      handoff.count(1, 1, 0)
+      handoff.countContended(true)
       return true
     }
     if (handoff.now() >= end) break
   }
-  handoff.count(1, 0, 1)
+  handoff.countContended(false)
   return false
 }
 
@@ -76,7 +76,7 @@ export function contendSync(handoff: Handoff, tag: number, tid: number, tryLock:
   }
   handoff.withdraw(tag, tid)
   if (locked) handoff.enter(tag, tid)
-  handoff.count(1, locked ? 1 : 0, locked ? 0 : 1)
+  handoff.countContended(locked)
   return locked
 }
 
@@ -102,6 +102,6 @@ export async function contendAsync(
     handoff.withdraw(tag, tid)
   }
   if (locked) handoff.enter(tag, tid)
-  handoff.count(1, locked ? 1 : 0, locked ? 0 : 1)
+  handoff.countContended(locked)
   return locked
 }

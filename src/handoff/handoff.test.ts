@@ -14,9 +14,8 @@ import { schedulerContinue, schedulerStop } from '../sched/stop.ts'
 import { PREEMPTED, YIELDED } from '../sched/switch.ts'
 import { TIMER } from '../sched/taskrecord.ts'
 import { Watchdog } from '../sched/watchdog.ts'
-import { readCounts } from './handoff.ts'
 import { BUCKET_WORDS, INACTIVE, LockEntry, WaiterSlot } from './layout.ts'
-import { LockSim, type LockSimOptions, type LockTask } from './locksim.ts'
+import { LockSim, type LockSimOptions, type LockTask } from './fixtures/locksim.ts'
 import handoffPolicy from './policy.ts'
 
 interface Tally {
@@ -66,7 +65,7 @@ function contend(
     for (let turn = 0; turn < 20; turn++) {
       sim.run({ steps: 100 })
       if (turn % 2 === 0) unloadPolicy(sim.s)
-      else if (sim.s.ext.state === 0) sim.load(handoffPolicy)
+      else if (sim.s.ext.state() === 0) sim.load(handoffPolicy)
     }
   }
   expect(sim.run()).toBe('idle')
@@ -78,8 +77,7 @@ for (const policy of ['none', 'loaded', 'in and out'] as const) {
   for (const cpus of [1, 2, 4]) {
     test(`one at a time, and nobody is forgotten: ${cpus} CPUs, policy ${policy}`, () => {
       for (let seed = 1; seed <= 8; seed++) {
-        const { sim, layout } = contend({ cpus, seed }, 8, 40, policy)
-        const counts = readCounts(sim.s.i32, layout)
+        const counts = contend({ cpus, seed }, 8, 40, policy).counts()
         expect(counts.contended).toBe(counts.handedOff + counts.fallbacks)
         if (policy === 'loaded' && cpus > 1) expect(counts.handedOff).toBeGreaterThan(0)
       }
@@ -126,7 +124,7 @@ test('hints that are overwritten at random, all the time, cost time and nothing 
       expect(sim.run()).toBe('idle')
       expect(done).toBe(6)
       expect(tally.worst).toBe(1)
-      if (policy) expect(sim.s.ext.isActive).toBe(true)
+      if (policy) expect(sim.s.ext.isActive()).toBe(true)
     }
   }
 })
@@ -193,11 +191,11 @@ test('an owner inside a critical section has a longer slice, one outside has not
 test('a section that never ends does not hold its CPU: the extension has a bound', () => {
   const locked = new LockSim({ cpus: 1 })
   const { turns } = recorded(locked)
-  let otherDone = 0
+  const others = { done: 0 }
   locked.fork(
     function* (own) {
       yield* own.locks[0].lockTask(own.parking)
-      while (otherDone < 3) yield* busy(own, 1)
+      while (others.done < 3) yield* busy(own, 1)
       own.locks[0].unlock(own.parking.owner)
     },
     { name: 'endless' },
@@ -206,31 +204,31 @@ test('a section that never ends does not hold its CPU: the extension has a bound
     locked.fork(
       function* (own) {
         yield* busy(own, 10)
-        otherDone++
+        others.done++
       },
       { name: 'other' },
     )
   }
   expect(locked.sim.run({ steps: 20_000 })).toBe('idle')
-  expect(otherDone).toBe(3)
+  expect(others.done).toBe(3)
   for (const turn of turns.get('endless') ?? []) expect(turn).toBeLessThan(17)
 })
 
 test('a section that only yields does not hold its CPU either', () => {
   const locked = new LockSim({ cpus: 1 })
   recorded(locked)
-  let otherDone = false
+  const other = { done: false }
   locked.fork(function* (own) {
     yield* own.locks[0].lockTask(own.parking)
-    while (!otherDone) yield YIELDED
+    while (!other.done) yield YIELDED
     own.locks[0].unlock(own.parking.owner)
   })
   locked.fork(function* (own) {
     yield* busy(own, 10)
-    otherDone = true
+    other.done = true
   })
   expect(locked.sim.run({ steps: 50_000 })).toBe('idle')
-  expect(otherDone).toBe(true)
+  expect(other.done).toBe(true)
 })
 
 test('a waiter is dispatched to the CPU that the owner is on, and served before others there', () => {
@@ -306,7 +304,7 @@ test('past the yield budget, or past its time, a waiter waits at the futex', () 
     [1e6, 200],
   ]) {
     const locked = new LockSim({ cpus: 2, yieldBudget, fallbackUs })
-    const { sim, layout } = locked
+    const { sim } = locked
     sim.load(handoffPolicy)
     sim.run()
     let yields = 0
@@ -328,7 +326,7 @@ test('past the yield budget, or past its time, a waiter waits at the futex', () 
       own.locks[0].unlock(own.parking.owner)
     })
     expect(sim.run()).toBe('idle')
-    const counts = readCounts(sim.s.i32, layout)
+    const counts = locked.counts()
     expect(counts).toMatchObject({ contended: 1, handedOff: 0, fallbacks: 1 })
     if (yieldBudget === 3) expect(yields).toBe(3)
     else {
@@ -351,20 +349,19 @@ test('nested sections and many locks at once: the depth is right again when all 
         for (const lock of own.locks) yield* lock.lockTask(own.parking)
         own.context.cpu.charge(0.05)
         yield PREEMPTED
-        for (const lock of [...own.locks].reverse()) lock.unlock(own.parking.owner)
+        for (const lock of own.locks.toReversed()) lock.unlock(own.parking.owner)
         yield PREEMPTED
       }
-      own.handoff.count(0, 0, 0)
       done++
     })
   }
   expect(sim.run()).toBe('idle')
   expect(done).toBe(5)
-  const counts = readCounts(sim.s.i32, layout)
+  const counts = locked.counts()
   expect(counts.acquisitions).toBe(5 * 20 * 12)
   expect(counts.hintMisses).toBeGreaterThan(0)
   for (let slot = 0; slot <= layout.tidMask; slot++) expect(sim.s.i32[layout.sections + slot * 16]).toBe(0)
-  expect(sim.s.ext.isActive).toBe(true)
+  expect(sim.s.ext.isActive()).toBe(true)
   expect(ejectReport(sim.s).message).toBe('')
 })
 
@@ -470,7 +467,7 @@ test('an owner whose CPU dies: its robust lock passes on, and its hints do no ha
     sim.load(handoffPolicy)
     sim.run()
     sim.machine.onDeath(({ cpu }) => {
-      const lost = recoverScheduler(sim.s, cpu)
+      const lost = recoverScheduler(sim.s, cpu).map(({ task }) => task)
       for (const task of lost) exitTaskOwner(fx.context, task)
       wakeOrphans(fx.context)
       endLost(sim.s, lost, 1)
@@ -502,6 +499,6 @@ test('an owner whose CPU dies: its robust lock passes on, and its hints do no ha
     expect(sim.run({ steps: 100_000 })).toBe('idle')
     expect(done).toBeGreaterThanOrEqual(9)
     expect(dead).toBeLessThanOrEqual(1)
-    expect(sim.s.ext.isActive).toBe(true)
+    expect(sim.s.ext.isActive()).toBe(true)
   }
 })

@@ -15,6 +15,8 @@ import {
 
 const { tag: TAG, owner: OWNER, where: WHERE, waiters: WAITERS } = LockEntry
 const WAY = LockEntry.words
+/** A power of two: others see this thread's counts after so many contended locks, or when it is asked. */
+const FLUSH_EVERY = 64
 
 export interface HandoffOptions {
   /** The scheduler of this thread, where it has one. */
@@ -54,6 +56,8 @@ export class Handoff {
   private readonly lockMask: number
   private readonly tidMask: number
   private acquisitions = 0
+  private contended = 0
+  private handedOff = 0
   private misses = 0
 
   constructor(arena: Arena, layout: HandoffLayout, options: HandoffOptions = {}) {
@@ -171,22 +175,31 @@ export class Handoff {
     }
   }
 
-  /** Counts what came of a contended lock, and this thread's share of the rest. */
-  count(contended: number, handedOff: number, fallbacks: number): void {
+  /** A contended lock was had after some yields, or must be waited for. */
+  countContended(handedOff: boolean): void {
+    this.contended++
+    if (handedOff) this.handedOff++
+    if ((this.contended & (FLUSH_EVERY - 1)) === 0) this.flush()
+  }
+
+  /** Adds what this thread has counted to the sums of all. */
+  flush(): void {
     const { i32, layout } = this
     const at = layout.counters
     Atomics.add(i32, at + HandoffCounters.acquisitions, this.acquisitions)
+    Atomics.add(i32, at + HandoffCounters.contended, this.contended)
+    Atomics.add(i32, at + HandoffCounters.handedOff, this.handedOff)
+    Atomics.add(i32, at + HandoffCounters.fallbacks, this.contended - this.handedOff)
     Atomics.add(i32, at + HandoffCounters.hintMisses, this.misses)
     this.acquisitions = 0
+    this.contended = 0
+    this.handedOff = 0
     this.misses = 0
-    if (contended !== 0) Atomics.add(i32, at + HandoffCounters.contended, contended)
-    if (handedOff !== 0) Atomics.add(i32, at + HandoffCounters.handedOff, handedOff)
-    if (fallbacks !== 0) Atomics.add(i32, at + HandoffCounters.fallbacks, fallbacks)
   }
 
   /** The sums of all threads, this one's up to now. */
   counts(): HandoffCounts {
-    this.count(0, 0, 0)
+    this.flush()
     return readCounts(this.i32, this.layout)
   }
 
@@ -199,7 +212,7 @@ const views = new WeakMap<Arena, Handoff[]>()
 
 /** Adds what this thread has counted to the sums. */
 export function flushCounts(arena: Arena): void {
-  for (const handoff of views.get(arena) ?? []) handoff.count(0, 0, 0)
+  for (const handoff of views.get(arena) ?? []) handoff.flush()
 }
 
 export function readCounts(i32: Int32Array, { counters }: HandoffLayout): HandoffCounts {

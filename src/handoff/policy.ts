@@ -3,7 +3,8 @@ import { ENQUEUE_SLICE_ENDED, type Policy } from '../sched/policy.ts'
 import type { PolicyContext } from '../sched/policycontext.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { flushCounts } from './handoff.ts'
-import { ACTIVE, type HandoffLayout, handoffOf, SectionSlot, WaiterSlot } from './layout.ts'
+import { Hints } from './hints.ts'
+import { handoffOf } from './layout.ts'
 
 /**
  * The hand-off policy: the scheduler's half of the lock shim (contend.ts). It looks at the hints, and believes none of them
@@ -28,46 +29,8 @@ const EXTENDED = 0
 const FAVOURS = 1
 
 export default function handoffPolicy(): Policy {
-  let tables: HandoffLayout | undefined
-  let i32: Int32Array = new Int32Array(0)
+  let hints: Hints | undefined
   let globalsTurn = false
-
-  const tidOf = (task: number): number => {
-    const owner = Atomics.load(i32, task + Task.owner)
-    return owner === 0 ? 0 : Atomics.load(i32, owner + Owner.tid)
-  }
-  /** The waiter slot of a task that has published that it waits, or 0. */
-  const waiterOf = (tid: number): number => {
-    if (tid === 0 || tables === undefined) return 0
-    const slot = tables.waiters + (tid & tables.tidMask) * WaiterSlot.words
-    const waits = Atomics.load(i32, slot + WaiterSlot.flags) === ACTIVE
-    return waits && i32[slot + WaiterSlot.tid] === tid ? slot : 0
-  }
-  const sectionOf = (tid: number): number => {
-    if (tid === 0 || tables === undefined) return 0
-    const slot = tables.sections + (tid & tables.tidMask) * SectionSlot.words
-    return i32[slot + SectionSlot.tid] === tid ? slot : 0
-  }
-  const inSection = (tid: number): boolean => {
-    const slot = sectionOf(tid)
-    return slot !== 0 && i32[slot + SectionSlot.depth] > 0
-  }
-  const lockWait = (context: PolicyContext, cpu: number): number => context.queue(2 * cpu)
-  const normal = (context: PolicyContext, cpu: number): number => context.queue(2 * cpu + 1)
-  /** Where the task is, unless its mask has changed since. */
-  const homeOf = (context: PolicyContext, task: number): number => {
-    const cpu = context.cpuOf(task)
-    return context.mayRun(task, cpu) ? cpu : context.cpusOf(task)[0]
-  }
-  /** Only that CPU looks at its own queues. */
-  const kickIdle = (context: PolicyContext, cpu: number): void => {
-    if (cpu !== context.cpu && context.isIdle(cpu)) context.kick(cpu)
-  }
-  /** The CPU that a waiter should go to, or -1. */
-  const targetOf = (context: PolicyContext, task: number, slot: number): number => {
-    const cpu = i32[slot + WaiterSlot.cpu]
-    return cpu >= 0 && cpu < context.cpus && context.mayRun(task, cpu) ? cpu : -1
-  }
 
   return {
     name: 'handoff',
@@ -75,10 +38,11 @@ export default function handoffPolicy(): Policy {
     takesLast: true,
 
     enable(context) {
-      tables = handoffOf(context.scheduler.arena)
-      if (tables === undefined)
+      const { arena, i32 } = context.scheduler
+      const layout = handoffOf(arena)
+      if (layout === undefined)
         throw new Error('this arena has no hand-off tables: reserveHandoff was not called')
-      i32 = context.scheduler.i32
+      hints = new Hints(i32, layout)
       for (let cpu = 0; cpu < context.cpus; cpu++) {
         lockWait(context, cpu)
         normal(context, cpu)
@@ -86,36 +50,32 @@ export default function handoffPolicy(): Policy {
     },
 
     selectCpu(context, task, last) {
-      const tid = tidOf(task)
-      const slot = waiterOf(tid)
-      if (slot !== 0) return targetOf(context, task, slot)
-      return inSection(tid) ? last : -1
+      const tid = tidOf(context, task)
+      if (hints === undefined || tid === 0) return -1
+      if (hints.waits(tid)) return targetOf(context, task, hints.ownersCpu(tid))
+      return hints.isInside(tid) ? last : -1
     },
 
     enqueue(context, task, flags) {
-      const tid = tidOf(task)
-      const words = context.taskAt(task)
+      const tid = tidOf(context, task)
+      const favours = context.taskAt(task) + FAVOURS
       const cpu = homeOf(context, task)
-      const slot = waiterOf(tid)
-      if (slot !== 0) {
-        const owners = targetOf(context, task, slot)
-        const target = owners < 0 ? cpu : owners
-        context.dispatch(task, lockWait(context, target))
-        kickIdle(context, target)
-        return
+      if (hints !== undefined && tid !== 0) {
+        if (hints.waits(tid)) {
+          const owners = targetOf(context, task, hints.ownersCpu(tid))
+          const target = owners < 0 ? cpu : owners
+          context.dispatch(task, lockWait(context, target))
+          kickIdle(context, target)
+          return
+        }
+        const preferred = (flags & ENQUEUE_SLICE_ENDED) === 0 && context.taskWords[favours] < PREFERRED
+        if (preferred && hints.isInside(tid)) {
+          context.taskWords[favours]++
+          context.dispatch(task, context.localOf(cpu), 0, true)
+          return
+        }
       }
-      const favours = context.taskWords[words + FAVOURS]
-      if (
-        inSection(tid) &&
-        (flags & ENQUEUE_SLICE_ENDED) === 0 &&
-        favours < PREFERRED &&
-        context.mayRun(task, cpu)
-      ) {
-        context.taskWords[words + FAVOURS] = favours + 1
-        context.dispatch(task, context.localOf(cpu), 0, true)
-        return
-      }
-      context.taskWords[words + FAVOURS] = 0
+      context.taskWords[favours] = 0
       if (!context.isPinned(task)) {
         context.dispatch(task, context.global)
         return
@@ -138,18 +98,16 @@ export default function handoffPolicy(): Policy {
     },
 
     tick(context, task) {
-      const section = sectionOf(tidOf(task))
-      if (section === 0) return
-      if (i32[section + SectionSlot.gives] !== 0) {
-        i32[section + SectionSlot.gives] = 0
-        if (i32[section + SectionSlot.depth] === 0) context.setSlice(task, 0)
+      const tid = tidOf(context, task)
+      if (hints === undefined || tid === 0) return
+      const inside = hints.isInside(tid)
+      if (hints.takeGivesWay(tid) && !inside) {
+        context.setSlice(task, 0)
         return
       }
-      const words = context.taskAt(task)
-      const extended = context.taskWords[words + EXTENDED]
-      if (i32[section + SectionSlot.depth] === 0 || extended >= EXTENSIONS || context.sliceLeft(task) > 0)
-        return
-      context.taskWords[words + EXTENDED] = extended + 1
+      const extended = context.taskAt(task) + EXTENDED
+      if (!inside || context.taskWords[extended] >= EXTENSIONS || context.sliceLeft(task) > 0) return
+      context.taskWords[extended]++
       context.setSlice(task, EXTENSION_MS)
     },
 
@@ -157,4 +115,34 @@ export default function handoffPolicy(): Policy {
       flushCounts(context.scheduler.arena)
     },
   }
+}
+
+/** The task's TID as an owner of locks, or 0: it has not come to a lock yet. */
+function tidOf({ scheduler: { i32 } }: PolicyContext, task: number): number {
+  const owner = Atomics.load(i32, task + Task.owner)
+  return owner === 0 ? 0 : Atomics.load(i32, owner + Owner.tid)
+}
+
+function lockWait(context: PolicyContext, cpu: number): number {
+  return context.queue(2 * cpu)
+}
+
+function normal(context: PolicyContext, cpu: number): number {
+  return context.queue(2 * cpu + 1)
+}
+
+/** Where the task is, unless its mask has changed since. */
+function homeOf(context: PolicyContext, task: number): number {
+  const cpu = context.cpuOf(task)
+  return context.mayRun(task, cpu) ? cpu : context.cpusOf(task)[0]
+}
+
+/** The CPU of a hint, if there is such a CPU and the task may run there; else -1. */
+function targetOf(context: PolicyContext, task: number, cpu: number): number {
+  return cpu >= 0 && cpu < context.cpus && context.mayRun(task, cpu) ? cpu : -1
+}
+
+/** Only that CPU looks at its own queues. */
+function kickIdle(context: PolicyContext, cpu: number): void {
+  if (cpu !== context.cpu && context.isIdle(cpu)) context.kick(cpu)
 }

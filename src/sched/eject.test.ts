@@ -56,7 +56,7 @@ function ejected(source: PolicySource, watched = false, cpus = 2, name = 'victim
     if (watched) watchdog.look()
   }
   expect(sim.run()).toBe('idle')
-  expect(sim.s.ext.state).toBe(NONE)
+  expect(sim.s.ext.state()).toBe(NONE)
   expect(done).toBe(8)
   checkInvariants(sim.s)
   const { reason, message, dump } = ejectReport(sim.s)
@@ -201,9 +201,9 @@ test('a policy is not blamed for tasks that wait because others outrank them', (
     sim.run({ steps: 5 })
     watchdog.look()
   }
-  expect(sim.s.ext.isActive).toBe(true)
+  expect(sim.s.ext.isActive()).toBe(true)
   expect(sim.run()).toBe('idle')
-  expect(sim.s.ext.isActive).toBe(true)
+  expect(sim.s.ext.isActive()).toBe(true)
 })
 
 const misuses: Record<string, Policy['enqueue']> = {

@@ -18,7 +18,7 @@ import { taskName } from './fork.ts'
 import { EXT_MAJOR_PRIORITY, FAIR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { setPriority } from './setpriority.ts'
+import { setPriorityFrom } from './setpriority.ts'
 import { stateNames, Task } from './taskrecord.ts'
 
 /**
@@ -122,13 +122,9 @@ export function drainEjected(s: Scheduler): boolean {
   const guest = s.cpu < 0
   // A thread that is no CPU must be seen by RCU while it looks at tasks that may end.
   if (guest) s.rcu.idleExit(s.thread)
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
-    if (
-      entities.isSettled(i32, se) &&
-      Atomics.load(i32, se + Entity.basePriority) >> 2 === EXT_MAJOR_PRIORITY
-    )
-      setPriority(s, i32[se + Entity.task], FAIR_PRIORITY)
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
+    if (entities.isSettled(i32, se))
+      setPriorityFrom(s, i32[se + Entity.task], EXT_MAJOR_PRIORITY, FAIR_PRIORITY)
   }
   if (guest) s.rcu.idleEnter(s.thread)
   for (let number = 1; number < ext.plan.queueCount; number++) {
@@ -173,10 +169,8 @@ export function dumpExt(s: Scheduler): string {
     const count = Atomics.load(i32, queue + DispatchQueue.count)
     if (count !== 0) lines.push(`${number === 0 ? 'global queue' : `queue ${number}`}: ${count} tasks`)
   }
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
-    if (!entities.isAllocated(i32, se) || i32[se + Entity.priority] >> 2 !== EXT_MAJOR_PRIORITY) continue
-    lines.push(describe(s, se))
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
+    if (i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) lines.push(describe(s, se))
   }
   return lines.join('\n')
 }

@@ -330,7 +330,7 @@ test('tasks that wait on a CPU that goes are given to the policy again, on anoth
 
 test('one policy at a time; after it is unloaded, another can be loaded', () => {
   const sim = new Simulation({ cpus: 2, seed: 1 })
-  expect(sim.s.ext.state).toBe(NONE)
+  expect(sim.s.ext.state()).toBe(NONE)
   sim.load(fifo)
   expect(() => loadPolicy(sim.s, { name: 'second' })).toThrow(/a policy is there already \(active\)/)
   const task = sim.fork(work(100))
@@ -340,9 +340,9 @@ test('one policy at a time; after it is unloaded, another can be loaded', () => 
   expect(unloadPolicy(sim.s)).toBe(false)
   expect(sim.s.i32[sim.s.i32[task + Task.entity] + Entity.priority]).toBe(FAIR_PRIORITY)
   sim.run({ steps: 50 })
-  expect(sim.s.ext.state).toBe(NONE)
+  expect(sim.s.ext.state()).toBe(NONE)
   sim.load({ ...fifo, name: 'second' })
-  expect(sim.s.ext.state).toBe(ACTIVE)
+  expect(sim.s.ext.state()).toBe(ACTIVE)
   expect(sim.run()).toBe('idle')
   expect(ejectReport(sim.s)).toMatchObject({ policy: 'second' })
 })

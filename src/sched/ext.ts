@@ -38,7 +38,7 @@ import { ENQUEUE_CAME, ENQUEUE_SLICE_ENDED, ENQUEUE_YIELDED, type Policy } from 
 import type { PolicyContext } from './policycontext.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { clearReady, setReady } from './readymask.ts'
-import { ClassRq, RunQueue } from './runqueue.ts'
+import { ClassRq, classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /**
@@ -97,13 +97,13 @@ export class Ext {
     return this.plan.queues.start + number * DispatchQueue.words
   }
 
-  get state(): number {
+  state(): number {
     return Atomics.load(this.i32, this.record + ExtRecord.state)
   }
 
   /** Whether there is a policy, and it is asked. */
-  get isActive(): boolean {
-    return this.state === ACTIVE
+  isActive(): boolean {
+    return this.state() === ACTIVE
   }
 }
 
@@ -217,9 +217,13 @@ export function keepsCpu(s: Scheduler, se: number): boolean {
   return (s.i32[se + Entity.policy] & POLICY_YIELDED) === 0 && s.f64[(se + Entity.deadline) >> 1] > s.clock
 }
 
-/** Whether the local list of a class run queue is empty. A hint without its lock. */
-export function localIsEmpty(i32: Int32Array, rq: number): boolean {
-  return i32[rq + ExtRq.local + ListHead.count] === 0
+/** Whether this CPU's local list is empty. By the CPU, holding no lock: a task may come to it right after. */
+export function localIsEmpty(s: Scheduler): boolean {
+  const { i32, thread, queue } = s
+  acquire(thread, queue + RunQueue.lock)
+  const empty = i32[classRq(queue, EXT_MAJOR_PRIORITY) + ExtRq.local + ListHead.count] === 0
+  release(thread, queue + RunQueue.lock)
+  return empty
 }
 
 export function stateOf(s: Scheduler, se: number): number {

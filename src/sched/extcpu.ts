@@ -5,7 +5,6 @@ import { drainEjected, eject, ejectReport, endIfLast } from './eject.ts'
 import { Entity } from './entity.ts'
 import { keepsCpu, localIsEmpty, setSlice, setState, takeOut, toLocal, toPending } from './ext.ts'
 import {
-  ACTIVE,
   EJECTED,
   ExtRecord,
   ExtRq,
@@ -51,7 +50,7 @@ const failed: Policy = { name: 'failed', enqueue() {} }
 /** Enables the policy on this CPU. By the CPU itself, holding no lock. False: there is none to enable any more. */
 export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
   const { i32, ext } = s
-  if (ext.policy !== null || !ext.isActive) return false
+  if (ext.policy !== null || !ext.isActive()) return false
   ext.generation = Atomics.load(i32, ext.record + ExtRecord.generation)
   Atomics.or(i32, ext.record + ExtRecord.enabled + (s.cpu >> 5), 1 << (s.cpu & 31))
   try {
@@ -78,13 +77,13 @@ export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
 export function lookForPolicy(s: Scheduler): void {
   const { i32, ext } = s
   ext.generation = Atomics.load(i32, ext.record + ExtRecord.generation)
-  if (ext.policy === null && ext.isActive) ext.fetch?.(s)
+  if (ext.policy === null && ext.isActive()) ext.fetch?.(s)
 }
 
 /** Before a switch: tells the policy what has come, and lets it put something on the local list if there is nothing. */
 export function beforeSwitch(s: Scheduler, why: number): void {
   const { i32, ext, queue } = s
-  if (i32[ext.record + ExtRecord.state] !== ACTIVE) {
+  if (!ext.isActive()) {
     stopAsking(s)
     return
   }
@@ -100,8 +99,7 @@ export function beforeSwitch(s: Scheduler, why: number): void {
   try {
     if (own && s.ticks && stays) policy.tick?.(context, task)
     if (own && !stays) policy.stopping?.(context, task, false)
-    const rq = classRq(queue, EXT_MAJOR_PRIORITY)
-    if (localIsEmpty(i32, rq) && !(own && stays && why !== YIELDED && keepsCpu(s, current))) {
+    if (localIsEmpty(s) && !(own && stays && why !== YIELDED && keepsCpu(s, current))) {
       if (i32[current + Entity.priority] >> 2 < EXT_MAJOR_PRIORITY && stays) return
       askForWork(s, own && stays ? task : 0)
     }
@@ -117,7 +115,7 @@ export function afterSwitch(s: Scheduler, prev: number, current: number, why: nu
   const { policy, context } = ext
   ext.leaves = false
   if (policy === null || context === null) return
-  if (i32[ext.record + ExtRecord.state] !== ACTIVE) {
+  if (!ext.isActive()) {
     leavePolicy(s)
     return
   }
@@ -132,20 +130,19 @@ export function afterSwitch(s: Scheduler, prev: number, current: number, why: nu
   } catch (error) {
     eject(s, 'threw', `policy: it threw ${describe(error)}`)
   }
-  if (i32[ext.record + ExtRecord.state] !== ACTIVE) leavePolicy(s)
+  if (!ext.isActive()) leavePolicy(s)
 }
 
 /** This CPU is published as idle. (C) True: there is something to run after all. */
 export function workForIdle(s: Scheduler): boolean {
-  const { i32, ext, queue } = s
-  const rq = classRq(queue, EXT_MAJOR_PRIORITY)
+  const { ext } = s
   try {
     tellPending(s)
-    if (localIsEmpty(i32, rq)) askForWork(s, 0)
+    if (localIsEmpty(s)) askForWork(s, 0)
   } catch (error) {
     eject(s, 'threw', `policy: dispatch threw ${describe(error)}`)
   }
-  if (i32[ext.record + ExtRecord.state] === ACTIVE) return !localIsEmpty(i32, rq)
+  if (ext.isActive()) return !localIsEmpty(s)
   leavePolicy(s)
   return ext.policy === null
 }
@@ -161,7 +158,7 @@ export function cpuForgetsPolicy(s: Scheduler): void {
 export function askSelectCpu(s: Scheduler, se: number): number {
   const { i32, ext } = s
   const { policy, context } = ext
-  if (policy?.selectCpu === undefined || context === null || !ext.isActive) return -1
+  if (policy?.selectCpu === undefined || context === null || !ext.isActive()) return -1
   const task = i32[se + Entity.task]
   context.selecting = task
   try {
@@ -176,7 +173,7 @@ export function askSelectCpu(s: Scheduler, se: number): number {
 
 function askForWork(s: Scheduler, previous: number): void {
   const { policy, context } = s.ext
-  if (policy === null || context === null || !s.ext.isActive) return
+  if (policy === null || context === null || !s.ext.isActive()) return
   if (policy.dispatch === undefined) context.consume(context.global)
   else policy.dispatch(context, s.cpu, previous)
 }
@@ -189,9 +186,10 @@ function tellPending(s: Scheduler): void {
   const head = rq + ExtRq.pending
   if (policy === null || context === null) return
   // Those that come meanwhile are for the next time: so this ends.
-  for (let left = i32[head + ListHead.count]; left > 0; left--) {
+  for (let left = -1; left !== 0; left--) {
     acquire(thread, queue + RunQueue.lock)
-    const node = i32[head + ListHead.list] === 0 ? 0 : listFirst(i32, head)
+    if (left < 0) left = i32[head + ListHead.count]
+    const node = left === 0 ? 0 : listFirst(i32, head)
     if (node === 0) {
       release(thread, queue + RunQueue.lock)
       return
@@ -212,7 +210,7 @@ function tellPending(s: Scheduler): void {
       eject(s, 'threw', `policy: enqueue threw ${describe(error)}`, task)
       return
     }
-    if (i32[ext.record + ExtRecord.state] !== ACTIVE) return
+    if (!ext.isActive()) return
   }
 }
 
@@ -220,7 +218,7 @@ function tellPending(s: Scheduler): void {
 function tellDequeued(s: Scheduler): void {
   const { i32, ext, thread, entities } = s
   const { policy, context } = ext
-  if (i32[ext.record + ExtRecord.dequeues] === 0 || policy === null || context === null) return
+  if (Atomics.load(i32, ext.record + ExtRecord.dequeues) === 0 || policy === null || context === null) return
   Atomics.store(i32, ext.record + ExtRecord.dequeues, 0)
   const { start, words } = ext.plan.dequeued
   for (let at = start; at < start + words; at++) {
@@ -277,8 +275,8 @@ function stopAsking(s: Scheduler): void {
 function leavePolicy(s: Scheduler): void {
   const { ext } = s
   stopAsking(s)
-  if (ext.state === EJECTED) drainEjected(s)
-  if (ext.state === LEAVING) forgetPolicy(s)
+  if (ext.state() === EJECTED) drainEjected(s)
+  if (ext.state() === LEAVING) forgetPolicy(s)
 }
 
 function forgetPolicy(s: Scheduler): void {

@@ -35,7 +35,7 @@ export function checkExt(s: Scheduler): void {
     if (queue !== 0) onQueue.set(queue, (onQueue.get(queue) ?? 0) + 1)
     if (state === PENDING) pending[i32[se + Entity.cpu]]++
     if (state === LOCAL) local[i32[se + Entity.cpu]]++
-    assert(state !== HELD || ext.state !== 0, 'a task is held by a policy that is not there')
+    assert(state !== HELD || ext.state() !== 0, 'a task is held by a policy that is not there')
   }
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     const rq = classRq(s.queueOf(cpu), EXT_MAJOR_PRIORITY)

@@ -4,8 +4,7 @@ import { ACTIVE, ExtRecord, extStateNames, LOADING, NONE } from './extlayout.ts'
 import { readText, writeText } from './exttext.ts'
 import { EXT_MAJOR_PRIORITY, EXT_PRIORITY, FAIR_MAJOR_PRIORITY, FAIR_PRIORITY } from './priority.ts'
 import type { Scheduler } from './scheduler.ts'
-import { setPriority } from './setpriority.ts'
-import { Task } from './taskrecord.ts'
+import { setPriority, setPriorityFrom } from './setpriority.ts'
 
 /**
  * Loading and unloading, from any thread, while tasks run. Loading only says that there is a policy, and where it is: each CPU
@@ -60,39 +59,37 @@ export function hasPolicy(s: Scheduler, cpu: number): boolean {
 export function takeAllTasks(s: Scheduler): void {
   const { i32, entities, ext } = s
   Atomics.store(i32, ext.record + ExtRecord.takes, 1)
-  if (!ext.isActive) Atomics.store(i32, ext.record + ExtRecord.takes, 0)
+  if (!ext.isActive()) Atomics.store(i32, ext.record + ExtRecord.takes, 0)
   const guest = s.cpu < 0
   if (guest) s.rcu.idleExit(s.thread)
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     if (entities.isSettled(i32, se)) joinPolicy(s, i32[se + Entity.task])
   }
   if (guest) s.rcu.idleEnter(s.thread)
 }
 
-/** Gives one task to the policy: the allowlist. False: there is no policy, and the task is what it was. */
+/** Gives one task to the policy: the allowlist. False: there is no policy, and the task is an ordinary one. */
 export function allowTask(s: Scheduler, task: number): boolean {
   setPriority(s, task, EXT_PRIORITY)
-  // (C) of eject.ts has been, or is to come: a task that joined too late goes back by itself.
-  if (s.ext.isActive) return true
-  setPriority(s, task, FAIR_PRIORITY)
-  return false
+  return staysIfActive(s, task)
 }
 
 /** Takes one task out of the policy's hands. */
 export function disallowTask(s: Scheduler, task: number): void {
-  const { i32 } = s
-  const se = i32[task + Task.entity]
-  if (Atomics.load(i32, se + Entity.basePriority) >> 2 === EXT_MAJOR_PRIORITY)
-    setPriority(s, task, FAIR_PRIORITY)
+  setPriorityFrom(s, task, EXT_MAJOR_PRIORITY, FAIR_PRIORITY)
 }
 
 /** An ordinary task joins the policy that takes all of them. */
 export function joinPolicy(s: Scheduler, task: number): void {
-  const { i32, ext } = s
-  const se = i32[task + Task.entity]
-  if (Atomics.load(i32, se + Entity.basePriority) >> 2 !== FAIR_MAJOR_PRIORITY) return
-  if (Atomics.load(i32, ext.record + ExtRecord.takes) !== 0) allowTask(s, task)
+  if (Atomics.load(s.i32, s.ext.record + ExtRecord.takes) === 0) return
+  if (setPriorityFrom(s, task, FAIR_MAJOR_PRIORITY, EXT_PRIORITY)) staysIfActive(s, task)
+}
+
+/** (C) of eject.ts has been, or is to come: a task that joined too late goes back by itself. */
+function staysIfActive(s: Scheduler, task: number): boolean {
+  if (s.ext.isActive()) return true
+  setPriorityFrom(s, task, EXT_MAJOR_PRIORITY, FAIR_PRIORITY)
+  return false
 }
 
 /** CPUs that start from now on wait, before they run anything. */

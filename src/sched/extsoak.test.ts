@@ -263,7 +263,7 @@ class Soak {
   private changePolicy(): void {
     const { random, sim } = this
     const { s } = sim
-    if (s.ext.state === NONE) {
+    if (s.ext.state() === NONE) {
       if (this.loads > 0) {
         const { reason } = ejectReport(s)
         this.reasons.set(reason, (this.reasons.get(reason) ?? 0) + 1)
@@ -272,7 +272,7 @@ class Soak {
       sim.load(policies[random.below(policies.length)], random.below(3) > 0)
       this.loads++
     } else if (random.below(25) === 0) unloadPolicy(s)
-    else if (random.below(10) === 0 && s.ext.isActive) takeAllTasks(s)
+    else if (random.below(10) === 0 && s.ext.isActive()) takeAllTasks(s)
   }
 
   /** Everyone is let go, and what is left runs to its end. */

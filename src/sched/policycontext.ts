@@ -108,7 +108,7 @@ export class PolicyContext {
 
   /** Takes the first task that may run here from the queue to this CPU's local one. False: there is none. */
   consume(queue: number): boolean {
-    return this.scheduler.ext.isActive && this.isQueue(queue) && consumeFirst(this.scheduler, queue)
+    return this.scheduler.ext.isActive() && this.isQueue(queue) && consumeFirst(this.scheduler, queue)
   }
 
   /** How many tasks are on a queue, the local ones included, now. */
@@ -139,7 +139,7 @@ export class PolicyContext {
   /** A CPU that is idle and that the task may run on: the last one it ran on first. Or -1. */
   idleCpu(task: number): number {
     const { i32 } = this.scheduler
-    const last = i32[i32[task + Task.entity] + Entity.cpu]
+    const last = Atomics.load(i32, i32[task + Task.entity] + Entity.cpu)
     if (this.isIdle(last) && this.mayRun(task, last)) return last
     for (let cpu = 0; cpu < this.cpus; cpu++) if (this.isIdle(cpu) && this.mayRun(task, cpu)) return cpu
     return -1
@@ -247,7 +247,7 @@ export class PolicyContext {
   private put(task: number, queue: number, slice: number, front: boolean): boolean {
     const s = this.scheduler
     const { i32, thread, ext } = s
-    if (!ext.isActive || !this.isTask(task)) return false
+    if (!ext.isActive() || !this.isTask(task)) return false
     if (!(slice >= 0)) {
       eject(s, 'misused', `policy: a slice of ${slice} ms for task ${named(s, task)}`, task)
       return false

@@ -28,7 +28,7 @@ export function addPushable(s: Scheduler, queue: number, se: number): void {
   if ((i32[se + Entity.policy] & POLICY_PUSHABLE) === 0) return
   const level = i32[se + Entity.priority] >> 2
   // Where the tasks of a policy go is for the policy to say.
-  if (level === EXT_MAJOR_PRIORITY && s.ext.isActive) return
+  if (level === EXT_MAJOR_PRIORITY && s.ext.isActive()) return
   listPush(i32, pushList(queue, level), se + Entity.pushLinks)
   setReady(i32, queue + RunQueue.pushMask, level)
   i32[queue + RunQueue.pushCount]++

@@ -40,6 +40,21 @@ export function setPriority(s: Scheduler, task: number, priority: number): void 
   // It may wait for a lock, in the order of priorities, and its owner inherit from it.
   if (Atomics.load(i32, task + Task.owner) !== 0) s.lockHooks?.priorityChanged(task)
 }
+/** The same for a task whose own priority is at this level; says whether it was. */
+export function setPriorityFrom(s: Scheduler, task: number, level: number, priority: number): boolean {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  const there = i32[se + Entity.basePriority] >> 2 === level
+  if (there) {
+    i32[se + Entity.basePriority] = priority
+    setEffectivePriority(s, task, Math.min(priority, i32[se + Entity.inherited]))
+  }
+  release(thread, se + Entity.piLock)
+  if (there && Atomics.load(i32, task + Task.owner) !== 0) s.lockHooks?.priorityChanged(task)
+  return there
+}
+
 
 /**
  * The task inherits this priority, PRIORITY_NONE for none: it is scheduled by the better of it and its own. The caller holds

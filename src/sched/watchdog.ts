@@ -120,7 +120,7 @@ export class Watchdog {
  */
 function blamesPolicy(s: Scheduler, queue: number, se: number): number {
   const { i32 } = s
-  if (i32[se + Entity.priority] >> 2 !== EXT_MAJOR_PRIORITY || !s.ext.isActive) return 0
+  if (i32[se + Entity.priority] >> 2 !== EXT_MAJOR_PRIORITY || !s.ext.isActive()) return 0
   if (i32[i32[queue + RunQueue.current] + Entity.priority] >> 2 < EXT_MAJOR_PRIORITY) return 0
   const state = stateOf(s, se)
   return state === PENDING ? 0 : state

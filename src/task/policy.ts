@@ -1,7 +1,7 @@
 import type { HandoffCounts } from '../handoff/handoff.ts'
 import { type EjectReport, ejectReport } from '../sched/eject.ts'
 import { providePolicy } from '../sched/extimport.ts'
-import { ExtRecord, LEAVING, NONE } from '../sched/extlayout.ts'
+import { ExtRecord, NONE } from '../sched/extlayout.ts'
 import {
   allowTask,
   disallowTask,
@@ -100,7 +100,7 @@ export class LoadedPolicy {
   /** Whether it schedules tasks now. */
   get isActive(): boolean {
     const { i32, s } = this.view
-    return s.ext.isActive && Atomics.load(i32, s.ext.record + ExtRecord.generation) === this.generation
+    return s.ext.isActive() && Atomics.load(i32, s.ext.record + ExtRecord.generation) === this.generation
   }
 
   private get isEverywhere(): boolean {
@@ -136,8 +136,9 @@ export class LoadedPolicy {
   private look(resolve: (report: EjectReport) => void): void {
     const { i32, s } = this.view
     const another = Atomics.load(i32, s.ext.record + ExtRecord.generation) !== this.generation
-    const { state } = s.ext
-    if (!another && state !== NONE && state !== LEAVING) return
+    const state = s.ext.state()
+    // Every CPU has called its `exit` by then.
+    if (!another && state !== NONE) return
     clearInterval(this.timer)
     const report = ejectReport(s)
     if (report.reason !== 'unloaded') {

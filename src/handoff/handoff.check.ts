@@ -1,0 +1,40 @@
+/** The lock shim, explored in full. The broken variants are in shim.test.ts. */
+import { check } from '../checker/check.ts'
+import { SeededRandom } from '../machine/random.ts'
+import { hintWords, lockers } from './fixtures/shimprograms.ts'
+
+// Hints race on purpose (shimprograms.ts).
+const races = false
+
+check('two threads, no policy', { races }, lockers(2))
+check('two threads, two tries each', { races, rerun: false }, lockers(2, { yieldBudget: 2 }))
+check(
+  'two threads and a policy that reads the hints',
+  { races, rerun: false },
+  lockers(2, { policy: [1, 2] }),
+)
+check('three threads, no policy', { races, rerun: false }, lockers(3, { yieldBudget: 1, tids: 4 }))
+check(
+  'three threads and a policy',
+  { races, rerun: false },
+  lockers(3, { yieldBudget: 0, tids: 4, policy: [3] }),
+)
+
+for (let seed = 1; seed <= 6; seed++) {
+  const random = new SeededRandom(seed)
+  const corrupt = Array.from({ length: 2 }, () => {
+    const word = hintWords[random.below(hintWords.length)]
+    return [word, [0, -1, 1, 2, 0x1234_5671, 7][random.below(6)]] as const
+  })
+  check(
+    `two threads, hints overwritten at any time: seed ${seed}`,
+    { races, rerun: false },
+    lockers(2, { corrupt }),
+  )
+}
+
+check(
+  'the owner dies at any step',
+  { races, crashes: { max: 1, threads: [0] }, rerun: false },
+  lockers(2, { dies: true }),
+)
