@@ -11,7 +11,7 @@ import { bindTask, setAffinity } from './affinity.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { exitTask, reapTask } from './exit.ts'
 import { forkTask } from './fork.ts'
-import { endLost } from './lost.ts'
+import { endLost, type LostTask } from './lost.ts'
 import { FAIR_PRIORITY, makePriority } from './priority.ts'
 import { Kernel } from './raceprograms.ts'
 import { recoverScheduler } from './recovery.ts'
@@ -26,7 +26,7 @@ import { INTERRUPTIBLE, isSleeping, Task, UNINTERRUPTIBLE, UNUSED, ZOMBIE } from
 import { armTimer, cancelTimer, expireTimers } from './timer.ts'
 import { wakeupTask } from './wakeup.ts'
 
-export type Recover = (s: Scheduler, dead: number) => number[]
+export type Recover = (s: Scheduler, dead: number) => LostTask[]
 
 const MORTAL = 0
 const SURVIVOR = 1
@@ -43,13 +43,13 @@ export interface Deed {
 
 export function death(deed: Deed, recover: Recover = recoverScheduler): Setup {
   return () => {
-    const kernel = new Kernel(2, deed.tasks)
+    const kernel = new Kernel(2, deed.tasks, false)
     const { mortal, other, final } = deed.scene(kernel)
     const [, rescuer] = kernel.others
     return {
       threads: { 'CPU 0': mortal, ...(other && { other }) },
       recover: (dead: number) => {
-        const lost = recover(rescuer, dead)
+        const lost = recover(rescuer, dead).map(({ task }) => task)
         for (const task of lost) assert(isBound(kernel, task), 'a task that was never started is lost')
         endLost(rescuer, lost, 1)
       },

@@ -24,17 +24,26 @@ import { cancelTimer } from './timer.ts'
  * From (A) on the task is who recovers' alone, as any WAKENING task is its waker's, until it is a ZOMBIE.
  */
 
-/** Finds the lost tasks of a dead CPU, and takes them off every queue, tree and timer. They are the caller's to end. */
-export function claimLost(s: Scheduler, dead: number): number[] {
+/** A task that was started on a CPU that is dead, and what it was doing there. */
+export interface LostTask {
+  readonly task: number
+  readonly was: 'running' | 'waiting for its turn' | 'asleep' | 'stopped'
+}
+
+/**
+ * Finds the lost tasks of a dead CPU, and takes them off every queue, tree and timer. They are the caller's to end. `current` is
+ * the entity that the CPU was running.
+ */
+export function claimLost(s: Scheduler, dead: number, current: number): LostTask[] {
   const { i32, tasks } = s
-  const lost: number[] = []
+  const lost: LostTask[] = []
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isSettled(i32, task) || !isLiving(i32, task)) continue
     const se = i32[task + Task.entity]
-    if (Atomics.load(i32, se + Entity.cpu) === dead && isBound(s, se)) lost.push(task)
+    if (Atomics.load(i32, se + Entity.cpu) !== dead || !isBound(s, se)) continue
+    lost.push({ task, was: se === current ? 'running' : 'waiting for its turn' })
   }
-  for (const task of lost) claimTask(s, task)
-  return lost
+  return lost.map(({ task, was }) => ({ task, was: claimTask(s, task) ?? was }))
 }
 
 function isLiving(i32: Int32Array, task: number): boolean {
@@ -49,8 +58,8 @@ function isBound(s: Scheduler, se: number): boolean {
   return bound
 }
 
-/** Takes a task that sleeps or waits off everything, for good: it is the caller's to end. Nobody runs it. */
-export function claimTask(s: Scheduler, task: number): void {
+/** Takes a task that nobody runs off everything, for good: it is the caller's to end. Says whether it slept, or was stopped. */
+export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | undefined {
   const { i32, thread } = s
   const se = i32[task + Task.entity]
   acquire(thread, s.sleepLock)
@@ -69,8 +78,11 @@ export function claimTask(s: Scheduler, task: number): void {
     publishCount(s, rq, se)
     publishQueue(s, queue)
   }
+  const stopped = i32[task + Task.stopped] !== 0
   release(thread, queue + RunQueue.lock)
   release(thread, se + Entity.piLock)
+  if (stopped) return 'stopped'
+  return isSleeping(state) ? 'asleep' : undefined
 }
 
 /** Ends tasks that claimLost returned: their children have no parent, their parents learn of it, their slots come back. */

@@ -8,7 +8,7 @@ import { Entity, POLICY_BOUND } from './entity.ts'
 import { reapTask } from './exit.ts'
 import { repairExt } from './extrecover.ts'
 import { drainQueue, isOnline } from './hotplug.ts'
-import { claimLost } from './lost.ts'
+import { claimLost, type LostTask } from './lost.ts'
 import { enqueueSelected } from './place.ts'
 import { notePushable } from './pushable.ts'
 import { clearLinks, rebuildChildren, rebuildRunQueue, rebuildTimers, rebuildWaitTree } from './rebuild.ts'
@@ -47,8 +47,9 @@ import { finishWakeup } from './wakeup.ts'
  */
 
 /** Returns the tasks that the CPU had started, claimed: the caller ends them (endLost). With no lock held, not by a CPU that is dead. */
-export function recoverScheduler(s: Scheduler, dead: number): number[] {
+export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   const { thread, rcu } = s
+  const current = s.i32[s.queueOf(dead) + RunQueue.current]
   s.readClock()
   // What is seen here is not freed under this thread's hands.
   rcu.idleExit(thread)
@@ -67,7 +68,7 @@ export function recoverScheduler(s: Scheduler, dead: number): number[] {
   dropUnfinished(s, dead) // 5
   queueNowhere(s, dead) // 6
   drainQueue(s, dead) // 7
-  const lost = claimLost(s, dead) // 8
+  const lost = claimLost(s, dead, current) // 8
   Atomics.store(s.i32, s.queueOf(dead) + RunQueue.bound, 0)
   rcu.idleEnter(thread)
   rcu.runCallbacks(thread)

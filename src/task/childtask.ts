@@ -1,7 +1,7 @@
 import type { Handle } from '../arena/slab.ts'
 import { type Blocking, blocking, timeoutError, type WaitOptions } from '../coroutine/blocking.ts'
 import { killError, requestKill } from './cancel.ts'
-import { CpuLostError } from './errors.ts'
+import { type CpuLoss, CpuLostError, unknownLoss } from './errors.ts'
 import { EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, KILLED, LOST, PENDING, RETURNED } from './job.ts'
 import { disownJob } from './outcome.ts'
 import { runningCpu } from './running.ts'
@@ -103,10 +103,16 @@ function failureOf(view: KernelView, job: number, outcome: number, name: string)
     case EVICTED:
       return killError(view, job, name, 'evicted')
     case LOST:
-      return new CpuLostError(name, i32[job + Job.cpu] - 1, 'terminated')
+      return lostError(view, job, name)
     default:
       return codec.decode(i32[job + Job.result])
   }
+}
+
+function lostError(view: KernelView, job: number, name: string): CpuLostError {
+  const pointer = view.i32[job + Job.result]
+  const loss = pointer === 0 ? unknownLoss : (view.codec.decode(pointer) as CpuLoss)
+  return new CpuLostError(name, view.i32[job + Job.cpu] - 1, loss)
 }
 
 /** Waits for a child to end. Each is its own twin: see src/coroutine/blocking.ts. */

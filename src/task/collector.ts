@@ -2,7 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { SpinBudget } from '../machine/spinbudget.ts'
 import { killError } from './cancel.ts'
 import { activeJobs } from './counters.ts'
-import { addOrigin, CpuLostError, TaskKilledError } from './errors.ts'
+import { addOrigin, type CpuLoss, CpuLostError, TaskKilledError, unknownLoss } from './errors.ts'
 import { EVICTED, Job, KILL_TIMED_OUT, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
 import type { Task } from './task.ts'
 import type { KernelView } from './view.ts'
@@ -151,11 +151,12 @@ export class Collector {
           killReason,
         )
       case EVICTED:
-        if (i32[job + Job.killKind] === NOT_KILLED) return new TaskKilledError(name, 'evicted', undefined)
+        if (i32[job + Job.killKind] === NOT_KILLED)
+          return new TaskKilledError(name, 'evicted', undefined, 'ran on without a safepoint')
         return killError(this.view, job, name, 'evicted', killReason)
       case LOST: {
-        const death = this.deaths.get(cpu)
-        return new CpuLostError(name, cpu, death?.reason ?? 'terminated', death?.error)
+        const loss = pointer === 0 ? unknownLoss : (codec.decode(pointer) as CpuLoss)
+        return new CpuLostError(name, cpu, loss, this.deaths.get(cpu)?.error)
       }
       default:
         if (pointer === 0)

@@ -14,31 +14,52 @@ export class TaskKilledError extends Error {
 
   constructor(task: string, how: 'thrown' | 'evicted' | 'unstarted', reason: unknown, why = 'was killed') {
     const told = reason === undefined ? '' : `: ${describe(reason)}`
-    const evicted = how === 'evicted' ? ', did not end within the grace period, and lost its CPU' : ''
+    const evicted = how === 'evicted' ? ', and lost its CPU' : ''
     super(`task ${task} ${why}${evicted}${told}`, reason === undefined ? undefined : { cause: reason })
     this.task = task
     this.how = how
   }
 }
 
+/** How a task's CPU died, and what the task was doing then: the result of a lost job. */
+export interface CpuLoss {
+  readonly reason: string
+  readonly exitCode: number
+  readonly was: string
+  /** What was thrown there, in words. */
+  readonly error?: string
+}
+
+/** What is said where there was no room to say more. */
+export const unknownLoss: CpuLoss = { reason: 'terminated', exitCode: 1, was: 'running' }
+
 /** The CPU that ran the task died under it. */
 export class CpuLostError extends Error {
   override readonly name: string = 'CpuLostError'
   readonly code: string = 'ERR_HEDDLE_CPU_LOST'
   readonly task: string
+  /** Where it was: on this CPU. */
   readonly cpu: number
-  /** Why the CPU died: 'terminated', 'exited', 'out of memory', 'uncaught error', 'evicted'. */
+  /** What it was doing there: 'running', 'waiting for its turn', 'asleep', 'stopped', 'ending'. */
+  readonly was: string
+  /** Why the CPU died: 'terminated', 'exited', 'out of memory', 'uncaught error'. */
   readonly reason: string
+  readonly exitCode: number
 
-  constructor(task: string, cpu: number, reason: string, cause?: unknown) {
-    const told = cause === undefined ? '' : `: ${describe(cause)}`
+  /** `cause`: what was thrown on the CPU, where it is known. */
+  constructor(task: string, cpu: number, loss: CpuLoss, cause?: unknown) {
+    const { reason, exitCode, was, error } = loss
+    const told = cause === undefined ? error : describe(cause)
+    const how = reason === 'exited' ? `${reason} with code ${exitCode}` : reason
     super(
-      `task ${task} was lost: CPU ${cpu}, which ran it, died (${reason}${told})`,
+      `task ${task} was lost while it was ${was}: its CPU ${cpu} died (${how}${told === undefined ? '' : `: ${told}`})`,
       cause === undefined ? undefined : { cause },
     )
     this.task = task
     this.cpu = cpu
+    this.was = was
     this.reason = reason
+    this.exitCode = exitCode
   }
 }
 

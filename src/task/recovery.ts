@@ -7,11 +7,11 @@ import type { CpuDeath, Machine } from '../machine/machine.ts'
 import { cpusOf } from '../sched/cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from '../sched/entity.ts'
 import { type TaskOptions, taskName } from '../sched/fork.ts'
-import { claimTask, endLost } from '../sched/lost.ts'
+import { claimTask, endLost, type LostTask } from '../sched/lost.ts'
 import { recoverScheduler, rescueLock } from '../sched/recovery.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { Counters, uncountEnded, uncountSpawned } from './counters.ts'
-import { describe } from './errors.ts'
+import { type CpuLoss, describe } from './errors.ts'
 import {
   BOOTER,
   BY_ENDER,
@@ -69,15 +69,20 @@ export function recoverCpu(view: KernelView, collector: JobCollector, death: Cpu
   const { context } = view.futexes
   const dead = death.cpu
   const lostTasks = recoverScheduler(s, dead) // 1
-  for (const task of lostTasks) exitTaskOwner(context, task)
+  // Its waits leave the queues before its locks are passed on: whoever gets one must be alive to take it.
   recoverFutexes(context, dead) // 2
+  for (const { task } of lostTasks) exitTaskOwner(context, task)
   wakeOrphans(context)
   codec.recover(dead, visit => visitPayloads(view, visit)) // 3
   // All that the dead CPU handed over is here now: what it has not is found below.
   collector.collect()
   const recovery = new JobRecovery(view, collector, death, lostTasks)
   recovery.run() // 4
-  endLost(s, lostTasks, LOST) // 5
+  endLost(
+    s,
+    lostTasks.map(({ task }) => task),
+    LOST,
+  ) // 5
   // A kill that it was in the middle of is counted: whoever keeps the time of kills looks again.
   Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
   s.rcu.runCallbacks(view.thread)
@@ -116,16 +121,16 @@ class JobRecovery {
   private readonly death: CpuDeath
   private readonly dead: number
   /** The lost tasks by their jobs. */
-  private readonly tasks = new Map<number, number>()
+  private readonly tasks = new Map<number, LostTask>()
 
-  constructor(view: KernelView, collector: JobCollector, death: CpuDeath, lostTasks: readonly number[]) {
+  constructor(view: KernelView, collector: JobCollector, death: CpuDeath, lostTasks: readonly LostTask[]) {
     this.view = view
     this.collector = collector
     this.death = death
     this.dead = death.cpu
-    for (const task of lostTasks) {
-      const job = view.jobOf(task)
-      if (job !== 0) this.tasks.set(job, task)
+    for (const lost of lostTasks) {
+      const job = view.jobOf(lost.task)
+      if (job !== 0) this.tasks.set(job, lost)
     }
   }
 
@@ -149,8 +154,8 @@ class JobRecovery {
     const here = Atomics.load(i32, job + Job.cpu) === this.dead + 1
     const owned = (control & BOOTER) === 0 && i32[job + Job.owner] === this.dead
     if (Atomics.load(i32, job + Job.outcome) === PENDING) {
-      const task = this.tasks.get(job)
-      if (task !== undefined || (here && Atomics.load(i32, job + Job.task) === 0)) this.lose(job, task)
+      const lost = this.tasks.get(job)
+      if (lost !== undefined || (here && Atomics.load(i32, job + Job.task) === 0)) this.lose(job, lost)
       if (owned && (control & DISOWNED) === 0) disownJob(this.view, job)
       return
     }
@@ -160,13 +165,13 @@ class JobRecovery {
   }
 
   /** Its CPU took the job with it. */
-  private lose(job: number, task: number | undefined): void {
+  private lose(job: number, lost: LostTask | undefined): void {
     const { view } = this
     const { i32, codec } = view
     uncountEnded(view, job, this.dead)
     codec.drop(job + Job.result)
-    const options = task === undefined ? undefined : optionsOf(view, task, job)
-    if (task !== undefined) view.partJob(task, job)
+    const options = lost === undefined ? undefined : optionsOf(view, lost.task, job)
+    if (lost !== undefined) view.partJob(lost.task, job)
     const control = Atomics.load(i32, job + Job.control)
     const isKilled = Atomics.load(i32, job + Job.killKind) !== NOT_KILLED
     const begun = i32[job + Job.starts] !== 0
@@ -177,7 +182,7 @@ class JobRecovery {
     this.lost++
     view.f64[(job + Job.ended) >> 1] = view.s.clock
     if (!begun && isKilled) return publishOutcome(view, job, KILLED)
-    if ((control & EVICTING) === 0) this.storeReason(job)
+    if ((control & EVICTING) === 0) this.storeReason(job, lost?.was ?? 'ending')
     publishOutcome(view, job, (control & EVICTING) !== 0 ? EVICTED : LOST)
   }
 
@@ -194,15 +199,13 @@ class JobRecovery {
     return true
   }
 
-  /** How the CPU died, for whoever joins the job on another CPU. */
-  private storeReason(job: number): void {
+  /** How the CPU died, and what the task was doing, for whoever joins it. */
+  private storeReason(job: number, was: string): void {
     const { codec } = this.view
-    const { reason, error } = this.death
+    const { reason, error, exitCode } = this.death
+    const loss: CpuLoss = { reason, exitCode, was, ...(error !== undefined && { error: describe(error) }) }
     try {
-      codec.put(
-        job + Job.result,
-        codec.encode({ reason, ...(error !== undefined && { error: describe(error) }) }, 'reason'),
-      )
+      codec.put(job + Job.result, codec.encode(loss, 'loss'))
     } catch {
       // No room: it is told without.
     }
