@@ -1,10 +1,13 @@
 import { KernelThread } from '../arena/thread.ts'
 import type { CpuDeath } from '../machine/machine.ts'
+import { SimulatedMachine } from '../machine/simulated.ts'
+import { isOnline } from '../sched/hotplug.ts'
 import { Scheduler } from '../sched/scheduler.ts'
 import { describe } from './errors.ts'
 import { BOOTING_THREAD, type CpuBoot, createArena } from './layout.ts'
 import { coreCount, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
 import { type BootSettings, bootSettings, type KernelOptions } from './options.ts'
+import { companionModules } from './payload/travelling.ts'
 import { KernelView } from './view.ts'
 
 /** A kernel's arena and machine, its CPUs not started yet. */
@@ -33,6 +36,7 @@ export async function makeKernel(options: KernelOptions, onKick: () => void): Pr
     space: 0,
     arenaMapping: { mapping: 0, backing: 0 },
     loader: loaderUrl(),
+    companions: companionModules(),
   }
   const machine = await makeMachine(arena, plan, options, data)
   const s = new Scheduler({
@@ -54,14 +58,14 @@ export async function makeKernel(options: KernelOptions, onKick: () => void): Pr
 }
 
 /** Starts every CPU. If one does not come up, all are ended, and what stopped it is thrown. */
-export async function startCpus(machine: KernelMachine): Promise<void> {
+export async function startCpus(machine: KernelMachine, s: Scheduler): Promise<void> {
   const deaths: CpuDeath[] = []
   let booting = true
   machine.onDeath(death => {
     if (booting) deaths.push(death)
   })
   const started = await Promise.allSettled(
-    Array.from({ length: machine.cpus }, (_, cpu) => machine.start(cpu)),
+    Array.from({ length: machine.cpus }, (_, cpu) => startCpu(machine, s, cpu)),
   )
   booting = false
   const failed = started.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined
@@ -77,4 +81,14 @@ export async function startCpus(machine: KernelMachine): Promise<void> {
 function deathInWords(death: CpuDeath): string {
   if (death.error !== undefined) return `${death.reason}: ${describe(death.error)}`
   return `${death.reason} with code ${death.exitCode}`
+}
+
+/** Starts a CPU. Resolves when it takes tasks: its thread runs a little before that. */
+export async function startCpu(machine: KernelMachine, s: Scheduler, cpu: number): Promise<void> {
+  await machine.start(cpu)
+  if (machine instanceof SimulatedMachine) machine.run()
+  while (!isOnline(s, cpu)) {
+    if (!machine.isActive(cpu)) throw new Error(`CPU ${cpu} ended before it took a task`)
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
 }

@@ -170,3 +170,55 @@ describe('closing:', () => {
     expect((await failureOf(task)).how).toBe('thrown')
   })
 })
+
+describe('a task that does not end within the grace period', () => {
+  test('costs its CPU: it says so, its neighbours are lost, others are untouched, and a new CPU comes', async () => {
+    await using strict = await Kernel.boot({ cpus: 2, grace: 30, watchdog: false })
+    const its = await strict.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const back = new Promise<{ cpu: number }>(resolve => strict.on('restart', resolve))
+    const words = shared()
+    const task = strict.spawn(its.stubborn, [words], { affinity: [0] })
+    const neighbour = strict.spawn(its.naps, [1e9], { affinity: [0], name: 'neighbour' })
+    const other = strict.spawn(its.naps, [1e9], { affinity: [1] })
+    await until('all wait', () => [task, neighbour, other].every(({ status }) => status.state === 'sleeping'))
+    task.kill('really')
+    expect(await failureOf(task)).toMatchObject({
+      name: 'TaskKilledError',
+      how: 'evicted',
+      message: 'task stubborn was killed, did not end within the grace period, and lost its CPU: really',
+    })
+    expect(words[1]).toBe(1)
+    expect(task.status.state).toBe('evicted')
+    expect(await failureOf(neighbour)).toMatchObject({ name: 'CpuLostError', task: 'neighbour', cpu: 0 })
+    expect(neighbour.status.state).toBe('lost')
+    expect(await back).toEqual({ cpu: 0 })
+    const { state } = other.status
+    other.kill()
+    expect(state).toBe('sleeping')
+    expect(await strict.spawn(its.where, [], { affinity: [0] })).toBe(0)
+    await other.join().catch(() => undefined)
+  })
+})
+
+describe('the watchdog', () => {
+  test('names a task without safepoints', async () => {
+    await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30 } })
+    const its = await watched.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const told: unknown[] = []
+    watched.on('stuck', report => told.push(report))
+    const task = watched.spawn(its.stuck, [400], { name: 'long' })
+    expect(await task).toBe('unstuck')
+    expect(told).toEqual([expect.objectContaining({ name: 'long', id: task.id, cpu: 0, evicted: false })])
+  })
+
+  test('takes its CPU from it, on request', async () => {
+    await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30, evict: true } })
+    const its = await watched.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const task = watched.spawn(its.stuck, [60_000], { name: 'endless' })
+    expect(await failureOf(task)).toMatchObject({
+      how: 'evicted',
+      message: 'task endless ran on without a safepoint, and lost its CPU',
+    })
+    expect(await watched.spawn(its.add, [1, 2])).toBe(3)
+  })
+})

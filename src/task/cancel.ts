@@ -64,7 +64,8 @@ export function killError(
   const kind = Atomics.load(i32, job + Job.killKind)
   const pointer = i32[job + Job.reason]
   const reason = original ?? (pointer === 0 ? undefined : codec.decode(pointer))
-  if (how === 'evicted') return new TaskKilledError(name, how, reason)
+  if (how === 'evicted')
+    return new TaskKilledError(name, how, reason, 'was killed, did not end within the grace period')
   switch (kind) {
     case KILL_ABORTED:
       return reason ?? new DOMException(`task ${name} was aborted`, 'AbortError')

@@ -15,7 +15,7 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   const view = new KernelView(kernel, s, boot)
   view.codec.lent.open()
   if (!cpu.stepwise) joinAmbient(view)
-  const on = new KernelCpu(cpu, view, boot.loader)
+  const on = new KernelCpu(cpu, view, boot)
   yield* load(cpu, on)
   yield* cpuLoop(cpu, s, task => on.resume(task))
 }

@@ -27,11 +27,13 @@ export class FunctionTable {
   private readonly byNumber: (TaskFunction | undefined)[] = []
   private readonly numbers = new Map<AnyFunction, number>()
   private readonly loader: string | null
+  private readonly companions: readonly string[]
   private readonly loading = new Map<string, Promise<readonly ExportedFunction[]>>()
 
-  /** `loader`: see CpuBoot. */
-  constructor(loader: string | null) {
+  /** See CpuBoot. */
+  constructor(loader: string | null, companions: readonly string[]) {
     this.loader = loader
+    this.companions = companions
   }
 
   get(number: number): TaskFunction | undefined {
@@ -62,6 +64,7 @@ export class FunctionTable {
 
   private async importModule(url: string, base: number): Promise<readonly ExportedFunction[]> {
     if (this.loader !== null && !(runtimeSymbol in globalThis)) await import(/* @vite-ignore */ this.loader)
+    for (const companion of this.companions) await import(/* @vite-ignore */ companion)
     const module = (await import(/* @vite-ignore */ url)) as Record<string, unknown>
     const names = Object.keys(module)
       .filter(name => typeof module[name] === 'function')

@@ -1,6 +1,7 @@
 import type { Handle } from '../arena/slab.ts'
 import { Watchdog } from '../sched/watchdog.ts'
 import { Counters } from './counters.ts'
+import { LOAD_MODULE } from './functions.ts'
 import { EVICTING, Job, NOT_KILLED, PENDING } from './job.ts'
 import type { StuckTask } from './kernelevents.ts'
 import type { BootSettings } from './options.ts'
@@ -102,7 +103,8 @@ export class Housekeeping {
     for (const report of this.watchdog.look()) {
       if (report.kind !== 'stuck') continue
       const job = this.view.jobOf(report.task)
-      if (job === 0) continue
+      // A module may take its time to load.
+      if (job === 0 || this.view.i32[job + Job.fn] === LOAD_MODULE) continue
       const id = this.view.i32[job + Job.number]
       const key = `${report.cpu} ${id}`
       if (this.told.has(key)) continue

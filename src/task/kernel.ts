@@ -1,7 +1,7 @@
 import type { CpuDeath } from '../machine/machine.ts'
 import type { TaskOptions } from '../sched/fork.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
-import { type BootedKernel, makeKernel, startCpus } from './boot.ts'
+import { type BootedKernel, makeKernel, startCpu, startCpus } from './boot.ts'
 import { joinAmbient, leaveAmbient } from './ambient.ts'
 import { type CloseOptions, type CloseSettings, closeSettings, killAll } from './close.ts'
 import { Collector, type UnjoinedFailure } from './collector.ts'
@@ -101,7 +101,7 @@ export class Kernel {
     const kernel = new Kernel(booted, onKick)
     const launch = launchOf(booted.view)
     launch?.hold()
-    await startCpus(booted.machine)
+    await startCpus(booted.machine, booted.view.s)
     joinAmbient(booted.view)
     booted.machine.onDeath(death => kernel.died(death))
     if (booted.machine.isGone !== undefined) booted.view.thread.stuck = rescuer(booted.view, booted.machine)
@@ -263,7 +263,7 @@ export class Kernel {
       return
     }
     try {
-      await this.booted.machine.start(cpu)
+      await startCpu(this.booted.machine, this.booted.view.s, cpu)
       this.failedStarts.delete(cpu)
       this.listeners.tell('restart', { cpu })
     } catch {

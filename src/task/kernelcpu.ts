@@ -29,6 +29,7 @@ import { Job, LOCAL_FUNCTION, NOT_KILLED, RESTARTABLE } from './job.ts'
 import { ModuleTable } from './moduletable.ts'
 import { swapRunning } from './running.ts'
 import { CLAIMED, GIVES_WAY, PARKED, rareState, TaskRun, TIMED, WAKEABLE } from './taskrun.ts'
+import type { CpuBoot } from './layout.ts'
 import type { KernelView } from './view.ts'
 
 /** What a simulated CPU is charged for the stretch between two safepoints, and for a function that has none. */
@@ -57,12 +58,12 @@ export class KernelCpu implements Runner {
   private readonly localFunctions = new Map<number, { fn: TaskFunction; args: readonly unknown[] }>()
   private readonly runner: CpuRunner
 
-  constructor(cpu: Cpu, view: KernelView, loader: string | null) {
+  constructor(cpu: Cpu, view: KernelView, { loader, companions }: CpuBoot) {
     this.cpu = cpu
     this.view = view
     this.s = view.s
     this.runner = new CpuRunner(cpu)
-    this.functions = new FunctionTable(loader)
+    this.functions = new FunctionTable(loader, companions)
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
     this.functions.set(LOAD_MODULE, 'heddle import', (url: string, base: number) =>
       this.functions.load(url, base),

@@ -106,4 +106,6 @@ export interface CpuBoot {
   readonly arenaMapping: MappingHandles
   /** What compiles 'use task' functions as they are loaded; null: they are compiled already. */
   readonly loader: string | null
+  /** Modules that every CPU has, because classes of theirs travel (payload/travelling.ts). */
+  readonly companions: readonly string[]
 }

@@ -1,5 +1,5 @@
 import type { Blocking } from '../coroutine/blocking.ts'
-import { show } from './options.ts'
+import { show, type SpawnOptions } from './options.ts'
 
 declare const kinds: unique symbol
 
@@ -12,6 +12,11 @@ export interface Spawnable<A extends readonly unknown[] = readonly any[], T = un
   /** Only for the types: what it takes and gives. */
   readonly [kinds]?: (...args: A) => T
 }
+
+/** What `spawn` takes after the function: its arguments, which may be left out where it needs none, and the options. */
+export type SpawnArguments<A extends readonly unknown[]> = [] extends A
+  ? [args?: A, options?: SpawnOptions]
+  : [args: A, options?: SpawnOptions]
 
 /** What a task that runs a function gives: what a generator returns, what a promise resolves with, else the value. */
 export type ResultOf<R> =

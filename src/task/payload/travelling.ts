@@ -37,6 +37,17 @@ export function registerTravelling<T extends object, Plain>(
   for (const listener of listeners) listener()
 }
 
+const companions = new Set<string>()
+
+/** The module at this address registers classes that travel: kernels that are booted from here on load it on every CPU. */
+export function onEveryCpu(url: string): void {
+  companions.add(url)
+}
+
+export function companionModules(): readonly string[] {
+  return [...companions]
+}
+
 const listeners: (() => void)[] = []
 
 /** Who remembers what a prototype means forgets it when a class is registered. */
