@@ -12,6 +12,8 @@ export interface FutexSizes {
   /** How many SharedArrayBuffers may be mapped at once, counted per space. */
   readonly mappings?: number
   readonly spaces?: number
+  /** Words for the table of locks of debug mode. */
+  readonly lockTable?: number
   /** Buckets of the table: a power of two. */
   readonly buckets?: number
   /** How many tasks, threads and async flows may own locks at once. As many as can wait, by default. */
@@ -33,10 +35,14 @@ export interface FutexLayout {
   readonly owners: Slab
   /** Which thread ids are taken. */
   readonly threadIds: number
+  /** Who holds and who waits for locks, in debug mode (sync/locktable.ts). Not touched otherwise. */
+  readonly lockTable: Region
   readonly rcu: Region
   readonly ownRcu: boolean
   readonly threads: number
 }
+
+const LOCK_TABLE_WORDS_MIN = 16
 
 /** `rcu`: the scheduler's region, where there is one: one domain for all, so that a waker can hold on to a task. */
 export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Region): FutexLayout {
@@ -67,6 +73,10 @@ export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Re
     waiters: new Slab(plan, { name: 'waiters', capacity: waiters, words: Waiter.words, option: 'waiters' }),
     owners: new Slab(plan, { name: 'lock owners', capacity: owners, words: Owner.words, option: 'owners' }),
     threadIds: plan.reserve('thread ids', THREAD_MAX).start,
+    lockTable: plan.reserve(
+      'lock table',
+      LOCK_TABLE_WORDS_MIN + (sizes.lockTable ?? (waiters > 4096 ? 1 << 18 : 0)),
+    ),
     rcu: rcu ?? Rcu.reserve(plan, threads),
     ownRcu: rcu === undefined,
     threads: rcu === undefined ? threads : THREAD_MAX,

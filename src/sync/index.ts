@@ -7,6 +7,14 @@ export { Barrier } from './barrier.ts'
 export { AtomicBigInt64, AtomicFloat64, AtomicInt32 } from './cells.ts'
 export { Channel, type ChannelIterator, type ChannelOptions } from './channel.ts'
 export { Condition, type ConditionOptions } from './condition.ts'
+export {
+  debugLocks,
+  type DebugOptions,
+  type LockInfo,
+  type LockReport,
+  locks,
+  type PartyInfo,
+} from './debug.ts'
 export { SyncError, type SyncErrorCode } from './errors.ts'
 export { Event, type EventOptions } from './event.ts'
 export { Mutex, type MutexOptions } from './mutex.ts'

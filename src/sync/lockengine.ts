@@ -47,6 +47,14 @@ export class LockEngine {
       throw new RangeError('new Mutex({ index }): with a protocol, or robust, it starts at an even word')
   }
 
+  /**
+   * It is about to be given to others: this thread can see its word from here on. If one of them dies with it, who sees to
+   * what the dead left (the thread that booted the kernel) has to be able to write there.
+   */
+  announce(): void {
+    this.real()
+  }
+
   /** The TID of its holder, or 0. */
   holder(): number {
     return Atomics.load(this.place.i32, this.place.at + WORD) & TID_MASK

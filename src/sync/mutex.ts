@@ -7,7 +7,7 @@ import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
 import { disposedError, SyncError } from './errors.ts'
 import { ENGINE_WORDS, LockEngine, type Protocol } from './lockengine.ts'
 import { LockWait, NOBODY, passOn, releaseWord, takeWord, TID_MASK } from './lockwait.ts'
-import { observer } from './observer.ts'
+import { observer, tellMade } from './observer.ts'
 import { currentOwner, currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import {
   EXTRA,
@@ -93,10 +93,12 @@ export class Mutex implements Place {
     this.queue = new ParkingQueue(this)
     this.token = new UnlockToken(this, null, true)
     this.finished = new Finished(this.token)
+    tellMade()
   }
 
   /** For `postMessage`; the receiver calls `Mutex.from`. */
   get handle(): SyncHandle {
+    this.engine?.announce()
     return handleOf('Mutex', this, {
       type: this.type,
       name: this.name,

@@ -16,3 +16,14 @@ export let observer: LockObserver | null = null
 export function setObserver(next: LockObserver | null): void {
   observer = next
 }
+
+let onMade: (() => void) | null = null
+
+/** An object was made or has arrived on this thread. */
+export function tellMade(): void {
+  onMade?.()
+}
+
+export function setOnMade(listener: () => void): void {
+  onMade = listener
+}

@@ -42,13 +42,27 @@ function coroutineTid(here: Ambient, co: object | null): number {
   if (known === undefined) {
     const { futexes } = here
     const owner = futexes.makeOwner()
-    ended.register(co, () => futexes.closeOwner(owner))
+    ended.register(co, () => {
+      byTid.delete(owner.tid)
+      futexes.closeOwner(owner)
+    })
     known = owner
     coroutines.set(co, known)
+    byTid.set(owner.tid, new WeakRef(co))
   }
   last = co
   lastTid = known.tid
   return lastTid
+}
+
+const byTid = new Map<number, WeakRef<object>>()
+
+/** Whether a coroutine of a schedule of this thread had this TID and has ended. */
+export function coroutineHasEnded(tid: number): boolean {
+  const co = byTid.get(tid)
+  if (co === undefined) return false
+  const alive = co.deref() as { readonly state?: string } | undefined
+  return alive === undefined || alive.state === 'STOP'
 }
 
 /** `lock` and its like, where no task or coroutine runs. */

@@ -6,7 +6,7 @@ import type { LockOwner } from '../futex/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
 import { SyncError } from './errors.ts'
 import { inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
-import { observer } from './observer.ts'
+import { observer, tellMade } from './observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import { EXTRA, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
 import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
@@ -54,6 +54,7 @@ export class RwLock extends SyncObject {
     this.reading = new Finished(this.readGuard)
     this.writing = new Finished(this.writeGuard)
     this.upgraded = new Finished(this.upgradeGuard)
+    tellMade()
   }
 
   static from(handle: SyncHandle): RwLock {
@@ -81,7 +82,8 @@ export class RwLock extends SyncObject {
   lockReadSync(options?: WaitOptions): ReadGuard {
     if (runnerOrNull() !== null) refuseInTask('lockRead')
     if (options !== undefined) checkWait(options)
-    return this.tryReading() ? this.readGuard : onThread(new ReadWait(this), options, this.readGuard)
+    if (!this.tryReading()) this.blockInLine(new ReadWait(this), options, currentTid())
+    return this.readGuard
   }
 
   async lockReadAsync(options?: WaitOptions): Promise<ReadGuard> {
@@ -109,12 +111,7 @@ export class RwLock extends SyncObject {
     if (runnerOrNull() !== null) refuseInTask('lockWrite')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
-    if (!this.tryWriting(tid)) {
-      this.tellWaits(tid)
-      onThread(new WriteWait(this, tid), options, this.writeGuard)
-      if (observer !== null) observer.waited(this, tid)
-      this.tellAcquired(tid)
-    }
+    if (!this.tryWriting(tid)) this.blockInLine(new WriteWait(this, tid), options, tid)
     return this.writeGuard
   }
 
@@ -139,6 +136,7 @@ export class RwLock extends SyncObject {
 
   unlockRead(): void {
     const { i32, at } = this
+    if (observer !== null) observer.released(this, currentTid())
     for (;;) {
       const seen = Atomics.load(i32, at)
       if ((seen & READERS) === 0) throw this.notHeld('unlockRead', 'nobody reads')
@@ -228,7 +226,10 @@ export class RwLock extends SyncObject {
       const seen = Atomics.load(i32, at)
       if (seen < 0) this.refuseDisposed('lockRead')
       if (seen < 0 || (seen & WRITER) !== 0) return false
-      if (Atomics.compareExchange(i32, at, seen, seen + 1) === seen) return true
+      if (Atomics.compareExchange(i32, at, seen, seen + 1) === seen) {
+        if (observer !== null) this.tellAcquired(currentTid())
+        return true
+      }
     }
   }
 
@@ -257,10 +258,22 @@ export class RwLock extends SyncObject {
     const tid = observer === null ? 0 : currentTid()
     this.tellWaits(tid)
     try {
-      return yield* inTask(wait, options, guard)
+      yield* inTask(wait, options, guard)
     } finally {
       if (observer !== null) observer.waited(this, tid)
     }
+    this.tellAcquired(tid)
+    return guard
+  }
+
+  private blockInLine(wait: Wait, options: WaitOptions | undefined, tid: number): void {
+    this.tellWaits(tid)
+    try {
+      onThread(wait, options, undefined)
+    } finally {
+      if (observer !== null) observer.waited(this, tid)
+    }
+    this.tellAcquired(tid)
   }
 
   /** Who writes, if it is the caller or a flow of async code on its thread. */

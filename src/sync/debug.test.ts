@@ -1,0 +1,124 @@
+import { afterEach, expect, test } from 'vitest'
+import { Schedule } from '../coroutine/index.ts'
+import { sleep } from '../coroutine/blocking.ts'
+import { debugLocks, type LockReport, locks, Mutex, RwLock } from './index.ts'
+
+let off: (() => void) | null = null
+const reports: LockReport[] = []
+
+function debug(throws = false): void {
+  reports.length = 0
+  off = debugLocks({ onProblem: report => reports.push(report), throws })
+}
+
+afterEach(() => {
+  off?.()
+  off = null
+})
+
+test('two tasks that lock two mutexes crosswise are reported, with names and both stacks, when the circle closes', async () => {
+  debug()
+  const [accounts, audit] = [new Mutex({ name: 'accounts' }), new Mutex({ name: 'audit' })]
+  const schedule = new Schedule()
+  function* transfer(first: Mutex, second: Mutex): Generator<number, void, unknown> {
+    using _first = yield* first.lock()
+    yield* sleep(1)
+    using _second = yield* second.lock({ timeout: 30 })
+  }
+  const ends = await Promise.allSettled([
+    schedule.run({ name: 'payer' }, transfer, accounts, audit),
+    schedule.run({ name: 'auditor' }, transfer, audit, accounts),
+  ])
+  schedule.exit()
+  expect(ends.some(({ status }) => status === 'rejected')).toBe(true)
+  expect(reports).toHaveLength(1)
+  const [{ problem, message }] = reports
+  expect(problem).toBe('deadlock')
+  for (const part of ["mutex 'accounts'", "mutex 'audit'", "'payer'", "'auditor'"])
+    expect(message).toContain(part)
+  // Where each waits, and where each took what the other waits for.
+  expect(message.match(/debug\.test/g)?.length).toBeGreaterThanOrEqual(4)
+})
+
+test('whoever would close a circle gets an error, if one asks for that', async () => {
+  debug(true)
+  const [a, b] = [new Mutex({ name: 'a' }), new Mutex({ name: 'b' })]
+  const schedule = new Schedule()
+  function* crosswise(first: Mutex, second: Mutex): Generator<number, string, unknown> {
+    using _first = yield* first.lock()
+    yield* sleep(1)
+    try {
+      using _second = yield* second.lock()
+      return 'both'
+    } catch (error) {
+      return (error as { code: string }).code
+    }
+  }
+  const ends = await Promise.all([schedule.run(crosswise, a, b), schedule.run(crosswise, b, a)])
+  schedule.exit()
+  expect(ends.sort()).toEqual(['ERR_HEDDLE_DEADLOCK', 'both'])
+})
+
+test('one that waits for a lock that it holds itself closes the smallest circle', async () => {
+  debug()
+  const mutex = new Mutex({ name: 'own' })
+  mutex.lockSync()
+  expect(() => mutex.lockSync({ timeout: 1 })).toThrow(/ms have passed/)
+  expect(reports.map(({ problem }) => problem)).toEqual(['deadlock'])
+  mutex.unlock()
+})
+
+test('a circle through a readers-writer lock is one too', async () => {
+  debug()
+  const lock = new RwLock({ name: 'table' })
+  const mutex = new Mutex({ name: 'row' })
+  const schedule = new Schedule()
+  const ends = await Promise.allSettled([
+    schedule.run(function* () {
+      using _read = yield* lock.lockRead()
+      yield* sleep(1)
+      using _row = yield* mutex.lock({ timeout: 20 })
+    }),
+    schedule.run(function* () {
+      using _row = yield* mutex.lock()
+      yield* sleep(1)
+      using _write = yield* lock.lockWrite({ timeout: 20 })
+    }),
+  ])
+  schedule.exit()
+  expect(ends.map(({ status }) => status)).toContain('rejected')
+  expect(reports).toHaveLength(1)
+  expect(reports[0].message).toContain("rwlock 'table'")
+})
+
+test('a lock whose holder has ended is reported, once', async () => {
+  debug()
+  const mutex = new Mutex({ name: 'forgotten' })
+  const schedule = new Schedule()
+  await schedule.run({ name: 'sloppy' }, function* () {
+    yield* mutex.lock()
+  })
+  await expect(mutex.lockAsync({ timeout: 5 })).rejects.toMatchObject({ name: 'TimeoutError' })
+  await expect(mutex.lockAsync({ timeout: 5 })).rejects.toMatchObject({ name: 'TimeoutError' })
+  schedule.exit()
+  expect(reports.map(({ problem }) => problem)).toEqual(['held by one that ended'])
+  expect(reports[0].message).toContain("'forgotten'")
+  expect(reports[0].message).toContain("'sloppy'")
+  expect(locks().find(({ name }) => name === 'forgotten')?.holders[0].ended).toBe(true)
+})
+
+test('locks() lists who holds and who waits', async () => {
+  expect(() => locks()).toThrow(/debugLocks/)
+  debug()
+  const mutex = new Mutex({ name: 'listed' })
+  const token = mutex.lockSync()
+  const waiting = mutex.lockAsync()
+  const [listed] = locks().filter(({ name }) => name === 'listed')
+  expect(listed).toMatchObject({ kind: 'mutex', name: 'listed' })
+  expect(listed.holders.map(({ who }) => who)).toEqual([expect.stringContaining('thread')])
+  expect(listed.waiters.map(({ who }) => who)).toEqual([expect.stringContaining('async code')])
+  expect(listed.holders[0].stack).toContain('debug.test')
+  token.unlock()
+  ;(await waiting).unlock()
+  expect(locks().filter(({ name }) => name === 'listed')).toEqual([])
+})
