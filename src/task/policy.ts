@@ -89,10 +89,8 @@ export class LoadedPolicy {
     loadPolicy(s, { name, href })
     const loaded = new LoadedPolicy(view, name, Atomics.load(i32, s.ext.record + ExtRecord.generation))
     while (loaded.isActive && !loaded.isEverywhere) await new Promise(resolve => setTimeout(resolve, 1))
-    if (!loaded.isActive) {
-      const { message } = await loaded.ended
-      throw new Error(`policy '${name}': ${message}`)
-    }
+    // Not when it has ended: CPUs that are held cannot say goodbye before whoever holds them is told.
+    if (!loaded.isActive) throw new Error(`policy '${name}': ${ejectReport(s).message}`)
     if (tasks === 'all') takeAllTasks(s)
     return loaded
   }

@@ -1,0 +1,48 @@
+/**
+ * Bank transfers while workers are killed: robust locks tell the next owner that the last one died with the lock, and an undo log
+ * under the lock makes the accounts whole again. No money is lost or made.
+ *
+ *     npm run example bank
+ */
+import { Kernel, Mutex } from '../src/index.ts'
+import { ACCOUNTS, bankWords, openAccounts, sumOf, undo } from './bank/transfers.ts'
+
+await using kernel = await Kernel.boot({ cpus: 3 })
+const work = await kernel.import<typeof import('./bank/transfers.ts')>(
+  new URL('./bank/transfers.ts', import.meta.url),
+)
+
+const memory = new SharedArrayBuffer(bankWords * 4)
+const lock = new Mutex({ robust: true, name: 'the ledger' })
+openAccounts(memory)
+const before = sumOf(memory)
+
+let died = 0
+kernel.on('death', () => died++)
+const clerks = Array.from({ length: 6 }, (_, clerk) =>
+  kernel.spawn(work.transfer, [memory, lock, clerk, 3000], { name: `clerk ${clerk}`, restartable: true }),
+)
+// Some clerks fall over in the middle of a transfer, and take their CPU with them.
+const saboteurs = Array.from({ length: 3 }, (_, n) =>
+  kernel
+    .spawn(work.dieInTransfer, [memory, lock, n], { name: `saboteur ${n}` })
+    .catch((error: unknown) => (error as Error).name),
+)
+console.log(`saboteurs: ${(await Promise.all(saboteurs)).join(', ')}`)
+const done = await Promise.all(clerks)
+const repaired = done.reduce((total, { repaired: n }) => total + n, 0)
+const transfers = done.reduce((total, { transfers: n }) => total + n, 0)
+// The last one to fall over may have done so when all clerks had gone home: whoever looks at the books next takes the lock.
+{
+  using _audit = await lock.lockAsync()
+  if (lock.ownerDied) {
+    undo(memory)
+    lock.makeConsistent()
+  }
+}
+const after = sumOf(memory)
+console.log(
+  `${transfers} transfers between ${ACCOUNTS} accounts, ${died} CPUs died, ${repaired} half-done transfers undone`,
+)
+console.log(`money before ${before}, after ${after}: ${before === after ? 'not a cent lost' : 'WRONG'}`)
+if (before !== after) process.exitCode = 1

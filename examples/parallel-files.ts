@@ -1,0 +1,36 @@
+/**
+ * A function over many files, on every core, with progress.
+ *
+ *     npm run example parallel-files [folder]
+ *
+ * The tasks read and count by themselves; what travels is a path one way and three numbers the other.
+ */
+import { readdirSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { Kernel } from '../src/index.ts'
+
+const folder = resolve(process.argv[2] ?? 'src')
+const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  .filter(file => file.endsWith('.ts'))
+  .map(file => resolve(folder, file))
+
+await using kernel = await Kernel.boot()
+const work = await kernel.import<typeof import('./parallel-files/count.ts')>(
+  new URL('./parallel-files/count.ts', import.meta.url),
+)
+
+const total = { lines: 0, words: 0, longest: 0, file: '' }
+const counts = kernel.map(work.count, files, {
+  ordered: false,
+  onProgress({ finished, total: all = files.length }) {
+    if (process.stderr.isTTY) process.stderr.write(`\r${finished} of ${all} files`)
+  },
+})
+for await (const { file, lines, words, longest } of counts) {
+  total.lines += lines
+  total.words += words
+  if (longest > total.longest) Object.assign(total, { longest, file })
+}
+if (process.stderr.isTTY) process.stderr.write('\r')
+console.log(`${files.length} files, ${total.lines} lines, ${total.words} words on ${kernel.cpus} CPUs`)
+console.log(`the longest line has ${total.longest} characters: ${total.file}`)

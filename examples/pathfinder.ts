@@ -1,0 +1,36 @@
+/**
+ * The priority inversion of Mars Pathfinder (1997). A low task holds the bus, a high one needs it, and one in the middle computes:
+ * the high one waits for the middle one, which has nothing to do with the bus. With inheritance the low task runs at the high
+ * one's priority for as long as it holds what that one wants.
+ *
+ *     npm run example pathfinder
+ */
+import { Kernel, Mutex } from '../src/index.ts'
+
+await using kernel = await Kernel.boot({ cpus: 1 })
+const work = await kernel.import<typeof import('./pathfinder/tasks.ts')>(
+  new URL('./pathfinder/tasks.ts', import.meta.url),
+)
+
+const MIDDLE_MS = 400
+const HOLD_MS = 20
+
+async function mission(protocol: 'none' | 'inherit'): Promise<number> {
+  const bus = new Mutex({ protocol, name: 'the bus' })
+  const weather = kernel.spawn(work.useBus, [bus, HOLD_MS], { name: 'weather data', priority: 'low' })
+  while (!bus.locked) await new Promise(resolve => setTimeout(resolve, 1))
+  const radio = kernel.spawn(work.compute, [MIDDLE_MS], { name: 'communications', priority: 'normal' })
+  const from = performance.now()
+  await kernel.spawn(work.useBus, [bus, 1], { name: 'bus manager', priority: 'high' })
+  const waited = performance.now() - from
+  await Promise.all([weather, radio])
+  return waited
+}
+
+const without = await mission('none')
+const withInheritance = await mission('inherit')
+console.log(`the low task needs the bus for ${HOLD_MS} ms, the middle one computes for ${MIDDLE_MS} ms`)
+console.log(
+  `without inheritance the high task waited ${without.toFixed(0)} ms: the watchdog resets the spacecraft`,
+)
+console.log(`with inheritance it waited ${withInheritance.toFixed(0)} ms`)
