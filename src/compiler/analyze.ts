@@ -1,4 +1,5 @@
 /** One walk over the tree: scopes, references, functions, loops and calls. */
+import { isTaskDirective } from './directive.ts'
 import { Func, type FuncKind } from './functions.ts'
 import { type Binding, type BindingKind, Scope } from './scope.ts'
 import { bare, boundNames, children, directives, isErased, isFunction, isLoop, type Node } from './syntax.ts'
@@ -105,7 +106,9 @@ class Analyzer {
         if (statement.kind !== 'var') this.#declarePatterns(statement, scope)
         break
       case 'ImportDeclaration':
-        for (const specifier of statement.specifiers) scope.declare(specifier.local.name, 'import', specifier)
+        for (const specifier of statement.specifiers) {
+          scope.declare(specifier.local.name, 'import', specifier).from = statement.source.value
+        }
         break
       case 'TSEnumDeclaration':
       case 'TSModuleDeclaration':
@@ -362,7 +365,7 @@ class Analyzer {
 
   #misplacedDirective(node: Node, func: Func): void {
     const literal = bare(node.expression)
-    if (literal.type !== 'Literal' || literal.value !== 'use task') return
+    if (literal.type !== 'Literal' || !isTaskDirective(literal.value)) return
     const body: Node[] = func.kind === 'module' ? func.node.body : (func.node.body?.body ?? [])
     if (!directives(body).includes(node)) this.#misplaced.push(node)
   }

@@ -5,9 +5,10 @@
 import type { Analysis } from './analyze.ts'
 import { lightMethods, shortGlobals, shortMethods, shortNamespaces } from './builtins.ts'
 import type { Reporter } from './diagnostics.ts'
+import { markIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
 import { isBuiltIn, typeOf } from './types.ts'
-import { bare, directives, isFunction, keyName, type Node } from './syntax.ts'
+import { bare, isFunction, keyName, type Node } from './syntax.ts'
 
 export interface ClassifyOptions {
   /** Every function gets a resumable form, marked or not, short or not. */
@@ -111,17 +112,15 @@ function isShadowed(holder: Node, owner: Node): boolean {
   )
 }
 
-function isMarked(body: Node[]): boolean {
-  return directives(body).some(({ directive }) => directive === 'use task')
-}
-
 function mark({ program, funcs }: Analysis, everything: boolean): void {
-  const whole = everything || isMarked(program.body)
+  const module = markIn(program.body)
+  const whole = everything || module !== undefined
   for (const func of funcs) {
     if (func.kind === 'module') continue
     const { body } = func.node
-    if (func.kind !== 'initializer' && body?.type === 'BlockStatement' && isMarked(body.body))
-      func.mark = 'function'
+    const own = func.kind !== 'initializer' && body?.type === 'BlockStatement' ? markIn(body.body) : undefined
+    func.asked = own ?? func.parent?.asked ?? module ?? null
+    if (own !== undefined) func.mark = 'function'
     else if (whole) func.mark = 'module'
     else if (func.parent?.mark === 'function' || func.parent?.mark === 'inherited') func.mark = 'inherited'
   }

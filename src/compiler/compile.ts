@@ -2,7 +2,10 @@
 import { type Analysis, analyze } from './analyze.ts'
 import { classify } from './classify.ts'
 import { Lines, Reporter } from './diagnostics.ts'
+import type { LoweringName } from './directive.ts'
+import type { Func } from './functions.ts'
 import { CheckerLowering } from './lowering/checker.ts'
+import { lowerBy } from './lowering/choice.ts'
 import { FramesLowering } from './lowering/frames.ts'
 import { GeneratorLowering } from './lowering/generator.ts'
 import { isTooDeep, type Parsed, parse, syntaxErrorIn } from './parse.ts'
@@ -11,8 +14,11 @@ import { print } from './rope.ts'
 export interface CompileOptions {
   /** 'task' makes marked functions preemptible; 'checker' makes every function and shared access visible. */
   mode?: 'task' | 'checker'
-  /** How functions are made resumable in task mode: by unwinding, or as generators. A directive may say otherwise. */
-  lowering?: 'frames' | 'generator'
+  /**
+   * How functions are made resumable in task mode: by unwinding, or as generators. Without it, as is best for each. A
+   * function's or a module's own directive (`'use task frames'`, `'use task generator'`) comes first.
+   */
+  lowering?: LoweringName
   /** The module that the output imports its runtime from. */
   runtime?: string
   /** False leaves the map out. */
@@ -39,6 +45,8 @@ export interface FunctionStat {
   name: string
   line: number
   form: 'twin' | 'plain'
+  /** How a twin is made, in task mode. */
+  lowering?: LoweringName
   why: string
 }
 
@@ -79,12 +87,7 @@ export function compile(source: string, file: string, options: CompileOptions = 
   }
   if (parsed === null) return unchanged()
   const compilation = new Compilation(source, file, options, parsed)
-  let first = compilation.attempt(new Set())
-  if (first instanceof Failure && compilation.lowering === 'frames') {
-    // What the one lowering fails on, the other may be able to do.
-    compilation.lowering = 'generator'
-    first = compilation.attempt(new Set())
-  }
+  const first = compilation.first()
   const found = first instanceof Failure ? compilation.without(first) : first
   if (found instanceof Failure) {
     const message = `this file stays plain, because the compiler failed on it: ${found.reason}`
@@ -111,14 +114,21 @@ class Compilation {
   readonly #file: string
   readonly #options: CompileOptions
   readonly #parsed: Parsed
-  lowering: 'frames' | 'generator'
+  #onlyGenerators = false
 
   constructor(source: string, file: string, options: CompileOptions, parsed: Parsed) {
-    this.lowering = options.lowering ?? 'generator'
     this.#source = source
     this.#file = file
     this.#options = options
     this.#parsed = parsed
+  }
+
+  /** The first attempt. What the one lowering fails on, the other may be able to do. */
+  first(): CompileResult | Failure {
+    const made = this.attempt(new Set())
+    if (!(made instanceof Failure) || this.#options.mode === 'checker') return made
+    this.#onlyGenerators = true
+    return this.attempt(new Set())
   }
 
   /** Compiles all but the functions that start at these offsets. */
@@ -144,9 +154,8 @@ class Compilation {
       }
       const lowering = checking
         ? new CheckerLowering(source, analysis, file)
-        : this.lowering === 'frames'
-          ? new FramesLowering(source, analysis, { strip: strip ?? 512, choose: () => 'frames' })
-          : new GeneratorLowering(source, analysis, { strip: strip ?? 512 })
+        : this.#task(analysis, strip ?? 512)
+      if (lowering instanceof FramesLowering) tell(stats, analysis, lowering)
       const output = lowering.program(runtime ?? (checking ? 'heddle/checker/runtime' : 'heddle/runtime'))
       const { code, map } = print(output, source, file, sourcemap !== false)
       const broken = syntaxErrorIn(code, file, this.#parsed.isModule)
@@ -155,6 +164,15 @@ class Compilation {
     } catch (error) {
       return new Failure(describe(error), tried)
     }
+  }
+
+  /** The directive says by which lowering a function is made, else the caller, else what the function is like. */
+  #task(analysis: Analysis, strip: number): GeneratorLowering {
+    const given = this.#onlyGenerators ? 'generator' : (this.#options.lowering ?? 'generator')
+    const asks = !this.#onlyGenerators && analysis.funcs.some(({ asked }) => asked === 'frames')
+    if (given === 'generator' && !asks) return new GeneratorLowering(this.#source, analysis, { strip })
+    const choose = (func: Func): LoweringName => func.asked ?? given ?? lowerBy(func, analysis)
+    return new FramesLowering(this.#source, analysis, { strip, choose })
   }
 
   /** Compiles without the functions that make it fail, which it finds by halving. */
@@ -181,6 +199,18 @@ class Compilation {
 
 function describe(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+}
+
+/** Adds how each twin is made, and why not by unwinding. */
+function tell(stats: FunctionStat[], { funcs }: Analysis, lowering: FramesLowering): void {
+  const told = funcs.filter(({ kind }) => kind !== 'module' && kind !== 'initializer')
+  for (const [index, func] of told.entries()) {
+    const stat = stats[index]!
+    if (!func.twin) continue
+    const reason = lowering.whyGenerator(func)
+    stat.lowering = reason === null ? 'frames' : 'generator'
+    if (reason !== null) stat.why += `; a generator, because ${reason}`
+  }
 }
 
 function statistics({ funcs }: Analysis, lines: Lines): FunctionStat[] {

@@ -1,4 +1,5 @@
 /** A function as the compiler sees it: what it is, what it does, and which forms it gets. */
+import type { LoweringName } from './directive.ts'
 import type { Binding } from './scope.ts'
 import type { Node } from './syntax.ts'
 
@@ -54,6 +55,8 @@ export class Func {
   /** For a named function expression, its own name inside itself. */
   self: Binding | null = null
   mark: Mark | null = null
+  /** The lowering that its directive names, or that of what it stands in. */
+  asked: LoweringName | null = null
   strict = false
   /** The derived class's constructor, or an arrow in it: `this` may not exist yet. */
   derived = false

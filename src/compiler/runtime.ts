@@ -1,6 +1,6 @@
 /** What compiled code imports. Its names are the compiler's own business; they may change with it. */
 export { needResched as poll, twin } from '../coroutine/coroutine.ts'
-export { frames, glance, look, rest, run, save, take } from '../coroutine/frames.ts'
+export { frames, look, lookInTime, rest, run, save, take } from '../coroutine/frames.ts'
 export { resumable } from '../coroutine/generators.ts'
 export {
   apply,
@@ -28,10 +28,14 @@ export {
   cursor,
   declared,
   early,
+  given,
   KeyCursor,
   keyOf,
   nothing,
   other,
+  other0,
+  other1,
+  other2,
   refuseList,
   refuseObject,
   spreads,
@@ -40,3 +44,4 @@ export {
 export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/generator.ts'
 export { isShort, isShortList, limit, near } from './runtime/limit.ts'
 import './runtime/install.ts'
+import './runtime/forms.ts'

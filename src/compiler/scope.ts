@@ -32,6 +32,8 @@ export class Binding {
   target: Func | null = null
   /** Where the initializer of a `let`, `const` or `var` is. */
   init: Node | null = null
+  /** The module that an import comes from. */
+  from: string | null = null
   /** What a `for (const … of …)` that declares it runs over. */
   iterates: Node | null = null
   /** Gets properties under computed names: what it is called through is only known at run time. */

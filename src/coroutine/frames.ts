@@ -23,7 +23,7 @@
  * calls finds `ok` at 0, runs as plain code does, and hands no permission on.
  */
 import { GeneratorChain, type OnPass } from './generators.ts'
-import { needResched, pace } from './safepoint.ts'
+import { needResched, type Words, words } from './safepoint.ts'
 import { PREEMPTED } from './stops.ts'
 
 /** Enters a function again: at this place, with these variables. */
@@ -37,17 +37,11 @@ interface Frame {
   reenter: Reenter | null
 }
 
-interface Words {
-  /** 1 while the task unwinds. */
-  u: 0 | 1
-  /** 1 while a call that may unwind is on its way to its callee. */
-  ok: number
-}
-
-// Written twice, so that no engine takes the words for constants.
-export const frames: Words = { u: 1, ok: 1 }
-frames.u = 0
-frames.ok = 0
+/**
+ * The words. It is also the permission itself, where both sides know each other: a last argument that nobody else
+ * gives, which costs less than a word in memory.
+ */
+export const frames: Words = words
 
 /** Why the task unwinds. */
 let stop: number = PREEMPTED
@@ -72,9 +66,25 @@ export function look(): boolean {
   return true
 }
 
-/** The same, where looks are many: most of them only count. */
-export function glance(): boolean {
-  return --pace.left < 0 && look()
+/** So far apart looks should be: often enough for any slice, and seldom enough to cost nothing. */
+const apart_ms_most = 0.2
+const apart_ms_least = 0.05
+/** How many safepoints stand between two looks, where they come as often as calls do. */
+const pace_most = 1024
+let pace = 64
+let looked_ms = 0
+
+/** The same where safepoints come often, and most of them only count: sets how many may pass before the next look. */
+export function lookInTime(): boolean {
+  if (look()) return true
+  if (frames.left === 0) return false
+  const now = performance.now()
+  const apart = now - looked_ms
+  looked_ms = now
+  if (apart > apart_ms_most) pace = Math.max(1, pace >> 2)
+  else if (apart < apart_ms_least && pace < pace_most) pace <<= 1
+  frames.left = pace
+  return false
 }
 
 /** Saves a frame, on the way out. */

@@ -30,9 +30,21 @@ let flagView: Int32Array = line.view
 let flagIndex = 0
 let depth = 0
 
-/** How many of the safepoints that come often may pass before one of them looks at the word. */
-export const pace: { left: number } = { left: 1 }
-pace.left = 0
+/** The words that compiled code looks at: in one object, which an engine can take for granted. */
+export interface Words {
+  /** How many of the safepoints that come often may pass before one of them looks at the line. */
+  left: number
+  /** 1 while the coroutine unwinds. See frames.ts. */
+  u: number
+  /** 1 while a call that may unwind is on its way to its callee. See frames.ts. */
+  ok: number
+}
+
+// Written twice, so that no engine takes the words themselves for constants.
+export const words: Words = { left: 1, u: 1, ok: 1 }
+words.left = 0
+words.u = 0
+words.ok = 0
 
 /** Between two looks, where safepoints come as often as calls. */
 const pace_most = 64
@@ -62,7 +74,7 @@ export function setSafepointLine(next: SafepointLine): SafepointLine {
   line = next
   flagView = next.view
   flagIndex = next.index
-  pace.left = 0
+  words.left = 0
   return before
 }
 
@@ -72,16 +84,16 @@ export function setSafepointLine(next: SafepointLine): SafepointLine {
  */
 export function needResched(): boolean {
   if (Atomics.load(flagView, flagIndex) !== 0) return fires()
-  pace.left = pace_most
+  words.left = pace_most
   return false
 }
 
 function fires(): boolean {
-  pace.left = 0
+  words.left = 0
   if (depth !== 0) return false
   const { interrupt } = line
   if (interrupt === null || interrupt()) return true
-  pace.left = pace_raised
+  words.left = pace_raised
   return false
 }
 

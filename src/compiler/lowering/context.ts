@@ -56,6 +56,8 @@ export interface Context {
   available: ReadonlySet<Func>
   /** Jumps that must go elsewhere, because their loop was taken apart. */
   jumps: ReadonlyMap<object, Rope>
+  /** The cursors of the loops around, innermost first, that a `return` has to close here. */
+  closing?: readonly string[] | undefined
   /** Variables that go by another name here, because they were moved; `.v` and the like included. */
   renamed: ReadonlyMap<Binding | 'arguments' | 'target', string> | null
 }

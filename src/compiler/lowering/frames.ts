@@ -7,15 +7,15 @@
  * two call each other.
  */
 import type { Analysis } from '../analyze.ts'
+import { isTaskDirective } from '../directive.ts'
 import type { Call, Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
 import type { Binding } from '../scope.ts'
-import { bare, children, directives, isFunction, isLoop, type Node, walk } from '../syntax.ts'
-import { isList, typeOf } from '../types.ts'
+import { bare, directives, isFunction, type Node, walk } from '../syntax.ts'
 import { type Context, Frame } from './context.ts'
 import { Slots } from './frames/emitter.ts'
 import { type Plan, planOf } from './frames/plan.ts'
-import { type StatementHost, Statements, type Temporaries } from './frames/statements.ts'
+import { closingText, type StatementHost, Statements, type Temporaries } from './frames/statements.ts'
 import { GeneratorLowering, isSmall, type LoweringOptions } from './generator.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { noJumps } from './writer.ts'
@@ -54,7 +54,7 @@ export class FramesLowering extends GeneratorLowering {
     if (plan === undefined) {
       plan =
         this.#choose(func) === 'generator'
-          ? 'generators were asked for'
+          ? 'it was asked for, or it does nothing but block'
           : planOf(func, {
               analysis: this.analysis,
               prefix: this.names.prefix,
@@ -112,6 +112,22 @@ export class FramesLowering extends GeneratorLowering {
     return this.isItself(func) ? this.names.runtime('unwinding') : super.attacher(func)
   }
 
+  protected override marked(func: Func, value: Piece, name?: string): Rope {
+    const unwinding = this.names.runtime('unwinding')
+    const hasDefault = func.node.params.some(({ type }: Node) => type === 'AssignmentPattern')
+    const count = hasDefault ? null : this.#handedAfter(func)
+    if (count === null && name === undefined) return rope`${unwinding}(${value})`
+    const text = name === undefined ? 'void 0' : `'${name}'`
+    return rope`${unwinding}(${value}, ${text}${count === null ? '' : `, ${count}`})`
+  }
+
+  /** A module that imports its neighbours may be called by them before it has run: it has no constants then. */
+  protected override get fixesImports(): boolean {
+    return this.analysis.program.body.every(
+      ({ source }: Node) => source == null || /^(?:node:|[\w@])/.test(source.value),
+    )
+  }
+
   protected override safepoint(): string {
     return this.#between ?? super.safepoint()
   }
@@ -124,7 +140,7 @@ export class FramesLowering extends GeneratorLowering {
     return this.#apart(() =>
       this.isItself(func) && this.wants(func, cx)
         ? this.#function(node, func, cx)
-        : super.plain(node, func, cx),
+        : super.plain(node, func, { ...cx, closing: undefined }),
     )
   }
 
@@ -147,6 +163,12 @@ export class FramesLowering extends GeneratorLowering {
     if (cx.frame === null) {
       const jump = cx.jumps.get(node)
       if (jump !== undefined) return jump
+    }
+    if (node.type === 'ReturnStatement' && cx.closing !== undefined) {
+      const close = closingText(cx.closing)
+      if (node.argument === null) return rope`{ ${close} return; }`
+      const result = `${this.names.prefix}x`
+      return rope`{ const ${result} = ${this.node(node.argument, cx)}; ${close} return ${result}; }`
     }
     if (node.type === 'VariableDeclaration' && node.kind === 'var' && this.#movesVariables(cx)) {
       return this.#variables(node, cx)
@@ -213,7 +235,7 @@ export class FramesLowering extends GeneratorLowering {
       jumps: noJumps,
       renamed: renamed.size > 0 ? renamed : null,
     }
-    const { head, patterns } = this.#head(node, func, cx)
+    const { head, patterns } = this.#head(node, func)
     const body = node.body.type === 'BlockStatement' ? node.body.body : []
     const kept = directives(body)
     const strict = kept
@@ -228,18 +250,28 @@ export class FramesLowering extends GeneratorLowering {
   }
 
   /** Everything before the body. Parameters that are more than names are set in the body: code of others may run there. */
-  #head(node: Node, func: Func, cx: Context): { head: Rope; patterns: { pattern: Node; from: string }[] } {
+  #head(node: Node, func: Func): { head: Rope; patterns: { pattern: Node; from: string }[] } {
     const patterns: { pattern: Node; from: string }[] = []
     const params = node.params as Node[]
+    const handed = this.#handedAfter(func) === null ? '' : `${this.names.prefix}ok`
+    const end = node.body.type === 'BlockStatement' ? node.body.start : this.#arrowEnd(node)
     const isName = (param: Node): boolean =>
       param.type === 'Identifier' || (param.type === 'RestElement' && param.argument.type === 'Identifier')
-    if (params.every(isName)) {
-      if (func.node.body.type === 'BlockStatement') {
-        return { head: new Rope().add({ start: node.start, end: node.body.start }), patterns }
-      }
-      return { head: new Rope().add({ start: node.start, end: this.#arrowEnd(node) }), patterns }
+    if (params.every(isName) && handed === '') {
+      return { head: new Rope().add({ start: node.start, end }), patterns }
     }
-    void cx
+    if (params.length === 0) {
+      const open = this.source.indexOf('(', node.typeParameters?.end ?? node.id?.end ?? node.start) + 1
+      return { head: rope`${{ start: node.start, end: open }}${handed}${{ start: open, end }}`, patterns }
+    }
+    const only = params[0]!
+    if (
+      node.type === 'ArrowFunctionExpression' &&
+      this.source[node.start] !== '(' &&
+      only.start === node.start
+    ) {
+      return { head: rope`(${only}, ${handed})${{ start: only.end, end }}`, patterns }
+    }
     const made = new Rope().add({ start: node.start, end: params[0]!.start })
     const written = params.map((param, index): Piece => {
       if (isName(param)) return param
@@ -248,9 +280,34 @@ export class FramesLowering extends GeneratorLowering {
       if (param.type === 'RestElement') return `...${from}`
       return param.type === 'AssignmentPattern' ? `${from} = void 0` : from
     })
+    if (handed !== '') written.push(handed)
     made.add(join(written, ', '))
-    const end = node.body.type === 'BlockStatement' ? node.body.start : this.#arrowEnd(node)
     return { head: made.add({ start: params.at(-1)!.end, end }), patterns }
+  }
+
+  /**
+   * After how many arguments a function takes its permission as one more: where it is called by name, and nothing can
+   * tell. It has no `arguments`, and nothing that gathers the rest.
+   */
+  #handedAfter(func: Func): number | null {
+    const { node } = func
+    if (!this.#isCalledByName(func)) return null
+    const params = (node.params as Node[]).filter(
+      param => !(param.type === 'Identifier' && param.name === 'this'),
+    )
+    if (func.usesArguments && !func.isArrow) return null
+    if (params.at(-1)?.type === 'RestElement') return null
+    if (!func.strict && new Set(params.map(({ name }) => name)).size < params.length) return null
+    return params.length
+  }
+
+  #isCalledByName(func: Func): boolean {
+    const { holder } = func
+    if (func.kind === 'method') return holder?.key.type === 'PrivateIdentifier'
+    const target = func.self?.target === func || func.binding?.target === func
+    if (!target) return false
+    const references = [...(func.binding?.references ?? []), ...(func.self?.references ?? [])]
+    return references.some(({ callee }) => callee)
   }
 
   /** The end of `=>`, where the body is an expression. */
@@ -290,6 +347,18 @@ export class FramesLowering extends GeneratorLowering {
     return made
   }
 
+  /** What a function does first: it takes its permission. */
+  #start(func: Func, variables: readonly string[]): string {
+    const { prefix } = this.names
+    const frames = this.names.runtime('frames')
+    const taken = `${frames}.ok === 0 ? void 0 : ${frames}`
+    const handed = this.#handedAfter(func) !== null
+    const all = handed ? variables : [...variables, `${prefix}ok = ${taken}`]
+    const lets = all.length > 0 ? `let ${all.join(', ')}; ` : ''
+    if (!handed) return `${lets}${frames}.ok = 0; `
+    return `${lets}if (${prefix}ok !== ${frames}) { ${prefix}ok = ${taken}; ${frames}.ok = 0; } `
+  }
+
   /** Two forms: one that starts at the beginning, and inside of it, made when it is needed, one that starts anywhere. */
   #two(
     node: Node,
@@ -314,7 +383,6 @@ export class FramesLowering extends GeneratorLowering {
     const plainForm = this.#statements(func, cx, false, slots)
     plainForm.always.push(...always)
     const first = plainForm.body(node.body, isDirective)
-    const frames = this.names.runtime('frames')
     const names = new Set(
       node.params.filter(({ type }: Node) => type === 'Identifier').map(({ name }: Node) => name),
     )
@@ -327,7 +395,8 @@ export class FramesLowering extends GeneratorLowering {
     const own = variables.filter(name => !names.has(name))
     const temporaries = Array.from({ length: plainForm.temporaries }, (_, index) => `${prefix}${index}`)
     const set = this.#parameters(plainForm, patterns, cx, false)
-    const start = `let ${[...own, ...temporaries, ...lent, `${prefix}ok = ${frames}.ok`].join(', ')}; ${frames}.ok = 0; `
+    const count = plainForm.counts ? [`${prefix}n = 0`] : []
+    const start = this.#start(func, [...own, ...temporaries, ...lent, ...count])
     if (plainForm.places === 0) return rope`${start}${set}${first}`
     const save = this.names.runtime('save')
     this.names.runtime('take')
@@ -339,7 +408,7 @@ export class FramesLowering extends GeneratorLowering {
     )
     const self = func.isArrow ? 'void 0' : 'this'
     const name = JSON.stringify(func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name)
-    const inner = rope`let ${[...restored, `${prefix}ok = 1`].join(', ')}; ${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${prefix}v, null);`
+    const inner = rope`let ${[...restored, ...count, `${prefix}ok = ${this.names.runtime('frames')}`].join(', ')}; ${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${prefix}v, null);`
     const again = func.isArrow
       ? rope`{ ${name}: (${prefix}p, ${prefix}v) => { ${inner} } }[${name}]`
       : rope`{ ${name}(${prefix}p, ${prefix}v) { ${inner} } }[${name}]`
@@ -356,7 +425,6 @@ export class FramesLowering extends GeneratorLowering {
     isDirective: (statement: Node) => boolean,
   ): Rope {
     const { prefix } = this.names
-    const frames = this.names.runtime('frames')
     const statements: Node[] = node.body.type === 'BlockStatement' ? node.body.body : []
     const available = this.#availableIn(statements, cx)
     const inside: Context = { ...cx, available }
@@ -394,7 +462,8 @@ export class FramesLowering extends GeneratorLowering {
     )
     const shared = around.length > 0 ? `let ${around.join(', ')}; ` : ''
     const set = this.#parameters(form, patterns, inside, true)
-    const start = rope`const ${prefix}ok = ${frames}.ok; ${frames}.ok = 0; ${shared}${set}${marks}`
+    const start = rope`${this.#start(func, [])}${shared}${set}${marks}`
+    if (form.counts) restored.push(`${prefix}n = 0`)
     const locals = restored.length > 0 ? `let ${restored.join(', ')}; ` : ''
     if (form.places === 0) {
       const plainly = [...slotted, ...temporaries]
@@ -417,6 +486,22 @@ export class FramesLowering extends GeneratorLowering {
       }
     }
     return available ?? cx.available
+  }
+
+  /** True when all that a turn of the loop calls is of this file, or brief. */
+  #looksInside(loop: Node): boolean {
+    let all = true
+    walk(loop, node => {
+      if (isFunction(node)) return false
+      const call = this.callOf(node)
+      if (call !== undefined && call.reach === 'unknown') {
+        const callee = node.callee === undefined ? null : bare(node.callee)
+        const name = callee?.type === 'MemberExpression' && !callee.computed ? callee.property.name : null
+        if (name === null || !this.analysis.ownMethods.has(name)) all = false
+      }
+      return all
+    })
+    return all
   }
 
   #makeHost(): StatementHost {
@@ -446,8 +531,13 @@ export class FramesLowering extends GeneratorLowering {
       },
       bindingOf: id => this.analysis.bindingOf.get(id),
       availableIn: (statements, cx) => this.#availableIn(statements, cx),
+      looksInside: node => this.#looksInside(node),
       isShortBody: node => isSmall(node.body) && !makesObjects(node.body),
-      isListed: node => isList(typeOf(node, this.analysis)),
+      unmarked: (node, cx) => {
+        const func = this.analysis.funcOf.get(node)!
+        return this.isItself(func) && this.wants(func, cx) ? this.plain(node, func, cx) : null
+      },
+      handedAfter: func => this.#handedAfter(func),
       functionValue: (node, cx) => {
         const func = this.analysis.funcOf.get(node)!
         const text = this.plain(node, func, cx)
@@ -528,10 +618,3 @@ function makesObjects(body: Node): boolean {
   })
   return found
 }
-
-/** `'use task'`, with or without the name of a lowering. */
-export function isTaskDirective(directive: string): boolean {
-  return directive === 'use task' || directive === 'use task frames' || directive === 'use task generator'
-}
-
-export { children, isLoop }

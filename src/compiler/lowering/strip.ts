@@ -64,6 +64,33 @@ export function collectJumps(body: Node, labels: Set<string>, breaks: Node[], co
   visit(body, true, true)
 }
 
+/** What in a loop's body leaves the loop otherwise than by its own `break`; null when a `finally` stands in the way. */
+export function leavesOf(body: Node, labels: Set<string>): { returns: Node[]; jumps: Node[] } | null {
+  const returns: Node[] = []
+  const jumps: Node[] = []
+  let ends = false
+  const visit = (node: Node, inner: ReadonlySet<string>): void => {
+    switch (node.type) {
+      case 'ReturnStatement':
+        returns.push(node)
+        return
+      case 'BreakStatement':
+      case 'ContinueStatement':
+        if (node.label !== null && !inner.has(node.label.name) && !labels.has(node.label.name))
+          jumps.push(node)
+        return
+      case 'TryStatement':
+        if (node.finalizer !== null) ends = true
+        break
+      default:
+    }
+    const known = node.type === 'LabeledStatement' ? new Set([...inner, node.label.name as string]) : inner
+    for (const child of statementsIn(node)) visit(child, known)
+  }
+  visit(body, new Set())
+  return ends ? null : { returns, jumps }
+}
+
 function statementsIn(node: Node): Node[] {
   switch (node.type) {
     case 'BlockStatement':

@@ -8,6 +8,7 @@
  */
 import type { Analysis } from '../analyze.ts'
 import { isWellKnownSymbol } from '../classify.ts'
+import { isTaskDirective } from '../directive.ts'
 import type { Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
 import { bare, children, directives, isFunction, keyName, type Node } from '../syntax.ts'
@@ -78,13 +79,17 @@ export abstract class Writer {
     const imports = this.names.imports()
     let prelude = ''
     if (imports.length > 0) {
+      const fixed = this.analysis.isModule && this.fixesImports
       const list = imports
-        .map(([name, local]) => `${name} ${this.analysis.isModule ? 'as' : ':'} ${local}`)
+        .map(
+          ([name, local]) => `${name} ${this.analysis.isModule ? 'as' : ':'} ${fixed ? `${local}_` : local}`,
+        )
         .join(', ')
       const from = JSON.stringify(runtime)
       prelude = this.analysis.isModule
         ? `import { ${list} } from ${from};`
         : `const { ${list} } = require(${from});`
+      if (fixed) prelude += `const ${imports.map(([, local]) => `${local} = ${local}_`).join(', ')};`
     }
     const break_ = head.length > 0 ? ';' : first === program.hashbang?.end ? '\n' : ''
     return rope`${{ start: 0, end: first }}${break_}${prelude}${extra}${attached}${statements}`
@@ -178,6 +183,16 @@ export abstract class Writer {
     return false
   }
 
+  /** Such a function, marked as one. */
+  protected marked(func: Func, value: Piece, _name?: string): Rope {
+    return rope`${this.attacher(func)}(${value})`
+  }
+
+  /** True when what the runtime exports is put into constants of the module, which engines know best. */
+  protected get fixesImports(): boolean {
+    return false
+  }
+
   protected declaration(
     statement: Node,
     node: Node,
@@ -194,13 +209,16 @@ export abstract class Writer {
       const at = this.source.indexOf('(', node.start)
       const keyword = node.typeParameters?.start ?? at
       const plain = rope`${{ start: statement.start, end: keyword }} ${made}${cut(plainForm, keyword)}`
-      const pair = itself ? made : `${made}, ${name}`
-      return { plain, beside, attach: `${attacher}(${pair}, 'default');` }
+      if (itself) return { plain, beside, attach: `${this.marked(func, made, 'default').text('')};` }
+      return { plain, beside, attach: `${attacher}(${made}, ${name}, 'default');` }
     }
     const plain = rope`${{ start: statement.start, end: node.start }}${plainForm}${{ start: node.end, end: statement.end }}`
     const exported = statement !== node
     const silent = cx.frame !== null && !exported && this.isDirect(func) && !escapes(func)
-    if (itself) return { plain, beside, attach: silent ? '' : `${attacher}(${node.id.name});` }
+    if (itself) {
+      const unseen = cx.func.kind !== 'module' && !exported && this.isDirect(func) && !escapes(func)
+      return { plain, beside, attach: unseen ? '' : `${this.marked(func, node.id.name).text('')};` }
+    }
     if (!silent) return { plain, beside, attach: `${attacher}(${node.id.name}, ${name});` }
     // Nobody looks it up, but a deep recursion of it is to be resumed at its innermost call.
     const attach = func.recursive ? `${this.names.runtime('resumable')}(${name});` : ''
@@ -252,7 +270,7 @@ export abstract class Writer {
     const from = kept.length > 0 ? kept[kept.length - 1]!.end : node.body.start + 1
     const { attached, statements } = this.list(body, cx, from, node.body.end)
     const strict = kept
-      .filter(({ directive }) => directive !== 'use task')
+      .filter(({ directive }) => !isTaskDirective(directive))
       .map(({ expression }) => `${expression.raw};`)
       .join('')
     return rope`${head}(${list}) {${strict}${this.#prologue(func, frame)}${attached}${statements}`
@@ -457,7 +475,7 @@ export abstract class Writer {
   /** `attach(plain, twin)`, with whatever an arrow's twin must borrow. */
   protected attachment(func: Func, plain: Rope, cx: Context): Rope {
     const attacher = this.attacher(func)
-    if (this.isItself(func)) return rope`${attacher}(${plain})`
+    if (this.isItself(func)) return this.marked(func, plain)
     if (func.self !== null && func.self.references.length > 0) {
       const name = func.node.id.name
       const twin = this.twin(func, cx, `function* ${this.twinName(func)}`)

@@ -3,7 +3,7 @@ import { type Twin, twin } from '../../coroutine/coroutine.ts'
 import { enter, frames, rest } from '../../coroutine/frames.ts'
 import { resumable as direct } from '../../coroutine/generators.ts'
 import { asyncTwin } from './async.ts'
-import { generatorTwin } from './generator.ts'
+import { generatorTwin, owner } from './generator.ts'
 
 type Callable = (...args: any[]) => any
 
@@ -11,8 +11,6 @@ type Callable = (...args: any[]) => any
  * A twin knows its function. A proxy shows its target's twin, and a function whose prototype is another function
  * inherits one: both must be called as what they are.
  */
-const owner: unique symbol = Symbol.for('heddle.owner') as never
-
 interface Owned {
   [owner]?: Callable
 }
@@ -29,10 +27,11 @@ export function setTwinShape(next: (resumable: Twin) => Twin): void {
   shape = next
 }
 
-/** Makes `fn` its own twin, and returns it: it unwinds when it is told to. */
-export function unwinding<F extends Callable>(fn: F, name?: string): F {
+/** Makes `fn` its own twin, and returns it: it unwinds when it is told to. Its last parameter may be the compiler's. */
+export function unwinding<F extends Callable>(fn: F, name?: string, length?: number): F {
   hidden.value = fn
   Object.defineProperty(fn, twin, hidden)
+  if (length !== undefined) Object.defineProperty(fn, 'length', { value: length, configurable: true })
   if (name !== undefined) Object.defineProperty(fn, 'name', { value: name, configurable: true })
   return fn
 }

@@ -1,34 +1,100 @@
 /** What functions that unwind import: how they are told apart, and how they call and iterate what is not of their kind. */
 import { frames, run } from '../../coroutine/frames.ts'
 import { twin } from '../../coroutine/coroutine.ts'
-import { own, refuse } from './attach.ts'
-import { bodyStep, collect, generatorBody } from './generator.ts'
+import { own, refuse, unwinding } from './attach.ts'
+import { bodyStep, collect, generatorBody, nextOf, stopsInNext } from './generator.ts'
 
-/** The variables of a function that has not stopped yet. */
+/** Nothing given, nothing saved. */
 export const nothing: readonly unknown[] = []
 
+/** On a twin: the form of a built-in that unwinds. */
+export const form: unique symbol = Symbol('heddle.form')
+
 /** Calls what carries a twin that is not itself, or has a `call` of its own. */
-export function other(ok: number, fn: any, self: unknown, args: unknown[], text: string): unknown {
+export function other(ok: unknown, fn: any, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
   const found = fn[twin]
-  if (found === fn) frames.ok = ok
-  else if (ok !== 0 && found !== undefined) return run(Reflect.apply(own(fn), self, args))
+  if (ok === frames && found !== undefined) {
+    if (found === fn) frames.ok = 1
+    else {
+      const built = found[form]
+      if (built !== undefined && built.of === fn) return Reflect.apply(built, self, args)
+      return run(Reflect.apply(own(fn), self, args))
+    }
+  }
   return Reflect.apply(fn, self, args)
 }
 
+export function other0(ok: unknown, fn: any, self: unknown, text: string): unknown {
+  const built = fn?.[twin]?.[form]
+  return ok === frames && built !== undefined && built.of === fn
+    ? built.call(self)
+    : other(ok, fn, self, [], text)
+}
+
+export function other1(ok: unknown, fn: any, self: unknown, first: unknown, text: string): unknown {
+  const built = fn?.[twin]?.[form]
+  return ok === frames && built !== undefined && built.of === fn
+    ? built.call(self, first)
+    : other(ok, fn, self, [first], text)
+}
+
+export function other2(
+  ok: unknown,
+  fn: any,
+  self: unknown,
+  first: unknown,
+  second: unknown,
+  text: string,
+): unknown {
+  const built = fn?.[twin]?.[form]
+  return ok === frames && built !== undefined && built.of === fn
+    ? built.call(self, first, second)
+    : other(ok, fn, self, [first, second], text)
+}
+
+/** The function that was last made where it is given to a built-in: it unwinds, and bears no mark yet. */
+let made: unknown = null
+
+export function isMade(fn: unknown): boolean {
+  return fn === made
+}
+
+/**
+ * A call that is given a function made on the spot. To mark it costs more than to make it, so it is marked only when
+ * somebody but a built-in gets it.
+ */
+export function given(
+  ok: unknown,
+  fn: any,
+  self: unknown,
+  callback: any,
+  rest: readonly unknown[],
+  text: string,
+): unknown {
+  const built = fn?.[twin]?.[form]
+  if (ok === frames && built !== undefined && built.of === fn) {
+    made = callback
+    if (rest.length === 0) return built.call(self, callback)
+    return built.call(self, callback, ...rest)
+  }
+  unwinding(callback)
+  return other(ok, fn, self, [callback, ...rest], text)
+}
+
 /** What a template is tagged with: called at once, with the values alone in between. */
-export function tagging(ok: number, fn: any, symbol: symbol, text: string): unknown {
+export function tagging(ok: unknown, fn: any, symbol: symbol, text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
   const found = fn[symbol]
-  if (found === fn) frames.ok = ok
-  else if (ok !== 0 && found !== undefined)
+  if (found === fn) frames.ok = ok === frames ? 1 : 0
+  else if (ok === frames && found !== undefined)
     return (...args: unknown[]) => run(Reflect.apply(own(fn), undefined, args))
   return fn
 }
 
 /** What is spread: a generator that stops inside is run to its end first. */
-export function spreads(ok: number, iterable: unknown): unknown {
-  return ok !== 0 && generatorBody(iterable) !== undefined ? run(collect(iterable)) : iterable
+export function spreads(ok: unknown, iterable: unknown): unknown {
+  return ok === frames && generatorBody(iterable) !== undefined ? run(collect(iterable)) : iterable
 }
 
 const arrayValues: unknown = Array.prototype.values
@@ -41,32 +107,6 @@ export interface Cursor {
   step(): unknown
   fail(): void
   close(): void
-}
-
-class ListCursor implements Cursor {
-  value: any = undefined
-  readonly #list: ArrayLike<unknown>
-  #at = 0
-
-  constructor(list: ArrayLike<unknown>) {
-    this.#list = list
-  }
-
-  step(): boolean {
-    const list = this.#list
-    const at = this.#at
-    if (at >= list.length) {
-      this.#at = Number.MAX_SAFE_INTEGER
-      return false
-    }
-    this.value = list[at]
-    this.#at = at + 1
-    return true
-  }
-
-  fail(): void {}
-
-  close(): void {}
 }
 
 class IteratorCursor implements Cursor {
@@ -159,16 +199,55 @@ class BodyCursor implements Cursor {
   }
 }
 
-/** What a `for…of` runs over. `message` is what the engine says when it cannot. */
-export function cursor(ok: number, iterable: any, message: string): Cursor {
+/** Over an iterator whose `next` can stop inside: a channel's. */
+class NextCursor implements Cursor {
+  value: any = undefined
+  readonly #iterator: Iterator<unknown>
+  #open = false
+
+  constructor(iterator: Iterator<unknown>) {
+    this.#iterator = iterator
+  }
+
+  step(): unknown {
+    this.#open = false
+    return run(this.#stepping())
+  }
+
+  *#stepping(): Generator<number, boolean, unknown> {
+    const step = yield* nextOf(this.#iterator)
+    if (step.done) return false
+    this.value = step.value
+    this.#open = true
+    return true
+  }
+
+  fail(): void {
+    try {
+      this.close()
+    } catch {
+      // The body's own error is the one that counts.
+    }
+  }
+
+  close(): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#iterator.return?.()
+  }
+}
+
+/** What a `for…of` runs over; null: an array, place by place. `message` is what the engine says when it cannot. */
+export function cursor(ok: unknown, iterable: any, message: string): Cursor | null {
   if (
     Array.isArray(iterable) &&
     iterable[Symbol.iterator] === arrayValues &&
     arrayIterator.next === arrayNext
   ) {
-    return new ListCursor(iterable)
+    return null
   }
-  if (ok !== 0 && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
+  if (ok === frames && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
+  if (ok === frames && stopsInNext(iterable)) return new NextCursor(iterable[Symbol.iterator]())
   return new IteratorCursor(iterable, message)
 }
 

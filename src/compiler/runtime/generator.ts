@@ -22,6 +22,9 @@ export class Out {
 /** What a loop over such a generator receives instead of a value when the generator has stopped inside. */
 export const paused: unique symbol = Symbol('heddle.paused')
 
+/** Under this symbol a compiled twin knows its function. */
+export const owner: unique symbol = Symbol.for('heddle.owner') as never
+
 const bodies = new WeakMap<object, Body>()
 const generatorPrototype: object = Object.getPrototypeOf(function* () {}).prototype
 
@@ -235,9 +238,15 @@ class NextAdapter implements IterableIterator<unknown> {
   }
 }
 
-/** An iterable says on its `Symbol.iterator` method that its iterators' `next` can stop inside. */
+/**
+ * An iterable says on its `Symbol.iterator` method that its iterators' `next` can stop inside. What the compiler made
+ * resumable says something else: that the method itself can.
+ */
 export function stopsInNext(iterable: any): boolean {
-  return typeof iterable === 'object' && iterable !== null && iterable[Symbol.iterator]?.[twin] !== undefined
+  if (typeof iterable !== 'object' || iterable === null) return false
+  const method = iterable[Symbol.iterator]
+  const found = method?.[twin]
+  return found !== undefined && found !== method && !Object.hasOwn(found, owner)
 }
 
 /** One step of such an iterator. */

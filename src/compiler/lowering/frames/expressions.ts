@@ -24,7 +24,11 @@ export interface Host {
   privateTarget(callee: Node, cx: Context): Func | null
   privateName(name: string): string
   isFrames(func: Func): boolean
+  /** After how many arguments the function takes its permission as one more; null: it does not. */
+  handedAfter(func: Func): number | null
   spreadStops(node: Node): boolean
+  /** A function that unwinds, as it is made but without its mark; null for any other. */
+  unmarked(node: Node, cx: Context): Rope | null
   renamed(node: Node, cx: Context): string | undefined
   hint(value: Node, name: string): void
   bindingIsConstant(node: Node): boolean
@@ -484,7 +488,7 @@ export class Expressions extends Emitter {
     const { frames, ok } = this
     let last = -1
     for (const [index, node] of nodes.entries()) if (!isTrivial(node)) last = index
-    const permit = `${frames}.ok = ${ok}`
+    const permit = `${frames}.ok = ${ok} === ${frames} ? 1 : 0`
     const list: Piece[] = values.map((value, index) => {
       if (index !== last) return value
       const held = this.take()
@@ -495,6 +499,15 @@ export class Expressions extends Emitter {
     if (receiver !== null) list.unshift(receiver)
     const call = rope`${callee}(${join(list, ', ')})`
     return last === -1 ? rope`(${permit}, ${call})` : call
+  }
+
+  /** The same, by a last argument, where the function takes one. */
+  #handed(callee: Rope, target: Func, nodes: readonly Node[], values: readonly Rope[]): Rope | null {
+    const count = this.host.handedAfter(target)
+    if (count === null || nodes.length > count || nodes.some(({ type }) => type === 'SpreadElement'))
+      return null
+    const missing = Array.from({ length: count - nodes.length }, () => 'void 0')
+    return rope`${callee}(${join([...values, ...missing, this.ok], ', ')})`
   }
 
   call(node: Node): Rope {
@@ -545,8 +558,9 @@ export class Expressions extends Emitter {
     const direct = this.#callable(name)
     const call =
       way === 'frames'
-        ? this.#permitted(direct, null, node.arguments, values)
-        : rope`${ok} === 0 ? ${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
+        ? (this.#handed(direct, target, node.arguments, values) ??
+          this.#permitted(direct, null, node.arguments, values))
+        : rope`${ok} !== ${frames} ? ${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
     return this.#result(node, held, (result, unwind) => {
       return rope`${result} = ${call}; if (${frames}.u !== 0) ${unwind}`
     })
@@ -567,8 +581,9 @@ export class Expressions extends Emitter {
     const method = rope`${receiver}.${callee.property}`
     const list = join(values, ', ')
     const call = itself
-      ? this.#permitted(method, null, node.arguments, values)
-      : rope`${ok} === 0 ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
+      ? (this.#handed(method, target, node.arguments, values) ??
+        this.#permitted(method, null, node.arguments, values))
+      : rope`${ok} !== ${frames} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
     return this.#result(node, held, (result, unwind) => {
       return rope`${result} = ${call}; if (${frames}.u !== 0) ${unwind}`
     })
@@ -584,8 +599,18 @@ export class Expressions extends Emitter {
     return rope`${result}`
   }
 
+  /** A call of what has another twin: a built-in, mostly, with one or two arguments. */
+  #elsewhere(fn: Piece, self: Piece, nodes: readonly Node[], values: Rope[], text: string): Rope {
+    const { host, ok } = this
+    const isShort = nodes.length <= 2 && !nodes.some(({ type }) => type === 'SpreadElement')
+    if (!isShort)
+      return rope`${host.runtime('other')}(${ok}, ${fn}, ${self}, [${join(values, ', ')}], ${text})`
+    const name = host.runtime(`other${nodes.length}`)
+    return rope`${name}(${join([ok, fn, self, ...values, text], ', ')})`
+  }
+
   #unknown(node: Node, callee: Node, held: number): Rope {
-    const { host, frames, ok } = this
+    const { host, frames } = this
     const twin = host.runtime('twin')
     let fn: Rope
     if (node.optional) fn = rope`${this.#guard(this.value(node.callee))}`
@@ -597,19 +622,19 @@ export class Expressions extends Emitter {
     const found = this.take()
     const text = JSON.stringify(calleeText(callee))
     const direct = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
-    const plain =
-      callee.type === 'Identifier' && !node.optional
-        ? rope`${direct}(${args})`
-        : rope`typeof ${fn} === 'function' ? ${fn}(${args}) : ${host.runtime('refuse')}(${text})`
-    const permitted = this.#permitted(direct, null, node.arguments.map(trivial), values)
-    const elsewhere = rope`${host.runtime('other')}(${ok}, ${fn}, void 0, [${args}], ${text})`
+    const elsewhere = this.#elsewhere(fn, 'void 0', node.arguments, values, text)
+    const isNamed = callee.type === 'Identifier' && !node.optional
+    // What is no function at all is called as it is, so that the engine says so.
+    const isOurs = isNamed
+      ? rope`(${found} = ${fn}?.[${twin}]) === void 0 || ${found} === ${fn}`
+      : rope`typeof ${fn} === 'function' && ((${found} = ${fn}[${twin}]) === void 0 || ${found} === ${fn})`
     return this.#result(node, held, (result, unwind) => {
-      return rope`if ((${found} = ${fn}?.[${twin}]) === void 0) ${result} = ${plain}; else { ${result} = ${found} === ${fn} ? ${permitted} : ${elsewhere}; if (${frames}.u !== 0) ${unwind} }`
+      return rope`if (${isOurs}) { ${this.#permit(found, fn)} ${result} = ${direct}(${args}); } else ${result} = ${elsewhere}; if (${frames}.u !== 0) ${unwind}`
     })
   }
 
   #method(node: Node, callee: Node, held: number): Rope {
-    const { host, frames, ok } = this
+    const { host, frames } = this
     const twin = host.runtime('twin')
     const isSuper = callee.object.type === 'Super'
     let receiver: Rope
@@ -634,18 +659,43 @@ export class Expressions extends Emitter {
         ? rope`${receiver}[${this.value(callee.property)}]`
         : rope`${receiver}.${callee.property}`
     const fn = node.optional ? this.#guard(method) : this.hold(method)
-    const values = this.#arguments(node.arguments)
+    const made = this.#made(node)
+    const values =
+      made === null
+        ? this.#arguments(node.arguments)
+        : [rope`${this.hold(made)}`, ...this.#arguments(node.arguments.slice(1))]
     const found = this.take()
     const args = join([receiver, ...values], ', ')
-    const list = join(values, ', ')
     const text = JSON.stringify(calleeText(callee))
-    const own = host.runtime('call')
-    const plain = rope`${fn}?.call === ${own} ? ${fn}.call(${args}) : ${host.runtime('apply')}(${fn}, ${receiver}, [${list}], ${text})`
-    const permitted = this.#permitted(rope`${fn}.call`, receiver, node.arguments.map(trivial), values)
-    const elsewhere = rope`${host.runtime('other')}(${ok}, ${fn}, ${receiver}, [${list}], ${text})`
+    const elsewhere =
+      made === null
+        ? this.#elsewhere(fn, receiver, node.arguments, values, text)
+        : this.#given(fn, receiver, values, text)
+    const mark = made === null ? '' : rope`${host.runtime('unwinding')}(${values[0]!}); `
+    const isOurs = `${fn}?.call === ${host.runtime('call')} && ((${found} = ${fn}[${twin}]) === void 0 || ${found} === ${fn})`
     return this.#result(node, held, (result, unwind) => {
-      return rope`if ((${found} = ${fn}?.[${twin}]) === void 0) ${result} = ${plain}; else { ${result} = ${found} === ${fn} && ${fn}.call === ${own} ? ${permitted} : ${elsewhere}; if (${frames}.u !== 0) ${unwind} }`
+      return rope`if (${isOurs}) { ${mark}${this.#permit(found, fn)} ${result} = ${fn}.call(${args}); } else ${result} = ${elsewhere}; if (${frames}.u !== 0) ${unwind}`
     })
+  }
+
+  /** A function that unwinds and is made where it is given, without its mark; null when the call is given no such. */
+  #made(node: Node): Rope | null {
+    const [first, ...rest] = node.arguments as Node[]
+    if (first === undefined || !isFunction(first)) return null
+    if (rest.some(argument => argument.type === 'SpreadElement' || this.stops(argument))) return null
+    return this.host.unmarked(first, this.cx)
+  }
+
+  #given(fn: Piece, self: Piece, [callback, ...rest]: Rope[], text: string): Rope {
+    const { host, ok } = this
+    const list = rest.length === 0 ? host.runtime('nothing') : rope`[${join(rest, ', ')}]`
+    return rope`${host.runtime('given')}(${ok}, ${fn}, ${self}, ${callback!}, ${list}, ${text})`
+  }
+
+  /** The permission for a callee that may be one that takes it, or any other. */
+  #permit(found: string, fn: Piece): Rope {
+    const { frames, ok } = this
+    return rope`${frames}.ok = ${found} === ${fn} && ${ok} === ${frames} ? 1 : 0;`
   }
 
   #tagged(node: Node): Rope {
@@ -688,11 +738,6 @@ function isTrivial(node: Node): boolean {
     default:
       return false
   }
-}
-
-/** Stands for an argument that is held already. */
-function trivial(): Node {
-  return { type: 'ThisExpression', start: 0, end: 0 }
 }
 
 /** Names joined by dots, which a call in between does not change in any way that matters: a namespace. */

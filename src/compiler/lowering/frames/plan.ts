@@ -48,6 +48,9 @@ export function planOf(func: Func, questions: Questions): Plan | string {
   return planner.plan()
 }
 
+/** More text than this is not written twice. */
+const inner_size_most = 300
+
 class Planner {
   readonly #func: Func
   readonly #questions: Questions
@@ -66,7 +69,7 @@ class Planner {
     this.#mark(func.node.body)
     this.#refuse()
     if (this.#reason !== null) return this.#reason
-    const single = this.#makes || func.usesSuper || func.inner.length > 0
+    const single = this.#makes || func.usesSuper || (func.inner.length > 0 && !this.#canBeTwo())
     const declared = new Map<Node, Variable[]>()
     const variables = new Map<Binding, Variable>()
     const taken = this.#outerNames()
@@ -86,6 +89,29 @@ class Planner {
     }
     if (this.#reason !== null) return this.#reason
     return { func, stopping: this.#stopping, single, variables, declared }
+  }
+
+  /** True when the functions that are made inside are small, and share nothing that changes: they can be written twice. */
+  #canBeTwo(): boolean {
+    const func = this.#func
+    if (func.usesArguments || func.usesTarget) return false
+    let size = 0
+    for (const { kind, node } of func.inner) {
+      if (kind !== 'arrow' && kind !== 'expression') return false
+      size += node.end - node.start
+    }
+    if (size > inner_size_most) return false
+    for (const [owner, scope] of this.#questions.analysis.scopeOf) {
+      if (scope.func !== func || !this.#isWritten(owner)) continue
+      for (const { kind, references, declarations } of scope.bindings.values()) {
+        const inside = references.filter(reference => reference.func !== func)
+        if (inside.length === 0 || kind === 'self') continue
+        const changes = references.some(({ write }) => write) || declarations.length > 1
+        const early = inside.some(({ node }) => kind !== 'parameter' && node.start < declarations[0]!.end)
+        if (changes || early || isLoop(owner)) return false
+      }
+    }
+    return true
   }
 
   /** Fills in what can stop; true when the node does. */
@@ -145,7 +171,8 @@ class Planner {
     const early = this.#isEarly(binding, owner, captured)
     let place: Variable['place'] = 'slot'
     if (single && top && (kind === 'parameter' || kind === 'function')) place = 'entry'
-    else if (captured) place = inLoop ? 'block' : 'entry'
+    else if (captured && inLoop) place = 'block'
+    else if (captured && single) place = 'entry'
     const changes = place === 'block' && written
     let { name } = binding
     if (!top) {

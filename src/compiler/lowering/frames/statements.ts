@@ -7,7 +7,7 @@ import type { Binding } from '../../scope.ts'
 import { bare, boundNames, isLoop, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { notIterableText } from '../message.ts'
-import { collectJumps } from '../strip.ts'
+import { collectJumps, leavesOf } from '../strip.ts'
 import type { Slots } from './emitter.ts'
 import { Expressions, type Host } from './expressions.ts'
 import type { Plan, Variable } from './plan.ts'
@@ -27,15 +27,18 @@ export interface StatementHost extends Host {
   bindingOf(id: Node): Binding | null | undefined
   /** What of a list of statements can be called by name. */
   availableIn(statements: readonly Node[], cx: Context): Context['available']
+  /** True for a loop in which every call that may take long is of a function that has safepoints. */
+  looksInside(node: Node): boolean
   /** True for a loop over what is plainly a short list, which needs no safepoint. */
   isShortBody(node: Node): boolean
-  isListed(node: Node): boolean
   /** A function declared in a block, as a value with its mark. */
   functionValue(node: Node, cx: Context): Rope
 }
 
 export class Statements extends Expressions {
   readonly #host: StatementHost
+  /** Turns are counted in a variable that nobody saves. */
+  counts = false
   /** A safepoint has been passed on the way here. */
   #polled: boolean
 
@@ -96,10 +99,14 @@ export class Statements extends Expressions {
   }
 
   /** A safepoint. */
-  #poll(at: number): void {
-    const { ok } = this
-    const glance = this.#host.runtime('glance')
-    this.place(at, null, unwind => rope`if (${ok} !== 0 && ${glance}()) ${unwind}`)
+  #poll(at: number, when = ''): void {
+    const { ok, frames } = this
+    const look = this.#host.runtime('lookInTime')
+    this.place(
+      at,
+      null,
+      unwind => rope`if (${when}--${frames}.left < 0 && ${ok} === ${frames} && ${look}()) ${unwind}`,
+    )
   }
 
   statement(node: Node, labels: Node[]): void {
@@ -121,9 +128,16 @@ export class Statements extends Expressions {
       case 'VariableDeclaration':
         this.#declaration(node)
         break
-      case 'ReturnStatement':
-        this.simple(rope`return ${this.value(node.argument)};`)
+      case 'ReturnStatement': {
+        const value = this.value(node.argument)
+        const { closing } = this.cx
+        if (closing === undefined) this.simple(rope`return ${value};`)
+        else {
+          const result = this.hold(value)
+          this.simple(rope`${closingText(closing)} return ${result};`)
+        }
         break
+      }
       case 'ThrowStatement':
         this.simple(rope`throw ${this.value(node.argument)};`)
         break
@@ -165,8 +179,7 @@ export class Statements extends Expressions {
       case 'FunctionDeclaration':
         break
       case 'ClassDeclaration': {
-        const text = this.verbatim(node)
-        this.#assign(node.id, rope`${text}`)
+        this.#set(this.#declaredBy(node), node.id, this.verbatim(node))
         break
       }
       case 'EmptyStatement':
@@ -182,6 +195,21 @@ export class Statements extends Expressions {
   #variableOf(id: Node): Variable | undefined {
     const binding = this.#host.bindingOf(id)
     return binding == null ? undefined : this.plan.variables.get(binding)
+  }
+
+  /** The variable that a function or class declaration declares. */
+  #declaredBy(declaration: Node): Variable | undefined {
+    for (const variable of this.plan.variables.values()) {
+      if (variable.binding.declarations.includes(declaration)) return variable
+    }
+    return undefined
+  }
+
+  #set(variable: Variable | undefined, id: Node, value: Rope): void {
+    if (variable === undefined) this.simple(rope`${id.name} = ${value};`)
+    else if (variable.box === 'early') {
+      this.simple(rope`${this.#host.runtime('declared')}(${variable.name}, ${value});`)
+    } else this.simple(rope`${variable.name}${variable.box === null ? '' : '.v'} = ${value};`)
   }
 
   /** Gives a declared variable its value. */
@@ -244,7 +272,8 @@ export class Statements extends Expressions {
     }
     for (const statement of statements) {
       if (statement.type !== 'FunctionDeclaration' || statement.body === null) continue
-      this.#assign(statement.id, this.#host.functionValue(statement, this.cx))
+      const value = this.#host.functionValue(statement, this.cx)
+      this.#set(this.#declaredBy(statement), statement.id, value)
     }
     return made
   }
@@ -371,11 +400,11 @@ export class Statements extends Expressions {
   // Loops
 
   /** The text of a loop's body, with its safepoint. `bind` sets what the turn begins with. */
-  #turn(node: Node, bind: (() => void) | null): { text: Rope; last: number; opened: Rope } {
+  #turn(node: Node, bind: (() => void) | null, when = ''): { text: Rope; last: number; opened: Rope } {
     const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
     const write = (): void => {
       const polled = this.#polled
-      this.#poll(node.body.start)
+      this.#poll(node.body.start, when)
       this.#polled = true
       bind?.()
       this.#inner(node.body)
@@ -408,7 +437,7 @@ export class Statements extends Expressions {
       this.#unfolded(node, labels)
       return
     }
-    const { text, last } = this.#turn(node, null)
+    const { text, last } = this.#turn(node, null, this.#everyEighth(node))
     const test = node.test === null ? rope`true` : this.verbatim(node.test)
     const prefix = prefixOf(labels)
     if (node.type === 'DoWhileStatement') {
@@ -418,6 +447,13 @@ export class Statements extends Expressions {
     const condition = guards ? rope`${p} !== 0 || (${test})` : test
     const update = node.type === 'ForStatement' && node.update !== null ? this.verbatim(node.update) : rope``
     this.compound(rope`${prefix}for (; ${condition}; ${update}) { ${text} }`, last)
+  }
+
+  /** What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory. */
+  #everyEighth(node: Node): string {
+    if (!this.#host.looksInside(node) || this.#host.strip <= 64) return ''
+    this.counts = true
+    return `(++${this.prefix}n & 7) === 0 && `
   }
 
   #init(init: Node): void {
@@ -536,12 +572,25 @@ export class Statements extends Expressions {
     if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
     this.flush()
     const place = ++this.places
-    const look = `if (${ok} !== 0 && ${this.#host.runtime('look')}()) ${this.unwind(place, node.body.start)}`
+    const { frames } = this
+    const look = `if (${ok} === ${frames} && ${this.#host.runtime('look')}()) ${this.unwind(place, node.body.start)}`
     const text = this.#host.strips(node, labels, this.cx, look, temporaries)!
     const again = guards ? `if (${p} !== 0) { ${p} = 0; ${this.prefix}take(); } ` : ''
     this.compound(rope`{ ${again}${text} }`, place)
     this.release(held)
     return true
+  }
+
+  /** Inside a loop that has to be closed: its `return`s and its jumps to elsewhere see to that. */
+  #closing({ jumps }: { jumps: readonly Node[] }, cursor: string): Context {
+    const outer = this.cx
+    const closing = [cursor, ...(outer.closing ?? [])]
+    const all = new Map(outer.jumps)
+    for (const jump of jumps) {
+      const to = all.get(jump) ?? this.verbatim(jump)
+      all.set(jump, rope`{ ${closingText([cursor])} ${to} }`)
+    }
+    return { ...outer, jumps: all, closing }
   }
 
   /** `for…of` and `for…in`: over a cursor, which is saved like any other value. */
@@ -550,37 +599,56 @@ export class Statements extends Expressions {
     const { frames, ok } = this
     const held = this.held
     const isOf = node.type === 'ForOfStatement'
-    const quick = isOf && !this.stops(body) && this.#host.isListed(right) && this.#host.isShortBody(node)
+    const inTurn = (this.plan.declared.get(node) ?? []).some(({ place }) => place === 'block')
     const text = JSON.stringify(notIterableText(right))
-    let source = this.value(right)
+    const value = this.value(right)
+    let list = ''
     let short: Rope | null = null
-    if (quick && !(this.plan.declared.get(node) ?? []).some(({ place }) => place === 'block')) {
-      const list = this.hold(source)
-      source = rope`${list}`
-      const entering = this.guards ? `${this.p} === 0 && ` : ''
-      const isShort = `${entering}${this.#host.runtime('isShortList')}(${list}, ${String(this.#host.strip)})`
-      const target = this.pattern(left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left))
-      short = rope`if (${isShort}) ${prefixOf(labels)}for (${target} of ${list}) { ${this.verbatim(body)} } else `
+    if (isOf) {
+      list = this.hold(value)
+      if (!this.stops(body) && !inTurn && this.#host.isShortBody(node)) {
+        const entering = this.guards ? `${this.p} === 0 && ` : ''
+        const isShort = `${entering}${this.#host.runtime('isShortList')}(${list}, ${String(this.#host.strip)})`
+        const target = this.pattern(
+          left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left),
+        )
+        short = rope`if (${isShort}) ${prefixOf(labels)}for (${target} of ${list}) { ${this.verbatim(body)} } else `
+      }
     }
+    const leaves = leavesOf(body, new Set(labels.map(({ name }) => name as string)))
     const cursor = this.take()
-    const open = isOf
-      ? rope`${cursor} = ${this.#host.runtime('cursor')}(${ok}, ${source}, ${text});`
-      : rope`${cursor} = new ${this.#host.runtime('KeyCursor')}(${source});`
+    const at = isOf ? this.take() : ''
     const kept = this.held
     const more = this.take()
     const { text: turns, last } = this.nested(() => {
-      this.simple(open)
+      if (isOf) {
+        this.simple(rope`${cursor} = ${this.#host.runtime('cursor')}(${ok}, ${list}, ${text}); ${at} = 0;`)
+      } else this.simple(rope`${cursor} = new ${this.#host.runtime('KeyCursor')}(${value});`)
       const loop = this.nested(() => {
-        const step = rope`${more} = ${cursor}.step();`
         this.release(kept)
-        if (isOf) this.place(body.start, more, unwind => rope`${step} if (${frames}.u !== 0) ${unwind}`)
-        else this.simple(step)
+        if (isOf) {
+          // An array is run over by its places; what has an iterator is asked for a step, which may stop.
+          this.place(body.start, more, unwind => {
+            const step = rope`${more} = ${cursor}.step(); if (${frames}.u !== 0) ${unwind}`
+            return rope`if (${cursor} === null) ${more} = ${at} < ${list}.length; else { ${step} }`
+          })
+        } else this.simple(rope`${more} = ${cursor}.step();`)
         this.simple(rope`if (!${more}) break;`)
-        const turn = this.#turn(node, () => {
-          const value = rope`${cursor}.value`
-          if (left.type === 'VariableDeclaration') this.#assign(left.declarations[0].id, value)
-          else this.simple(rope`(${this.pattern(bare(left))} = ${value});`)
-        })
+        const bind = (): void => {
+          const next = isOf
+            ? rope`${cursor} === null ? ${list}[${at}++] : ${cursor}.value`
+            : rope`${cursor}.value`
+          if (left.type === 'VariableDeclaration') {
+            const { id } = left.declarations[0]
+            this.#assign(id, next)
+          } else this.simple(rope`(${this.pattern(bare(left))} = ${next});`)
+        }
+        const outer = this.cx
+        if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
+        // An eighth of an array's places is enough where what a turn calls looks for itself.
+        const often = this.#host.looksInside(node) && this.#host.strip > 64
+        const turn = this.#turn(node, bind, isOf && often ? `(${at} & 7) === 0 && ` : '')
+        this.cx = outer
         this.compound(rope`{ ${turn.opened}${turn.text} }`, turn.last)
       })
       const looping = rope`${prefixOf(labels)}for (;;) { ${loop.text} }`
@@ -589,13 +657,22 @@ export class Statements extends Expressions {
         return
       }
       const error = `${this.prefix}e`
-      const failed = rope`catch (${error}) { ${frames}.ok = 0; ${cursor}.fail(); throw ${error}; }`
-      const closed = rope`finally { if (${frames}.u === 0) ${cursor}.close(); }`
-      this.compound(rope`try { ${looping} } ${failed} ${closed}`, loop.last)
+      const failed = rope`catch (${error}) { ${frames}.ok = 0; if (${cursor} !== null) ${cursor}.fail(); throw ${error}; }`
+      // A `finally` costs each turn; without one, whatever leaves the loop closes it on its way.
+      const closed =
+        leaves === null
+          ? rope`finally { if (${cursor} !== null && ${frames}.u === 0) ${cursor}.close(); }`
+          : rope`if (${this.guards ? `${this.p} === 0 && ` : ''}${cursor} !== null) ${cursor}.close();`
+      this.compound(rope`{ try { ${looping} } ${failed} ${closed} }`, loop.last)
     })
     this.compound(rope`${short ?? ''}{ ${turns} }`, last)
     this.release(held)
   }
+}
+
+/** Closes the loops over these cursors. */
+export function closingText(cursors: readonly string[]): string {
+  return cursors.map(cursor => `if (${cursor} !== null) ${cursor}.close();`).join(' ')
 }
 
 function prefixOf(labels: readonly Node[]): string {

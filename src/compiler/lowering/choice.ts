@@ -1,0 +1,35 @@
+/** Which lowering a function is made by, where neither its directive nor the caller of the compiler says. */
+import type { Analysis } from '../analyze.ts'
+import type { LoweringName } from '../directive.ts'
+import type { Func } from '../functions.ts'
+import { bare, type Node } from '../syntax.ts'
+
+/**
+ * Measured (`npm run bench -- coroutine`, the rows `block`): a call through a generator costs ten times a plain one, a
+ * call that blocks costs a generator half of what it costs a function that unwinds. So a generator is the better
+ * form for a function that does nothing but block: every call in it that may suspend is one of ours that blocks, and
+ * every loop in it makes such a call.
+ */
+export function lowerBy(func: Func, { bindingOf }: Analysis): LoweringName {
+  const blocking: Node[] = []
+  for (const { node, target, reach } of func.calls) {
+    if (reach === 'short' || (target !== null && !target.long)) continue
+    if (!blocks(node, bindingOf)) return 'frames'
+    blocking.push(node)
+  }
+  if (blocking.length === 0) return 'frames'
+  const waits = (loop: Node): boolean =>
+    blocking.some(({ start, end }) => start >= loop.start && end <= loop.end)
+  return func.loops.every(waits) ? 'generator' : 'frames'
+}
+
+/** True for a call of something that is imported from this package: `sleep(10)`, `wait(promise)`. */
+function blocks(node: Node, bindingOf: Analysis['bindingOf']): boolean {
+  if (node.type !== 'CallExpression') return false
+  const callee = bare(node.callee)
+  if (callee.type !== 'Identifier') return false
+  const binding = bindingOf.get(callee)
+  return binding?.kind === 'import' && isOurs.test(binding.from ?? '')
+}
+
+const isOurs = /^heddle(?:\/|$)/

@@ -1,0 +1,383 @@
+/**
+ * The language's own functions that take callbacks, for functions that unwind: the same steps as in iteration.ts, with
+ * variables instead of a generator. They serve arrays, and callbacks that unwind or are plain; all else goes to the
+ * original's generator. Small, one by one, so that the engine can put them and the callback into their caller.
+ *
+ * Each is a loop that can start anywhere. When the callback has unwound, what the loop needs is saved, and the loop is
+ * entered again behind that call with what it returned.
+ */
+import { twin } from '../../coroutine/coroutine.ts'
+import { frames, look, type Reenter, run, save, take } from '../../coroutine/frames.ts'
+import { own, unwinding } from './attach.ts'
+import { form, isMade } from './frames.ts'
+import { define, speciesArray } from './iteration.ts'
+
+type Callable = (...args: any[]) => any
+
+/** How many calls of a callback stand between two looks at the safepoint, as a mask. */
+const between = 63
+
+const prototype: any = Array.prototype
+const isArray = Array.isArray
+const call = Function.prototype.call
+
+/**
+ * What a callback is: 1, it unwinds; 0, it is plain; -1, the loop here is not the one to run: the callback has a twin of
+ * another kind, or is none, or the list is no array.
+ */
+function kindOf(list: unknown, fn: any): number {
+  if (typeof fn !== 'function' || fn.call !== call || !isArray(list)) return -1
+  const found = fn[twin]
+  if (found === fn || isMade(fn)) return 1
+  return found === undefined ? 0 : -1
+}
+
+/** Any other call of the built-in `fn`. */
+function otherwise(fn: Callable, list: any, args: ArrayLike<any>): unknown {
+  if (isMade(args[0])) unwinding(args[0] as Callable)
+  if (list === null || list === undefined) return Reflect.apply(fn, list, args)
+  return run(Reflect.apply(own(fn), list, args as any[]))
+}
+
+/** Gives a built-in its form. */
+function give(original: any, built: any): void {
+  const found = original?.[twin]
+  if (found === undefined || found === original || found[form] !== undefined) return
+  built.of = original
+  found[form] = built
+}
+
+function has(list: any, k: number): boolean {
+  return list[k] !== undefined || k in list
+}
+
+/** True for an array that nobody else has seen: it is written as it is. */
+function isOwn(made: any): boolean {
+  return made.constructor === Array
+}
+
+// forEach
+
+const { forEach } = prototype
+
+give(forEach, function (this: any, fn: any, self: any) {
+  const kind = kindOf(this, fn)
+  return kind < 0 ? otherwise(forEach, this, arguments) : forEachFrom(0, this.length, this, fn, self, kind)
+})
+
+function forEachFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): undefined {
+  for (let k = start; k < length; k++) {
+    if (!has(list, k)) continue
+    frames.ok = kind
+    fn.call(self, list[k], k, list)
+    if (frames.u !== 0 || ((k & between) === between && look())) {
+      return save(undefined, k + 1, [length, list, fn, self, kind], forEachAgain as Reenter)
+    }
+  }
+}
+
+function forEachAgain(k: number, [length, list, fn, self, kind]: any[]): undefined {
+  take()
+  return forEachFrom(k, length, list, fn, self, kind)
+}
+
+// map
+
+const { map } = prototype
+
+give(map, function (this: any, fn: any, self: any) {
+  const kind = kindOf(this, fn)
+  if (kind < 0) return otherwise(map, this, arguments)
+  const { length } = this
+  return mapFrom(0, length, this, fn, self, kind, speciesArray(this, length))
+})
+
+function mapFrom(start: number, length: number, list: any, fn: any, self: any, kind: number, made: any): any {
+  const own = isOwn(made)
+  for (let k = start; k < length; k++) {
+    if ((k & between) === between && look()) {
+      return save(undefined, k, [length, list, fn, self, kind, made], mapOn as Reenter)
+    }
+    if (!has(list, k)) continue
+    frames.ok = kind
+    const value = fn.call(self, list[k], k, list)
+    if (frames.u !== 0) {
+      return save(undefined, k, [length, list, fn, self, kind, made], mapAgain as Reenter)
+    }
+    if (own) made[k] = value
+    else define(made, k, value)
+  }
+  return made
+}
+
+function mapAgain(k: number, [length, list, fn, self, kind, made]: any[]): any {
+  define(made, k, take())
+  return mapFrom(k + 1, length, list, fn, self, kind, made)
+}
+
+function mapOn(k: number, [length, list, fn, self, kind, made]: any[]): any {
+  take()
+  return mapFrom(k, length, list, fn, self, kind, made)
+}
+
+// filter
+
+const { filter } = prototype
+
+give(filter, function (this: any, fn: any, self: any) {
+  const kind = kindOf(this, fn)
+  if (kind < 0) return otherwise(filter, this, arguments)
+  return filterFrom(0, this.length, this, fn, self, kind, speciesArray(this, 0), 0)
+})
+
+function filterFrom(
+  start: number,
+  length: number,
+  list: any,
+  fn: any,
+  self: any,
+  kind: number,
+  made: any,
+  kept: number,
+): any {
+  const own = isOwn(made)
+  let count = kept
+  for (let k = start; k < length; k++) {
+    if ((k & between) === between && look()) {
+      return save(undefined, k, [length, list, fn, self, kind, made, count], filterOn as Reenter)
+    }
+    if (!has(list, k)) continue
+    const value = list[k]
+    frames.ok = kind
+    const keep = fn.call(self, value, k, list)
+    if (frames.u !== 0) {
+      return save(undefined, k, [length, list, fn, self, kind, made, count, value], filterAgain as Reenter)
+    }
+    if (!keep) continue
+    if (own) made.push(value)
+    else define(made, count, value)
+    count++
+  }
+  return made
+}
+
+function filterAgain(k: number, [length, list, fn, self, kind, made, kept, value]: any[]): any {
+  let count = kept
+  if (take()) define(made, count++, value)
+  return filterFrom(k + 1, length, list, fn, self, kind, made, count)
+}
+
+function filterOn(k: number, [length, list, fn, self, kind, made, kept]: any[]): any {
+  take()
+  return filterFrom(k, length, list, fn, self, kind, made, kept)
+}
+
+// some, every
+
+const { some, every } = prototype
+
+give(some, function (this: any, fn: any, self: any) {
+  const kind = kindOf(this, fn)
+  return kind < 0 ? otherwise(some, this, arguments) : someFrom(0, this.length, this, fn, self, kind)
+})
+
+function someFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
+  for (let k = start; k < length; k++) {
+    if ((k & between) === between && look()) {
+      return save(undefined, k, [length, list, fn, self, kind], someOn as Reenter)
+    }
+    if (!has(list, k)) continue
+    frames.ok = kind
+    const found = fn.call(self, list[k], k, list)
+    if (frames.u !== 0) return save(undefined, k + 1, [length, list, fn, self, kind], someAgain as Reenter)
+    if (found) return true
+  }
+  return false
+}
+
+function someAgain(k: number, [length, list, fn, self, kind]: any[]): any {
+  return take() ? true : someFrom(k, length, list, fn, self, kind)
+}
+
+function someOn(k: number, [length, list, fn, self, kind]: any[]): any {
+  take()
+  return someFrom(k, length, list, fn, self, kind)
+}
+
+give(every, function (this: any, fn: any, self: any) {
+  const kind = kindOf(this, fn)
+  return kind < 0 ? otherwise(every, this, arguments) : everyFrom(0, this.length, this, fn, self, kind)
+})
+
+function everyFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
+  for (let k = start; k < length; k++) {
+    if ((k & between) === between && look()) {
+      return save(undefined, k, [length, list, fn, self, kind], everyOn as Reenter)
+    }
+    if (!has(list, k)) continue
+    frames.ok = kind
+    const holds = fn.call(self, list[k], k, list)
+    if (frames.u !== 0) return save(undefined, k + 1, [length, list, fn, self, kind], everyAgain as Reenter)
+    if (!holds) return false
+  }
+  return true
+}
+
+function everyAgain(k: number, [length, list, fn, self, kind]: any[]): any {
+  return take() ? everyFrom(k, length, list, fn, self, kind) : false
+}
+
+function everyOn(k: number, [length, list, fn, self, kind]: any[]): any {
+  take()
+  return everyFrom(k, length, list, fn, self, kind)
+}
+
+// find, findIndex
+
+const { find, findIndex } = prototype
+
+give(find, function (this: any, fn: any, self: any) {
+  const kind = kindOf(this, fn)
+  return kind < 0 ? otherwise(find, this, arguments) : findFrom(0, this.length, this, fn, self, kind)
+})
+
+function findFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
+  for (let k = start; k < length; k++) {
+    if ((k & between) === between && look()) {
+      return save(undefined, k, [length, list, fn, self, kind], findOn as Reenter)
+    }
+    const value = list[k]
+    frames.ok = kind
+    const found = fn.call(self, value, k, list)
+    if (frames.u !== 0)
+      return save(undefined, k + 1, [length, list, fn, self, kind, value], findAgain as Reenter)
+    if (found) return value
+  }
+}
+
+function findAgain(k: number, [length, list, fn, self, kind, value]: any[]): any {
+  return take() ? value : findFrom(k, length, list, fn, self, kind)
+}
+
+function findOn(k: number, [length, list, fn, self, kind]: any[]): any {
+  take()
+  return findFrom(k, length, list, fn, self, kind)
+}
+
+give(findIndex, function (this: any, fn: any, self: any) {
+  const kind = kindOf(this, fn)
+  return kind < 0
+    ? otherwise(findIndex, this, arguments)
+    : findIndexFrom(0, this.length, this, fn, self, kind)
+})
+
+function findIndexFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
+  for (let k = start; k < length; k++) {
+    if ((k & between) === between && look()) {
+      return save(undefined, k, [length, list, fn, self, kind], findIndexOn as Reenter)
+    }
+    frames.ok = kind
+    const found = fn.call(self, list[k], k, list)
+    if (frames.u !== 0) return save(undefined, k, [length, list, fn, self, kind], findIndexAgain as Reenter)
+    if (found) return k
+  }
+  return -1
+}
+
+function findIndexAgain(k: number, [length, list, fn, self, kind]: any[]): any {
+  return take() ? k : findIndexFrom(k + 1, length, list, fn, self, kind)
+}
+
+function findIndexOn(k: number, [length, list, fn, self, kind]: any[]): any {
+  take()
+  return findIndexFrom(k, length, list, fn, self, kind)
+}
+
+// reduce
+
+const { reduce } = prototype
+
+give(reduce, function (this: any, fn: any, initial: any) {
+  const kind = kindOf(this, fn)
+  if (kind < 0) return otherwise(reduce, this, arguments)
+  const { length } = this
+  if (arguments.length > 1) return reduceFrom(0, length, this, fn, kind, initial)
+  let k = 0
+  while (k < length && !has(this, k)) k++
+  if (k === length) throw new TypeError('Reduce of empty array with no initial value')
+  return reduceFrom(k + 1, length, this, fn, kind, this[k])
+})
+
+function reduceFrom(start: number, length: number, list: any, fn: any, kind: number, initial: any): any {
+  let held = initial
+  for (let k = start; k < length; k++) {
+    if ((k & between) === between && look()) {
+      return save(undefined, k, [length, list, fn, kind, held], reduceOn as Reenter)
+    }
+    if (!has(list, k)) continue
+    const value = list[k]
+    frames.ok = kind
+    held = fn(held, value, k, list)
+    if (frames.u !== 0) return save(undefined, k + 1, [length, list, fn, kind], reduceAgain as Reenter)
+  }
+  return held
+}
+
+function reduceAgain(k: number, [length, list, fn, kind]: any[]): any {
+  return reduceFrom(k, length, list, fn, kind, take())
+}
+
+function reduceOn(k: number, [length, list, fn, kind, held]: any[]): any {
+  take()
+  return reduceFrom(k, length, list, fn, kind, held)
+}
+
+// call, apply: what they call returns to whoever called them.
+
+const { apply } = Function.prototype
+
+give(call, function (this: any, self: unknown, ...args: unknown[]) {
+  const found = typeof this === 'function' ? this[twin] : undefined
+  if (found === this) frames.ok = 1
+  else if (found !== undefined) return run(Reflect.apply(own(this), self, args))
+  return Reflect.apply(this, self, args)
+})
+
+give(apply, function (this: any, self: unknown, list: any) {
+  const found = typeof this === 'function' ? this[twin] : undefined
+  if (found === undefined) return Reflect.apply(apply, this, [self, list])
+  const args = list === null || list === undefined ? [] : [...listOf(list)]
+  if (found !== this) return run(Reflect.apply(own(this), self, args))
+  frames.ok = 1
+  return Reflect.apply(this, self, args)
+})
+
+give(Reflect.apply, function (fn: any, self: unknown, list: any) {
+  const found = typeof fn === 'function' ? fn[twin] : undefined
+  if (found === undefined) return Reflect.apply(Reflect.apply, Reflect, arguments as never)
+  const args = [...listOf(list)]
+  if (found !== fn) return run(Reflect.apply(own(fn), self, args))
+  frames.ok = 1
+  return Reflect.apply(fn, self, args)
+})
+
+/** `CreateListFromArrayLike`. */
+function listOf(list: any): unknown[] {
+  if (isArray(list)) return list
+  if ((typeof list !== 'object' && typeof list !== 'function') || list === null) {
+    throw new TypeError('CreateListFromArrayLike called on non-object')
+  }
+  const made: unknown[] = []
+  const length = Math.max(0, Math.trunc(Number(list.length)) || 0)
+  for (let k = 0; k < length; k++) made.push(list[k])
+  return made
+}
+
+// bind: what is bound passes the permission on, so it unwinds as its function does.
+
+const { bind } = Function.prototype
+
+give(bind, function (this: any, ...args: unknown[]) {
+  if (typeof this !== 'function' || this[twin] !== this) return run(Reflect.apply(own(bind), this, args))
+  return unwinding(Reflect.apply(bind, this, args) as Callable)
+})
