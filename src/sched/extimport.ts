@@ -39,6 +39,7 @@ async function load(s: Scheduler, href: string, generation: number): Promise<voi
     if (s.ext.generation === generation) enablePolicy(s, module.default as PolicySource)
   } catch (error) {
     const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-    if (s.ext.generation === generation) eject(s, 'threw', `policy: CPU ${s.cpu} cannot import ${href}: ${why}`)
+    if (s.ext.generation === generation)
+      eject(s, 'threw', `policy: CPU ${s.cpu} cannot import ${href}: ${why}`)
   }
 }

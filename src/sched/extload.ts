@@ -97,6 +97,11 @@ export function holdCpus(s: Scheduler): void {
   Atomics.store(s.i32, s.ext.record + ExtRecord.hold, 1)
 }
 
+/** Whether CPUs that start are held. */
+export function areHeld(s: Scheduler): boolean {
+  return Atomics.load(s.i32, s.ext.record + ExtRecord.hold) !== 0
+}
+
 /** Lets them go. */
 export function continueCpus(s: Scheduler): void {
   Atomics.store(s.i32, s.ext.record + ExtRecord.hold, 0)

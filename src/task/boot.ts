@@ -1,6 +1,7 @@
 import { KernelThread } from '../arena/thread.ts'
 import type { CpuDeath } from '../machine/machine.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
+import { areHeld } from '../sched/extload.ts'
 import { isOnline } from '../sched/hotplug.ts'
 import { Scheduler } from '../sched/scheduler.ts'
 import { describe } from './errors.ts'

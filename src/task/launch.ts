@@ -1,4 +1,5 @@
 import { continueCpus, holdCpus } from '../sched/extload.ts'
+import { isOnline } from '../sched/hotplug.ts'
 import { formatCounts, handoffCounts, LoadedPolicy, policyAddress } from './policy.ts'
 import type { KernelView } from './view.ts'
 
@@ -56,6 +57,11 @@ export class Launch {
       this.policy = await LoadedPolicy.load(this.view, this.href)
     } finally {
       continueCpus(this.view.s)
+    }
+    const { s } = this.view
+    for (let cpu = 0; cpu < s.cpus; cpu++) {
+      while (this.view.isCpuActive(cpu) && !isOnline(s, cpu))
+        await new Promise(resolve => setTimeout(resolve, 1))
     }
     process?.once?.('exit', this.atExit)
   }
