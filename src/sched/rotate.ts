@@ -41,11 +41,11 @@ export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   // set-next: out of the queue.
   const second = i32[first + next]
   i32[first + list] = 0
+  const tail = second === head ? head : i32[head + before]
   i32[head + next] = second
   i32[second + before] = head
   i32[queue + RunQueue.current] = se
   // put-previous: behind the others. Its epoch is still the head's: no FIFO list is ever spliced.
-  const tail = i32[head + before]
   i32[last + list] = head
   i32[last + next] = head
   i32[last + before] = tail
