@@ -6,3 +6,15 @@ export function job(ms: number): number {
   while (performance.now() < end) turns++
   return turns
 }
+
+/** So many milliseconds of CPU time: what other tasks take in between does not count. */
+export function burn(ms: number): void {
+  'use task'
+  let last = performance.now()
+  let left = ms
+  while (left > 0) {
+    const now = performance.now()
+    left -= Math.min(now - last, 0.2)
+    last = now
+  }
+}

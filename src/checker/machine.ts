@@ -490,11 +490,20 @@ export class Machine {
   }
 }
 
+const parts: ReadonlySet<string> = new Set(['threads', 'final', 'recover', 'always'])
+
 function bodiesOf(program: Program): readonly Body[] {
   if (typeof program !== 'object' || program === null || typeof program.threads !== 'object') {
     throw new CheckError(
       'ERR_CHECK_SETUP',
       'the set-up must return `{ threads: [body, body, …], final }`: the bodies of the virtual threads, and optionally a final assertion',
+    )
+  }
+  for (const key of Object.keys(program)) {
+    if (parts.has(key)) continue
+    throw new CheckError(
+      'ERR_CHECK_SETUP',
+      `the set-up returns \`${key}\`, which means nothing here; there are ${[...parts].join(', ')}`,
     )
   }
   return Array.isArray(program.threads) ? program.threads : Object.values(program.threads)

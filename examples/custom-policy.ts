@@ -1,0 +1,34 @@
+/**
+ * A scheduler policy of your own: least attained service. Whoever has had the least CPU time so far runs next, so short jobs pass
+ * long ones without anyone saying which is which. Loaded while tasks run, and unloaded again.
+ *
+ *     npm run example custom-policy
+ */
+import { Kernel } from '../src/index.ts'
+
+await using kernel = await Kernel.boot({ cpus: 1, slice: 10 })
+const work = await kernel.import<typeof import('./job-queue/jobs.ts')>(
+  new URL('./job-queue/jobs.ts', import.meta.url),
+)
+
+async function averageOfShortJobs(): Promise<number> {
+  const long = [1, 2, 3, 4, 5, 6].map(n => kernel.spawn(work.burn, [120], { name: `long ${n}` }))
+  await new Promise(resolve => setTimeout(resolve, 60))
+  const short = Array.from({ length: 8 }, async (_, n) => {
+    const from = performance.now()
+    await kernel.spawn(work.burn, [3], { name: `short ${n}` })
+    return performance.now() - from
+  })
+  const waits = await Promise.all(short)
+  await Promise.all(long)
+  return waits.reduce((sum, ms) => sum + ms, 0) / waits.length
+}
+
+const fair = await averageOfShortJobs()
+const policy = await kernel.loadPolicy(new URL('./custom-policy/least-attained.ts', import.meta.url))
+const own = await averageOfShortJobs()
+await policy.unload()
+console.log(
+  `short jobs beside six long ones, on one CPU: ${fair.toFixed(0)} ms on average with the fair class,`,
+)
+console.log(`${own.toFixed(0)} ms with the policy "${policy.name}" (${Math.round(fair / own)} times sooner)`)

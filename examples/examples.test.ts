@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+function run(...args: string[]): { out: string; err: string; code: number | null } {
+  const ran = spawnSync(process.execPath, [resolve(import.meta.dirname, 'main.ts'), ...args], {
+    encoding: 'utf8',
+  })
+  return { out: ran.stdout, err: ran.stderr, code: ran.status }
+}
+
+/** What each prints, whatever the machine; its figures are its own. */
+const expected: Readonly<Record<string, { args?: string[]; lines: RegExp[] }>> = {
+  bank: {
+    lines: [/^saboteurs: CpuLostError, CpuLostError, CpuLostError$/, /^18000 transfers/, /not a cent lost$/],
+  },
+  'custom-policy': {
+    lines: [/^short jobs beside six long ones/, /with the policy "least attained service"/],
+  },
+  'job-queue': {
+    lines: [
+      /^three invoices in front of four reports/,
+      /^in order of completion: (invoice \d, ){3}report/,
+      /^all done/,
+    ],
+  },
+  'lock-free-queue': {
+    lines: [/^✗ the hasty queue|the hasty queue/, /✓ the steady queue/, /^The first queue loses a message/],
+  },
+  'parallel-files': {
+    args: ['src/arena'],
+    lines: [/^\d+ files, \d+ lines, \d+ words on \d+ CPUs$/, /^the longest line/],
+  },
+  pathfinder: { lines: [/^the low task needs the bus/, /^without inheritance/, /^with inheritance/] },
+  pipeline: {
+    lines: [/^5000 lines through 3 parsers$/, /^ {2}apples {3}6225\.00$/, /^ {2}dates {4}6237\.50$/],
+  },
+  'shared-cache': { lines: [/^16000 look-ups by 8 tasks: 15700 hits, 300 computed, 0 wrong$/] },
+}
+
+/** Tested on their own: a server, and what `npm start` runs. */
+const elsewhere = new Set(['responsive-server', 'report-desk'])
+
+describe('the examples', () => {
+  it('are all tested', () => {
+    const names = readdirSync(import.meta.dirname)
+      .filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts') && file !== 'main.ts')
+      .map(file => file.slice(0, -3))
+    expect(names.filter(name => !elsewhere.has(name)).sort()).toEqual(Object.keys(expected).sort())
+  })
+
+  it('are listed', () => {
+    const { out, code } = run()
+    expect(code).toBe(0)
+    for (const name of Object.keys(expected)) expect(out).toContain(name)
+    expect(run('nothing')).toMatchObject({ code: 2, err: 'example: there is no nothing\n\n' })
+  })
+
+  it.for(Object.entries(expected))('%s', ([name, { args = [], lines }]) => {
+    const { out, err, code } = run(name, ...args)
+    expect(err).toBe('')
+    expect(code).toBe(0)
+    const printed = out.split('\n')
+    for (const line of lines)
+      expect(
+        printed.some(text => line.test(text)),
+        `${line} in\n${out}`,
+      ).toBe(true)
+  })
+})
