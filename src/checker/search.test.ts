@@ -250,6 +250,12 @@ describe('explorers', () => {
 })
 
 describe('a check that is wrong gets told what to change', () => {
+  test('when its set-up returns what means nothing', () => {
+    const error = wrong(() => ({ threads: [() => undefined], finally: () => undefined }) as never)
+    expect(error.code).toBe('ERR_CHECK_SETUP')
+    expect(error.message).toContain('returns `finally`, which means nothing here; there are threads, final,')
+  })
+
   test('when its set-up throws', () => {
     const error = wrong(() => {
       throw new Error('no memory today')
