@@ -1,25 +1,47 @@
-/** Bytes of this process for each of so many sleeping tasks: run with --expose-gc, prints a number. */
+/**
+ * Bytes that each of so many sleeping tasks takes: run with --expose-gc, prints a number. What is counted: the used heap of every
+ * thread after a collection, and what the process has grown by beside those heaps, which is the arena.
+ */
 import { Kernel } from '../../src/task/kernel.ts'
+
+interface Memory {
+  readonly used: number
+  readonly total: number
+}
 
 const count = Number(process.argv[2])
 const cpus = 2
-const rss = async (): Promise<number> => {
-  for (let turn = 0; turn < 3; turn++) {
-    globalThis.gc?.()
-    await new Promise(resolve => setTimeout(resolve, 100))
-  }
-  return process.memoryUsage.rss()
-}
-
 const kernel = await Kernel.boot({ cpus, tasks: 131_072 })
 const work = await kernel.import<typeof import('./work.ts')>(new URL('./work.ts', import.meta.url))
-// A first thousand, so that what is there once is there already.
-const first = Array.from({ length: 1000 }, () => kernel.spawn(work.sleeper, [1e9]))
-await new Promise(resolve => setTimeout(resolve, 300))
-const before = await rss()
-const tasks = Array.from({ length: count }, () => kernel.spawn(work.sleeper, [1e9]))
-while (tasks.some(task => task.status.state !== 'sleeping'))
-  await new Promise(resolve => setTimeout(resolve, 50))
-const after = await rss()
-console.log((after - before) / count)
-process.exit(first.length > 0 ? 0 : 1)
+const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
+
+async function measure(): Promise<{ used: number; beside: number }> {
+  let used = 0
+  let total = 0
+  const add = (memory: Memory): void => {
+    used += memory.used
+    total += memory.total
+  }
+  for (let cpu = 0; cpu < cpus; cpu++) add(await kernel.spawn(work.memory, [], { affinity: [cpu] }))
+  await pause(200)
+  globalThis.gc?.()
+  const { rss, heapUsed, heapTotal } = process.memoryUsage()
+  add({ used: heapUsed, total: heapTotal })
+  return { used, beside: rss - total }
+}
+
+// As many short tasks first, a few at a time: what is there once (code, the young generations) is there then, and the arena's pages
+// are not.
+for (let round = 0; round < 100; round++) {
+  await Promise.all(Array.from({ length: count / 100 }, () => kernel.spawn(work.sleeper, [0])))
+}
+const before = await measure()
+const tasks = []
+for (let round = 0; round < 100; round++) {
+  for (let index = 0; index < count / 100; index++) tasks.push(kernel.spawn(work.sleeper, [1e9]))
+  await pause(5)
+}
+while (tasks.some(task => task.status.state !== 'sleeping')) await pause(50)
+const after = await measure()
+console.log((after.used - before.used + after.beside - before.beside) / count)
+process.exit()

@@ -34,7 +34,11 @@ export async function startPeers(threads: number): Promise<Peer[]> {
       run: (fn, argument) => tinypool.run(argument, { name: fn }),
       close: () => tinypool.destroy(),
     },
-    { name: 'workerpool', run: (fn, argument) => pool.exec(fn, [argument]), close: async () => void (await pool.terminate()) },
+    {
+      name: 'workerpool',
+      run: (fn, argument) => pool.exec(fn, [argument]),
+      close: async () => void (await pool.terminate()),
+    },
     {
       name: 'poolifier',
       run: (fn, argument) => poolifier.execute(argument as never, fn),

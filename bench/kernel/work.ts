@@ -29,6 +29,13 @@ export function* sleeper(ms: number): Generator<unknown, void> {
   yield* sleep(ms)
 }
 
+/** The heap of this CPU, its garbage collected where Node was told to offer that. */
+export function memory(): { used: number; total: number } {
+  globalThis.gc?.()
+  const { heapUsed, heapTotal } = process.memoryUsage()
+  return { used: heapUsed, total: heapTotal }
+}
+
 /** Spawns from inside a task, and joins. */
 export function* spawner(count: number): Generator<unknown, number> {
   const children = []
