@@ -1,5 +1,5 @@
 import { parkFor, type Futexes } from './futexes.ts'
-import { prepareWordWait } from './call.ts'
+import { finishCall, type Prepared, prepareWordWait } from './call.ts'
 import {
   EBUSY,
   EAGAIN,
@@ -17,7 +17,7 @@ import { lockPi, unlockPi } from './pi.ts'
 import { Owner } from './records.ts'
 import { pointerTo, ROBUST_PI as PI_BIT, startRobustList } from './robust.ts'
 import { linkEntry, unlinkEntry } from './robustlist.ts'
-import { type ParkingTask, promiseWaiter, taskWaiter, threadWaiter } from './sleep.ts'
+import { finishWait, type ParkingTask, promiseWaiter, taskWaiter, threadWaiter } from './sleep.ts'
 import type { FutexWord } from './space.ts'
 import { MATCH_ANY, wake, type WaiterOptions } from './waitwake.ts'
 
@@ -318,12 +318,21 @@ export class WordMutex {
     }
   }
 
-  private prepareWait(
-    who: WaiterOptions,
-    expected: number,
-    deadline: number,
-  ): ReturnType<typeof prepareWordWait> {
-    return prepareWordWait(this.fx.context, who, this.word, SHARED, expected, deadline, MATCH_ANY)
+  /**
+   * Queues at the word, if it still is `expected`. -EAGAIN: look again.
+   *
+   *   who waits                                recovery from the owner's death (recover.ts)
+   *   ---------                                --------------------------------------------
+   *   (A) queues                               (C) the owner's TID finds nobody
+   *   (B) does the TID find the owner?         (D) wakes who is queued at a word with such a TID
+   *
+   * Whichever way they fall together, (B) sees (C) or (D) sees (A).
+   */
+  private prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared {
+    const { context } = this.fx
+    const prepared = prepareWordWait(context, who, this.word, SHARED, expected, deadline, MATCH_ANY) // (A)
+    if (typeof prepared === 'number' || findOwner(context, expected & FUTEX_TID_MASK) !== 0) return prepared // (B)
+    return finishCall(context, prepared, finishWait(context, prepared.waiters, -EAGAIN))
   }
 
   /** Lets go of a word that someone waits for, or that is not this owner's. */

@@ -105,10 +105,8 @@ export function lockPi(
       if (nobody && Atomics.compareExchange(word.i32, word.index, 0, owner.tid) === 0) return 0
       if (!tries && waiter === 0) waiter = makeWaiter(context, MATCH_ANY, who)
       const result = lockOrQueue(context, owner, word, shared, waiter, again)
-      if (result === -EAGAIN_NOW || result === -EBUSY) {
-        pause()
-        continue
-      }
+      if (result === -EBUSY) awaitExit(context, word)
+      if (result === -EAGAIN_NOW || result === -EBUSY) continue
       if (result !== QUEUED) return result
       const queued = waiter
       waiter = 0
@@ -129,6 +127,20 @@ export function lockPi(
 export const EAGAIN_NOW = 1000
 export const LOCKED = 1
 const QUEUED = 1
+
+/** The word's owner is ending: waits until it has, holding nothing. */
+export function awaitExit(context: FutexContext, { i32: words, index }: FutexWord): void {
+  const { i32 } = context
+  const tid = Atomics.load(words, index) & FUTEX_TID_MASK
+  const owner = findOwner(context, tid)
+  if (owner === 0) return
+  while (
+    Atomics.load(i32, owner + Owner.tid) === tid &&
+    Atomics.load(i32, owner + Owner.state) === OWNER_EXITING
+  ) {
+    pause()
+  }
+}
 
 function lockOrQueue(
   context: FutexContext,

@@ -3,7 +3,15 @@ import { listFirst, listNext, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
 import { EAGAIN, EBUSY, EDEADLK, EFAULT, EINVAL } from './errno.ts'
-import { EAGAIN_NOW, idleOwner, lockAtomic, LOCKED, type PreparedLock, queueForLock } from './pi.ts'
+import {
+  awaitExit,
+  EAGAIN_NOW,
+  idleOwner,
+  lockAtomic,
+  LOCKED,
+  type PreparedLock,
+  queueForLock,
+} from './pi.ts'
 import { settleTop, unblock, walkChain } from './pichain.ts'
 import { enqueue, wakeAll, wakeLater } from './queue.ts'
 import { ALIVE, Bucket, Futex, Owner, PI_LOCK, PI_REQUEUE, Waiter, WOKEN } from './records.ts'
@@ -89,6 +97,8 @@ export function requeuePi(
       moveSome(context, move)
       unlockBoth(context, move)
       if (move.walkFrom !== 0) finishWalk(context, move)
+      if (move.exits) awaitExit(context, to)
+      move.exits = false
     }
   } finally {
     context.leave()
@@ -111,6 +121,8 @@ class Move {
   count = 0
   error = 0
   done = false
+  /** The lock's owner is ending. */
+  exits = false
   /** The lock's owner waits itself: from there the chain is walked, for the waiter that was just moved. */
   walkFrom = 0
   moved = 0
@@ -196,6 +208,7 @@ function moveSome(context: FutexContext, move: Move): void {
   const who = i32[waiter + Waiter.who]
   const tid = i32[who + Owner.tid]
   const locked = lockAtomic(context, target, to, who, tid, move.limit !== 0)
+  if (locked === -EBUSY) move.exits = true
   if (locked === -EAGAIN_NOW || locked === -EBUSY) return
   if (locked < 0) return move.end(locked)
   if (locked === LOCKED) {

@@ -65,10 +65,15 @@ export type Fate = typeof WOKEN | typeof ENDED | typeof RESTARTED
 
 /** The waiter's fate is sealed here: its sleeper may be gone by the next instruction, so what is needed of it is read first. */
 export function wakeLater(context: FutexContext, waiter: number, fate: Fate): void {
-  const { i32, wakeQueue } = context
-  const sleeper = i32[waiter + Waiter.sleeper]
-  wakeQueue.push(sleeper, i32[sleeper + Waiter.kind] === TASK ? i32[sleeper + Waiter.task] : 0)
+  const { i32 } = context
+  signalLater(context, i32[waiter + Waiter.sleeper])
   Atomics.store(i32, waiter + Waiter.queue, fate)
+}
+
+/** The sleeper is in the wake queue. */
+export function signalLater({ i32, wakeQueue }: FutexContext, sleeper: number): void {
+  const isTask = Atomics.load(i32, sleeper + Waiter.kind) === TASK
+  wakeQueue.push(sleeper, isTask ? Atomics.load(i32, sleeper + Waiter.task) : 0)
 }
 
 /** Signals everyone in the wake queue. No futex lock is held. */

@@ -5,7 +5,7 @@ import type { FutexContext } from './context.ts'
 import { exitOwner } from './exit.ts'
 import { findOwner, FUTEX_TID_MASK } from './owner.ts'
 import { detachOwner, inherit, unblock, walkChain } from './pichain.ts'
-import { enqueue, takeOff, wakeAll, wakeLater } from './queue.ts'
+import { enqueue, signalLater, takeOff, wakeAll, wakeLater } from './queue.ts'
 import {
   ALIVE,
   Bucket,
@@ -185,7 +185,6 @@ function restart(context: FutexContext, futex: number, waiter: number): void {
 function repairOwner(context: FutexContext, owner: number, dead: number): void {
   const { i32, thread, layout } = context
   const lock = owner + Owner.lock
-  if (i32[owner + Owner.exiter] === dead + 1) i32[owner + Owner.exiter] = 0
   if (!breakLock(thread, lock, dead)) {
     nudgeLock(i32, lock)
     return
@@ -206,16 +205,16 @@ function repairOwner(context: FutexContext, owner: number, dead: number): void {
 function endOwners(context: FutexContext, dead: number): void {
   const { i32, thread, layout } = context
   for (let owner = layout.owners.after(i32, 0); owner !== 0; owner = layout.owners.after(i32, owner)) {
+    acquire(thread, owner + Owner.lock)
     const state = Atomics.load(i32, owner + Owner.state)
-    const ending = i32[owner + Owner.exiter] === 0 && (state === OWNER_EXITING || state === OWNER_DEAD)
-    if (ending || (state === OWNER_ALIVE && i32[owner + Owner.thread] === dead)) {
-      exitOwner(context, owner)
-    } else if (state === OWNER_ALIVE) {
-      acquire(thread, owner + Owner.lock)
-      inherit(context, owner, true)
-      release(thread, owner + Owner.lock)
-      walkChain(context, owner)
-    }
+    const alive = state === OWNER_ALIVE
+    const left = (state === OWNER_EXITING || state === OWNER_DEAD) && i32[owner + Owner.exiter] === dead + 1
+    if (left) i32[owner + Owner.exiter] = 0
+    const ends = left || (alive && i32[owner + Owner.thread] === dead)
+    if (alive && !ends) inherit(context, owner, true)
+    release(thread, owner + Owner.lock)
+    if (ends) exitOwner(context, owner)
+    else if (alive) walkChain(context, owner)
   }
 }
 
@@ -224,14 +223,18 @@ function endOwners(context: FutexContext, dead: number): void {
  * woke anyone. They look again, and find out. After the tasks of a CPU that died have been ended (exitTaskOwner), once more.
  */
 export function wakeOrphans(context: FutexContext): void {
-  const { i32, layout } = context
+  const { i32, thread, layout } = context
   context.enter()
   for (let waiter = layout.waiters.after(i32, 0); waiter !== 0; waiter = layout.waiters.after(i32, waiter)) {
-    if (i32[waiter + Waiter.who] === 0) continue
     const futex = Atomics.load(i32, waiter + Waiter.queue)
-    if (futex <= 0 || i32[waiter + Waiter.pi] !== PI_NONE) continue
+    if (futex <= 0) continue
+    acquire(thread, futex + Futex.lock)
+    const sleeps = Atomics.load(i32, waiter + Waiter.queue) === futex
+    const wants = sleeps && i32[waiter + Waiter.who] !== 0 && i32[waiter + Waiter.pi] === PI_NONE
     const key = i32[futex + Futex.owner]
     const index = i32[futex + Futex.index]
+    release(thread, futex + Futex.lock)
+    if (!wants) continue
     const mapped = context.buffers.get(key)
     if (mapped === undefined || !mapped.isBacked(i32)) continue
     const tid = Atomics.load(mapped.i32, index) & FUTEX_TID_MASK
@@ -244,15 +247,15 @@ export function wakeOrphans(context: FutexContext): void {
 function settleWaiter(context: FutexContext, waiter: number, dead: number): void {
   const { i32, layout } = context
   const queue = Atomics.load(i32, waiter + Waiter.queue)
-  const own = i32[waiter + Waiter.thread] === dead
+  const own = Atomics.load(i32, waiter + Waiter.thread) === dead
   if (queue === movingBy(dead)) {
     for (let field = 0; field < ListNode.words; field++) i32[waiter + Waiter.links + field] = 0
     wakeLater(context, waiter, WOKEN)
   } else if (own && queue > 0) {
     takeOff(context, waiter)
   } else if (queue === WOKEN || queue === ENDED || queue === RESTARTED) {
-    // The dead thread may have been the one to signal it. Once more does no harm.
-    wakeLater(context, waiter, queue)
+    // The dead thread may have been the one to signal it. Once more does no harm, even to the slot's next life.
+    signalLater(context, Atomics.load(i32, waiter + Waiter.sleeper))
   }
   if (own) layout.waiters.free(i32, waiter)
 }

@@ -37,7 +37,10 @@ export interface WaiterOptions {
   readonly owner?: LockOwner | undefined
 }
 
-/** Allocates and fills a waiter; `sleeper` 0 means that it is its own. Throws ArenaFullError. */
+/**
+ * Allocates and fills a waiter; `sleeper` 0 means that it is its own. Throws ArenaFullError. What recovery looks at in all waiters,
+ * this one too as it is made, is stored atomically.
+ */
 export function makeWaiter(
   context: FutexContext,
   bitset: number,
@@ -49,11 +52,11 @@ export function makeWaiter(
   i32[waiter + Waiter.bitset] = bitset
   i32[waiter + Waiter.priority] = options.priority
   i32[waiter + Waiter.order] = nextOrder(context)
-  i32[waiter + Waiter.sleeper] = sleeper === 0 ? waiter : sleeper
-  i32[waiter + Waiter.kind] = options.kind
-  i32[waiter + Waiter.task] = options.task
+  Atomics.store(i32, waiter + Waiter.sleeper, sleeper === 0 ? waiter : sleeper)
+  Atomics.store(i32, waiter + Waiter.kind, options.kind)
+  Atomics.store(i32, waiter + Waiter.task, options.task)
   i32[waiter + Waiter.pi] = 0
-  i32[waiter + Waiter.thread] = thread.id
+  Atomics.store(i32, waiter + Waiter.thread, thread.id)
   i32[waiter + Waiter.who] = options.owner === undefined ? 0 : options.owner.record
   Atomics.store(i32, waiter + Waiter.signal, 0)
   Atomics.store(i32, waiter + Waiter.queue, OFF)

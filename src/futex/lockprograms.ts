@@ -1,0 +1,262 @@
+import { assert } from '../arena/assert.ts'
+import type { Setup } from '../checker/check.ts'
+import type { Prepared, PreparedWait } from './call.ts'
+import { EAGAIN, EDEADLK, EOWNERDEAD, ESRCH, ETIMEDOUT } from './errno.ts'
+import { type CheckedLocks, type CheckedOwner, checkedLocks, PRIORITIES, wordAt } from './locksetup.ts'
+import { type MutexKind, PI, ROBUST } from './mutex.ts'
+import { findOwner, FUTEX_TID_MASK, type LockOwner } from './owner.ts'
+import { lockPi, unlockPi } from './pi.ts'
+import { Owner } from './records.ts'
+import { recoverFutexes } from './recover.ts'
+import { threadWaiter } from './sleep.ts'
+import type { WaiterOptions } from './waitwake.ts'
+
+/** Counts who is inside of each lock. Not shared memory: the checker runs one thread at a time. */
+class Inside {
+  private readonly who: (number | undefined)[] = []
+
+  enter(lock: number, id: number): void {
+    assert(this.who[lock] === undefined, 'one at a time')
+    this.who[lock] = id
+  }
+
+  leave(lock: number): void {
+    this.who[lock] = undefined
+  }
+}
+
+/** How a thread takes and lets go: the product's way, or a broken one. */
+export interface Way {
+  lock(thread: CheckedOwner, lock: number, mayTimeOut: boolean): number
+  unlock(thread: CheckedOwner, lock: number): number
+}
+
+export const ourWay: Way = {
+  lock: ({ mutexes, owner }, lock, mayTimeOut) => mutexes[lock].lockSync(owner, mayTimeOut ? 1 : Infinity),
+  unlock: ({ mutexes, owner }, lock) => mutexes[lock].unlock(owner),
+}
+
+/** What a mutex does on its way to sleep and after it: a check has it asleep from the start. */
+interface Steps {
+  setPending(owner: LockOwner): void
+  take(owner: LockOwner, waited: boolean): number
+  prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared
+  settle(owner: LockOwner, result: number): number
+}
+
+const WAIT_BELOW = -0x1_0000
+
+/** The thread waits for a lock that another holds; what is returned is the rest of its call. */
+function asleep({ fx, owner, mutexes }: CheckedOwner, lock: number, mayTimeOut: boolean): () => number {
+  const mutex = mutexes[lock]
+  const steps = mutex as unknown as Steps
+  const who = threadWaiter(undefined, owner)
+  const deadline = mayTimeOut ? 1 : Infinity
+  if ((mutex.kind & ROBUST) !== 0) steps.setPending(owner)
+  if ((mutex.kind & PI) !== 0) {
+    const prepared = lockPi(fx.context, who, mutex.word, true, deadline, false) as PreparedWait
+    return () => steps.settle(owner, fx.blockFor(prepared))
+  }
+  const first = steps.prepareWait(who, steps.take(owner, false), deadline) as PreparedWait
+  return () => {
+    let slept = fx.blockFor(first)
+    for (;;) {
+      const result = slept === 0 || slept === -EAGAIN ? steps.take(owner, true) : slept
+      if (result >= WAIT_BELOW) return steps.settle(owner, result)
+      const prepared = steps.prepareWait(who, result, deadline)
+      slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared)
+    }
+  }
+}
+
+interface Handing {
+  /** Who has a timeout. */
+  readonly hurried?: readonly number[]
+  /** They wait from the start. */
+  readonly asleepAtFirst?: boolean
+  readonly way?: Way
+}
+
+/** Thread 0 has the lock and lets it go; the others take it and let it go. */
+export function handedOn(kind: MutexKind, threads: number, options: Handing = {}): Setup {
+  const { hurried = [], asleepAtFirst = false, way = ourWay } = options
+  return () => {
+    const locks = checkedLocks(kind, threads, threads)
+    const inside = new Inside()
+    const [first, ...others] = locks.threads
+    assert(way.lock(first, 0, false) === 0, 'it is free at first')
+    inside.enter(0, 0)
+    const bodies: (() => number)[] = [
+      () => {
+        inside.leave(0)
+        return way.unlock(first, 0)
+      },
+    ]
+    others.forEach((other, at) => {
+      const id = at + 1
+      const hurries = hurried.includes(id)
+      const sleeps = asleepAtFirst ? asleep(other, 0, hurries) : undefined
+      bodies.push(() => {
+        const result = sleeps === undefined ? way.lock(other, 0, hurries) : sleeps()
+        if (result !== 0) return result
+        inside.enter(0, id)
+        inside.leave(0)
+        return way.unlock(other, 0)
+      })
+    })
+    return {
+      threads: bodies,
+      final({ results }) {
+        for (const [id, result] of results.entries()) {
+          assert(
+            result === 0 || (result === -ETIMEDOUT && hurried.includes(id)),
+            'it had the lock, or was late',
+          )
+        }
+        assert((wordAt(locks, 0) & FUTEX_TID_MASK) === 0, 'nobody has it at the end')
+        assertQuiet(locks)
+      },
+    }
+  }
+}
+
+/** Nobody waits, nobody inherits, and every record but the owners' is given back. */
+function assertQuiet({ i32, threads }: CheckedLocks): void {
+  const { layout } = threads[0].fx.context
+  assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+  for (const [id, { owner }] of threads.entries()) {
+    if (Atomics.load(i32, owner.record + Owner.tid) !== owner.tid) continue
+    assert(i32[owner.record + Owner.blockedOn] === 0, 'nobody waits')
+    assert(i32[owner.record + Owner.priority] === PRIORITIES[id], 'nobody inherits')
+  }
+}
+
+export type Queue = (thread: CheckedOwner, lock: number) => unknown
+
+/** Takes its place in the queue of a lock, walks the chain, and does not sleep. */
+export const ourQueue: Queue = ({ fx, owner, mutexes }, lock) =>
+  lockPi(fx.context, threadWaiter(undefined, owner), mutexes[lock].word, true, Infinity, false)
+
+/**
+ * A chain of three: thread 0, the best, comes to lock 1, which thread 1 holds, who waits for lock 0, which thread 2 holds and lets go just
+ * now (or `leaves`: thread 1 gives up). Whatever the order, thread 1 ends up with the priority of thread 0, and thread 2 with its own.
+ */
+export function chainAgainst(what: 'unlock' | 'timeout', queue: Queue = ourQueue): Setup {
+  return () => {
+    const locks = checkedLocks(PI, 3, 3)
+    const { i32, threads } = locks
+    const [best, middle, holder] = threads
+    assert(holder.mutexes[0].tryLock(holder.owner) === 0, 'it is free')
+    assert(middle.mutexes[1].tryLock(middle.owner) === 0, 'it is free')
+    const waits = ourQueue(middle, 0) as Parameters<CheckedOwner['fx']['blockFor']>[0]
+    const priorityOf = ({ owner }: CheckedOwner): number => i32[owner.record + Owner.priority]
+    assert(priorityOf(holder) === PRIORITIES[1], 'it inherits from the one who waits')
+    return {
+      threads: {
+        walker: () => queue(best, 1),
+        other: () =>
+          what === 'unlock'
+            ? unlockPi(holder.fx.context, holder.owner, holder.mutexes[0].word, true)
+            : middle.fx.blockFor({ ...waits, deadline: 0 }),
+      },
+      final({ results }) {
+        assert(results[1] === (what === 'unlock' ? 0 : -ETIMEDOUT), 'the other did what it wanted')
+        assert(priorityOf(holder) === PRIORITIES[2], 'who holds nothing that is wanted inherits nothing')
+        assert(priorityOf(middle) === PRIORITIES[0], 'who holds what the best wants has its priority')
+      },
+    }
+  }
+}
+
+/** Two who come to each other's locks at once: one of them at least is told, and then it is on no queue. */
+export function circle(queue: Queue = ourQueue): Setup {
+  return () => {
+    const locks = checkedLocks(PI, 2, 2)
+    const { i32, threads } = locks
+    threads.forEach(({ mutexes, owner }, at) => assert(mutexes[at].tryLock(owner) === 0, 'it is free'))
+    return {
+      threads: threads.map((thread, at) => () => queue(thread, 1 - at)),
+      final({ results }) {
+        assert(results.includes(-EDEADLK), 'someone has to give way')
+        for (const [at, result] of results.entries()) {
+          const waits = i32[threads[at].owner.record + Owner.blockedOn] !== 0
+          assert(waits === (result !== -EDEADLK), 'who is told does not wait')
+        }
+      },
+    }
+  }
+}
+
+export type Recover = typeof recoverFutexes
+
+/**
+ * The owner dies, at any step of what it does:
+ *
+ *   takes and lets go   nobody else wants it meanwhile
+ *   waits               another has the lock, and lets it go when the death has been seen to; it may be late
+ *   lets go             another waits for it, from the start
+ */
+export type Doing = 'takes and lets go' | 'waits' | 'lets go'
+
+export function killed(kind: MutexKind, doing: Doing, recover: Recover = recoverFutexes): Setup {
+  return () => {
+    const locks = checkedLocks(kind, 3, 6)
+    const [mortal, other, doctor] = locks.threads
+    let inside = -1
+    let died = false
+    const enter = (id: number): void => {
+      assert(inside === -1 || (died && inside === 0), 'one at a time')
+      inside = id
+    }
+    if (doing === 'waits') assert(ourWay.lock(other, 0, false) === 0, 'it is free at first')
+    if (doing === 'lets go') assert(ourWay.lock(mortal, 0, false) === 0, 'it is free at first')
+    if (doing === 'lets go') enter(0)
+    const sleeps = doing === 'lets go' ? asleep(other, 0, false) : undefined
+    const survive = (result: number): number => {
+      if (result === -ESRCH) return result
+      enter(1)
+      if (result === -EOWNERDEAD) other.mutexes[0].makeConsistent(other.owner)
+      inside = -1
+      ourWay.unlock(other, 0)
+      return result
+    }
+    return {
+      threads: {
+        mortal() {
+          if (doing === 'waits') return ourWay.lock(mortal, 0, true)
+          if (doing === 'takes and lets go') {
+            assert(ourWay.lock(mortal, 0, false) === 0, 'it is free')
+            enter(0)
+          }
+          inside = -1
+          return ourWay.unlock(mortal, 0)
+        },
+        ...(sleeps !== undefined && { survivor: () => survive(sleeps()) }),
+      },
+      recover(dead) {
+        died = true
+        recover(doctor.fx.context, dead)
+      },
+      final({ results, crashed }) {
+        const { layout, i32 } = doctor.fx.context
+        if (doing === 'waits') {
+          assert(ourWay.unlock(other, 0) === 0, 'who had the lock has it still')
+          if (crashed.length > 0) assert((wordAt(locks, 0) & FUTEX_TID_MASK) === 0, 'and lets it go')
+        }
+        const told =
+          sleeps !== undefined ? results[1] : crashed.length > 0 ? survive(ourWay.lock(other, 0, false)) : 0
+        const robust = (kind & ROBUST) !== 0
+        assert(
+          told === 0 || (crashed.length > 0 && told === (robust ? -EOWNERDEAD : -ESRCH)),
+          'it is told right',
+        )
+        if (robust && crashed.length > 0) {
+          assert(doctor.mutexes[0].tryLock(doctor.owner) === 0, 'it can be had again')
+        }
+        assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+        if (crashed.length > 0)
+          assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
+      },
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import { check } from '../checker/check.ts'
+import { chainAgainst, handedOn } from './lockprograms.ts'
+import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from './mutex.ts'
+
+const kinds: [name: string, kind: MutexKind][] = [
+  ['plain', PLAIN],
+  ['robust', ROBUST],
+  ['pi', PI],
+  ['robust pi', ROBUST_PI],
+]
+
+for (const [name, kind] of kinds) {
+  check(`${name}: lock against unlock, nobody sleeps for ever, nobody enters twice`, {}, handedOn(kind, 2))
+  check(`${name}: lock against unlock against timeout`, {}, handedOn(kind, 2, { hurried: [1] }))
+  check(
+    `${name}: unlock against two who wait, one of them late`,
+    {},
+    handedOn(kind, 3, { hurried: [2], asleepAtFirst: true }),
+  )
+}
+check('chain walk against unlock', {}, chainAgainst('unlock'))
+check('chain walk against a timeout in the middle of the chain', {}, chainAgainst('timeout'))

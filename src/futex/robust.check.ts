@@ -1,0 +1,20 @@
+import { check } from '../checker/check.ts'
+import { type Doing, killed } from './lockprograms.ts'
+import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from './mutex.ts'
+
+const kinds: [name: string, kind: MutexKind][] = [
+  ['plain', PLAIN],
+  ['robust', ROBUST],
+  ['pi', PI],
+  ['robust pi', ROBUST_PI],
+]
+const doings: Doing[] = ['takes and lets go', 'waits', 'lets go']
+
+/** The first thread of each program may die, at any of its steps: of the lock, of the list, of the kernel's own. */
+const MORTAL = { crashes: { max: 1, threads: [0] } }
+
+for (const [name, kind] of kinds) {
+  for (const doing of doings) {
+    check(`${name}: the owner dies at any step while it ${doing}`, MORTAL, killed(kind, doing))
+  }
+}
