@@ -87,9 +87,10 @@ function deathInWords(death: CpuDeath): string {
 /** Starts a CPU. Resolves when it takes tasks: its thread runs a little before that. */
 export async function startCpu(machine: KernelMachine, s: Scheduler, cpu: number): Promise<void> {
   await machine.start(cpu)
-  if (machine instanceof SimulatedMachine) machine.run()
-  while (!isOnline(s, cpu)) {
+  // One that is held comes online when it may continue (launch.ts).
+  while (!areHeld(s) && !isOnline(s, cpu)) {
     if (!machine.isActive(cpu)) throw new Error(`CPU ${cpu} ended before it took a task`)
-    await new Promise(resolve => setTimeout(resolve, 1))
+    if (machine instanceof SimulatedMachine) machine.run({ steps: machine.cpus })
+    else await new Promise(resolve => setTimeout(resolve, 1))
   }
 }
