@@ -1,0 +1,203 @@
+import { describe, expect, test } from 'vitest'
+import type { CpuDeath } from '../machine/machine.ts'
+import { CpuLostError } from './errors.ts'
+import { Kernel } from './kernel.ts'
+import type { ModuleView } from './modules.ts'
+import type { KernelOptions } from './options.ts'
+
+type Work = typeof import('./fixtures/mortalwork.ts')
+
+async function boot(options: KernelOptions = {}): Promise<{ kernel: Kernel; work: ModuleView<Work> }> {
+  const kernel = await Kernel.boot({ cpus: 2, watchdog: false, ...options })
+  const work = await kernel.import<Work>(new URL('./fixtures/mortalwork.ts', import.meta.url))
+  // The tasks that loaded it are gone.
+  await until('nothing is left of the import', () => inUse(kernel).tasks === kernel.cpus)
+  return { kernel, work }
+}
+
+const words = (): Int32Array => new Int32Array(new SharedArrayBuffer(32))
+
+async function until(what: string, condition: () => boolean): Promise<void> {
+  for (let tries = 0; !condition(); tries++) {
+    if (tries > 30_000) throw new Error(`gave up waiting until ${what}`)
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
+}
+
+const failureOf = (task: PromiseLike<unknown>): Promise<CpuLostError> =>
+  Promise.resolve(task).then(
+    value => {
+      throw new Error(`it returned ${String(value)}`)
+    },
+    (error: CpuLostError) => error,
+  )
+
+const terminate = (kernel: Kernel, cpu: number): Promise<void> => kernel['booted'].machine.terminate(cpu)
+
+/** What is in use of the arena. */
+function inUse(kernel: Kernel): Record<string, number> {
+  const { view } = kernel['booted']
+  const { i32, s, jobs, heap, plan } = view
+  s.rcu.runCallbacks(view.thread)
+  return {
+    tasks: s.tasks.count(i32),
+    entities: s.entities.count(i32),
+    jobs: jobs.count(i32),
+    blocks: heap.usedBlocks(),
+    waiters: plan.futexes.waiters.count(i32),
+    owners: plan.futexes.owners.count(i32),
+  }
+}
+
+interface Way {
+  readonly reason: CpuDeath['reason']
+  readonly exitCode?: number
+  readonly message: RegExp
+  readonly options?: KernelOptions
+  readonly kill: (kernel: Kernel, work: ModuleView<Work>) => PromiseLike<unknown> | undefined
+}
+
+const onCpu0 = { affinity: [0], name: 'culprit' }
+
+const ways: Record<string, Way> = {
+  'is terminated': {
+    reason: 'terminated',
+    message: /\(terminated\)$/,
+    kill: kernel => void terminate(kernel, 0),
+  },
+  'runs out of memory': {
+    reason: 'out of memory',
+    message: /\(out of memory: /,
+    options: { resourceLimits: { maxOldGenerationSizeMb: 48 } },
+    kill: (kernel, work) => kernel.spawn(work.devours, [], onCpu0),
+  },
+  'throws outside of a task': {
+    reason: 'uncaught error',
+    message: /\(uncaught error: out there\)$/,
+    kill: (kernel, work) => kernel.spawn(work.throwsOutside, ['out there'], onCpu0),
+  },
+  'calls process.exit': {
+    reason: 'exited',
+    exitCode: 7,
+    message: /\(exited with code 7\)$/,
+    kill: (kernel, work) => kernel.spawn(work.exits, [7], onCpu0),
+  },
+}
+
+describe.each(Object.entries(ways))('a CPU %s', (_, { reason, exitCode, message, options, kill }) => {
+  test('its started tasks are lost, the others run, and a new CPU takes its place', async () => {
+    const { kernel, work } = await boot(options)
+    await using _kernel = kernel
+    const before = inUse(kernel)
+    const shared = words()
+    const deaths: CpuDeath[] = []
+    kernel.on('death', death => deaths.push(death))
+    const back = new Promise(resolve => kernel.on('restart', resolve))
+    const lost = kernel.spawn(work.rests, [shared], { affinity: [0], name: 'sleeper' })
+    const again = kernel.spawn(work.secondTime, [shared, 'again'], { affinity: [0], restartable: true })
+    const neighbour = kernel.spawn(work.rests, [shared], { affinity: [1], name: 'neighbour' })
+    await until('they rest', () =>
+      [lost, again, neighbour].every(({ status }) => status.state === 'sleeping'),
+    )
+    const culprit = kill(kernel, work)
+    // Behind it, and not started: they wait for a CPU that will never come to them.
+    const unstarted = Array.from({ length: 20 }, (_value, index) =>
+      kernel.spawn(work.echo, [index], { affinity: [0] }),
+    )
+    const error = await failureOf(lost)
+    expect(error).toBeInstanceOf(CpuLostError)
+    expect(error).toMatchObject({ name: 'CpuLostError', task: 'sleeper', cpu: 0, was: 'asleep', reason })
+    expect(error.message).toMatch(/^task sleeper was lost while it was asleep: its CPU 0 died/)
+    expect(error.message).toMatch(message)
+    if (exitCode !== undefined) expect(error.exitCode).toBe(exitCode)
+    if (culprit !== undefined) expect(await failureOf(culprit)).toMatchObject({ task: 'culprit', reason })
+    expect(await Promise.all(unstarted)).toEqual(unstarted.map((_task, index) => index))
+    expect(await again).toBe('again')
+    expect(await back).toEqual({ cpu: 0 })
+    expect(deaths).toMatchObject([{ cpu: 0, reason }])
+    expect(neighbour.status.state).toBe('sleeping')
+    expect(await kernel.spawn(work.echo, [42], { affinity: [0] })).toBe(42)
+    neighbour.kill()
+    await neighbour.join().catch(() => undefined)
+    await expect.poll(() => inUse(kernel)).toEqual(before)
+  })
+})
+
+test('who waits for a lost task on another CPU is told', async () => {
+  const { kernel, work } = await boot()
+  await using _kernel = kernel
+  const before = inUse(kernel)
+  const shared = words()
+  const waiting = kernel.spawn(work.parent, [shared, 0], { affinity: [1] })
+  await until('the child rests', () => Atomics.load(shared, 0) === 1)
+  await until('its parent waits', () => waiting.status.state === 'sleeping')
+  void terminate(kernel, 0)
+  expect(await waiting).toEqual({
+    name: 'CpuLostError',
+    task: 'child',
+    cpu: 0,
+    reason: 'terminated',
+    was: 'asleep',
+    message: 'task child was lost while it was asleep: its CPU 0 died (terminated)',
+  })
+  await expect.poll(() => inUse(kernel)).toEqual(before)
+})
+
+test('the children of a lost task go on, and what they leave is given back', async () => {
+  const { kernel, work } = await boot()
+  await using _kernel = kernel
+  const before = inUse(kernel)
+  const shared = words()
+  const lost = kernel.spawn(work.spawner, [shared, 1], { affinity: [0] })
+  await until('it rests', () => lost.status.state === 'sleeping')
+  void terminate(kernel, 0)
+  await failureOf(lost)
+  Atomics.store(shared, 3, 1)
+  await until('the child has ended', () => Atomics.load(shared, 4) === 1)
+  await expect.poll(() => kernel.active).toBe(0)
+  await expect.poll(() => inUse(kernel)).toEqual(before)
+})
+
+test('a task that runs when its CPU dies says so, and one that waits behind it too', async () => {
+  const { kernel, work } = await boot({ cpus: 1 })
+  await using _kernel = kernel
+  const shared = words()
+  const behind = kernel.spawn(work.rests, [shared], { name: 'behind' })
+  await until('it rests', () => behind.status.state === 'sleeping')
+  const running = kernel.spawn(work.spins, [shared], { name: 'running' })
+  await until('it spins', () => Atomics.load(shared, 2) > 0)
+  behind.stop()
+  void terminate(kernel, 0)
+  expect(await failureOf(running)).toMatchObject({ task: 'running', was: 'running' })
+  expect(await failureOf(behind)).toMatchObject({ task: 'behind', was: 'stopped' })
+})
+
+test('a kernel whose every CPU dies at once goes on', async () => {
+  const { kernel, work } = await boot({ cpus: 3 })
+  await using _kernel = kernel
+  const before = inUse(kernel)
+  const shared = words()
+  const resting = Array.from({ length: 3 }, (_, cpu) =>
+    kernel.spawn(work.rests, [shared], { affinity: [cpu] }),
+  )
+  await until('they rest', () => resting.every(({ status }) => status.state === 'sleeping'))
+  const failures = resting.map(failureOf)
+  for (let cpu = 0; cpu < 3; cpu++) void terminate(kernel, cpu)
+  const echoes = Array.from({ length: 100 }, (_, index) => kernel.spawn(work.echo, [index]))
+  for (const error of await Promise.all(failures)) expect(error).toBeInstanceOf(CpuLostError)
+  expect(await Promise.all(echoes)).toEqual(echoes.map((_, index) => index))
+  await expect.poll(() => inUse(kernel)).toEqual(before)
+})
+
+test('a restartable task that was killed does not begin again', async () => {
+  const { kernel, work } = await boot({ cpus: 1, grace: 1e6 })
+  await using _kernel = kernel
+  const shared = words()
+  const spinning = kernel.spawn(work.spins, [shared], { restartable: true, name: 'spinning' })
+  await until('it spins', () => Atomics.load(shared, 2) > 0)
+  spinning.kill('enough')
+  void terminate(kernel, 0)
+  await failureOf(spinning)
+  expect(Atomics.load(shared, 0)).toBe(1)
+  expect(await kernel.spawn(work.echo, [1])).toBe(1)
+})
