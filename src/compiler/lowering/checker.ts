@@ -358,6 +358,41 @@ export class CheckerLowering extends GeneratorLowering {
     return bare(left).type === 'MemberExpression' ? this.#place(bare(left), cx) : this.node(left, cx)
   }
 
+  protected override takesApart(left: Node): boolean {
+    const pattern = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
+    return isPattern(pattern) && readsElements(pattern)
+  }
+
+  protected override element(value: string, left: Node): Rope {
+    return this.takesApart(left) ? this.#elements(value, left) : rope`${value}`
+  }
+
+  #elements(value: string, node: Node): Rope {
+    return rope`(${this.#isShared(value)} ? ${this.#op(iteration, node, value)} : ${value})`
+  }
+
+  /**
+   * A parameter that is taken apart is taken apart at the start of the body, where the thread can stop; unless its order among
+   * the defaults of others, or a variable of its name in the body, would make a difference.
+   */
+  protected override parameter(
+    parameter: Node,
+    index: number,
+    func: Func,
+    beside: Context,
+    cx: Context,
+  ): { written: Rope; opening: Rope } {
+    const late =
+      isPattern(parameter) &&
+      readsElements(parameter) &&
+      !(func.node.params as Node[]).some(({ type }) => type === 'AssignmentPattern') &&
+      boundNames(parameter).every(name => this.analysis.bindingOf.get(name)?.declarations.length === 1)
+    if (!late) return super.parameter(parameter, index, func, beside, cx)
+    const whole = `${this.names.prefix}p${index}`
+    const opening = rope`let ${this.node(parameter, cx)} = ${this.#elements(whole, parameter)};`
+    return { written: rope`${whole}`, opening }
+  }
+
   /** The members that a destructuring writes to are places. */
   #pattern(node: Node, cx: Context): Rope {
     const made = new Rope()

@@ -200,6 +200,16 @@ export class GeneratorLowering extends CallLowering {
     return this.node(left, cx)
   }
 
+  /** Whether taking apart what a loop comes to, into this head, is more than the language's own business. */
+  protected takesApart(_left: Node): boolean {
+    return false
+  }
+
+  /** What a loop has come to, as its head takes it. */
+  protected element(value: string, _left: Node): Rope {
+    return rope`${value}`
+  }
+
   /** What a loop runs over. */
   protected iterated(node: Node, cx: Context): Rope {
     return this.node(node, cx)
@@ -217,8 +227,8 @@ export class GeneratorLowering extends CallLowering {
     const take = rope`${value} = ${source}.take(${this.awaited(rope`${source}.next()`, node)}); if (${source}.done) break;`
     const bind =
       left.type === 'VariableDeclaration'
-        ? rope`${left.kind} ${this.node(left.declarations[0].id, cx)} = ${value};`
-        : rope`(${this.node(left, cx)} = ${value});`
+        ? rope`${left.kind} ${this.node(left.declarations[0].id, cx)} = ${this.element(value, left)};`
+        : rope`(${this.node(left, cx)} = ${this.element(value, left)});`
     const turns = rope`${prefix}for (;;) { ${take} ${check} ${bind} ${this.node(body, cx)} }`
     const quietly = rope`try { if (${source}.closes()) ${this.awaited(rope`${source}.close()`, node)}; } catch {}`
     const loudly = rope`if (${source}.closes()) ${source}.closed(${this.awaited(rope`${source}.close()`, node)});`
@@ -238,15 +248,16 @@ export class GeneratorLowering extends CallLowering {
       if (child.type === 'Identifier' && names.has(child.name)) selfReferring = true
     })
     const disposes = declares && left.kind.includes('using')
-    if (disposes || selfReferring || isList(typeOf(right, this.analysis))) return this.around(node, cx, check)
+    const simple = isList(typeOf(right, this.analysis)) && !this.takesApart(left)
+    if (disposes || selfReferring || simple) return this.around(node, cx, check)
     const frame = cx.frame!
     const source = frame.take()
     const value = `${this.names.prefix}v`
     const text = JSON.stringify(notIterableText(right))
     const iterate = rope`${source} = ${this.names.runtime('iterate')}(${this.iterated(right, cx)}, ${text})`
     const bind = declares
-      ? rope`${left.kind} ${this.node(left.declarations[0].id, cx)} = ${value};`
-      : rope`(${this.head(left, cx)} = ${value});`
+      ? rope`${left.kind} ${this.node(left.declarations[0].id, cx)} = ${this.element(value, left)};`
+      : rope`(${this.head(left, cx)} = ${this.element(value, left)});`
     const onPending = `if (${value} === ${this.names.runtime('paused')}) { yield* ${this.names.runtime('wait')}(${source}); continue; }`
     const written = rope`for (const ${value} of ${iterate}) { ${onPending} ${check} ${bind} ${this.node(body, cx)} }`
     frame.give(source)

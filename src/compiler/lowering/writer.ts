@@ -257,13 +257,20 @@ export abstract class Writer {
       renamed: outer.renamed,
     }
     const beside: Context = { ...cx, frame: null, lent: func.isArrow ? func.host : null }
-    const parameters = node.params
-      .filter((parameter: Node) => !(parameter.type === 'Identifier' && parameter.name === 'this'))
-      .map((parameter: Node) => this.node(parameter, beside))
-    const list = join(parameters, ', ')
+    const parameters = (node.params as Node[])
+      .filter(parameter => !(parameter.type === 'Identifier' && parameter.name === 'this'))
+      .map((parameter, index) => this.parameter(parameter, index, func, beside, cx))
+    const list = join(
+      parameters.map(({ written }) => written),
+      ', ',
+    )
+    const opening = join(
+      parameters.map(parameter => parameter.opening),
+      '',
+    )
     if (node.body.type !== 'BlockStatement') {
       const value = this.node(node.body, cx)
-      return rope`${head}(${list}) {${this.#prologue(func, frame)} return ${value}; }`
+      return rope`${head}(${list}) {${this.#prologue(func, frame)}${opening} return ${value}; }`
     }
     const { body } = node.body
     const kept = directives(body)
@@ -273,7 +280,18 @@ export abstract class Writer {
       .filter(({ directive }) => !isTaskDirective(directive))
       .map(({ expression }) => `${expression.raw};`)
       .join('')
-    return rope`${head}(${list}) {${strict}${this.#prologue(func, frame)}${attached}${statements}`
+    return rope`${head}(${list}) {${strict}${this.#prologue(func, frame)}${opening}${attached}${statements}`
+  }
+
+  /** A parameter of a twin, and what the body begins with because of it. `beside`: where nothing can stop. */
+  protected parameter(
+    parameter: Node,
+    _index: number,
+    _func: Func,
+    beside: Context,
+    _cx: Context,
+  ): { written: Rope; opening: Rope } {
+    return { written: this.node(parameter, beside), opening: rope`` }
   }
 
   #prologue(func: Func, frame: Frame): string {
@@ -549,7 +567,7 @@ export abstract class Writer {
       const method = rope`${this.#keyText(property, cx)}${this.#tail(property, func, cx)}`
       if (key === null)
         return rope`...${this.names.runtime('attachEntry')}(${this.attacher(func)}, { ${method} })`
-      links.push(JSON.stringify(key), '0', `'frames'`)
+      links.push(JSON.stringify(key), '0', func.parent?.kind === 'module' ? `'frames'` : `'inner'`)
       return method
     }
     if (func.kind === 'method' || func.kind === 'getter' || func.kind === 'setter') {
