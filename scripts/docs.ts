@@ -1,0 +1,17 @@
+/** `npm run docs [dev]`: the documentation as a site, into dist-site; with `dev`, served and kept up to date. */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '..')
+
+function run(command: string, ...args: string[]): void {
+  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+}
+
+run('npx', 'tsdown', '--silent')
+run(process.execPath, 'scripts/api.ts')
+if (!existsSync(resolve(root, 'site/node_modules/vitepress')))
+  run('npm', 'install', '--prefix', 'site', '--no-audit', '--no-fund')
+run(resolve(root, 'site/node_modules/.bin/vitepress'), process.argv[2] === 'dev' ? 'dev' : 'build', 'site')

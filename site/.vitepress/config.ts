@@ -1,0 +1,76 @@
+import { defineConfig } from 'vitepress'
+
+/** The documentation as a site: the pages are those of docs/, the reference is written by scripts/api.ts. */
+export default defineConfig({
+  title: 'heddle',
+  description: 'A preemptive multicore runtime for TypeScript',
+  srcDir: '../docs',
+  outDir: '../dist-site',
+  cacheDir: '.cache',
+  cleanUrls: true,
+  lastUpdated: false,
+  // Chapters name files of the repository beside them.
+  ignoreDeadLinks: [/\.\.\/(?!docs)/],
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    nav: [
+      { text: 'Start', link: '/start' },
+      { text: 'Guides', link: '/guides/' },
+      { text: 'How it works', link: '/concepts' },
+      { text: 'Reference', link: '/api/' },
+    ],
+    sidebar: [
+      {
+        text: 'Begin',
+        items: [
+          { text: 'Start in five minutes', link: '/start' },
+          { text: 'Concepts', link: '/concepts' },
+          { text: 'Coming from …', link: '/coming-from' },
+          { text: 'Limits', link: '/limits' },
+        ],
+      },
+      {
+        text: 'Guides',
+        items: [
+          { text: 'Run many things', link: '/guides/map' },
+          { text: 'Cancel and clean up', link: '/guides/cancel' },
+          { text: 'Share state', link: '/guides/share' },
+          { text: 'Stay responsive', link: '/guides/responsive' },
+          { text: 'Survive crashes', link: '/guides/crashes' },
+          { text: 'Test concurrent code', link: '/guides/testing' },
+          { text: 'Find out what is slow', link: '/guides/slow' },
+        ],
+      },
+      {
+        text: 'Use',
+        items: [
+          { text: 'The kernel', link: '/kernel' },
+          { text: 'Synchronisation', link: '/sync' },
+          { text: 'Coroutines on one thread', link: '/coroutines' },
+          { text: 'Compiling', link: '/compiling' },
+          { text: 'Seeing it', link: '/tracing' },
+          { text: 'The checker', link: '/checker' },
+          { text: 'Scheduler policies', link: '/policies' },
+        ],
+      },
+      {
+        text: 'How it works',
+        items: [
+          { text: 'Arena', link: '/arena' },
+          { text: 'Machines', link: '/machine' },
+          { text: 'Scheduler', link: '/scheduler' },
+          { text: 'Futexes', link: '/futex' },
+          { text: 'Priority inheritance, robust locks', link: '/pi' },
+          { text: 'Hand-off', link: '/handoff' },
+          { text: 'Payloads', link: '/payloads' },
+          { text: 'Recovery', link: '/recovery' },
+          { text: 'Compiler', link: '/compiler' },
+          { text: 'Performance', link: '/performance' },
+          { text: 'Dependencies', link: '/dependencies' },
+        ],
+      },
+      { text: 'Reference', items: [{ text: 'API', link: '/api/' }] },
+    ],
+  },
+})
