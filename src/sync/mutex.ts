@@ -416,7 +416,8 @@ export class Mutex implements Place {
       const owner = currentOwner()
       return this.tryEngine(this.engine, owner) || this.engine.lockSync(owner, options)
     }
-    for (let spin = 0; spin < SPINS; spin++) {
+    const { spins } = ambient().futexes.context.thread
+    for (let spin = 0; spin < SPINS && spin < spins; spin++) {
       pause()
       if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
     }

@@ -1,3 +1,4 @@
+import type { KernelThread } from '../arena/thread.ts'
 import type { FutexContext } from '../futex/context.ts'
 import type { Place } from './place.ts'
 
@@ -9,12 +10,11 @@ import type { Place } from './place.ts'
  *   tag | PARKED     [3] held, and a thread may sleep at the word: unlocking notifies
  */
 const PARKED = 0x100
-const SPINS = 200
 const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
 export function lockPlace({ thread }: FutexContext, { i32, at }: Place): void {
   if (Atomics.compareExchange(i32, at, 0, thread.ownerTag) !== 0) {
-    lockContended(i32, at, thread.ownerTag, thread.mayBlock)
+    lockContended(i32, at, thread)
   }
 }
 
@@ -24,8 +24,9 @@ export function unlockPlace({ thread }: FutexContext, { i32, at }: Place): void 
   Atomics.notify(i32, at, 1)
 }
 
-function lockContended(i32: Int32Array, at: number, tag: number, mayBlock: boolean): void {
-  for (let spin = 0; spin < SPINS || !mayBlock; spin++) {
+function lockContended(i32: Int32Array, at: number, thread: KernelThread): void {
+  const { ownerTag: tag, spins, mayBlock } = thread
+  for (let spin = 0; spin < spins || !mayBlock; spin++) {
     if (Atomics.load(i32, at) === 0 && Atomics.compareExchange(i32, at, 0, tag) === 0) return
     pause()
   }

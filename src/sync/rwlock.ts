@@ -139,8 +139,9 @@ export class RwLock extends SyncObject {
     if (observer !== null) observer.released(this, currentTid())
     for (;;) {
       const seen = Atomics.load(i32, at)
-      if ((seen & READERS) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      // Who was just let in may be here before the count says so: it is right under the queue's lock.
       if (seen < 0) break
+      if ((seen & READERS) === 0) throw this.notHeld('unlockRead', 'nobody reads')
       if (Atomics.compareExchange(i32, at, seen, seen - 1) === seen) return
     }
     this.inLock(seen => {
@@ -247,7 +248,8 @@ export class RwLock extends SyncObject {
 
   private tryUpgrading(tid: number): boolean {
     const { i32, at } = this
-    if ((Atomics.load(i32, at) & READERS) === 0) throw this.notHeld('upgrade', 'nobody reads')
+    const seen = Atomics.load(i32, at)
+    if (seen >= 0 && (seen & READERS) === 0) throw this.notHeld('upgrade', 'nobody reads')
     if (Atomics.compareExchange(i32, at, 1, WRITER) !== 1) return false
     Atomics.store(i32, at + EXTRA, tid)
     this.tellAcquired(tid)

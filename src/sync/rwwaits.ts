@@ -21,11 +21,12 @@ const TID_SHIFT = 2
 /** Lets in those at the head of the line who may come in together. */
 class LettingIn implements Decision {
   state: number
-  writer = 0
+  private readonly lock: RwLock
   /** A reader was first: all readers go. */
   private batch = false
 
-  constructor(state: number) {
+  constructor(lock: RwLock, state: number) {
+    this.lock = lock
     this.state = state
   }
 
@@ -46,16 +47,16 @@ class LettingIn implements Decision {
         this.state &= ~(READERS | UPGRADING)
     }
     this.state |= WRITER
-    this.writer = bits >>> TID_SHIFT
+    // Before it can see that it was woken: it may unlock at once.
+    Atomics.store(this.lock.i32, this.lock.at + EXTRA, bits >>> TID_SHIFT)
     return WAKE
   }
 }
 
 /** The state after those have come in who may. The queue is locked, and nobody else changes the state meanwhile: someone is in line. */
 export function serveLine(context: FutexContext, lock: RwLock, state: number): number {
-  const letting = new LettingIn(state)
+  const letting = new LettingIn(lock, state)
   lock.queue.walk(context, letting)
-  if (letting.writer !== 0) Atomics.store(lock.i32, lock.at + EXTRA, letting.writer)
   return letting.state
 }
 

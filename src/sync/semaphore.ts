@@ -163,7 +163,7 @@ class Giving implements Decision {
   }
 }
 
-class PermitWait implements Wait {
+export class PermitWait implements Wait {
   readonly what: string
   readonly queue: SyncObject['queue']
   readonly bits: number

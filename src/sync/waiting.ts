@@ -70,7 +70,7 @@ export interface Parking {
 const FIRST_PRIORITY = -1
 
 /** A wait at one queue. */
-class OneQueue implements Parking {
+export class OneQueue implements Parking {
   readonly what: string
   private readonly wait: Wait
 
@@ -153,7 +153,7 @@ function end(
 }
 
 /** Thrown into, or aborted: it is off its queues. */
-function abandon(context: FutexContext, parking: Parking, waiters: readonly number[]): void {
+export function abandon(context: FutexContext, parking: Parking, waiters: readonly number[]): void {
   const index = waiters.findIndex(waiter => Atomics.load(context.i32, waiter + Waiter.queue) === WOKEN)
   try {
     parking.leave(context, waiters, index)
