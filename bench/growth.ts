@@ -1,0 +1,166 @@
+import { Arena, ArenaPlan } from '../src/arena/arena.ts'
+import { KernelThread } from '../src/arena/thread.ts'
+import { Futexes } from '../src/futex/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
+import { PI } from '../src/futex/mutex.ts'
+import { Kernel, Mutex } from '../src/index.ts'
+import { makePriority } from '../src/sched/priority.ts'
+import { setPriority } from '../src/sched/setpriority.ts'
+import { schedulerSleep } from '../src/sched/sleep.ts'
+import { TIMER } from '../src/sched/taskrecord.ts'
+import { LockSimulation } from '../test/futex/pi-sim.ts'
+import { median, quantile, type Row } from './harness.ts'
+import { Rig } from './sched/rig.ts'
+import { Yielders } from './sched/yielders.ts'
+
+/** How cost grows: each series is one thing measured at sizes a factor apart. The plots are on the report's page. */
+const ROUNDS = 10
+
+interface Series {
+  readonly series: string
+  readonly xName: string
+  readonly unit: string
+}
+
+async function point(series: Series, x: number, measure: () => number | Promise<number>): Promise<Row> {
+  await measure()
+  const values: number[] = []
+  for (let round = 0; round < ROUNDS; round++) values.push(await measure())
+  const short = (value: number): number => Number(value.toPrecision(3))
+  return {
+    row: `${series.series}-${x}`,
+    ...series,
+    x,
+    value: short(median(values)),
+    rounds: ROUNDS,
+    spread: [short(quantile(values, 0.25)), short(quantile(values, 0.75))],
+  }
+}
+
+export async function* rows(): AsyncGenerator<Row> {
+  yield* tasks()
+  yield* waiters()
+  yield* cpus()
+  yield* locksHeld()
+  yield* chainDepth()
+  yield* payloadSize()
+}
+
+/** A yield from one task to the next, among so many. */
+async function* tasks(): AsyncGenerator<Row> {
+  const series = { series: 'growth/yield', xName: 'runnable tasks', unit: 'ns' }
+  for (const count of [10, 100, 1000, 10_000, 100_000, 1_000_000]) {
+    const yielders = new Yielders(new Rig(count), count)
+    yield await point(series, count, () => yielders.measure(Math.max(100_000, count)))
+  }
+}
+
+/** To wake all who wait at one futex, for each of them. */
+async function* waiters(): AsyncGenerator<Row> {
+  const series = { series: 'growth/wake', xName: 'waiters at one futex', unit: 'ns a waiter' }
+  const plan = new ArenaPlan()
+  const layout = reserveFutexes(plan, { waiters: 20_000 })
+  const arena = Arena.create(plan)
+  initializeFutexes(arena, layout)
+  const futexes = new Futexes(new KernelThread(arena, 64), layout, { now: () => performance.now() })
+  const view = new Int32Array(new SharedArrayBuffer(64))
+  futexes.map(view.buffer)
+  const word = futexes.word(view, 0)
+  for (const count of [1, 10, 100, 1000, 10_000]) {
+    yield await point(series, count, async () => {
+      const waiting = Array.from({ length: count }, () => futexes.waitAsync(word, 0))
+      const start = performance.now()
+      futexes.wake(word, count)
+      const spent = performance.now() - start
+      await Promise.all(waiting)
+      return (spent * 1e6) / count
+    })
+  }
+}
+
+/** A batch of trivial tasks, on so many CPUs: more than there are cores neither helps nor may it hurt much. */
+async function* cpus(): AsyncGenerator<Row> {
+  const series = { series: 'growth/spawn-on-cpus', xName: 'CPUs', unit: 'µs a task' }
+  const batch = 2000
+  for (const count of [1, 2, 4, 8]) {
+    await using kernel = await Kernel.boot({ cpus: count, control: false })
+    const work = await kernel.import<typeof import('./kernel/work.ts')>(
+      new URL('./kernel/work.ts', import.meta.url),
+    )
+    yield await point(series, count, async () => {
+      const start = performance.now()
+      await Promise.all(Array.from({ length: batch }, (_, n) => kernel.spawn(work.add, [n, 1])))
+      return ((performance.now() - start) * 1e3) / batch
+    })
+  }
+}
+
+/** To take and let go one robust lock, while so many others are held. */
+async function* locksHeld(): AsyncGenerator<Row> {
+  const series = { series: 'growth/locks-held', xName: 'robust locks held', unit: 'ns' }
+  const turns = 20_000
+  for (const count of [1, 10, 100, 1000]) {
+    const held = Array.from({ length: count }, () => new Mutex({ robust: true }))
+    const tokens = held.map(mutex => mutex.lockSync())
+    const another = new Mutex({ robust: true })
+    yield await point(series, count, () => {
+      const start = performance.now()
+      for (let turn = 0; turn < turns; turn++) another.lockSync().unlock()
+      return ((performance.now() - start) * 1e6) / turns
+    })
+    for (const token of tokens) token.unlock()
+  }
+}
+
+/** To boost everyone along a chain of tasks, each of which waits for the next one's lock, and to undo it. */
+async function* chainDepth(): AsyncGenerator<Row> {
+  const series = { series: 'growth/boost-chain', xName: 'tasks in the chain', unit: 'ns' }
+  const low = makePriority(40, 0)
+  const high = makePriority(8, 0)
+  for (const depth of [1, 2, 5, 10, 20, 50]) {
+    const world = new LockSimulation(PI, depth + 1, { cpus: 1, seed: depth, tasks: 128, debug: false })
+    const links: number[] = []
+    for (let at = 0; at <= depth; at++) {
+      links.push(
+        world.fork(
+          function* (task) {
+            yield* task.lock(at)
+            if (at > 0) yield* task.lock(at - 1)
+            for (;;) yield* schedulerSleep(task.context, 0, TIMER, 1e6)
+          },
+          { priority: low },
+        ),
+      )
+      world.sim.run({ until: world.sim.machine.now() + 1 })
+    }
+    const last = links[depth]
+    const turns = 500
+    yield await point(series, depth, () => {
+      const start = performance.now()
+      for (let turn = 0; turn < turns; turn++) {
+        setPriority(world.sim.s, last, high)
+        setPriority(world.sim.s, last, low)
+      }
+      return ((performance.now() - start) * 1e6) / turns
+    })
+    if (world.priorityOf(links[0]) !== low) throw new Error('growth: the boost was not undone')
+  }
+}
+
+/** A task with so many bytes as its argument, there and back. */
+async function* payloadSize(): AsyncGenerator<Row> {
+  const series = { series: 'growth/payload', xName: 'bytes', unit: 'µs' }
+  await using kernel = await Kernel.boot({ cpus: 1, control: false })
+  const work = await kernel.import<typeof import('./kernel/work.ts')>(
+    new URL('./kernel/work.ts', import.meta.url),
+  )
+  for (const bytes of [16, 256, 4096, 65_536, 1_048_576, 16_777_216]) {
+    const payload = new Uint8Array(bytes)
+    const turns = bytes > 100_000 ? 4 : 50
+    yield await point(series, bytes, async () => {
+      const start = performance.now()
+      for (let turn = 0; turn < turns; turn++) await kernel.spawn(work.touch, [payload])
+      return ((performance.now() - start) * 1e3) / turns
+    })
+  }
+}
