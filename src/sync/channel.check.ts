@@ -6,14 +6,17 @@ import { SharedPipe } from './sharedpipe.ts'
 import { ambient } from '../futex/ambient.ts'
 import { parkSync } from './waiting.ts'
 
+const places = [0, 128]
+
 function pipes(threads: number, capacity: number): SharedPipe[][] {
   const view = checkedThreads(threads) as Int32Array<SharedArrayBuffer>
-  for (const at of [0, 32]) {
+  view.fill(0)
+  for (const at of places) {
     view[at + 1] = at + 1
     view[at + 2] = 77
     SharedPipe.initialize({ i32: view, at }, capacity, false)
   }
-  return Array.from({ length: threads }, () => [0, 32].map(at => new SharedPipe({ i32: view, at }, null)))
+  return Array.from({ length: threads }, () => places.map(at => new SharedPipe({ i32: view, at }, null)))
 }
 
 interface Side {

@@ -32,7 +32,7 @@ export function checkedThreads(count: number): Int32Array<SharedArrayBuffer> {
   })
   const [{ i32, layout }] = contexts
   Atomics.store(i32, layout.counter + 2, TAG)
-  const words = new Int32Array(new SharedArrayBuffer(256))
+  const words = new Int32Array(new SharedArrayBuffer(1024))
   // The objects' ids are claimed in advance, unless the check is about that.
   for (let object = 0; object < OBJECTS; object++) {
     words[object * 4 + 1] = object + 1

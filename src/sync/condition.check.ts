@@ -29,7 +29,7 @@ function waitUntilReady(shared: Monitor, id: number, timeout?: number): boolean 
     if (timeout === undefined) conditions[id].waitSync(token)
     else told = conditions[id].waitForSync(token, timeout)
   }
-  assert(token.locked, 'a wait ends with the mutex held')
+  assert(mutexes[id].isHeldBy(id + 1), 'a wait ends with the mutex held')
   token.unlock()
   return shared.ready
 }
