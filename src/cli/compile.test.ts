@@ -37,12 +37,18 @@ function run(name: string, flags: CompileFlags = {}): { out: string; err: string
 }
 
 describe('heddle compile', () => {
-  test('prints the module with its twins, types and all', () => {
+  test('prints the module with its resumable forms, types and all', () => {
     const { out, code } = run('work.ts')
     expect(code).toBe(0)
+    expect(out).toContain('function work(n: number')
+    expect(out).toContain('$h_save')
+    expect(out).toContain('from "heddle/runtime"')
+  })
+
+  test('prints generators when they are asked for', () => {
+    const { out } = run('work.ts', { lowering: 'generator' })
     expect(out).toContain('work(n: number): number')
     expect(out).toContain('function*')
-    expect(out).toContain('from "heddle/runtime"')
   })
 
   test('says what became a twin and what stayed plain, and why', () => {
@@ -59,7 +65,7 @@ describe('heddle compile', () => {
 
   test('prints one JSON object when asked', () => {
     const { stats, diagnostics, code } = JSON.parse(run('work.ts', { json: true }).out)
-    expect(code).toContain('function*')
+    expect(code).toContain('$h_save')
     expect(stats).toContainEqual(expect.objectContaining({ name: 'work', line: 1, form: 'twin' }))
     expect(diagnostics).toContainEqual(expect.objectContaining({ severity: 'warning', line: 5 }))
     expect(JSON.parse(run('work.ts', { json: true, stats: true }).out)).not.toHaveProperty('code')
@@ -96,12 +102,12 @@ describe('heddle compile', () => {
     }
   })
 
-  test('is a command with a file, --stats, --json and --mode', async () => {
+  test('is a command with a file, --stats, --json, --mode and --lowering', async () => {
     const command = compileCommand()
       .exitOverride()
       .configureOutput({ writeErr() {} })
     expect(command.name()).toBe('compile')
-    expect(command.options.map(({ long }) => long)).toEqual(['--stats', '--json', '--mode'])
+    expect(command.options.map(({ long }) => long)).toEqual(['--stats', '--json', '--mode', '--lowering'])
     await expect(command.parseAsync(['x.ts', '--mode', 'nonsense'], { from: 'user' })).rejects.toThrow(
       /task, checker/,
     )

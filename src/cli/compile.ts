@@ -7,6 +7,7 @@ export interface CompileFlags {
   stats?: boolean
   json?: boolean
   mode?: 'task' | 'checker'
+  lowering?: 'frames' | 'generator'
 }
 
 /** Where a command writes: the process's own streams, or a test's. */
@@ -24,13 +25,19 @@ export function compileCommand(): Command {
   return new Command('compile')
     .summary("print what the compiler makes of a file's 'use task' functions")
     .description(
-      "Prints a module as the compiler writes it: functions marked 'use task' with their resumable twins beside them.",
+      "Prints a module as the compiler writes it: functions marked 'use task' with what makes them resumable.",
     )
     .argument('<file>', 'a TypeScript, JSX or JavaScript module')
     .option('--stats', 'say what became a twin and what stayed plain, and why, instead of the code')
     .option('--json', 'print one JSON object: code, stats and diagnostics (with --stats: no code)')
     .addOption(
       new Option('--mode <mode>', 'what to compile for').choices(['task', 'checker']).default('task'),
+    )
+    .addOption(
+      new Option(
+        '--lowering <name>',
+        'how functions are made resumable; without it, as is best for each',
+      ).choices(['frames', 'generator']),
     )
     .addHelpText('after', '\nExamples:\n  heddle compile work.ts\n  heddle compile work.ts --stats')
     .action((file: string, flags: CompileFlags) => {
@@ -47,7 +54,8 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
     err(`heddle compile: ${unreadable(file, (error as NodeJS.ErrnoException).code)}\n`)
     return 1
   }
-  const result = compile(source, file, { mode: flags.mode ?? 'task' })
+  const { mode = 'task', lowering } = flags
+  const result = compile(source, file, lowering === undefined ? { mode } : { mode, lowering })
   const failed = result.diagnostics.some(({ severity }) => severity === 'error')
   if (flags.json) {
     const { code, stats, diagnostics } = result

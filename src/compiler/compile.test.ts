@@ -10,7 +10,8 @@ function load(
   options: CompileOptions = {},
   imports: Namespace = {},
 ): Namespace {
-  const { code, diagnostics } = compile(source, file, options)
+  // What is common to both lowerings is in differential/; here is what the first one makes. See frames.test.ts.
+  const { code, diagnostics } = compile(source, file, { lowering: 'generator', ...options })
   expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([])
   const modules = { 'heddle/runtime': runtime, ...imports }
   return file.endsWith('.cjs') ? evaluateScript(code, file, modules) : evaluateModule(code, file, modules)
@@ -306,6 +307,7 @@ describe('which functions get a twin', () => {
     const { code } = compile(
       `function add(a, b) { return a + b }\nexport function f(x) { 'use task'; return add(x, Math.sqrt(x)) + x.toFixed().length }`,
       'a.js',
+      { lowering: 'generator' },
     )
     expect(code).toContain('return add(x, Math.sqrt(x)) + ')
   })

@@ -168,7 +168,7 @@ class Compilation {
 
   /** The directive says by which lowering a function is made, else the caller, else what the function is like. */
   #task(analysis: Analysis, strip: number): GeneratorLowering {
-    const given = this.#onlyGenerators ? 'generator' : (this.#options.lowering ?? 'generator')
+    const given = this.#onlyGenerators ? 'generator' : this.#options.lowering
     const asks = !this.#onlyGenerators && analysis.funcs.some(({ asked }) => asked === 'frames')
     if (given === 'generator' && !asks) return new GeneratorLowering(this.#source, analysis, { strip })
     const choose = (func: Func): LoweringName => func.asked ?? given ?? lowerBy(func, analysis)

@@ -1,5 +1,5 @@
 /** What compiled code imports. Its names are the compiler's own business; they may change with it. */
-export { needResched as poll, twin } from '../coroutine/coroutine.ts'
+export { itself, needResched as poll, twin } from '../coroutine/coroutine.ts'
 export { frames, look, lookInTime, rest, run, save, take } from '../coroutine/frames.ts'
 export { resumable } from '../coroutine/generators.ts'
 export {
@@ -9,6 +9,7 @@ export {
   attachEntry,
   attachGenerator,
   attachSelf,
+  attachUnwinding,
   call,
   getter,
   key,

@@ -102,7 +102,7 @@ test('many ordinary functions, all of them hogs, share the thread and end with t
       }
       return longest
     }`)
-  const { schedule } = virtual()
+  const { schedule } = virtual(0.1)
   const runs = [
     schedule.run(fib, 18),
     schedule.run(collatz, 3000),

@@ -1,15 +1,14 @@
-import { enter, FrameChain, frames } from './frames.ts'
-import { adopt, GeneratorChain, isGenerator } from './generators.ts'
+import { enter, FrameChain, frames, rest } from './frames.ts'
+import { adopt, GeneratorChain, isGenerator, resumable } from './generators.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**
  * A coroutine is what can be started, resumed and thrown into. Who runs it never sees how it is made: of generators, or
  * of the saved frames of compiled functions.
  *
- * A function may carry a resumable form of itself, its twin, under the symbol `twin`. Where that is the function itself,
- * it is one that unwinds (frames.ts). Else it is a generator function that takes the same parameters and the same
- * `this`, driven through `next`, `throw` and `return`. Between two resumptions a coroutine tells by one small
- * integer why it stopped:
+ * A function may be one that unwinds (frames.ts). Or it may carry a resumable form of itself, its twin, under the symbol
+ * `twin`: a generator function that takes the same parameters and the same `this`, and is driven through `next`,
+ * `throw` and `return`. Between two resumptions a coroutine tells by one small integer why it stopped:
  *
  *   PREEMPTED  it stood at a safepoint while its CPU's word was up: still runnable
  *   SUSPENDED  it has queued itself somewhere and blocks: who finds it there makes it runnable
@@ -21,12 +20,24 @@ export { needResched, setSafepointFlag } from './safepoint.ts'
 /** Under this symbol a function carries its resumable form. */
 export const twin: unique symbol = Symbol.for('heddle.twin') as never
 
+/** Under this symbol a function that unwinds carries itself. It carries a twin too, where it may be met from outside. */
+export const itself: unique symbol = Symbol.for('heddle.itself') as never
+
 /** A resumable form made of generators: what calling it returns is driven to its end by whoever runs the coroutine. */
 export type Twin = (this: any, ...args: any[]) => Generator<number, any, any>
 
-/** The twin that `fn` carries, or undefined. Never throws, whatever `fn` is. */
+/** The twin that `fn` carries, or that a function which unwinds can be given; or undefined. Never throws. */
 export function twinOf(fn: unknown): Twin | undefined {
-  return (fn as { [twin]?: Twin } | null | undefined)?.[twin]
+  const found = (fn as { [twin]?: Twin } | null | undefined)?.[twin]
+  return found === undefined && unwinds(fn) ? entering(fn) : found
+}
+
+/** A twin for a function that unwinds: for generators that call it. */
+export function entering(fn: (...args: any[]) => unknown): Twin {
+  return resumable(function* (this: unknown, ...args: unknown[]) {
+    const value = enter(fn, this, args)
+    return frames.u === 0 ? value : yield* rest()
+  })
 }
 
 /**
@@ -54,10 +65,12 @@ export interface Coroutine<T = unknown> {
   raise(error: unknown): boolean
 }
 
-/** True for a function that unwinds when it is told to: it is its own twin. */
+/** True for a function that unwinds when it is told to. */
 export function unwinds(fn: unknown): fn is (...args: any[]) => unknown {
-  return typeof fn === 'function' && (fn as { [twin]?: unknown })[twin] === fn
+  return typeof fn === 'function' && (fn as { [itself]?: unknown })[itself] === fn
 }
+
+const noArguments: readonly unknown[] = []
 
 /** A coroutine that runs one function: through its twin, through its generator, or in one go. */
 class FunctionCoroutine<T> implements Coroutine<T> {
@@ -82,7 +95,7 @@ class FunctionCoroutine<T> implements Coroutine<T> {
     const args = this.#args
     const self = this.#self
     this.#fn = null
-    this.#args = []
+    this.#args = noArguments
     this.#self = undefined
     let made: unknown
     try {
@@ -150,18 +163,18 @@ export function coroutineOf<T>(
 }
 
 function call(fn: (...args: any[]) => unknown, args: unknown[], self: unknown): unknown {
-  const resumable = twinOf(fn)
-  if (resumable === undefined) {
+  const found = twinOf(fn)
+  if (found === undefined) {
     if (isGeneratorFunction(fn)) adopt(fn)
     return fn.apply(self, args)
   }
-  const made = resumable.apply(self, args)
+  const made = found.apply(self, args)
   return isGeneratorFunction(fn) ? throughMarked(made) : made
 }
 
 /** Whether nothing can stop `fn` before it returns: it carries no twin, and makes no generator. */
 export function runsInOneGo(fn: (...args: any[]) => unknown): boolean {
-  return twinOf(fn) === undefined && !isGeneratorFunction(fn)
+  return twinOf(fn) === undefined && !unwinds(fn) && !isGeneratorFunction(fn)
 }
 
 function isGeneratorFunction(fn: unknown): boolean {
@@ -177,9 +190,9 @@ function* throughMarked(making: Generator<number, any, any>): Generator<number, 
   let verb: 'next' | 'throw' = 'next'
   let sent: unknown
   for (;;) {
-    const resumable = twinOf(made[verb])
+    const found = twinOf(made[verb])
     const step: IteratorResult<unknown, unknown> =
-      resumable === undefined ? made[verb](sent) : yield* resumable.call(made, sent)
+      found === undefined ? made[verb](sent) : yield* found.call(made, sent)
     if (step.done) return step.value
     try {
       sent = yield step.value === SUSPENDED ? SUSPENDED : PREEMPTED

@@ -48,8 +48,6 @@ words.ok = 0
 
 /** Between two looks, where safepoints come as often as calls. */
 const pace_most = 64
-/** The same while the word is up and nobody stops for it. */
-const pace_raised = 8
 
 /**
  * Points this thread's safepoints at its CPU's `needResched` word, with no handler: the word being up is enough. Until
@@ -92,9 +90,7 @@ function fires(): boolean {
   words.left = 0
   if (depth !== 0) return false
   const { interrupt } = line
-  if (interrupt === null || interrupt()) return true
-  words.left = pace_raised
-  return false
+  return interrupt === null || interrupt()
 }
 
 /** Safepoints do not fire until the matching `preemptionOn`. Nests. */

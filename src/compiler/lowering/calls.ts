@@ -151,6 +151,11 @@ export abstract class CallLowering extends Writer {
     return made.add(value).add(')')
   }
 
+  /** The test that a callee carries no resumable form. */
+  #isPlain(fn: Piece): Rope {
+    return rope`(${fn}?.[${this.names.runtime('twin')}] ?? ${fn}?.[${this.names.runtime('itself')}]) === void 0`
+  }
+
   #link(node: Node, cx: Context): Link {
     switch (node.type) {
       case 'TSNonNullExpression':
@@ -184,7 +189,6 @@ export abstract class CallLowering extends Writer {
   #linkCall(node: Node, cx: Context): Link {
     const frame = cx.frame!
     const { callee } = node
-    const twinSymbol = this.names.runtime('twin')
     const call = this.callOf(node)
     const plain = call === undefined || this.staysPlain(call)
     const inner = bare(callee)
@@ -208,7 +212,7 @@ export abstract class CallLowering extends Writer {
       const name = link.value
       return {
         ...link,
-        value: rope`(${name}?.[${twinSymbol}] === void 0 ? ${this.plainly(rope`${name}(${args})`, node)} : yield* (0, ${own}(${name}))(${args}))`,
+        value: rope`(${this.#isPlain(name)} ? ${this.plainly(rope`${name}(${args})`, node)} : yield* (0, ${own}(${name}))(${args}))`,
       }
     }
     const fn = frame.take()
@@ -218,13 +222,12 @@ export abstract class CallLowering extends Writer {
     const refuse = this.names.runtime('refuse')
     return {
       ...link,
-      value: rope`(${fn} = ${link.value}, ${setup}${fn}?.[${twinSymbol}] === void 0 ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}(${args})`, node)} : ${refuse}(${text}) : yield* (0, ${own}(${fn}))(${args}))`,
+      value: rope`(${fn} = ${link.value}, ${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}(${args})`, node)} : ${refuse}(${text}) : yield* (0, ${own}(${fn}))(${args}))`,
     }
   }
 
   #linkMethod(node: Node, callee: Node, cx: Context, plain: boolean): Link {
     const frame = cx.frame!
-    const twinSymbol = this.names.runtime('twin')
     const isSuper = callee.object.type === 'Super'
     const link: Link = isSuper ? { guards: [], value: rope``, held: [] } : this.#link(callee.object, cx)
     if (callee.optional) this.#guard(link, cx)
@@ -281,7 +284,7 @@ export abstract class CallLowering extends Writer {
     if (plain) return { ...link, value: rope`(${setup}${plainCall})` }
     return {
       ...link,
-      value: rope`(${setup}${fn}?.[${twinSymbol}] === void 0 ? ${plainCall} : yield* ${own}(${fn}).call(${receiver}${comma}${args}))`,
+      value: rope`(${setup}${this.#isPlain(fn)} ? ${plainCall} : yield* ${own}(${fn}).call(${receiver}${comma}${args}))`,
     }
   }
 
@@ -348,7 +351,7 @@ export abstract class CallLowering extends Writer {
     quasi.add({ start: reached, end: node.quasi.end })
     frame.give(...taken)
     const text = JSON.stringify(calleeText(tag))
-    return rope`(${setup}${fn}?.[${this.names.runtime('twin')}] === void 0 ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}${quasi}`, node)} : ${this.names.runtime('refuse')}(${text}) : yield* (0, ${this.names.runtime('own')}(${fn}))${quasi})`
+    return rope`(${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}${quasi}`, node)} : ${this.names.runtime('refuse')}(${text}) : yield* (0, ${this.names.runtime('own')}(${fn}))${quasi})`
   }
 }
 

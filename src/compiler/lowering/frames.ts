@@ -109,11 +109,12 @@ export class FramesLowering extends GeneratorLowering {
   }
 
   protected override attacher(func: Func): string {
-    return this.isItself(func) ? this.names.runtime('unwinding') : super.attacher(func)
+    if (!this.isItself(func)) return super.attacher(func)
+    return this.names.runtime(func.parent?.kind === 'module' ? 'attachUnwinding' : 'unwinding')
   }
 
   protected override marked(func: Func, value: Piece, name?: string): Rope {
-    const unwinding = this.names.runtime('unwinding')
+    const unwinding = this.attacher(func)
     const hasDefault = func.node.params.some(({ type }: Node) => type === 'AssignmentPattern')
     const count = hasDefault ? null : this.#handedAfter(func)
     if (count === null && name === undefined) return rope`${unwinding}(${value})`
@@ -166,9 +167,10 @@ export class FramesLowering extends GeneratorLowering {
     }
     if (node.type === 'ReturnStatement' && cx.closing !== undefined) {
       const close = closingText(cx.closing)
-      if (node.argument === null) return rope`{ ${close} return; }`
+      const leave = { start: node.start, end: node.start + 'return'.length }
+      if (node.argument === null) return rope`{ ${close} ${leave}; }`
       const result = `${this.names.prefix}x`
-      return rope`{ const ${result} = ${this.node(node.argument, cx)}; ${close} return ${result}; }`
+      return rope`{ const ${result} = ${this.node(node.argument, cx)}; ${close} ${leave} ${result}; }`
     }
     if (node.type === 'VariableDeclaration' && node.kind === 'var' && this.#movesVariables(cx)) {
       return this.#variables(node, cx)
@@ -476,9 +478,9 @@ export class FramesLowering extends GeneratorLowering {
     return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${prefix}r(0, ${this.names.runtime('nothing')});`
   }
 
-  #availableIn(statements: readonly Node[], cx: Context): ReadonlySet<Func> {
+  #availableIn(statements: readonly Node[], cx: Context, functions: readonly Node[] = []): ReadonlySet<Func> {
     let available: Set<Func> | null = null
-    for (const statement of statements) {
+    for (const statement of [...statements, ...functions]) {
       for (const func of this.declaredIn(statement)) {
         if (!this.wants(func, cx)) continue
         available ??= new Set(cx.available)
@@ -530,7 +532,13 @@ export class FramesLowering extends GeneratorLowering {
         return binding.kind !== 'import' && !binding.written
       },
       bindingOf: id => this.analysis.bindingOf.get(id),
-      availableIn: (statements, cx) => this.#availableIn(statements, cx),
+      // A generator made in a block has no name of its own there: it is found by what its function carries.
+      availableIn: (statements, cx) =>
+        this.#availableIn(
+          statements.filter(({ type }) => type !== 'FunctionDeclaration'),
+          cx,
+          statements.filter(node => isFunction(node) && this.isItself(this.analysis.funcOf.get(node)!)),
+        ),
       looksInside: node => this.#looksInside(node),
       isShortBody: node => isSmall(node.body) && !makesObjects(node.body),
       unmarked: (node, cx) => {

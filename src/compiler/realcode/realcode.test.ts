@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { twin } from '../../coroutine/coroutine.ts'
+import { twinOf } from '../../coroutine/coroutine.ts'
 import { preemptEverywhere, show } from '../differential/drive.ts'
 import { fileOf, loadPackage, type Package } from './packages.ts'
 
@@ -289,7 +289,7 @@ describe.each(['frames', 'generator'] as const)('made resumable by %s:', lowerin
       const plainly = (f: any, self: unknown, args: unknown[]): unknown => f.apply(self, args)
       const preempted = (f: any, self: unknown, args: unknown[]): unknown => {
         // What cannot run long has no twin, and is called as it is.
-        if (f[twin] === undefined) return plainly(f, self, args)
+        if (twinOf(f) === undefined) return plainly(f, self, args)
         const step = preemptEverywhere(f, args, self)
         preemptions += step.preemptions
         return step.value

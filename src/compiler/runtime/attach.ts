@@ -1,6 +1,5 @@
 /** Twins on functions: put there when a function is made, found when it is called. */
-import { type Twin, twin } from '../../coroutine/coroutine.ts'
-import { enter, frames, rest } from '../../coroutine/frames.ts'
+import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/coroutine.ts'
 import { resumable as direct } from '../../coroutine/generators.ts'
 import { asyncTwin } from './async.ts'
 import { generatorTwin, owner } from './generator.ts'
@@ -27,12 +26,22 @@ export function setTwinShape(next: (resumable: Twin) => Twin): void {
   shape = next
 }
 
-/** Makes `fn` its own twin, and returns it: it unwinds when it is told to. Its last parameter may be the compiler's. */
+/** Marks a function that unwinds, and returns it. Its last parameter may be the compiler's, and does not count. */
 export function unwinding<F extends Callable>(fn: F, name?: string, length?: number): F {
   hidden.value = fn
-  Object.defineProperty(fn, twin, hidden)
+  Object.defineProperty(fn, itself, hidden)
   if (length !== undefined) Object.defineProperty(fn, 'length', { value: length, configurable: true })
   if (name !== undefined) Object.defineProperty(fn, 'name', { value: name, configurable: true })
+  return fn
+}
+
+/** The same for one that may be met from outside: generators call it through its twin. */
+export function attachUnwinding<F extends Callable>(fn: F, name?: string, length?: number): F {
+  unwinding(fn, name, length)
+  const made: Twin & Owned = entering(fn)
+  made[owner] = fn
+  hidden.value = made
+  Object.defineProperty(fn, twin, hidden)
   return fn
 }
 
@@ -79,9 +88,9 @@ export function key(index: number): symbol {
 const attachers: Record<string, Attacher> = { plain: attach, generator: attachGenerator, async: attachAsync }
 
 function link(target: any, name: PropertyKey, index: number, flavor: string): void {
-  if (flavor === 'frames') {
+  if (flavor === 'inner' || flavor === 'frames') {
     const method = Object.getOwnPropertyDescriptor(target, name)?.value
-    if (typeof method === 'function') unwinding(method)
+    if (typeof method === 'function') (flavor === 'frames' ? attachUnwinding : unwinding)(method)
     return
   }
   const symbol = key(index)
@@ -109,19 +118,10 @@ export function linkObject<O extends object>(made: O, ...links: any[]): O {
 
 /** The twin to call in the place of `fn`, which shows one: its own, or else one that just calls it. */
 export function own(fn: Callable & { [twin]?: Twin }): Twin {
-  const found = fn[twin]! as Callable
-  if (found === fn) return entering(fn)
+  const found = fn[twin]
+  if (found === undefined) return unwinds(fn) ? entering(fn) : plainly(fn)
   const of = (found as Owned)[owner]
-  const inherited = of === undefined && (found as { [twin]?: unknown })[twin] === found
-  return (of === fn || of === undefined) && !inherited ? (found as Twin) : plainly(fn)
-}
-
-/** The twin of a function that unwinds, for generators that call it. */
-function entering(fn: Callable): Twin {
-  return function* (this: unknown, ...args: unknown[]) {
-    const value = enter(fn, this, args)
-    return frames.u === 0 ? value : yield* rest()
-  }
+  return of === fn || of === undefined ? found : plainly(fn)
 }
 
 /** The twin that calls `fn` as it is. */

@@ -1,12 +1,12 @@
 /** A callback that a built-in was given: called through its twin where it has one. */
-import { type Twin, twin } from '../../coroutine/coroutine.ts'
+import { type Twin, twin, unwinds } from '../../coroutine/coroutine.ts'
 import { call, own } from './attach.ts'
 
 export type Callable = (...args: any[]) => any
 
 /** The callback's own twin, or undefined. */
 export function resumableOf(fn: Callable & { [twin]?: Twin }): Twin | undefined {
-  return fn[twin] === undefined ? undefined : own(fn)
+  return fn[twin] === undefined && !unwinds(fn) ? undefined : own(fn)
 }
 
 /** The callback in a form whose `call` is the language's own. */

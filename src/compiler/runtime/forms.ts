@@ -6,7 +6,7 @@
  * Each is a loop that can start anywhere. When the callback has unwound, what the loop needs is saved, and the loop is
  * entered again behind that call with what it returned.
  */
-import { twin } from '../../coroutine/coroutine.ts'
+import { itself, twin, unwinds } from '../../coroutine/coroutine.ts'
 import { frames, look, type Reenter, run, save, take } from '../../coroutine/frames.ts'
 import { own, unwinding } from './attach.ts'
 import { form, isMade } from './frames.ts'
@@ -27,9 +27,8 @@ const call = Function.prototype.call
  */
 function kindOf(list: unknown, fn: any): number {
   if (typeof fn !== 'function' || fn.call !== call || !isArray(list)) return -1
-  const found = fn[twin]
-  if (found === fn || isMade(fn)) return 1
-  return found === undefined ? 0 : -1
+  if (fn[itself] === fn || isMade(fn)) return 1
+  return fn[twin] === undefined ? 0 : -1
 }
 
 /** Any other call of the built-in `fn`. */
@@ -42,7 +41,7 @@ function otherwise(fn: Callable, list: any, args: ArrayLike<any>): unknown {
 /** Gives a built-in its form. */
 function give(original: any, built: any): void {
   const found = original?.[twin]
-  if (found === undefined || found === original || found[form] !== undefined) return
+  if (found === undefined || found[form] !== undefined) return
   built.of = original
   found[form] = built
 }
@@ -337,28 +336,33 @@ function reduceOn(k: number, [length, list, fn, kind, held]: any[]): any {
 const { apply } = Function.prototype
 
 give(call, function (this: any, self: unknown, ...args: unknown[]) {
-  const found = typeof this === 'function' ? this[twin] : undefined
-  if (found === this) frames.ok = 1
-  else if (found !== undefined) return run(Reflect.apply(own(this), self, args))
+  if (unwinds(this)) frames.ok = 1
+  else if (typeof this === 'function' && this[twin] !== undefined) {
+    return run(Reflect.apply(own(this), self, args))
+  }
   return Reflect.apply(this, self, args)
 })
 
 give(apply, function (this: any, self: unknown, list: any) {
-  const found = typeof this === 'function' ? this[twin] : undefined
-  if (found === undefined) return Reflect.apply(apply, this, [self, list])
+  const isOurs = unwinds(this)
+  if (!isOurs && (typeof this !== 'function' || this[twin] === undefined)) {
+    return Reflect.apply(apply, this, [self, list])
+  }
   const args = list === null || list === undefined ? [] : [...listOf(list)]
-  if (found !== this) return run(Reflect.apply(own(this), self, args))
+  if (!isOurs) return run(Reflect.apply(own(this), self, args))
   frames.ok = 1
-  return Reflect.apply(this, self, args)
+  return Reflect.apply(this as Callable, self, args)
 })
 
 give(Reflect.apply, function (fn: any, self: unknown, list: any) {
-  const found = typeof fn === 'function' ? fn[twin] : undefined
-  if (found === undefined) return Reflect.apply(Reflect.apply, Reflect, arguments as never)
+  const isOurs = unwinds(fn)
+  if (!isOurs && (typeof fn !== 'function' || fn[twin] === undefined)) {
+    return Reflect.apply(Reflect.apply, Reflect, arguments as never)
+  }
   const args = [...listOf(list)]
-  if (found !== fn) return run(Reflect.apply(own(fn), self, args))
+  if (!isOurs) return run(Reflect.apply(own(fn), self, args))
   frames.ok = 1
-  return Reflect.apply(fn, self, args)
+  return Reflect.apply(fn as Callable, self, args)
 })
 
 /** `CreateListFromArrayLike`. */
@@ -378,6 +382,6 @@ function listOf(list: any): unknown[] {
 const { bind } = Function.prototype
 
 give(bind, function (this: any, ...args: unknown[]) {
-  if (typeof this !== 'function' || this[twin] !== this) return run(Reflect.apply(own(bind), this, args))
+  if (!unwinds(this)) return run(Reflect.apply(own(bind), this, args))
   return unwinding(Reflect.apply(bind, this, args) as Callable)
 })

@@ -1,6 +1,6 @@
 /** What functions that unwind import: how they are told apart, and how they call and iterate what is not of their kind. */
 import { frames, run } from '../../coroutine/frames.ts'
-import { twin } from '../../coroutine/coroutine.ts'
+import { itself, twin } from '../../coroutine/coroutine.ts'
 import { own, refuse, unwinding } from './attach.ts'
 import { bodyStep, collect, generatorBody, nextOf, stopsInNext } from './generator.ts'
 
@@ -13,10 +13,10 @@ export const form: unique symbol = Symbol('heddle.form')
 /** Calls what carries a twin that is not itself, or has a `call` of its own. */
 export function other(ok: unknown, fn: any, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
-  const found = fn[twin]
-  if (ok === frames && found !== undefined) {
-    if (found === fn) frames.ok = 1
-    else {
+  if (ok === frames) {
+    const found = fn[twin]
+    if (fn[itself] === fn) frames.ok = 1
+    else if (found !== undefined) {
       const built = found[form]
       if (built !== undefined && built.of === fn) return Reflect.apply(built, self, args)
       return run(Reflect.apply(own(fn), self, args))
@@ -83,11 +83,10 @@ export function given(
 }
 
 /** What a template is tagged with: called at once, with the values alone in between. */
-export function tagging(ok: unknown, fn: any, symbol: symbol, text: string): unknown {
+export function tagging(ok: unknown, fn: any, text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
-  const found = fn[symbol]
-  if (found === fn) frames.ok = ok === frames ? 1 : 0
-  else if (ok === frames && found !== undefined)
+  if (fn[itself] === fn) frames.ok = ok === frames ? 1 : 0
+  else if (ok === frames && fn[twin] !== undefined)
     return (...args: unknown[]) => run(Reflect.apply(own(fn), undefined, args))
   return fn
 }

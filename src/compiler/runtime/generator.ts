@@ -246,7 +246,7 @@ export function stopsInNext(iterable: any): boolean {
   if (typeof iterable !== 'object' || iterable === null) return false
   const method = iterable[Symbol.iterator]
   const found = method?.[twin]
-  return found !== undefined && found !== method && !Object.hasOwn(found, owner)
+  return found !== undefined && !Object.hasOwn(found, owner)
 }
 
 /** One step of such an iterator. */

@@ -612,6 +612,7 @@ export class Expressions extends Emitter {
   #unknown(node: Node, callee: Node, held: number): Rope {
     const { host, frames } = this
     const twin = host.runtime('twin')
+    const itself = host.runtime('itself')
     let fn: Rope
     if (node.optional) fn = rope`${this.#guard(this.value(node.callee))}`
     else if (callee.type === 'Identifier' && (this.#stays(callee) || node.arguments.every(isTrivial))) {
@@ -626,8 +627,8 @@ export class Expressions extends Emitter {
     const isNamed = callee.type === 'Identifier' && !node.optional
     // What is no function at all is called as it is, so that the engine says so.
     const isOurs = isNamed
-      ? rope`(${found} = ${fn}?.[${twin}]) === void 0 || ${found} === ${fn}`
-      : rope`typeof ${fn} === 'function' && ((${found} = ${fn}[${twin}]) === void 0 || ${found} === ${fn})`
+      ? rope`(${found} = ${fn}?.[${itself}]) === ${fn} || (${found} === void 0 && ${fn}?.[${twin}] === void 0)`
+      : rope`typeof ${fn} === 'function' && ((${found} = ${fn}[${itself}]) === ${fn} || (${found} === void 0 && ${fn}[${twin}] === void 0))`
     return this.#result(node, held, (result, unwind) => {
       return rope`if (${isOurs}) { ${this.#permit(found, fn)} ${result} = ${direct}(${args}); } else ${result} = ${elsewhere}; if (${frames}.u !== 0) ${unwind}`
     })
@@ -636,6 +637,7 @@ export class Expressions extends Emitter {
   #method(node: Node, callee: Node, held: number): Rope {
     const { host, frames } = this
     const twin = host.runtime('twin')
+    const itself = host.runtime('itself')
     const isSuper = callee.object.type === 'Super'
     let receiver: Rope
     if (isSuper)
@@ -672,7 +674,7 @@ export class Expressions extends Emitter {
         ? this.#elsewhere(fn, receiver, node.arguments, values, text)
         : this.#given(fn, receiver, values, text)
     const mark = made === null ? '' : rope`${host.runtime('unwinding')}(${values[0]!}); `
-    const isOurs = `${fn}?.call === ${host.runtime('call')} && ((${found} = ${fn}[${twin}]) === void 0 || ${found} === ${fn})`
+    const isOurs = `${fn}?.call === ${host.runtime('call')} && ((${found} = ${fn}[${itself}]) === ${fn} || (${found} === void 0 && ${fn}[${twin}] === void 0))`
     return this.#result(node, held, (result, unwind) => {
       return rope`if (${isOurs}) { ${mark}${this.#permit(found, fn)} ${result} = ${fn}.call(${args}); } else ${result} = ${elsewhere}; if (${frames}.u !== 0) ${unwind}`
     })
@@ -718,11 +720,10 @@ export class Expressions extends Emitter {
     if (!canStop) return rope`${kept}${quasi}`
     const found = this.take()
     const text = JSON.stringify(calleeText(tag))
-    const twin = host.runtime('twin')
     const made = host.runtime('tagging')
     // The text stands once: the list of its strings is one and the same in each call.
     return this.#result(node, held, (result, unwind) => {
-      return rope`${found} = ${made}(${ok}, ${kept}, ${twin}, ${text}); ${result} = ${found}${quasi}; if (${frames}.u !== 0) ${unwind}`
+      return rope`${found} = ${made}(${ok}, ${kept}, ${text}); ${result} = ${found}${quasi}; if (${frames}.u !== 0) ${unwind}`
     })
   }
 }

@@ -131,15 +131,15 @@ export class Statements extends Expressions {
       case 'ReturnStatement': {
         const value = this.value(node.argument)
         const { closing } = this.cx
-        if (closing === undefined) this.simple(rope`return ${value};`)
+        if (closing === undefined) this.simple(rope`${keyword(node, 'return')} ${value};`)
         else {
           const result = this.hold(value)
-          this.simple(rope`${closingText(closing)} return ${result};`)
+          this.simple(rope`${closingText(closing)} ${keyword(node, 'return')} ${result};`)
         }
         break
       }
       case 'ThrowStatement':
-        this.simple(rope`throw ${this.value(node.argument)};`)
+        this.simple(rope`${keyword(node, 'throw')} ${this.value(node.argument)};`)
         break
       case 'BlockStatement':
         this.#block(node, labels)
@@ -668,6 +668,11 @@ export class Statements extends Expressions {
     this.compound(rope`${short ?? ''}{ ${turns} }`, last)
     this.release(held)
   }
+}
+
+/** The word that a statement begins with, at its place in the source. */
+function keyword({ start }: Node, word: string): { start: number; end: number } {
+  return { start, end: start + word.length }
 }
 
 /** Closes the loops over these cursors. */
