@@ -71,6 +71,8 @@ export abstract class Cpu {
   readonly stepwise: boolean
   /** When the next HALT ends by itself, in the machine's time. */
   haltUntil: number = Infinity
+  /** Counts its starts and deaths: on a simulated machine the heap of a dead CPU lives on, and what it left there must know. */
+  lives = 0
   /** I/O that this CPU's tasks wait for: while it is above 0, a halt lets the event loop turn. */
   outstanding = 0
 

@@ -143,6 +143,8 @@ export class SimulatedMachine implements Machine {
     Atomics.store(this.arena.i32, cpu.record + CpuRecord.needResched, 0)
     finishHalt(this.arena.i32, cpu.record)
     cpu.haltUntil = Infinity
+    cpu.outstanding = 0
+    cpu.lives++
     cpu.clock = Math.max(cpu.clock, this.earliestClock())
     cpu.running = this.options.program(cpu, this.options.data)
     setActive(this.arena.i32, this.region, id, true)
@@ -174,6 +176,8 @@ export class SimulatedMachine implements Machine {
     const cpu = this.all[id]
     if (cpu.running === undefined) return
     cpu.running = undefined
+    cpu.outstanding = 0
+    cpu.lives++
     Atomics.store(this.arena.i32, cpu.record + CpuRecord.state, CPU_DEAD)
     setActive(this.arena.i32, this.region, id, false)
     disarmSlice(this.arena.i32, cpu.record)

@@ -90,7 +90,11 @@ export async function startCpu(machine: KernelMachine, s: Scheduler, cpu: number
   // One that is held comes online when it may continue (launch.ts).
   while (!areHeld(s) && !isOnline(s, cpu)) {
     if (!machine.isActive(cpu)) throw new Error(`CPU ${cpu} ended before it took a task`)
-    if (machine instanceof SimulatedMachine) machine.run({ steps: machine.cpus })
-    else await new Promise(resolve => setTimeout(resolve, 1))
+    if (machine instanceof SimulatedMachine) {
+      machine.run({ steps: machine.cpus })
+      await new Promise(resolve => void setImmediate(resolve))
+    } else {
+      await new Promise(resolve => setTimeout(resolve, 1))
+    }
   }
 }

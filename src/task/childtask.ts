@@ -25,7 +25,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
   // oxlint-disable-next-line unicorn/no-thenable
   then<A = T, B = never>(
     onResolved?: ((value: T) => A | PromiseLike<A>) | null,
-    onRejected?: ((error: unknown) => B | PromiseLike<B>) | null,
+    onRejected?: ((error: any) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.promise().then(onResolved, onRejected)
   }

@@ -57,12 +57,14 @@ export class KernelCpu implements Runner {
   private readonly runs: (TaskRun | undefined)[] = []
   private readonly localFunctions = new Map<number, { fn: TaskFunction; args: readonly unknown[] }>()
   private readonly runner: CpuRunner
+  private readonly life: number
 
   constructor(cpu: Cpu, view: KernelView, { loader, companions }: CpuBoot) {
     this.cpu = cpu
     this.view = view
     this.s = view.s
     this.runner = new CpuRunner(cpu)
+    this.life = cpu.lives
     this.functions = new FunctionTable(loader, companions)
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
     this.functions.set(LOAD_MODULE, 'heddle import', (url: string, base: number) =>
@@ -99,6 +101,11 @@ export class KernelCpu implements Runner {
       swapRunner(outerRunner)
       swapRunning(outerRunning)
     }
+  }
+
+  /** The CPU has died, and its event loop has not: that of a simulated machine. */
+  private get isGone(): boolean {
+    return this.cpu.lives !== this.life
   }
 
   /** The run of the task that runs now, made if it has none: a function in one go seldom needs it. */
@@ -147,7 +154,7 @@ export class KernelCpu implements Runner {
 
   /** Ends a wait of a run, from this thread: another of its tasks, or a callback of its event loop. */
   wake(run: TaskRun, wait: number, value: unknown, raises: boolean): void {
-    if (run.waits !== wait || (run.flags & PARKED) === 0) return
+    if (this.isGone || run.waits !== wait || (run.flags & PARKED) === 0) return
     if (!wakeupTask(this.s, run.task)) return
     run.waits++
     run.sent = raises ? new Raised(value) : value
@@ -339,7 +346,7 @@ export class KernelCpu implements Runner {
     this.bind(run.task)
     this.beginOutside()
     const settle = (threw: boolean, value: unknown): void => {
-      if (rare.promise !== promise) return
+      if (this.isGone || rare.promise !== promise) return
       rare.settled = { threw, value }
       wakeupTask(this.s, run.task)
       this.kickSelf()

@@ -20,6 +20,7 @@ export class SimulatedDriver {
   private isRunning = false
   private isKicked = false
   private isClosed = false
+  private wakeUp: (() => void) | null = null
 
   /** `hasNews`: a task has ended, and whoever waits for it must hear of it now, not later in virtual time. */
   constructor(machine: SimulatedMachine, afterSteps: () => void, hasNews: () => boolean) {
@@ -33,6 +34,7 @@ export class SimulatedDriver {
   /** There may be something to do. */
   kick(): void {
     this.isKicked = true
+    this.wakeUp?.()
     if (!this.isRunning && !this.isClosed) void this.drive()
   }
 
@@ -56,13 +58,26 @@ export class SimulatedDriver {
         if (quiet && !this.isKicked && until !== Infinity) this.machine.pass(until)
         this.timers.fire(false)
       }
-      if (quiet > QUIET_TURNS) await new Promise(resolve => setTimeout(resolve, 1))
-      else await turn()
+      if (quiet > QUIET_TURNS) await this.rest()
+      await turn()
       quiet = this.machine.steps === before ? quiet + 1 : 0
       if (end === 'idle' && !this.isKicked && !this.waitsForOutside() && this.timers?.pending !== true) break
     }
     this.isRunning = false
     if (this.isKicked) this.kick()
+  }
+
+  /** Lets some real time pass, unless there is something to do: then that happens in the next turn, as ever. */
+  private async rest(): Promise<void> {
+    if (this.isKicked) return
+    await new Promise<void>(resolve => {
+      const timer = setTimeout(resolve, 1)
+      this.wakeUp = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.wakeUp = null
   }
 
   private waitsForOutside(): boolean {

@@ -18,7 +18,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   private state: typeof WAITING | typeof RESOLVED | typeof REJECTED = WAITING
   private value: unknown = undefined
   /** Made when someone asks how it ends. */
-  private outcome: Outcome<T> | null = null
+  private outcome: Outcome | null = null
   /** What a kill from here was given, and what the spawn's own limits leave to be undone: few tasks have either. */
   private extra: { killReason: unknown; cleanup: (() => void) | null } | null = null
 
@@ -39,12 +39,12 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   // oxlint-disable-next-line unicorn/no-thenable
   then<A = T, B = never>(
     onResolved?: ((value: T) => A | PromiseLike<A>) | null,
-    onRejected?: ((error: unknown) => B | PromiseLike<B>) | null,
+    onRejected?: ((error: any) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.join().then(onResolved, onRejected)
   }
 
-  catch<B = never>(onRejected?: ((error: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
+  catch<B = never>(onRejected?: ((error: any) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.join().catch(onRejected)
   }
 
@@ -55,7 +55,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   /** A promise of how it ends. With a signal or a timeout, only the wait ends by those: the task goes on. */
   join(options?: WaitOptions): Promise<T> {
     this.outcome ??= this.makeOutcome()
-    const { promise } = this.outcome
+    const promise = this.outcome.promise as Promise<T>
     return options === undefined ? promise : limited(promise, this.name, options)
   }
 
@@ -74,7 +74,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     this.state = threw ? REJECTED : RESOLVED
     this.value = value
     if (threw) this.outcome?.reject(value)
-    else this.outcome?.resolve(value as T)
+    else this.outcome?.resolve(value)
     this.extra?.cleanup?.()
     this.extra = null
     this.emit('end')
@@ -86,9 +86,9 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     this.extra.killReason = reason
   }
 
-  private makeOutcome(): Outcome<T> {
-    const outcome = new Outcome<T>()
-    if (this.state === RESOLVED) outcome.resolve(this.value as T)
+  private makeOutcome(): Outcome {
+    const outcome = new Outcome()
+    if (this.state === RESOLVED) outcome.resolve(this.value)
     else if (this.state === REJECTED) outcome.reject(this.value)
     return outcome
   }
@@ -111,13 +111,13 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 }
 
 /** A promise of how a task ends. */
-class Outcome<T> {
-  readonly promise: Promise<T>
-  resolve!: (value: T) => void
+class Outcome {
+  readonly promise: Promise<unknown>
+  resolve!: (value: unknown) => void
   reject!: (error: unknown) => void
 
   constructor() {
-    this.promise = new Promise<T>((resolve, reject) => {
+    this.promise = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
     })
