@@ -61,10 +61,14 @@ function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<stri
   expect(changed, 'the line is there').not.toBe(source)
   writeFileSync(path, changed)
   const check = join(copy, 'src', 'task', 'payload', 'exchange.check.ts')
-  const child = spawn(process.execPath, [join(root, 'src', 'cli', 'main.ts'), 'check', check, '--json'], {
-    cwd: copy,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawn(
+    process.execPath,
+    [join(root, 'src', 'cli', 'main.ts'), 'check', check, '--json', '--bail'],
+    {
+      cwd: copy,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   let said = ''
   child.stdout.setEncoding('utf8')
   child.stdout.on('data', (part: string) => {

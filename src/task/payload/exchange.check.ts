@@ -44,7 +44,7 @@ function exchange() {
 
 check(
   'a payload is read whole or not at all, and is never lost, when sender or receiver dies at any step',
-  { crashes: 1 },
+  { crashes: 1, shrink: 50 },
   () => {
     const { record, sender, receiver, recover, verify, i32 } = exchange()
     return {
@@ -72,7 +72,7 @@ check(
 
 check(
   'a receiver that dies at any step of taking leaves the payload in the record, or frees it',
-  { crashes: 1 },
+  { crashes: 1, shrink: 50 },
   () => {
     const { record, sender, receiver, recover, verify } = exchange()
     sender.put(record, sender.encodeList([VALUE], 'args'))
