@@ -116,7 +116,14 @@ export class Mutex implements Place {
   lock(options?: WaitOptions): Blocking<UnlockToken> {
     if (runnerOrNull() === null) refuseOutsideTask('lock')
     if (options !== undefined) checkWait(options)
-    if (this.engine !== null) return this.lockEngine(this.engine, options) as Blocking<UnlockToken>
+    if (this.engine !== null) {
+      const owner = currentOwner()
+      if (!this.tryEngine(this.engine, owner)) {
+        return this.lockEngine(this.engine, owner, options) as Blocking<UnlockToken>
+      }
+      if (observer !== null) this.tellAcquired(owner.tid)
+      return this.finished as unknown as Blocking<UnlockToken>
+    }
     const tid = currentTid()
     if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) {
       return this.lockSlowly(tid, options) as Blocking<UnlockToken>
@@ -392,16 +399,14 @@ export class Mutex implements Place {
 
   private *lockEngine(
     engine: LockEngine,
+    owner: LockOwner,
     options: WaitOptions | undefined,
   ): Generator<number, UnlockToken, unknown> {
-    const owner = currentOwner()
-    if (!this.tryEngine(engine, owner)) {
-      if (observer !== null) observer.waits(this, 'mutex', this.name, owner.tid)
-      try {
-        if (!(yield* engine.lockTask(owner, options))) throw timedOut('lock', options)
-      } finally {
-        if (observer !== null) observer.waited(this, owner.tid)
-      }
+    if (observer !== null) observer.waits(this, 'mutex', this.name, owner.tid)
+    try {
+      if (!(yield* engine.lockTask(owner, options))) throw timedOut('lock', options)
+    } finally {
+      if (observer !== null) observer.waited(this, owner.tid)
     }
     if (observer !== null) this.tellAcquired(owner.tid)
     return this.token

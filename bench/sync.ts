@@ -1,0 +1,297 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MessageChannel, Worker } from 'node:worker_threads'
+import { Mutex as PeerMutex } from 'async-mutex'
+import { Schedule } from '../src/coroutine/schedule.ts'
+import { Channel, Condition, Mutex, RwLock } from '../src/sync/index.ts'
+import { compare, measure, type Row } from './harness.ts'
+
+/** The library beside bare atomics, async-mutex, MessagePort and, where it is installed, Go. */
+const LOCKS = 200_000
+const MESSAGES = 20_000
+
+const words = new Int32Array(new SharedArrayBuffer(64))
+const bare = new Int32Array(new SharedArrayBuffer(64))
+const mutex = new Mutex()
+const lock = new RwLock()
+const cross = new Channel<unknown>(1024)
+const schedule = new Schedule()
+const peer = new PeerMutex()
+
+const nanoseconds = (start: bigint, turns: number): number => Number(process.hrtime.bigint() - start) / turns
+
+function barePair(): number {
+  const start = process.hrtime.bigint()
+  for (let i = 0; i < LOCKS; i++) {
+    Atomics.compareExchange(bare, 0, 0, 7)
+    Atomics.compareExchange(bare, 0, 7, 0)
+  }
+  return nanoseconds(start, LOCKS)
+}
+
+function* lockPairs(): Generator<number, number, unknown> {
+  const start = process.hrtime.bigint()
+  for (let i = 0; i < LOCKS; i++) {
+    yield* mutex.lock()
+    mutex.unlock()
+  }
+  return nanoseconds(start, LOCKS)
+}
+
+function lockPairsSync(): number {
+  const start = process.hrtime.bigint()
+  for (let i = 0; i < LOCKS; i++) {
+    mutex.lockSync()
+    mutex.unlock()
+  }
+  return nanoseconds(start, LOCKS)
+}
+
+async function peerPairs(): Promise<number> {
+  const turns = LOCKS / 10
+  const start = process.hrtime.bigint()
+  for (let i = 0; i < turns; i++) {
+    const release = await peer.acquire()
+    release()
+  }
+  return nanoseconds(start, turns)
+}
+
+/** Two coroutines of one thread, through a channel. */
+async function localChannel(channel: Channel<unknown>, value: unknown, turns: number): Promise<number> {
+  const start = process.hrtime.bigint()
+  await Promise.all([
+    schedule.run(function* () {
+      for (let i = 0; i < turns; i++) yield* channel.send(value)
+    }),
+    schedule.run(function* () {
+      for (let i = 0; i < turns; i++) yield* channel.receive()
+    }),
+  ])
+  return nanoseconds(start, turns)
+}
+
+/** The same through a MessagePort of the thread's own. */
+async function localPort(value: unknown, turns: number): Promise<number> {
+  const { port1, port2 } = new MessageChannel()
+  const start = process.hrtime.bigint()
+  await new Promise<void>(resolve => {
+    let left = turns
+    port2.on('message', () => {
+      if (--left === 0) resolve()
+    })
+    for (let i = 0; i < turns; i++) port1.postMessage(value)
+  })
+  const took = nanoseconds(start, turns)
+  port1.close()
+  port2.close()
+  return took
+}
+
+class Partners {
+  readonly workers: Worker[]
+
+  constructor(count: number) {
+    const workerData = { mutex: mutex.handle, lock: lock.handle, channel: cross.handle, words }
+    this.workers = Array.from(
+      { length: count },
+      () => new Worker(new URL('./sync/echo.ts', import.meta.url), { workerData, execArgv: [] }),
+    )
+  }
+
+  order(count: number, order: object, transfer: readonly never[] = []): Promise<void[]> {
+    return Promise.all(
+      this.workers.slice(0, count).map(
+        worker =>
+          new Promise<void>(resolve => {
+            worker.once('message', () => resolve())
+            worker.postMessage(order, transfer as never)
+          }),
+      ),
+    )
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.workers.map(worker => worker.terminate()))
+  }
+}
+
+/** `count` threads add to one word under one lock; the main thread only waits. */
+async function contended(
+  partners: Partners,
+  count: number,
+  kind: 'count' | 'bare',
+  turns: number,
+): Promise<number> {
+  const start = process.hrtime.bigint()
+  await partners.order(count, { kind, turns })
+  return nanoseconds(start, turns * count)
+}
+
+async function crossChannel(partners: Partners, value: unknown, turns: number): Promise<number> {
+  const start = process.hrtime.bigint()
+  const drained = partners.order(1, { kind: 'drain', turns })
+  for (let i = 0; i < turns; i++) if (!cross.trySend(value)) cross.sendSync(value)
+  await drained
+  return nanoseconds(start, turns)
+}
+
+async function crossPort(partners: Partners, value: unknown, turns: number): Promise<number> {
+  const { port1, port2 } = new MessageChannel()
+  const start = process.hrtime.bigint()
+  const drained = partners.order(1, { kind: 'port', port: port2, turns }, [port2 as never])
+  for (let i = 0; i < turns; i++) port1.postMessage(value)
+  await drained
+  const took = nanoseconds(start, turns)
+  port1.close()
+  return took
+}
+
+async function mix(partners: Partners, count: number, writes: number, turns: number): Promise<number> {
+  const start = process.hrtime.bigint()
+  await partners.order(count, { kind: 'rw', turns, writes })
+  return nanoseconds(start, turns * count)
+}
+
+/** From the notify to the last of a thousand coroutines that has had the mutex again. */
+async function broadcast(count: number): Promise<number> {
+  const condition = new Condition()
+  let waiting = 0
+  let start = 0n
+  const all = Array.from({ length: count }, () =>
+    schedule.run(function* () {
+      using token = yield* mutex.lock()
+      waiting++
+      yield* condition.wait(token)
+    }),
+  )
+  while (waiting < count) await new Promise(resolve => setTimeout(resolve, 1))
+  start = process.hrtime.bigint()
+  condition.notify()
+  await Promise.all(all)
+  return nanoseconds(start, count)
+}
+
+const goProgram = `package main
+import ("fmt"; "time")
+func run(capacity int) float64 {
+  const turns = 1000000
+  c := make(chan int, capacity)
+  start := time.Now()
+  go func() { for i := 0; i < turns; i++ { c <- i } }()
+  for i := 0; i < turns; i++ { <-c }
+  return float64(time.Since(start).Nanoseconds()) / turns
+}
+func main() { fmt.Println(run(0), run(1024)) }
+`
+
+/** Nanoseconds a message of Go's channels, unbuffered and buffered; null: there is no Go here. */
+function goChannels(): [number, number] | null {
+  try {
+    execFileSync('go', ['version'], { stdio: 'ignore' })
+  } catch {
+    return null
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-go-'))
+  try {
+    writeFileSync(join(folder, 'main.go'), goProgram)
+    const printed = execFileSync('go', ['run', join(folder, 'main.go')], { encoding: 'utf8' })
+    const [unbuffered, buffered] = printed.trim().split(' ').map(Number)
+    return [unbuffered, buffered]
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+export async function* rows(): AsyncGenerator<Row> {
+  yield await compare({
+    row: 'sync/mutex-uncontended',
+    against: 'a compare-exchange pair',
+    ours: () => schedule.run(lockPairs),
+    base: barePair,
+    target: { most: 1.5 },
+  })
+  yield await compare({
+    row: 'sync/mutex-uncontended-thread',
+    against: 'a compare-exchange pair',
+    ours: lockPairsSync,
+    base: barePair,
+    target: { most: 1.5 },
+  })
+  yield await compare({
+    row: 'sync/async-mutex',
+    against: 'async-mutex',
+    ours: () => schedule.run(lockPairs),
+    base: peerPairs,
+    target: { least: 30 },
+  })
+  const message = { id: 1, text: 'a message of some length', flags: [true, false] }
+  yield await compare({
+    row: 'sync/channel-local',
+    against: 'MessagePort',
+    ours: () => localChannel(new Channel(1024), message, MESSAGES * 5),
+    base: () => localPort(message, MESSAGES),
+    target: { least: 50 },
+  })
+  const shared = new Channel<unknown>(1024)
+  shared.share()
+  yield await compare({
+    row: 'sync/channel-local-shared',
+    against: 'MessagePort',
+    ours: () => localChannel(shared, 42, MESSAGES * 5),
+    base: () => localPort(42, MESSAGES),
+  })
+  yield await measure('sync/channel-local-unbuffered', 'ns', () =>
+    localChannel(new Channel(0), message, MESSAGES),
+  )
+  const partners = new Partners(8)
+  try {
+    yield await compare({
+      row: 'sync/channel-cross',
+      against: 'MessagePort',
+      ours: () => crossChannel(partners, 42, MESSAGES),
+      base: () => crossPort(partners, 42, MESSAGES),
+      target: { least: 5 },
+    })
+    yield await compare({
+      row: 'sync/channel-cross-object',
+      against: 'MessagePort',
+      ours: () => crossChannel(partners, message, MESSAGES),
+      base: () => crossPort(partners, message, MESSAGES),
+    })
+    for (const count of [2, 4, 8]) {
+      yield await compare({
+        row: `sync/contended-${count}`,
+        against: 'a lock of wait and notify',
+        ours: () => contended(partners, count, 'count', MESSAGES),
+        base: () => contended(partners, count, 'bare', MESSAGES),
+        rounds: 10,
+      })
+    }
+    yield await measure('sync/rw-90-10', 'ns', () => mix(partners, 4, 1, MESSAGES))
+    yield await measure('sync/rw-50-50', 'ns', () => mix(partners, 4, 5, MESSAGES))
+  } finally {
+    await partners.close()
+  }
+  yield await measure('sync/broadcast-1000', 'ns', () => broadcast(1000))
+  const go = goChannels()
+  if (go === null) {
+    process.stderr.write('sync: `go` is not installed; its channels are not measured\n')
+  } else {
+    yield await compare({
+      row: 'sync/channel-go-unbuffered',
+      against: "Go's unbuffered channel",
+      ours: () => localChannel(new Channel(0), 42, MESSAGES),
+      base: () => go[0],
+    })
+    yield await compare({
+      row: 'sync/channel-go-buffered',
+      against: "Go's buffered channel",
+      ours: () => localChannel(new Channel(1024), 42, MESSAGES * 5),
+      base: () => go[1],
+    })
+  }
+  schedule.exit()
+}
