@@ -148,7 +148,7 @@ describe('heddle check', () => {
   })
 
   test('passes every check of this repository, in a bounded form', async () => {
-    const { out, err, code } = await heddleCheck(['src', '--executions', '400', '--time', '1000', '--json'])
+    const { out, err, code } = await heddleCheck(['src', '--executions', '60', '--time', '500', '--json'])
     const results = out
       .trim()
       .split('\n')
