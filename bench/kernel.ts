@@ -1,40 +1,33 @@
-/** The kernel beside the worker pools from npm: the same work, the same number of threads, in turns. */
+/** The kernel beside the worker pools from npm: the same work, the same number of threads, in turns, each in its own process. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { Kernel } from '../src/task/kernel.ts'
 import { compare, type Measure, measure, median, quantile, type Row } from './harness.ts'
-import { bestOf, type Peer, startPeers } from './kernel/peers.ts'
+import type { Question } from './kernel/contender.ts'
+import { bestOf, peerNames, Side } from './kernel/peers.ts'
 
 const CPUS = 2
 const SLICE_MS = 10
 const HOG_MS = 1000
-const MEBIBYTE = 1 << 20
-
-type Work = typeof import('./kernel/work.ts')
-const workUrl = new URL('./kernel/work.ts', import.meta.url)
 
 interface Bench {
-  readonly kernel: Kernel
-  readonly work: Awaited<ReturnType<typeof importWork>>
-  readonly peers: readonly Peer[]
-}
-
-function importWork(kernel: Kernel) {
-  return kernel.import<Work>(workUrl)
+  readonly heddle: Side
+  readonly peers: readonly Side[]
 }
 
 export async function* rows(): AsyncIterable<Row> {
-  const kernel = await Kernel.boot({ cpus: CPUS, slice: SLICE_MS })
-  const bench = { kernel, work: await importWork(kernel), peers: await startPeers(CPUS) }
+  const heddle = await Side.start('heddle')
+  const peers: Side[] = []
+  for (const name of peerNames) peers.push(await Side.start(name))
+  const bench = { heddle, peers }
   try {
     yield* spawnRows(bench)
     yield* arrayRows(bench)
     yield* hogRows(bench)
   } finally {
-    for (const peer of bench.peers) await peer.close()
-    await kernel.close()
+    for (const side of [heddle, ...peers]) await side.close()
   }
   yield* bootRows()
   yield await measure('kernel/bytes-per-task', 'bytes', bytesPerTask, {
@@ -43,101 +36,47 @@ export async function* rows(): AsyncIterable<Row> {
   })
 }
 
-/** Nanoseconds for each of `count` turns. */
-async function timed(count: number, work: () => Promise<unknown>): Promise<number> {
-  const start = performance.now()
-  await work()
-  return ((performance.now() - start) * 1e6) / count
-}
-
-async function* spawnRows({ kernel, work, peers }: Bench): AsyncIterable<Row> {
-  const batch = 20_000
-  const peerBatch = 4_000
+async function* spawnRows({ heddle, peers }: Bench): AsyncIterable<Row> {
+  const against = 'the best of the peers'
+  const batch: Question = { what: 'batch', count: 10_000 }
   yield await compare({
     row: 'kernel/spawn-batch',
-    against: 'the best of the peers',
+    against,
     target: { least: 5 },
-    ours: () =>
-      timed(batch, () =>
-        Promise.all(Array.from({ length: batch }, (_, a) => kernel.spawn(work.add, [a, 1]))),
-      ),
-    base: () =>
-      bestOf(peers, peer =>
-        timed(peerBatch, () =>
-          Promise.all(Array.from({ length: peerBatch }, (_, a) => peer.run('add', { a, b: 1 }))),
-        ),
-      ),
+    ours: () => heddle.ask(batch),
+    base: () => bestOf(peers, { what: 'batch', count: 4_000 }),
   })
-  const single = 1_000
-  const oneByOne = (run: (a: number) => PromiseLike<unknown>): Promise<number> =>
-    timed(single, async () => {
-      for (let a = 0; a < single; a++) await run(a)
-    })
+  const single: Question = { what: 'single', count: 1_000 }
   yield await compare({
     row: 'kernel/spawn-single',
-    against: 'the best of the peers',
+    against,
     target: { least: 2 },
-    ours: () => oneByOne(a => kernel.spawn(work.add, [a, 1])),
-    base: () => bestOf(peers, peer => oneByOne(a => peer.run('add', { a, b: 1 }))),
+    ours: () => heddle.ask(single),
+    base: () => bestOf(peers, single),
   })
-  const inside = 20_000
   yield await compare({
     row: 'kernel/spawn-inside',
     against: 'spawn-batch',
-    ours: () => timed(inside, async () => void (await kernel.spawn(work.spawner, [inside]))),
-    base: () =>
-      timed(inside, () =>
-        Promise.all(Array.from({ length: inside }, (_, a) => kernel.spawn(work.add, [a, 1]))),
-      ),
+    ours: () => heddle.ask({ what: 'inside', count: 5_000 }),
+    base: () => heddle.ask(batch),
   })
 }
 
 /** A task with a megabyte: by reference, and copied. */
-async function* arrayRows({ kernel, work, peers }: Bench): AsyncIterable<Row> {
-  const turns = 300
-  const shared = new Uint8Array(new SharedArrayBuffer(MEBIBYTE))
-  const own = new Uint8Array(MEBIBYTE)
-  for (const [name, array] of [
-    ['shared', shared],
-    ['copied', own],
-  ] as const) {
+async function* arrayRows({ heddle, peers }: Bench): AsyncIterable<Row> {
+  for (const what of ['shared', 'copied'] as const) {
+    const question: Question = { what, count: 300 }
     yield await compare({
-      row: `kernel/array-1mib-${name}`,
+      row: `kernel/array-1mib-${what}`,
       against: 'the best of the peers',
-      ours: () => timed(turns, () => inTurn(turns, () => kernel.spawn(work.touch, [array]))),
-      base: () => bestOf(peers, peer => timed(turns, () => inTurn(turns, () => peer.run('touch', array)))),
+      ours: () => heddle.ask(question),
+      base: () => bestOf(peers, question),
     })
   }
 }
 
-async function inTurn(turns: number, run: () => PromiseLike<unknown>): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) await run()
-}
-
-/**
- * Short tasks that arrive, one every few milliseconds, behind twice as many hogs as CPUs, each of which wants a second of CPU
- * time. Milliseconds from the spawn to the moment at which the task ran.
- */
-async function* hogRows({ kernel, work, peers }: Bench): AsyncIterable<Row> {
-  const shorts = 40
-  const every = 8
-  const now = (): number => performance.timeOrigin + performance.now()
-  const behind = async (
-    hog: () => PromiseLike<unknown>,
-    when: () => PromiseLike<unknown>,
-  ): Promise<number[]> => {
-    const hogs = Array.from({ length: CPUS * 2 }, hog)
-    await pause(50)
-    const waits: Promise<number>[] = []
-    for (let index = 0; index < shorts; index++) {
-      const spawned = now()
-      waits.push(Promise.resolve(when()).then(ran => (ran as number) - spawned))
-      await pause(every)
-    }
-    const latencies = await Promise.all(waits)
-    await Promise.all(hogs)
-    return latencies
-  }
+/** Short tasks behind twice as many hogs as CPUs: at equal priority, beside the peers; and at a higher one. */
+async function* hogRows({ heddle, peers }: Bench): AsyncIterable<Row> {
   const rounds = 10
   const equal: number[][] = []
   const high: number[][] = []
@@ -145,25 +84,12 @@ async function* hogRows({ kernel, work, peers }: Bench): AsyncIterable<Row> {
   const peerP50: number[] = []
   const peerP99: number[] = []
   for (let round = 0; round < rounds; round++) {
-    equal.push(
-      await behind(
-        () => kernel.spawn(work.hog, [HOG_MS]),
-        () => kernel.spawn(work.when),
-      ),
-    )
-    high.push(
-      await behind(
-        () => kernel.spawn(work.hog, [HOG_MS]),
-        () => kernel.spawn(work.when, [], { priority: 'high' }),
-      ),
-    )
+    equal.push(await heddle.askAll({ what: 'hogs', ms: HOG_MS }))
+    high.push(await heddle.askAll({ what: 'hogs-first', ms: HOG_MS }))
     let best50 = Infinity
     let best99 = Infinity
     for (const peer of peers) {
-      const latencies = await behind(
-        () => peer.run('hog', HOG_MS),
-        () => peer.run('when'),
-      )
+      const latencies = await peer.askAll({ what: 'hogs', ms: HOG_MS })
       best50 = Math.min(best50, median(latencies))
       best99 = Math.min(best99, quantile(latencies, 0.99))
     }
@@ -221,10 +147,6 @@ async function* bootRows(): AsyncIterable<Row> {
 function bytesPerTask(): number {
   const script = fileURLToPath(new URL('./kernel/memory.ts', import.meta.url))
   return Number(execFileSync(process.execPath, ['--expose-gc', script, '100000'], { encoding: 'utf8' }))
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms))
 }
 
 function round3(value: number): number {

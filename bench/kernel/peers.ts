@@ -1,62 +1,49 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { Piscina } from 'piscina'
-import { FixedThreadPool } from 'poolifier'
-import { Tinypool } from 'tinypool'
-import workerpool from 'workerpool'
+import type { Question } from './contender.ts'
 
-/** A pool of worker threads from npm, with as many threads as heddle has CPUs. */
-export interface Peer {
+/** A contender, in its own process. */
+export class Side {
   readonly name: string
-  run(fn: 'add' | 'touch' | 'hog' | 'when', argument?: unknown): PromiseLike<unknown>
-  close(): PromiseLike<unknown>
-}
+  private readonly child: ChildProcess
 
-const file = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
-
-/** All peers, their threads started. */
-export async function startPeers(threads: number): Promise<Peer[]> {
-  const piscina = new Piscina({ filename: file('./work.mjs'), minThreads: threads, maxThreads: threads })
-  const tinypool = new Tinypool({ filename: file('./work.mjs'), minThreads: threads, maxThreads: threads })
-  const pool = workerpool.pool(file('./workerpool.mjs'), {
-    minWorkers: threads,
-    maxWorkers: threads,
-    workerType: 'thread',
-  })
-  const poolifier = new FixedThreadPool(threads, file('./poolifier.mjs'))
-  const peers: Peer[] = [
-    {
-      name: 'piscina',
-      run: (fn, argument) => piscina.run(argument, { name: fn }),
-      close: () => piscina.destroy(),
-    },
-    {
-      name: 'tinypool',
-      run: (fn, argument) => tinypool.run(argument, { name: fn }),
-      close: () => tinypool.destroy(),
-    },
-    {
-      name: 'workerpool',
-      run: (fn, argument) => pool.exec(fn, [argument]),
-      close: async () => void (await pool.terminate()),
-    },
-    {
-      name: 'poolifier',
-      run: (fn, argument) => poolifier.execute(argument as never, fn),
-      close: () => poolifier.destroy(),
-    },
-  ]
-  for (const peer of peers) {
-    await Promise.all(Array.from({ length: threads * 4 }, () => peer.run('add', { a: 1, b: 2 })))
+  private constructor(name: string, child: ChildProcess) {
+    this.name = name
+    this.child = child
   }
-  return peers
+
+  static async start(name: string): Promise<Side> {
+    const child = fork(fileURLToPath(new URL('./contender.ts', import.meta.url)), [name])
+    await once(child, 'message')
+    return new Side(name, child)
+  }
+
+  async ask(question: Question): Promise<number> {
+    return (await this.reply(question)) as number
+  }
+
+  async askAll(question: Question): Promise<number[]> {
+    return (await this.reply(question)) as number[]
+  }
+
+  async close(): Promise<void> {
+    this.child.disconnect()
+    await once(this.child, 'exit')
+  }
+
+  private async reply(question: Question): Promise<unknown> {
+    this.child.send(question)
+    const [reply] = (await once(this.child, 'message')) as unknown[]
+    return reply
+  }
 }
 
-/** Measures every peer in turn, and gives the best: what ours is compared with. */
-export async function bestOf(
-  peers: readonly Peer[],
-  measure: (peer: Peer) => Promise<number>,
-): Promise<number> {
+export const peerNames: readonly string[] = ['piscina', 'tinypool', 'workerpool', 'poolifier']
+
+/** Asks every peer in turn, and gives the best answer: what ours is compared with. */
+export async function bestOf(peers: readonly Side[], question: Question): Promise<number> {
   let best = Infinity
-  for (const peer of peers) best = Math.min(best, await measure(peer))
+  for (const peer of peers) best = Math.min(best, await peer.ask(question))
   return best
 }
