@@ -13,8 +13,12 @@ import {
   WaiterSlot,
 } from './layout.ts'
 
-const { tag: TAG, owner: OWNER, where: WHERE, waiters: WAITERS } = LockEntry
+const { tag: TAG, owner: OWNER, where: WHERE, since: SINCE, waiters: WAITERS } = LockEntry
+/** One more generation, in `where`. */
+export const GENERATION = 0x100
+const CPU = 0xff
 const WAY = LockEntry.words
+const NO_TIME = { clock: 0 }
 /** A power of two: others see this thread's counts after so many contended locks, or when it is asked. */
 const FLUSH_EVERY = 64
 
@@ -48,14 +52,17 @@ export class Handoff {
   readonly now: () => number
   /** The CPU that this thread is, or -1. */
   cpu: number
-  private readonly i32: Int32Array<SharedArrayBuffer>
+  readonly i32: Int32Array<SharedArrayBuffer>
+  /** Locks taken since the last flush. */
+  acquisitions = 0
+  /** Where this thread keeps the time that it last saw. */
+  readonly time: { readonly clock: number }
   private readonly s: Scheduler | null
   private readonly sections: number
   private readonly locks: number
   private readonly waiters: number
   private readonly lockMask: number
   private readonly tidMask: number
-  private acquisitions = 0
   private contended = 0
   private handedOff = 0
   private misses = 0
@@ -65,6 +72,7 @@ export class Handoff {
     this.layout = layout
     this.i32 = arena.i32
     this.s = scheduler ?? null
+    this.time = scheduler ?? NO_TIME
     this.cpu = scheduler?.cpu ?? -1
     this.now = options.now ?? scheduler?.now ?? (() => performance.now())
     this.yieldBudget = yieldBudget
@@ -85,7 +93,7 @@ export class Handoff {
     const { i32, tidMask } = this
     this.acquisitions++
     const section = this.sections + (tid & tidMask) * SectionSlot.words
-    if (i32[section + SectionSlot.tid] === tid) i32[section]++
+    if (i32[section + SectionSlot.tid] === tid) i32[section] = Math.max(0, i32[section]) + 1
     else {
       i32[section + SectionSlot.tid] = tid
       i32[section] = 1
@@ -99,9 +107,17 @@ export class Handoff {
       }
     }
     if (i32[entry + OWNER] !== tid) i32[entry + OWNER] = tid
-    const ms = this.s === null ? 0 : this.s.clock
-    i32[entry + WHERE] = (ms << 16) | ((i32[entry + WHERE] + 0x100) & 0xff00) | (this.cpu + 1)
+    i32[entry + WHERE] = ((i32[entry + WHERE] & ~CPU) + GENERATION) | (this.cpu + 1)
+    i32[entry + SINCE] = this.time.clock | 0
     i32[entry] = tag
+  }
+
+  bucketOf(tag: number): number {
+    return this.locks + (tag & this.lockMask) * BUCKET_WORDS
+  }
+
+  sectionOf(tid: number): number {
+    return this.sections + (tid & this.tidMask) * SectionSlot.words
   }
 
   /** The owner is about to let go. Before the compare-exchange that does. True: someone has published that it waits. */
@@ -134,7 +150,7 @@ export class Handoff {
       this.misses++
       return -1
     }
-    return (i32[entry + WHERE] & 0xff) - 1
+    return (i32[entry + WHERE] & CPU) - 1
   }
 
   /** Publishes that this TID waits for the lock. */

@@ -14,17 +14,22 @@ import { type Layout, LINE_WORDS, record, word, words } from '../arena/record.ts
  *
  * The tables by TID are smaller than the range of TIDs: each record says whose it is, and the last who comes has it.
  */
-export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters' | 'rest'> = record('lock entry', {
-  /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
-  tag: word,
-  /** The owner's TID. Stays when the entry is free: the next owner is often the same. */
-  owner: word,
-  /** Owner's CPU + 1 in bits 0-7, generation in bits 8-15, when it was locked in bits 16-31: milliseconds, modulo 2^16. */
-  where: word,
-  /** Of the bucket, in its first way: how many have published that they wait for a lock of this bucket. */
-  waiters: word,
-  rest: words(LINE_WORDS - 4),
-})
+export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'since' | 'waiters' | 'rest'> = record(
+  'lock entry',
+  {
+    /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
+    tag: word,
+    /** The owner's TID. Stays when the entry is free: the next owner is often the same. */
+    owner: word,
+    /** The owner's CPU + 1 in bits 0-7, and the generation, how often it was locked, in bits 8-31. */
+    where: word,
+    /** When it was locked: milliseconds, as its CPU last looked at the clock. */
+    since: word,
+    /** Of the bucket, in its first way: how many have published that they wait for a lock of this bucket. */
+    waiters: word,
+    rest: words(LINE_WORDS - 5),
+  },
+)
 
 export const WAYS = 2
 export const BUCKET_WORDS: number = WAYS * LINE_WORDS

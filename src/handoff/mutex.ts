@@ -2,7 +2,10 @@ import { EBUSY, EOWNERDEAD } from '../futex/errno.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import type { ParkingTask } from '../futex/sleep.ts'
 import { contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
-import type { Handoff } from './handoff.ts'
+import { GENERATION, type Handoff } from './handoff.ts'
+import { LockEntry } from './layout.ts'
+
+const { owner: OWNER, where: WHERE, since: SINCE, waiters: WAITERS } = LockEntry
 
 /** A lock that is right by itself: a mutex over a futex word (futex/mutex.ts). Results are 0, or an error, negated. */
 export interface RealMutex {
@@ -23,6 +26,13 @@ export class HandoffMutex implements RealMutex {
   private readonly handoff: Handoff
   private readonly tag: number
   private readonly giveWay: GiveWay | undefined
+  private readonly i32: Int32Array
+  private readonly time: { readonly clock: number }
+  /** The first way of the lock's bucket: where its entry is unless another lock has it. */
+  private readonly entry: number
+  /** Who locked it last through this object, and its section slot: often the same again. */
+  private tid = 0
+  private section = 0
 
   /** `tag`: the same on every thread (`lockTag`). */
   constructor(real: RealMutex, handoff: Handoff, tag: number, giveWay?: GiveWay) {
@@ -30,12 +40,24 @@ export class HandoffMutex implements RealMutex {
     this.handoff = handoff
     this.tag = tag
     this.giveWay = giveWay
+    this.i32 = handoff.i32
+    this.time = handoff.time
+    this.entry = handoff.bucketOf(tag)
   }
 
+  /** Uncontended, and by who had it last: the compare-exchange, and three stores. */
   tryLock(owner: LockOwner): number {
     const result = this.real.tryLock(owner)
-    if (result === 0 || result === -EOWNERDEAD) this.handoff.enter(this.tag, owner.tid)
-    return result
+    if (result !== 0) return this.entered(owner, result)
+    const { i32, entry, handoff } = this
+    const { tid } = owner
+    const asBefore = tid === this.tid && i32[entry] === 0 && i32[entry + OWNER] === tid
+    if (!asBefore || i32[entry + SINCE] !== (this.time.clock | 0)) return this.entered(owner, 0)
+    i32[this.section]++
+    i32[entry + WHERE] += GENERATION
+    i32[entry] = this.tag
+    handoff.acquisitions++
+    return 0
   }
 
   lockSync(owner: LockOwner, timeoutMs: number = Infinity): number {
@@ -72,9 +94,16 @@ export class HandoffMutex implements RealMutex {
   }
 
   unlock(owner: LockOwner): number {
-    const wanted = this.handoff.leave(this.tag, owner.tid)
+    const { i32, entry } = this
+    const { tid } = owner
+    let wanted: boolean
+    if (tid === this.tid && i32[entry] === this.tag) {
+      i32[this.section]--
+      i32[entry] = 0
+      wanted = i32[entry + WAITERS] !== 0
+    } else wanted = this.handoff.leave(this.tag, tid)
     const result = this.real.unlock(owner)
-    if (wanted) this.handoff.handOver(owner.tid)
+    if (wanted) this.handoff.handOver(tid)
     return result
   }
 
@@ -82,8 +111,13 @@ export class HandoffMutex implements RealMutex {
     return this.real.makeConsistent(owner)
   }
 
-  private entered(owner: LockOwner, result: number): number {
-    if (result === 0 || result === -EOWNERDEAD) this.handoff.enter(this.tag, owner.tid)
+  private entered({ tid }: LockOwner, result: number): number {
+    if (result !== 0 && result !== -EOWNERDEAD) return result
+    this.handoff.enter(this.tag, tid)
+    if (tid !== this.tid) {
+      this.tid = tid
+      this.section = this.handoff.sectionOf(tid)
+    }
     return result
   }
 }

@@ -1,0 +1,219 @@
+/**
+ * Hand-off beside the plain futex mutex, the one that passes priorities on, and a spin lock: what an uncontended lock costs, and how tasks fare that
+ * all want one lock, on more workers than there are cores. Throughput, the 99th percentile of the wait, and Jain's index of fairness: 1 when
+ * all tasks got the lock equally often, 1/n when one got it all.
+ */
+import { Arena, ArenaPlan } from '../src/arena/arena.ts'
+import { KernelThread } from '../src/arena/thread.ts'
+import { Futexes } from '../src/futex/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
+import { PLAIN, WordMutex } from '../src/futex/mutex.ts'
+import { Handoff, lockTag } from '../src/handoff/handoff.ts'
+import { reserveHandoff } from '../src/handoff/layout.ts'
+import { HandoffMutex, type RealMutex } from '../src/handoff/mutex.ts'
+import { Kernel } from '../src/index.ts'
+import { Mutex } from '../src/sync/mutex.ts'
+import { compare, median, quantile, type Row, timed } from './harness.ts'
+import type { Contest, Outcome } from './handoff/work.ts'
+
+type Work = typeof import('./handoff/work.ts')
+
+const PAIRS = 2_000_000
+
+/** Pairs of lock and unlock on one thread, in nanoseconds each. */
+function pairsOf(mutex: RealMutex, owner: Futexes['self']): number {
+  return timed(PAIRS, turns => {
+    for (let turn = 0; turn < turns; turn++) {
+      if (mutex.tryLock(owner) !== 0 || mutex.unlock(owner) !== 0)
+        throw new Error('an uncontended lock is free')
+    }
+  })
+}
+
+async function* uncontended(): AsyncIterable<Row> {
+  const plan = new ArenaPlan()
+  const layout = reserveFutexes(plan, { waiters: 64, mappings: 4, spaces: 1, buckets: 16 })
+  const tables = reserveHandoff(plan)
+  const arena = Arena.create(plan)
+  initializeFutexes(arena, layout)
+  const fx = new Futexes(new KernelThread(arena, 64), layout, { now: () => performance.now() })
+  const mapped = fx.map(new SharedArrayBuffer(1024))
+  const plain = new WordMutex(fx, mapped.word(fx.context, 0), PLAIN)
+  const handoff = new HandoffMutex(
+    new WordMutex(fx, mapped.word(fx.context, 64), PLAIN),
+    new Handoff(arena, tables),
+    lockTag(1, 64),
+  )
+  yield await compare({
+    row: 'handoff/lock-uncontended',
+    against: 'the plain mutex',
+    ours: () => pairsOf(handoff, fx.self),
+    base: () => pairsOf(plain, fx.self),
+    target: { most: 1.3 },
+  })
+}
+
+const kinds = ['handoff', 'plain', 'pi', 'spin'] as const
+type Kind = (typeof kinds)[number]
+
+interface Measured {
+  /** Locks a second, all tasks together. */
+  readonly rate: number
+  readonly p99: number
+  readonly jain: number
+}
+
+/** A kernel; under the policy while hand-off is measured, and not while anything else is. */
+class Ring {
+  private readonly kernel: Kernel
+  private policy: Awaited<ReturnType<Kernel['loadPolicy']>> | null = null
+
+  private constructor(kernel: Kernel) {
+    this.kernel = kernel
+  }
+
+  static async boot(workers: number): Promise<Ring> {
+    return new Ring(await Kernel.boot({ cpus: workers, control: false, watchdog: false }))
+  }
+
+  private async choose(kind: Kind): Promise<void> {
+    if (kind === 'handoff') this.policy ??= await this.kernel.loadPolicy('handoff')
+    else {
+      await this.policy?.unload()
+      this.policy = null
+    }
+  }
+
+  async measure(kind: Kind, tasks: number, inside: number, apart: number, ms: number): Promise<Measured> {
+    await this.choose(kind)
+    const { kernel } = this
+    const work = await kernel.import<Work>(new URL('./handoff/work.ts', import.meta.url))
+    const protocol = kind === 'handoff' ? 'handoff' : kind === 'pi' ? 'inherit' : 'none'
+    const words = new Int32Array(new SharedArrayBuffer(128))
+    const mutex = kind === 'spin' ? null : new Mutex({ protocol }).handle
+    const contest: Contest = { mutex, words, ms, inside, apart }
+    const cpus = kernel.cpus
+    const begun = performance.now()
+    const running = Array.from({ length: tasks }, (_, task) =>
+      kernel.spawn(work.contend, [contest], { affinity: [task % cpus] }),
+    )
+    const outcomes = (await Promise.all(running)) as Outcome[]
+    const seconds = (performance.now() - begun) / 1000
+    const counts = outcomes.map(({ count }) => count)
+    const sum = counts.reduce((total, count) => total + count, 0)
+    const squares = counts.reduce((total, count) => total + count * count, 0)
+    return {
+      rate: sum / seconds,
+      p99: quantile(
+        outcomes.flatMap(({ waits }) => waits),
+        0.99,
+      ),
+      jain: (sum * sum) / (tasks * squares),
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.kernel.close()
+  }
+}
+
+interface Shape {
+  readonly name: string
+  readonly workers: number
+  readonly tasks: number
+  readonly inside: number
+  readonly apart: number
+}
+
+const SHORT = { inside: 100, apart: 100 }
+const LONG = { inside: 40_000, apart: 4000 }
+/** One lock, a short gap, one cache line touched. */
+const FLEXGUARD = { inside: 16, apart: 30 }
+
+const shapes: readonly Shape[] = [
+  { name: 'short', workers: 2, tasks: 2, ...SHORT },
+  { name: 'short', workers: 2, tasks: 16, ...SHORT },
+  { name: 'short', workers: 4, tasks: 16, ...SHORT },
+  { name: 'short', workers: 8, tasks: 64, ...SHORT },
+  { name: 'long', workers: 2, tasks: 8, ...LONG },
+  { name: 'long', workers: 8, tasks: 64, ...LONG },
+  { name: 'flexguard', workers: 2, tasks: 8, ...FLEXGUARD },
+  { name: 'flexguard', workers: 8, tasks: 64, ...FLEXGUARD },
+]
+
+const ROUNDS = Number(process.env.HEDDLE_ROUNDS ?? 10)
+const MS = 60
+
+/** Every lock in turn, in an order that rotates, round after round. */
+async function contest(ring: Ring, shape: Shape): Promise<Record<Kind, Measured[]>> {
+  const measured: Record<Kind, Measured[]> = { handoff: [], plain: [], pi: [], spin: [] }
+  for (let round = -1; round < ROUNDS; round++) {
+    for (let turn = 0; turn < kinds.length; turn++) {
+      const kind = kinds[(turn + round + 1) % kinds.length]
+      const one = await ring.measure(kind, shape.tasks, shape.inside, shape.apart, MS)
+      if (round >= 0) measured[kind].push(one)
+    }
+  }
+  return measured
+}
+
+const round3 = (value: number): number => Number(value.toPrecision(3))
+
+/** One figure of hand-off beside that of another lock. `better`: how many times better; else how many times as much. */
+function beside(
+  row: string,
+  unit: string,
+  ours: readonly number[],
+  base: readonly number[],
+  against: string,
+  target?: Row['target'],
+): Row {
+  const ratios = ours.map((value, round) => value / base[round])
+  return {
+    row,
+    value: round3(median(ours)),
+    unit,
+    against,
+    base: round3(median(base)),
+    ratio: round3(median(ratios)),
+    rounds: ours.length,
+    spread: [round3(quantile(ratios, 0.25)), round3(quantile(ratios, 0.75))],
+    ...(target && { target }),
+  }
+}
+
+const names: Readonly<Record<Kind, string>> = {
+  handoff: 'hand-off',
+  plain: 'the plain futex mutex',
+  pi: 'the PI mutex',
+  spin: 'a spin lock',
+}
+
+function* rowsOf(name: string, measured: Record<Kind, Measured[]>, headline: boolean): Iterable<Row> {
+  const { handoff } = measured
+  for (const kind of ['plain', 'pi', 'spin'] as const) {
+    const base = measured[kind]
+    const rate = (of: readonly Measured[]): number[] => of.map(one => one.rate)
+    const target = headline && kind === 'plain' ? { least: 1.5 } : undefined
+    const row = headline && kind === 'plain' ? 'handoff/contended-short' : `handoff/${name}-${kind}`
+    yield beside(row, 'locks/s', rate(handoff), rate(base), names[kind], target)
+    const p99 = (of: readonly Measured[]): number[] => of.map(one => one.p99)
+    yield beside(`${row}-p99`, 'µs', p99(handoff), p99(base), names[kind])
+    const jain = (of: readonly Measured[]): number[] => of.map(one => one.jain)
+    yield beside(`${row}-jain`, 'of 1', jain(handoff), jain(base), names[kind])
+  }
+}
+
+export async function* rows(): AsyncIterable<Row> {
+  yield* uncontended()
+  for (const workers of [2, 4, 8]) {
+    const ring = await Ring.boot(workers)
+    for (const shape of shapes) {
+      if (shape.workers !== workers) continue
+      const measured = await contest(ring, shape)
+      const headline = shape.name === 'short' && shape.workers === 4
+      yield* rowsOf(`${shape.name}-${workers}w${shape.tasks}t`, measured, headline)
+    }
+    await ring.close()
+  }
+}

@@ -1,0 +1,65 @@
+import { needResched } from '../../src/coroutine/safepoint.ts'
+import { Mutex } from '../../src/sync/mutex.ts'
+import type { SyncHandle } from '../../src/sync/place.ts'
+
+/** What a task contends for: a mutex, or a word that it spins at. */
+export interface Contest {
+  readonly mutex: SyncHandle | null
+  /** Word 0: the spin lock. From word 16 on: the cache line that the lock guards. */
+  readonly words: Int32Array
+  readonly ms: number
+  /** Turns of a loop inside the section, and between two of them. */
+  readonly inside: number
+  readonly apart: number
+}
+
+export interface Outcome {
+  readonly count: number
+  /** Waits in microseconds: a sample. */
+  readonly waits: readonly number[]
+}
+
+const SAMPLES = 400
+/** A long section can be preempted: it has a safepoint every so many turns. */
+const STRETCH = 4000
+
+function spin(words: Int32Array, turns: number): void {
+  for (let turn = 0; turn < turns; turn++) words[16 + (turn & 15)]++
+}
+
+/** Locks, touches a line, unlocks, goes its way, until the time is over. */
+export function* contend(contest: Contest): Generator<number, Outcome, unknown> {
+  const { words, ms, inside, apart } = contest
+  const mutex = contest.mutex === null ? null : Mutex.from(contest.mutex)
+  const own = new Int32Array(32)
+  const waits: number[] = []
+  const end = performance.now() + ms
+  let count = 0
+  let random = (performance.now() * 1000) | 1
+  for (;;) {
+    const begun = performance.now()
+    if (begun >= end) return { count, waits }
+    const token = mutex === null ? takeWord(words) : yield* mutex.lock()
+    const waited = performance.now() - begun
+    for (let left = inside; left > 0; left -= STRETCH) {
+      spin(words, Math.min(left, STRETCH))
+      if (left > STRETCH && needResched()) yield 0
+    }
+    if (token === null) Atomics.store(words, 0, 0)
+    else token.unlock()
+    count++
+    // Every wait counts the same: each replaces a random one when the sample is full.
+    random = (Math.imul(random, 1_664_525) + 1_013_904_223) | 0
+    if (waits.length < SAMPLES) waits.push(waited * 1000)
+    else if ((random >>> 8) % count < SAMPLES) waits[(random >>> 8) % SAMPLES] = waited * 1000
+    spin(own, apart)
+    if (needResched()) yield 0
+  }
+}
+
+const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
+
+function takeWord(words: Int32Array): null {
+  while (Atomics.compareExchange(words, 0, 0, 1) !== 0) pause()
+  return null
+}
