@@ -226,6 +226,8 @@ export class Collector {
         budget.succeeded()
         continue
       }
+      // Others collect too: there may be nothing left to wait for.
+      if (!this.isBusy) continue
       budget.failed()
       const coming = this.view.completions.wait()
       if (coming !== null) await coming

@@ -250,6 +250,8 @@ export class Kernel {
     this.collector.deaths.set(death.cpu, death)
     recoverCpu(view, this.collector, death)
     machine.recovered(death.cpu)
+    // What was lost with both ends of it ended without anyone being told.
+    view.completions.interrupt()
     this.listeners.tell('death', death)
     if (!this.isEnding) void this.replace(death)
   }
