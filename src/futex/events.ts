@@ -1,6 +1,7 @@
 import {
   BLOCK,
   BLOCK_FUTEX,
+  FUTEX,
   BLOCK_LOCK,
   LOCK_ACQUIRE,
   LOCK_CONTEND,
@@ -53,6 +54,13 @@ export function tellReleased(context: FutexContext, lock: number, since: number)
   const now = s.now()
   if (since !== 0) countTime(s.i32, s.histograms, s.cpu, LOCK_HOLD, now - since)
   if (s.i32[s.recording] !== 0) s.events?.write(LOCK_RELEASE, now, actorOf(s), lock, 1, 0, 0)
+}
+
+/** A call that woke or moved others, or tried to: which, at which word, and what came of it. */
+export function tellFutex(context: FutexContext, operation: number, word: number, result: number): void {
+  const s = context.scheduler
+  if (s === undefined || s.i32[s.recording] === 0) return
+  s.events?.write(FUTEX, s.now(), actorOf(s), operation, word, result, 0)
 }
 
 /** The running task is about to sleep with this waiter. */

@@ -4,6 +4,8 @@ import type { Scheduler } from '../sched/scheduler.ts'
 import {
   abandonCall,
   findWord,
+  FUTEX_REQUEUE,
+  FUTEX_WAKE,
   finishCall,
   isLockCall,
   type Prepared,
@@ -15,6 +17,7 @@ import {
   type Uaddr,
   type WaitvEntry,
 } from './call.ts'
+import { tellFutex } from './events.ts'
 import { FutexContext, type WakeTask } from './context.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from './errno.ts'
 import { exitOwner } from './exit.ts'
@@ -267,7 +270,10 @@ export class Futexes {
   wake(word: FutexWord, count = 1, options: WakeOptions = {}): number {
     const { bitset = MATCH_ANY, shared = false } = options
     if (count === 0) return 0
-    return counted(wake(this.context, word, shared, clampCount(count), bitset))
+    const { context } = this
+    const woken = wake(context, word, shared, clampCount(count), bitset)
+    if (context.scheduler !== undefined) tellFutex(context, FUTEX_WAKE, word.index, woken)
+    return counted(woken)
   }
 
   /** How many were woken and moved, or 'not-equal'. */
@@ -282,6 +288,7 @@ export class Futexes {
       clampCount(move),
       expected === undefined ? undefined : expected | 0,
     )
+    if (this.context.scheduler !== undefined) tellFutex(this.context, FUTEX_REQUEUE, from.index, result)
     return result === -EAGAIN ? 'not-equal' : counted(result)
   }
 
@@ -316,7 +323,11 @@ export class Futexes {
     uaddr2: Uaddr | undefined,
     val3: number | undefined,
   ): Prepared {
-    return prepareCall(this.context, this.space, who, uaddr, op, val, timeout, uaddr2 ?? null, val3 ?? 0)
+    const { context, space } = this
+    const prepared = prepareCall(context, space, who, uaddr, op, val, timeout, uaddr2 ?? null, val3 ?? 0)
+    if (context.scheduler !== undefined && typeof prepared === 'number')
+      tellFutex(context, op, wordOf(uaddr), prepared)
+    return prepared
   }
 
   private prepareTyped(
@@ -378,6 +389,12 @@ export function* parkFor(
     }
   }
   return prepared
+}
+
+/** The number of the word that a call names; -1: none. */
+function wordOf(uaddr: Uaddr): number {
+  if (uaddr === null) return -1
+  return 'index' in uaddr ? uaddr.index : uaddr.byteOffset >> 2
 }
 
 function clampCount(count: number): number {

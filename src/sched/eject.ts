@@ -1,3 +1,5 @@
+import { POLICY_EJECTED, POLICY_UNLOADED } from '../arena/events.ts'
+import { recordPolicy } from './events.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { Entity } from './entity.ts'
 import { stateOf } from './ext.ts'
@@ -88,6 +90,8 @@ export function eject(
   i32[record + ExtRecord.cpu] = cpu
   const dump = reason === 'unloaded' ? '' : dumpExt(s)
   i32[record + ExtRecord.reportBytes] = writeText(s.arena, ext.plan.report, `${message}\n${dump}`)
+  if (i32[s.recording] !== 0)
+    recordPolicy(s, reason === 'unloaded' ? POLICY_UNLOADED : POLICY_EJECTED, reasons.indexOf(reason))
   Atomics.store(i32, record + ExtRecord.state, EJECTED) // (B)
   tellCpus(s)
   return true

@@ -8,6 +8,7 @@ import {
   MIGRATE,
   NAME,
   NAME_REST,
+  POLICY,
   PRIORITY,
   SPAWN,
   STOP,
@@ -100,6 +101,11 @@ export function recordPriority(s: Scheduler, se: number, before: number, after: 
 
 export function recordCpu(s: Scheduler, cpu: number, up: boolean, why: number): void {
   s.events?.write(up ? CPU_UP : CPU_DOWN, s.readClock(), IDLE, cpu, why, 0, 0)
+}
+
+/** A policy was loaded, unloaded or ejected, and by which of the reasons. */
+export function recordPolicy(s: Scheduler, what: number, reason: number): void {
+  s.events?.write(POLICY, s.now(), actorOf(s), what, reason, 0, 0)
 }
 
 /** What the running task is about to wait for. By the code that makes it wait, before it gives its CPU up. */

@@ -1,3 +1,5 @@
+import { POLICY_LOADED } from '../arena/events.ts'
+import { recordPolicy } from './events.ts'
 import { Entity } from './entity.ts'
 import { drainEjected, eject, tellCpus } from './eject.ts'
 import { ACTIVE, ExtRecord, extStateNames, LOADING, NONE } from './extlayout.ts'
@@ -34,6 +36,7 @@ export function loadPolicy(s: Scheduler, { name, href = '' }: PolicyToLoad): voi
   Atomics.store(i32, record + ExtRecord.state, ACTIVE)
   // Last: a CPU that sees the new number finds all the rest.
   Atomics.add(i32, record + ExtRecord.generation, 1)
+  if (i32[s.recording] !== 0) recordPolicy(s, POLICY_LOADED, 0)
   tellCpus(s)
 }
 
