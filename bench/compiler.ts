@@ -1,11 +1,15 @@
-/** What a twin costs over the plain function while nothing preempts it: programs of every kind, one row each. */
+/**
+ * What a resumable function costs over the plain one while nothing preempts it: small programs of every kind and whole
+ * packages, one row each by the lowering that the compiler chooses, and one by generators.
+ */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { compile } from '../src/compiler/compile.ts'
-import { twin } from '../src/coroutine/coroutine.ts'
+import { coroutineOf } from '../src/coroutine/coroutine.ts'
 import { compare, median, type Row, type Target } from './harness.ts'
+import { type Job, jobs, load } from './packages.ts'
 
 interface Program {
   size: number
@@ -42,53 +46,109 @@ export const calls: readonly string[] = [
 const warm_ms = 300
 const round_ms = 20
 
+type Way = 'best' | 'generator'
+
+/** One program, ready to run both ways. */
+interface Contest {
+  readonly name: string
+  ours(): unknown
+  base(): unknown
+  /** How many times as long as the source the output is. */
+  readonly growth: number
+}
+
 export async function* rows(): AsyncIterable<Row> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-bench-'))
   try {
     const all: Row[] = []
+    const growths: number[] = []
+    const generators: number[] = []
     for (const name of [...loops, ...calls]) {
-      const row = await measureProgram(name, folder, loops.includes(name) ? { most: 1.25 } : undefined)
+      const best = await program(name, folder, 'best')
+      const target = loops.includes(name) ? { most: 1.25 } : { most: name === 'fib' ? 1.3 : 1.5 }
+      const row = await measured(best, `compiler/${name}`, target)
       all.push(row)
+      growths.push(best.growth)
       yield row
+      const second = await program(name, folder, 'generator')
+      generators.push(second.growth)
+      yield await measured(second, `compiler/${name}-generator`, undefined)
+    }
+    for (const job of jobs) {
+      const best = packaged(job, 'best')
+      const row = await measured(best, `compiler/${job.name}`, { most: 1.5 })
+      all.push(row)
+      growths.push(best.growth)
+      yield row
+      const second = packaged(job, 'generator')
+      generators.push(second.growth)
+      yield await measured(second, `compiler/${job.name}-generator`, undefined)
     }
     const ratios = all.map(({ ratio }) => ratio!)
     yield summary('compiler/median', median(ratios), all, { most: 1.2 })
     yield summary('compiler/worst', Math.max(...ratios), all, { most: 1.5 })
+    yield size('compiler/code-size', growths)
+    yield size('compiler/code-size-generator', generators)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function measureProgram(name: string, folder: string, target: Target | undefined): Promise<Row> {
+/** Runs a function as a coroutine that nobody stops. */
+function finish(fn: (...args: any[]) => unknown, args: readonly unknown[], self?: unknown): unknown {
+  const coroutine = coroutineOf(fn, args, self)
+  if (!coroutine.start()) throw new Error(`${fn.name} was preempted`)
+  if (coroutine.state === 'threw') throw coroutine.result
+  return coroutine.result
+}
+
+async function program(name: string, folder: string, way: Way): Promise<Contest> {
   const url = new URL(`./programs/${name}.ts`, import.meta.url)
   const plain = (await import(url.href)) as Program
-  const { code, diagnostics } = compile(await readFile(url, 'utf8'), url.pathname, {
+  const source = await readFile(url, 'utf8')
+  const { code, diagnostics } = compile(source, url.pathname, {
     runtime: new URL('../src/compiler/runtime.ts', import.meta.url).href,
+    ...(way === 'generator' ? { lowering: 'generator' } : {}),
   })
   const error = diagnostics.find(({ severity }) => severity === 'error')
   if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)
-  const file = join(folder, `${name}.ts`)
+  const file = join(folder, `${name}-${way}.ts`)
   await writeFile(file, code)
-  const compiled = (await import(pathToFileURL(file).href)) as Program
-  const resumable = (compiled.run as any)[twin] as (size: number) => Generator<number, number>
-  if (resumable === undefined) throw new Error(`${name} has no twin`)
-
-  const { size, small } = plain
-  const finish = (of: number): number => {
-    const step = resumable(of).next()
-    if (!step.done) throw new Error(`${name} was preempted`)
-    return step.value
+  const { run } = (await import(pathToFileURL(file).href)) as Program
+  const { size: large, small } = plain
+  for (let i = 0; i < 300; i++) {
+    if (!Object.is(finish(run, [small]), plain.run(small))) throw new Error(`${name} differs`)
   }
-  for (let i = 0; i < 300; i++)
-    if (!Object.is(finish(small), plain.run(small))) throw new Error(`${name} differs`)
-  const ours = (): number => finish(size)
-  const base = (): number => plain.run(size)
-  const expected = base()
-  if (!Object.is(ours(), expected)) throw new Error(`${name} differs`)
+  return {
+    name,
+    ours: () => finish(run, [large]),
+    base: () => plain.run(large),
+    growth: code.length / source.length,
+  }
+}
+
+function packaged(job: Job, way: Way): Contest {
+  const { namespace, before, after } = load(job, way)
+  const plain = job.prepare(load(job, null).namespace)
+  const compiled = job.prepare(namespace)
+  return {
+    name: job.name,
+    ours: () => finish(compiled.fn, compiled.args, compiled.self),
+    base: () => plain.fn.apply(plain.self, plain.args),
+    growth: after / before,
+  }
+}
+
+async function measured(
+  { name, ours, base }: Contest,
+  row: string,
+  target: Target | undefined,
+): Promise<Row> {
+  if (JSON.stringify(ours()) !== JSON.stringify(base())) throw new Error(`${name} differs`)
   repeat(base, warm_ms)
   repeat(ours, warm_ms)
   return compare({
-    row: `compiler/${name}`,
+    row,
     against: 'the plain function',
     unit: 'ms',
     ours: () => repeat(ours, round_ms),
@@ -98,7 +158,7 @@ async function measureProgram(name: string, folder: string, target: Target | und
 }
 
 /** Runs for about this long; the best run's milliseconds, which is the one that nothing disturbed. */
-function repeat(run: () => number, atLeast_ms: number): number {
+function repeat(run: () => unknown, atLeast_ms: number): number {
   let best = Number.POSITIVE_INFINITY
   const start = performance.now()
   let now = start
@@ -112,7 +172,7 @@ function repeat(run: () => number, atLeast_ms: number): number {
 }
 
 function summary(row: string, ratio: number, all: readonly Row[], target: Target): Row {
-  const ratios = all.map(({ ratio }) => ratio!)
+  const ratios = all.map(({ ratio: one }) => one!)
   return {
     row,
     value: Number(ratio.toPrecision(3)),
@@ -123,5 +183,16 @@ function summary(row: string, ratio: number, all: readonly Row[], target: Target
     rounds: all[0]!.rounds,
     spread: [Math.min(...ratios), Math.max(...ratios)],
     target,
+  }
+}
+
+/** How much longer the output is than the source: the median, and the least and the most. */
+function size(row: string, growths: readonly number[]): Row {
+  return {
+    row,
+    value: Number(median(growths).toPrecision(3)),
+    unit: '×',
+    rounds: growths.length,
+    spread: [Number(Math.min(...growths).toPrecision(3)), Number(Math.max(...growths).toPrecision(3))],
   }
 }

@@ -410,11 +410,14 @@ export class FramesLowering extends GeneratorLowering {
     )
     const self = func.isArrow ? 'void 0' : 'this'
     const name = JSON.stringify(func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name)
-    const inner = rope`let ${[...restored, ...count, `${prefix}ok = ${this.names.runtime('frames')}`].join(', ')}; ${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${prefix}v, null);`
+    const passed = [...second.blocks].map(name => `${prefix}b_${name}`)
+    const inner = rope`let ${[...restored, ...count, ...passed, `${prefix}ok = ${this.names.runtime('frames')}`].join(', ')}; ${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
     const again = func.isArrow
       ? rope`{ ${name}: (${prefix}p, ${prefix}v) => { ${inner} } }[${name}]`
       : rope`{ ${name}(${prefix}p, ${prefix}v) { ${inner} } }[${name}]`
-    return rope`${start}let ${prefix}p, ${prefix}v; ${set}${prefix}out: { ${first}return; } return ${save}(${self}, ${prefix}p, ${prefix}v, ${again});`
+    const list = plainForm.savedText
+    const blocks = [...plainForm.blocks].map(name => `, ${prefix}b_${name}`).join('')
+    return rope`${start}let ${prefix}p, ${prefix}v${blocks}; ${set}${prefix}out: { ${first}return; } return ${save}(${self}, ${prefix}p, ${list}, ${again});`
   }
 
   /** One form that starts anywhere, around which stands what closures share. */
@@ -474,7 +477,10 @@ export class FramesLowering extends GeneratorLowering {
     }
     const save = this.names.runtime('save')
     this.names.runtime('take')
-    const inner = rope`${locals}${prefix}out: { ${text}return; } return ${save}(void 0, ${prefix}p, ${prefix}v, ${prefix}r);`
+    const passed =
+      form.blocks.size > 0 ? `let ${[...form.blocks].map(name => `${prefix}b_${name}`).join(', ')}; ` : ''
+    const list = form.savedText
+    const inner = rope`${locals}${passed}${prefix}out: { ${text}return; } return ${save}(void 0, ${prefix}p, ${list}, ${prefix}r);`
     return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${prefix}r(0, ${this.names.runtime('nothing')});`
   }
 

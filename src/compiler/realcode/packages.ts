@@ -40,7 +40,7 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
 }
 
 /** Evaluates a file and what it imports from its own package, each through `write` first. */
-function link(entry: string, write: (source: string, file: string) => string): Namespace {
+export function link(entry: string, write: (source: string, file: string) => string): Namespace {
   const loaded = new Map<string, Namespace>()
   function load(file: string): Namespace {
     const known = loaded.get(file)

@@ -27,6 +27,8 @@ export class Slots {
   }
 }
 
+const places_few = 2
+
 export class Emitter {
   readonly plan: Plan
   readonly prefix: string
@@ -49,6 +51,8 @@ export class Emitter {
   protected readonly unset: Set<string> = new Set()
   /** The variables of blocks that can be seen here. */
   protected readonly opened: Set<Variable> = new Set()
+  /** Variables of blocks that are saved. */
+  readonly blocks: Set<string> = new Set()
   /** Names that are saved at every place. */
   readonly always: string[] = []
 
@@ -141,6 +145,21 @@ export class Emitter {
     )
   }
 
+  /**
+   * Few places save what is alive at each. Where they are many, that text would keep the engine from putting the
+   * function into its callers: then all variables are saved, in one place.
+   */
+  get isCompact(): boolean {
+    return this.plan.places > places_few
+  }
+
+  /** What is saved, where `unwind` has led. */
+  get savedText(): string {
+    if (!this.isCompact) return `${this.prefix}v`
+    const { blocks, prefix } = this
+    return `[${this.slots.names.map(name => (blocks.has(name) ? `${prefix}b_${name}` : name)).join(', ')}]`
+  }
+
   /** The statement that saves this place and leaves. `at` is the offset after which the variables matter. */
   unwind(place: number, at: number): string {
     const values: (string | undefined)[] = []
@@ -151,9 +170,14 @@ export class Emitter {
       if (this.unset.has(name)) continue
       values[this.slots.indexOf(name)] = name
     }
-    const list = Array.from(values, value => value ?? 'void 0').join(', ')
     const { prefix } = this
-    return `{ ${prefix}p = ${place}; ${prefix}v = [${list}]; break ${prefix}out; }`
+    if (!this.isCompact) {
+      const list = Array.from(values, value => value ?? 'void 0').join(', ')
+      return `{ ${prefix}p = ${place}; ${prefix}v = [${list}]; break ${prefix}out; }`
+    }
+    const open = [...this.opened].map(({ name }) => `${prefix}b_${name} = ${name}; `).join('')
+    for (const { name } of this.opened) this.blocks.add(name)
+    return `{ ${open}${prefix}p = ${place}; break ${prefix}out; }`
   }
 
   /** The variables that are in scope here and used after this offset, or again in a loop around it. */

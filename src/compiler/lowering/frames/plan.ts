@@ -27,6 +27,8 @@ export interface Plan {
   readonly func: Func
   /** Nodes that can stop, and all that contain one. */
   readonly stopping: ReadonlySet<Node>
+  /** About how many places it has. */
+  readonly places: number
   /** One form that can start anywhere; else two, of which the first can only start at the beginning. */
   readonly single: boolean
   readonly variables: ReadonlyMap<Binding, Variable>
@@ -58,6 +60,7 @@ class Planner {
   readonly #loops: Node[] = []
   #reason: string | null = null
   #makes = false
+  #places = 0
 
   constructor(func: Func, questions: Questions) {
     this.#func = func
@@ -88,7 +91,7 @@ class Planner {
       }
     }
     if (this.#reason !== null) return this.#reason
-    return { func, stopping: this.#stopping, single, variables, declared }
+    return { func, stopping: this.#stopping, places: this.#places, single, variables, declared }
   }
 
   /** True when the functions that are made inside are small, and share nothing that changes: they can be written twice. */
@@ -118,6 +121,7 @@ class Planner {
   #mark(node: Node): boolean {
     if (isFunction(node)) return false
     let stops = this.#questions.canStop(node)
+    if (stops || isLoop(node)) this.#places++
     if (isLoop(node)) {
       this.#loops.push(node)
       stops = true
