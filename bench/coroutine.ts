@@ -12,10 +12,12 @@ import { coroutineOf, PREEMPTED } from '../src/coroutine/coroutine.ts'
 import { resumable } from '../src/coroutine/generators.ts'
 import { Schedule } from '../src/coroutine/schedule.ts'
 import { compare, median, quantile, type Row, timed } from './harness.ts'
+import { switchDepthRows } from './switches.ts'
 
 export async function* rows(): AsyncIterable<Row> {
   yield* switchRows()
   yield* depthRows()
+  yield* switchDepthRows()
   yield* serverRows()
 }
 
