@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
+import { benchCommand } from './bench.ts'
 import { checkCommand } from './check.ts'
 import { compileCommand } from './compile.ts'
 import { completionCommand } from './completion.ts'
@@ -23,6 +24,7 @@ heddle
 heddle.addCommand(runCommand())
 heddle.addCommand(checkCommand())
 heddle.addCommand(compileCommand())
+heddle.addCommand(benchCommand())
 heddle.addCommand(topCommand())
 heddle.addCommand(traceCommand())
 heddle.addCommand(completionCommand())
