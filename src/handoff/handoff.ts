@@ -14,9 +14,16 @@ import {
 } from './layout.ts'
 
 const { tag: TAG, owner: OWNER, where: WHERE, since: SINCE, waiters: WAITERS } = LockEntry
-/** One more generation, in `where`. */
-export const GENERATION = 0x100
 const CPU = 0xff
+const GENERATION = 0x100
+/** 30 bits: small integers to an engine. */
+const WHERE_MASK = 0x3fff_ffff
+
+/** A lock entry's `where`, one generation on. */
+export function nextGeneration(where: number): number {
+  return (where + GENERATION) & WHERE_MASK
+}
+
 const WAY = LockEntry.words
 const NO_TIME = { clock: 0 }
 /** A power of two: others see this thread's counts after so many contended locks, or when it is asked. */
@@ -107,7 +114,7 @@ export class Handoff {
       }
     }
     if (i32[entry + OWNER] !== tid) i32[entry + OWNER] = tid
-    i32[entry + WHERE] = ((i32[entry + WHERE] & ~CPU) + GENERATION) | (this.cpu + 1)
+    i32[entry + WHERE] = nextGeneration(i32[entry + WHERE] & ~CPU) | (this.cpu + 1)
     i32[entry + SINCE] = this.time.clock | 0
     i32[entry] = tag
   }

@@ -2,10 +2,10 @@ import { EBUSY, EOWNERDEAD } from '../futex/errno.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import type { ParkingTask } from '../futex/sleep.ts'
 import { contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
-import { GENERATION, type Handoff } from './handoff.ts'
+import { type Handoff, nextGeneration } from './handoff.ts'
 import { LockEntry } from './layout.ts'
 
-const { owner: OWNER, where: WHERE, since: SINCE, waiters: WAITERS } = LockEntry
+const { where: WHERE, waiters: WAITERS } = LockEntry
 
 /** A lock that is right by itself: a mutex over a futex word (futex/mutex.ts). Results are 0, or an error, negated. */
 export interface RealMutex {
@@ -33,6 +33,9 @@ export class HandoffMutex implements RealMutex {
   /** Who locked it last through this object, and its section slot: often the same again. */
   private tid = 0
   private section = 0
+  /** What it left in the lock's entry, and when. */
+  private where = 0
+  private moment = -1
 
   /** `tag`: the same on every thread (`lockTag`). */
   constructor(real: RealMutex, handoff: Handoff, tag: number, giveWay?: GiveWay) {
@@ -51,10 +54,15 @@ export class HandoffMutex implements RealMutex {
     if (result !== 0) return this.entered(owner, result)
     const { i32, entry, handoff } = this
     const { tid } = owner
-    const asBefore = tid === this.tid && i32[entry] === 0 && i32[entry + OWNER] === tid
-    if (!asBefore || i32[entry + SINCE] !== (this.time.clock | 0)) return this.entered(owner, 0)
+    const { where } = this
+    // Whoever has written to the entry since has changed the generation.
+    if (tid !== this.tid || i32[entry + WHERE] !== where || this.moment !== this.time.clock) {
+      return this.entered(owner, 0)
+    }
+    const next = nextGeneration(where)
+    this.where = next
     i32[this.section]++
-    i32[entry + WHERE] += GENERATION
+    i32[entry + WHERE] = next
     i32[entry] = this.tag
     handoff.acquisitions++
     return 0
@@ -118,6 +126,9 @@ export class HandoffMutex implements RealMutex {
       this.tid = tid
       this.section = this.handoff.sectionOf(tid)
     }
+    // Only if the first way is the lock's: in the second there is no short way.
+    this.where = this.i32[this.entry] === this.tag ? this.i32[this.entry + WHERE] : -1
+    this.moment = this.time.clock
     return result
   }
 }
