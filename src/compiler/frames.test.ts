@@ -1,0 +1,240 @@
+/** What functions that unwind are, beyond doing the same as plain ones: the differential suites show that. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { coroutineOf, itself, setSafepointFlag, twin, unwinds } from '../coroutine/coroutine.ts'
+import { frames } from '../coroutine/frames.ts'
+import * as heddle from '../coroutine/index.ts'
+import { Schedule } from '../coroutine/schedule.ts'
+import { type CompileOptions, compile } from './compile.ts'
+import { preemptEverywhere } from './differential/drive.ts'
+import { evaluateModule } from './differential/evaluate.ts'
+import * as runtime from './runtime.ts'
+
+function load(source: string, options: CompileOptions = {}): Record<string, (...args: any[]) => any> {
+  const { code, diagnostics } = compile(source, 'work.js', options)
+  expect(diagnostics).toEqual([])
+  return evaluateModule(code, 'work.js', { 'heddle/runtime': runtime, heddle })
+}
+
+const raised = Int32Array.of(1)
+const lowered = Int32Array.of(0)
+
+afterEach(() => {
+  setSafepointFlag(lowered, 0)
+  expect(frames.u, 'nothing unwinds any more').toBe(0)
+  expect(frames.ok, 'no permission is left over').toBe(0)
+})
+
+describe('a function that unwinds', () => {
+  test('is a plain function with its own name and length, and no generator', () => {
+    const { fib } = load(`'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)
+    expect(fib(10)).toBe(55)
+    expect([fib.name, fib.length, unwinds(fib)]).toEqual(['fib', 1, true])
+    expect(Object.keys(fib)).toEqual([])
+    expect(compile(`export function f() { 'use task'; for (;;) f() }`, 'a.js').code).not.toContain(
+      'function*',
+    )
+  })
+
+  test('takes no permission from what it happens to be given', () => {
+    const { up, fib } = load(
+      `'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\nexport const up = list => list.map(fib)`,
+    )
+    setSafepointFlag(raised, 0)
+    expect([3, 4, 5].map(fib)).toEqual([2, 3, 5])
+    expect(up([3, 4, 5])).toEqual([2, 3, 5])
+  })
+
+  test('carries a twin for generators that call it', () => {
+    const { fib } = load(`'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)
+    setSafepointFlag(raised, 0)
+    const made = (fib as never as { [twin]: (n: number) => Generator<number, number> })[twin](6)
+    let stops = 0
+    let step = made.next()
+    for (; !step.done; step = made.next()) stops++
+    expect(step.value).toBe(8)
+    expect(stops).toBeGreaterThan(5)
+  })
+
+  test('does not unwind through plain code that calls it', () => {
+    const { run } = load(`
+      'use task'
+      function heavy(x) { let s = 0; for (let i = 0; i < 3; i++) s += other(x); return s }
+      function other(x) { return x < 0 ? other(x + 1) : x }
+      export function run() { return 'a1b2'.replace(/\\d/g, d => heavy(Number(d))) + JSON.stringify({ toJSON: () => heavy(4) }) }`)
+    const { value } = preemptEverywhere(run, [])
+    expect(value).toBe('a3b612')
+  })
+
+  test('goes on in the middle of loops, blocks and handlers, with what closures share', () => {
+    const { run } = load(`
+      'use task'
+      function wait(x) { return x < 0 ? wait(x + 1) : x }
+      export function run() {
+        let total = 0
+        const add = n => { total += n }
+        const kept = []
+        outer: for (let i = 0; i < 4; i++) {
+          for (const j of [1, 2, 3]) {
+            try {
+              if (wait(j) === 2) continue outer
+              add(wait(i) * j)
+              kept.push(() => i * 10 + j)
+              if (i === 3) throw new Error('three')
+            } catch (error) { add(wait(100)); kept.push(() => error.message) }
+            finally { total += 1000 }
+          }
+        }
+        return [total, kept.map(f => f())]
+      }`)
+    const { value, preemptions } = preemptEverywhere(run, [])
+    expect(value).toEqual(run())
+    expect(value[0]).toBe(8106)
+    expect(preemptions).toBeGreaterThan(10)
+  })
+
+  test('leaves iterators open and `finally` alone when it is suspended', () => {
+    const log: string[] = []
+    const { run } = load(`
+      'use task'
+      function step(x) { return x < 0 ? step(x + 1) : x }
+      export function run(items, log) {
+        try { for (const x of items) { log.push('turn ' + step(x)); if (x === 2) break } } finally { log.push('end') }
+      }`)
+    const items = {
+      [Symbol.iterator]: () => {
+        let at = 0
+        return {
+          next: () => ({ value: ++at, done: at > 5 }),
+          return: () => (log.push('closed'), {}),
+        }
+      },
+    }
+    const { preemptions } = preemptEverywhere(run, [items, log])
+    expect(preemptions).toBeGreaterThan(1)
+    expect(log).toEqual(['turn 1', 'turn 2', 'closed', 'end'])
+  })
+})
+
+describe('a stop', () => {
+  test('deep in a recursion is entered again at its innermost call alone', () => {
+    const { descend } = load(`
+      'use task'
+      function tick(i) { return i < 0 ? tick(i + 1) : i & 1 }
+      export function descend(depth, seen) {
+        if (depth === 0) { let s = 0; for (let i = 0; i < 200; i++) s += tick(i); return s }
+        const below = descend(depth - 1, seen)
+        seen.push(depth)
+        return below
+      }`)
+    const seen: number[] = []
+    const coroutine = coroutineOf(descend, [500, seen])
+    setSafepointFlag(raised, 0)
+    let stops = 0
+    for (let finished = coroutine.start(); !finished; finished = coroutine.resume()) {
+      stops++
+      // Plain data until it is returned to: nobody above has run.
+      if (stops < 500) expect(seen).toEqual([])
+    }
+    expect(coroutine.result).toBe(100)
+    expect(seen).toEqual(Array.from({ length: 500 }, (_, i) => i + 1))
+  })
+
+  test('makes room: a recursion a million deep completes when it is preempted on the way', () => {
+    const { sum } = load(`'use task'\nexport function sum(n) { return n === 0 ? 0 : 1 + sum(n - 1) }`)
+    const coroutine = coroutineOf(sum, [1_000_000])
+    setSafepointFlag(raised, 0)
+    for (let finished = coroutine.start(); !finished; ) finished = coroutine.resume()
+    expect(coroutine.state).toBe('returned')
+    expect(coroutine.result).toBe(1_000_000)
+  })
+
+  test('that never comes leaves a recursion to the engine, which refuses it as ever', () => {
+    const { sum } = load(`'use task'\nexport function sum(n) { return n === 0 ? 0 : 1 + sum(n - 1) }`)
+    const coroutine = coroutineOf(sum, [10_000_000])
+    expect(coroutine.start()).toBe(true)
+    expect(coroutine.result).toBeInstanceOf(RangeError)
+  })
+
+  test('can be thrown into: the error arrives where the function stood', () => {
+    const { run } = load(`
+      'use task'
+      function spin() { for (let i = 0; ; i++) tick(i) }
+      function tick(i) { return i < 0 ? tick(i + 1) : i }
+      export function run(log) { try { spin() } catch (error) { log.push(error.message); return 'caught' } finally { log.push('left') } }`)
+    const log: string[] = []
+    const coroutine = coroutineOf(run, [log])
+    setSafepointFlag(raised, 0)
+    expect(coroutine.start()).toBe(false)
+    expect(coroutine.raise(new Error('stop'))).toBe(true)
+    expect([coroutine.state, coroutine.result, log]).toEqual(['returned', 'caught', ['stop', 'left']])
+  })
+})
+
+describe('errors', () => {
+  test('show their callers by name across suspensions', async () => {
+    const { outer } = load(`
+      import { sleep } from 'heddle'
+      export function outer() { 'use task frames'; return 1 + middle() }
+      function middle() { 'use task frames'; sleep(1); return 1 + inner() }
+      function inner() { 'use task frames'; sleep(1); throw new Error('deep down') }`)
+    const error: Error = await new Schedule().run({ name: 'report' }, outer).catch((thrown: Error) => thrown)
+    const names = error
+      .stack!.split('\n')
+      .filter(line => /^\s+at /.test(line))
+      .map(line => /at (?:Object\.)?([^(]+?)(?: \(|$)/.exec(line)![1])
+    expect(names.slice(0, 4)).toEqual(['inner', 'middle', 'outer', 'coroutine report #1'])
+  })
+})
+
+describe('which lowering', () => {
+  const formsOf = (source: string, options: CompileOptions = {}): Record<string, string | undefined> =>
+    Object.fromEntries(compile(source, 'a.js', options).stats.map(({ name, lowering }) => [name, lowering]))
+
+  test('a directive names, comes before what the caller of the compiler says', () => {
+    const source = `
+      export function a() { 'use task'; for (;;) a() }
+      export function b() { 'use task generator'; for (;;) b() }
+      export function c() { 'use task frames'; for (;;) c() }`
+    expect(formsOf(source)).toEqual({ a: 'frames', b: 'generator', c: 'frames' })
+    expect(formsOf(source, { lowering: 'generator' })).toEqual({
+      a: 'generator',
+      b: 'generator',
+      c: 'frames',
+    })
+    expect(formsOf(source, { lowering: 'frames' })).toEqual({ a: 'frames', b: 'generator', c: 'frames' })
+    expect(formsOf(`'use task generator'\nexport function a() { for (;;) a() }`)).toEqual({ a: 'generator' })
+  })
+
+  test('is a generator where a function does nothing but block', () => {
+    const source = `
+      'use task'
+      import { sleep, wait } from 'heddle'
+      export function clock(n) { for (let i = 0; i < n; i++) sleep(10) }
+      export function both(n) { for (let i = 0; i < n; i++) sleep(10); for (let i = 0; i < n; i++) clock(i) }
+      export function page(url) { return wait(fetch(url)) }`
+    expect(formsOf(source)).toMatchObject({ clock: 'generator', both: 'frames' })
+  })
+
+  test('is a generator where unwinding cannot follow, and the reason is told', () => {
+    const { stats } = compile(`export function f(g) { 'use task'; const { a = g() } = {}; return a }`, 'a.js')
+    expect(stats[0]).toMatchObject({ form: 'twin', lowering: 'generator' })
+    expect(stats[0]!.why).toContain('a pattern can stop')
+  })
+
+  test('does not matter to who calls whom: each calls the other and is preempted inside', () => {
+    const { a } = load(`
+      'use task'
+      export function a(n) { 'use task frames'; return n <= 0 ? 0 : 1 + b(n - 1) }
+      export function b(n) { 'use task generator'; let s = 0; for (const x of [1, 2]) s += x; return n <= 0 ? s : s + [n].map(m => a(m - 1))[0] }`)
+    const { value, preemptions } = preemptEverywhere(a, [9])
+    expect(value).toBe(a(9))
+    expect(preemptions).toBeGreaterThan(5)
+  })
+})
+
+test('a function that unwinds bears its mark under a symbol that nobody sees', () => {
+  const { make } = load(`'use task'\nexport function make() { return { run() { for (;;) return make() } } }`)
+  const made = make() as { run: (() => unknown) & { [itself]?: unknown } }
+  expect(made.run[itself]).toBe(made.run)
+  expect(Object.getOwnPropertyDescriptor(made.run, itself)!.enumerable).toBe(false)
+})
