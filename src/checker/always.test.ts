@@ -38,7 +38,7 @@ describe('what is to hold always', () => {
     const states = new Set<string>()
     const result = check('watched', {}, () => {
       const program = programs.raiseBoth()
-      const { words } = program.always as NonNullable<Program['always']>
+      const { words } = program.always
       return { ...program, always: { words, holds: ({ left, right }) => void states.add(`${left}${right}`) } }
     })
     expect(result).toMatchObject({ executions: 6, complete: true })
@@ -69,7 +69,8 @@ describe('what is to hold always', () => {
   test('is looked at before the first step', () => {
     const setup = (): Program => {
       const program = programs.raiseInTurn()
-      program.memory.fill(1, 0, 2)
+      const [memory] = program.always.words.left
+      memory.fill(1, 0, 2)
       return program
     }
     expect(failureOf(setup).message).toContain('an invariant does not hold after the set-up: both are up')
@@ -84,7 +85,8 @@ describe('what is to hold always', () => {
 
   test('says which of its words is none', () => {
     const setup = (): Program => {
-      const { memory, threads } = programs.raiseBoth()
+      const { threads, always } = programs.raiseBoth()
+      const [memory] = always.words.left
       return {
         threads,
         always: { words: { fine: [memory, 1], beyond: [memory, 2] }, holds: () => undefined },

@@ -3,7 +3,7 @@ import type { Program } from '../machine.ts'
 
 /** Programs whose ends are all in order, and whose states on the way may not be. */
 export interface Watched extends Program {
-  readonly memory: Int32Array
+  readonly always: Always
 }
 
 function notBoth(memory: Int32Array): Always {
@@ -23,7 +23,6 @@ export function raiseBoth(): Watched {
     Atomics.store(memory, index, 0)
   }
   return {
-    memory,
     threads: { left: raise(0), right: raise(1) },
     always: notBoth(memory),
     final() {
@@ -41,14 +40,13 @@ export function raiseInTurn(): Watched {
     Atomics.store(memory, index, 0)
     Atomics.store(memory, 2, 0)
   }
-  return { memory, threads: { left: raise(0), right: raise(1) }, always: notBoth(memory) }
+  return { threads: { left: raise(0), right: raise(1) }, always: notBoth(memory) }
 }
 
 /** A thread that dies while its word is up, and a recovery that does not look. */
 export function diesInBetween(): Watched {
   const memory = new Int32Array(new SharedArrayBuffer(8))
   return {
-    memory,
     threads: {
       mortal() {
         Atomics.store(memory, 0, 1)
