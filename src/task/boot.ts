@@ -1,12 +1,13 @@
 import { KernelThread } from '../arena/thread.ts'
 import type { CpuDeath } from '../machine/machine.ts'
+import { hostPlatform } from '../machine/platform.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import { areHeld } from '../sched/extload.ts'
 import { isOnline } from '../sched/hotplug.ts'
 import { Scheduler } from '../sched/scheduler.ts'
 import { describe } from './errors.ts'
 import { BOOTING_THREAD, type CpuBoot, createArena } from './layout.ts'
-import { coreCount, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
+import { checkPlatform, coreCount, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
 import { type BootSettings, bootSettings, type KernelOptions } from './options.ts'
 import { companionModules } from './payload/travelling.ts'
 import { KernelView } from './view.ts'
@@ -21,6 +22,7 @@ export interface BootedKernel {
 /** Makes the arena and the machine. `onKick` hears of each CPU that this thread makes look for work. */
 export async function makeKernel(options: KernelOptions, onKick: () => void): Promise<BootedKernel> {
   const settings = bootSettings(options, coreCount)
+  checkPlatform()
   const { cpus, tasks, heap, slice } = settings
   const sizes = {
     cpus,
@@ -43,7 +45,7 @@ export async function makeKernel(options: KernelOptions, onKick: () => void): Pr
   const s = new Scheduler({
     plan: plan.scheduler,
     machine: plan.machine,
-    thread: new KernelThread(arena, BOOTING_THREAD),
+    thread: new KernelThread(arena, BOOTING_THREAD, hostPlatform().block !== undefined),
     now: () => machine.now(),
     kick: cpu => {
       machine.kick(cpu)

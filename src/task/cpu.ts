@@ -30,6 +30,7 @@ function* load(cpu: Cpu, on: KernelCpu): Generator<CpuRequest, void, void> {
     isDone = true
     cpu.kick(cpu.id)
   })
+  // oxlint-disable-next-line no-unmodified-loop-condition
   while (!isDone && !cpu.stopRequested) yield HALT
   cpu.outstanding--
 }

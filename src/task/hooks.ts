@@ -44,6 +44,7 @@ export function runBootHooks(kernel: object, view: KernelView, hooked: HookedKer
   listeners.set(kernel, hooked.events)
   const undo = hooks.map(hook => hook(view, hooked))
   return () => {
+    // oxlint-disable-next-line unicorn/no-array-reverse
     for (const one of undo.reverse()) one?.()
   }
 }

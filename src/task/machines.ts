@@ -48,6 +48,7 @@ export async function makeMachine(
       ...(options.skew !== undefined && { skew: options.skew }),
     })
   }
+  if (!isNode()) return await makeWebMachine(arena, plan, data)
   const { NodeMachine } = await import('../machine/node.ts')
   return new NodeMachine({
     arena,
@@ -63,4 +64,24 @@ export async function makeMachine(
 /** The module that compiles 'use task' functions as they are loaded: part of the package, imported by each CPU. */
 export function loaderUrl(): string | null {
   return isNode() ? new URL('../compiler/ondemand.ts', import.meta.url).href : null
+}
+
+async function makeWebMachine(arena: Arena, plan: KernelPlan, data: CpuBoot): Promise<KernelMachine> {
+  const { WebMachine } = await import('../machine/web.ts')
+  return new WebMachine({
+    arena,
+    region: plan.machine,
+    worker: name => new Worker(new URL('./web-cpu.ts', import.meta.url), { type: 'module', name }),
+    data,
+  })
+}
+
+/** Throws where no kernel can be: shared memory is what it is made of. */
+export function checkPlatform(): void {
+  const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean }
+  if (typeof SharedArrayBuffer === 'undefined' || (!isNode() && crossOriginIsolated === false)) {
+    throw new Error(
+      'Kernel.boot: the page has no shared memory; serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp',
+    )
+  }
 }

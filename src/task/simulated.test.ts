@@ -22,7 +22,7 @@ interface Step {
   readonly priority: 'high' | 'normal' | 'low'
   readonly restartable: boolean
   /** What is done to it, so many turns of the program later. */
-  readonly then: 'nothing' | 'kill' | 'stop and resume' | 'reprioritize'
+  readonly later: 'nothing' | 'kill' | 'stop and resume' | 'reprioritize'
   readonly turns: number
 }
 
@@ -31,7 +31,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   size: fc.integer({ min: 1, max: 40 }),
   priority: fc.constantFrom('high', 'normal', 'low'),
   restartable: fc.boolean(),
-  then: fc.constantFrom('nothing', 'kill', 'stop and resume', 'reprioritize'),
+  later: fc.constantFrom('nothing', 'kill', 'stop and resume', 'reprioritize'),
   turns: fc.integer({ min: 0, max: 4 }),
 })
 
@@ -86,9 +86,9 @@ async function run(
   }
   const act = async (task: Task<unknown>, one: Step): Promise<void> => {
     for (let left = one.turns; left > 0; left--) await turn()
-    if (one.then === 'kill') task.kill('as planned')
-    if (one.then === 'reprioritize') task.setPriority('high')
-    if (one.then !== 'stop and resume') return
+    if (one.later === 'kill') task.kill('as planned')
+    if (one.later === 'reprioritize') task.setPriority('high')
+    if (one.later !== 'stop and resume') return
     task.stop()
     await turn()
     task.resume()
@@ -133,8 +133,8 @@ describe('on simulated CPUs, for any program of tasks that are spawned, killed, 
         expect(settled).toEqual(steps.map(() => 1))
         for (const line of log) {
           const [index, kind, ...rest] = line.split(' ')
-          const { then } = steps[Number(index)]
-          if (then === 'kill' && rest.join(' ').startsWith('threw TaskKilledError killed')) continue
+          const { later } = steps[Number(index)]
+          if (later === 'kill' && rest.join(' ').startsWith('threw TaskKilledError killed')) continue
           if (kind === 'fails') expect(rest.slice(0, 3)).toEqual(['threw', 'RangeError', 'threw'])
           else expect(rest[0]).toBe('returned')
         }
