@@ -5,6 +5,7 @@ import type { KernelThread } from '../../arena/thread.ts'
 import { openChannel } from './channel.ts'
 import { PayloadDecoder } from './decode.ts'
 import { PayloadEncoder } from './encode.ts'
+import { LENT_COUNT_AT, STRUCTURE_WORDS_AT } from './format.ts'
 import { immediateOf, immediateOfList, readImmediate } from './immediate.ts'
 import { LentObjects } from './lent.ts'
 import { putPayload, takePayload } from './exchange.ts'
@@ -73,6 +74,18 @@ export class PayloadCodec {
     if (word === 0) return undefined
     if (word < 0) return readImmediate(word)
     return this.decoder.decode(word)
+  }
+
+  /**
+   * Whether everything that travels by reference in a payload has arrived on this thread. Where a thread takes messages in only at a turn
+   * of its event loop (a browser), who decodes turns it until this is so; elsewhere `decode` sees to it.
+   */
+  isComplete(word: number): boolean {
+    if (word <= 0) return true
+    const { i32 } = this.arena
+    const end = word + i32[word + STRUCTURE_WORDS_AT]
+    for (let at = end - i32[word + LENT_COUNT_AT]; at < end; at++) if (!this.lent.has(i32[at])) return false
+    return true
   }
 
   /** Gives the block of a payload back, if it has one. */

@@ -134,6 +134,14 @@ export class LentObjects implements Lender, Borrower {
     return object ?? this.askFor(id)
   }
 
+  /** Whether the object has arrived here. */
+  has(id: number): boolean {
+    if (this.objects.has(id)) return true
+    this.open()
+    this.serve()
+    return this.objects.has(id)
+  }
+
   /** Takes in what others published, and answers what they ask for. On a CPU, when `isAsked`; elsewhere, from the event loop. */
   serve(): void {
     this.wantedSeen = Atomics.load(this.i32, this.control + WANTED)
