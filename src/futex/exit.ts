@@ -43,6 +43,12 @@ import { unlockFutex } from './table.ts'
  * Were 2 before (A), a locker could attach after 3 and wait for an owner that nobody will end.
  */
 export function exitOwner(context: FutexContext, owner: number): void {
+  endOwner(context, owner)
+  wakeAll(context)
+}
+
+/** As exitOwner; those to be woken are in the wake queue. */
+export function endOwner(context: FutexContext, owner: number): void {
   const { i32, thread } = context
   acquire(thread, owner + Owner.lock)
   const state = Atomics.load(i32, owner + Owner.state)
@@ -57,7 +63,6 @@ export function exitOwner(context: FutexContext, owner: number): void {
   if (!mine) return
   exitRobustList(context, owner) // 2
   exitContended(context, owner) // 3
-  wakeAll(context)
   acquire(thread, owner + Owner.lock)
   Atomics.store(i32, owner + Owner.state, OWNER_DEAD) // (B) 4
   release(thread, owner + Owner.lock)

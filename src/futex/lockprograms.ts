@@ -38,7 +38,7 @@ export const ourWay: Way = {
 
 /** What a mutex does on its way to sleep and after it: a check has it asleep from the start. */
 interface Steps {
-  setPending(owner: LockOwner): void
+  lockFast(owner: LockOwner): number
   take(owner: LockOwner, waited: boolean): number
   prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared
   settle(owner: LockOwner, result: number): number
@@ -52,7 +52,7 @@ function asleep({ fx, owner, mutexes }: CheckedOwner, lock: number, mayTimeOut: 
   const steps = mutex as unknown as Steps
   const who = threadWaiter(undefined, owner)
   const deadline = mayTimeOut ? 1 : Infinity
-  if ((mutex.kind & ROBUST) !== 0) steps.setPending(owner)
+  assert(steps.lockFast(owner) === 1, 'another has it')
   if ((mutex.kind & PI) !== 0) {
     const prepared = lockPi(fx.context, who, mutex.word, true, deadline, false) as PreparedWait
     return () => steps.settle(owner, fx.blockFor(prepared))
@@ -193,14 +193,15 @@ export type Recover = typeof recoverFutexes
  * The owner dies, at any step of what it does:
  *
  *   takes and lets go   nobody else wants it meanwhile
+ *   holds two           takes two locks and lets them go in that order: the list has entries put in and taken out
  *   waits               another has the lock, and lets it go when the death has been seen to; it may be late
  *   lets go             another waits for it, from the start
  */
-export type Doing = 'takes and lets go' | 'waits' | 'lets go'
+export type Doing = 'takes and lets go' | 'holds two' | 'waits' | 'lets go'
 
 export function killed(kind: MutexKind, doing: Doing, recover: Recover = recoverFutexes): Setup {
   return () => {
-    const locks = checkedLocks(kind, 3, 6)
+    const locks = checkedLocks(kind, 3, 3)
     const [mortal, other, doctor] = locks.threads
     let inside = -1
     let died = false
@@ -224,6 +225,7 @@ export function killed(kind: MutexKind, doing: Doing, recover: Recover = recover
       threads: {
         mortal() {
           if (doing === 'waits') return ourWay.lock(mortal, 0, true)
+          if (doing === 'holds two') return holdTwo(mortal)
           if (doing === 'takes and lets go') {
             assert(ourWay.lock(mortal, 0, false) === 0, 'it is free')
             enter(0)
@@ -250,6 +252,10 @@ export function killed(kind: MutexKind, doing: Doing, recover: Recover = recover
           told === 0 || (crashed.length > 0 && told === (robust ? -EOWNERDEAD : -ESRCH)),
           'it is told right',
         )
+        if (doing === 'holds two' && crashed.length > 0) {
+          const other1 = ourWay.lock(other, 1, false)
+          assert(other1 === 0 || other1 === (robust ? -EOWNERDEAD : -ESRCH), 'the other lock is told right')
+        }
         if (robust && crashed.length > 0) {
           assert(doctor.mutexes[0].tryLock(doctor.owner) === 0, 'it can be had again')
         }
@@ -259,4 +265,9 @@ export function killed(kind: MutexKind, doing: Doing, recover: Recover = recover
       },
     }
   }
+}
+
+function holdTwo(thread: CheckedOwner): number {
+  for (const lock of [0, 1]) assert(ourWay.lock(thread, lock, false) === 0, 'it is free')
+  return ourWay.unlock(thread, 0) + ourWay.unlock(thread, 1)
 }

@@ -11,12 +11,19 @@ import {
   ESRCH,
   ETIMEDOUT,
 } from './errno.ts'
-import { CONSISTENT, FUTEX_OFFSET, GONE, INCONSISTENT, MutexRecord } from './mutexrecord.ts'
-import { findOwner, FUTEX_OWNER_DIED, FUTEX_TID_MASK, FUTEX_WAITERS, type LockOwner } from './owner.ts'
+import { CONSISTENT, GONE, INCONSISTENT, MutexRecord } from './mutexrecord.ts'
+import {
+  findOwner,
+  FUTEX_OWNER_DIED,
+  FUTEX_TID_MASK,
+  FUTEX_WAITERS,
+  type LockOwner,
+  SOMETHING,
+} from './owner.ts'
 import { lockPi, unlockPi } from './pi.ts'
 import { Owner } from './records.ts'
-import { pointerTo, ROBUST_PI as PI_BIT, startRobustList } from './robust.ts'
-import { linkEntry, unlinkEntry } from './robustlist.ts'
+import { pointerTo, ROBUST_PI as PI_BIT } from './robust.ts'
+import { clearPending, makeRoom, unlinkEntry } from './robustlist.ts'
 import { finishWait, type ParkingTask, promiseWaiter, taskWaiter, threadWaiter } from './sleep.ts'
 import type { FutexWord } from './space.ts'
 import { MATCH_ANY, wake, type WaiterOptions } from './waitwake.ts'
@@ -31,8 +38,8 @@ import { MATCH_ANY, wake, type WaiterOptions } from './waitwake.ts'
  *   PI          LOCK_PI: the owner inherits       those who wait get it, those who come later ESRCH
  *   ROBUST_PI   LOCK_PI: the owner inherits       one gets it with EOWNERDEAD
  *
- * In all four a free word is 0 and a held one its owner's TID, so taking and letting go are one compare-exchange each. Robust ones are on
- * their owner's list besides (robust.ts), which costs a few plain stores.
+ * In all four a free word is 0 and a held one its owner's TID, so taking and letting go are one compare-exchange each. Robust ones are
+ * known to their owner's list besides (robustlist.ts), which costs a plain store each way.
  *
  * EOWNERDEAD is a lock that is held: what it guards may be half-changed. Its owner mends that and calls `makeConsistent`; if it
  * unlocks without, the mutex is ENOTRECOVERABLE for everyone and for good.
@@ -72,8 +79,6 @@ export class WordMutex {
   private readonly pi: boolean
   /** The entry as a robust list names it. */
   private readonly entry: number
-  private readonly pairs: Float64Array
-  private readonly entryPair: number
 
   constructor(fx: Futexes, word: FutexWord, kind: MutexKind) {
     this.fx = fx
@@ -85,8 +90,6 @@ export class WordMutex {
     this.pi = (kind & PI) !== 0
     const next = word.index + MutexRecord.next
     this.entry = pointerTo(word.mapped.name, next * 4) + (this.pi ? PI_BIT : 0)
-    this.pairs = word.mapped.f64
-    this.entryPair = next >> 1
     if (this.robust && (word.index % 2 !== 0 || word.index + MutexRecord.words > word.i32.length)) {
       throw new RangeError(
         `WordMutex: a robust mutex takes ${MutexRecord.words} words from an even one on; ${word.index} of ${word.i32.length} is none`,
@@ -96,22 +99,18 @@ export class WordMutex {
 
   /** 0, -EBUSY, -EOWNERDEAD, -ENOTRECOVERABLE. */
   tryLock(owner: LockOwner): number {
-    if (!this.robust) {
-      if (Atomics.compareExchange(this.words, this.index, 0, owner.tid) === 0) return 0
-      return this.tryContended(owner)
-    }
-    this.setPending(owner)
-    if (Atomics.compareExchange(this.words, this.index, 0, owner.tid) === 0)
-      return this.finishLock(owner, false)
-    const result = this.tryContended(owner)
-    if (result !== 0) owner.headPairs[owner.headPending] = 0
-    return result === 0 ? this.finishLock(owner, true) : result
+    const fast = this.lockFast(owner)
+    if (fast <= 0) return fast
+    return this.settle(owner, this.tryContended(owner))
   }
 
   /** Blocks the thread. 0, -EOWNERDEAD, -ENOTRECOVERABLE, -ETIMEDOUT, -EDEADLK, -ESRCH. */
   lockSync(owner: LockOwner, timeout: number = Infinity): number {
     const fast = this.lockFast(owner)
-    if (fast <= 0) return fast
+    return fast <= 0 ? fast : this.lockContended(owner, timeout)
+  }
+
+  private lockContended(owner: LockOwner, timeout: number): number {
     const { fx } = this
     const who = threadWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
@@ -197,60 +196,57 @@ export class WordMutex {
       if (Atomics.compareExchange(words, index, tid, 0) === tid) return 0
       return this.unlockContended(owner)
     }
-    const at = index + MutexRecord.state
-    if (words[at] !== tid && !this.isInconsistent(owner)) return -EPERM
-    words[at] = words[at] === tid ? CONSISTENT : GONE
-    this.setPending(owner)
-    unlinkEntry(this.fx.context, owner, this.pairs, this.entryPair)
+    if (owner.last !== this) return this.unlockListed(owner)
     const result = Atomics.compareExchange(words, index, tid, 0) === tid ? 0 : this.unlockContended(owner)
-    owner.headPairs[owner.headPending] = 0
+    if (result !== 0) return result
+    owner.last = null
+    owner.pending[0] = 0
+    return 0
+  }
+
+  /** Lets go of a robust lock that was not taken last, or that is not consistent. */
+  private unlockListed(owner: LockOwner): number {
+    const { words, index } = this
+    const { tid } = owner
+    if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== tid) return -EPERM
+    if (owner.pending[0] !== this.entry) unlinkEntry(this.fx.context, owner, this.entry)
+    const at = index + MutexRecord.state
+    if (words[at] !== CONSISTENT) words[at] = GONE
+    const result = Atomics.compareExchange(words, index, tid, 0) === tid ? 0 : this.unlockContended(owner)
+    clearPending(owner)
     return result
   }
 
   /** What it guards is whole again. 0, or -EINVAL: it was not told that an owner died, or has said so already. */
-  makeConsistent(owner: LockOwner): number {
-    if (!this.robust || !this.isInconsistent(owner)) return -EINVAL
-    this.words[this.index + MutexRecord.state] = owner.tid
+  makeConsistent({ tid }: LockOwner): number {
+    const { words, index } = this
+    if (!this.robust || (Atomics.load(words, index) & FUTEX_TID_MASK) !== tid) return -EINVAL
+    const at = index + MutexRecord.state
+    if (words[at] !== INCONSISTENT) return -EINVAL
+    words[at] = CONSISTENT
     return 0
   }
 
-  private isInconsistent({ tid }: LockOwner): boolean {
-    const { words, index } = this
-    return (
-      (Atomics.load(words, index) & FUTEX_TID_MASK) === tid &&
-      words[index + MutexRecord.state] === INCONSISTENT
-    )
-  }
-
-  /** 0 or below: done. 1: it is contended, and pending. */
+  /** 0 or below: done. 1: it is contended, and pending. Written out in one piece: it is compiled into whoever calls it. */
   private lockFast(owner: LockOwner): number {
-    if (!this.robust) return Atomics.compareExchange(this.words, this.index, 0, owner.tid) === 0 ? 0 : 1
-    this.setPending(owner)
-    if (Atomics.compareExchange(this.words, this.index, 0, owner.tid) !== 0) return 1
-    return this.finishLock(owner, false)
+    const { words, index } = this
+    if (!this.robust) return Atomics.compareExchange(words, index, 0, owner.tid) === 0 ? 0 : 1
+    if (owner.last !== null) makeRoom(this.fx.context, owner)
+    owner.last = this
+    owner.pending[0] = this.entry
+    if (Atomics.compareExchange(words, index, 0, owner.tid) !== 0) return 1
+    return words[index + MutexRecord.state] === GONE ? this.refuse(owner) : 0
   }
 
-  private setPending(owner: LockOwner): void {
-    if (!owner.registered) startRobustList(this.fx.context, owner, FUTEX_OFFSET)
-    owner.headPairs[owner.headPending] = this.entry
-  }
-
-  /** A robust lock's word is this owner's: it goes on its list, and the owner learns in what state it is. */
-  private finishLock(owner: LockOwner, mayHaveDied: boolean): number {
+  /** A robust lock's word is this owner's, after a slow path: it stays pending, and the owner learns in what state it is. */
+  private finishLock(owner: LockOwner): number {
     const { words, index } = this
     const at = index + MutexRecord.state
-    const died = mayHaveDied && (Atomics.load(words, index) & FUTEX_OWNER_DIED) !== 0
-    const state = words[at]
-    if (state === GONE) return this.refuse(owner)
-    linkEntry(this.fx.context, owner, this.pairs, this.entryPair, this.entry)
-    if (!died) {
-      words[at] = owner.tid
-      owner.headPairs[owner.headPending] = 0
-      return 0
-    }
+    if (words[at] === GONE) return this.refuse(owner)
+    if ((Atomics.load(words, index) & FUTEX_OWNER_DIED) === 0) return 0
+    owner.last = SOMETHING
     words[at] = INCONSISTENT
     Atomics.and(words, index, ~FUTEX_OWNER_DIED)
-    owner.headPairs[owner.headPending] = 0
     return -EOWNERDEAD
   }
 
@@ -261,22 +257,22 @@ export class WordMutex {
       Atomics.and(words, index, ~FUTEX_OWNER_DIED)
       this.unlockContended(owner)
     }
-    owner.headPairs[owner.headPending] = 0
+    clearPending(owner)
     return -ENOTRECOVERABLE
   }
 
-  /** After a slow path: a robust lock is put on the list, or is pending no more. */
+  /** After a slow path: a robust lock is the owner's, or pending no more. */
   private settle(owner: LockOwner, result: number): number {
     if (!this.robust) return result
-    if (result === 0) return this.finishLock(owner, true)
-    owner.headPairs[owner.headPending] = 0
+    if (result === 0) return this.finishLock(owner)
+    clearPending(owner)
     return result
   }
 
   /** The wait was broken off. A wakeup that it may have had already is the next one's. */
   private giveUp(owner: LockOwner): void {
     if (!this.pi) wake(this.fx.context, this.word, SHARED, 1, MATCH_ANY)
-    if (this.robust) owner.headPairs[owner.headPending] = 0
+    if (this.robust) clearPending(owner)
   }
 
   /** 0 or an error: what can be said at once of a word that was not 0. */

@@ -4,9 +4,8 @@ import { float64, type Layout, record, word } from '../arena/record.ts'
  * A mutex in shared memory. Plain ones and those that only pass priorities on use the first word alone.
  *
  *   word    state           meaning
- *   0       0               free
- *   TID     that TID        held
- *   TID     another, or 0   just being taken or let go
+ *   0       CONSISTENT      free
+ *   TID     CONSISTENT      held
  *   TID     INCONSISTENT    held by one who was told that the owner before it died
  *   any     GONE            was let go while INCONSISTENT: nobody gets it any more
  *

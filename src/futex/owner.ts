@@ -117,6 +117,10 @@ export function ownerOfTask(context: FutexContext, task: number): number {
   return record
 }
 
+/** The head of an owner that has no list yet, or none that was looked at. */
+export const NO_LIST: Float64Array = new Float64Array(new SharedArrayBuffer(8))
+export const SOMETHING: object = {}
+
 /**
  * An owner as JavaScript holds it: its TID, which fast paths write into words, and where its robust list begins. Not
  * shared; what is shared is the record.
@@ -128,18 +132,19 @@ export class LockOwner {
   /** Where the head of its robust list is, and what entries call it (robust.ts). */
   headPairs: Float64Array
   headNext = 0
-  headPending = 0
+  /** Its pending entry, as a view of one: the fast path writes it, and finds it in one step. */
+  pending: Float64Array = NO_LIST
   head = 0
-  /** Whether the record says where the list is. */
-  registered = false
+  /** The mutex that is pending, held and consistent; SOMETHING if another may be pending, or nobody looked; null: nothing is. */
+  last: object | null = SOMETHING
   /** A call for it sleeps. */
   waiting = false
 
-  constructor({ i32, arena }: FutexContext, record: number) {
+  constructor({ i32 }: FutexContext, record: number) {
     this.record = record
     this.tid = Atomics.load(i32, record + Owner.tid)
     this.kind = i32[record + Owner.kind]
-    this.headPairs = arena.f64
+    this.headPairs = NO_LIST
     assert(this.tid !== 0, 'an owner is made from a record that lives')
   }
 }

@@ -2,7 +2,7 @@ import { initList, isListed, ListNode, listPush } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { acquire, breakLock, Lock, nudgeLock, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
-import { exitOwner } from './exit.ts'
+import { endOwner } from './exit.ts'
 import { findOwner, FUTEX_TID_MASK } from './owner.ts'
 import { detachOwner, inherit, unblock, walkChain } from './pichain.ts'
 import { enqueue, signalLater, takeOff, wakeAll, wakeLater } from './queue.ts'
@@ -64,15 +64,16 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
     settleWaiter(context, waiter, dead)
   }
   endOwners(context, dead)
-  wakeOrphans(context)
+  takeOrphans(context)
   context.leave()
-  wakeAll(context)
   layout.waiters.reclaim(i32, dead)
   layout.owners.reclaim(i32, dead)
   layout.futexes.reclaim(i32, dead)
   layout.mappings.reclaim(i32, dead)
   layout.backings.reclaim(i32, dead)
   context.rcu.adopt(context.thread, dead)
+  // Last of all: they find everything as it should be.
+  wakeAll(context)
 }
 
 const SPACE = lockRank('space')
@@ -213,7 +214,7 @@ function endOwners(context: FutexContext, dead: number): void {
     const ends = left || (alive && i32[owner + Owner.thread] === dead)
     if (alive && !ends) inherit(context, owner, true)
     release(thread, owner + Owner.lock)
-    if (ends) exitOwner(context, owner)
+    if (ends) endOwner(context, owner)
     else if (alive) walkChain(context, owner)
   }
 }
@@ -223,6 +224,11 @@ function endOwners(context: FutexContext, dead: number): void {
  * woke anyone. They look again, and find out. After the tasks of a CPU that died have been ended (exitTaskOwner), once more.
  */
 export function wakeOrphans(context: FutexContext): void {
+  takeOrphans(context)
+  wakeAll(context)
+}
+
+function takeOrphans(context: FutexContext): void {
   const { i32, thread, layout } = context
   context.enter()
   for (let waiter = layout.waiters.after(i32, 0); waiter !== 0; waiter = layout.waiters.after(i32, waiter)) {
@@ -241,7 +247,6 @@ export function wakeOrphans(context: FutexContext): void {
     if (tid === 0 || findOwner(context, tid) === 0) wakeKey(context, key, index, 0x7fff_ffff, MATCH_ANY)
   }
   context.leave()
-  wakeAll(context)
 }
 
 function settleWaiter(context: FutexContext, waiter: number, dead: number): void {

@@ -8,7 +8,7 @@ const kinds: [name: string, kind: MutexKind][] = [
   ['pi', PI],
   ['robust pi', ROBUST_PI],
 ]
-const doings: Doing[] = ['takes and lets go', 'waits', 'lets go']
+const doings: Doing[] = ['takes and lets go', 'holds two', 'waits', 'lets go']
 
 /** The first thread of each program may die, at any of its steps: of the lock, of the list, of the kernel's own. */
 const MORTAL = { crashes: { max: 1, threads: [0] } }

@@ -1,6 +1,14 @@
 import type { FutexContext } from './context.ts'
 import { EINVAL, ESRCH } from './errno.ts'
-import { findOwner, FUTEX_OWNER_DIED, FUTEX_TID_MASK, FUTEX_WAITERS, type LockOwner } from './owner.ts'
+import {
+  findOwner,
+  FUTEX_OWNER_DIED,
+  FUTEX_TID_MASK,
+  FUTEX_WAITERS,
+  type LockOwner,
+  NO_LIST,
+  SOMETHING,
+} from './owner.ts'
 import { Owner } from './records.ts'
 import type { MappedBuffer } from './space.ts'
 import { MATCH_ANY, wakeKey } from './waitwake.ts'
@@ -19,15 +27,16 @@ import { MATCH_ANY, wakeKey } from './waitwake.ts'
  * that the lock passes priorities on. The name of a buffer is the number of its backing with the lives that this has had, in 21
  * bits; 0 is the arena itself, where the heads are that nobody brought.
  *
- *   taking                                   letting go                              died
- *   ------                                   ----------                              ----
+ *   taking                                   letting go
+ *   ------                                   ----------
  *   (A) pending = entry                      (A) pending = entry
  *   word: 0 -> TID                           (C) off the list
  *   (B) on the list                          word: TID -> 0; wakes one
  *   (D) pending = 0                          (D) pending = 0
  *
  * Between (A) and (D) a lock is on the list, or pending, or both, if it is held at all; so at every step the word that holds a dead
- * TID is found. A word that is free there and pending may have lost its wakeup: one waiter is woken for nothing.
+ * TID is found. A word that is free there and pending may have lost its wakeup: one waiter is woken for nothing. Nothing says that
+ * (B) has to come before the next lock is taken or let go: the mutexes leave the last one pending (robustlist.ts).
  */
 export const ROBUST_HEAD_BYTES = 24
 export const ROBUST_LIST_LIMIT = 2048
@@ -78,38 +87,49 @@ export function setRobustList(
   if (bytes !== ROBUST_HEAD_BYTES) return -EINVAL
   if (head === null) {
     context.arena.f64[(owner.record + Owner.robust) >> 1] = 0
-    owner.registered = false
+    forget(owner)
     return 0
   }
   if (head.index % 2 !== 0) return -EINVAL
-  register(context.arena.f64, owner, head.mapped.f64, head.index, pointerTo(head.mapped.name, head.index * 4))
+  const pointer = pointerTo(head.mapped.name, head.index * 4)
+  context.arena.f64[(owner.record + Owner.robust) >> 1] = pointer
+  forget(owner)
   return 0
 }
 
-function register(
-  arena: Float64Array,
-  owner: LockOwner,
-  memory: Float64Array,
-  index: number,
-  head: number,
-): void {
-  arena[(owner.record + Owner.robust) >> 1] = head
-  owner.headPairs = memory
-  owner.headNext = (index + HEAD_NEXT) / 2
-  owner.headPending = (index + HEAD_PENDING) / 2
-  owner.head = head
-  owner.registered = true
+/** The next mutex that the owner takes looks at its list first. */
+function forget(owner: LockOwner): void {
+  owner.headPairs = NO_LIST
+  owner.pending = NO_LIST
+  owner.last = SOMETHING
 }
 
-/** A list for an owner that brought none: empty, with its head in the arena. */
-export function startRobustList(context: FutexContext, owner: LockOwner, futexOffset: number): void {
+/**
+ * Makes the owner's list one that mutexes can use: empty, with its head in the arena, if it brought none. Throws if it brought one whose
+ * entries are elsewhere from their locks.
+ */
+export function prepareRobustList(context: FutexContext, owner: LockOwner, futexOffset: number): void {
   const { i32, f64 } = context.arena
-  const index = owner.record + Owner.head
-  const head = pointerTo(ARENA, index * 4)
-  f64[(index + HEAD_NEXT) >> 1] = head
-  i32[index + HEAD_FUTEX_OFFSET] = futexOffset
-  f64[(index + HEAD_PENDING) >> 1] = 0
-  register(f64, owner, f64, index, head)
+  const at = (owner.record + Owner.robust) >> 1
+  if (f64[at] === 0) {
+    const index = owner.record + Owner.head
+    f64[(index + HEAD_NEXT) >> 1] = pointerTo(ARENA, index * 4)
+    i32[index + HEAD_FUTEX_OFFSET] = futexOffset
+    f64[(index + HEAD_PENDING) >> 1] = 0
+    f64[at] = pointerTo(ARENA, index * 4)
+  }
+  const head = f64[at]
+  const pairs = pairAt(context, head)
+  if (pairs === undefined || offsetAt(context, head) !== futexOffset) {
+    throw new RangeError(
+      `the robust list of this owner has the futex offset ${offsetAt(context, head)}, and mutexes have ${futexOffset}`,
+    )
+  }
+  owner.head = head
+  owner.headPairs = pairs
+  owner.headNext = pairIndex(head) + HEAD_NEXT / 2
+  const pending = pairs.byteOffset + pairIndex(head) * 8 + HEAD_PENDING * 4
+  owner.pending = new Float64Array(pairs.buffer, pending, 1)
 }
 
 /** get_robust_list: a pointer to the head, 0 for none, and its length; or -ESRCH. A TID of 0 means `owner`. */

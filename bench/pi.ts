@@ -1,0 +1,159 @@
+import { Worker } from 'node:worker_threads'
+import { Arena, ArenaPlan } from '../src/arena/arena.ts'
+import { KernelThread } from '../src/arena/thread.ts'
+import { FUTEX_LOCK_PI, FUTEX_UNLOCK_PI } from '../src/futex/call.ts'
+import { Futexes } from '../src/futex/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
+import { PI, PLAIN, ROBUST, ROBUST_PI, type WordMutex } from '../src/futex/mutex.ts'
+import type { LockOwner } from '../src/futex/owner.ts'
+import { compare, measure, type Row, timed } from './harness.ts'
+import { ACQUIRED, type ContendBoot, contendSizes, GO, makeMutex, READY } from './pi/contend.ts'
+
+const TURNS = 300_000
+
+const plan = new ArenaPlan()
+const layout = reserveFutexes(plan, { waiters: 256 })
+const arena = Arena.create(plan)
+initializeFutexes(arena, layout)
+const fx = new Futexes(new KernelThread(arena, 64), layout, { now: () => performance.now() })
+const view = new Int32Array(new SharedArrayBuffer(1024))
+fx.map(view.buffer)
+const owner: LockOwner = fx.self
+const plain: WordMutex = makeMutex(fx, view, 0, PLAIN)
+const robust: WordMutex = makeMutex(fx, view, 8, ROBUST)
+const pi: WordMutex = makeMutex(fx, view, 16, PI)
+const robustPi: WordMutex = makeMutex(fx, view, 24, ROBUST_PI)
+
+// A loop for each, so that each is compiled for its own kind.
+function plainPairs(turns: number): void {
+  for (let i = 0; i < turns; i++) {
+    plain.lockSync(owner)
+    plain.unlock(owner)
+  }
+}
+
+function piPairs(turns: number): void {
+  for (let i = 0; i < turns; i++) {
+    pi.lockSync(owner)
+    pi.unlock(owner)
+  }
+}
+
+function robustPairs(turns: number): void {
+  for (let i = 0; i < turns; i++) {
+    robust.lockSync(owner)
+    robust.unlock(owner)
+  }
+}
+
+function robustPiPairs(turns: number): void {
+  for (let i = 0; i < turns; i++) {
+    robustPi.lockSync(owner)
+    robustPi.unlock(owner)
+  }
+}
+
+function barePairs(turns: number): void {
+  const { tid } = owner
+  for (let i = 0; i < turns; i++) {
+    Atomics.compareExchange(view, 32, 0, tid)
+    Atomics.compareExchange(view, 32, tid, 0)
+  }
+}
+
+/** Both ways through the call table, as a program that does not know the fast path. */
+function callPairs(turns: number): void {
+  const at = { view, index: 40 }
+  for (let i = 0; i < turns; i++) {
+    fx.futexSync(at, FUTEX_LOCK_PI, 0)
+    fx.futexSync(at, FUTEX_UNLOCK_PI, 0)
+  }
+}
+
+/** `perf bench futex lock-pi`: threads that do nothing but take one lock and let it go. */
+class Contenders {
+  private readonly view = new Int32Array(new SharedArrayBuffer(256))
+  private readonly workers: Worker[]
+
+  constructor(threads: number, kind: number) {
+    const contendPlan = new ArenaPlan()
+    const contendLayout = reserveFutexes(contendPlan, contendSizes)
+    const contendArena = Arena.create(contendPlan)
+    initializeFutexes(contendArena, contendLayout)
+    const main = new Futexes(new KernelThread(contendArena, 64), contendLayout, {
+      now: () => performance.now(),
+    })
+    const { handles } = main.map(this.view.buffer)
+    this.workers = Array.from({ length: threads }, (_, id) => {
+      const workerData: ContendBoot = {
+        arena: contendArena.buffer,
+        id,
+        kind,
+        space: main.space.handle,
+        buffer: this.view.buffer,
+        handles,
+      }
+      return new Worker(new URL('./pi/contend.ts', import.meta.url), { workerData })
+    })
+  }
+
+  /** Nanoseconds of the machine's time for each time that someone had the lock. */
+  run(ms: number): number {
+    const { view: shared, workers } = this
+    for (let seen = Atomics.load(shared, READY); seen < workers.length; seen = Atomics.load(shared, READY)) {
+      Atomics.wait(shared, READY, seen, 50)
+    }
+    const before = Atomics.load(shared, ACQUIRED)
+    const start = performance.now()
+    Atomics.store(shared, GO, 1)
+    Atomics.notify(shared, GO)
+    Atomics.wait(shared, 63, 0, ms)
+    Atomics.store(shared, GO, 0)
+    const took = performance.now() - start
+    return (took * 1e6) / Math.max(1, (Atomics.load(shared, ACQUIRED) - before) >>> 0)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.workers.map(worker => worker.terminate()))
+  }
+}
+
+export async function* rows(): AsyncIterable<Row> {
+  yield await compare({
+    row: 'pi/lock-uncontended',
+    against: 'plain-mutex',
+    ours: () => timed(TURNS, piPairs),
+    base: () => timed(TURNS, plainPairs),
+    target: { most: 1.2 },
+  })
+  yield await compare({
+    row: 'pi/robust-uncontended',
+    against: 'plain-mutex',
+    ours: () => timed(TURNS, robustPairs),
+    base: () => timed(TURNS, plainPairs),
+    target: { most: 1.3 },
+  })
+  yield await compare({
+    row: 'pi/robust-pi-uncontended',
+    against: 'plain-mutex',
+    ours: () => timed(TURNS, robustPiPairs),
+    base: () => timed(TURNS, plainPairs),
+  })
+  yield await compare({
+    row: 'pi/plain-uncontended',
+    against: 'bare-compare-exchange-pair',
+    ours: () => timed(TURNS, plainPairs),
+    base: () => timed(TURNS, barePairs),
+  })
+  yield await measure('pi/lock-unlock-calls', 'ns', () => timed(TURNS / 10, callPairs))
+  const inherits = new Contenders(4, PI)
+  const sleeps = new Contenders(4, PLAIN)
+  yield await compare({
+    row: 'pi/contended-4-threads',
+    against: 'plain-mutex',
+    ours: () => inherits.run(100),
+    base: () => sleeps.run(100),
+  })
+  await inherits.close()
+  await sleeps.close()
+}
