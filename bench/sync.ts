@@ -59,17 +59,22 @@ async function peerPairs(): Promise<number> {
   return nanoseconds(start, turns)
 }
 
+function* sendAll(
+  channel: Channel<unknown>,
+  value: unknown,
+  turns: number,
+): Generator<number, void, unknown> {
+  for (let i = 0; i < turns; i++) yield* channel.send(value)
+}
+
+function* receiveAll(channel: Channel<unknown>, turns: number): Generator<number, void, unknown> {
+  for (let i = 0; i < turns; i++) yield* channel.receive()
+}
+
 /** Two coroutines of one thread, through a channel. */
 async function localChannel(channel: Channel<unknown>, value: unknown, turns: number): Promise<number> {
   const start = process.hrtime.bigint()
-  await Promise.all([
-    schedule.run(function* () {
-      for (let i = 0; i < turns; i++) yield* channel.send(value)
-    }),
-    schedule.run(function* () {
-      for (let i = 0; i < turns; i++) yield* channel.receive()
-    }),
-  ])
+  await Promise.all([schedule.run(sendAll, channel, value, turns), schedule.run(receiveAll, channel, turns)])
   return nanoseconds(start, turns)
 }
 
@@ -231,7 +236,7 @@ export async function* rows(): AsyncGenerator<Row> {
   yield await compare({
     row: 'sync/channel-local',
     against: 'MessagePort',
-    ours: () => localChannel(new Channel(1024), message, MESSAGES * 5),
+    ours: () => localChannel(new Channel(8192), message, MESSAGES * 10),
     base: () => localPort(message, MESSAGES),
     target: { least: 50 },
   })

@@ -50,6 +50,8 @@ export class Channel<T = unknown> {
   readonly name: string | undefined
   /** @internal */
   pipe: LocalPipe | SharedPipe
+  /** The pipe while it is a local one. */
+  private local: LocalPipe | null
   private readonly ready = new Ready<T>()
   private readonly sent = new Ready<void>()
 
@@ -67,11 +69,13 @@ export class Channel<T = unknown> {
     if (latest && capacity !== 1)
       throw new RangeError('new Channel({ latest, capacity }): the last value is one value')
     this.name = name
-    this.pipe = new LocalPipe(capacity, latest)
+    this.local = new LocalPipe(capacity, latest)
+    this.pipe = this.local
     if (buffer !== undefined || view !== undefined) {
       const place = placeFor('Channel', pipeWords(capacity), { buffer, view, index })
       SharedPipe.initialize(place, capacity, latest)
       this.pipe = new SharedPipe(place, payloadHeap())
+      this.local = null
     }
   }
 
@@ -83,6 +87,7 @@ export class Channel<T = unknown> {
   static from<T = unknown>(handle: SyncHandle): Channel<T> {
     const { place, options } = openHandle('Channel', handle)
     const channel = new Channel<T>({ name: options['name'] as string | undefined })
+    channel.local = null
     channel.pipe = new SharedPipe(place, (options['heap'] as SharedArrayBuffer | null | undefined) ?? null)
     return channel
   }
@@ -110,14 +115,16 @@ export class Channel<T = unknown> {
   send(value: T, options?: WaitOptions): Blocking<void> {
     if (runnerOrNull() === null) refuseOutsideTask('send')
     if (options !== undefined) checkWait(options)
-    if (this.trySend(value)) return this.sent.with(undefined) as unknown as Blocking<void>
+    const { local } = this
+    if (local !== null && local.putQuietly(value)) return this.sent as unknown as Blocking<void>
+    if (this.trySend(value)) return this.sent as unknown as Blocking<void>
     return this.sendInTask(value, options) as Blocking<void>
   }
 
   sendSync(value: T, options?: WaitOptions): void {
     refuseInTask('send')
     checkWait(options)
-    if (!this.trySend(value)) {
+    if (!this.trySend(value) && !(this.spin(false) && this.trySend(value))) {
       this.checkSent(endsOnThread('sendSync', [this.end(true, value)], options), 'sendSync', options)
     }
   }
@@ -145,6 +152,10 @@ export class Channel<T = unknown> {
   receive(options?: WaitOptions): Blocking<T> {
     if (runnerOrNull() === null) refuseOutsideTask('receive')
     if (options !== undefined) checkWait(options)
+    const { local } = this
+    if (local !== null && local.hasQuietly()) {
+      return this.ready.with(local.takeQuietly() as T) as unknown as Blocking<T>
+    }
     if (this.takeNow()) return this.ready.with(this.received as T) as unknown as Blocking<T>
     return this.receiveInTask(options) as Blocking<T>
   }
@@ -152,7 +163,7 @@ export class Channel<T = unknown> {
   receiveSync(options?: WaitOptions): T {
     refuseInTask('receive')
     checkWait(options)
-    if (this.takeNow()) return this.received as T
+    if (this.takeNow() || (this.spin(true) && this.takeNow())) return this.received as T
     return this.taken(endsOnThread('receiveSync', [this.end(false)], options), 'receiveSync', options)
   }
 
@@ -214,6 +225,7 @@ export class Channel<T = unknown> {
     const shared = new SharedPipe(place, payloadHeap())
     for (const value of pipe.contents()) this.putShared(shared, value as T)
     this.pipe = shared
+    this.local = null
     if (closed) this.close()
     pipe.moveWaiters()
     return shared
@@ -238,6 +250,19 @@ export class Channel<T = unknown> {
   }
 
   private received: T | undefined = undefined
+
+  /** A thread that would block looks on for a moment: the other end is often just about to come. True: it may be worth a try. */
+  private spin(receives: boolean): boolean {
+    const { pipe } = this
+    if (!(pipe instanceof SharedPipe)) return false
+    const { spins } = ambient().futexes.context.thread
+    const { capacity } = pipe
+    for (let spin = 0; spin < spins; spin++) {
+      if (receives ? pipe.count > 0 : pipe.count < capacity) return true
+      pause()
+    }
+    return false
+  }
 
   private takeNow(): boolean {
     const { pipe } = this
@@ -289,6 +314,8 @@ export class Channel<T = unknown> {
     return new SyncError('ERR_HEDDLE_CLOSED', `${what}: ${which} is closed`)
   }
 }
+
+const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
 /** Where a value is put together before the channel is locked. */
 const staging = scratch(1)

@@ -64,15 +64,6 @@ class Line<T> {
     return item
   }
 
-  unshift(item: T): void {
-    if (this.first > 0) this.items[--this.first] = item
-    else this.items.unshift(item)
-  }
-
-  replaceLast(item: T): void {
-    this.items[this.items.length - 1] = item
-  }
-
   remove(unwanted: (item: T) => boolean): void {
     this.items = this.items.slice(this.first).filter(item => !unwanted(item))
     this.first = 0
@@ -86,15 +77,62 @@ class Line<T> {
   }
 }
 
+/** What is in a channel that has not been received: a ring, which grows to the capacity and not beyond. */
+class Ring {
+  length = 0
+  slots: unknown[] = [undefined, undefined, undefined, undefined]
+  head = 0
+  mask = 3
+
+  push(value: unknown): void {
+    if (this.length > this.mask) this.grow()
+    this.slots[(this.head + this.length) & this.mask] = value
+    this.length++
+  }
+
+  shift(): unknown {
+    const { slots, head } = this
+    const value = slots[head]
+    slots[head] = undefined
+    this.head = (head + 1) & this.mask
+    this.length--
+    return value
+  }
+
+  unshift(value: unknown): void {
+    if (this.length > this.mask) this.grow()
+    this.head = (this.head - 1) & this.mask
+    this.slots[this.head] = value
+    this.length++
+  }
+
+  replaceLast(value: unknown): void {
+    this.slots[(this.head + this.length - 1) & this.mask] = value
+  }
+
+  all(): unknown[] {
+    return Array.from({ length: this.length }, (_, at) => this.slots[(this.head + at) & this.mask])
+  }
+
+  private grow(): void {
+    const all = this.all()
+    this.mask = this.mask * 2 + 1
+    this.slots = [...all, ...Array.from({ length: this.mask + 1 - all.length }, () => undefined)]
+    this.head = 0
+  }
+}
+
 export class LocalPipe {
   readonly capacity: number
   readonly latest: boolean
   closed = false
   /** What `take` took. */
   taken: unknown = undefined
-  private readonly items = new Line<unknown>()
+  private readonly items = new Ring()
   private readonly senders = new Line<LocalWaiter>()
   private readonly receivers = new Line<LocalWaiter>()
+  /** Nobody waits at either end, and it is open: a send or a receive that the ring allows is all there is to do. */
+  private quiet = true
 
   constructor(capacity: number, latest: boolean) {
     this.capacity = capacity
@@ -105,12 +143,38 @@ export class LocalPipe {
     return this.items.length
   }
 
+  /** The short way of a send. False: take the long one. */
+  putQuietly(value: unknown): boolean {
+    const { items } = this
+    const { length, mask } = items
+    if (!this.quiet || length >= this.capacity || length > mask) return false
+    items.slots[(items.head + length) & mask] = value
+    items.length = length + 1
+    return true
+  }
+
+  /** The short way of a receive: whether `takeQuietly` may be called. */
+  hasQuietly(): boolean {
+    return this.quiet && this.items.length > 0
+  }
+
+  takeQuietly(): unknown {
+    const { items } = this
+    const { slots, head } = items
+    const value = slots[head]
+    slots[head] = undefined
+    items.head = (head + 1) & items.mask
+    items.length--
+    return value
+  }
+
   /** True: sent. False: full. The channel is not closed. */
   put(value: unknown): boolean {
     while (this.receivers.length > 0) {
       const { selection, index } = this.receivers.shift()
       if (selection.serve(index, value, false)) return true
     }
+    this.settle()
     if (this.items.length < this.capacity) this.items.push(value)
     else if (this.latest) this.items.replaceLast(value)
     else return false
@@ -143,6 +207,7 @@ export class LocalPipe {
   add(sends: boolean, waiter: LocalWaiter): void {
     const line = sends ? this.senders : this.receivers
     line.push(waiter)
+    this.quiet = false
   }
 
   /** It does not wait any more. */
@@ -153,6 +218,7 @@ export class LocalPipe {
 
   close(): void {
     this.closed = true
+    this.quiet = false
     for (const line of [this.senders, this.receivers]) {
       for (const { selection, index } of line.clear()) selection.serve(index, undefined, true)
     }
@@ -160,9 +226,7 @@ export class LocalPipe {
 
   /** What is in it, without taking it out. */
   contents(): unknown[] {
-    const all = this.items.clear()
-    for (const value of all) this.items.push(value)
-    return all
+    return this.items.all()
   }
 
   /** The channel leaves the thread: whoever waits here begins anew. */
@@ -177,6 +241,11 @@ export class LocalPipe {
       const waiter = this.senders.shift()
       if (waiter.selection.serve(waiter.index, undefined, false)) return waiter
     }
+    this.settle()
     return null
+  }
+
+  private settle(): void {
+    this.quiet = !this.closed && this.senders.length === 0 && this.receivers.length === 0
   }
 }
