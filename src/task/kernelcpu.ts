@@ -193,6 +193,8 @@ export class KernelCpu implements Runner {
       Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
       return this.finish({ threw: true, value: undefined, isKill: true })
     }
+    // A thread that joined late asks for what was lent before.
+    if (this.view.codec.lent.isAsked) this.view.codec.lent.serve()
     const fn = this.functionOf(job)
     if (fn === undefined) return this.loadFirst(task, job)
     // In this order: who recovers a dead CPU takes a bound task for a started one.
