@@ -34,8 +34,16 @@ class KernelAmbient implements Ambient {
   }
 }
 
+/** The kernels that this thread has booted or is a CPU of, the newest last: that one it waits in. */
+const joined: KernelView[] = []
+
 /** This thread waits in the kernel's domain from now on. */
 export function joinAmbient(view: KernelView): void {
+  joined.push(view)
+  install(view)
+}
+
+function install(view: KernelView): void {
   setAmbient(new KernelAmbient(view))
   setHandoffHere(() => (runningCpu()?.view ?? view).handoff)
 }
@@ -46,11 +54,16 @@ export function currentView(): KernelView | null {
   return installed instanceof KernelAmbient ? (runningCpu()?.view ?? installed.view) : null
 }
 
-/** The kernel is gone: the thread waits as it would without one. */
+/** The kernel is gone: the thread waits in the one before, or as it would without any. */
 export function leaveAmbient(view: KernelView): void {
-  const installed = currentAmbient()
-  if (installed instanceof KernelAmbient && installed.view === view) {
-    setAmbient(null)
-    setHandoffHere(null)
+  const at = joined.indexOf(view)
+  if (at < 0) return
+  joined.splice(at, 1)
+  const last = joined.at(-1)
+  if (last !== undefined) {
+    install(last)
+    return
   }
+  setAmbient(null)
+  setHandoffHere(null)
 }
