@@ -163,17 +163,16 @@ async function mix(partners: Partners, count: number, writes: number, turns: num
 /** From the notify to the last of a thousand coroutines that has had the mutex again. */
 async function broadcast(count: number): Promise<number> {
   const condition = new Condition()
-  let waiting = 0
-  let start = 0n
+  const arrived = { count: 0 }
   const all = Array.from({ length: count }, () =>
     schedule.run(function* () {
       using token = yield* mutex.lock()
-      waiting++
+      arrived.count++
       yield* condition.wait(token)
     }),
   )
-  while (waiting < count) await new Promise(resolve => setTimeout(resolve, 1))
-  start = process.hrtime.bigint()
+  while (arrived.count < count) await new Promise(resolve => setTimeout(resolve, 1))
+  const start = process.hrtime.bigint()
   condition.notify()
   await Promise.all(all)
   return nanoseconds(start, count)

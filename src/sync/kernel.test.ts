@@ -41,7 +41,7 @@ describe.each([
     for (let i = 0; i < 100; i++) {
       using _ = await mutex.lockAsync()
       const seen = counter[0]
-      await null
+      await Promise.resolve()
       counter[0] = seen + 1
     }
     await Promise.all(running)

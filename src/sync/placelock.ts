@@ -25,9 +25,9 @@ export function unlockPlace({ thread }: FutexContext, { i32, at }: Place): void 
 }
 
 function lockContended(i32: Int32Array, at: number, thread: KernelThread): void {
-  const { ownerTag: tag, spins, mayBlock } = thread
+  const { ownerTag: tag } = thread
   // One that may not block looks on without counting: a turn that changes nothing is a turn like the last.
-  for (let spin = 0; spin < spins || !mayBlock; spin += mayBlock ? 1 : 0) {
+  for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += thread.mayBlock ? 1 : 0) {
     if (Atomics.load(i32, at) === 0 && Atomics.compareExchange(i32, at, 0, tag) === 0) return
     pause()
   }
