@@ -12,7 +12,12 @@ interface NativeBuffers {
   from(buffer: ArrayBufferLike, offset: number, length: number): NativeBytes
 }
 
-const native = (globalThis as unknown as { Buffer?: NativeBuffers }).Buffer
+const buffers = (globalThis as unknown as { Buffer?: NativeBuffers & { prototype: Partial<NativeBytes> } })
+  .Buffer
+const native =
+  buffers?.prototype.latin1Write !== undefined && buffers.prototype.ucs2Write !== undefined
+    ? buffers
+    : undefined
 
 /** Below this a loop is faster than a call into the platform. */
 const LOOP_MAX = 24
