@@ -222,3 +222,39 @@ describe('the watchdog', () => {
     expect(await watched.spawn(its.add, [1, 2])).toBe(3)
   })
 })
+
+describe('a task whose CPU dies under it', () => {
+  test.each([
+    ['exit', 'exited', 'exited with code 3'],
+    ['throw', 'uncaught error', 'uncaught error: outside of a task'],
+    ['memory', 'out of memory', 'out of memory'],
+  ] as const)('by %s: is told why, or starts again', async (how, reason, words) => {
+    await using mortal = await Kernel.boot({ cpus: 1, resourceLimits: { maxOldGenerationSizeMb: 48 } })
+    const its = await mortal.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const lost = await failureOf(mortal.spawn(its.diesOnce, [shared(), how], { name: 'mortal' }))
+    expect(lost).toMatchObject({
+      name: 'CpuLostError',
+      code: 'ERR_HEDDLE_CPU_LOST',
+      task: 'mortal',
+      cpu: 0,
+      reason,
+    })
+    expect(lost.message).toContain(words)
+    expect(lost.stack).toMatch(/at task mortal #\d+\n.*cancel\.test\.ts/)
+    const task = mortal.spawn(its.diesOnce, [shared(), how], { restartable: true })
+    let restarts = 0
+    task.on('restart', () => restarts++)
+    expect(await task).toBe('finished')
+    expect(task.status).toMatchObject({ state: 'returned', starts: 2 })
+    expect(restarts).toBe(1)
+  })
+
+  test('has others on the same CPU that had not started: they run elsewhere', async () => {
+    await using mortal = await Kernel.boot({ cpus: 1 })
+    const its = await mortal.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const dies = mortal.spawn(its.exitsProcess, [1], { priority: 'high' })
+    const others = Array.from({ length: 20 }, (_, n) => mortal.spawn(its.add, [n, 1], { priority: 'low' }))
+    expect((await failureOf(dies)).name).toBe('CpuLostError')
+    expect(await Promise.all(others)).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
+  })
+})

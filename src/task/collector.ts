@@ -136,6 +136,12 @@ export class Collector {
     if (!task.isJoined && !wasWanted) this.reportLater(task, error)
   }
 
+  /** A job starts again: its handle tells, when recovery is over. */
+  restarted(job: number): void {
+    const task = this.handleOf(job)
+    if (task !== undefined) queueMicrotask(() => task.emit('restart'))
+  }
+
   /** What whoever joins the job is thrown. */
   failureOf(job: number, outcome: number, name: string, killReason?: unknown): unknown {
     const { i32, codec } = this.view

@@ -62,6 +62,8 @@ export interface Recovery {
 export interface JobCollector {
   collect(): number
   settle(job: number): void
+  /** A job that had begun starts again. */
+  restarted?(job: number): void
 }
 
 export function recoverCpu(view: KernelView, collector: JobCollector, death: CpuDeath): Recovery {
@@ -196,6 +198,7 @@ class JobRecovery {
       throw error
     }
     this.restarted++
+    if (this.view.i32[job + Job.starts] !== 0) this.collector.restarted?.(job)
     return true
   }
 
