@@ -46,6 +46,16 @@ import { Futex, Owner, PI_LOCK, TASK, Waiter } from './records.ts'
  *   [3] locks F
  *   [4] (B) X waits no more: the end
  *
+ * And between one [8] and the next [2], X may let go of the futex that led to it, and wait for that very futex, now another's:
+ *
+ *   walker, for W2 that waits at F            X, holds F                      Y, waits at F
+ *   ------------------------------            ----------                      -------------
+ *   read that X holds F
+ *                                             unlocks F: it is Y's            holds F
+ *                                             locks F: waits at it
+ *   [2] X waits at F, where the walk began: a deadlock?
+ *   (C) X does not hold F any more: no
+ *
  * What the walker was to bring X, X has: [2] read its priority after it was changed, and (A) comes later. F is memory of a futex
  * still, as the walk is inside an RCU section; a W that has gone and come again is W at F, which is what [4] asks for.
  */
@@ -176,6 +186,7 @@ export function block(context: FutexContext, waiter: number): void {
 export function walkChain(context: FutexContext, from: number, origin = 0, start = 0): number {
   const { i32, thread } = context
   let owner = from
+  let held = start
   for (let depth = 1; owner !== 0; depth++) {
     if (depth > CHAIN_MAX) return -EDEADLK // [1]
     acquire(thread, owner + Owner.lock) // [2]
@@ -184,10 +195,11 @@ export function walkChain(context: FutexContext, from: number, origin = 0, start
     release(thread, owner + Owner.lock)
     if (futex <= 0) return 0
     acquire(thread, futex + Futex.lock) // [3]
-    const next = step(context, owner, waiter, futex, origin, start)
+    const next = step(context, owner, waiter, futex, origin, start, held)
     release(thread, futex + Futex.lock) // [8]
     if (next < 0) return next
     owner = next
+    held = futex
   }
   return 0
 }
@@ -200,6 +212,7 @@ function step(
   futex: number,
   origin: number,
   start: number,
+  held: number,
 ): number {
   const { i32, thread } = context
   acquire(thread, owner + Owner.lock) // [4]
@@ -207,6 +220,8 @@ function step(
   const priority = waits ? ownerPriority(context, owner) : 0
   release(thread, owner + Owner.lock)
   if (!waits) return 0
+  // (C) It waits, so it lets go of nothing: if it does not hold what led here, it let that go before, and this is no chain.
+  if (origin !== 0 && Atomics.load(i32, held + Futex.pi) !== owner) return 0
   const holder = Atomics.load(i32, futex + Futex.pi)
   if (origin !== 0 && (futex === start || holder === origin)) return -EDEADLK // [5]
   if (i32[waiter + Waiter.priority] !== priority) {
