@@ -1,6 +1,9 @@
 import type { EjectReport } from './eject.ts'
 import type { PolicyContext } from './policycontext.ts'
 
+export type { EjectReason, EjectReport } from './eject.ts'
+export type { PolicyContext } from './policycontext.ts'
+
 /**
  * A scheduling policy: what a user writes. Every CPU loads it and calls it on its own thread, so what two CPUs must both know
  * lives in the words that the context gives (`words`, `taskWords`), and is reached with Atomics; what one CPU alone knows may

@@ -111,6 +111,17 @@ export class PolicyContext {
     return this.scheduler.ext.isActive() && this.isQueue(queue) && consumeFirst(this.scheduler, queue)
   }
 
+  /** The task that `consume` would take, or 0. It may be gone by the time it is asked about. */
+  first(queue: number): number {
+    const s = this.scheduler
+    if (!this.isQueue(queue)) return 0
+    acquire(s.thread, queue + DispatchQueue.lock)
+    const se = s.ext.queues.find(queue, found => mayRunOn(s, found, s.cpu))
+    const task = se === 0 ? 0 : s.i32[se + Entity.task]
+    release(s.thread, queue + DispatchQueue.lock)
+    return task
+  }
+
   /** How many tasks are on a queue, the local ones included, now. */
   queued(queue: number): number {
     const { i32 } = this.scheduler

@@ -1,4 +1,4 @@
-import { ENQUEUE_NEW, type Policy } from '../policy.ts'
+import { ENQUEUE_CAME, ENQUEUE_NEW, type Policy, type PolicyContext } from '../policy.ts'
 
 /**
  * Weighted virtual time: CPU time by weight, over all CPUs. Each task has a virtual time that advances by its run time, slower
@@ -22,21 +22,37 @@ const vtime: Policy = {
   enqueue(context, task, flags) {
     const now = context.floats[NOW]
     const own = (flags & ENQUEUE_NEW) === 0 ? context.vtime(task) : now
-    context.dispatchVtime(task, context.queue(QUEUE, 'vtime'), Math.max(own, now - SLICE_MS))
+    const behind = (flags & ENQUEUE_CAME) === 0 ? own : Math.max(own, now - SLICE_MS)
+    context.dispatchVtime(task, context.queue(QUEUE, 'vtime'), behind)
   },
 
-  dispatch(context) {
-    context.consume(context.queue(QUEUE, 'vtime'))
+  dispatch(context, _cpu, previous) {
+    const queue = context.queue(QUEUE, 'vtime')
+    const first = context.first(queue)
+    if (previous !== 0) advance(context, vtimeNow(context, previous))
+    // Who gives way is not on the queue: if it is still the furthest behind, it goes on.
+    if (previous !== 0 && first !== 0 && vtimeNow(context, previous) <= context.vtime(first)) {
+      context.setSlice(previous, SLICE_MS)
+    } else context.consume(queue)
   },
 
   running(context, task) {
-    // Two CPUs may write at once: either is a time that a task has come to.
-    context.floats[NOW] = Math.max(context.floats[NOW], context.vtime(task))
+    advance(context, context.vtime(task))
   },
 
   stopping(context, task) {
-    context.setVtime(task, context.vtime(task) + (context.ran(task) * 1024) / context.weight(task))
+    context.setVtime(task, vtimeNow(context, task))
   },
+}
+
+/** Two CPUs may write at once: either is a time that a task has come to. */
+function advance(context: PolicyContext, vtime: number): void {
+  context.floats[NOW] = Math.max(context.floats[NOW], vtime)
+}
+
+/** Its virtual time, with this turn. */
+function vtimeNow(context: PolicyContext, task: number): number {
+  return context.vtime(task) + (context.ran(task) * 1024) / context.weight(task)
 }
 
 export default vtime
