@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Program, runPlain, runTwin } from './drive.ts'
 import type { Namespace } from './evaluate.ts'
-import { compiled, plain, programFiles, readProgram } from './programs.ts'
+import { compiled, outputOf, plain, programFiles, readProgram } from './programs.ts'
 
 /** A program name as a sentence: `finallyRunsOnce` reads "finally runs once". */
 function sentence(name: string): string {
@@ -54,6 +54,14 @@ for (const { file, lowering } of cases) {
     }
   })
 }
+
+test.each(programFiles())('functions of %s unwind, when that is asked for', file => {
+  const { stats } = outputOf(readProgram(file), file, { lowering: 'frames' })
+  const twins = stats.filter(({ form }) => form === 'twin')
+  const unwinding = twins.filter(({ lowering }) => lowering === 'frames')
+  // All but generators, async functions, and the few that are better left to generators.
+  if (!/async|generators/.test(file)) expect(unwinding.length).toBeGreaterThan(twins.length / 2)
+})
 
 test('the programs are many, and they were preempted', () => {
   expect(programs).toBeGreaterThanOrEqual(250)

@@ -58,6 +58,8 @@ export interface Context {
   jumps: ReadonlyMap<object, Rope>
   /** The cursors of the loops around, innermost first, that a `return` has to close here. */
   closing?: readonly string[] | undefined
+  /** Where a `return` goes that a `finally` has to see first: what it leaves by, and where its value is kept. */
+  ending?: { readonly label: string; readonly how: string; readonly value: string } | undefined
   /** Variables that go by another name here, because they were moved; `.v` and the like included. */
   renamed: ReadonlyMap<Binding | 'arguments' | 'target', string> | null
 }

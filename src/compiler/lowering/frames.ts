@@ -15,7 +15,7 @@ import { bare, directives, isFunction, type Node, walk } from '../syntax.ts'
 import { type Context, Frame } from './context.ts'
 import { Slots } from './frames/emitter.ts'
 import { type Plan, planOf } from './frames/plan.ts'
-import { closingText, type StatementHost, Statements, type Temporaries } from './frames/statements.ts'
+import { returning, type StatementHost, Statements, type Temporaries } from './frames/statements.ts'
 import { GeneratorLowering, isSmall, type LoweringOptions } from './generator.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { noJumps } from './writer.ts'
@@ -141,7 +141,7 @@ export class FramesLowering extends GeneratorLowering {
     return this.#apart(() =>
       this.isItself(func) && this.wants(func, cx)
         ? this.#function(node, func, cx)
-        : super.plain(node, func, { ...cx, closing: undefined }),
+        : super.plain(node, func, { ...cx, closing: undefined, ending: undefined }),
     )
   }
 
@@ -165,12 +165,9 @@ export class FramesLowering extends GeneratorLowering {
       const jump = cx.jumps.get(node)
       if (jump !== undefined) return jump
     }
-    if (node.type === 'ReturnStatement' && cx.closing !== undefined) {
-      const close = closingText(cx.closing)
-      const leave = { start: node.start, end: node.start + 'return'.length }
-      if (node.argument === null) return rope`{ ${close} ${leave}; }`
-      const result = `${this.names.prefix}x`
-      return rope`{ const ${result} = ${this.node(node.argument, cx)}; ${close} ${leave} ${result}; }`
+    if (node.type === 'ReturnStatement' && (cx.closing !== undefined || cx.ending !== undefined)) {
+      const value = node.argument === null ? null : this.node(node.argument, cx)
+      return returning(cx, value, this.names.prefix, { start: node.start, end: node.start + 'return'.length })
     }
     if (node.type === 'VariableDeclaration' && node.kind === 'var' && this.#movesVariables(cx)) {
       return this.#variables(node, cx)

@@ -64,6 +64,25 @@ export function collectJumps(body: Node, labels: Set<string>, breaks: Node[], co
   visit(body, true, true)
 }
 
+/** The jumps in a statement that lead out of it. */
+export function jumpsOutOf(statement: Node): Node[] {
+  const jumps: Node[] = []
+  const visit = (node: Node, labels: ReadonlySet<string>, breakable: boolean, continuable: boolean): void => {
+    if (node.type === 'BreakStatement' || node.type === 'ContinueStatement') {
+      const inside = node.type === 'BreakStatement' ? breakable : continuable
+      if (node.label === null ? !inside : !labels.has(node.label.name)) jumps.push(node)
+      return
+    }
+    const known = node.type === 'LabeledStatement' ? new Set([...labels, node.label.name as string]) : labels
+    const loop = isLoop(node)
+    for (const child of statementsIn(node)) {
+      visit(child, known, breakable || loop || node.type === 'SwitchStatement', continuable || loop)
+    }
+  }
+  visit(statement, new Set(), false, false)
+  return jumps
+}
+
 /** What in a loop's body leaves the loop otherwise than by its own `break`; null when a `finally` stands in the way. */
 export function leavesOf(body: Node, labels: Set<string>): { returns: Node[]; jumps: Node[] } | null {
   const returns: Node[] = []

@@ -487,7 +487,8 @@ export abstract class Writer {
       hint === undefined || node.id !== null
         ? text
         : rope`{ ${propertyText(hint)}: ${text} }${accessText(hint)}`
-    return this.attachment(func, named, cx)
+    // `return()=>…` needs no space; a name in the place of the parenthesis does.
+    return rope` ${this.attachment(func, named, cx)}`
   }
 
   /** `attach(plain, twin)`, with whatever an arrow's twin must borrow. */

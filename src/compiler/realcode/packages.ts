@@ -14,6 +14,8 @@ export interface Package {
   compiled: Namespace
   stats: FunctionStat[]
   diagnostics: Diagnostic[]
+  /** The lowering that it was compiled by. */
+  asked: 'frames' | 'generator'
 }
 
 /** The path of a file inside an installed package, also one that its exports do not name. */
@@ -36,7 +38,7 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
     diagnostics.push(...result.diagnostics)
     return result.code
   })
-  return { plain, compiled, stats, diagnostics }
+  return { plain, compiled, stats, diagnostics, asked: lowering }
 }
 
 /** Evaluates a file and what it imports from its own package, each through `write` first. */

@@ -28,8 +28,12 @@ function outcome(call: () => unknown): string {
   }
 }
 
-function expectTwins({ stats }: Package, count: number): void {
-  expect(stats.filter(({ form }) => form === 'twin').length).toBeGreaterThanOrEqual(count)
+function expectTwins({ stats, asked }: Package, count: number): void {
+  const twins = stats.filter(({ form }) => form === 'twin')
+  expect(twins.length).toBeGreaterThanOrEqual(count)
+  const unwinding = twins.filter(({ lowering }) => lowering === 'frames')
+  if (asked === 'frames') expect(unwinding.length).toBeGreaterThan(twins.length * 0.9)
+  else expect(unwinding).toEqual([])
 }
 
 describe.each(['frames', 'generator'] as const)('made resumable by %s:', lowering => {

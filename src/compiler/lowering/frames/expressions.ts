@@ -96,7 +96,9 @@ export class Expressions extends Emitter {
 
   /** The value of an expression, to be used at once: whatever has to come before is written. */
   value(node: Node): Rope {
-    if (!this.stops(node) && !(this.#chain !== null && isLink(node))) return this.verbatim(node)
+    if (!this.stops(node) && !(this.#chain !== null && isLink(node))) {
+      return node.type === 'SequenceExpression' ? rope`(${this.verbatim(node)})` : this.verbatim(node)
+    }
     switch (node.type) {
       case 'ParenthesizedExpression':
         return rope`(${this.value(node.expression)})`

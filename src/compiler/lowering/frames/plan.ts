@@ -165,7 +165,7 @@ class Planner {
   #variable(binding: Binding, owner: Node, single: boolean, taken: Set<string>): Variable | null {
     const func = this.#func
     const { kind, references } = binding
-    if (kind === 'self' || kind === 'import') return null
+    if (kind === 'self' || kind === 'import' || binding.name === 'this') return null
     const top = owner === func.node
     const captured = references.some(reference => reference.func !== func)
     const written = references.some(({ write }) => write) || binding.declarations.length > 1
@@ -274,9 +274,6 @@ class Planner {
         case 'CatchClause':
           if (stops(node.param)) refuse('a pattern can stop')
           break
-        case 'TryStatement':
-          if (stops(node.finalizer)) refuse('a `finally` can stop')
-          break
         case 'SwitchStatement':
           for (const { test } of node.cases) if (stops(test)) refuse('a case can stop')
           break
@@ -288,9 +285,7 @@ class Planner {
           refuse('it declares an enum or a namespace')
           break
         case 'ObjectExpression':
-          if (stops(node) && node.properties.some(isComputedMethod)) {
-            refuse('a method is named by what can stop, or beside it')
-          }
+          if (stops(node) && node.properties.some(isMethod)) refuse('a method stands beside what can stop')
           break
         case 'TaggedTemplateExpression':
           if (bare(node.tag).type === 'MemberExpression' && stops(node)) refuse('a tag is a method')
@@ -376,8 +371,8 @@ function isArguments(target: Node): boolean {
   )
 }
 
-function isComputedMethod({ type, computed, kind, method }: Node): boolean {
-  return type === 'Property' && computed && (method || kind !== 'init')
+function isMethod({ type, kind, method }: Node): boolean {
+  return type === 'Property' && (method || kind !== 'init')
 }
 
 function* allInner(func: Func): Generator<Func> {

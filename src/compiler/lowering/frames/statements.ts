@@ -2,12 +2,12 @@
  * Statements of a function that unwinds. Those that can stop inside are written so that they can be entered in the middle;
  * the language's own `try`, loops and labels do the rest, because a form that goes on enters them all again.
  */
-import { Rope, rope } from '../../rope.ts'
+import { type Piece, Rope, rope } from '../../rope.ts'
 import type { Binding } from '../../scope.ts'
 import { bare, boundNames, isLoop, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { notIterableText } from '../message.ts'
-import { collectJumps, leavesOf } from '../strip.ts'
+import { collectJumps, jumpsOutOf, leavesOf } from '../strip.ts'
 import type { Slots } from './emitter.ts'
 import { Expressions, type Host } from './expressions.ts'
 import type { Plan, Variable } from './plan.ts'
@@ -128,16 +128,9 @@ export class Statements extends Expressions {
       case 'VariableDeclaration':
         this.#declaration(node)
         break
-      case 'ReturnStatement': {
-        const value = this.value(node.argument)
-        const { closing } = this.cx
-        if (closing === undefined) this.simple(rope`${keyword(node, 'return')} ${value};`)
-        else {
-          const result = this.hold(value)
-          this.simple(rope`${closingText(closing)} ${keyword(node, 'return')} ${result};`)
-        }
+      case 'ReturnStatement':
+        this.simple(returning(this.cx, this.value(node.argument), this.prefix, keyword(node, 'return')))
         break
-      }
       case 'ThrowStatement':
         this.simple(rope`${keyword(node, 'throw')} ${this.value(node.argument)};`)
         break
@@ -323,8 +316,49 @@ export class Statements extends Expressions {
     this.compound(rope`${prefixOf(labels)}{ ${text} }`, last)
   }
 
+  /**
+   * A `finally` that can stop stands behind its `try`. How the `try` was left is kept meanwhile: 0, at its end; 1, by an
+   * error; 2, by a `return`; from 3 on, by a jump.
+   */
+  #ending(node: Node): void {
+    const { block, handler, finalizer } = node
+    const { frames } = this
+    const outer = this.cx
+    const how = this.take()
+    const value = this.take()
+    const label = this.label()
+    const targets = new Map<string, { jump: Node; code: number }>()
+    const jumps = new Map(outer.jumps)
+    for (const jump of [...jumpsOutOf(block), ...(handler === null ? [] : jumpsOutOf(handler.body))]) {
+      const key = `${jump.type} ${jump.label?.name ?? ''}`
+      const target = targets.get(key) ?? { jump, code: 3 + targets.size }
+      targets.set(key, target)
+      jumps.set(jump, rope`{ ${how} = ${String(target.code)}; break ${label}; }`)
+    }
+    this.simple(rope`${how} = 0;`)
+    this.cx = { ...outer, jumps, closing: undefined, ending: { label, how, value } }
+    const { text, last } = this.nested(() => {
+      if (handler === null) this.#inner(block)
+      else this.#try({ ...node, finalizer: null })
+    })
+    this.cx = outer
+    const name = `${this.prefix}e`
+    const caught = `catch (${name}) { ${frames}.ok = 0; ${how} = 1; ${value} = ${name}; }`
+    this.compound(rope`${label}: { try { ${text} } ${caught} }`, last)
+    this.#inner(finalizer)
+    this.simple(rope`if (${how} === 1) throw ${value};`)
+    this.simple(rope`if (${how} === 2) ${returning(outer, rope`${value}`, this.prefix, 'return')}`)
+    for (const { jump, code } of targets.values()) {
+      this.simple(rope`if (${how} === ${String(code)}) { ${outer.jumps.get(jump) ?? this.verbatim(jump)}; }`)
+    }
+  }
+
   #try(node: Node): void {
     const { block, handler, finalizer } = node
+    if (this.stops(finalizer)) {
+      this.#ending(node)
+      return
+    }
     const { frames, guards, p } = this
     const ending =
       finalizer === null
@@ -668,6 +702,20 @@ export class Statements extends Expressions {
     this.compound(rope`${short ?? ''}{ ${turns} }`, last)
     this.release(held)
   }
+}
+
+/** A `return`, by way of what it has to close, and of the `finally` that has to see it. */
+export function returning(cx: Context, value: Rope | null, prefix: string, word: Piece): Rope {
+  const { closing, ending } = cx
+  const given = value ?? rope`void 0`
+  if (closing === undefined && ending === undefined)
+    return value === null ? rope`${word};` : rope`${word} ${value};`
+  const close = closing === undefined ? '' : closingText(closing)
+  if (ending !== undefined) {
+    return rope`{ ${ending.value} = ${given}; ${close} ${ending.how} = 2; break ${ending.label}; }`
+  }
+  const result = `${prefix}x`
+  return rope`{ const ${result} = ${given}; ${close} ${word} ${result}; }`
 }
 
 /** The word that a statement begins with, at its place in the source. */
