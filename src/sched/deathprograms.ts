@@ -55,8 +55,8 @@ export function death(deed: Deed, recover: Recover = recoverScheduler): Setup {
       },
       final: ({ crashed }: { crashed: readonly number[] }) => {
         kernel.check()
-        if (crashed.length > 0) goOn(kernel)
         final?.()
+        if (crashed.length > 0) goOn(kernel)
       },
     }
   }
@@ -152,7 +152,7 @@ export const doubleWakeup: Deed = {
     return {
       mortal: () => wakeupTask(kernel.cpus[MORTAL], task),
       other: () => wakeupTask(kernel.others[0], task),
-      final: () => assert(kernel.state(task) !== INTERRUPTIBLE, 'it sleeps'),
+      final: () => assert(!isSleeping(kernel.state(task)), 'it sleeps'),
     }
   },
 }
