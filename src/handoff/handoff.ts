@@ -160,13 +160,13 @@ export class Handoff {
     return (i32[entry + WHERE] & CPU) - 1
   }
 
-  /** Publishes that this TID waits for the lock. */
-  publish(tag: number, tid: number): void {
+  /** Publishes that this TID waits for the lock, whose owner is on this CPU (-1: nobody knows). */
+  publish(tag: number, tid: number, cpu: number): void {
     const { i32 } = this
     const slot = this.waiterSlot(tid)
     i32[slot + WaiterSlot.tid] = tid
     i32[slot + WaiterSlot.lock] = tag
-    i32[slot + WaiterSlot.cpu] = this.ownerCpu(tag)
+    i32[slot + WaiterSlot.cpu] = cpu
     Atomics.store(i32, slot + WaiterSlot.flags, ACTIVE)
     Atomics.add(i32, this.locks + (tag & this.lockMask) * BUCKET_WORDS + WAITERS, 1)
   }
