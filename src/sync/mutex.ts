@@ -394,7 +394,10 @@ export class Mutex implements Place {
   /** Recursion and the error of it, before the engine, which knows neither. */
   private tryEngine(engine: LockEngine, owner: LockOwner): boolean {
     if (Atomics.load(this.i32, this.at) !== 0) throw disposedError('lock')
-    return engine.holder() === owner.tid ? this.again() : engine.tryLock(owner)
+    // One that inherits says itself that its holder would wait for itself: it is asked second.
+    if (this.protocol !== 'inherit' && engine.tryLock(owner)) return true
+    if (engine.holder() === owner.tid) return this.again()
+    return this.protocol === 'inherit' && engine.tryLock(owner)
   }
 
   private *lockEngine(
