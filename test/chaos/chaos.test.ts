@@ -9,7 +9,7 @@ import { checkInvariants } from '../../src/sched/invariants.ts'
  * outcome: its result, or that its CPU was lost. Those that may be started again all come to their result. And
  * afterwards nothing of them is left in the arena.
  */
-const TASKS = Number(process.env.HEDDLE_CHAOS ?? 50_000)
+const TASKS = Number(process.env.HEDDLE_CHAOS ?? (process.env.HEDDLE_LONG ? 50_000 : 10_000))
 const CPUS = 4
 const KILL_EVERY_MS = 20
 const TASKS_BETWEEN = 100
