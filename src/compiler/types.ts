@@ -59,6 +59,8 @@ export function typeOf(expression: Node, analysis: Analysis): ValueType | null {
     case 'ArrayExpression':
       return 'array'
     case 'BinaryExpression': {
+      // Of large integers too: their methods run none of our code either.
+      if (/^(?:[-*/%&|^]|\*\*|<<|>>>?)$/.test(node.operator)) return 'number'
       if (node.operator !== '+') return null
       return typeOf(node.left, analysis) === 'string' || typeOf(node.right, analysis) === 'string'
         ? 'string'

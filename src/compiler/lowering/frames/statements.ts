@@ -514,7 +514,7 @@ export class Statements extends Expressions {
     }
     const body = (): void => {
       this.cx = { ...outer, jumps }
-      const { text, last } = this.#turn(node, null)
+      const { text, last } = this.#turn(node, null, this.#everyEighth(node))
       this.cx = outer
       this.compound(rope`${turn}: { ${text} }`, last)
     }
