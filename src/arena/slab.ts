@@ -211,6 +211,11 @@ export class Slab {
     return header
   }
 
+  /** The id of the thread that allocated the slot and has not settled it; -1: it is free; 254: it is settled. */
+  allocatedBy(i32: Int32Array, pointer: number): number {
+    return (Atomics.load(i32, pointer - 1) & OWNER) - 1
+  }
+
   /** Whether the slot is allocated right now. */
   isAllocated(i32: Int32Array, pointer: number): boolean {
     return (Atomics.load(i32, pointer - 1) & OWNER) !== 0

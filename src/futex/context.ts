@@ -37,6 +37,8 @@ export class FutexContext {
   private depth = 0
   /** Sleepers to be signalled when the lock is off, and the tasks behind them; reused. */
   readonly wakeQueue: number[] = []
+  /** Waiters that a recovery took off their queues, and that begin anew at the next wakeAll. */
+  readonly restarts: number[] = []
   readonly wakeDecision: WakeDecision = new WakeDecision()
   readonly requeueDecision: RequeueDecision = new RequeueDecision()
 

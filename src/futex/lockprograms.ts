@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import type { Setup } from '../checker/check.ts'
 import type { Prepared, PreparedWait } from './call.ts'
-import { EAGAIN, EDEADLK, EOWNERDEAD, ESRCH, ETIMEDOUT } from './errno.ts'
+import { EAGAIN, EOWNERDEAD, ESRCH, ETIMEDOUT } from './errno.ts'
 import { type CheckedLocks, type CheckedOwner, checkedLocks, PRIORITIES, wordAt } from './locksetup.ts'
 import { type MutexKind, PI, ROBUST } from './mutex.ts'
 import { findOwner, FUTEX_TID_MASK, type LockOwner } from './owner.ts'
@@ -168,25 +168,6 @@ export function chainAgainst(what: 'unlock' | 'timeout', queue: Queue = ourQueue
   }
 }
 
-/** Two who come to each other's locks at once: one of them at least is told, and then it is on no queue. */
-export function circle(queue: Queue = ourQueue): Setup {
-  return () => {
-    const locks = checkedLocks(PI, 2, 2)
-    const { i32, threads } = locks
-    threads.forEach(({ mutexes, owner }, at) => assert(mutexes[at].tryLock(owner) === 0, 'it is free'))
-    return {
-      threads: threads.map((thread, at) => () => queue(thread, 1 - at)),
-      final({ results }) {
-        assert(results.includes(-EDEADLK), 'someone has to give way')
-        for (const [at, result] of results.entries()) {
-          const waits = i32[threads[at].owner.record + Owner.blockedOn] !== 0
-          assert(waits === (result !== -EDEADLK), 'who is told does not wait')
-        }
-      },
-    }
-  }
-}
-
 export type Recover = typeof recoverFutexes
 
 /**
@@ -196,10 +177,16 @@ export type Recover = typeof recoverFutexes
  *   holds two           takes two locks and lets them go in that order: the list has entries put in and taken out
  *   waits               another has the lock, and lets it go when the death has been seen to; it may be late
  *   lets go             another waits for it, from the start
+ *   dies with it        another comes for it just then
  */
-export type Doing = 'takes and lets go' | 'holds two' | 'waits' | 'lets go'
+export type Doing = 'takes and lets go' | 'holds two' | 'waits' | 'lets go' | 'dies with it'
 
-export function killed(kind: MutexKind, doing: Doing, recover: Recover = recoverFutexes): Setup {
+export function killed(
+  kind: MutexKind,
+  doing: Doing,
+  options: { readonly recover?: Recover; readonly way?: Way } = {},
+): Setup {
+  const { recover = recoverFutexes, way = ourWay } = options
   return () => {
     const locks = checkedLocks(kind, 3, 3)
     const [mortal, other, doctor] = locks.threads
@@ -210,8 +197,9 @@ export function killed(kind: MutexKind, doing: Doing, recover: Recover = recover
       inside = id
     }
     if (doing === 'waits') assert(ourWay.lock(other, 0, false) === 0, 'it is free at first')
-    if (doing === 'lets go') assert(ourWay.lock(mortal, 0, false) === 0, 'it is free at first')
-    if (doing === 'lets go') enter(0)
+    const holds = doing === 'lets go' || doing === 'dies with it'
+    if (holds) assert(ourWay.lock(mortal, 0, false) === 0, 'it is free at first')
+    if (holds) enter(0)
     const sleeps = doing === 'lets go' ? asleep(other, 0, false) : undefined
     const survive = (result: number): number => {
       if (result === -ESRCH) return result
@@ -224,16 +212,18 @@ export function killed(kind: MutexKind, doing: Doing, recover: Recover = recover
     return {
       threads: {
         mortal() {
+          if (doing === 'dies with it') Atomics.load(mortal.mutexes[0].word.i32, 0)
           if (doing === 'waits') return ourWay.lock(mortal, 0, true)
-          if (doing === 'holds two') return holdTwo(mortal)
+          if (doing === 'holds two') return holdTwo(mortal, way)
           if (doing === 'takes and lets go') {
-            assert(ourWay.lock(mortal, 0, false) === 0, 'it is free')
+            assert(way.lock(mortal, 0, false) === 0, 'it is free')
             enter(0)
           }
           inside = -1
-          return ourWay.unlock(mortal, 0)
+          return way.unlock(mortal, 0)
         },
         ...(sleeps !== undefined && { survivor: () => survive(sleeps()) }),
+        ...(doing === 'dies with it' && { survivor: () => survive(way.lock(other, 0, false)) }),
       },
       recover(dead) {
         died = true
@@ -245,8 +235,7 @@ export function killed(kind: MutexKind, doing: Doing, recover: Recover = recover
           assert(ourWay.unlock(other, 0) === 0, 'who had the lock has it still')
           if (crashed.length > 0) assert((wordAt(locks, 0) & FUTEX_TID_MASK) === 0, 'and lets it go')
         }
-        const told =
-          sleeps !== undefined ? results[1] : crashed.length > 0 ? survive(ourWay.lock(other, 0, false)) : 0
+        const told = holds ? results[1] : crashed.length > 0 ? survive(ourWay.lock(other, 0, false)) : 0
         const robust = (kind & ROBUST) !== 0
         assert(
           told === 0 || (crashed.length > 0 && told === (robust ? -EOWNERDEAD : -ESRCH)),
@@ -267,7 +256,7 @@ export function killed(kind: MutexKind, doing: Doing, recover: Recover = recover
   }
 }
 
-function holdTwo(thread: CheckedOwner): number {
-  for (const lock of [0, 1]) assert(ourWay.lock(thread, lock, false) === 0, 'it is free')
-  return ourWay.unlock(thread, 0) + ourWay.unlock(thread, 1)
+function holdTwo(thread: CheckedOwner, way: Way): number {
+  for (const lock of [0, 1]) assert(way.lock(thread, lock, false) === 0, 'it is free')
+  return way.unlock(thread, 0) + way.unlock(thread, 1)
 }

@@ -78,7 +78,8 @@ export function signalLater({ i32, wakeQueue }: FutexContext, sleeper: number): 
 
 /** Signals everyone in the wake queue. No futex lock is held. */
 export function wakeAll(context: FutexContext): void {
-  const { i32, wakeQueue } = context
+  const { i32, wakeQueue, restarts } = context
+  while (restarts.length > 0) wakeLater(context, restarts.pop() as number, RESTARTED)
   for (let at = 0; at < wakeQueue.length; at += 2) {
     const signal = wakeQueue[at] + Waiter.signal
     const task = wakeQueue[at + 1]

@@ -23,6 +23,7 @@ import {
   Waiter,
   WOKEN,
 } from './records.ts'
+import { restartObjects } from './restartobjects.ts'
 import { unlockFutex } from './table.ts'
 import { MATCH_ANY, wakeKey } from './waitwake.ts'
 
@@ -65,6 +66,7 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
   }
   endOwners(context, dead)
   takeOrphans(context)
+  restartObjects(context)
   context.leave()
   layout.waiters.reclaim(i32, dead)
   layout.owners.reclaim(i32, dead)
@@ -174,12 +176,16 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
   unlockFutex(context, futex)
 }
 
-/** The waiter is off the queue, and its sleeper begins anew. The futex is locked, and the waiter on no list. */
+/**
+ * The waiter is off the queue, and its sleeper begins anew, once everything is as it should be: until then it is on its way from one
+ * queue to another. The futex is locked, and the waiter on no list.
+ */
 function restart(context: FutexContext, futex: number, waiter: number): void {
-  const { i32 } = context
+  const { i32, thread } = context
   unblock(context, waiter)
   Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
-  wakeLater(context, waiter, RESTARTED)
+  Atomics.store(i32, waiter + Waiter.queue, movingBy(thread.id))
+  context.restarts.push(waiter)
 }
 
 /** Puts an owner's list together again, from the futexes that name it. */
@@ -252,10 +258,11 @@ function takeOrphans(context: FutexContext): void {
 function settleWaiter(context: FutexContext, waiter: number, dead: number): void {
   const { i32, layout } = context
   const queue = Atomics.load(i32, waiter + Waiter.queue)
-  const own = Atomics.load(i32, waiter + Waiter.thread) === dead
+  // Not by what the waiter says: one that is just being made does not say anything yet.
+  const own = layout.waiters.allocatedBy(i32, waiter) === dead
   if (queue === movingBy(dead)) {
     for (let field = 0; field < ListNode.words; field++) i32[waiter + Waiter.links + field] = 0
-    wakeLater(context, waiter, WOKEN)
+    wakeLater(context, waiter, i32[waiter + Waiter.pi] === PI_NONE ? WOKEN : RESTARTED)
   } else if (own && queue > 0) {
     takeOff(context, waiter)
   } else if (queue === WOKEN || queue === ENDED || queue === RESTARTED) {

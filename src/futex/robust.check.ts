@@ -18,3 +18,10 @@ for (const [name, kind] of kinds) {
     check(`${name}: the owner dies at any step while it ${doing}`, MORTAL, killed(kind, doing))
   }
 }
+
+/** All steps of one who comes beside all of a recovery, which looks at everything: it stops after a minute, and says how far it came. */
+const LONG = { ...MORTAL, time: 60_000 }
+
+for (const [name, kind] of kinds) {
+  check(`${name}: the owner dies just as another comes`, LONG, killed(kind, 'dies with it'))
+}
