@@ -1,6 +1,6 @@
 /** What compiled code imports. Its names are the compiler's own business; they may change with it. */
 export { itself, needResched as poll, twin } from '../coroutine/coroutine.ts'
-export { frames, look, lookInTime, permission, rest, run, save, take } from '../coroutine/frames.ts'
+export { frames, look, lookInTime, rest, run, save, take } from '../coroutine/frames.ts'
 export { resumable } from '../coroutine/generators.ts'
 export {
   apply,

@@ -43,13 +43,6 @@ interface Frame {
  */
 export const frames: Words = words
 
-/** What a function takes that was given no permission as an argument: the one that the word holds, if any. */
-export function permission(): Words | undefined {
-  const { ok } = frames
-  frames.ok = 0
-  return ok === 0 ? undefined : frames
-}
-
 /** Why the task unwinds. */
 let stop: number = PREEMPTED
 /** The frames saved since unwinding began, innermost first. */

@@ -252,7 +252,7 @@ export class FramesLowering extends GeneratorLowering {
   #head(node: Node, func: Func): { head: Rope; patterns: { pattern: Node; from: string }[] } {
     const patterns: { pattern: Node; from: string }[] = []
     const params = node.params as Node[]
-    const handed = this.#handedAfter(func) === null ? '' : `${this.names.prefix}may`
+    const handed = this.#handedAfter(func) === null ? '' : `${this.names.prefix}ok`
     const end = node.body.type === 'BlockStatement' ? node.body.start : this.#arrowEnd(node)
     const isName = (param: Node): boolean =>
       param.type === 'Identifier' || (param.type === 'RestElement' && param.argument.type === 'Identifier')
@@ -355,8 +355,7 @@ export class FramesLowering extends GeneratorLowering {
     const all = handed ? variables : [...variables, `${prefix}ok = ${taken}`]
     const lets = all.length > 0 ? `let ${all.join(', ')}; ` : ''
     if (!handed) return `${lets}${frames}.ok = 0; `
-    const permission = this.names.runtime('permission')
-    return `${lets}const ${prefix}ok = ${prefix}may === ${frames} ? ${frames} : ${permission}(); `
+    return `${lets}if (${prefix}ok !== ${frames}) { ${prefix}ok = ${taken}; ${frames}.ok = 0; } `
   }
 
   /** Two forms: one that starts at the beginning, and inside of it, made when it is needed, one that starts anywhere. */
