@@ -36,10 +36,10 @@ export function setPriority(s: Scheduler, task: number, priority: number): void 
   i32[se + Entity.basePriority] = priority
   setEffectivePriority(s, task, Math.min(priority, i32[se + Entity.inherited]))
   release(thread, se + Entity.piLock)
-}
   // It may wait for a lock, in the order of priorities, and its owner inherit from it.
   if (Atomics.load(i32, task + Task.owner) !== 0) s.lockHooks?.priorityChanged(task)
 }
+
 /** The same for a task whose own priority is at this level; says whether it was. */
 export function setPriorityFrom(s: Scheduler, task: number, level: number, priority: number): boolean {
   const { i32, thread } = s
@@ -55,7 +55,6 @@ export function setPriorityFrom(s: Scheduler, task: number, level: number, prior
   return there
 }
 
-
 /**
  * The task inherits this priority, PRIORITY_NONE for none: it is scheduled by the better of it and its own. The caller holds
  * the pi lock.
@@ -65,6 +64,7 @@ export function setInherited(s: Scheduler, task: number, inherited: number): voi
   const se = i32[task + Task.entity]
   i32[se + Entity.inherited] = inherited
   setEffectivePriority(s, task, Math.min(i32[se + Entity.basePriority], inherited))
+}
 
 /** Changes the priority that the task is scheduled by: inheritance. The caller holds the pi lock. */
 export function setEffectivePriority(s: Scheduler, task: number, priority: number): void {

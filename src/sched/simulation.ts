@@ -30,6 +30,8 @@ export interface SimulationOptions {
   readonly cpus: number
   readonly seed: number
   readonly tasks?: number
+  /** Events in each ring; none by default. */
+  readonly events?: number
   readonly slice?: number
   readonly skew?: number
   readonly stepCost?: number
@@ -56,15 +58,15 @@ export class Simulation {
   readonly s: Scheduler
   readonly plan: SchedulerPlan
   private readonly running: (Running | undefined)[] = []
+  private policy: PolicySource | null = null
   private readonly slice: number
 
-  private policy: PolicySource | null = null
   constructor(options: SimulationOptions) {
     const { cpus, seed, tasks = 256, slice = 10, start = true, debug = true } = options
     const plan = new ArenaPlan()
     const region = reserveMachine(plan, cpus)
     this.slice = slice
-    this.plan = planScheduler(plan, { cpus, tasks })
+    this.plan = planScheduler(plan, { cpus, tasks, ...(options.events && { events: options.events }) })
     options.reserve?.(plan, this.plan)
     const arena = Arena.create(plan, { debug })
     const program: CpuProgram = cpu => this.program(cpu)
@@ -114,8 +116,6 @@ export class Simulation {
     return 'steps'
   }
 
-  private *program(cpu: Cpu): ReturnType<CpuProgram> {
-    const s = Scheduler.forCpu(this.plan, cpu, this.slice)
   /** Loads a policy. CPUs enable it in their next steps; with `takesAll`, every ordinary task is the policy's. */
   load(policy: PolicySource, takesAll = true): void {
     this.policy = policy
@@ -123,11 +123,13 @@ export class Simulation {
     if (takesAll) takeAllTasks(this.s)
   }
 
-    yield* cpuLoop(cpu, s, task => this.resume(cpu, s, task))
-  }
+  private *program(cpu: Cpu): ReturnType<CpuProgram> {
+    const s = Scheduler.forCpu(this.plan, cpu, this.slice)
     s.ext.fetch = () => {
       if (this.policy !== null) enablePolicy(s, this.policy)
     }
+    yield* cpuLoop(cpu, s, task => this.resume(cpu, s, task))
+  }
 
   private resume(cpu: Cpu, s: Scheduler, task: number): number {
     const slot = s.i32[task + Task.slot]
