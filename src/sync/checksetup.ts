@@ -3,6 +3,8 @@ import { checkedFutexes } from '../futex/checksetup.ts'
 import { type Ambient, ambient, setAmbient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { EINTR } from '../futex/errno.ts'
+import { LockOwner, makeOwner } from '../futex/owner.ts'
+import { THREAD } from '../futex/records.ts'
 import { finishWait, threadWaiter } from '../futex/sleep.ts'
 import { abandon, OneQueue, type Wait } from './waiting.ts'
 
@@ -11,11 +13,21 @@ import { abandon, OneQueue, type Wait } from './waiting.ts'
  * found by which of them runs. Each thread makes its own objects over the same words, as real threads do.
  */
 export function checkedThreads(count: number): Int32Array<SharedArrayBuffer> {
+  return checkedContexts(count).view
+}
+
+/** The same, with what each thread waits with. Each has an owner record, so that one that has died is known to be dead. */
+export function checkedContexts(count: number): {
+  readonly view: Int32Array<SharedArrayBuffer>
+  readonly contexts: readonly FutexContext[]
+  readonly tids: readonly number[]
+} {
   const { threads } = checkedFutexes(count, 32 * count, 8)
   const contexts: FutexContext[] = threads.map(({ context }) => context)
+  const tids = contexts.map(tidOf)
   const ambients: Ambient[] = contexts.map((context, id) => ({
     futexes: { context } as Ambient['futexes'],
-    tid: id + 1,
+    tid: tids[id],
     mayBlock: true,
     currentTask: () => null,
   }))
@@ -38,7 +50,11 @@ export function checkedThreads(count: number): Int32Array<SharedArrayBuffer> {
     words[object * 4 + 1] = object + 1
     words[object * 4 + 2] = TAG
   }
-  return words
+  return { view: words, contexts, tids }
+}
+
+function tidOf(context: FutexContext): number {
+  return new LockOwner(context, makeOwner(context, { kind: THREAD, priority: 128 })).tid
 }
 
 const TAG = 77

@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { check } from '../checker/check.ts'
 import { checkedThreads } from './checksetup.ts'
 import { Condition } from './condition.ts'
+import { ambient } from '../futex/ambient.ts'
 import { Mutex } from './mutex.ts'
 
 interface Monitor {
@@ -29,7 +30,7 @@ function waitUntilReady(shared: Monitor, id: number, timeout?: number): boolean 
     if (timeout === undefined) conditions[id].waitSync(token)
     else told = conditions[id].waitForSync(token, timeout)
   }
-  assert(mutexes[id].isHeldBy(id + 1), 'a wait ends with the mutex held')
+  assert(mutexes[id].isHeldBy(ambient().tid), 'a wait ends with the mutex held')
   token.unlock()
   return shared.ready
 }

@@ -317,6 +317,11 @@ class ConditionWait implements Wait {
     return true
   }
 
+  /** It has let go of the mutex already: a wake for nothing, which whoever waits at a condition must bear. */
+  restarted(): boolean {
+    return true
+  }
+
   leave({ i32 }: FutexContext, woken: boolean, waiter: number): void {
     this.notified = woken || (i32[waiter + Waiter.bitset] & NOTIFIED) !== 0
   }

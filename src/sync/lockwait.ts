@@ -2,7 +2,8 @@ import type { FutexContext } from '../futex/context.ts'
 import { type Decision, STOP, WAKE } from '../futex/decision.ts'
 import { tellAcquired, tellContended, tellReleased } from '../futex/events.ts'
 import { Waiter } from '../futex/records.ts'
-import { disposedError } from './errors.ts'
+import { findOwner } from '../futex/owner.ts'
+import { disposedError, SyncError } from './errors.ts'
 import { type Place, WAITERS } from './place.ts'
 import type { ParkingQueue } from './queue.ts'
 import type { Wait } from './waiting.ts'
@@ -68,6 +69,12 @@ export class LockWait implements Wait {
       const owner = seen & TID_MASK
       if (owner === this.tid && this.losses > 0) return true
       if (owner === NOBODY) throw disposedError(this.what)
+      if (owner !== 0 && findOwner(context, owner) === 0 && Atomics.load(i32, at) === seen) {
+        throw new SyncError(
+          'ERR_HEDDLE_NOT_RECOVERABLE',
+          `${this.what}: the owner of the mutex died with it, and it is not robust`,
+        )
+      }
       const next = owner === 0 ? seen | this.tid : seen | WAITERS
       if (seen !== next && Atomics.compareExchange(i32, at, seen, next) !== seen) continue
       if (owner === 0) {

@@ -8,6 +8,7 @@ import { Waiter, WOKEN } from '../futex/records.ts'
 import {
   finishWait,
   promiseWaiter,
+  RESTART,
   sleepPromise,
   sleepTask,
   sleepThread,
@@ -40,6 +41,8 @@ export interface Wait {
   admit(context: FutexContext, waiter: number): boolean
   woken(context: FutexContext, waiter: number): boolean
   leave(context: FutexContext, woken: boolean, waiter: number): void
+  /** A thread died, and whoever waits looks again. True: this counts as a wake. Else it goes round, from [1]. */
+  restarted?(): boolean
   /** It need not wait: what must not be done under the queue's lock is done now. */
   admitted?(context: FutexContext): void
   /** Between [1] and [2]: it is on the queue, and what must not be done before that is done now. */
@@ -65,6 +68,8 @@ export interface Parking {
   woken(context: FutexContext, waiters: readonly number[], index: number): boolean
   /** [4]; `index`: which of them was woken, or -1. */
   leave(context: FutexContext, waiters: readonly number[], index: number): void
+  /** See Wait. */
+  restarted?(): boolean
 }
 
 const FIRST_PRIORITY = -1
@@ -90,6 +95,10 @@ export class OneQueue implements Parking {
 
   leave(context: FutexContext, waiters: readonly number[], index: number): void {
     this.wait.leave(context, index >= 0, waiters[0])
+  }
+
+  restarted(): boolean {
+    return this.wait.restarted?.() ?? false
   }
 }
 
@@ -144,6 +153,7 @@ function end(
 ): boolean | undefined {
   try {
     if (result >= 0) return parking.woken(context, waiters, result) ? true : undefined
+    if (result === RESTART) return parking.restarted?.() === true ? true : undefined
     parking.leave(context, waiters, -1)
     if (result === -ETIMEDOUT) return false
     throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${parking.what}: the task was interrupted while it waited`)
