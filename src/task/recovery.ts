@@ -122,6 +122,8 @@ class JobRecovery {
   private readonly collector: JobCollector
   private readonly death: CpuDeath
   private readonly dead: number
+  /** The task that the CPU was ending, already parted from its job; 0: none. At most one, and so is such a job. */
+  private parted = 0
   /** The lost tasks by their jobs. */
   private readonly tasks = new Map<number, LostTask>()
 
@@ -133,6 +135,7 @@ class JobRecovery {
     for (const lost of lostTasks) {
       const job = view.jobOf(lost.task)
       if (job !== 0) this.tasks.set(job, lost)
+      else this.parted = lost.task
     }
   }
 
@@ -157,7 +160,9 @@ class JobRecovery {
     const owned = (control & BOOTER) === 0 && i32[job + Job.owner] === this.dead
     if (Atomics.load(i32, job + Job.outcome) === PENDING) {
       const lost = this.tasks.get(job)
-      if (lost !== undefined || (here && Atomics.load(i32, job + Job.task) === 0)) this.lose(job, lost)
+      const task = Atomics.load(i32, job + Job.task)
+      const isParted = here && (task === 0 || task === this.parted)
+      if (lost !== undefined || isParted) this.lose(job, lost)
       if (owned && (control & DISOWNED) === 0) disownJob(this.view, job)
       return
     }
@@ -172,8 +177,10 @@ class JobRecovery {
     const { i32, codec } = view
     uncountEnded(view, job, this.dead)
     codec.drop(job + Job.result)
-    const options = lost === undefined ? undefined : optionsOf(view, lost.task, job)
-    if (lost !== undefined) view.partJob(lost.task, job)
+    const task = lost?.task ?? this.parted
+    const options = task === 0 ? undefined : optionsOf(view, task, job)
+    if (task !== 0) view.partJob(task, job)
+    else Atomics.store(i32, job + Job.task, 0)
     const control = Atomics.load(i32, job + Job.control)
     const isKilled = Atomics.load(i32, job + Job.killKind) !== NOT_KILLED
     const begun = i32[job + Job.starts] !== 0
