@@ -10,17 +10,30 @@ import { bare, type Node } from '../syntax.ts'
  * form for a function that does nothing but block: every call in it that may suspend is one of ours that blocks, and
  * every loop in it makes such a call.
  */
-export function lowerBy(func: Func, { bindingOf }: Analysis): LoweringName {
+export function lowerBy(func: Func, { bindingOf, funcs }: Analysis): LoweringName {
   const blocking: Node[] = []
   for (const { node, target, reach } of func.calls) {
     if (reach === 'short' || (target !== null && !target.long)) continue
     if (!blocks(node, bindingOf)) return 'frames'
     blocking.push(node)
   }
-  if (blocking.length === 0) return 'frames'
+  if (blocking.length === 0) {
+    const isCalled = funcs.some(({ calls }) => calls.some(({ target }) => target === func))
+    return isNest(func) && !isCalled ? 'generator' : 'frames'
+  }
   const waits = (loop: Node): boolean =>
     blocking.some(({ start, end }) => start >= loop.start && end <= loop.end)
   return func.loops.every(waits) ? 'generator' : 'frames'
+}
+
+/**
+ * Loops in loops and no call that may suspend: what a generator leaves out of a nest (`nest.ts`) is worth more than a
+ * cheaper call of it, where nobody in its file calls it.
+ */
+function isNest({ loops }: Func): boolean {
+  return loops.some(outer =>
+    loops.some(inner => inner !== outer && inner.start >= outer.start && inner.end <= outer.end),
+  )
 }
 
 /** True for a call of something that is imported from this package: `sleep(10)`, `wait(promise)`. */

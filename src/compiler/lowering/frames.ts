@@ -290,7 +290,8 @@ export class FramesLowering extends GeneratorLowering {
    */
   #handedAfter(func: Func): number | null {
     const { node } = func
-    if (!this.#isCalledByName(func)) return null
+    // Where a loop is what takes the time, a call more or less costs nothing.
+    if (!this.#isCalledByName(func) || (func.loops.length > 0 && !func.recursive)) return null
     const params = (node.params as Node[]).filter(
       param => !(param.type === 'Identifier' && param.name === 'this'),
     )
