@@ -170,6 +170,27 @@ describe('a stop', () => {
   })
 })
 
+test('long lists are gone through by plain callbacks and by those that unwind, stop by stop', () => {
+  const { run } = load(`
+    'use task'
+    const slow = x => x < 0 ? slow(x + 1) : x
+    export function run(list) {
+      const all = []
+      for (const f of [x => x % 3, x => slow(x) % 3]) {
+        let sum = 0
+        list.forEach(x => { sum += f(x) })
+        all.push(list.map(f).length, list.filter(f).length, list.some(x => f(x) === 5), list.every(x => f(x) < 3), sum)
+        all.push(list.find(x => x === 150), list.findIndex(x => f(x) === 7), list.reduce((s, x) => s + f(x)), list.reduce((s, x) => s + x, 1))
+        all.push(list.map(x => x * 2)[199], list.filter(x => x > 100).length, list.some(x => x === 199), list.findIndex(x => x === 170))
+      }
+      return all
+    }`)
+  const list = Array.from({ length: 200 }, (_, i) => i)
+  const { value, preemptions } = preemptEverywhere(run, [list])
+  expect(value).toEqual(run(list))
+  expect(preemptions).toBeGreaterThan(100)
+})
+
 describe('errors', () => {
   test('show their callers by name across suspensions', async () => {
     const { outer } = load(`

@@ -14,7 +14,10 @@ import { define, speciesArray } from './iteration.ts'
 
 type Callable = (...args: any[]) => any
 
-/** How many calls of a callback stand between two looks at the safepoint, as a mask. */
+/**
+ * How many calls of a callback stand between two looks at the safepoint, as a mask. Where the loop begins it does not
+ * look: that is where it was stopped.
+ */
 const between = 63
 
 const prototype: any = Array.prototype
@@ -94,7 +97,7 @@ give(map, function (this: any, fn: any, self: any) {
 function mapFrom(start: number, length: number, list: any, fn: any, self: any, kind: number, made: any): any {
   const own = isOwn(made)
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && look()) {
+    if ((k & between) === between && k !== start && look()) {
       return save(undefined, k, [length, list, fn, self, kind, made], mapOn as Reenter)
     }
     if (!has(list, k)) continue
@@ -142,7 +145,7 @@ function filterFrom(
   const own = isOwn(made)
   let count = kept
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && look()) {
+    if ((k & between) === between && k !== start && look()) {
       return save(undefined, k, [length, list, fn, self, kind, made, count], filterOn as Reenter)
     }
     if (!has(list, k)) continue
@@ -182,7 +185,7 @@ give(some, function (this: any, fn: any, self: any) {
 
 function someFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && look()) {
+    if ((k & between) === between && k !== start && look()) {
       return save(undefined, k, [length, list, fn, self, kind], someOn as Reenter)
     }
     if (!has(list, k)) continue
@@ -210,7 +213,7 @@ give(every, function (this: any, fn: any, self: any) {
 
 function everyFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && look()) {
+    if ((k & between) === between && k !== start && look()) {
       return save(undefined, k, [length, list, fn, self, kind], everyOn as Reenter)
     }
     if (!has(list, k)) continue
@@ -242,7 +245,7 @@ give(find, function (this: any, fn: any, self: any) {
 
 function findFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && look()) {
+    if ((k & between) === between && k !== start && look()) {
       return save(undefined, k, [length, list, fn, self, kind], findOn as Reenter)
     }
     const value = list[k]
@@ -272,7 +275,7 @@ give(findIndex, function (this: any, fn: any, self: any) {
 
 function findIndexFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && look()) {
+    if ((k & between) === between && k !== start && look()) {
       return save(undefined, k, [length, list, fn, self, kind], findIndexOn as Reenter)
     }
     frames.ok = kind
@@ -310,7 +313,7 @@ give(reduce, function (this: any, fn: any, initial: any) {
 function reduceFrom(start: number, length: number, list: any, fn: any, kind: number, initial: any): any {
   let held = initial
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && look()) {
+    if ((k & between) === between && k !== start && look()) {
       return save(undefined, k, [length, list, fn, kind, held], reduceOn as Reenter)
     }
     if (!has(list, k)) continue
