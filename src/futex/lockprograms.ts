@@ -4,7 +4,7 @@ import type { Prepared, PreparedWait } from './call.ts'
 import { EAGAIN, EOWNERDEAD, ESRCH, ETIMEDOUT } from './errno.ts'
 import { type CheckedLocks, type CheckedOwner, checkedLocks, PRIORITIES, wordAt } from './locksetup.ts'
 import { type MutexKind, PI, ROBUST } from './mutex.ts'
-import { findOwner, FUTEX_TID_MASK, type LockOwner } from './owner.ts'
+import { findOwner, FUTEX_TID_MASK, FUTEX_WAITERS, type LockOwner } from './owner.ts'
 import { lockPi, unlockPi } from './pi.ts'
 import { Owner } from './records.ts'
 import { recoverFutexes } from './recover.ts'
@@ -74,17 +74,20 @@ interface Handing {
   readonly hurried?: readonly number[]
   /** They wait from the start. */
   readonly asleepAtFirst?: boolean
+  /** The word says WAITERS, from before. */
+  readonly marked?: boolean
   readonly way?: Way
 }
 
 /** Thread 0 has the lock and lets it go; the others take it and let it go. */
 export function handedOn(kind: MutexKind, threads: number, options: Handing = {}): Setup {
-  const { hurried = [], asleepAtFirst = false, way = ourWay } = options
+  const { hurried = [], asleepAtFirst = false, marked = false, way = ourWay } = options
   return () => {
     const locks = checkedLocks(kind, threads, threads)
     const inside = new Inside()
     const [first, ...others] = locks.threads
     assert(way.lock(first, 0, false) === 0, 'it is free at first')
+    if (marked) Atomics.or(locks.view, 0, FUTEX_WAITERS)
     inside.enter(0, 0)
     const bodies: (() => number)[] = [
       () => {

@@ -11,6 +11,11 @@ const kinds: [name: string, kind: MutexKind][] = [
 
 for (const [name, kind] of kinds) {
   check(`${name}: lock against unlock, nobody sleeps for ever, nobody enters twice`, {}, handedOn(kind, 2))
+  check(
+    `${name}: lock against unlock of a word that says WAITERS from before`,
+    {},
+    handedOn(kind, 2, { marked: true }),
+  )
   check(`${name}: lock against unlock against timeout`, {}, handedOn(kind, 2, { hurried: [1] }))
   check(
     `${name}: unlock against two who wait, one of them late`,

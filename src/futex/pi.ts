@@ -15,7 +15,7 @@ import { attachOwner, block, detachOwner, settleTop, topWaiter, unblock, walkCha
 import { takeOff, wakeAll, wakeLater } from './queue.ts'
 import { Bucket, Futex, Owner, OWNER_ALIVE, OWNER_EXITING, PI_LOCK, TASK, Waiter, WOKEN } from './records.ts'
 import type { FutexWord } from './space.ts'
-import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
+import { freeWithoutFutex, lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
 import { freeWaiters, makeWaiter, MATCH_ANY, type WaiterOptions } from './waitwake.ts'
 
 /**
@@ -315,10 +315,11 @@ export function unlockPi(context: FutexContext, owner: LockOwner, word: FutexWor
         result = unlockQueued(context, futex, owner, word, seen)
         unlockFutex(context, futex)
       } else {
-        // Nobody waits; whoever is about to is at (A), and one of the two compare-exchanges fails.
-        const before = Atomics.compareExchange(words, index, seen, 0)
+        // Nobody waits. Whoever is about to has its futex made before it looks at the word: (A) changes nothing in a word that has
+        // WAITERS from before, so it is not enough that one of the two compare-exchanges fails.
+        const before = freeWithoutFutex(context, bucket, key, index, words, seen)
         if (before === seen) result = 0
-        else result = (before & FUTEX_TID_MASK) === owner.tid ? -EAGAIN_NOW : -EAGAIN
+        else result = before === -1 || (before & FUTEX_TID_MASK) === owner.tid ? -EAGAIN_NOW : -EAGAIN
       }
     } finally {
       context.leave()

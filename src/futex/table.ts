@@ -92,6 +92,26 @@ export function lockOrCreateFutex(
   }
 }
 
+/**
+ * Frees a word if it has no futex: whoever is about to wait at it has none either, and looks at the word after it has made one. Returns what
+ * was in the word; `seen` if it is free now. -1: there is a futex. (A held word with WAITERS is never -1: its TID is not all ones.)
+ */
+export function freeWithoutFutex(
+  context: FutexContext,
+  bucket: number,
+  owner: number,
+  index: number,
+  words: Int32Array,
+  seen: number,
+): number {
+  const { i32, thread } = context
+  acquire(thread, bucket + Bucket.lock)
+  const futex = findInChain(i32, bucket, owner, index)
+  const before = futex === 0 ? Atomics.compareExchange(words, index, seen, 0) : -1
+  release(thread, bucket + Bucket.lock)
+  return before
+}
+
 /** Unlocks the futex; if nobody waits at it any more, it is gone afterwards. */
 export function unlockFutex(context: FutexContext, futex: number): void {
   const { i32, thread } = context
