@@ -15,11 +15,11 @@ export async function runUnderTop(
   const printed: { readonly to: NodeJS.WriteStream; readonly text: Buffer }[] = []
   child.stdout.on('data', (text: Buffer) => printed.push({ to: process.stdout, text }))
   child.stderr.on('data', (text: Buffer) => printed.push({ to: process.stderr, text }))
-  let isRunning = true
+  const program = { isRunning: true }
   const exit = ended(child).finally(() => {
-    isRunning = false
+    program.isRunning = false
   })
-  while (isRunning) {
+  while (program.isRunning) {
     const found = runningKernels().find(({ pid }) => pid === child.pid)
     if (found !== undefined) {
       await top(found.path, {}).catch(() => undefined)
@@ -28,7 +28,7 @@ export async function runUnderTop(
     await new Promise(resolve => setTimeout(resolve, LOOK_MS))
   }
   // Whoever quits the picture ends the program, as Ctrl-C would.
-  if (isRunning) child.kill('SIGINT')
+  if (program.isRunning) child.kill('SIGINT')
   const code = await exit
   for (const { to, text } of printed) to.write(text)
   return code

@@ -115,7 +115,13 @@ export class NodeMachine implements Machine {
       ...(this.options.resourceLimits && { resourceLimits: this.options.resourceLimits }),
       ...(this.options.execArgv && { execArgv: this.options.execArgv }),
     })
-    const started: RunningCpu = { worker, lifeline, terminated: false, ending: false, gone: this.watch(cpu, worker) }
+    const started: RunningCpu = {
+      worker,
+      lifeline,
+      terminated: false,
+      ending: false,
+      gone: this.watch(cpu, worker),
+    }
     this.running[cpu] = started
     const waiting = Atomics.waitAsync(i32, record + CpuRecord.state, CPU_STARTING)
     if (waiting.async) await Promise.race([waiting.value, started.gone])

@@ -62,7 +62,7 @@ export function listed(model: TopModel): readonly TaskRow[] {
     ({ name, state }) => wanted === '' || name.toLowerCase().includes(wanted) || state === wanted,
   )
   rows.sort((a, b) => compare(model.sort, a, b) || a.id - b.id)
-  return model.reverse ? rows.reverse() : rows
+  return model.reverse ? rows.toReversed() : rows
 }
 
 function compare(key: SortKey, a: TaskRow, b: TaskRow): number {

@@ -222,10 +222,11 @@ class NextAdapter implements IterableIterator<unknown> {
 
   *wait(): Generator<number, void, unknown> {
     const running = this.#running!
+    let stop = this.#stopped
     for (;;) {
       let step: IteratorResult<number, Step>
       try {
-        step = running.next(yield this.#stopped)
+        step = running.next(yield stop)
       } catch (thrown) {
         step = running.throw(thrown)
       }
@@ -233,7 +234,7 @@ class NextAdapter implements IterableIterator<unknown> {
         this.#ready = step.value
         return
       }
-      this.#stopped = step.value
+      stop = step.value
     }
   }
 }
