@@ -72,7 +72,7 @@ describe('a recording of a kernel', () => {
     const before = metricsOf(kernel).latencies.find(({ name }) => name === 'lock wait')!.count
     const recording = record(kernel, notes)
     const low = kernel.spawn(locks.hold, [mutex.handle, 40], { name: 'low', priority: 'low' })
-    await expect.poll(() => mutex.locked).toBe(true)
+    await expect.poll(() => mutex.locked, { timeout: 20_000 }).toBe(true)
     const high = kernel.spawn(locks.hold, [mutex.handle, 1], { name: 'high', priority: 'high' })
     await Promise.all([low, high])
     await settled()
@@ -241,7 +241,9 @@ describe('the control socket', () => {
 
   it('is in a folder that only its user can enter, and goes with the kernel', async () => {
     const other = await Kernel.boot({ cpus: 1 })
-    await expect.poll(() => runningKernels().filter(({ pid }) => pid === process.pid).length).toBe(2)
+    await expect
+      .poll(() => runningKernels().filter(({ pid }) => pid === process.pid).length, { timeout: 20_000 })
+      .toBe(2)
     const { path } = runningKernels().findLast(({ pid }) => pid === process.pid)!
     expect(statSync(dirname(path)).mode & 0o077).toBe(0)
     expect(statSync(path).mode & 0o077).toBe(0)
@@ -262,7 +264,7 @@ describe('the control socket', () => {
     const task = kernel.spawn(work.nap, [60_000], { name: 'sleeper' })
     const look = async () =>
       snapshotIn(await asks.ask({ op: 'snapshot' })).tasks.find(({ id }) => id === task.id)
-    await expect.poll(async () => (await look())?.state).toBe('sleeping')
+    await expect.poll(async () => (await look())?.state, { timeout: 20_000 }).toBe('sleeping')
     expect(await look()).toMatchObject({ name: 'sleeper', priority: 128 })
     expect(await asks.ask({ op: 'priority', task: task.id, priority: 'high' })).toEqual({
       ok: true,
