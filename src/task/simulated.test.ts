@@ -171,7 +171,7 @@ describe('on simulated CPUs, for any program of tasks that are spawned, killed, 
           }
         },
       ),
-      { numRuns: runs },
+      { numRuns: runs, timeout: 4000 },
     )
   })
 })
