@@ -1,9 +1,9 @@
 import { assert } from '../arena/assert.ts'
 import { SpinBudget } from '../machine/spinbudget.ts'
 import { killError } from './cancel.ts'
-import { activeJobs } from './counters.ts'
+import { activeJobs, countEnded } from './counters.ts'
 import { addOrigin, type CpuLoss, CpuLostError, TaskKilledError, unknownLoss } from './errors.ts'
-import { EVICTED, Job, KILL_TIMED_OUT, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
+import { BY_ENDER, EVICTED, Job, KILL_TIMED_OUT, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
 import type { Task } from './task.ts'
 import type { KernelView } from './view.ts'
 
@@ -182,6 +182,7 @@ export class Collector {
     const name = this.listener.nameOf(job)
     const error = outcome === RETURNED ? undefined : this.failureOf(job, outcome, name)
     const wasWanted = outcome === RETURNED || this.wasWanted(job, outcome)
+    if ((Atomics.load(view.i32, job + Job.control) & BY_ENDER) !== 0) countEnded(view, job)
     view.freeJob(job)
     if (!wasWanted) this.listener.failed({ name, id, error })
   }

@@ -19,6 +19,9 @@ export const Counters: Layout<'jobs' | 'kills'> = record('counters', {
  *   (A) job.spawnCount = spawned + 1          (C) job.endCount = ended + 1
  *   (B) spawned = job.spawnCount              (D) ended = job.endCount
  *
+ * A job that nobody holds any more when it ends is counted by the booting thread, once that has seen to it (outcome.ts): while
+ * a failure is still to be told, something is active.
+ *
  * Dead between the two of a pair, the word is one behind what the job says: it was not counted. Whoever adds them all up reads
  * what has ended first: then nothing counts as ended that does not count as spawned.
  */
@@ -51,7 +54,7 @@ export function countEnded(view: KernelView, job: number): void {
   Atomics.store(i32, at, count) // (D)
 }
 
-/** Jobs that have no outcome yet. */
+/** Jobs that have no outcome yet, or one that nobody has been told. */
 export function activeJobs(view: KernelView): number {
   const { i32 } = view
   const { cpus } = view.plan.sizes

@@ -28,7 +28,6 @@ export class FunctionTable {
   private readonly numbers = new Map<AnyFunction, number>()
   private readonly loader: string | null
   private readonly companions: readonly string[]
-  private readonly loading = new Map<string, Promise<readonly ExportedFunction[]>>()
 
   /** See CpuBoot. */
   constructor(loader: string | null, companions: readonly string[]) {
@@ -50,35 +49,48 @@ export class FunctionTable {
     if (!this.numbers.has(fn)) this.numbers.set(fn, number)
   }
 
-  /** Imports a module, once, and gives its functions their numbers. */
-  load(url: string, base: number): Promise<readonly ExportedFunction[]> {
-    let loading = this.loading.get(url)
-    if (loading === undefined) {
-      loading = this.importModule(url, base)
-      this.loading.set(url, loading)
-      // Another try, later, may find the file mended.
-      loading.catch(() => this.loading.delete(url))
-    }
-    return loading
+  /** Gives a module's functions their numbers. Imports it first, unless this thread has: then there is nothing to wait for. */
+  load(url: string, base: number): readonly ExportedFunction[] | Promise<readonly ExportedFunction[]> {
+    const module = importedHere.get(url)
+    return module === undefined ? this.importAndNumber(url, base) : this.number(module, base)
   }
 
-  private async importModule(url: string, base: number): Promise<readonly ExportedFunction[]> {
-    if (this.loader !== null && !(runtimeSymbol in globalThis)) await import(/* @vite-ignore */ this.loader)
-    for (const companion of this.companions) await import(/* @vite-ignore */ companion)
-    const module = (await import(/* @vite-ignore */ url)) as Record<string, unknown>
-    const names = Object.keys(module)
-      .filter(name => typeof module[name] === 'function')
-      .sort()
-    if (names.length > FUNCTIONS_PER_MODULE) {
-      throw new RangeError(
-        `${url} exports ${names.length} functions; a module of tasks has at most ${FUNCTIONS_PER_MODULE}`,
-      )
-    }
-    return names.map((name, index) => {
-      this.set(base + index, name, module[name] as AnyFunction)
+  private async importAndNumber(url: string, base: number): Promise<readonly ExportedFunction[]> {
+    return this.number(await importModule(url, this.loader, this.companions), base)
+  }
+
+  private number(module: TaskModule, base: number): readonly ExportedFunction[] {
+    return module.map(({ name, fn }, index) => {
+      this.set(base + index, name, fn)
       return { name, number: base + index }
     })
   }
+}
+
+/** A module's functions, by name. */
+type TaskModule = readonly { readonly name: string; readonly fn: AnyFunction }[]
+
+/** What this thread has imported for tasks. One that failed is not here: another try, later, may find the file mended. */
+const importedHere = new Map<string, TaskModule>()
+
+/** Imports a module of tasks on this thread, with what its functions need (see CpuBoot). */
+export async function importModule(
+  url: string,
+  loader: string | null,
+  companions: readonly string[],
+): Promise<TaskModule> {
+  if (loader !== null && !(runtimeSymbol in globalThis)) await import(/* @vite-ignore */ loader)
+  for (const companion of companions) await import(/* @vite-ignore */ companion)
+  const exported = (await import(/* @vite-ignore */ url)) as Readonly<Record<string, unknown>>
+  const names = Object.keys(exported).filter(name => typeof exported[name] === 'function')
+  if (names.length > FUNCTIONS_PER_MODULE) {
+    throw new RangeError(
+      `${url} exports ${names.length} functions; a module of tasks has at most ${FUNCTIONS_PER_MODULE}`,
+    )
+  }
+  const module = names.sort().map(name => ({ name, fn: exported[name] as AnyFunction }))
+  importedHere.set(url, module)
+  return module
 }
 
 /** Where the compiler's loader leaves its runtime: it is active on this thread. */

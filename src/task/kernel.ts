@@ -7,7 +7,7 @@ import { type CloseOptions, type CloseSettings, closeSettings, killAll } from '.
 import { Collector, type UnjoinedFailure } from './collector.ts'
 import { captureContextWord } from './context.ts'
 import { describe, KernelClosedError, SpawnQueueFullError } from './errors.ts'
-import { type ExportedFunction, FunctionTable, LOAD_MODULE } from './functions.ts'
+import { type ExportedFunction, importModule, LOAD_MODULE } from './functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { Housekeeping } from './housekeeping.ts'
 import { BOOTER, DETACHED, Job, RESTARTABLE } from './job.ts'
@@ -269,6 +269,7 @@ export class Kernel {
     try {
       await startCpu(this.booted.machine, this.booted.view.s, cpu)
       this.failedStarts.delete(cpu)
+      this.driver?.kick()
       this.listeners.tell('restart', { cpu })
     } catch {
       // Its death has been told, and it is started again from there.
@@ -313,8 +314,7 @@ export class Kernel {
   private async load(url: string): Promise<Record<string, FunctionReference>> {
     const { view, machine } = this.booted
     // How long files take to be read must not show in virtual time. What is wrong with the module, the CPUs say.
-    if (this.driver !== null)
-      await new FunctionTable(loaderUrl(), companionModules()).load(url, 0).catch(() => undefined)
+    if (this.driver !== null) await importModule(url, loaderUrl(), companionModules()).catch(() => undefined)
     const word = view.codec.encode(url, 'url')
     if (word > 0) view.heap.settle(word)
     const base = this.modules.add(word)

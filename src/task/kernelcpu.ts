@@ -79,7 +79,8 @@ export class KernelCpu implements Runner {
   loadModules(): Promise<unknown> | undefined {
     const loads: Promise<unknown>[] = []
     for (const { url, base } of this.modules.all()) {
-      loads.push(this.functions.load(this.view.codec.decode(url) as string, base))
+      const load = this.functions.load(this.view.codec.decode(url) as string, base)
+      if (load instanceof Promise) loads.push(load)
     }
     return loads.length === 0 ? undefined : Promise.allSettled(loads)
   }
@@ -253,7 +254,8 @@ export class KernelCpu implements Runner {
     }
     const run = this.currentRun()
     assert(run.task === task, 'the task that loads is the one that runs')
-    return this.awaitResult(run, this.functions.load(codec.decode(module.url) as string, module.base))
+    const load = this.functions.load(codec.decode(module.url) as string, module.base)
+    return this.awaitResult(run, Promise.resolve(load))
   }
 
   private runInOneGo(fn: TaskFunction, args: readonly unknown[]): number {

@@ -10,8 +10,8 @@ import type { KernelView } from './view.ts'
 export function publishOutcome(view: KernelView, job: number, outcome: number): void {
   const { i32, completions, futexes } = view
   assert(Atomics.load(i32, job + Job.outcome) === PENDING, 'a job has one outcome')
-  countEnded(view, job)
   if ((Atomics.load(i32, job + Job.control) & BOOTER) !== 0) {
+    countEnded(view, job)
     Atomics.store(i32, job + Job.outcome, outcome)
     completions.push(job)
     return
@@ -19,6 +19,8 @@ export function publishOutcome(view: KernelView, job: number, outcome: number): 
   // (A) of job.ts, before the outcome: a joiner that sees the outcome may free the record.
   const control = mark(i32, job, ENDED, DISOWNED, BY_ENDER)
   const word = view.joinWord(job)
+  // One that nobody holds is counted by the booting thread when it has seen to it: until then the kernel is not done.
+  if ((control & BY_ENDER) === 0) countEnded(view, job)
   Atomics.store(i32, job + Job.outcome, outcome)
   if ((control & BY_ENDER) !== 0) completions.push(job)
   else if ((control & DISOWNED) === 0) futexes.wake(word, Infinity)

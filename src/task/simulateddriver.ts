@@ -52,6 +52,7 @@ export class SimulatedDriver {
       const before = this.machine.steps
       const until = this.timers?.next ?? Infinity
       const end = this.machine.run({ steps: STEPS_PER_TURN, until, stopWhen: this.hasNews })
+      const after = this.machine.steps
       this.afterSteps()
       if (this.timers !== undefined) {
         const quiet = end === 'idle' || end === 'time'
@@ -61,7 +62,9 @@ export class SimulatedDriver {
       if (quiet > QUIET_TURNS) await this.rest()
       await turn()
       quiet = this.machine.steps === before ? quiet + 1 : 0
-      if (end === 'idle' && !this.isKicked && !this.waitsForOutside() && this.timers?.pending !== true) break
+      // Whoever starts a CPU takes its first steps: what has come to be ready since is not idle.
+      const isIdle = end === 'idle' && this.machine.steps === after
+      if (isIdle && !this.isKicked && !this.waitsForOutside() && this.timers?.pending !== true) break
     }
     this.isRunning = false
     if (this.isKicked) this.kick()
