@@ -1,5 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { check } from '../checker/check.ts'
+import { ambient } from '../futex/ambient.ts'
 import { checkedThreads, waitAndCancel } from './checksetup.ts'
 import { RwLock } from './rwlock.ts'
 import { WriteWait } from './rwwaits.ts'
@@ -38,7 +39,7 @@ function locks(threads: number): {
       writing(id)
     },
     cancelWrite(id) {
-      if (waitAndCancel(new WriteWait(made[id], id + 1))) writing(id)
+      if (waitAndCancel(new WriteWait(made[id], ambient().tid))) writing(id)
     },
   }
 }

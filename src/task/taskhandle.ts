@@ -208,9 +208,11 @@ export abstract class TaskHandle {
       priority = i32[se + Entity.basePriority]
       nice = i32[se + Entity.nice]
       if (outcome !== PENDING) return
-      if (i32[task + TaskRecord.stopped] !== 0) state = 'stopped'
+      const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
+      // One that was told to stop runs on until its next safepoint.
+      if (i32[task + TaskRecord.stopped] !== 0 && !isOnCpu) state = 'stopped'
       else if (isSleeping(Atomics.load(i32, task + TaskRecord.state))) state = 'sleeping'
-      else if (Atomics.load(i32, se + Entity.onCpu) !== 0) state = 'running'
+      else if (isOnCpu) state = 'running'
     })
     const cpu = Atomics.load(i32, job + Job.cpu)
     const starts = i32[job + Job.starts]
