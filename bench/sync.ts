@@ -1,14 +1,10 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { Mutex as PeerMutex } from 'async-mutex'
 import { Schedule } from '../src/coroutine/schedule.ts'
 import { Channel, Condition, Mutex, RwLock } from '../src/sync/index.ts'
 import { compare, measure, type Row } from './harness.ts'
 
-/** The library beside bare atomics, async-mutex, MessagePort and, where it is installed, Go. */
+/** The library beside bare atomics, async-mutex and MessagePort. Go's channels: bench/native.ts. */
 const LOCKS = 200_000
 const MESSAGES = 20_000
 
@@ -178,37 +174,6 @@ async function broadcast(count: number): Promise<number> {
   return nanoseconds(start, count)
 }
 
-const goProgram = `package main
-import ("fmt"; "time")
-func run(capacity int) float64 {
-  const turns = 1000000
-  c := make(chan int, capacity)
-  start := time.Now()
-  go func() { for i := 0; i < turns; i++ { c <- i } }()
-  for i := 0; i < turns; i++ { <-c }
-  return float64(time.Since(start).Nanoseconds()) / turns
-}
-func main() { fmt.Println(run(0), run(1024)) }
-`
-
-/** Nanoseconds a message of Go's channels, unbuffered and buffered; null: there is no Go here. */
-function goChannels(): [number, number] | null {
-  try {
-    execFileSync('go', ['version'], { stdio: 'ignore' })
-  } catch {
-    return null
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'heddle-go-'))
-  try {
-    writeFileSync(join(folder, 'main.go'), goProgram)
-    const printed = execFileSync('go', ['run', join(folder, 'main.go')], { encoding: 'utf8' })
-    const [unbuffered, buffered] = printed.trim().split(' ').map(Number)
-    return [unbuffered, buffered]
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
-}
-
 export async function* rows(): AsyncGenerator<Row> {
   yield await compare({
     row: 'sync/mutex-uncontended',
@@ -280,22 +245,5 @@ export async function* rows(): AsyncGenerator<Row> {
     await partners.close()
   }
   yield await measure('sync/broadcast-1000', 'ns', () => broadcast(1000))
-  const go = goChannels()
-  if (go === null) {
-    process.stderr.write('sync: `go` is not installed; its channels are not measured\n')
-  } else {
-    yield await compare({
-      row: 'sync/channel-go-unbuffered',
-      against: "Go's unbuffered channel",
-      ours: () => localChannel(new Channel(0), 42, MESSAGES),
-      base: () => go[0],
-    })
-    yield await compare({
-      row: 'sync/channel-go-buffered',
-      against: "Go's buffered channel",
-      ours: () => localChannel(new Channel(1024), 42, MESSAGES * 5),
-      base: () => go[1],
-    })
-  }
   schedule.exit()
 }
