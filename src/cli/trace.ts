@@ -97,10 +97,12 @@ export function convert(file: string, output: string, { out }: Output): void {
 export function summarise(file: string, flags: SummaryFlags, { out }: Output, terminal: Terminal): void {
   const summary = new Summary()
   read(file, summary)
-  const { tasks, cpus, waits, inversions, lostEvents, first, last } = summary
+  const { tasks, cpus, waits, locks, inversions, lostEvents, first, last } = summary
   if (flags.json) {
     const nanoseconds = summary.events === 0 ? 0 : last - first
-    out(`${JSON.stringify({ file, nanoseconds, lostEvents, cpus, tasks, waits, inversions }, null, 2)}\n`)
+    out(
+      `${JSON.stringify({ file, nanoseconds, lostEvents, cpus, tasks, waits, locks, inversions }, null, 2)}\n`,
+    )
     return
   }
   out(`${describeSummary(summary, flags.top ?? 20, terminal).join('\n')}\n`)
@@ -109,7 +111,7 @@ export function summarise(file: string, flags: SummaryFlags, { out }: Output, te
 const ms = (nanoseconds: number): string => formatMs(nanoseconds / 1e6)
 
 export function describeSummary(summary: Summary, top: number, terminal: Terminal): string[] {
-  const { tasks, cpus, waits, inversions, lostEvents, first, last } = summary
+  const { tasks, cpus, waits, locks, inversions, lostEvents, first, last } = summary
   const span = Math.max(1, last - first)
   const title = (text: string): string => paint(terminal, 'bold', text)
   const lines = [`${ms(span)}, ${tasks.length} tasks on ${cpus.length} CPUs`]
@@ -149,6 +151,15 @@ export function describeSummary(summary: Summary, top: number, terminal: Termina
         ...waits
           .slice(0, top)
           .map(wait => [wait.waiter, wait.for, wait.count, ms(wait.total), ms(wait.longest)]),
+      ]),
+    )
+  if (locks.length > 0)
+    lines.push(
+      '',
+      title('Locks that were waited for'),
+      ...table([
+        ['lock', 'contended', 'had after waiting', 'handed over'],
+        ...locks.slice(0, top).map(one => [one.lock, one.contended, one.acquired, one.handedOver]),
       ]),
     )
   lines.push('', title('Longest inversions'))

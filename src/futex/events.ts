@@ -21,7 +21,7 @@ import { Futex, Owner, PI_LOCK, Waiter } from './records.ts'
  */
 
 /** Who a TID belongs to, as events name it; 0: not known. */
-function actorOfTid(context: FutexContext, tid: number): number {
+export function actorOfTid(context: FutexContext, tid: number): number {
   const record = tid === 0 ? 0 : findOwner(context, tid)
   return record === 0 ? 0 : actorOfRecord(context, record)
 }

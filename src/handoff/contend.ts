@@ -48,23 +48,20 @@ function lookOn(tryLock: () => boolean): boolean {
   return false
 }
 
-/** In a task. True: it has the lock, and has entered. False: it must wait. Throws the signal's reason. */
+/** In a task, since `begun`. True: `tryLock` has said yes. False: it must wait. Throws the signal's reason. */
 export function* contendTask(
   handoff: Handoff,
   tag: number,
   tid: number,
   tryLock: () => boolean,
+  begun: number,
   signal?: AbortSignal,
   giveWay: GiveWay = giveWayHere,
 ): Generator<number, boolean, unknown> {
-  const end = handoff.now() + handoff.fallbackMs
+  const end = begun + handoff.fallbackMs
   for (let turns = 0; turns < handoff.yieldBudget; turns++) {
     const cpu = handoff.ownerCpu(tag)
-    if (turns === 0 && cpu >= 0 && cpu !== handoff.cpu && lookOn(tryLock)) {
-      handoff.enter(tag, tid)
-      handoff.countContended(true)
-      return true
-    }
+    if (turns === 0 && cpu >= 0 && cpu !== handoff.cpu && lookOn(tryLock)) return true
     handoff.publish(tag, tid, cpu) // (A)
     try {
       yield giveWay() // (B)
@@ -72,20 +69,21 @@ export function* contendTask(
       handoff.withdraw(tag, tid) // (C)
     }
     signal?.throwIfAborted()
-    if (tryLock()) {
-      handoff.enter(tag, tid)
-      handoff.countContended(true)
-      return true
-    }
+    if (tryLock()) return true
     if (handoff.now() >= end) break
   }
-  handoff.countContended(false)
   return false
 }
 
 /** On a thread, which has nobody to give way to: it spins as long as a task would give way. */
-export function contendSync(handoff: Handoff, tag: number, tid: number, tryLock: () => boolean): boolean {
-  const end = handoff.now() + handoff.fallbackMs
+export function contendSync(
+  handoff: Handoff,
+  tag: number,
+  tid: number,
+  tryLock: () => boolean,
+  begun: number,
+): boolean {
+  const end = begun + handoff.fallbackMs
   handoff.publish(tag, tid, handoff.ownerCpu(tag))
   let locked = false
   for (let turns = 0; turns < handoff.yieldBudget && !locked; turns++) {
@@ -94,8 +92,6 @@ export function contendSync(handoff: Handoff, tag: number, tid: number, tryLock:
     if (!locked && handoff.now() >= end) break
   }
   handoff.withdraw(tag, tid)
-  if (locked) handoff.enter(tag, tid)
-  handoff.countContended(locked)
   return locked
 }
 
@@ -105,9 +101,10 @@ export async function contendAsync(
   tag: number,
   tid: number,
   tryLock: () => boolean,
+  begun: number,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const end = handoff.now() + handoff.fallbackMs
+  const end = begun + handoff.fallbackMs
   handoff.publish(tag, tid, handoff.ownerCpu(tag))
   let locked = false
   try {
@@ -120,7 +117,5 @@ export async function contendAsync(
   } finally {
     handoff.withdraw(tag, tid)
   }
-  if (locked) handoff.enter(tag, tid)
-  handoff.countContended(locked)
   return locked
 }

@@ -14,6 +14,7 @@ import { schedulerContinue, schedulerStop } from '../sched/stop.ts'
 import { PREEMPTED, YIELDED } from '../sched/switch.ts'
 import { TIMER } from '../sched/taskrecord.ts'
 import { Watchdog } from '../sched/watchdog.ts'
+import { Handoff } from './handoff.ts'
 import { BUCKET_WORDS, INACTIVE, LockEntry, WaiterSlot } from './layout.ts'
 import { LockSim, type LockSimOptions, type LockTask } from './fixtures/locksim.ts'
 import handoffPolicy from './policy.ts'
@@ -463,12 +464,16 @@ test('a task that is thrown into while it gives way leaves no hint and no claim 
 test('an owner whose CPU dies: its robust lock passes on, and its hints do no harm to those who have its number next', () => {
   for (let death = 3; death < 60; death += 3) {
     const locked = new LockSim({ cpus: 3, seed: death, kind: ROBUST, sizes: { locks: 2, tids: 2 } })
-    const { sim, fx } = locked
+    const { sim, fx, layout } = locked
+    const hints = new Handoff(sim.s.arena, layout, { scheduler: sim.s })
     sim.load(handoffPolicy)
     sim.run()
     sim.machine.onDeath(({ cpu }) => {
       const lost = recoverScheduler(sim.s, cpu).map(({ task }) => task)
-      for (const task of lost) exitTaskOwner(fx.context, task)
+      for (const task of lost) {
+        hints.forgetTask(task)
+        exitTaskOwner(fx.context, task)
+      }
       wakeOrphans(fx.context)
       endLost(sim.s, lost, 1)
       sim.machine.recovered(cpu)
@@ -500,5 +505,13 @@ test('an owner whose CPU dies: its robust lock passes on, and its hints do no ha
     expect(done).toBeGreaterThanOrEqual(9)
     expect(dead).toBeLessThanOrEqual(1)
     expect(sim.s.ext.isActive()).toBe(true)
+    // Nobody gives way for ever to one that died while it waited: unless another has its slot, and then once more.
+    locked.fork(function* (own) {
+      yield* own.locks[0].lockTask(own.parking)
+      own.locks[0].unlock(own.parking.owner)
+    })
+    expect(sim.run({ steps: 100_000 })).toBe('idle')
+    for (let bucket = 0; bucket <= layout.lockMask; bucket++)
+      expect(sim.s.i32[layout.locks + bucket * BUCKET_WORDS + LockEntry.waiters]).toBe(0)
   }
 })

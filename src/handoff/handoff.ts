@@ -1,6 +1,11 @@
 import type { Arena } from '../arena/arena.ts'
+import type { FutexContext } from '../futex/context.ts'
+import { tellAcquired, tellContended } from '../futex/events.ts'
+import { Owner } from '../futex/records.ts'
 import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
+import { Task } from '../sched/taskrecord.ts'
+import { tellHandedOver } from './events.ts'
 import {
   ACTIVE,
   BUCKET_WORDS,
@@ -10,6 +15,8 @@ import {
   LockEntry,
   rememberHandoff,
   SectionSlot,
+  WAITER_COUNT,
+  WAITER_SLOT_SHIFT,
   WaiterSlot,
 } from './layout.ts'
 
@@ -32,6 +39,8 @@ const FLUSH_EVERY = 64
 export interface HandoffOptions {
   /** The scheduler of this thread, where it has one. */
   readonly scheduler?: Scheduler
+  /** The futexes of this thread, where it has some: who is behind a TID, for the event rings. */
+  readonly context?: FutexContext
   /** Milliseconds. */
   readonly now?: () => number
   /** How often a task gives way before it waits for real. */
@@ -57,8 +66,9 @@ export class Handoff {
   readonly yieldBudget: number
   readonly fallbackMs: number
   readonly now: () => number
-  /** The CPU that this thread is, or -1. */
+  /** The CPU that this thread is, or -1. Simulated tasks migrate, and say where they are; so for `context`. */
   cpu: number
+  context: FutexContext | null
   readonly i32: Int32Array<SharedArrayBuffer>
   /** Locks taken since the last flush. */
   acquisitions = 0
@@ -79,6 +89,7 @@ export class Handoff {
     this.layout = layout
     this.i32 = arena.i32
     this.s = scheduler ?? null
+    this.context = options.context ?? null
     this.time = scheduler ?? NO_TIME
     this.cpu = scheduler?.cpu ?? -1
     this.now = options.now ?? scheduler?.now ?? (() => performance.now())
@@ -139,25 +150,61 @@ export class Handoff {
     return i32[bucket + WAITERS] !== 0
   }
 
+  /** The lock is another's, and this one is about to wait for it. Returns when that was. */
+  contends(tag: number): number {
+    const { context, s } = this
+    if (context !== null && s !== null && this.i32[s.recording] !== 0)
+      tellContended(context, tag, this.ownerTid(tag))
+    return this.now()
+  }
+
+  /** It was had after waiting since `begun`. */
+  acquired(tag: number, begun: number): void {
+    if (this.context !== null) tellAcquired(this.context, tag, begun)
+  }
+
   /** The lock is free, and someone waits for it: this CPU gives way at the task's next safepoint. */
-  handOver(tid: number): void {
+  handOver(tag: number, tid: number): void {
     const { i32, s, cpu } = this
-    if (s === null || cpu < 0) return
+    if (s === null) return
+    const to = this.lastWaiter(tag)
+    if (i32[s.recording] !== 0 && this.context !== null) tellHandedOver(this.context, tag, to)
+    if (cpu < 0) return
     const section = this.sections + (tid & this.tidMask) * SectionSlot.words
     if (i32[section + SectionSlot.tid] === tid) i32[section + SectionSlot.gives] = 1
     Atomics.store(i32, cpuRecord(s.machine, cpu) + CpuRecord.needResched, 1)
   }
 
+  /**
+   * The TID of who published last that it waits for the lock, or 0: it does not wait any more. Then nobody may, because who died
+   * while it waited is counted still: the count begins anew, and those who wait count themselves at their next turn.
+   */
+  private lastWaiter(tag: number): number {
+    const { i32 } = this
+    const waiters = this.bucketOf(tag) + WAITERS
+    const seen = Atomics.load(i32, waiters)
+    const slot = this.waiterSlot(seen >>> WAITER_SLOT_SHIFT)
+    if (i32[slot + WaiterSlot.flags] !== ACTIVE) {
+      Atomics.compareExchange(i32, waiters, seen, 0)
+      return 0
+    }
+    return i32[slot + WaiterSlot.lock] === tag ? i32[slot + WaiterSlot.tid] : 0
+  }
+
+  /** The TID of the lock's owner, or 0: there is no hint. */
+  ownerTid(tag: number): number {
+    const entry = this.entryOf(tag)
+    return entry === 0 ? 0 : this.i32[entry + OWNER]
+  }
+
   /** The CPU of the lock's owner, or -1: there is no hint. */
   ownerCpu(tag: number): number {
-    const { i32 } = this
-    const bucket = this.locks + (tag & this.lockMask) * BUCKET_WORDS
-    const entry = i32[bucket + TAG] === tag ? bucket : i32[bucket + WAY + TAG] === tag ? bucket + WAY : 0
+    const entry = this.entryOf(tag)
     if (entry === 0) {
       this.misses++
       return -1
     }
-    return (i32[entry + WHERE] & CPU) - 1
+    return (this.i32[entry + WHERE] & CPU) - 1
   }
 
   /** Publishes that this TID waits for the lock, whose owner is on this CPU (-1: nobody knows). */
@@ -168,7 +215,13 @@ export class Handoff {
     i32[slot + WaiterSlot.lock] = tag
     i32[slot + WaiterSlot.cpu] = cpu
     Atomics.store(i32, slot + WaiterSlot.flags, ACTIVE)
-    Atomics.add(i32, this.locks + (tag & this.lockMask) * BUCKET_WORDS + WAITERS, 1)
+    const waiters = this.bucketOf(tag) + WAITERS
+    const last = (tid & this.tidMask) << WAITER_SLOT_SHIFT
+    for (;;) {
+      const seen = Atomics.load(i32, waiters)
+      const count = Math.min((seen & WAITER_COUNT) + 1, WAITER_COUNT)
+      if (Atomics.compareExchange(i32, waiters, seen, last | count) === seen) return
+    }
   }
 
   /** It waits no more, or not this way. */
@@ -176,12 +229,19 @@ export class Handoff {
     const { i32 } = this
     const slot = this.waiterSlot(tid)
     if (i32[slot + WaiterSlot.tid] === tid) Atomics.store(i32, slot + WaiterSlot.flags, INACTIVE)
-    const waiters = this.locks + (tag & this.lockMask) * BUCKET_WORDS + WAITERS
+    const waiters = this.bucketOf(tag) + WAITERS
     // Never below zero: another's death may have been mended while this one was on its way.
     for (;;) {
       const seen = Atomics.load(i32, waiters)
-      if (seen <= 0 || Atomics.compareExchange(i32, waiters, seen, seen - 1) === seen) return
+      const next = (seen & WAITER_COUNT) <= 1 ? 0 : seen - 1
+      if (seen === next || Atomics.compareExchange(i32, waiters, seen, next) === seen) return
     }
+  }
+
+  /** A task is no more, its CPU having died under it. Before its TID is given back. */
+  forgetTask(task: number): void {
+    const owner = Atomics.load(this.i32, task + Task.owner)
+    if (owner !== 0) this.forget(Atomics.load(this.i32, owner + Owner.tid))
   }
 
   /** This TID is no more: whoever has its number next starts without its hints. */
@@ -224,6 +284,12 @@ export class Handoff {
   counts(): HandoffCounts {
     this.flush()
     return readCounts(this.i32, this.layout)
+  }
+
+  private entryOf(tag: number): number {
+    const { i32 } = this
+    const bucket = this.bucketOf(tag)
+    return i32[bucket + TAG] === tag ? bucket : i32[bucket + WAY + TAG] === tag ? bucket + WAY : 0
   }
 
   private waiterSlot(tid: number): number {

@@ -25,11 +25,17 @@ export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'since' | 'waiters' |
     where: word,
     /** When it was locked: milliseconds, as its CPU last looked at the clock. */
     since: word,
-    /** Of the bucket, in its first way: how many have published that they wait for a lock of this bucket. */
+    /**
+     * Of the bucket, in its first way: how many have published that they wait for a lock of this bucket, in bits 0-15, and the
+     * waiter slot of who did so last, in bits 16-30; 0: nobody waits.
+     */
     waiters: word,
     rest: words(LINE_WORDS - 5),
   },
 )
+
+export const WAITER_COUNT = 0xffff
+export const WAITER_SLOT_SHIFT = 16
 
 export const WAYS = 2
 export const BUCKET_WORDS: number = WAYS * LINE_WORDS
@@ -84,12 +90,15 @@ export interface HandoffLayout {
   readonly tidMask: number
 }
 
+/** What a slot's number has room for in an entry's `waiters`. */
+const MOST_SLOTS = 0x8000
+
 /** Reserves the tables. Zeroed memory is right: nothing has to be initialised. */
 export function reserveHandoff(plan: ArenaPlan, sizes: HandoffSizes = {}): HandoffLayout {
   const { locks = 128, tids = 512 } = sizes
   for (const [name, size] of Object.entries({ locks, tids })) {
-    if (!Number.isInteger(size) || size < 1 || (size & (size - 1)) !== 0) {
-      throw new RangeError(`${name}: ${size} is not a table size; give a power of two`)
+    if (!Number.isInteger(size) || size < 1 || size > MOST_SLOTS || (size & (size - 1)) !== 0) {
+      throw new RangeError(`${name}: ${size} is not a table size; give a power of two up to ${MOST_SLOTS}`)
     }
   }
   return {

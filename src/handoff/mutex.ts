@@ -72,18 +72,20 @@ export class HandoffMutex implements RealMutex {
     const first = this.tryLock(owner)
     if (first !== -EBUSY) return first
     const attempt = new Attempt(this.real, owner)
-    if (contendSync(this.handoff, this.tag, owner.tid, attempt.tryLock)) return attempt.result
-    if (attempt.result !== -EBUSY) return attempt.result
-    return this.entered(owner, this.real.lockSync(owner, timeoutMs))
+    const begun = this.handoff.contends(this.tag)
+    if (contendSync(this.handoff, this.tag, owner.tid, attempt.tryLock, begun))
+      return this.handedOff(owner, attempt.result, begun)
+    return this.fellBack(owner, this.real.lockSync(owner, timeoutMs), begun)
   }
 
   async lockAsync(owner: LockOwner, timeoutMs: number = Infinity, signal?: AbortSignal): Promise<number> {
     const first = this.tryLock(owner)
     if (first !== -EBUSY) return first
     const attempt = new Attempt(this.real, owner)
-    if (await contendAsync(this.handoff, this.tag, owner.tid, attempt.tryLock, signal)) return attempt.result
-    if (attempt.result !== -EBUSY) return attempt.result
-    return this.entered(owner, await this.real.lockAsync(owner, timeoutMs, signal))
+    const begun = this.handoff.contends(this.tag)
+    if (await contendAsync(this.handoff, this.tag, owner.tid, attempt.tryLock, begun, signal))
+      return this.handedOff(owner, attempt.result, begun)
+    return this.fellBack(owner, await this.real.lockAsync(owner, timeoutMs, signal), begun)
   }
 
   *lockTask(
@@ -96,9 +98,10 @@ export class HandoffMutex implements RealMutex {
     if (first !== -EBUSY) return first
     const attempt = new Attempt(this.real, owner)
     const { handoff, tag, giveWay } = this
-    if (yield* contendTask(handoff, tag, owner.tid, attempt.tryLock, signal, giveWay)) return attempt.result
-    if (attempt.result !== -EBUSY) return attempt.result
-    return this.entered(owner, yield* this.real.lockTask(parking, timeoutMs, signal))
+    const begun = handoff.contends(tag)
+    if (yield* contendTask(handoff, tag, owner.tid, attempt.tryLock, begun, signal, giveWay))
+      return this.handedOff(owner, attempt.result, begun)
+    return this.fellBack(owner, yield* this.real.lockTask(parking, timeoutMs, signal), begun)
   }
 
   unlock(owner: LockOwner): number {
@@ -111,12 +114,28 @@ export class HandoffMutex implements RealMutex {
       wanted = i32[entry + WAITERS] !== 0
     } else wanted = this.handoff.leave(this.tag, tid)
     const result = this.real.unlock(owner)
-    if (wanted) this.handoff.handOver(tid)
+    if (wanted) this.handoff.handOver(this.tag, tid)
     return result
   }
 
   makeConsistent(owner: LockOwner): number {
     return this.real.makeConsistent(owner)
+  }
+
+  /** It has the lock without having slept; or can never have it. */
+  private handedOff(owner: LockOwner, result: number, begun: number): number {
+    this.handoff.countContended(true)
+    return this.waited(owner, result, begun)
+  }
+
+  private fellBack(owner: LockOwner, result: number, begun: number): number {
+    this.handoff.countContended(false)
+    return this.waited(owner, result, begun)
+  }
+
+  private waited(owner: LockOwner, result: number, begun: number): number {
+    if (result === 0 || result === -EOWNERDEAD) this.handoff.acquired(this.tag, begun)
+    return this.entered(owner, result)
   }
 
   private entered({ tid }: LockOwner, result: number): number {
@@ -141,7 +160,7 @@ class Attempt {
   constructor(real: RealMutex, owner: LockOwner) {
     this.tryLock = () => {
       this.result = real.tryLock(owner)
-      return this.result === 0 || this.result === -EOWNERDEAD
+      return this.result !== -EBUSY
     }
   }
 }

@@ -73,7 +73,10 @@ export function recoverCpu(view: KernelView, collector: JobCollector, death: Cpu
   const lostTasks = recoverScheduler(s, dead) // 1
   // Its waits leave the queues before its locks are passed on: whoever gets one must be alive to take it.
   recoverFutexes(context, dead) // 2
-  for (const { task } of lostTasks) exitTaskOwner(context, task)
+  for (const { task } of lostTasks) {
+    view.handoff.forgetTask(task)
+    exitTaskOwner(context, task)
+  }
   wakeOrphans(context)
   codec.recover(dead, visit => visitPayloads(view, visit)) // 3
   // All that the dead CPU handed over is here now: what it has not is found below.

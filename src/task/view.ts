@@ -64,7 +64,10 @@ export class KernelView {
         ? this.futexes.map(this.arena.buffer)
         : this.futexes.space.adopt(this.arena.buffer, domain.arenaMapping)
     this.codec = new PayloadCodec(this.heap, thread, plan.lent)
-    this.handoff = new Handoff(this.arena, plan.handoff, { scheduler: s })
+    this.handoff = new Handoff(this.arena, plan.handoff, {
+      scheduler: s,
+      context: this.futexes.context,
+    })
   }
 
   isCpuActive(cpu: number): boolean {

@@ -19,7 +19,7 @@ import type { TrackArgs } from './tracks.ts'
 class Notes extends Summary {
   readonly said: string[] = []
   override instant(track: number, time: number, name = '', args?: TrackArgs): void {
-    super.instant(track, time)
+    super.instant(track, time, name, args)
     this.said.push(args === undefined ? name : `${name} ${JSON.stringify(args)}`)
   }
 }

@@ -1,3 +1,4 @@
+import { CONTENDED, HANDS_OVER } from './timeline.ts'
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
@@ -34,6 +35,16 @@ export interface Inversion {
   readonly duration: number
 }
 
+/** A lock that someone had to wait for. */
+export interface LockSummary {
+  readonly lock: number
+  contended: number
+  /** How often it was had after waiting. */
+  acquired: number
+  /** How often it was let go for one who gave way for it. */
+  handedOver: number
+}
+
 export interface CpuSummary {
   readonly name: string
   busy: number
@@ -53,6 +64,7 @@ export class Summary implements TrackSink {
   readonly cpus: CpuSummary[] = []
   readonly waits: WaitSummary[] = []
   readonly inversions: Inversion[] = []
+  readonly locks: LockSummary[] = []
   events = 0
   lostEvents = 0
   first: number = Infinity
@@ -62,6 +74,7 @@ export class Summary implements TrackSink {
   private readonly cpuOf = new Map<number, CpuSummary>()
   private readonly open = new Map<number, OpenSlice[]>()
   private readonly waitOf = new Map<string, WaitSummary>()
+  private readonly lockOf = new Map<number, LockSummary>()
 
   track(track: Track): void {
     this.tracks.set(track.id, track)
@@ -104,11 +117,16 @@ export class Summary implements TrackSink {
     if (state === 'running' || state === 'runnable' || state === 'blocked' || state === 'stopped') {
       task[state] += duration
     }
-    if (state === 'blocked') this.waited(task.name, slice, duration)
+    // One that gives way for a lock is runnable, and waits all the same.
+    if (state === 'blocked' || state === 'runnable') this.waited(task.name, slice, duration)
   }
 
-  instant(_track: number, time: number): void {
+  instant(_track: number, time: number, name: string = '', args?: TrackArgs): void {
     this.seen(time)
+    if (typeof args?.lock !== 'number') return
+    if (name === CONTENDED) this.lockAt(args.lock).contended++
+    else if (name === 'lock') this.lockAt(args.lock).acquired++
+    else if (name.startsWith(HANDS_OVER)) this.lockAt(args.lock).handedOver++
   }
 
   counter(_track: number, time: number): void {
@@ -124,6 +142,17 @@ export class Summary implements TrackSink {
     this.waits.sort((a, b) => b.total - a.total)
     this.inversions.sort((a, b) => b.duration - a.duration)
     this.inversions.splice(INVERSIONS)
+    this.locks.sort((a, b) => b.contended - a.contended)
+  }
+
+  private lockAt(lock: number): LockSummary {
+    let found = this.lockOf.get(lock)
+    if (found === undefined) {
+      found = { lock, contended: 0, acquired: 0, handedOver: 0 }
+      this.lockOf.set(lock, found)
+      this.locks.push(found)
+    }
+    return found
   }
 
   private seen(time: number): void {

@@ -1,6 +1,7 @@
 import {
   actorThread,
   BLOCK,
+  BLOCK_FUTEX,
   blockNames,
   CONTINUE,
   CPU_DOWN,
@@ -53,7 +54,7 @@ interface Life {
   /** Its slice on its own track is open. */
   open: boolean
   cpu: number
-  /** What it said it would wait for, until its switch. */
+  /** What it said it would wait for: until its switch; a lock, until it sleeps for it or has it. */
   blocks: { readonly why: string; readonly args: TrackArgs } | null
   stopped: boolean
   wakeArrow: number
@@ -67,6 +68,11 @@ interface CpuState {
 }
 
 const PROCESS = 1
+
+const FOR_LOCK = 'blocked: lock'
+/** What the names of these instants begin with: the summary counts them. */
+export const HANDS_OVER = 'hands over'
+export const CONTENDED = 'lock contended'
 
 const switchReasons: readonly string[] = ['preempted', 'blocked', 'yielded', 'finished']
 const policyNames: readonly string[] = ['', 'loaded', 'unloaded', 'ejected']
@@ -155,6 +161,10 @@ export class Timeline {
       return this.setState(time, life, 'blocked', blocks?.why ?? 'blocked', blocks?.args)
     }
     this.setDepth(time, cpu, cpu.depth + 1)
+    if (life.blocks?.why === FOR_LOCK) {
+      this.setState(time, life, 'runnable', 'runnable (gives way for a lock)', life.blocks.args)
+      return
+    }
     this.setState(time, life, 'runnable', why === YIELDED ? 'runnable' : 'runnable (preempted)')
   }
 
@@ -164,7 +174,7 @@ export class Timeline {
     const arrows = life.wakeArrow === 0 ? undefined : { ends: [life.wakeArrow] }
     life.wakeArrow = 0
     life.cpu = ring
-    life.blocks = null
+    if (life.blocks?.why !== FOR_LOCK) life.blocks = null
     this.setState(time, life, 'running', `running on CPU ${ring}`, { priority })
     this.sink.begin(cpu.track, time, life.name, { priority, slot: life.slot }, arrows)
   }
@@ -248,7 +258,7 @@ export class Timeline {
     const life = this.lives.get(task)
     if (life === undefined) return
     // A lock has said more than the queue that is slept at can.
-    if (whom === 0 && life.blocks?.args['waits for'] !== undefined) return
+    if (whom === 0 && why === BLOCK_FUTEX && life.blocks?.why === FOR_LOCK) return
     this.waits(life, `blocked: ${blockNames[why] ?? why}`, what, whom)
   }
 
@@ -266,13 +276,15 @@ export class Timeline {
   private lock(time: number, { kind, ring, task, a: lock, b }: RingEvent): void {
     const track = this.actorTrack(time, ring, task)
     if (kind === LOCK_CONTEND) {
-      this.sink.instant(track, time, 'lock contended', {
+      this.sink.instant(track, time, CONTENDED, {
         lock,
         owner: b === 0 ? 'unknown' : this.actorName(b),
       })
       const life = this.lives.get(task)
-      if (life !== undefined) this.waits(life, 'blocked: lock', lock, b)
+      if (life !== undefined) this.waits(life, FOR_LOCK, lock, b)
     } else if (kind === LOCK_ACQUIRE) {
+      const life = this.lives.get(task)
+      if (life !== undefined) life.blocks = null
       const arrow = b === 0 ? undefined : this.unlocks.get(lock)
       this.unlocks.delete(lock)
       this.sink.instant(track, time, 'lock', { lock }, arrow === undefined ? undefined : { ends: [arrow] })
@@ -280,9 +292,13 @@ export class Timeline {
       const waited = kind === LOCK_HANDOFF || b !== 0
       const arrow = this.nextArrow++
       if (waited) this.unlocks.set(lock, arrow)
-      const name = kind === LOCK_HANDOFF ? `hands over to ${this.actorName(b)}` : 'unlock'
+      const name = kind !== LOCK_HANDOFF ? 'unlock' : this.handOverName(b)
       this.sink.instant(track, time, name, { lock }, waited ? { starts: [arrow] } : undefined)
     }
+  }
+
+  private handOverName(to: number): string {
+    return to === 0 ? HANDS_OVER : `${HANDS_OVER} to ${this.actorName(to)}`
   }
 
   private cpuComesOrGoes(time: number, { kind, a, b }: RingEvent): void {

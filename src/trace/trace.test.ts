@@ -2,10 +2,13 @@ import protobuf from 'protobufjs'
 import { describe, expect, it } from 'vitest'
 import { startRecording, stopRecording } from '../arena/eventring.ts'
 import { wakeupTask } from '../sched/wakeup.ts'
+import { LockSim } from '../handoff/fixtures/locksim.ts'
+import handoffPolicy from '../handoff/policy.ts'
 import { Simulation, type TaskBody } from '../sched/simulation.ts'
 import { beginSleep, endSleep } from '../sched/sleep.ts'
 import { PREEMPTED, SUSPENDED, YIELDED } from '../sched/switch.ts'
 import { INTERRUPTIBLE } from '../sched/taskrecord.ts'
+import { describeSummary } from '../cli/trace.ts'
 import { ChromeWriter } from './chrome.ts'
 import { Collector } from './collector.ts'
 import { PerfettoWriter, readPerfetto } from './perfetto.ts'
@@ -112,6 +115,39 @@ function decode(bytes: Uint8Array): { events: DecodedEvent[]; tracks: Map<string
     })
   }
   return { events, tracks, dropped }
+}
+
+/** Two tasks of one CPU and one of another want one lock that is handed over; the policy is loaded. */
+function recordedHandOff(sinks: readonly TrackSink[]): void {
+  const locked = new LockSim({ cpus: 2, seed: 5, events: 4096 })
+  const { sim } = locked
+  sim.load(handoffPolicy)
+  sim.run()
+  startRecording(sim.machine.arena.i32, sim.plan.events!)
+  for (const [name, cpu] of [
+    ['first', 0],
+    ['second', 0],
+    ['third', 1],
+  ] as const) {
+    locked.fork(
+      function* ({ context, parking, locks: [lock] }) {
+        for (let time = 0; time < 10; time++) {
+          yield* lock.lockTask(parking)
+          context.cpu.charge(0.02)
+          yield YIELDED
+          lock.unlock(parking.owner)
+          yield PREEMPTED
+        }
+      },
+      { name, affinity: [cpu] },
+    )
+  }
+  const timeline = new Timeline(broadcast(sinks), { cpus: 2 })
+  const collector = new Collector(sim.machine.arena, sim.plan.events!)
+  expect(sim.run()).toBe('idle')
+  stopRecording(sim.machine.arena.i32, sim.plan.events!)
+  collector.drain(timeline)
+  timeline.close()
 }
 
 /** Two CPUs; `pinger` wakes `ponger`, back and forth; `hog` computes. */
@@ -280,5 +316,56 @@ describe('a trace of simulated CPUs', () => {
     const summary = recorded(sinks => [...sinks, writer], 16)
     expect(summary.lostEvents).toBeGreaterThan(0)
     expect(decode(Buffer.concat(pieces)).dropped).toBeGreaterThan(0)
+  })
+})
+
+describe('a lock that is handed over', () => {
+  it('is an instant with its lock and who gets it, and an arrow to whoever had it next', () => {
+    const pieces: Uint8Array[] = []
+    recordedHandOff([new PerfettoWriter(piece => pieces.push(piece))])
+    const { events } = decode(Buffer.concat(pieces))
+    const handed = events.filter(({ name }) => name.startsWith('hands over'))
+    expect(handed.length).toBeGreaterThan(3)
+    const names = new Set(handed.map(({ name }) => name))
+    expect([...names].every(name => /^hands over( to (first|second|third))?$/.test(name))).toBe(true)
+    expect(names.size).toBeGreaterThan(1)
+    const acquired = new Map(
+      events
+        .flatMap(event => event.ends.map(flow => [flow, event] as const))
+        .filter(([, { name }]) => name === 'lock'),
+    )
+    const followed = handed.filter(({ starts }) => acquired.has(starts[0]))
+    expect(followed.length).toBeGreaterThan(0)
+    for (const { starts, time, args } of followed) {
+      const next = acquired.get(starts[0])!
+      expect(next.args.lock).toBe(args.lock)
+      expect(next.time).toBeGreaterThanOrEqual(time)
+    }
+    const waits = events.filter(({ name }) => name === 'runnable (gives way for a lock)')
+    expect(waits.length).toBeGreaterThan(0)
+    for (const { track, args } of waits) {
+      expect(['first', 'second', 'third']).toContain(args['waits for'])
+      expect(args['waits for']).not.toBe(track)
+    }
+  })
+
+  it('is in the JSON for the DevTools, and counted in the summary', () => {
+    let text = ''
+    const summary = new Summary()
+    recordedHandOff([new ChromeWriter(piece => (text += piece)), summary])
+    const instants = JSON.parse(text).filter(
+      ({ ph, name }: any) => ph === 'i' && name.startsWith('hands over'),
+    )
+    expect(instants.length).toBeGreaterThan(3)
+    expect(summary.locks).toHaveLength(1)
+    const [{ lock, contended, acquired, handedOver }] = summary.locks
+    expect(instants.every(({ args }: any) => args.lock === lock)).toBe(true)
+    expect(handedOver).toBe(instants.length)
+    expect(acquired).toBe(contended)
+    expect(summary.waits.length).toBeGreaterThan(0)
+    const lines = describeSummary(summary, 5, { columns: 80, rows: 24, colour: false, unicode: true })
+    expect(lines.join('\n')).toMatch(
+      /Locks that were waited for\n *lock +contended +had after waiting +handed over/,
+    )
   })
 })

@@ -1,0 +1,11 @@
+import { LOCK_HANDOFF } from '../arena/events.ts'
+import type { FutexContext } from '../futex/context.ts'
+import { actorOfTid } from '../futex/events.ts'
+import { actorOf } from '../sched/events.ts'
+
+/** A lock was let go for who has published that it waits (0: not known any more). The caller has seen that recording is on. */
+export function tellHandedOver(context: FutexContext, lock: number, to: number): void {
+  const s = context.scheduler
+  if (s === undefined) return
+  s.events?.write(LOCK_HANDOFF, s.now(), actorOf(s), lock, actorOfTid(context, to), 0, 0)
+}
