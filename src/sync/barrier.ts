@@ -2,6 +2,7 @@ import type { Blocking } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { type Decision, SKIP } from '../futex/decision.ts'
+import { Waiter } from '../futex/records.ts'
 import { checkCount } from './errors.ts'
 import { type ObjectOptions, optionsOf, SyncObject } from './object.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
@@ -98,11 +99,23 @@ class Counting implements Decision {
   }
 }
 
+const MET = 1
+
+/** Says to each that they meet now, if the last to come gets as far as to count it. */
+class Marking implements Decision {
+  decide(i32: Int32Array, waiter: number): typeof SKIP {
+    i32[waiter + Waiter.parcel] = MET
+    return SKIP
+  }
+}
+
 class ArrivalWait implements Wait {
   readonly what = 'arrive'
   readonly queue: SyncObject['queue']
   readonly bits = 1
   last = false
+  /** How often all had met when it came. */
+  private meetings = 0
   private readonly barrier: Barrier
 
   constructor(barrier: Barrier) {
@@ -110,15 +123,18 @@ class ArrivalWait implements Wait {
     this.queue = barrier.queue
   }
 
-  admit(context: FutexContext): boolean {
+  admit(context: FutexContext, waiter: number): boolean {
     const { i32, at } = this.barrier
     this.barrier.refuseDisposed(this.what)
     const arrived = new Counting()
     this.queue.walk(context, arrived)
     const meetings = Atomics.load(i32, at) & ~WAITERS
     this.last = arrived.count + 1 >= this.barrier.parties
-    if (this.last) this.queue.walk(context, new WakeEveryone())
-    Atomics.store(i32, at, this.last ? (meetings + 1) & ~WAITERS : meetings | WAITERS)
+    this.meetings = meetings
+    context.i32[waiter + Waiter.parcel] = 0
+    if (this.last) this.queue.walk(context, new Marking()) // (A)
+    Atomics.store(i32, at, this.last ? (meetings + 1) & ~WAITERS : meetings | WAITERS) // (B)
+    if (this.last) this.queue.walk(context, new WakeEveryone()) // (C)
     return this.last
   }
 
@@ -126,7 +142,18 @@ class ArrivalWait implements Wait {
     return true
   }
 
-  leave(): void {}
+  restarted(context: FutexContext, waiter: number): boolean {
+    return this.hasMet(context, waiter)
+  }
+
+  leave(context: FutexContext, woken: boolean, waiter: number): boolean {
+    return woken || this.hasMet(context, waiter)
+  }
+
+  /** The last to come died between (B) and (C): those that (A) had reached have met. */
+  private hasMet({ i32 }: FutexContext, waiter: number): boolean {
+    return i32[waiter + Waiter.parcel] === MET && this.barrier.meetings !== this.meetings
+  }
 }
 
 blockingMethods(Barrier.prototype, 'arrive')

@@ -61,10 +61,14 @@ export class Event extends SyncObject {
     const { context } = ambient().futexes
     const { queue } = this
     queue.lock(context)
-    const someone = !queue.isEmpty(context)
-    queue.walk(context, this.auto ? new WakeFirst() : new WakeEveryone())
-    const stays = this.auto && someone ? 0 : SET
-    Atomics.store(i32, at, queue.isEmpty(context) ? stays : stays | WAITERS)
+    if (!this.auto || queue.isEmpty(context)) {
+      // Before anyone is woken: should this one die in between, the others look, and find it.
+      Atomics.store(i32, at, SET)
+      queue.walk(context, new WakeEveryone())
+    } else {
+      queue.walk(context, new WakeFirst())
+      if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+    }
     queue.unlock(context)
   }
 

@@ -50,6 +50,8 @@ export class LockWait implements Wait {
   private losses = 0
   /** When it began to wait. */
   private since = 0
+  /** It waits for itself. */
+  private held = false
 
   constructor(what: string, place: Place, queue: ParkingQueue, tid: number) {
     this.what = what
@@ -81,7 +83,10 @@ export class LockWait implements Wait {
         if (this.losses > 0) this.acquired(context)
         return true
       }
-      if (this.losses === 0) this.since = context.now()
+      if (this.losses === 0) {
+        this.since = context.now()
+        this.held = owner === this.tid
+      }
       tellContended(context, this.queue.objectId(context), owner)
       return false
     }
@@ -101,10 +106,11 @@ export class LockWait implements Wait {
   }
 
   leave(context: FutexContext, woken: boolean): void {
-    if (!woken) return
     const { i32, at } = this.place
-    if ((Atomics.load(i32, at) & TID_MASK) === this.tid) releaseWord(context, this.place, this.queue)
-    else passOn(context, this.place, this.queue)
+    // Not woken, and the word says so: it was handed the lock by one who died.
+    if (!this.held && (Atomics.load(i32, at) & TID_MASK) === this.tid)
+      releaseWord(context, this.place, this.queue)
+    else if (woken) passOn(context, this.place, this.queue)
   }
 }
 

@@ -2,6 +2,8 @@ import type { Blocking } from '../coroutine/blocking.ts'
 import { wait as waitForPromise } from '../coroutine/blocking.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
+import type { FutexContext } from '../futex/context.ts'
+import { findOwner } from '../futex/owner.ts'
 import { asyncOwner, returnOwner } from './asyncowner.ts'
 import { SyncError } from './errors.ts'
 import { WakeFirst } from './lockwait.ts'
@@ -30,7 +32,7 @@ const DONE = 0x4000_0000
  *   WAITERS | DONE | TID | meaning
  *   --------+------+-----+------------------------------------------------------------------------------
  *      0    |  0   |  0  | [1] not done
- *      .    |  0   | tid | [2] being done
+ *      .    |  0   | tid | [2] being done; whoever comes and finds that the doer has died does it instead
  *      1    |  0   |  0  | [3] whoever did it threw, and someone was woken to do it instead
  *      0    |  1   |  0  | [4] done, for good: asking is one load
  */
@@ -127,8 +129,9 @@ export class Once extends SyncObject {
     const { i32, at, queue } = this
     const { context } = ambient().futexes
     queue.lock(context)
-    queue.walk(context, ok ? new WakeEveryone() : new WakeFirst())
+    // The word first: should this one die here, those that it does not wake any more look, and find it.
     Atomics.store(i32, at, ok ? DONE : queue.isEmpty(context) ? 0 : WAITERS)
+    queue.walk(context, ok ? new WakeEveryone() : new WakeFirst())
     queue.unlock(context)
   }
 }
@@ -148,7 +151,7 @@ class OnceWait implements Wait {
     this.tid = tid
   }
 
-  admit(): boolean {
+  admit(context: FutexContext): boolean {
     const { i32, at } = this.once
     this.once.refuseDisposed(this.what)
     for (;;) {
@@ -158,10 +161,11 @@ class OnceWait implements Wait {
       if (doer === this.tid) {
         throw new SyncError('ERR_HEDDLE_DEADLOCK', 'run: the function that is run once waits for itself')
       }
-      const next = doer === 0 ? seen | this.tid : seen | WAITERS
+      const free = doer === 0 || findOwner(context, doer) === 0
+      const next = free ? (seen & WAITERS) | this.tid : seen | WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) !== seen) continue
-      this.mine = doer === 0
-      return this.mine
+      this.mine = free
+      return free
     }
   }
 

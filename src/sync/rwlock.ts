@@ -5,12 +5,22 @@ import type { FutexContext } from '../futex/context.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
 import { SyncError } from './errors.ts'
+import { finishGrant } from './grant.ts'
 import { inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
 import { observer, tellMade } from './observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
-import { EXTRA, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
+import { PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
 import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
-import { READERS, ReadWait, serveLine, UPGRADING, UpgradeWait, WRITER, WriteWait } from './rwwaits.ts'
+import {
+  readersOf,
+  ReadWait,
+  serveLine,
+  UpgradeWait,
+  withoutUpgrade,
+  WRITER,
+  writerOf,
+  WriteWait,
+} from './rwwaits.ts'
 import {
   blockingMethods,
   checkWait,
@@ -24,18 +34,21 @@ import {
 /**
  * Many readers or one writer.
  *
- *   WAITERS | WRITER | readers | meaning
- *   --------+--------+---------+---------------------------------------------------------------------------
- *      0    |   0    |    0    | [1] free
- *      0    |   0    |    n    | [2] n readers, nobody waits: reading and unlocking are one compare-exchange
- *      0    |   1    |    0    | [3] a writer (its TID is in `extra`), nobody waits
- *      1    |   .    |    .    | [4] someone is in line: all goes through the queue's lock
+ *   WAITERS | WRITER | rest | meaning
+ *   --------+--------+------+------------------------------------------------------------------------------
+ *      0    |   0    |   0  | [1] free
+ *      0    |   0    |   n  | [2] n readers, nobody waits: reading and unlocking are one compare-exchange
+ *      0    |   1    |  tid | [3] a writer, nobody waits
+ *      1    |   .    |   .  | [4] someone is in line: all goes through the queue's lock
  *
- * UPGRADING, beside [4]: the first in line is a reader that wants to write, and still reads.
+ * UPGRADING, beside [4] and readers: the first in line is a reader that wants to write, and still reads.
  *
  * Nobody starves. In [4] nobody overtakes: a reader that comes while a writer is in line waits behind it. When the lock comes to the line and a
  * reader is first, all readers in the line go together, those behind writers too: so each writer waits for at most one such
  * batch for each writer before it, and each reader for at most the writers before it.
+ *
+ * A writer that died with the lock is known by its TID, and whoever wants the lock is told. Readers have no names: one that died with the lock
+ * is counted for ever, so writers should have a timeout where readers may die.
  */
 export class RwLock extends SyncObject {
   static readonly words: number = PLACE_WORDS
@@ -63,7 +76,7 @@ export class RwLock extends SyncObject {
 
   /** How many read now. */
   get readers(): number {
-    return Atomics.load(this.i32, this.at) & READERS
+    return readersOf(Atomics.load(this.i32, this.at))
   }
 
   /** Whether someone writes now. */
@@ -139,13 +152,12 @@ export class RwLock extends SyncObject {
     if (observer !== null) observer.released(this, currentTid())
     for (;;) {
       const seen = Atomics.load(i32, at)
-      // Who was just let in may be here before the count says so: it is right under the queue's lock.
       if (seen < 0) break
-      if ((seen & READERS) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'nobody reads')
       if (Atomics.compareExchange(i32, at, seen, seen - 1) === seen) return
     }
     this.inLock(seen => {
-      if ((seen & READERS) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'nobody reads')
       return seen - 1
     })
   }
@@ -185,26 +197,23 @@ export class RwLock extends SyncObject {
   downgrade(): ReadGuard {
     const tid = this.writerTid('downgrade')
     const flow = asyncOwnerOf(tid)
-    Atomics.store(this.i32, this.at + EXTRA, 0)
     if (observer !== null) observer.released(this, tid)
-    if (Atomics.compareExchange(this.i32, this.at, WRITER, 1) !== WRITER) {
-      this.inLock(seen => (seen & ~WRITER) + 1)
-    }
+    if (Atomics.compareExchange(this.i32, this.at, WRITER | tid, 1) !== (WRITER | tid)) this.inLock(() => 1)
     if (flow !== undefined) returnOwner(flow)
     return this.readGuard
   }
 
   /** @internal Whether this one writes. */
   isWrittenBy(owner: LockOwner | null): boolean {
-    return Atomics.load(this.i32, this.at + EXTRA) === (owner === null ? currentTid() : owner.tid)
+    const tid = owner === null ? currentTid() : owner.tid
+    return (Atomics.load(this.i32, this.at) & ~WAITERS) === (WRITER | tid)
   }
 
   /** @internal */
   unlockWriteAs(tid: number): void {
     const { i32, at } = this
     if (observer !== null) observer.released(this, tid)
-    Atomics.store(i32, at + EXTRA, 0)
-    if (Atomics.compareExchange(i32, at, WRITER, 0) !== WRITER) this.inLock(seen => seen & ~WRITER)
+    if (Atomics.compareExchange(i32, at, WRITER | tid, 0) !== (WRITER | tid)) this.inLock(() => 0)
     const flow = asyncOwnerOf(tid)
     if (flow !== undefined) returnOwner(flow)
   }
@@ -215,6 +224,7 @@ export class RwLock extends SyncObject {
     const { context } = ambient().futexes
     this.queue.lock(context)
     try {
+      finishGrant(context, this)
       changeAndServe(context, this, change)
     } finally {
       this.queue.unlock(context)
@@ -236,12 +246,11 @@ export class RwLock extends SyncObject {
 
   private tryWriting(tid: number): boolean {
     const { i32, at } = this
-    const seen = Atomics.compareExchange(i32, at, 0, WRITER)
+    const seen = Atomics.compareExchange(i32, at, 0, WRITER | tid)
     if (seen !== 0) {
       if (seen < 0) this.refuseDisposed('lockWrite')
       return false
     }
-    Atomics.store(i32, at + EXTRA, tid)
     this.tellAcquired(tid)
     return true
   }
@@ -249,9 +258,8 @@ export class RwLock extends SyncObject {
   private tryUpgrading(tid: number): boolean {
     const { i32, at } = this
     const seen = Atomics.load(i32, at)
-    if (seen >= 0 && (seen & READERS) === 0) throw this.notHeld('upgrade', 'nobody reads')
-    if (Atomics.compareExchange(i32, at, 1, WRITER) !== 1) return false
-    Atomics.store(i32, at + EXTRA, tid)
+    if (seen >= 0 && readersOf(seen) === 0) throw this.notHeld('upgrade', 'nobody reads')
+    if (Atomics.compareExchange(i32, at, 1, WRITER | tid) !== 1) return false
     this.tellAcquired(tid)
     return true
   }
@@ -280,7 +288,7 @@ export class RwLock extends SyncObject {
 
   /** Who writes, if it is the caller or a flow of async code on its thread. */
   private writerTid(what: string): number {
-    const writer = Atomics.load(this.i32, this.at + EXTRA)
+    const writer = writerOf(Atomics.load(this.i32, this.at))
     if (writer === 0) throw this.notHeld(what, 'nobody writes')
     if (writer !== currentTid() && asyncOwnerOf(writer) === undefined) {
       throw this.notHeld(what, `${writer} writes, and the caller is ${currentTid()}`)
@@ -310,12 +318,13 @@ export function changeAndServe(context: FutexContext, lock: RwLock, change: (see
   const { i32, at, queue } = lock
   for (;;) {
     const seen = Atomics.load(i32, at)
+    const bits = queue.isEmpty(context) ? 0 : WAITERS
     const changed = change(seen) & ~WAITERS
-    const served = queue.isEmpty(context) ? changed : serveLine(context, lock, changed)
-    const next = queue.isEmpty(context) ? served & ~UPGRADING : served | WAITERS
     // Only [1] to [3] can be changed by others meanwhile, and then nobody was in line.
-    if (Atomics.compareExchange(i32, at, seen, next) === seen) return
+    const next = bits === 0 ? withoutUpgrade(changed) : changed | WAITERS
+    if (Atomics.compareExchange(i32, at, seen, next) === seen) break
   }
+  serveLine(context, lock)
 }
 
 blockingMethods(RwLock.prototype, 'lockRead', 'lockWrite', 'upgrade')

@@ -1,15 +1,33 @@
 import type { FutexContext } from '../futex/context.ts'
 import { type Decision, SKIP, STOP, WAKE } from '../futex/decision.ts'
 import { Waiter } from '../futex/records.ts'
+import { findOwner } from '../futex/owner.ts'
 import { SyncError } from './errors.ts'
+import { expectGrant, finishGrant, grant, wasGranted } from './grant.ts'
+import { TID_MASK } from './lockwait.ts'
 import type { SyncObject } from './object.ts'
-import { EXTRA, WAITERS } from './place.ts'
+import { WAITERS } from './place.ts'
 import { changeAndServe, type RwLock } from './rwlock.ts'
 import type { Wait } from './waiting.ts'
 
 export const WRITER = 0x4000_0000
-export const UPGRADING = 0x2000_0000
-export const READERS = 0x1fff_ffff
+/** Beside readers only: the word of a writer has its TID there. */
+const UPGRADING = 0x2000_0000
+const READERS = 0x1fff_ffff
+
+/** How many read, in this state. */
+export function readersOf(state: number): number {
+  return (state & WRITER) === 0 ? state & READERS : 0
+}
+
+/** The TID of who writes, in this state, or 0. */
+export function writerOf(state: number): number {
+  return (state & WRITER) === 0 ? 0 : state & TID_MASK
+}
+
+export function withoutUpgrade(state: number): number {
+  return (state & WRITER) === 0 ? state & ~UPGRADING : state
+}
 
 /** In a waiter's bits: what it wants, and above it the TID of who would write. */
 const READ = 1
@@ -20,44 +38,43 @@ const TID_SHIFT = 2
 
 /** Lets in those at the head of the line who may come in together. */
 class LettingIn implements Decision {
-  state: number
   private readonly lock: RwLock
   /** A reader was first: all readers go. */
   private batch = false
 
-  constructor(lock: RwLock, state: number) {
+  constructor(lock: RwLock) {
     this.lock = lock
-    this.state = state
   }
 
-  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
-    const bits = i32[waiter + Waiter.bitset]
-    if ((this.state & WRITER) !== 0) return STOP
+  decide(arena: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
+    const bits = arena[waiter + Waiter.bitset]
+    const state = Atomics.load(this.lock.i32, this.lock.at)
+    if ((state & WRITER) !== 0) return STOP
     switch (bits & WANTS) {
       case READ:
         this.batch = true
-        this.state++
+        grant(arena, waiter, this.lock, state + 1)
         return WAKE
       case WRITE:
         if (this.batch) return SKIP
-        if ((this.state & READERS) !== 0) return STOP
+        if ((state & READERS) !== 0) return STOP
         break
       default:
-        if ((this.state & READERS) !== 1) return STOP
-        this.state &= ~(READERS | UPGRADING)
+        if ((state & READERS) !== 1) return STOP
     }
-    this.state |= WRITER
-    // Before it can see that it was woken: it may unlock at once.
-    Atomics.store(this.lock.i32, this.lock.at + EXTRA, bits >>> TID_SHIFT)
+    grant(arena, waiter, this.lock, WAITERS | WRITER | (bits >>> TID_SHIFT))
     return WAKE
   }
 }
 
-/** The state after those have come in who may. The queue is locked, and nobody else changes the state meanwhile: someone is in line. */
-export function serveLine(context: FutexContext, lock: RwLock, state: number): number {
-  const letting = new LettingIn(lock, state)
-  lock.queue.walk(context, letting)
-  return letting.state
+/** Lets those come in who may. The queue is locked; while someone is in line nobody else changes the state. */
+export function serveLine(context: FutexContext, lock: RwLock): void {
+  const { queue, i32, at } = lock
+  if (queue.isEmpty(context)) return
+  queue.walk(context, new LettingIn(lock))
+  if (!queue.isEmpty(context)) return
+  const state = Atomics.load(i32, at)
+  Atomics.store(i32, at, withoutUpgrade(state & ~WAITERS))
 }
 
 abstract class LineWait implements Wait {
@@ -74,25 +91,31 @@ abstract class LineWait implements Wait {
   /** The state with this one let in, or -1: it cannot be. Nobody is in line before it. */
   protected abstract letIn(seen: number): number
 
-  admit(context: FutexContext): boolean {
+  admit(context: FutexContext, waiter: number): boolean {
     const { i32, at } = this.lock
     this.lock.refuseDisposed(this.what)
+    finishGrant(context, this.lock)
+    expectGrant(context, waiter)
     const first = this.queue.isEmpty(context)
     for (;;) {
       const seen = Atomics.load(i32, at)
+      this.refuseDead(context, seen)
       const entered = first ? this.letIn(seen & ~WAITERS) : -1
-      if (Atomics.compareExchange(i32, at, seen, entered < 0 ? this.waiting(seen) : entered) !== seen)
-        continue
-      if (entered >= 0) this.entered()
-      return entered >= 0
+      if (Atomics.compareExchange(i32, at, seen, entered < 0 ? seen | WAITERS : entered) === seen)
+        return entered >= 0
     }
   }
 
-  protected waiting(seen: number): number {
-    return seen | WAITERS
+  /** A writer died with the lock. */
+  protected refuseDead(context: FutexContext, seen: number): void {
+    const writer = writerOf(seen)
+    if (writer === 0 || findOwner(context, writer) !== 0) return
+    if (Atomics.load(this.lock.i32, this.lock.at) !== seen) return
+    throw new SyncError(
+      'ERR_HEDDLE_NOT_RECOVERABLE',
+      `${this.what}: the writer of ${this.lock.describe()} died with it`,
+    )
   }
-
-  protected entered(): void {}
 
   woken(): boolean {
     return true
@@ -101,9 +124,20 @@ abstract class LineWait implements Wait {
   /** What to undo when it was let in and does not want it any more. */
   protected abstract undo(seen: number): number
 
-  leave(context: FutexContext, woken: boolean): void {
+  restarted(context: FutexContext, waiter: number): boolean {
     this.queue.lock(context)
-    changeAndServe(context, this.lock, seen => (woken ? this.undo(seen) : this.forget(seen)))
+    finishGrant(context, this.lock)
+    const has = wasGranted(context, waiter)
+    if (!has) changeAndServe(context, this.lock, seen => this.forget(seen))
+    this.queue.unlock(context)
+    return has
+  }
+
+  leave(context: FutexContext, woken: boolean, waiter: number): void {
+    this.queue.lock(context)
+    finishGrant(context, this.lock)
+    const has = woken || wasGranted(context, waiter)
+    changeAndServe(context, this.lock, seen => (has ? this.undo(seen) : this.forget(seen)))
     this.queue.unlock(context)
   }
 
@@ -127,16 +161,12 @@ export class ReadWait extends LineWait {
 
 abstract class WritingWait extends LineWait {
   readonly bits: number
-  private readonly tid: number
+  protected readonly writing: number
 
   constructor(lock: RwLock, tid: number, wants: number) {
     super(lock)
-    this.tid = tid
+    this.writing = WRITER | tid
     this.bits = (tid << TID_SHIFT) | wants
-  }
-
-  protected override entered(): void {
-    Atomics.store(this.lock.i32, this.lock.at + EXTRA, this.tid)
   }
 }
 
@@ -148,12 +178,11 @@ export class WriteWait extends WritingWait {
   }
 
   protected letIn(seen: number): number {
-    return seen === 0 ? WRITER : -1
+    return seen === 0 ? this.writing : -1
   }
 
-  protected undo(seen: number): number {
-    Atomics.store(this.lock.i32, this.lock.at + EXTRA, 0)
-    return seen & ~WRITER
+  protected undo(): number {
+    return 0
   }
 }
 
@@ -166,23 +195,23 @@ export class UpgradeWait extends WritingWait {
   }
 
   /** Before all who are in line: they wait for its reading to end. */
-  override admit(context: FutexContext): boolean {
+  override admit(context: FutexContext, waiter: number): boolean {
     const { i32, at } = this.lock
     this.lock.refuseDisposed(this.what)
+    finishGrant(context, this.lock)
+    expectGrant(context, waiter)
     for (;;) {
       const seen = Atomics.load(i32, at)
-      if ((seen & UPGRADING) !== 0) {
+      if ((seen & (UPGRADING | WRITER)) === UPGRADING) {
         throw new SyncError(
           'ERR_HEDDLE_DEADLOCK',
           `upgrade: another reader of ${this.lock.describe()} is upgrading, and each would wait for the other; unlock, and lock to write`,
         )
       }
-      const only = (seen & READERS) === 1
+      const only = readersOf(seen) === 1
       const bits = this.queue.isEmpty(context) ? 0 : WAITERS
-      const next = only ? WRITER | bits : seen | UPGRADING | WAITERS
-      if (Atomics.compareExchange(i32, at, seen, next) !== seen) continue
-      if (only) this.entered()
-      return only
+      const next = only ? this.writing | bits : seen | UPGRADING | WAITERS
+      if (Atomics.compareExchange(i32, at, seen, next) === seen) return only
     }
   }
 
@@ -191,12 +220,11 @@ export class UpgradeWait extends WritingWait {
   }
 
   /** Back to reading. */
-  protected undo(seen: number): number {
-    Atomics.store(this.lock.i32, this.lock.at + EXTRA, 0)
-    return (seen & ~WRITER) + 1
+  protected undo(): number {
+    return 1
   }
 
   protected override forget(seen: number): number {
-    return seen & ~UPGRADING
+    return withoutUpgrade(seen)
   }
 }

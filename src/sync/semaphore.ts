@@ -5,9 +5,10 @@ import type { FutexContext } from '../futex/context.ts'
 import { type Decision, STOP, WAKE } from '../futex/decision.ts'
 import { Waiter } from '../futex/records.ts'
 import { checkCount } from './errors.ts'
+import { expectGrant, finishGrant, grant, wasGranted } from './grant.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
-import { type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
+import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
 import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from './waiting.ts'
 
 const COUNT = 0x3fff_ffff
@@ -43,7 +44,8 @@ export class Permits {
  *      0    |    n    | [1] nobody is in line; acquire and release are one compare-exchange
  *      1    |    n    | [2] someone is in line, and n are not enough for the first: all goes through the queue's lock
  *
- * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits.
+ * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits. Who dies takes the permits along that it
+ * had; in the middle of giving them to others, each has been given or has not (grant.ts).
  */
 export class Semaphore extends SyncObject {
   static readonly words: number = PLACE_WORDS
@@ -115,20 +117,25 @@ export class Semaphore extends SyncObject {
 
   /** @internal Adds permits and gives them to those in line, in [2]. */
   serve(context: FutexContext, more: number): void {
-    const { i32, at, queue } = this
+    const { queue } = this
     queue.lock(context)
+    finishGrant(context, this)
+    this.serveLocked(context, more)
+    queue.unlock(context)
+  }
+
+  /** @internal */
+  serveLocked(context: FutexContext, more: number): void {
+    const { i32, at, queue } = this
     for (;;) {
       const seen = Atomics.load(i32, at)
-      if (seen < 0) break
-      // The line has dissolved since: [1].
+      // Positive: the line has dissolved since, [1].
       if (Atomics.compareExchange(i32, at, seen, seen + more) !== seen) continue
-      queue.unlock(context)
-      return
+      if (seen >= 0) return
+      break
     }
-    const giving = new Giving((Atomics.load(i32, at) & COUNT) + more)
-    queue.walk(context, giving)
-    Atomics.store(i32, at, queue.isEmpty(context) ? giving.permits : giving.permits | WAITERS)
-    queue.unlock(context)
+    queue.walk(context, new Giving(this))
+    if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
   }
 
   private attempt(count: number): boolean {
@@ -149,16 +156,17 @@ export class Semaphore extends SyncObject {
 
 /** Gives permits to those in line until the first cannot be served. */
 class Giving implements Decision {
-  permits: number
+  private readonly place: Place
 
-  constructor(permits: number) {
-    this.permits = permits
+  constructor(place: Place) {
+    this.place = place
   }
 
-  decide(i32: Int32Array, waiter: number): typeof STOP | typeof WAKE {
-    const wanted = i32[waiter + Waiter.bitset]
-    if (wanted > this.permits) return STOP
-    this.permits -= wanted
+  decide(arena: Int32Array, waiter: number): typeof STOP | typeof WAKE {
+    const seen = Atomics.load(this.place.i32, this.place.at)
+    const wanted = arena[waiter + Waiter.bitset]
+    if (wanted > (seen & COUNT)) return STOP
+    grant(arena, waiter, this.place, seen - wanted)
     return WAKE
   }
 }
@@ -176,9 +184,11 @@ export class PermitWait implements Wait {
     this.what = what
   }
 
-  admit(context: FutexContext): boolean {
+  admit(context: FutexContext, waiter: number): boolean {
     const { i32, at } = this.semaphore
     this.semaphore.refuseDisposed(this.what)
+    finishGrant(context, this.semaphore)
+    expectGrant(context, waiter)
     const firstInLine = this.queue.isEmpty(context)
     for (;;) {
       const seen = Atomics.load(i32, at)
@@ -198,8 +208,19 @@ export class PermitWait implements Wait {
     return true
   }
 
-  leave(context: FutexContext, woken: boolean): void {
-    this.semaphore.serve(context, woken ? this.bits : 0)
+  restarted(context: FutexContext, waiter: number): boolean {
+    this.queue.lock(context)
+    finishGrant(context, this.semaphore)
+    const has = wasGranted(context, waiter)
+    this.queue.unlock(context)
+    return has
+  }
+
+  leave(context: FutexContext, woken: boolean, waiter: number): void {
+    this.queue.lock(context)
+    finishGrant(context, this.semaphore)
+    this.semaphore.serveLocked(context, woken || wasGranted(context, waiter) ? this.bits : 0)
+    this.queue.unlock(context)
   }
 }
 

@@ -1,11 +1,14 @@
+import { ambient } from '../futex/ambient.ts'
+import { findOwner } from '../futex/owner.ts'
 import { checkCount } from './errors.ts'
-import { type OwnPlace, type Place, placeFor } from './place.ts'
+import { currentTid } from './party.ts'
+import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHandle } from './place.ts'
 
 /**
  * A record of 32-bit words that readers read whole without ever waiting for a writer, not even for one that stopped in the middle.
  *
  *   0        sequence  counts half-writes
- *   1        writer    1 while someone writes
+ *   1        writer    the TID of who writes, or 0
  *   2 …      copy 0
  *   2 + n …  copy 1
  *
@@ -18,6 +21,8 @@ import { type OwnPlace, type Place, placeFor } from './place.ts'
  *
  * The copy that a reader is sent to is not changed before the sequence has moved on, which (C) sees. So a reader repeats itself only when
  * a write was finished or begun meanwhile, and with the writer stopped anywhere it reads the last whole record.
+ *
+ * A writer that finds one that died takes its place: if the sequence is odd, the readers are at copy 1 already.
  */
 const SEQUENCE = 0
 const WRITER = 1
@@ -45,6 +50,16 @@ export class SeqLock implements Place {
     return HEADER_WORDS + 2 * fields
   }
 
+  static from(handle: SyncHandle): SeqLock {
+    const { place, options } = openHandle('SeqLock', handle)
+    return new SeqLock({ fields: options['fields'] as number, buffer: place.i32.buffer, index: place.at })
+  }
+
+  /** For `postMessage`; the receiver calls `SeqLock.from`. */
+  get handle(): SyncHandle {
+    return handleOf('SeqLock', this, { fields: this.fields })
+  }
+
   /** Where it is: pass it to the constructor on another thread. */
   get place(): { readonly buffer: SharedArrayBuffer; readonly index: number; readonly fields: number } {
     return { buffer: this.i32.buffer, index: this.at, fields: this.fields }
@@ -67,12 +82,24 @@ export class SeqLock implements Place {
       throw new RangeError(`write: a record of ${record.length} words, and this one has ${this.fields}`)
     }
     const { i32, at } = this
-    while (Atomics.compareExchange(i32, at + WRITER, 0, 1) !== 0) pause()
-    Atomics.add(i32, at + SEQUENCE, 1)
+    const tid = currentTid()
+    if (Atomics.compareExchange(i32, at + WRITER, 0, tid) !== 0) this.becomeWriter(tid)
+    if ((Atomics.load(i32, at + SEQUENCE) & 1) === 0) Atomics.add(i32, at + SEQUENCE, 1)
     this.copy(record, 0)
     Atomics.add(i32, at + SEQUENCE, 1)
     this.copy(record, 1)
     Atomics.store(i32, at + WRITER, 0)
+  }
+
+  private becomeWriter(tid: number): void {
+    const { i32, at } = this
+    const { context } = ambient().futexes
+    for (;;) {
+      const writer = Atomics.load(i32, at + WRITER)
+      const free = writer === 0 || findOwner(context, writer) === 0
+      if (free && Atomics.compareExchange(i32, at + WRITER, writer, tid) === writer) return
+      pause()
+    }
   }
 
   private copy(record: ArrayLike<number>, which: number): void {

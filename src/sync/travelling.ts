@@ -1,6 +1,7 @@
 import { onEveryCpu, registerTravelling } from '../task/payload/travelling.ts'
 import { Barrier } from './barrier.ts'
 import { AtomicInt32 } from './cells.ts'
+import { AtomicBigInt64, AtomicFloat64 } from './cells64.ts'
 import { Channel } from './channel.ts'
 import { Condition } from './condition.ts'
 import { Event } from './event.ts'
@@ -9,6 +10,7 @@ import { Once } from './once.ts'
 import type { SyncHandle } from './place.ts'
 import { RwLock } from './rwlock.ts'
 import { Semaphore } from './semaphore.ts'
+import { SeqLock } from './seqlock.ts'
 import { SharedQueue } from './sharedqueue.ts'
 import { Latch, WaitGroup } from './waitgroup.ts'
 
@@ -41,4 +43,7 @@ travel('Once', Once)
 travel('Event', Event)
 travel('Channel', Channel)
 travel('SharedQueue', SharedQueue)
+travel('SeqLock', SeqLock)
 travel('AtomicInt32', AtomicInt32)
+travel('AtomicBigInt64', AtomicBigInt64)
+travel('AtomicFloat64', AtomicFloat64)

@@ -73,9 +73,11 @@ abstract class Countdown extends SyncObject {
       for (;;) {
         const seen = Atomics.load(i32, at)
         const next = this.checked(what, seen & COUNT, by)
+        const bits = next === 0 || queue.isEmpty(context) ? 0 : WAITERS
+        // Before anyone is woken: should this one die in between, the others look, and find it.
+        if (Atomics.compareExchange(i32, at, seen, next | bits) !== seen) continue
         if (next === 0) queue.walk(context, new WakeEveryone())
-        const bits = queue.isEmpty(context) ? 0 : WAITERS
-        if (Atomics.compareExchange(i32, at, seen, next | bits) === seen) return
+        return
       }
     } finally {
       queue.unlock(context)

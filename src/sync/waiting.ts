@@ -40,9 +40,10 @@ export interface Wait {
   readonly first?: boolean
   admit(context: FutexContext, waiter: number): boolean
   woken(context: FutexContext, waiter: number): boolean
-  leave(context: FutexContext, woken: boolean, waiter: number): void
+  /** True: one who died had given it what it wanted, and it has that; then it does not matter that its time is over. */
+  leave(context: FutexContext, woken: boolean, waiter: number): boolean | void
   /** A thread died, and whoever waits looks again. True: this counts as a wake. Else it goes round, from [1]. */
-  restarted?(): boolean
+  restarted?(context: FutexContext, waiter: number): boolean
   /** It need not wait: what must not be done under the queue's lock is done now. */
   admitted?(context: FutexContext): void
   /** Between [1] and [2]: it is on the queue, and what must not be done before that is done now. */
@@ -66,10 +67,10 @@ export interface Parking {
   begin(context: FutexContext, who: WaiterOptions): readonly number[]
   /** [3]; `index`: which of the waiters was woken. */
   woken(context: FutexContext, waiters: readonly number[], index: number): boolean
-  /** [4]; `index`: which of them was woken, or -1. */
-  leave(context: FutexContext, waiters: readonly number[], index: number): void
+  /** [4]; `index`: which of them was woken, or -1. See Wait. */
+  leave(context: FutexContext, waiters: readonly number[], index: number): boolean | void
   /** See Wait. */
-  restarted?(): boolean
+  restarted?(context: FutexContext, waiters: readonly number[]): boolean
 }
 
 const FIRST_PRIORITY = -1
@@ -93,12 +94,12 @@ export class OneQueue implements Parking {
     return this.wait.woken(context, waiters[0])
   }
 
-  leave(context: FutexContext, waiters: readonly number[], index: number): void {
-    this.wait.leave(context, index >= 0, waiters[0])
+  leave(context: FutexContext, waiters: readonly number[], index: number): boolean | void {
+    return this.wait.leave(context, index >= 0, waiters[0])
   }
 
-  restarted(): boolean {
-    return this.wait.restarted?.() ?? false
+  restarted(context: FutexContext, waiters: readonly number[]): boolean {
+    return this.wait.restarted?.(context, waiters[0]) ?? false
   }
 }
 
@@ -153,9 +154,9 @@ function end(
 ): boolean | undefined {
   try {
     if (result >= 0) return parking.woken(context, waiters, result) ? true : undefined
-    if (result === RESTART) return parking.restarted?.() === true ? true : undefined
-    parking.leave(context, waiters, -1)
-    if (result === -ETIMEDOUT) return false
+    if (result === RESTART) return parking.restarted?.(context, waiters) === true ? true : undefined
+    const has = parking.leave(context, waiters, -1)
+    if (result === -ETIMEDOUT) return has === true
     throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${parking.what}: the task was interrupted while it waited`)
   } finally {
     freeWaiters(context, waiters)
