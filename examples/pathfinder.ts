@@ -5,7 +5,7 @@
  *
  *     npm run example pathfinder
  */
-import { Kernel, Mutex } from '../src/index.ts'
+import { Kernel, Latch, Mutex } from '../src/index.ts'
 
 await using kernel = await Kernel.boot({ cpus: 1 })
 const work = await kernel.import<typeof import('./pathfinder/tasks.ts')>(
@@ -17,11 +17,16 @@ const HOLD_MS = 20
 
 async function mission(protocol: 'none' | 'inherit'): Promise<number> {
   const bus = new Mutex({ protocol, name: 'the bus' })
-  const weather = kernel.spawn(work.useBus, [bus, HOLD_MS], { name: 'weather data', priority: 'low' })
-  while (!bus.locked) await new Promise(resolve => setTimeout(resolve, 1))
+  const [lowHasIt, highHasIt] = [new Latch(1), new Latch(1)]
+  const weather = kernel.spawn(work.useBus, [bus, HOLD_MS, lowHasIt], {
+    name: 'weather data',
+    priority: 'low',
+  })
+  await lowHasIt.waitAsync()
   const radio = kernel.spawn(work.compute, [MIDDLE_MS], { name: 'communications', priority: 'normal' })
   const from = performance.now()
-  await kernel.spawn(work.useBus, [bus, 1], { name: 'bus manager', priority: 'high' })
+  kernel.spawn(work.useBus, [bus, 1, highHasIt], { name: 'bus manager', priority: 'high' })
+  await highHasIt.waitAsync()
   const waited = performance.now() - from
   await Promise.all([weather, radio])
   return waited

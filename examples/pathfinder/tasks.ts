@@ -1,9 +1,10 @@
-import type { Mutex } from '../../src/index.ts'
+import type { Latch, Mutex } from '../../src/index.ts'
 
-/** Holds the bus while it computes for so long, on its CPU. */
-export function useBus(bus: Mutex, ms: number): void {
+/** Holds the bus while it computes for so long, on its CPU, and says when it has it. */
+export function useBus(bus: Mutex, ms: number, hasIt: Latch): void {
   'use task'
   const token = bus.lock()
+  hasIt.countDown()
   burn(ms)
   token.unlock()
 }
