@@ -5,6 +5,7 @@ import { findOwner } from '../futex/owner.ts'
 import { hostPlatform } from '../machine/platform.ts'
 import { currentView } from '../task/ambient.ts'
 import { current } from '../task/current.ts'
+import { reportDeadlock } from '../task/deadlock.ts'
 import { asyncOwnerOf } from './asyncowner.ts'
 import { SyncError } from './errors.ts'
 import { LockTable, type TableEntry } from './locktable.ts'
@@ -163,6 +164,8 @@ class Watching implements LockObserver {
   }
 
   private report(report: LockReport): void {
+    const view = currentView()
+    if (view !== null && report.problem === 'deadlock') reportDeadlock(view, report.message)
     if (this.options.onProblem !== undefined) this.options.onProblem(report)
     else hostPlatform().warn?.(report.message)
   }

@@ -4,11 +4,13 @@ import { Job } from './job.ts'
 import type { KernelView } from './view.ts'
 
 /** Words of the kernel as a whole. Atomic, from any thread. */
-export const Counters: Layout<'jobs' | 'kills'> = record('counters', {
+export const Counters: Layout<'jobs' | 'kills' | 'deadlocks'> = record('counters', {
   /** Jobs ever made: where their numbers come from. */
   jobs: ownLine(word),
   /** Kills ever asked for: the booting thread sees that there are new ones to keep the time of. */
   kills: ownLine(word),
+  /** Deadlocks ever found: the booting thread sees that there is one to tell of (deadlock.ts). */
+  deadlocks: ownLine(word),
 })
 
 /**
@@ -27,6 +29,8 @@ export const Counters: Layout<'jobs' | 'kills'> = record('counters', {
  */
 const SPAWNED = 0
 const ENDED = 1
+/** Beside them, a payload: what a thread has to tell of a deadlock. */
+const DEADLOCK = 2
 
 export function reserveCounters(plan: ArenaPlan, cpus: number): Region {
   return plan.reserve('counters', Counters.words + (cpus + 1) * LINE_WORDS)
@@ -36,6 +40,11 @@ export function reserveCounters(plan: ArenaPlan, cpus: number): Region {
 function countsOf(view: KernelView, thread: number): number {
   const { counters, sizes } = view.plan
   return counters.start + Counters.words + Math.min(thread, sizes.cpus) * LINE_WORDS
+}
+
+/** Where a thread leaves what it says of a deadlock. */
+export function deadlockWord(view: KernelView, thread: number): number {
+  return countsOf(view, thread) + DEADLOCK
 }
 
 export function countSpawned(view: KernelView, job: number): void {

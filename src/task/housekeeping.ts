@@ -1,6 +1,7 @@
 import type { Handle } from '../arena/slab.ts'
 import { Watchdog } from '../sched/watchdog.ts'
 import { Counters } from './counters.ts'
+import { type Deadlock, takeDeadlocks } from './deadlock.ts'
 import { LOAD_MODULE } from './functions.ts'
 import { EVICTING, Job, NOT_KILLED, PENDING } from './job.ts'
 import type { StuckTask } from './kernelevents.ts'
@@ -12,14 +13,15 @@ export interface Household {
   nameOf(job: number): string
   evict(cpu: number): void
   stuck(report: StuckTask): void
+  deadlock(deadlock: Deadlock): void
 }
 
 const LOOK_MS_MIN = 5
 const LOOK_MS_MAX = 250
 
 /**
- * What the booting thread looks after while tasks run: killed tasks that outlive their grace period, and CPUs that are
- * stuck in code without safepoints. It looks now and then; a kill from anywhere is seen by the count of kills.
+ * What the booting thread looks after while tasks run: killed tasks that outlive their grace period, CPUs that are stuck in
+ * code without safepoints, and deadlocks. It looks now and then; a kill from anywhere is seen by the count of kills.
  */
 export class Housekeeping {
   private readonly view: KernelView
@@ -30,6 +32,7 @@ export class Housekeeping {
   private readonly period: number
   private readonly graces = new Map<number, { readonly handle: Handle; end: number }>()
   private kills = 0
+  private deadlocks = 0
   private timer: ReturnType<typeof setInterval> | undefined
   private readonly told = new Set<string>()
 
@@ -64,6 +67,15 @@ export class Housekeeping {
     this.lookForKills()
     this.lookAtGraces()
     this.lookAtCpus()
+    this.lookForDeadlocks()
+  }
+
+  private lookForDeadlocks(): void {
+    const { i32, plan } = this.view
+    const deadlocks = Atomics.load(i32, plan.counters.start + Counters.deadlocks)
+    if (deadlocks === this.deadlocks) return
+    this.deadlocks = deadlocks
+    for (const deadlock of takeDeadlocks(this.view)) this.household.deadlock(deadlock)
   }
 
   private lookForKills(): void {

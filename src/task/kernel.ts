@@ -74,7 +74,9 @@ export class Kernel {
       nameOf: job => this.nameOf(job),
       evict: cpu => void machine.terminate(cpu),
       stuck: report => this.reportStuck(report),
+      deadlock: deadlock => void this.listeners.tell('deadlock', deadlock),
     })
+    view.onDeadlock = deadlock => void this.listeners.tell('deadlock', deadlock)
     this.collector = new Collector(view, {
       collected: () => this.madeRoom(),
       failed: failure => this.reportFailure(failure),

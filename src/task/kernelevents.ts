@@ -1,5 +1,6 @@
 import type { CpuDeath } from '../machine/machine.ts'
 import type { UnjoinedFailure } from './collector.ts'
+import type { Deadlock } from './deadlock.ts'
 
 /** A task runs, and has not come to a safepoint for too long. */
 export interface StuckTask {
@@ -18,6 +19,8 @@ export interface KernelEvents {
   failure: UnjoinedFailure
   /** The watchdog found a task without safepoints. */
   stuck: StuckTask
+  /** Tasks or threads wait for each other in a circle. Found in debug mode only (`debugLocks`). */
+  deadlock: Deadlock
   /** A CPU has died. What it left is being seen to. */
   death: CpuDeath
   /** A CPU that had died is back. */

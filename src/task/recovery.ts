@@ -10,7 +10,7 @@ import { type TaskOptions, taskName } from '../sched/fork.ts'
 import { claimTask, endLost, type LostTask } from '../sched/lost.ts'
 import { recoverScheduler, rescueLock } from '../sched/recovery.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
-import { Counters, uncountEnded, uncountSpawned } from './counters.ts'
+import { Counters, deadlockWord, uncountEnded, uncountSpawned } from './counters.ts'
 import { type CpuLoss, describe } from './errors.ts'
 import {
   BOOTER,
@@ -98,18 +98,21 @@ export function recoverCpu(view: KernelView, collector: JobCollector, death: Cpu
  * For a thread that may wait for a dead CPU before its event loop can tell it of the death: what it does then. `owner` is the
  * thread that it waits for, at `lock`, or for a task to be off it.
  */
-export function rescuer(view: KernelView, machine: Machine): (owner: number, lock: number) => void {
+export function rescuer(view: KernelView, machine: Machine): (owner: number, lock: number) => boolean {
   const heap = lockRank('heap')
   return (owner, lock) => {
-    if (owner < 0 || owner >= machine.cpus || machine.isGone?.(owner) !== true) return
-    if (rescueLock(view.s, owner, lock)) return
+    if (owner < 0 || owner >= machine.cpus || machine.isGone?.(owner) !== true) return false
+    if (rescueLock(view.s, owner, lock)) return true
     if (view.i32[lock + Lock.rank] === heap) view.codec.recover(owner, visit => visitPayloads(view, visit))
     else rescueFutexLock(view.futexes.context, owner, lock)
+    return true
   }
 }
 
 /** Every word of a record that may have a payload. */
-function visitPayloads({ jobs, i32 }: KernelView, visit: (at: number) => void): void {
+function visitPayloads(view: KernelView, visit: (at: number) => void): void {
+  const { jobs, i32 } = view
+  for (let thread = 0; thread <= view.plan.sizes.cpus; thread++) visit(deadlockWord(view, thread))
   for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
     visit(job + Job.args)
     visit(job + Job.result)

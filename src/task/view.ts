@@ -10,6 +10,7 @@ import { isActive } from '../machine/cpurecord.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { Completions } from './completions.ts'
+import type { Deadlock } from './deadlock.ts'
 import { Job } from './job.ts'
 import type { KernelPlan } from './layout.ts'
 import { PayloadCodec } from './payload/codec.ts'
@@ -37,6 +38,8 @@ export class KernelView {
   readonly futexes: Futexes
   readonly completions: Completions
   readonly handoff: Handoff
+  /** On the booting thread: who is told of a deadlock that is found there. */
+  onDeadlock: ((deadlock: Deadlock) => void) | null = null
   /** The arena itself, as a buffer whose words can be waited at. */
   readonly mapped: MappedBuffer
   private readonly jobTable: number

@@ -1,8 +1,8 @@
 import type { KernelEvents, KernelListeners } from '../task/kernelevents.ts'
 
 /**
- * What goes wrong in a kernel, on Node's diagnostics channels: `heddle:failure`, `heddle:stuck`, `heddle:death`,
- * `heddle:restart`. A subscriber looks on and changes nothing: a failure that nobody handles is still reported.
+ * What goes wrong in a kernel, on Node's diagnostics channels: `heddle:failure`, `heddle:stuck`, `heddle:deadlock`,
+ * `heddle:death`, `heddle:restart`. A subscriber looks on and changes nothing: a failure that nobody handles is still reported.
  */
 interface Channel {
   readonly hasSubscribers: boolean
@@ -15,7 +15,7 @@ interface Globals {
   }
 }
 
-const published: readonly (keyof KernelEvents)[] = ['failure', 'stuck', 'death', 'restart']
+const published: readonly (keyof KernelEvents)[] = ['failure', 'stuck', 'deadlock', 'death', 'restart']
 
 export function publishDiagnostics(events: KernelListeners): void {
   const { process } = globalThis as unknown as Globals

@@ -3,6 +3,7 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import './attach.ts'
+import { debugLocks } from '../sync/debug.ts'
 import { Mutex } from '../sync/mutex.ts'
 import { Kernel } from '../task/kernel.ts'
 import type { ModuleView } from '../task/modules.ts'
@@ -128,6 +129,58 @@ describe('a recording of a kernel', () => {
     expect(dumps).toHaveLength(1)
     expect(dumps[0][0]).toBe('failure')
     expect(dumps[0][1].tasks.map(({ name }) => name)).toContain('the one that fails')
+  })
+
+  it('dumps when tasks of two CPUs wait for each other, and tells the program who they are', async () => {
+    const its = await kernel.import<typeof import('./fixtures/lockwork.ts')>(
+      new URL('./fixtures/lockwork.ts', import.meta.url),
+    )
+    const dumps: [string, Notes][] = []
+    const recorder = FlightRecorder.guard(kernel, why => {
+      const notes = new Notes()
+      dumps.push([why, notes])
+      return notes
+    })
+    const published: unknown[] = []
+    const listen = (message: unknown): void => void published.push(message)
+    channel('heddle:deadlock').subscribe(listen)
+    const off = debugLocks({ onProblem: () => undefined })
+    const [a, b] = [new Mutex({ name: 'a' }).handle, new Mutex({ name: 'b' }).handle]
+    const met = new Int32Array(new SharedArrayBuffer(4))
+    const told = new Promise<{ message: string }>(resolve => kernel.on('deadlock', resolve))
+    const tasks = [
+      kernel.spawn(its.crosswise, [a, b, met], { name: 'one way', affinity: [0] }),
+      kernel.spawn(its.crosswise, [b, a, met], { name: 'the other way', affinity: [1] }),
+    ]
+    const { message } = await told
+    for (const part of ["mutex 'a'", "mutex 'b'", "'one way'", "'the other way'"])
+      expect(message).toContain(part)
+    expect(dumps.map(([why]) => why)).toEqual(['deadlock'])
+    const [, notes] = dumps[0]
+    expect(notes.tasks.map(({ name }) => name)).toEqual(expect.arrayContaining(['one way', 'the other way']))
+    expect(notes.said.filter(text => text.startsWith('lock contended')).length).toBeGreaterThanOrEqual(2)
+    expect(published).toEqual([{ message }])
+    channel('heddle:deadlock').unsubscribe(listen)
+    for (const task of tasks) task.kill()
+    expect((await Promise.allSettled(tasks)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    off()
+    recorder.stop()
+  })
+
+  it('dumps when async code of the booting thread would wait for itself', () => {
+    const dumps: string[] = []
+    const recorder = FlightRecorder.guard(kernel, why => {
+      dumps.push(why)
+      return new Notes()
+    })
+    const off = debugLocks({ onProblem: () => undefined })
+    const mutex = new Mutex({ name: 'own' })
+    mutex.lockSync()
+    expect(() => mutex.lockSync({ timeout: 1 })).toThrow('ms have passed')
+    mutex.unlock()
+    off()
+    recorder.stop()
+    expect(dumps).toEqual(['deadlock'])
   })
 
   it('is refused for what is not a kernel', () => {

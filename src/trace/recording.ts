@@ -89,6 +89,11 @@ export function snapshotOf(kernel: object): KernelSnapshot {
   return takeSnapshot(viewOf(kernel))
 }
 
+const dumpReasons = ['death', 'stuck', 'deadlock', 'failure'] as const
+
+/** What makes a guard dump. */
+export type DumpReason = (typeof dumpReasons)[number]
+
 /**
  * The flight recorder: events are always recorded, the oldest give way, and nobody reads them until something has gone wrong.
  * Then `dump` writes what led there.
@@ -97,13 +102,13 @@ export class FlightRecorder {
   private readonly view: KernelView
 
   /**
-   * Dumps by itself, each time to what `sinkFor` makes, when a CPU dies, a task is stuck, or one fails and nobody hears of it.
-   * At most once a second: what comes together has one cause.
+   * Dumps by itself, each time to what `sinkFor` makes, when a CPU dies, a task is stuck, tasks wait for each other in a circle
+   * (in debug mode: `debugLocks`), or one fails and nobody hears of it. At most once a second: what comes together has one cause.
    */
-  static guard(kernel: Kernel, sinkFor: (why: 'death' | 'stuck' | 'failure') => TrackSink): FlightRecorder {
+  static guard(kernel: Kernel, sinkFor: (why: DumpReason) => TrackSink): FlightRecorder {
     const recorder = new FlightRecorder(kernel)
     let last = -Infinity
-    for (const why of ['death', 'stuck', 'failure'] as const) {
+    for (const why of dumpReasons) {
       watch(kernel, why, () => {
         const now = recorder.view.s.now()
         if (now - last < DUMP_EVERY_MS) return
