@@ -58,6 +58,9 @@ const requeue = (word: number, lockWord: number, moves: number, more: object = {
   ...more,
 })
 
+/** A thread is seen to be queued before it has taken its priority along the chain. */
+const settles: typeof expect.poll = look => expect.poll(look, { timeout: 30_000, interval: 1 })
+
 async function cast(b: ActorBench, count: number, ...priorities: number[]): Promise<Actor[]> {
   const actors: Actor[] = []
   for (let at = 0; at < count; at++) actors.push(await b.actor(priorities[at]))
@@ -582,11 +585,11 @@ const inheriting: PiRow[] = [
     'who holds a lock has the priority of the best who waits for it, until it lets go',
     async b => {
       const { actors, waits } = await queue(b, 3, 100, 60, 80)
-      expect(b.priorityOf(actors[0].tid)).toBe(60)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(60)
       await actors[0].call(unlock(0))
-      expect(b.priorityOf(actors[0].tid)).toBe(100)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(100)
       expect(await waits[0].result).toBe(0)
-      expect(b.priorityOf(actors[1].tid)).toBe(60)
+      await settles(() => b.priorityOf(actors[1].tid)).toBe(60)
       await actors[1].call(unlock(0))
       expect(await waits[1].result).toBe(0)
     },
@@ -595,7 +598,7 @@ const inheriting: PiRow[] = [
     'a waiter of a lower priority changes nothing',
     async b => {
       const q = await queue(b, 2, 60, 100)
-      expect(b.priorityOf(q.actors[0].tid)).toBe(60)
+      await settles(() => b.priorityOf(q.actors[0].tid)).toBe(60)
       await drain(q)
     },
   ],
@@ -608,7 +611,7 @@ const inheriting: PiRow[] = [
       const soon = { sec: Math.floor((ms + 30) / 1000), nsec: Math.floor(((ms + 30) % 1000) * 1e6) }
       const wait = await c.start(lock(0, { op: FUTEX_LOCK_PI2, timeout: soon }))
       expect(await wait.result).toBe(-ETIMEDOUT)
-      expect(b.priorityOf(a.tid)).toBe(100)
+      await settles(() => b.priorityOf(a.tid)).toBe(100)
     },
   ],
   [
@@ -619,11 +622,11 @@ const inheriting: PiRow[] = [
       await a.call(lock(1))
       const one = await c.start(lock(0))
       const two = await d.start(lock(1))
-      expect(b.priorityOf(a.tid)).toBe(60)
+      await settles(() => b.priorityOf(a.tid)).toBe(60)
       await a.call(unlock(0))
-      expect(b.priorityOf(a.tid)).toBe(80)
+      await settles(() => b.priorityOf(a.tid)).toBe(80)
       await a.call(unlock(1))
-      expect(b.priorityOf(a.tid)).toBe(100)
+      await settles(() => b.priorityOf(a.tid)).toBe(100)
       expect(await one.result).toBe(0)
       expect(await two.result).toBe(0)
     },
@@ -637,33 +640,33 @@ const inheriting: PiRow[] = [
       const one = await c.start(lock(0))
       await d.call(lock(2))
       const two = await d.start(lock(1))
-      expect([a, c, d].map(({ tid }) => b.priorityOf(tid))).toEqual([90, 90, 90])
+      await settles(() => [a, c, d].map(({ tid }) => b.priorityOf(tid))).toEqual([90, 90, 90])
       const three = await e.start(lock(2))
-      expect([a, c, d].map(({ tid }) => b.priorityOf(tid))).toEqual([60, 60, 60])
+      await settles(() => [a, c, d].map(({ tid }) => b.priorityOf(tid))).toEqual([60, 60, 60])
       await a.call(unlock(0))
       expect(await one.result).toBe(0)
-      expect([a, c, d].map(({ tid }) => b.priorityOf(tid))).toEqual([110, 60, 60])
+      await settles(() => [a, c, d].map(({ tid }) => b.priorityOf(tid))).toEqual([110, 60, 60])
       await c.call(unlock(0))
       await c.call(unlock(1))
       expect(await two.result).toBe(0)
-      expect([a, c, d].map(({ tid }) => b.priorityOf(tid))).toEqual([110, 100, 60])
+      await settles(() => [a, c, d].map(({ tid }) => b.priorityOf(tid))).toEqual([110, 100, 60])
       await d.call(unlock(2))
       expect(await three.result).toBe(0)
-      expect(b.priorityOf(d.tid)).toBe(90)
+      await settles(() => b.priorityOf(d.tid)).toBe(90)
     },
   ],
   [
     'a change of priority moves a waiter in its queue, and what its owner inherits',
     async b => {
       const { actors, waits } = await queue(b, 3, 100, 90, 80)
-      expect(b.priorityOf(actors[0].tid)).toBe(80)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(80)
       await actors[1].setPriority(50)
-      expect(b.priorityOf(actors[0].tid)).toBe(50)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(50)
       await actors[0].setPriority(40)
       await actors[1].setPriority(95)
-      expect(b.priorityOf(actors[0].tid)).toBe(40)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(40)
       await actors[0].setPriority(100)
-      expect(b.priorityOf(actors[0].tid)).toBe(80)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(80)
       await actors[0].call(unlock(0))
       expect(b.view[0] & ~WAITERS).toBe(actors[2].tid)
       expect(await waits[1].result).toBe(0)
@@ -692,7 +695,7 @@ const inheriting: PiRow[] = [
       const waits: Started[] = []
       for (let at = 0; at < 3; at++) waits.push(await actors[at].start(lock(at + 1)))
       expect(await actors[3].call(lock(0))).toBe(-EDEADLK)
-      expect(actors.map(({ tid }) => b.priorityOf(tid))).toEqual([100, 90, 80, 70])
+      await settles(() => actors.map(({ tid }) => b.priorityOf(tid))).toEqual([100, 90, 80, 70])
       for (let at = 3; at > 0; at--) {
         await actors[at].call(unlock(at))
         expect(await waits[at - 1].result).toBe(0)
@@ -861,9 +864,9 @@ const conditions: PiRow[] = [
       await actors[0].call(lock(0))
       const waits: Started[] = []
       for (const actor of actors.slice(1)) waits.push(await actor.start(waitAt(1, 0)))
-      expect(b.priorityOf(actors[0].tid)).toBe(110)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(110)
       expect(await actors[0].call(requeue(1, 0, 5))).toBe(3)
-      expect(b.priorityOf(actors[0].tid)).toBe(60)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(60)
       await actors[0].call(unlock(0))
       expect(b.view[0] & ~WAITERS).toBe(actors[2].tid)
       expect(await waits[1].result).toBe(0)
@@ -948,7 +951,7 @@ const conditions: PiRow[] = [
       const wait = await c.start(waitAt(1, 0, { timeout: soon }))
       expect(await a.call(requeue(1, 0, 1))).toBe(1)
       expect(await wait.result).toBe(-ETIMEDOUT)
-      expect(b.priorityOf(a.tid)).toBe(100)
+      await settles(() => b.priorityOf(a.tid)).toBe(100)
       expect(await a.call(unlock(0))).toBe(0)
     },
   ],
@@ -962,7 +965,7 @@ export const piSignalRows: PiRow[] = [
       const { actors, waits } = await queue(b, 2, 100, 60)
       b.signal(actors[1])
       expect(await waits[0].result).toBe(-EINTR)
-      expect(b.priorityOf(actors[0].tid)).toBe(100)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(100)
     },
   ],
   [
@@ -971,7 +974,7 @@ export const piSignalRows: PiRow[] = [
       const { actors, waits } = await queue(b, 2, 100, 60)
       b.kill(actors[1])
       expect(await waits[0].result).toBe(-EINTR)
-      expect(b.priorityOf(actors[0].tid)).toBe(100)
+      await settles(() => b.priorityOf(actors[0].tid)).toBe(100)
     },
   ],
   [
