@@ -30,9 +30,9 @@ export class KernelThread {
   /**
    * Where a death can be seen from here without a turn of the event loop: asked, now and then, while this thread waits
    * for thread `owner` (at a lock, or at a word of a task that is on that CPU; then `lock` is 0). It may find that the owner
-   * is dead and repair what it left. A thread without one waits until another does that.
+   * is dead and repair what it left; then it says true. A thread without one waits until another does that.
    */
-  stuck: ((owner: number, lock: number) => void) | null = null
+  stuck: ((owner: number, lock: number) => boolean | void) | null = null
 
   constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS) {
     if (!Number.isInteger(id) || id < 0 || id >= THREAD_MAX) {

@@ -142,18 +142,12 @@ class ArrivalWait implements Wait {
     return true
   }
 
-  restarted(context: FutexContext, waiter: number): boolean {
-    return this.hasMet(context, waiter)
-  }
-
-  leave(context: FutexContext, woken: boolean, waiter: number): boolean {
-    return woken || this.hasMet(context, waiter)
-  }
-
   /** The last to come died between (B) and (C): those that (A) had reached have met. */
-  private hasMet({ i32 }: FutexContext, waiter: number): boolean {
+  servedByDead({ i32 }: FutexContext, waiter: number): boolean {
     return i32[waiter + Waiter.parcel] === MET && this.barrier.meetings !== this.meetings
   }
+
+  leave(): void {}
 }
 
 blockingMethods(Barrier.prototype, 'arrive')

@@ -1,6 +1,7 @@
 import type { FutexContext } from '../futex/context.ts'
 import { Waiter } from '../futex/records.ts'
 import { EXTRA, type Place } from './place.ts'
+import type { ParkingQueue } from './queue.ts'
 
 /**
  * Gives a waiter its part of a count, so that whoever gives can die at any step. All of it under the queue's lock, and while someone is
@@ -14,35 +15,45 @@ import { EXTRA, type Place } from './place.ts'
  *   (F) the waiter is off the queue, woken
  *
  * Dead between (C) and (D), the word is what (A) announced, because whoever locks the queue next looks first (`finishGrant`) and does (D)
- * and (E). Dead before (F), the waiter is sent round by the recovery, or leaves by itself, and finds GRANTED. Its record
- * is not given back before it has had the queue's lock, so (D) never writes into another's.
+ * and (E). Dead before (F), the waiter is sent round by the recovery, or leaves by itself, and finds that it is named, or GRANTED. Its
+ * record is not given back before that, so (D) never writes into another's.
  */
 const NEXT = Waiter.parcel
 const GRANTED = Waiter.parcel + 1
 
 /** The waiter is about to be queued. */
 export function expectGrant({ i32 }: FutexContext, waiter: number): void {
-  i32[waiter + GRANTED] = 0
+  Atomics.store(i32, waiter + GRANTED, 0)
 }
 
 /** (A) to (E); the caller's walk does (F). */
 export function grant(arena: Int32Array, waiter: number, { i32, at }: Place, next: number): void {
   arena[waiter + NEXT] = next // (A)
-  i32[at + EXTRA] = waiter // (B)
+  Atomics.store(i32, at + EXTRA, waiter) // (B)
   Atomics.store(i32, at, next) // (C)
-  arena[waiter + GRANTED] = 1 // (D)
-  i32[at + EXTRA] = 0 // (E)
+  Atomics.store(arena, waiter + GRANTED, 1) // (D)
+  Atomics.store(i32, at + EXTRA, 0) // (E)
 }
 
 /** First of all under the queue's lock. */
 export function finishGrant({ i32: arena }: FutexContext, { i32, at }: Place): void {
-  const waiter = i32[at + EXTRA]
+  const waiter = Atomics.load(i32, at + EXTRA)
   if (waiter === 0) return
-  if (Atomics.load(i32, at) === arena[waiter + NEXT]) arena[waiter + GRANTED] = 1
-  i32[at + EXTRA] = 0
+  if (Atomics.load(i32, at) === arena[waiter + NEXT]) Atomics.store(arena, waiter + GRANTED, 1)
+  Atomics.store(i32, at + EXTRA, 0)
 }
 
-/** Whether a waiter that nobody woke was given its part all the same. Under the queue's lock, after `finishGrant`. */
-export function wasGranted({ i32 }: FutexContext, waiter: number): boolean {
-  return i32[waiter + GRANTED] === 1
+/** Whether a waiter that is off the queue and that nobody woke has its part all the same. The queue is not locked. */
+export function wasGranted(
+  context: FutexContext,
+  place: Place & { readonly queue: ParkingQueue },
+  waiter: number,
+): boolean {
+  // In this order: whoever clears the name has said GRANTED before.
+  if (Atomics.load(place.i32, place.at + EXTRA) === waiter) {
+    place.queue.lock(context)
+    finishGrant(context, place)
+    place.queue.unlock(context)
+  }
+  return Atomics.load(context.i32, waiter + GRANTED) === 1
 }

@@ -84,7 +84,7 @@ export class LockTable {
     try {
       return fn()
     } finally {
-      unlockPlace(this.context, place)
+      unlockPlace(place)
     }
   }
 

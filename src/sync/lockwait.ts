@@ -105,12 +105,17 @@ export class LockWait implements Wait {
     tellAcquired(context, this.queue.objectId(context), this.since)
   }
 
-  leave(context: FutexContext, woken: boolean): void {
+  /** It was handed the lock. */
+  servedByDead(): boolean {
     const { i32, at } = this.place
-    // Not woken, and the word says so: it was handed the lock by one who died.
-    if (!this.held && (Atomics.load(i32, at) & TID_MASK) === this.tid)
-      releaseWord(context, this.place, this.queue)
-    else if (woken) passOn(context, this.place, this.queue)
+    return !this.held && (Atomics.load(i32, at) & TID_MASK) === this.tid
+  }
+
+  leave(context: FutexContext, woken: boolean): void {
+    if (!woken) return
+    const { i32, at } = this.place
+    if ((Atomics.load(i32, at) & TID_MASK) === this.tid) releaseWord(context, this.place, this.queue)
+    else passOn(context, this.place, this.queue)
   }
 }
 

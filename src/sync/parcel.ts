@@ -97,6 +97,7 @@ export function dropParcel({ i32 }: Words, at: number, codec: () => PayloadCodec
   i32[at] = NOTHING
 }
 
+/** The first word last: with it the parcel is there. */
 export function copyParcel(from: Int32Array, at: number, to: Int32Array, toAt: number): void {
-  for (let word = 0; word < PARCEL_WORDS; word++) to[toAt + word] = from[at + word]
+  for (let word = PARCEL_WORDS - 1; word >= 0; word--) to[toAt + word] = from[at + word]
 }

@@ -1,43 +1,65 @@
-import type { KernelThread } from '../arena/thread.ts'
+import { STUCK_MS } from '../arena/spinlock.ts'
+import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
+import { findOwner } from '../futex/owner.ts'
+import { Owner } from '../futex/records.ts'
 import type { Place } from './place.ts'
 
 /**
- * The lock of an object whose every change needs one: word 0 of its place. Held for a few dozen instructions, never across a wait.
+ * The lock of an object whose every change needs one: word 0 of its place. Held for a few dozen instructions, never across a wait, and never
+ * waited for with a lock of the futexes in hand.
  *
  *   0                [1] free
- *   tag              [2] held by the thread whose tag that is
- *   tag | PARKED     [3] held, and a thread may sleep at the word: unlocking notifies
+ *   tid              [2] held by the thread (not the task) whose TID that is
+ *   tid | PARKED     [3] held, and a thread may sleep at the word: unlocking notifies
+ *
+ * A holder that died is found by whoever wants the lock: its TID is nobody's once its death has been recovered from. So nobody sleeps here for
+ * longer than STUCK_MS without a look, and no recovery has to know where the places are. What the lock guards changes in single stores, or
+ * says in its own words what was under way: who breaks the lock finishes that.
  */
-const PARKED = 0x100
+const PARKED = 0x4000_0000
+const TID = 0x3fff_ffff
 const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
-export function lockPlace({ thread }: FutexContext, { i32, at }: Place): void {
-  if (Atomics.compareExchange(i32, at, 0, thread.ownerTag) !== 0) {
-    lockContended(i32, at, thread)
-  }
+/** True: the last holder died in it. */
+export function lockPlace(context: FutexContext, { i32, at }: Place): boolean {
+  const { tid } = ambient()
+  return Atomics.compareExchange(i32, at, 0, tid) !== 0 && lockContended(context, i32, at, tid)
 }
 
-export function unlockPlace({ thread }: FutexContext, { i32, at }: Place): void {
-  if (Atomics.compareExchange(i32, at, thread.ownerTag, 0) === thread.ownerTag) return
-  Atomics.store(i32, at, 0)
-  Atomics.notify(i32, at, 1)
+export function unlockPlace({ i32, at }: Place): void {
+  if ((Atomics.exchange(i32, at, 0) & PARKED) !== 0) Atomics.notify(i32, at, 1)
 }
 
-function lockContended(i32: Int32Array, at: number, thread: KernelThread): void {
-  const { ownerTag: tag } = thread
-  // One that may not block looks on without counting: a turn that changes nothing is a turn like the last.
-  for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += thread.mayBlock ? 1 : 0) {
-    if (Atomics.load(i32, at) === 0 && Atomics.compareExchange(i32, at, 0, tag) === 0) return
+function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: number): boolean {
+  const { mayBlock, spins } = context.thread
+  for (let spin = 0; spin < spins; spin++) {
+    if (Atomics.load(i32, at) === 0 && Atomics.compareExchange(i32, at, 0, tid) === 0) return false
     pause()
   }
+  // One that may not block looks on: a turn that changes nothing is a turn like the last.
+  const mine = mayBlock ? tid | PARKED : tid
   for (;;) {
     const seen = Atomics.load(i32, at)
     // As [3]: others may sleep beside it.
     if (seen === 0) {
-      if (Atomics.compareExchange(i32, at, 0, tag | PARKED) === 0) return
+      if (Atomics.compareExchange(i32, at, 0, mine) === 0) return false
+    } else if (findOwner(context, seen & TID) === 0) {
+      if (Atomics.compareExchange(i32, at, seen, mine | (seen & PARKED)) === seen) return true
+    } else if (!mayBlock) {
+      pause()
     } else if ((seen & PARKED) !== 0 || Atomics.compareExchange(i32, at, seen, seen | PARKED) === seen) {
-      Atomics.wait(i32, at, seen | PARKED)
+      if (Atomics.wait(i32, at, seen | PARKED, STUCK_MS) !== 'timed-out' || !isGone(context, seen & TID))
+        continue
+      if (Atomics.compareExchange(i32, at, seen | PARKED, mine) === (seen | PARKED)) return true
     }
   }
+}
+
+/** Whoever recovers from deaths may stand here itself, before it has been told of one. */
+function isGone(context: FutexContext, tid: number): boolean {
+  const { i32, thread } = context
+  const record = findOwner(context, tid)
+  if (record === 0 || thread.stuck === null) return false
+  return thread.stuck(Atomics.load(i32, record + Owner.thread), 0) === true
 }

@@ -124,20 +124,14 @@ abstract class LineWait implements Wait {
   /** What to undo when it was let in and does not want it any more. */
   protected abstract undo(seen: number): number
 
-  restarted(context: FutexContext, waiter: number): boolean {
-    this.queue.lock(context)
-    finishGrant(context, this.lock)
-    const has = wasGranted(context, waiter)
-    if (!has) changeAndServe(context, this.lock, seen => this.forget(seen))
-    this.queue.unlock(context)
-    return has
+  servedByDead(context: FutexContext, waiter: number): boolean {
+    return wasGranted(context, this.lock, waiter)
   }
 
-  leave(context: FutexContext, woken: boolean, waiter: number): void {
+  leave(context: FutexContext, woken: boolean): void {
     this.queue.lock(context)
     finishGrant(context, this.lock)
-    const has = woken || wasGranted(context, waiter)
-    changeAndServe(context, this.lock, seen => (has ? this.undo(seen) : this.forget(seen)))
+    changeAndServe(context, this.lock, seen => (woken ? this.undo(seen) : this.forget(seen)))
     this.queue.unlock(context)
   }
 
@@ -189,6 +183,8 @@ export class WriteWait extends WritingWait {
 export class UpgradeWait extends WritingWait {
   readonly what = 'upgrade'
   readonly first = true
+  /** The bit is its own. */
+  private upgrading = false
 
   constructor(lock: RwLock, tid: number) {
     super(lock, tid, UPGRADE)
@@ -202,7 +198,7 @@ export class UpgradeWait extends WritingWait {
     expectGrant(context, waiter)
     for (;;) {
       const seen = Atomics.load(i32, at)
-      if ((seen & (UPGRADING | WRITER)) === UPGRADING) {
+      if (!this.upgrading && (seen & (UPGRADING | WRITER)) === UPGRADING) {
         throw new SyncError(
           'ERR_HEDDLE_DEADLOCK',
           `upgrade: another reader of ${this.lock.describe()} is upgrading, and each would wait for the other; unlock, and lock to write`,
@@ -211,7 +207,9 @@ export class UpgradeWait extends WritingWait {
       const only = readersOf(seen) === 1
       const bits = this.queue.isEmpty(context) ? 0 : WAITERS
       const next = only ? this.writing | bits : seen | UPGRADING | WAITERS
-      if (Atomics.compareExchange(i32, at, seen, next) === seen) return only
+      if (Atomics.compareExchange(i32, at, seen, next) !== seen) continue
+      this.upgrading = !only
+      return only
     }
   }
 

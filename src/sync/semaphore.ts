@@ -117,25 +117,14 @@ export class Semaphore extends SyncObject {
 
   /** @internal Adds permits and gives them to those in line, in [2]. */
   serve(context: FutexContext, more: number): void {
-    const { queue } = this
+    const { i32, at, queue } = this
     queue.lock(context)
     finishGrant(context, this)
-    this.serveLocked(context, more)
-    queue.unlock(context)
-  }
-
-  /** @internal */
-  serveLocked(context: FutexContext, more: number): void {
-    const { i32, at, queue } = this
-    for (;;) {
-      const seen = Atomics.load(i32, at)
-      // Positive: the line has dissolved since, [1].
-      if (Atomics.compareExchange(i32, at, seen, seen + more) !== seen) continue
-      if (seen >= 0) return
-      break
+    if (addPermits(this, more)) {
+      queue.walk(context, new Giving(this))
+      if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
     }
-    queue.walk(context, new Giving(this))
-    if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+    queue.unlock(context)
   }
 
   private attempt(count: number): boolean {
@@ -151,6 +140,14 @@ export class Semaphore extends SyncObject {
 
   private permits(count: number): Permits {
     return count === 1 ? this.one : new Permits(this, count)
+  }
+}
+
+/** False: the line has dissolved meanwhile, [1]. */
+function addPermits({ i32, at }: Place, more: number): boolean {
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    if (Atomics.compareExchange(i32, at, seen, seen + more) === seen) return seen < 0
   }
 }
 
@@ -208,19 +205,12 @@ export class PermitWait implements Wait {
     return true
   }
 
-  restarted(context: FutexContext, waiter: number): boolean {
-    this.queue.lock(context)
-    finishGrant(context, this.semaphore)
-    const has = wasGranted(context, waiter)
-    this.queue.unlock(context)
-    return has
+  servedByDead(context: FutexContext, waiter: number): boolean {
+    return wasGranted(context, this.semaphore, waiter)
   }
 
-  leave(context: FutexContext, woken: boolean, waiter: number): void {
-    this.queue.lock(context)
-    finishGrant(context, this.semaphore)
-    this.semaphore.serveLocked(context, woken || wasGranted(context, waiter) ? this.bits : 0)
-    this.queue.unlock(context)
+  leave(context: FutexContext, woken: boolean): void {
+    this.semaphore.serve(context, woken ? this.bits : 0)
   }
 }
 

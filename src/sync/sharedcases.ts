@@ -8,6 +8,7 @@ import {
   NOTHING,
   PARCEL_WORDS,
   settleParcel,
+  TAKEN,
   type Words,
   writeParcel,
 } from './parcel.ts'
@@ -141,6 +142,19 @@ export class CasesWait implements Parking {
     if (!sends && !this.closed) this.value = pipe.read(context, this.arena(context), parcel)
     this.dropUnsent(sends && !this.closed ? at : -1)
     return true
+  }
+
+  /** Claimed and not woken: by one who died. With the channel's lock, what that one had begun is finished, or was not. */
+  servedByDead(context: FutexContext, waiters: readonly number[]): number {
+    const { i32 } = context
+    const claimed = Atomics.load(i32, waiters[0] + Waiter.claim) - 1
+    if (claimed < 0) return -1
+    const { pipe, sends } = this.cases[claimed]
+    pipe.lock(context)
+    pipe.unlock(context)
+    const said = i32[waiters[claimed] + Waiter.parcel]
+    const served = sends ? said === TAKEN || said === CLOSED : said !== NOTHING
+    return served ? claimed : -1
   }
 
   /** What it received is given back; what it sent has been received. */

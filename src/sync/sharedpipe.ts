@@ -8,7 +8,6 @@ import {
   CLOSED,
   copyParcel,
   dropParcel,
-  NOTHING,
   PARCEL_WORDS,
   readParcel,
   settleParcel,
@@ -31,16 +30,32 @@ import { ParkingQueue } from './queue.ts'
  *
  * A value is handed over under the queue's lock, with the wake: who is woken has received, or has been received from. One that waits at
  * several channels (select) is served at one of them: its sleeper's `claim` says which, and who loses the claim passes it by.
+ *
+ * Whoever holds the lock may die at any step. The ring changes by single stores: a value is in it from the store of `tail` on, and until the store
+ * of `head`. A value is handed to a waiter, or fetched from it, by the store of its parcel's first word; one that was served so far and not
+ * woken finds that out when it is sent round, or leaves (`CasesWait.servedByDead`). Only a sender's value that goes into the ring needs both:
+ *
+ *   (A) journal: which waiter, and where the tail is
+ *   (B) the slot
+ *   (C) tail: the value is in the ring
+ *   (D) the waiter's parcel: TAKEN
+ *   (E) journal: 0
+ *
+ * Dead between (C) and (D), the tail has moved on since (A): who breaks the lock does (D) and (E) (`repair`). The sender's record is not
+ * given back before the sender has had the lock.
  */
 const CAPACITY = 3
 const LATEST = 4
 const HEAD = 5
-const COUNT = 6
+const TAIL = 6
 const IS_CLOSED = 7
 const SENDERS = 8
 const RECEIVERS = 9
+const JOURNAL = 10
+const JOURNAL_TAIL = 11
+const JOURNAL_ORDER = 12
 const HEADER_WORDS = 16
-/** Room for values that come back: their receivers were cancelled as they got them. */
+/** Room for values that come back, because their receivers were cancelled as they got them; one slot of it is always free. */
 const SLACK = 4
 
 export const DONE = 0
@@ -92,7 +107,8 @@ export class SharedPipe implements Place {
 
   /** How many values are in the ring, as of now. */
   get count(): number {
-    return Atomics.load(this.i32, this.at + COUNT)
+    const length = Atomics.load(this.i32, this.at + TAIL) - Atomics.load(this.i32, this.at + HEAD)
+    return length < 0 ? length + this.slots : length
   }
 
   get closed(): boolean {
@@ -100,12 +116,12 @@ export class SharedPipe implements Place {
   }
 
   lock(context: FutexContext): void {
-    lockPlace(context, this)
+    if (lockPlace(context, this)) this.repair(context)
   }
 
   /** And tells those who were served meanwhile. */
   unlock(context: FutexContext): void {
-    unlockPlace(context, this)
+    unlockPlace(this)
     if (context.wakeQueue.length > 0) wakeAll(context)
   }
 
@@ -118,36 +134,29 @@ export class SharedPipe implements Place {
       if (this.serve(context, this.receivers, new Handing(from.i32, fromAt))) return DONE
       i32[at + RECEIVERS] = 0
     }
-    const count = i32[at + COUNT]
-    if (count > 0 && i32[at + LATEST] === 1) {
-      const last = this.slot(count - 1)
-      dropParcel(this.words, last, this.codec)
-      this.store(from, fromAt, last)
-      return DONE
-    }
-    if (count >= i32[at + CAPACITY]) return WOULD_WAIT
-    this.store(from, fromAt, this.slot(count))
-    Atomics.store(i32, at + COUNT, count + 1)
+    const count = this.count
+    const latest = i32[at + LATEST] === 1
+    if (!latest && count >= i32[at + CAPACITY]) return WOULD_WAIT
+    const tail = i32[at + TAIL]
+    settleParcel(from, fromAt, this.codec)
+    copyParcel(from.i32, fromAt, i32, this.slot(tail))
+    Atomics.store(i32, at + TAIL, this.after(tail))
+    if (latest && count > 0) this.dropFirst()
     return DONE
   }
 
   /** Locked. Receives into the parcel at `to`. */
   take(context: FutexContext, to: Int32Array, toAt: number): Outcome {
     const { i32, at } = this
-    const count = i32[at + COUNT]
-    if (count > 0) {
-      const first = this.slot(0)
-      copyParcel(i32, first, to, toAt)
-      i32[first] = NOTHING
-      i32[at + HEAD] = (i32[at + HEAD] + 1) % this.slots
-      const refilled =
-        i32[at + SENDERS] === 1 &&
-        count <= i32[at + CAPACITY] &&
-        this.fetch(context, i32, this.slot(count - 1))
-      if (!refilled) Atomics.store(i32, at + COUNT, count - 1)
+    const head = i32[at + HEAD]
+    if (head !== i32[at + TAIL]) {
+      copyParcel(i32, this.slot(head), to, toAt)
+      Atomics.store(i32, at + HEAD, this.after(head))
+      if (i32[at + SENDERS] === 1 && this.count < i32[at + CAPACITY])
+        this.fetch(context, new Refilling(this, i32[at + TAIL]))
       return DONE
     }
-    if (i32[at + SENDERS] === 1 && this.fetch(context, to, toAt)) return DONE
+    if (i32[at + SENDERS] === 1 && this.fetch(context, new Fetching(to, toAt))) return DONE
     return i32[at + IS_CLOSED] === 1 ? ENDED : WOULD_WAIT
   }
 
@@ -156,14 +165,14 @@ export class SharedPipe implements Place {
     const { i32, at } = this
     if (i32[at + RECEIVERS] === 1 && this.serve(context, this.receivers, new Handing(from.i32, fromAt)))
       return
-    const count = i32[at + COUNT]
-    if (count === this.slots || (count > 0 && i32[at + LATEST] === 1)) {
+    const { count } = this
+    if (count === this.slots - 1 || (count > 0 && i32[at + LATEST] === 1)) {
       dropParcel(from, fromAt, this.codec)
       return
     }
-    i32[at + HEAD] = (i32[at + HEAD] + this.slots - 1) % this.slots
-    copyParcel(from.i32, fromAt, i32, this.slot(0))
-    Atomics.store(i32, at + COUNT, count + 1)
+    const head = i32[at + HEAD] === 0 ? this.slots - 1 : i32[at + HEAD] - 1
+    copyParcel(from.i32, fromAt, i32, this.slot(head))
+    Atomics.store(i32, at + HEAD, head)
   }
 
   /** Locked. Whoever waits is told. */
@@ -189,8 +198,40 @@ export class SharedPipe implements Place {
     return readParcel(words, at, this.codec, context.thread)
   }
 
-  private fetch(context: FutexContext, to: Int32Array, toAt: number): boolean {
-    if (this.serve(context, this.senders, new Fetching(to, toAt))) return true
+  /** The sender's value goes into the ring. */
+  refill(arena: Int32Array, waiter: number, tail: number): void {
+    const { i32, at } = this
+    i32[at + JOURNAL_TAIL] = tail
+    i32[at + JOURNAL_ORDER] = arena[waiter + Waiter.order]
+    i32[at + JOURNAL] = waiter // (A)
+    copyParcel(arena, waiter + Waiter.parcel, i32, this.slot(tail)) // (B)
+    Atomics.store(i32, at + TAIL, this.after(tail)) // (C)
+    arena[waiter + Waiter.parcel] = TAKEN // (D)
+    i32[at + JOURNAL] = 0 // (E)
+  }
+
+  /** The last holder died. */
+  private repair({ i32: arena }: FutexContext): void {
+    const { i32, at } = this
+    const waiter = i32[at + JOURNAL]
+    // Its order tells a sender that still waits from one that died as well, whose record may be another's.
+    if (waiter !== 0 && arena[waiter + Waiter.order] === i32[at + JOURNAL_ORDER]) {
+      if (i32[at + TAIL] !== i32[at + JOURNAL_TAIL]) arena[waiter + Waiter.parcel] = TAKEN
+    }
+    i32[at + JOURNAL] = 0
+    while (i32[at + LATEST] === 1 && this.count > 1) this.dropFirst()
+  }
+
+  /** Off the ring first: what is freed twice is worse than what is never freed. */
+  private dropFirst(): void {
+    const { i32, at } = this
+    const head = i32[at + HEAD]
+    Atomics.store(i32, at + HEAD, this.after(head))
+    dropParcel(this.words, this.slot(head), this.codec)
+  }
+
+  private fetch(context: FutexContext, fetching: Serving): boolean {
+    if (this.serve(context, this.senders, fetching)) return true
     this.i32[this.at + SENDERS] = 0
     return false
   }
@@ -202,14 +243,12 @@ export class SharedPipe implements Place {
     return decision.served
   }
 
-  private slot(offset: number): number {
-    const { i32, at, slots } = this
-    return at + HEADER_WORDS + ((i32[at + HEAD] + offset) % slots) * PARCEL_WORDS
+  private slot(index: number): number {
+    return this.at + HEADER_WORDS + index * PARCEL_WORDS
   }
 
-  private store(from: Words, fromAt: number, slot: number): void {
-    copyParcel(from.i32, fromAt, this.i32, slot)
-    settleParcel(this.words, slot, this.codec)
+  private after(index: number): number {
+    return index + 1 === this.slots ? 0 : index + 1
   }
 }
 
@@ -222,7 +261,7 @@ abstract class Serving implements Decision {
     const claim = i32[waiter + Waiter.sleeper] + Waiter.claim
     if (Atomics.compareExchange(i32, claim, 0, i32[waiter + Waiter.bitset]) !== 0) return SKIP
     this.served = true
-    this.hand(i32, waiter + Waiter.parcel)
+    this.hand(i32, waiter)
     return WAKE
   }
 
@@ -230,7 +269,7 @@ abstract class Serving implements Decision {
     return false
   }
 
-  protected abstract hand(i32: Int32Array, parcel: number): void
+  protected abstract hand(i32: Int32Array, waiter: number): void
 }
 
 class Handing extends Serving {
@@ -243,8 +282,8 @@ class Handing extends Serving {
     this.at = at
   }
 
-  protected hand(i32: Int32Array, parcel: number): void {
-    copyParcel(this.from, this.at, i32, parcel)
+  protected hand(i32: Int32Array, waiter: number): void {
+    copyParcel(this.from, this.at, i32, waiter + Waiter.parcel)
   }
 }
 
@@ -258,9 +297,24 @@ class Fetching extends Serving {
     this.at = at
   }
 
-  protected hand(i32: Int32Array, parcel: number): void {
-    copyParcel(i32, parcel, this.to, this.at)
-    i32[parcel] = TAKEN
+  protected hand(i32: Int32Array, waiter: number): void {
+    copyParcel(i32, waiter + Waiter.parcel, this.to, this.at)
+    i32[waiter + Waiter.parcel] = TAKEN
+  }
+}
+
+class Refilling extends Serving {
+  private readonly pipe: SharedPipe
+  private readonly tail: number
+
+  constructor(pipe: SharedPipe, tail: number) {
+    super()
+    this.pipe = pipe
+    this.tail = tail
+  }
+
+  protected hand(i32: Int32Array, waiter: number): void {
+    this.pipe.refill(i32, waiter, this.tail)
   }
 }
 
@@ -269,7 +323,7 @@ class Closing extends Serving {
     return true
   }
 
-  protected hand(i32: Int32Array, parcel: number): void {
-    i32[parcel] = CLOSED
+  protected hand(i32: Int32Array, waiter: number): void {
+    i32[waiter + Waiter.parcel] = CLOSED
   }
 }

@@ -1,6 +1,7 @@
 import type { Blocking } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
+import { freeWaiters, makeWaiter, type WaiterOptions } from '../futex/waitwake.ts'
 import { checkCount } from './errors.ts'
 import { WakeFirst } from './lockwait.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
@@ -10,18 +11,18 @@ import { ParkingQueue } from './queue.ts'
 import {
   blockingMethods,
   checkWait,
+  type Parking,
+  parkAsync,
+  parkSync,
+  parkTask,
   timedOut,
-  waitAsync,
-  type Wait,
   type WaitOptions,
-  waitSync,
-  waitTask,
 } from './waiting.ts'
 
 const CAPACITY = 3
 const FIELDS = 4
 const HEAD = 5
-const COUNT = 6
+const TAIL = 6
 const PUSHERS = 7
 const POPPERS = 8
 const HEADER_WORDS = 16
@@ -38,7 +39,8 @@ export interface SharedQueueOptions extends OwnPlace {
  * A queue of records of a fixed number of float64s, which pass between threads as they are: nothing is encoded, nothing is allocated. Any
  * number of threads push and pop; records come out as they went in.
  *
- * All of it is under the place's lock. Who is woken looks again: another may have come first.
+ * All of it is under the place's lock, and a record is in the queue from the store of `tail` on, until the store of `head`: whoever holds the
+ * lock may die at any step. One slot is always free, so that the two tell empty from full. Who is woken looks again: another may have come first.
  */
 export class SharedQueue implements Place {
   readonly i32: Int32Array<SharedArrayBuffer>
@@ -69,7 +71,7 @@ export class SharedQueue implements Place {
   }
 
   static words(capacity: number, fields = 1): number {
-    return HEADER_WORDS + 2 * capacity * fields
+    return HEADER_WORDS + 2 * (capacity + 1) * fields
   }
 
   static from(handle: SyncHandle): SharedQueue {
@@ -90,7 +92,8 @@ export class SharedQueue implements Place {
 
   /** How many records are in it, as of now. */
   get length(): number {
-    return Atomics.load(this.i32, this.at + COUNT)
+    const length = Atomics.load(this.i32, this.at + TAIL) - Atomics.load(this.i32, this.at + HEAD)
+    return length < 0 ? length + this.capacity + 1 : length
   }
 
   /** Without waiting; false: it is full. */
@@ -108,7 +111,7 @@ export class SharedQueue implements Place {
     const { context } = ambient().futexes
     lockPlace(context, this)
     const popped = this.popLocked(record)
-    unlockPlace(context, this)
+    unlockPlace(this)
     if (popped) this.wakeOther(context, false)
     return popped
   }
@@ -130,13 +133,13 @@ export class SharedQueue implements Place {
     refuseInTask('push')
     checkWait(options)
     if (this.pushFrom(record)) return
-    if (!waitSync(ambient(), new QueueWait(this, true, record), options)) throw timedOut('pushSync', options)
+    if (!parkSync(ambient(), new QueueWait(this, true, record), options)) throw timedOut('pushSync', options)
   }
 
   async pushAsync(record: ArrayLike<number>, options?: WaitOptions): Promise<void> {
     checkWait(options)
     if (this.pushFrom(record)) return
-    if (!(await waitAsync(ambient(), new QueueWait(this, true, record), options))) {
+    if (!(await parkAsync(ambient(), new QueueWait(this, true, record), options))) {
       throw timedOut('pushAsync', options)
     }
   }
@@ -152,14 +155,14 @@ export class SharedQueue implements Place {
     refuseInTask('pop')
     checkWait(options)
     if (this.tryPopInto(into)) return into
-    if (!waitSync(ambient(), new QueueWait(this, false, into), options)) throw timedOut('popSync', options)
+    if (!parkSync(ambient(), new QueueWait(this, false, into), options)) throw timedOut('popSync', options)
     return into
   }
 
   async popAsync(into: number[] | Float64Array = [], options?: WaitOptions): Promise<ArrayLike<number>> {
     checkWait(options)
     if (this.tryPopInto(into)) return into
-    if (!(await waitAsync(ambient(), new QueueWait(this, false, into), options))) {
+    if (!(await parkAsync(ambient(), new QueueWait(this, false, into), options))) {
       throw timedOut('popAsync', options)
     }
     return into
@@ -170,13 +173,25 @@ export class SharedQueue implements Place {
     return pushes ? this.pushers : this.poppers
   }
 
-  /** @internal Someone waits at this end. The queue of that end is locked; the place's lock is taken inside it. */
-  performOrMark(context: FutexContext, pushes: boolean, record: ArrayLike<number>): boolean {
+  /** @internal Does it, or queues the waiter. */
+  performOrQueue(context: FutexContext, pushes: boolean, record: ArrayLike<number>, waiter: number): boolean {
     lockPlace(context, this)
-    const done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
-    if (!done) this.i32[this.at + (pushes ? PUSHERS : POPPERS)] = 1
-    unlockPlace(context, this)
-    return done
+    try {
+      const done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
+      if (!done) this.addWaiter(context, pushes, waiter)
+      return done
+    } finally {
+      unlockPlace(this)
+    }
+  }
+
+  /** The flag last: it may be up for nobody, and never down for someone. */
+  private addWaiter(context: FutexContext, pushes: boolean, waiter: number): void {
+    const queue = this.queueOf(pushes)
+    queue.lock(context)
+    queue.add(context, waiter)
+    queue.unlockQuietly(context)
+    Atomics.store(this.i32, this.at + (pushes ? PUSHERS : POPPERS), 1)
   }
 
   /** @internal After a change: someone at the other end may go on. No lock is held. */
@@ -197,31 +212,34 @@ export class SharedQueue implements Place {
     const { context } = ambient().futexes
     lockPlace(context, this)
     const pushed = this.pushLocked(record)
-    unlockPlace(context, this)
+    unlockPlace(this)
     if (pushed) this.wakeOther(context, true)
     return pushed
   }
 
   private pushLocked(record: ArrayLike<number>): boolean {
-    const { i32, at, f64, capacity, fields } = this
-    const count = i32[at + COUNT]
-    if (count === capacity) return false
-    const slot = (at + HEADER_WORDS) / 2 + ((i32[at + HEAD] + count) % capacity) * fields
+    const { i32, at, f64, fields } = this
+    const tail = i32[at + TAIL]
+    const next = this.after(tail)
+    if (next === i32[at + HEAD]) return false
+    const slot = (at + HEADER_WORDS) / 2 + tail * fields
     for (let field = 0; field < fields; field++) f64[slot + field] = record[field]
-    Atomics.store(i32, at + COUNT, count + 1)
+    Atomics.store(i32, at + TAIL, next)
     return true
   }
 
   private popLocked(record: { [index: number]: number }): boolean {
-    const { i32, at, f64, capacity, fields } = this
-    const count = i32[at + COUNT]
-    if (count === 0) return false
+    const { i32, at, f64, fields } = this
     const head = i32[at + HEAD]
+    if (head === i32[at + TAIL]) return false
     const slot = (at + HEADER_WORDS) / 2 + head * fields
     for (let field = 0; field < fields; field++) record[field] = f64[slot + field]
-    i32[at + HEAD] = head + 1 === capacity ? 0 : head + 1
-    Atomics.store(i32, at + COUNT, count - 1)
+    Atomics.store(i32, at + HEAD, this.after(head))
     return true
+  }
+
+  private after(index: number): number {
+    return index === this.capacity ? 0 : index + 1
   }
 
   private *pushInTask(
@@ -229,7 +247,7 @@ export class SharedQueue implements Place {
     options: WaitOptions | undefined,
   ): Generator<number, void, unknown> {
     if (this.pushFrom(record)) return
-    if (!(yield* waitTask(new QueueWait(this, true, record), options))) throw timedOut('push', options)
+    if (!(yield* parkTask(new QueueWait(this, true, record), options))) throw timedOut('push', options)
   }
 
   private *popInTask(
@@ -237,15 +255,14 @@ export class SharedQueue implements Place {
     options: WaitOptions | undefined,
   ): Generator<number, ArrayLike<number>, unknown> {
     if (this.tryPopInto(into)) return into
-    if (!(yield* waitTask(new QueueWait(this, false, into), options))) throw timedOut('pop', options)
+    if (!(yield* parkTask(new QueueWait(this, false, into), options))) throw timedOut('pop', options)
     return into
   }
 }
 
-class QueueWait implements Wait {
+/** The place's lock is taken before a queue's, so this queues by itself, and not under its queue's lock. */
+class QueueWait implements Parking {
   readonly what: string
-  readonly queue: ParkingQueue
-  readonly bits = 1
   private readonly shared: SharedQueue
   private readonly pushes: boolean
   private readonly record: ArrayLike<number>
@@ -255,15 +272,19 @@ class QueueWait implements Wait {
     this.shared = shared
     this.pushes = pushes
     this.record = record
-    this.queue = shared.queueOf(pushes)
   }
 
-  admit(context: FutexContext): boolean {
-    return this.shared.performOrMark(context, this.pushes, this.record)
-  }
-
-  admitted(context: FutexContext): void {
+  begin(context: FutexContext, who: WaiterOptions): readonly number[] {
+    const waiters = [makeWaiter(context, 1, who)]
+    let queued = false
+    try {
+      queued = !this.shared.performOrQueue(context, this.pushes, this.record, waiters[0])
+    } finally {
+      if (!queued) freeWaiters(context, waiters)
+    }
+    if (queued) return waiters
     this.shared.wakeOther(context, this.pushes)
+    return []
   }
 
   /** It looks again: another may have come first. */
@@ -271,8 +292,8 @@ class QueueWait implements Wait {
     return false
   }
 
-  leave(context: FutexContext, woken: boolean): void {
-    if (woken) this.shared.wakeOther(context, !this.pushes)
+  leave(context: FutexContext, _waiters: readonly number[], index: number): void {
+    if (index >= 0) this.shared.wakeOther(context, !this.pushes)
   }
 }
 

@@ -40,10 +40,11 @@ export interface Wait {
   readonly first?: boolean
   admit(context: FutexContext, waiter: number): boolean
   woken(context: FutexContext, waiter: number): boolean
-  /** True: one who died had given it what it wanted, and it has that; then it does not matter that its time is over. */
-  leave(context: FutexContext, woken: boolean, waiter: number): boolean | void
+  leave(context: FutexContext, woken: boolean, waiter: number): void
+  /** It is off the queue and was not woken: whether one who died had given it what it wanted all the same. Then it counts as woken. */
+  servedByDead?(context: FutexContext, waiter: number): boolean
   /** A thread died, and whoever waits looks again. True: this counts as a wake. Else it goes round, from [1]. */
-  restarted?(context: FutexContext, waiter: number): boolean
+  restarted?(): boolean
   /** It need not wait: what must not be done under the queue's lock is done now. */
   admitted?(context: FutexContext): void
   /** Between [1] and [2]: it is on the queue, and what must not be done before that is done now. */
@@ -67,10 +68,12 @@ export interface Parking {
   begin(context: FutexContext, who: WaiterOptions): readonly number[]
   /** [3]; `index`: which of the waiters was woken. */
   woken(context: FutexContext, waiters: readonly number[], index: number): boolean
-  /** [4]; `index`: which of them was woken, or -1. See Wait. */
-  leave(context: FutexContext, waiters: readonly number[], index: number): boolean | void
+  /** [4]; `index`: which of them was woken, or -1. */
+  leave(context: FutexContext, waiters: readonly number[], index: number): void
+  /** None of them was woken: which of them one who died had served, or -1. */
+  servedByDead?(context: FutexContext, waiters: readonly number[]): number
   /** See Wait. */
-  restarted?(context: FutexContext, waiters: readonly number[]): boolean
+  restarted?(): boolean
 }
 
 const FIRST_PRIORITY = -1
@@ -94,12 +97,16 @@ export class OneQueue implements Parking {
     return this.wait.woken(context, waiters[0])
   }
 
-  leave(context: FutexContext, waiters: readonly number[], index: number): boolean | void {
-    return this.wait.leave(context, index >= 0, waiters[0])
+  leave(context: FutexContext, waiters: readonly number[], index: number): void {
+    this.wait.leave(context, index >= 0, waiters[0])
   }
 
-  restarted(context: FutexContext, waiters: readonly number[]): boolean {
-    return this.wait.restarted?.(context, waiters[0]) ?? false
+  servedByDead(context: FutexContext, waiters: readonly number[]): number {
+    return this.wait.servedByDead?.(context, waiters[0]) === true ? 0 : -1
+  }
+
+  restarted(): boolean {
+    return this.wait.restarted?.() ?? false
   }
 }
 
@@ -153,10 +160,11 @@ function end(
   result: number,
 ): boolean | undefined {
   try {
-    if (result >= 0) return parking.woken(context, waiters, result) ? true : undefined
-    if (result === RESTART) return parking.restarted?.(context, waiters) === true ? true : undefined
-    const has = parking.leave(context, waiters, -1)
-    if (result === -ETIMEDOUT) return has === true
+    const served = result >= 0 ? result : (parking.servedByDead?.(context, waiters) ?? -1)
+    if (served >= 0 && result !== -EINTR) return parking.woken(context, waiters, served) ? true : undefined
+    if (result === RESTART) return parking.restarted?.() === true ? true : undefined
+    parking.leave(context, waiters, served)
+    if (result === -ETIMEDOUT) return false
     throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${parking.what}: the task was interrupted while it waited`)
   } finally {
     freeWaiters(context, waiters)
@@ -165,9 +173,10 @@ function end(
 
 /** Thrown into, or aborted: it is off its queues. */
 export function abandon(context: FutexContext, parking: Parking, waiters: readonly number[]): void {
-  const index = waiters.findIndex(waiter => Atomics.load(context.i32, waiter + Waiter.queue) === WOKEN)
+  const woken = waiters.findIndex(waiter => Atomics.load(context.i32, waiter + Waiter.queue) === WOKEN)
   try {
-    parking.leave(context, waiters, index)
+    const served = woken >= 0 ? woken : (parking.servedByDead?.(context, waiters) ?? -1)
+    parking.leave(context, waiters, served)
   } finally {
     freeWaiters(context, waiters)
   }
