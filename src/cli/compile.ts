@@ -1,6 +1,7 @@
 /** `heddle compile file.ts`: what the compiler makes of a file, and what it says about it. */
 import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
+import { CommandError } from './failure.ts'
 import { compile, type CompileResult, type Diagnostic, type FunctionStat } from '../compiler/compile.ts'
 
 export interface CompileFlags {
@@ -51,7 +52,9 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
   try {
     source = readFileSync(file, 'utf8')
   } catch (error) {
-    err(`heddle compile: ${unreadable(file, (error as NodeJS.ErrnoException).code)}\n`)
+    const [message, hint] = unreadable(file, (error as NodeJS.ErrnoException).code)
+    if (flags.json) err(new CommandError(message, { hint }).line('compile', true))
+    else err(`heddle compile: ${message}: ${hint}\n`)
     return 1
   }
   const { mode = 'task', lowering } = flags
@@ -76,17 +79,21 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
   return 0
 }
 
-function unreadable(file: string, code: string | undefined): string {
+/** What is wrong, and what to do about it. */
+function unreadable(file: string, code: string | undefined): [message: string, hint: string] {
   switch (code) {
     case 'ENOENT':
-      return `no file ${file}: check the path, which is taken from ${process.cwd()}`
+      return [`no file ${file}`, `check the path, which is taken from ${process.cwd()}`]
     case 'EISDIR':
-      return `${file} is a folder: name one file in it`
+      return [`${file} is a folder`, 'name one file in it']
     case 'EACCES':
     case 'EPERM':
-      return `${file} may not be read: check its permissions`
+      return [`${file} may not be read`, 'check its permissions']
     default:
-      return `${file} cannot be read (${code ?? 'unknown reason'}): name a TypeScript, JSX or JavaScript file`
+      return [
+        `${file} cannot be read (${code ?? 'unknown reason'})`,
+        'name a TypeScript, JSX or JavaScript file',
+      ]
   }
 }
 

@@ -1,5 +1,6 @@
 /** `heddle completion bash|zsh|fish`: a script for the shell, written from the commands themselves. */
 import { Argument, Command, type Option } from 'commander'
+import { CommandError, EXIT_USAGE } from './failure.ts'
 
 export type Shell = 'bash' | 'zsh' | 'fish'
 
@@ -7,14 +8,41 @@ export function completionCommand(): Command {
   return new Command('completion')
     .summary('print a completion script for a shell')
     .description('Prints a script that completes heddle commands and options.')
-    .addArgument(new Argument('<shell>', 'for which shell').choices(['bash', 'zsh', 'fish']))
+    .addArgument(new Argument('[shell]', 'for which shell').choices(['bash', 'zsh', 'fish']))
+    .option('--json', 'print the commands and their options as one JSON object instead')
     .addHelpText(
       'after',
       '\nExamples:\n  heddle completion bash >> ~/.bashrc\n  heddle completion zsh > "${fpath[1]}/_heddle"\n  heddle completion fish > ~/.config/fish/completions/heddle.fish',
     )
-    .action((shell: Shell, _flags: object, command: Command) => {
-      process.stdout.write(completionScript(shell, command.parent ?? command))
+    .action((shell: Shell | undefined, { json }: { json?: boolean }, command: Command) => {
+      const root = command.parent ?? command
+      if (json) process.stdout.write(`${JSON.stringify(described(root), null, 2)}\n`)
+      else if (shell !== undefined) process.stdout.write(completionScript(shell, root))
+      else {
+        new CommandError('for which shell?', {
+          exitCode: EXIT_USAGE,
+          hint: 'give bash, zsh or fish, or --json',
+        }).end('completion')
+      }
     })
+}
+
+interface Described {
+  readonly name: string
+  readonly summary: string
+  readonly arguments: readonly string[]
+  readonly options: readonly { readonly flags: string; readonly description: string }[]
+  readonly commands: readonly Described[]
+}
+
+function described(command: Command): Described {
+  return {
+    name: command.name(),
+    summary: command.summary() || command.description(),
+    arguments: command.registeredArguments.map(argument => argument.name()),
+    options: command.options.map(({ flags, description }) => ({ flags, description })),
+    commands: command.commands.map(described),
+  }
 }
 
 interface Entry {

@@ -10,9 +10,17 @@ export class CommandError extends Error {
     this.hint = options.hint
   }
 
-  /** As it is printed. */
-  line(command: string): string {
-    return `heddle ${command}: ${this.message}${this.hint === undefined ? '' : ` (${this.hint})`}\n`
+  /** As it is printed: for a person, or, with --json, for a program. */
+  line(command: string, json: boolean = false): string {
+    const { message, hint, exitCode } = this
+    if (json) return `${JSON.stringify({ command, error: message, hint, exitCode })}\n`
+    return `heddle ${command}: ${message}${hint === undefined ? '' : ` (${hint})`}\n`
+  }
+
+  /** Ends the command with it. */
+  end(command: string, json: boolean = false): void {
+    process.stderr.write(this.line(command, json))
+    process.exitCode = this.exitCode
   }
 }
 

@@ -17,8 +17,9 @@ const heddle = new Command('heddle')
 heddle
   .command('selftest')
   .description('boot two real CPUs, run kernel work on them over shared memory, and say what was seen')
-  .action(async () => {
-    process.exitCode = await selftest()
+  .option('--json', 'print one JSON object')
+  .action(async ({ json }: { json?: boolean }) => {
+    process.exitCode = await selftest(json)
   })
 
 heddle.addCommand(runCommand())

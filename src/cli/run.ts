@@ -1,16 +1,16 @@
 /** `heddle run`: a program, with what is said here about the kernels that it boots. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { constants } from 'node:os'
-import { extname, resolve } from 'node:path'
+import { constants, tmpdir } from 'node:os'
+import { extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
 import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
 import { POLICY_VARIABLE } from '../task/launch.ts'
 import { isPolicy, policyNames } from '../task/policy.ts'
 import { CommandError, EXIT_USAGE } from './failure.ts'
-import type { RunRequest } from './runpreload.ts'
+import type { RunReport, RunRequest } from './runpreload.ts'
 import { runUnderTop } from './runtop.ts'
 
 interface RunFlags {
@@ -21,6 +21,7 @@ interface RunFlags {
   top?: boolean
   sim?: boolean
   seed?: number
+  json?: boolean
 }
 
 export function runCommand(): Command {
@@ -42,6 +43,10 @@ export function runCommand(): Command {
     .option('--top', 'watch it while it runs; its output is shown when it has ended')
     .option('--sim', 'on simulated CPUs, in virtual time')
     .option('--seed <n>', 'with --sim: the same seed gives the same run', wholeNumber)
+    .option(
+      '--json',
+      'when it has ended, print one JSON object on standard error: its exit code, and what the policy and the traces say',
+    )
     .addHelpText(
       'after',
       '\nExamples:\n  heddle run --trace out.pftrace server.ts\n  heddle run --sim --seed 7 program.ts\n  heddle run --cpus 2 --policy handoff program.ts --port 8080',
@@ -51,8 +56,7 @@ export function runCommand(): Command {
         process.exitCode = await run(file, args, flags)
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
-        process.stderr.write(error.line('run'))
-        process.exitCode = error.exitCode
+        error.end('run', flags.json)
       }
     })
 }
@@ -65,6 +69,12 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
   }
   if (top && sim) {
     throw new CommandError('--top watches real CPUs', { exitCode: EXIT_USAGE, hint: 'leave --sim out' })
+  }
+  if (top && flags.json) {
+    throw new CommandError('--top is for people, --json for programs', {
+      exitCode: EXIT_USAGE,
+      hint: 'give one of them; heddle top --json looks at a program that runs',
+    })
   }
   const path = resolve(file)
   if (!existsSync(path)) {
@@ -83,9 +93,39 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
     ...(sim && { sim: { seed: seed ?? 1 } }),
   }
   const command = [...process.execArgv, ...loaders(path), path, ...args]
-  const env = { ...process.env, ...policyVariables(flags.policy), HEDDLE_RUN: JSON.stringify(request) }
-  if (top) return await runUnderTop(process.execPath, command, env)
-  return await ended(spawn(process.execPath, command, { env, stdio: 'inherit' }))
+  const env = (wanted: RunRequest): NodeJS.ProcessEnv => ({
+    ...process.env,
+    ...policyVariables(flags.policy),
+    HEDDLE_RUN: JSON.stringify(wanted),
+  })
+  if (top) return await runUnderTop(process.execPath, command, env(request))
+  const start = (wanted: RunRequest): Promise<number> =>
+    ended(spawn(process.execPath, command, { env: env(wanted), stdio: 'inherit' }))
+  return flags.json ? await reported(file, request, start) : await start(request)
+}
+
+/** Runs it, and prints what there is to say of the run. Its standard output is its own. */
+async function reported(
+  file: string,
+  request: RunRequest,
+  start: (request: RunRequest) => Promise<number>,
+): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-run-'))
+  const report = join(folder, 'report')
+  try {
+    const begun = performance.now()
+    const exitCode = await start({ ...request, report })
+    const lines = existsSync(report) ? readFileSync(report, 'utf8').trim().split('\n') : []
+    const reports = lines.map(line => JSON.parse(line) as RunReport)
+    const policies = reports.filter(one => 'policy' in one)
+    const traces = reports.filter(one => 'trace' in one)
+    // Real time is no part of a run in virtual time, which is to give the same bytes again.
+    const ms = request.sim === undefined ? { ms: Math.round(performance.now() - begun) } : {}
+    process.stderr.write(`${JSON.stringify({ file, exitCode, ...ms, policies, traces })}\n`)
+    return exitCode
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
 /** The launcher's part of src/task/launch.ts: what the program's kernels find in their environment. */

@@ -1,7 +1,8 @@
 /** Loaded before a program that `heddle run` runs: puts the loader in place, and does to each kernel what was asked for. */
+import { appendFileSync } from 'node:fs'
 import '../compiler/register.ts'
 import { onBoot } from '../task/hooks.ts'
-import { setRunDefaults } from '../task/rundefaults.ts'
+import { type PolicyReport, setRunDefaults } from '../task/rundefaults.ts'
 import { VirtualTimers } from '../task/virtualtimers.ts'
 import { traceFile } from '../trace/node-tracefile.ts'
 import { Recording } from '../trace/recording.ts'
@@ -12,7 +13,12 @@ export interface RunRequest {
   readonly slice?: number
   readonly trace?: string
   readonly sim?: { readonly seed: number }
+  /** Where to write what there is to report, one JSON object a line, instead of for people. */
+  readonly report?: string
 }
+
+/** One line of a report. */
+export type RunReport = PolicyReport | { readonly trace: string; readonly lostEvents: number }
 
 const { HEDDLE_RUN } = process.env
 // CPUs are started with this module too, and have nothing to do here.
@@ -21,7 +27,7 @@ if (HEDDLE_RUN !== undefined) {
   prepare(JSON.parse(HEDDLE_RUN) as RunRequest)
 }
 
-function prepare({ cpus, slice, sim, trace }: RunRequest): void {
+function prepare({ cpus, slice, sim, trace, report }: RunRequest): void {
   const timers = sim && new VirtualTimers(sim.seed, call => void setImmediate(call))
   setRunDefaults({
     options: {
@@ -30,27 +36,36 @@ function prepare({ cpus, slice, sim, trace }: RunRequest): void {
       ...(sim && { machine: 'simulated', seed: sim.seed, cpus: cpus ?? 2 }),
     },
     ...(timers && { timers }),
+    ...(report !== undefined && { report: (about: RunReport) => writeReport(report, about) }),
   })
   timers?.install(globalThis as never)
-  if (trace !== undefined) traceKernels(trace)
+  if (trace !== undefined) traceKernels(trace, report)
+}
+
+function writeReport(file: string, report: RunReport): void {
+  appendFileSync(file, `${JSON.stringify(report)}\n`)
 }
 
 /** The first kernel goes into the file that was named, others beside it: out.pftrace, out.2.pftrace. */
-function traceKernels(path: string): void {
-  const open = new Set<Recording>()
+function traceKernels(path: string, report: string | undefined): void {
+  const open = new Map<Recording, string>()
   let kernels = 0
+  const stop = (recording: Recording, trace: string): void => {
+    recording.stop()
+    open.delete(recording)
+    const { lost } = recording
+    if (report !== undefined) writeReport(report, { trace, lostEvents: lost })
+    else if (lost > 0) process.stderr.write(`heddle run: ${lost} events did not fit into the trace\n`)
+  }
   const stopAll = (): void => {
-    for (const recording of open) recording.stop()
-    open.clear()
+    for (const [recording, trace] of open) stop(recording, trace)
   }
   onBoot(view => {
-    const recording = new Recording(view, traceFile(numbered(path, ++kernels)), {})
-    open.add(recording)
+    const trace = numbered(path, ++kernels)
+    const recording = new Recording(view, traceFile(trace), {})
+    open.set(recording, trace)
     return () => {
-      recording.stop()
-      open.delete(recording)
-      if (recording.lost > 0)
-        process.stderr.write(`heddle run: ${recording.lost} events did not fit into the trace\n`)
+      if (open.has(recording)) stop(recording, trace)
     }
   })
   process.on('exit', stopAll)

@@ -32,8 +32,17 @@ type Style = Parameters<typeof styleText>[0]
 const paint = (style: Style, text: string): string =>
   process.stdout.isTTY && !process.env.NO_COLOR ? styleText(style, text) : text
 
+interface Seen {
+  readonly ok: boolean
+  readonly what: string
+  readonly saw: string
+}
+
 /** Boots two real CPUs, has them do kernel work on shared memory, and prints what it saw. Returns an exit code. */
-export async function selftest(): Promise<number> {
+export async function selftest(json: boolean = false): Promise<number> {
+  const say = (text: string): void => {
+    if (!json) console.log(text)
+  }
   const layout = selftestLayout()
   const arena = Arena.create(layout.plan, { debug: true })
   const { i32 } = arena
@@ -53,15 +62,16 @@ export async function selftest(): Promise<number> {
 
   const started = performance.now()
   await Promise.all([machine.start(0), machine.start(1)])
-  console.log(
+  const bootMs = performance.now() - started
+  say(
     `${paint('bold', 'heddle')}  two CPUs on two threads, one arena of ${Math.round(arena.buffer.byteLength / 1024)} KiB`,
   )
-  console.log(paint('dim', `        booted in ${(performance.now() - started).toFixed(0)} ms\n`))
+  say(paint('dim', `        booted in ${bootMs.toFixed(0)} ms\n`))
 
-  let failures = 0
+  const seen: Seen[] = []
   const report = (ok: boolean, what: string, saw: string): void => {
-    if (!ok) failures++
-    console.log(`  ${ok ? paint('green', '✓') : paint('red', '✗')} ${what.padEnd(52)} ${paint('dim', saw)}`)
+    seen.push({ ok, what, saw })
+    say(`  ${ok ? paint('green', '✓') : paint('red', '✗')} ${what.padEnd(52)} ${paint('dim', saw)}`)
   }
   const phase = async (number: number): Promise<number> => {
     Atomics.store(i32, board + Board.finished, 0)
@@ -137,8 +147,9 @@ export async function selftest(): Promise<number> {
     `noticed (${reason}), its lock broken, a new CPU ${cpu} took its place`,
   )
   await machine.close()
-  console.log(
-    failures === 0 ? `\n  ${paint('green', 'all good')}` : `\n  ${paint('red', `${failures} failed`)}`,
-  )
+  const failures = seen.filter(({ ok }) => !ok).length
+  say(failures === 0 ? `\n  ${paint('green', 'all good')}` : `\n  ${paint('red', `${failures} failed`)}`)
+  const arenaBytes = arena.buffer.byteLength
+  if (json) console.log(JSON.stringify({ ok: failures === 0, arenaBytes, bootMs, checks: seen }))
   return failures === 0 ? 0 : 1
 }

@@ -1,16 +1,21 @@
 /** `heddle trace`: what can be done with a trace once it is a file. */
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { ChromeWriter } from '../trace/chrome.ts'
 import { readPerfetto } from '../trace/perfetto.ts'
 import { Summary } from '../trace/summary.ts'
 import type { Output } from './compile.ts'
-import { CommandError, fileError } from './failure.ts'
+import { CommandError, EXIT_USAGE, fileError } from './failure.ts'
 import { bar, formatMs, paint, table, type Terminal, terminalOf } from './terminal.ts'
 
 interface SummaryFlags {
   json?: boolean
   top?: number
+}
+
+interface ConvertFlags {
+  to?: 'chrome'
+  json?: boolean
 }
 
 const streams: Output = {
@@ -28,8 +33,11 @@ export function traceCommand(): Command {
     .argument('<file>', 'a trace, as in out.pftrace')
     .argument('[output]', 'where to; - for standard output', '-')
     .addOption(new Option('--to <format>', 'which format').choices(['chrome']).default('chrome'))
+    .option('--json', 'with an output: print one JSON object that says what was written')
     .addHelpText('after', '\nExample:\n  heddle trace convert out.pftrace out.json')
-    .action((file: string, output: string) => guarded('trace convert', () => convert(file, output, streams)))
+    .action((file: string, output: string, flags: ConvertFlags) =>
+      guarded('trace convert', flags, () => convert(file, output, streams, flags)),
+    )
   trace
     .command('summarise')
     .alias('summarize')
@@ -39,18 +47,17 @@ export function traceCommand(): Command {
     .option('--top <n>', 'how many tasks and waits to list', Number, 20)
     .addHelpText('after', '\nExample:\n  heddle trace summarise out.pftrace')
     .action((file: string, flags: SummaryFlags) =>
-      guarded('trace summarise', () => summarise(file, flags, streams, terminalOf(process.stdout))),
+      guarded('trace summarise', flags, () => summarise(file, flags, streams, terminalOf(process.stdout))),
     )
   return trace
 }
 
-function guarded(command: string, run: () => void): void {
+function guarded(command: string, { json }: { readonly json?: boolean }, run: () => void): void {
   try {
     run()
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    process.stderr.write(error.line(command))
-    process.exitCode = error.exitCode
+    error.end(command, json)
   }
 }
 
@@ -74,13 +81,25 @@ function read(file: string, into: Parameters<typeof readPerfetto>[1]): void {
   }
 }
 
-export function convert(file: string, output: string, { out }: Output): void {
+export function convert(
+  file: string,
+  output: string,
+  { out }: Output,
+  { to: format = 'chrome', json = false }: ConvertFlags = {},
+): void {
   if (output === '-') {
+    if (json) {
+      throw new CommandError('--json says what was written, and the trace itself goes to standard output', {
+        exitCode: EXIT_USAGE,
+        hint: 'name a file for it, as in out.json',
+      })
+    }
     read(file, new ChromeWriter(out))
     return
   }
   // Before the output is opened: a missing input must not leave an empty file.
-  read(file, new Summary())
+  const summary = new Summary()
+  read(file, summary)
   let to: number
   try {
     to = openSync(output, 'w')
@@ -92,6 +111,10 @@ export function convert(file: string, output: string, { out }: Output): void {
   } finally {
     closeSync(to)
   }
+  if (!json) return
+  const { events, lostEvents } = summary
+  const { size: bytes } = statSync(output)
+  out(`${JSON.stringify({ file, output, format, events, lostEvents, bytes })}\n`)
 }
 
 export function summarise(file: string, flags: SummaryFlags, { out }: Output, terminal: Terminal): void {

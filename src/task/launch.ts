@@ -1,6 +1,7 @@
 import { continueCpus, holdCpus } from '../sched/extload.ts'
 import { isOnline } from '../sched/hotplug.ts'
 import { formatCounts, handoffCounts, LoadedPolicy, policyAddress } from './policy.ts'
+import { runDefaults } from './rundefaults.ts'
 import type { KernelView } from './view.ts'
 
 /**
@@ -74,6 +75,10 @@ export class Launch {
   }
 
   private print(): void {
-    console.error(`heddle: policy ${this.policy?.name}: ${formatCounts(handoffCounts(this.view))}`)
+    const policy = this.policy?.name ?? ''
+    const counts = handoffCounts(this.view)
+    const report = runDefaults()?.report
+    if (report === undefined) console.error(`heddle: policy ${policy}: ${formatCounts(counts)}`)
+    else report({ policy, ...counts })
   }
 }

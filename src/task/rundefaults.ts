@@ -1,3 +1,4 @@
+import type { HandoffCounts } from '../handoff/handoff.ts'
 import type { KernelOptions } from './options.ts'
 import type { VirtualTimers } from './virtualtimers.ts'
 
@@ -9,6 +10,13 @@ export interface RunDefaults {
   readonly options: Pick<KernelOptions, 'cpus' | 'slice' | 'machine' | 'seed'>
   /** Of a run in virtual time: the program's own timers and clocks. */
   readonly timers?: VirtualTimers
+  /** Hears what is otherwise printed for people when a kernel closes. */
+  readonly report?: (report: PolicyReport) => void
+}
+
+/** What a policy has to say at its end. */
+export interface PolicyReport extends HandoffCounts {
+  readonly policy: string
 }
 
 const key = Symbol.for('heddle.run')

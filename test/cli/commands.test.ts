@@ -74,6 +74,51 @@ describe('heddle', () => {
     expect(heddle('dance').stderr).toContain("unknown command 'dance'")
   })
 
+  it('speaks JSON in every command', () => {
+    interface Listed {
+      readonly name: string
+      readonly options: readonly { readonly flags: string }[]
+      readonly commands: readonly Listed[]
+    }
+    const without = ({ name, options, commands }: Listed): string[] => {
+      if (commands.length > 0) return commands.flatMap(one => without(one).map(below => `${name} ${below}`))
+      return options.some(({ flags }) => flags === '--json') ? [] : [name]
+    }
+    const { stdout, status } = heddle('completion', '--json')
+    expect(status).toBe(0)
+    expect(without(JSON.parse(stdout))).toEqual([])
+    const missing = heddle('completion')
+    expect(missing.status).toBe(2)
+    expect(missing.stderr).toBe('heddle completion: for which shell? (give bash, zsh or fish, or --json)\n')
+  })
+
+  it('says what is wrong in JSON where JSON was asked for', () => {
+    for (const [args, wrong] of [
+      [['run', '--json', 'nothing.ts'], { command: 'run', error: 'no file nothing.ts', exitCode: 2 }],
+      [['run', '--json', '--top', program('busy')], { command: 'run', exitCode: 2 }],
+      [['top', '--json', '999999'], { command: 'top', exitCode: 1 }],
+      [['trace', 'summarise', '--json', 'nix'], { command: 'trace summarise', error: 'no file nix' }],
+      [['trace', 'convert', '--json', 'nix'], { command: 'trace convert', exitCode: 2 }],
+      [['compile', '--json', 'nix.ts'], { command: 'compile', error: 'no file nix.ts', exitCode: 1 }],
+    ] as const) {
+      const ran = heddle(...args)
+      const said = JSON.parse(ran.stderr)
+      expect(said, args.join(' ')).toMatchObject(wrong)
+      expect(said.hint, args.join(' ')).toEqual(expect.any(String))
+      expect(ran.status, args.join(' ')).toBe(said.exitCode)
+      expect(ran.stdout).toBe('')
+    }
+  })
+
+  it('tests itself, for people and for programs', () => {
+    const { stdout, status } = heddle('selftest', '--json')
+    expect(status).toBe(0)
+    const { ok, checks } = JSON.parse(stdout)
+    expect(ok).toBe(true)
+    expect(checks.length).toBeGreaterThan(5)
+    expect(checks.every((check: { ok: boolean }) => check.ok)).toBe(true)
+  })
+
   it('completes in bash', () => {
     const { stdout } = heddle('completion', 'bash')
     const complete = (line: string): string => {
@@ -124,6 +169,29 @@ describe('heddle run', () => {
     expect(heddle('trace', 'convert', file, json).status).toBe(0)
     expect(JSON.parse(readFileSync(json, 'utf8')).length).toBeGreaterThan(10)
     expect(heddle('trace', 'convert', file).stdout).toBe(readFileSync(json, 'utf8'))
+  })
+
+  it('reports the run as JSON beside what the program prints', () => {
+    const file = join(folder, 'reported.pftrace')
+    const ran = heddle('run', '--json', '--policy', 'fifo', '--trace', file, program('busy'), '20')
+    expect(ran.stdout).toBe('booted\nfulfilled fulfilled fulfilled\n')
+    expect(JSON.parse(ran.stderr)).toEqual({
+      file: program('busy'),
+      exitCode: 0,
+      ms: expect.any(Number),
+      policies: [expect.objectContaining({ policy: 'fifo', acquisitions: 0 })],
+      traces: [{ trace: file, lostEvents: 0 }],
+    })
+    const output = join(folder, 'reported.json')
+    const said = JSON.parse(heddle('trace', 'convert', '--json', file, output).stdout)
+    expect(said).toMatchObject({ file, output, format: 'chrome', lostEvents: 0 })
+    expect(said.bytes).toBe(readFileSync(output).length)
+    const threw = heddle('run', '--json', program('throws'))
+    expect(threw.status).toBe(1)
+    expect(JSON.parse(threw.stderr.trim().split('\n').at(-1)!)).toMatchObject({ exitCode: 1 })
+    const simulated = ['1', '2'].map(() => heddle('run', '--json', '--sim', program('simulated'), 'x').stderr)
+    expect(JSON.parse(simulated[0])).toMatchObject({ exitCode: 0 })
+    expect(simulated[1]).toBe(simulated[0])
   })
 
   it('leaves a whole trace behind when it is interrupted', async () => {

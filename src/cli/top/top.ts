@@ -31,8 +31,7 @@ export function topCommand(): Command {
         process.exitCode = await top(findKernel(pid), flags)
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
-        process.stderr.write(error.line('top'))
-        process.exitCode = error.exitCode
+        error.end('top', flags.json)
       }
     })
 }
