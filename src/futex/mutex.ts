@@ -97,6 +97,11 @@ export class WordMutex {
     }
   }
 
+  /** Whether nobody holds it, as of now. */
+  looksFree(): boolean {
+    return (Atomics.load(this.words, this.index) & FUTEX_TID_MASK) === 0
+  }
+
   /** 0, -EBUSY, -EOWNERDEAD, -ENOTRECOVERABLE. */
   tryLock(owner: LockOwner): number {
     const fast = this.lockFast(owner)

@@ -10,8 +10,8 @@ import type { Handoff } from './handoff.ts'
  *   waiter                                    policy, at the waiter's CPU
  *   ------                                    ---------------------------
  *   trylock fails
- *   reads the owner's CPU; on another
- *   one: looks on for a moment
+ *   reads the owner's CPU; not here:
+ *   looks on for a moment
  *   (A) publishes its slot
  *   gives way                                 enqueue: (B) the slot is active: behind the owner, on its CPU
  *   (C) withdraws the slot
@@ -39,11 +39,21 @@ const PAUSES = 16
 /** How often a task looks at a lock whose owner runs on another CPU, before it gives way: less than a microsecond, as a yield. */
 const LOOKS = 6
 
+/**
+ * How a waiter tries. `looksFree` only reads the lock's word: a try that fails takes the word's cache line from the owner, who is about
+ * to need it.
+ */
+export interface Attempts {
+  looksFree(): boolean
+  /** True: the lock is had, or can never be. */
+  tryLock(): boolean
+}
+
 /** The owner is at work on another CPU: if the section is short, it is done before a yield would be. */
-function lookOn(tryLock: () => boolean): boolean {
+function lookOn(attempts: Attempts): boolean {
   for (let look = 0; look < LOOKS; look++) {
+    if (attempts.looksFree() && attempts.tryLock()) return true
     for (let paused = 0; paused < PAUSES / 2; paused++) pause()
-    if (tryLock()) return true
   }
   return false
 }
@@ -53,7 +63,7 @@ export function* contendTask(
   handoff: Handoff,
   tag: number,
   tid: number,
-  tryLock: () => boolean,
+  attempts: Attempts,
   begun: number,
   signal?: AbortSignal,
   giveWay: GiveWay = giveWayHere,
@@ -61,15 +71,16 @@ export function* contendTask(
   const end = begun + handoff.fallbackMs
   for (let turns = 0; turns < handoff.yieldBudget; turns++) {
     const cpu = handoff.ownerCpu(tag)
-    if (turns === 0 && cpu >= 0 && cpu !== handoff.cpu && lookOn(tryLock)) return true
-    handoff.publish(tag, tid, cpu) // (A)
+    // An owner on this CPU cannot be done while this one looks on.
+    if (turns === 0 && cpu !== handoff.cpu && lookOn(attempts)) return true
+    const counted = handoff.publish(tag, tid, cpu) // (A)
     try {
       yield giveWay() // (B)
     } finally {
-      handoff.withdraw(tag, tid) // (C)
+      handoff.withdraw(tag, tid, counted) // (C)
     }
     signal?.throwIfAborted()
-    if (tryLock()) return true
+    if (attempts.looksFree() && attempts.tryLock()) return true
     if (handoff.now() >= end) break
   }
   return false
@@ -80,18 +91,18 @@ export function contendSync(
   handoff: Handoff,
   tag: number,
   tid: number,
-  tryLock: () => boolean,
+  attempts: Attempts,
   begun: number,
 ): boolean {
   const end = begun + handoff.fallbackMs
-  handoff.publish(tag, tid, handoff.ownerCpu(tag))
+  const counted = handoff.publish(tag, tid, handoff.ownerCpu(tag))
   let locked = false
   for (let turns = 0; turns < handoff.yieldBudget && !locked; turns++) {
     for (let paused = 0; paused < PAUSES; paused++) pause()
-    locked = tryLock()
+    locked = attempts.looksFree() && attempts.tryLock()
     if (!locked && handoff.now() >= end) break
   }
-  handoff.withdraw(tag, tid)
+  handoff.withdraw(tag, tid, counted)
   return locked
 }
 
@@ -100,22 +111,22 @@ export async function contendAsync(
   handoff: Handoff,
   tag: number,
   tid: number,
-  tryLock: () => boolean,
+  attempts: Attempts,
   begun: number,
   signal?: AbortSignal,
 ): Promise<boolean> {
   const end = begun + handoff.fallbackMs
-  handoff.publish(tag, tid, handoff.ownerCpu(tag))
+  const counted = handoff.publish(tag, tid, handoff.ownerCpu(tag))
   let locked = false
   try {
     for (let turns = 0; turns < handoff.yieldBudget && !locked; turns++) {
       await undefined
       signal?.throwIfAborted()
-      locked = tryLock()
+      locked = attempts.looksFree() && attempts.tryLock()
       if (!locked && handoff.now() >= end) break
     }
   } finally {
-    handoff.withdraw(tag, tid)
+    handoff.withdraw(tag, tid, counted)
   }
   return locked
 }

@@ -3,6 +3,9 @@ import type { FutexContext } from '../futex/context.ts'
 import { tellAcquired, tellContended } from '../futex/events.ts'
 import { Owner } from '../futex/records.ts'
 import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
+import { maskHas } from '../sched/cpumask.ts'
+import { Entity } from '../sched/entity.ts'
+import { RunQueue } from '../sched/runqueue.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { tellHandedOver } from './events.ts'
@@ -207,28 +210,48 @@ export class Handoff {
     return (this.i32[entry + WHERE] & CPU) - 1
   }
 
-  /** Publishes that this TID waits for the lock, whose owner is on this CPU (-1: nobody knows). */
-  publish(tag: number, tid: number, cpu: number): void {
+  /**
+   * Publishes that this TID waits for the lock, whose owner is on this CPU (-1: nobody knows). It is counted, so that the owner
+   * gives way when it unlocks, only where that helps. Returns whether it was, for `withdraw`.
+   */
+  publish(tag: number, tid: number, cpu: number): boolean {
     const { i32 } = this
     const slot = this.waiterSlot(tid)
+    const counts = this.canRunOn(cpu)
     i32[slot + WaiterSlot.tid] = tid
     i32[slot + WaiterSlot.lock] = tag
     i32[slot + WaiterSlot.cpu] = cpu
+    i32[slot + WaiterSlot.counted] = counts ? 1 : 0
     Atomics.store(i32, slot + WaiterSlot.flags, ACTIVE)
+    if (!counts) return false
     const waiters = this.bucketOf(tag) + WAITERS
     const last = (tid & this.tidMask) << WAITER_SLOT_SHIFT
     for (;;) {
       const seen = Atomics.load(i32, waiters)
       const count = Math.min((seen & WAITER_COUNT) + 1, WAITER_COUNT)
-      if (Atomics.compareExchange(i32, waiters, seen, last | count) === seen) return
+      if (Atomics.compareExchange(i32, waiters, seen, last | count) === seen) return true
     }
   }
 
+  /** Whether who runs here could run on that CPU: it is this one, or a task that can leave this one and go there. */
+  private canRunOn(cpu: number): boolean {
+    const s = this.context?.scheduler ?? this.s
+    if (s === null || cpu === this.cpu) return true
+    if (s.queue === 0) return false
+    const { i32 } = s
+    const mask = i32[s.queue + RunQueue.current] + Entity.affinityMask
+    const [low, high] = [i32[mask], i32[mask + 1]]
+    if (cpu >= 0) return maskHas(low, high, cpu)
+    // Nobody knows where the owner is: one that can go anywhere will find it.
+    return (low & (low - 1)) !== 0 || (high & (high - 1)) !== 0 || (low !== 0 && high !== 0)
+  }
+
   /** It waits no more, or not this way. */
-  withdraw(tag: number, tid: number): void {
+  withdraw(tag: number, tid: number, counted: boolean): void {
     const { i32 } = this
     const slot = this.waiterSlot(tid)
     if (i32[slot + WaiterSlot.tid] === tid) Atomics.store(i32, slot + WaiterSlot.flags, INACTIVE)
+    if (!counted) return
     const waiters = this.bucketOf(tag) + WAITERS
     // Never below zero: another's death may have been mended while this one was on its way.
     for (;;) {
@@ -249,7 +272,7 @@ export class Handoff {
     const { i32 } = this
     const slot = this.waiterSlot(tid)
     if (i32[slot + WaiterSlot.tid] === tid && Atomics.load(i32, slot + WaiterSlot.flags) === ACTIVE) {
-      this.withdraw(i32[slot + WaiterSlot.lock], tid)
+      this.withdraw(i32[slot + WaiterSlot.lock], tid, i32[slot + WaiterSlot.counted] === 1)
     }
     const section = this.sections + (tid & this.tidMask) * SectionSlot.words
     if (i32[section + SectionSlot.tid] === tid) {

@@ -26,8 +26,8 @@ export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'since' | 'waiters' |
     /** When it was locked: milliseconds, as its CPU last looked at the clock. */
     since: word,
     /**
-     * Of the bucket, in its first way: how many have published that they wait for a lock of this bucket, in bits 0-15, and the
-     * waiter slot of who did so last, in bits 16-30; 0: nobody waits.
+     * Of the bucket, in its first way: how many have published that they wait for a lock of this bucket and can run where its owner
+     * is, in bits 0-15, and the waiter slot of who did so last, in bits 16-30; 0: nobody has.
      */
     waiters: word,
     rest: words(LINE_WORDS - 5),
@@ -40,16 +40,21 @@ export const WAITER_SLOT_SHIFT = 16
 export const WAYS = 2
 export const BUCKET_WORDS: number = WAYS * LINE_WORDS
 
-export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu' | 'rest'> = record('waiter slot', {
-  /** INACTIVE or ACTIVE. Published last, cleared first. */
-  flags: word,
-  tid: word,
-  /** The tag of the lock. */
-  lock: word,
-  /** The CPU that the lock's owner is on, or -1. */
-  cpu: word,
-  rest: words(LINE_WORDS - 4),
-})
+export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu' | 'counted' | 'rest'> = record(
+  'waiter slot',
+  {
+    /** INACTIVE or ACTIVE. Published last, cleared first. */
+    flags: word,
+    tid: word,
+    /** The tag of the lock. */
+    lock: word,
+    /** The CPU that the lock's owner is on, or -1. */
+    cpu: word,
+    /** 1: it is among the `waiters` of the lock's bucket. */
+    counted: word,
+    rest: words(LINE_WORDS - 5),
+  },
+)
 
 export const INACTIVE = 0
 export const ACTIVE = 1

@@ -1,7 +1,7 @@
 import { EBUSY, EOWNERDEAD } from '../futex/errno.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import type { ParkingTask } from '../futex/sleep.ts'
-import { contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
+import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
 import { type Handoff, nextGeneration } from './handoff.ts'
 import { LockEntry } from './layout.ts'
 
@@ -9,6 +9,8 @@ const { where: WHERE, waiters: WAITERS } = LockEntry
 
 /** A lock that is right by itself: a mutex over a futex word (futex/mutex.ts). Results are 0, or an error, negated. */
 export interface RealMutex {
+  /** Whether nobody holds it, as of now. */
+  looksFree(): boolean
   tryLock(owner: LockOwner): number
   lockSync(owner: LockOwner, timeoutMs?: number): number
   lockAsync(owner: LockOwner, timeoutMs?: number, signal?: AbortSignal): Promise<number>
@@ -48,6 +50,10 @@ export class HandoffMutex implements RealMutex {
     this.entry = handoff.bucketOf(tag)
   }
 
+  looksFree(): boolean {
+    return this.real.looksFree()
+  }
+
   /** Uncontended, and by who had it last: the compare-exchange, and three stores. */
   tryLock(owner: LockOwner): number {
     const result = this.real.tryLock(owner)
@@ -73,7 +79,7 @@ export class HandoffMutex implements RealMutex {
     if (first !== -EBUSY) return first
     const attempt = new Attempt(this.real, owner)
     const begun = this.handoff.contends(this.tag)
-    if (contendSync(this.handoff, this.tag, owner.tid, attempt.tryLock, begun))
+    if (contendSync(this.handoff, this.tag, owner.tid, attempt, begun))
       return this.handedOff(owner, attempt.result, begun)
     return this.fellBack(owner, this.real.lockSync(owner, timeoutMs), begun)
   }
@@ -83,7 +89,7 @@ export class HandoffMutex implements RealMutex {
     if (first !== -EBUSY) return first
     const attempt = new Attempt(this.real, owner)
     const begun = this.handoff.contends(this.tag)
-    if (await contendAsync(this.handoff, this.tag, owner.tid, attempt.tryLock, begun, signal))
+    if (await contendAsync(this.handoff, this.tag, owner.tid, attempt, begun, signal))
       return this.handedOff(owner, attempt.result, begun)
     return this.fellBack(owner, await this.real.lockAsync(owner, timeoutMs, signal), begun)
   }
@@ -99,7 +105,7 @@ export class HandoffMutex implements RealMutex {
     const attempt = new Attempt(this.real, owner)
     const { handoff, tag, giveWay } = this
     const begun = handoff.contends(tag)
-    if (yield* contendTask(handoff, tag, owner.tid, attempt.tryLock, begun, signal, giveWay))
+    if (yield* contendTask(handoff, tag, owner.tid, attempt, begun, signal, giveWay))
       return this.handedOff(owner, attempt.result, begun)
     return this.fellBack(owner, yield* this.real.lockTask(parking, timeoutMs, signal), begun)
   }
@@ -153,14 +159,22 @@ export class HandoffMutex implements RealMutex {
 }
 
 /** Tries the real lock until it is had, or can never be. */
-class Attempt {
+class Attempt implements Attempts {
   result: number = -EBUSY
-  readonly tryLock: () => boolean
+  private readonly real: RealMutex
+  private readonly owner: LockOwner
 
   constructor(real: RealMutex, owner: LockOwner) {
-    this.tryLock = () => {
-      this.result = real.tryLock(owner)
-      return this.result !== -EBUSY
-    }
+    this.real = real
+    this.owner = owner
+  }
+
+  looksFree(): boolean {
+    return this.real.looksFree()
+  }
+
+  tryLock(): boolean {
+    this.result = this.real.tryLock(this.owner)
+    return this.result !== -EBUSY
   }
 }

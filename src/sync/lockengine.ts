@@ -36,6 +36,9 @@ export class LockEngine {
   private readonly protocol: Protocol
   private readonly kind: MutexKind
   private known: { readonly futexes: Futexes; readonly real: RealMutex } | null = null
+  /** Who locked it last through this object, and the lock as it sees it: an owner stays on its thread. */
+  private lastOwner: LockOwner | null = null
+  private lastReal: RealMutex | null = null
   /** The last owner died with it, and `makeConsistent` has not been called since. */
   ownerDied = false
 
@@ -61,7 +64,7 @@ export class LockEngine {
   }
 
   tryLock(owner: LockOwner): boolean {
-    const result = this.real().tryLock(owner)
+    const result = this.realOf(owner).tryLock(owner)
     return result !== -EBUSY && this.took(result, 'lock')
   }
 
@@ -107,7 +110,7 @@ export class LockEngine {
   }
 
   unlock(owner: LockOwner): void {
-    const result = this.real().unlock(owner)
+    const result = this.realOf(owner).unlock(owner)
     if (result === 0) return
     throw new SyncError('ERR_HEDDLE_NOT_HELD', `unlock: the caller does not hold the mutex (${-result})`)
   }
@@ -121,10 +124,23 @@ export class LockEngine {
 
   /** True: it has the lock. False: the time was over. */
   private took(result: number, what: string): boolean {
+    if (result === 0) {
+      if (this.ownerDied) this.ownerDied = false
+      return true
+    }
     if (result === -ETIMEDOUT) return false
     this.ownerDied = result === -EOWNERDEAD
-    if (result === 0 || result === -EOWNERDEAD) return true
+    if (this.ownerDied) return true
     throw lockError(result, what)
+  }
+
+  private realOf(owner: LockOwner): RealMutex {
+    const { lastReal } = this
+    if (owner === this.lastOwner && lastReal !== null) return lastReal
+    const real = this.real()
+    this.lastOwner = owner
+    this.lastReal = real
+    return real
   }
 
   private real(): RealMutex {

@@ -191,6 +191,10 @@ export class Mutex implements Place {
 
   /** Only its holder may. In async code prefer the token's `unlock`. */
   unlock(): void {
+    if (this.engine !== null && !this.reentrant) {
+      this.unlockEngine(this.engine, currentOwner())
+      return
+    }
     const tid = currentTid()
     if (observer !== null) observer.released(this, tid)
     if (this.engine === null && !this.reentrant && Atomics.compareExchange(this.i32, this.at, tid, 0) === tid)
@@ -247,6 +251,28 @@ export class Mutex implements Place {
       )
     }
     return false
+  }
+
+  /** @internal False: it is not the caller's. */
+  unlockIfHeld(): boolean {
+    if (this.reentrant) {
+      const tid = currentTid()
+      const held = this.isHeldBy(tid)
+      if (held) this.unlock()
+      return held
+    }
+    if (this.engine !== null) {
+      const owner = currentOwner()
+      if (this.engine.holder() !== owner.tid) return false
+      if (observer !== null) observer.released(this, owner.tid)
+      this.engine.unlock(owner)
+      return true
+    }
+    const tid = currentTid()
+    if (observer === null && Atomics.compareExchange(this.i32, this.at, tid, 0) === tid) return true
+    if (!this.isHeldBy(tid)) return false
+    this.unlock()
+    return true
   }
 
   /** @internal */
@@ -398,6 +424,12 @@ export class Mutex implements Place {
     if (this.protocol !== 'inherit' && engine.tryLock(owner)) return true
     if (engine.holder() === owner.tid) return this.again()
     return this.protocol === 'inherit' && engine.tryLock(owner)
+  }
+
+  private unlockEngine(engine: LockEngine, owner: LockOwner): void {
+    if (observer !== null) observer.released(this, owner.tid)
+    if (engine.holder() === owner.tid) engine.unlock(owner)
+    else this.unlockAs(owner.tid)
   }
 
   private *lockEngine(

@@ -34,7 +34,9 @@ export class UnlockToken {
   /** Unlocks. False: there was nothing to unlock. */
   unlock(): boolean {
     const { mutex } = this
-    if (mutex === null || !mutex.isHeldThrough(this)) return false
+    if (mutex === null) return false
+    if (this.lasting) return mutex.unlockIfHeld()
+    if (!mutex.isHeldThrough(this)) return false
     mutex.unlockThrough(this)
     return true
   }
