@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import type { Setup } from '../checker/check.ts'
 import type { Prepared, PreparedWait } from './call.ts'
 import { EAGAIN, EOWNERDEAD, ESRCH, ETIMEDOUT } from './errno.ts'
+import { exitOwner } from './exit.ts'
 import { type CheckedLocks, type CheckedOwner, checkedLocks, PRIORITIES, wordAt } from './locksetup.ts'
 import { type MutexKind, PI, ROBUST } from './mutex.ts'
 import { findOwner, FUTEX_TID_MASK, FUTEX_WAITERS, type LockOwner } from './owner.ts'
@@ -83,7 +84,7 @@ interface Handing {
 export function handedOn(kind: MutexKind, threads: number, options: Handing = {}): Setup {
   const { hurried = [], asleepAtFirst = false, marked = false, way = ourWay } = options
   return () => {
-    const locks = checkedLocks(kind, threads, threads)
+    const locks = checkedLocks(kind, threads)
     const inside = new Inside()
     const [first, ...others] = locks.threads
     assert(way.lock(first, 0, false) === 0, 'it is free at first')
@@ -146,7 +147,7 @@ export const ourQueue: Queue = ({ fx, owner, mutexes }, lock) =>
  */
 export function chainAgainst(what: 'unlock' | 'timeout', queue: Queue = ourQueue): Setup {
   return () => {
-    const locks = checkedLocks(PI, 3, 3)
+    const locks = checkedLocks(PI, 3)
     const { i32, threads } = locks
     const [best, middle, holder] = threads
     assert(holder.mutexes[0].tryLock(holder.owner) === 0, 'it is free')
@@ -191,7 +192,7 @@ export function killed(
 ): Setup {
   const { recover = recoverFutexes, way = ourWay } = options
   return () => {
-    const locks = checkedLocks(kind, 3, 3)
+    const locks = checkedLocks(kind, 3)
     const [mortal, other, doctor] = locks.threads
     let inside = -1
     let died = false
@@ -254,6 +255,42 @@ export function killed(
         assert(layout.waiters.count(i32) === 0, 'no waiter is left')
         if (crashed.length > 0)
           assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
+      },
+    }
+  }
+}
+
+/**
+ * The owner died with the lock before all this: another comes for it just as the death is seen to, by all of a recovery, which looks at everything,
+ * or by the part of it that ends the owner.
+ */
+export function comesAfterDeath(kind: MutexKind, seenTo: 'recovered' | 'ended', way: Way = ourWay): Setup {
+  return () => {
+    const locks = checkedLocks(kind, 3, { waiters: 2, owners: 2 })
+    const [mortal, other, doctor] = locks.threads
+    const { i32, layout } = doctor.fx.context
+    assert(ourWay.lock(mortal, 0, false) === 0, 'it is free at first')
+    return {
+      threads: {
+        doctor() {
+          if (seenTo === 'recovered') recoverFutexes(doctor.fx.context, 0)
+          else exitOwner(doctor.fx.context, mortal.owner.record)
+        },
+        survivor: () => way.lock(other, 0, false),
+      },
+      final({ results }) {
+        const told = results[1]
+        // A pi lock that is not robust is passed on to who waits already, as on Linux; who comes later is told that nobody has it.
+        const passed = kind === PI && told === 0
+        assert(passed || told === ((kind & ROBUST) !== 0 ? -EOWNERDEAD : -ESRCH), 'it is told right')
+        if (told !== -ESRCH) {
+          assert((wordAt(locks, 0) & FUTEX_TID_MASK) === other.owner.tid, 'and has it')
+          if (!passed) assert(other.mutexes[0].makeConsistent(other.owner) === 0, 'it mends what it guards')
+          assert(ourWay.unlock(other, 0) === 0, 'and lets it go')
+          assert(other.mutexes[0].tryLock(other.owner) === 0, 'so that it can be had again')
+        }
+        assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+        assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
       },
     }
   }

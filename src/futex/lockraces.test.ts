@@ -3,7 +3,8 @@ import { listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { found } from '../checker/check.ts'
 import { prepareWordWait } from './call.ts'
-import { ESRCH } from './errno.ts'
+import { nearCircle, type Walk } from './circleprograms.ts'
+import { EDEADLK, ESRCH } from './errno.ts'
 import { chainAgainst, handedOn, killed, ourWay, type Queue, type Way } from './lockprograms.ts'
 import type { CheckedOwner } from './locksetup.ts'
 import { PI, PLAIN, ROBUST, tryLockWord } from './mutex.ts'
@@ -11,6 +12,7 @@ import { insertByPriority } from './order.ts'
 import { FUTEX_TID_MASK, FUTEX_WAITERS, ownerPriority } from './owner.ts'
 import { lockAtomic, queueForLock } from './pi.ts'
 import { settleTop } from './pichain.ts'
+import { takeOff } from './queue.ts'
 import { Bucket, Futex, Owner, Waiter } from './records.ts'
 import { makeRoom } from './robustlist.ts'
 import { threadWaiter } from './sleep.ts'
@@ -68,6 +70,59 @@ const hastyQueue: Queue = ({ fx, owner, mutexes }, lock) => {
 
 test('a walk that does not look again moves a waiter that has left', () => {
   expect(found(chainAgainst('unlock', hastyQueue))).toMatch(/on no list|foreign removal|double insert|links/i)
+})
+
+/** Goes along the chain, looks again under each lock, and believes what it has read of the links before. */
+const credulous: Walk = (context, futex, waiter) => {
+  const { i32, thread } = context
+  const who = i32[waiter + Waiter.who]
+  queueForLock(context, futex, waiter)
+  let owner = i32[futex + Futex.pi]
+  unlockFutex(context, futex)
+  while (owner !== 0 && owner !== who) {
+    acquire(thread, owner + Owner.lock)
+    const next = i32[owner + Owner.blockedOn]
+    const at = next === 0 ? 0 : Atomics.load(i32, next + Waiter.queue)
+    release(thread, owner + Owner.lock)
+    if (at <= 0) return 0
+    acquire(thread, at + Futex.lock)
+    acquire(thread, owner + Owner.lock)
+    const waits = i32[owner + Owner.blockedOn] === next && Atomics.load(i32, next + Waiter.queue) === at
+    release(thread, owner + Owner.lock)
+    owner = waits ? Atomics.load(i32, at + Futex.pi) : 0
+    release(thread, at + Futex.lock)
+  }
+  return owner === who && takeOff(context, waiter) ? -EDEADLK : 0
+}
+
+test.for(['gives up', 'ends'] as const)(
+  'a walk that adds links up which were never true together tells of a deadlock that is none (%s)',
+  change => {
+    expect(found(nearCircle(change, credulous))).toMatch(/no deadlock is told of where there is none/)
+  },
+)
+
+/** Brings the priority along, to whoever has the record that it has come to. */
+const carrying: Walk = (context, futex, waiter) => {
+  const { i32, thread } = context
+  queueForLock(context, futex, waiter)
+  const owner = i32[futex + Futex.pi]
+  const next = i32[owner + Owner.blockedOn]
+  unlockFutex(context, futex)
+  const at = next === 0 ? 0 : Atomics.load(i32, next + Waiter.queue)
+  if (at <= 0) return 0
+  const last = Atomics.load(i32, at + Futex.pi)
+  if (last === 0) return 0
+  acquire(thread, last + Owner.lock)
+  i32[last + Owner.priority] = Math.min(i32[last + Owner.priority], i32[waiter + Waiter.priority])
+  release(thread, last + Owner.lock)
+  return 0
+}
+
+test('a walk that carries a priority instead of the question makes a stranger inherit', () => {
+  expect(found(nearCircle('ends', carrying), { races: false })).toMatch(
+    /nobody waits for B, or for who has its record/,
+  )
 })
 
 /** Takes the word first, and says so on its list afterwards. */

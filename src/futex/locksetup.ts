@@ -22,18 +22,21 @@ export interface CheckedLocks {
   readonly threads: readonly CheckedOwner[]
 }
 
-const LOCKS = 2
+const LOCKS = 3
 const STRIDE = 8
 /** From the best to the worst. */
-export const PRIORITIES: readonly number[] = [40, 60, 80, 100]
+export const PRIORITIES: readonly number[] = [40, 60, 80, 100, 120]
 
-export function checkedLocks(
-  kind: MutexKind,
-  threads: number,
-  slots = 3,
-  priorities: readonly number[] = PRIORITIES,
-): CheckedLocks {
-  const small: FutexSizes = { waiters: slots, owners: threads, mappings: 1, spaces: 1, buckets: 1, threads }
+interface Sizes {
+  readonly waiters?: number
+  readonly buckets?: number
+  /** The first so many threads get an owner; the others only look after things. */
+  readonly owners?: number
+}
+
+export function checkedLocks(kind: MutexKind, threads: number, sizes: Sizes = {}): CheckedLocks {
+  const { waiters = threads, buckets = 1, owners = threads } = sizes
+  const small: FutexSizes = { waiters, owners, mappings: 1, spaces: 1, buckets, threads }
   const plan = new ArenaPlan()
   const first = reserveFutexes(plan, small)
   const arena = Arena.create(plan)
@@ -58,7 +61,8 @@ export function checkedLocks(
       { length: LOCKS },
       (_, lock) => new WordMutex(fx, mapped.word(fx.context, lock * STRIDE), kind),
     )
-    made.push({ fx, owner: fx.makeOwner({ priority: priorities[id] }), mutexes })
+    const owner = id < owners ? fx.makeOwner({ priority: PRIORITIES[id] }) : undefined
+    made.push({ fx, owner: owner as LockOwner, mutexes })
   }
   return { i32: arena.i32, view: new Int32Array(buffer), threads: made }
 }

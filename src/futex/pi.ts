@@ -16,7 +16,7 @@ import { takeOff, wakeAll, wakeLater } from './queue.ts'
 import { Bucket, Futex, Owner, OWNER_ALIVE, OWNER_EXITING, PI_LOCK, TASK, Waiter, WOKEN } from './records.ts'
 import type { FutexWord } from './space.ts'
 import { freeWithoutFutex, lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
-import { freeWaiters, makeWaiter, MATCH_ANY, type WaiterOptions } from './waitwake.ts'
+import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } from './waitwake.ts'
 
 /**
  * Locks that pass priorities on: LOCK_PI, LOCK_PI2, TRYLOCK_PI, UNLOCK_PI. A free word is 0, a held one its owner's TID, and both
@@ -172,20 +172,30 @@ function lockOrQueue(
       return result === LOCKED ? 0 : result
     }
     i32[waiter + Waiter.who] = owner.record
-    queueForLock(context, futex, waiter)
-    queued = true
     const handle = context.layout.futexes.handleOf(i32, futex)
     if (shared) word.sharedHint = handle
     else word.privateHint = handle
-    const holder = Atomics.load(i32, futex + Futex.pi)
-    unlockFutex(context, futex)
-    if (walkChain(context, holder, owner.record, futex) === 0) return QUEUED
-    // A deadlock, unless the lock has become its own meanwhile.
-    return takeOff(context, waiter) ? -EDEADLK : QUEUED
+    queued = true
+    return queueAndWalk(context, futex, waiter)
   } finally {
     if (!queued) Atomics.sub(i32, bucket + Bucket.waiters, 1)
     context.leave()
   }
+}
+
+/**
+ * Queues a waiter at a locked futex that has an owner, unlocks it, and walks the chain from there: QUEUED, or -EDEADLK and it is off
+ * the queue again. Inside an RCU section.
+ */
+export function queueAndWalk(context: FutexContext, futex: number, waiter: number): number {
+  const { i32 } = context
+  const who = i32[waiter + Waiter.who]
+  queueForLock(context, futex, waiter)
+  const holder = Atomics.load(i32, futex + Futex.pi)
+  unlockFutex(context, futex)
+  if (walkChain(context, holder, who) === 0) return QUEUED
+  // A deadlock, unless the lock has become its own meanwhile.
+  return takeOff(context, waiter) ? -EDEADLK : QUEUED
 }
 
 /**
@@ -210,6 +220,8 @@ export function queueForLock(context: FutexContext, futex: number, waiter: numbe
   // from here on is carried by a walk, which waits for the futex's lock.
   Atomics.store(i32, waiter + Waiter.queue, futex)
   block(context, waiter)
+  // A number for this wait at this lock: it may have been moved here before, and back (circle.ts).
+  i32[waiter + Waiter.order] = nextOrder(context)
   acquire(thread, who + Owner.lock)
   i32[waiter + Waiter.priority] = ownerPriority(context, who)
   release(thread, who + Owner.lock)

@@ -5,6 +5,7 @@ import { Entity } from '../sched/entity.ts'
 import { PRIORITY_NONE } from '../sched/priority.ts'
 import { setInherited, setPriority } from '../sched/setpriority.ts'
 import { Task } from '../sched/taskrecord.ts'
+import { CHAIN_MAX, waitsForItself } from './circle.ts'
 import type { FutexContext } from './context.ts'
 import { EDEADLK } from './errno.ts'
 import { insertByPriority } from './order.ts'
@@ -26,16 +27,18 @@ import { Futex, Owner, PI_LOCK, TASK, Waiter } from './records.ts'
  * The walk along a chain, step by step. It holds one futex's lock at most, and inside it one owner's lock at a time:
  *
  *   step                                                                            held
- *   [1]  not too deep: a chain longer than CHAIN_MAX is a deadlock                   nothing
+ *   [1]  not too deep: a chain longer than CHAIN_MAX is a deadlock, if [9] agrees    nothing
  *   [2]  owner X: what does it wait for? Nothing: the end                            X's lock
  *   [3]  lock the futex F that its waiter W is on                                    F's lock
  *   [4]  does X still wait with W at F? If not, the end: who changed that walks too  F's lock, X's lock
  *        X's priority now
- *   [5]  F is where the walk began, or its owner is who the walk is for: a deadlock  F's lock
+ *   [5]  F's owner is who the walk is for: a circle, if [9] agrees                   F's lock
  *   [6]  W has another priority than X: W moves to its new place in the queue        F's lock
  *   [7]  owner Y of F: has the best priority among its waiters changed? It inherits  F's lock, Y's lock
  *        nothing has changed, and no deadlock is looked for: the end
  *   [8]  unlock F; go on at [1] with Y                                               nothing
+ *   [9]  go round twice more (circle.ts): the same links both times are a deadlock;  as [2] to [4]
+ *        else go on at [2] with X, and look for none
  *
  * Between [2] and [3] nothing is held, and X may be granted the lock, or time out:
  *
@@ -46,22 +49,24 @@ import { Futex, Owner, PI_LOCK, TASK, Waiter } from './records.ts'
  *   [3] locks F
  *   [4] (B) X waits no more: the end
  *
- * And between one [8] and the next [2], X may let go of the futex that led to it, and wait for that very futex, now another's:
- *
- *   walker, for W2 that waits at F            X, holds F                      Y, waits at F
- *   ------------------------------            ----------                      -------------
- *   read that X holds F
- *                                             unlocks F: it is Y's            holds F
- *                                             locks F: waits at it
- *   [2] X waits at F, where the walk began: a deadlock?
- *   (C) X does not hold F any more: no
- *
  * What the walker was to bring X, X has: [2] read its priority after it was changed, and (A) comes later. F is memory of a futex
  * still, as the walk is inside an RCU section; a W that has gone and come again is W at F, which is what [4] asks for.
+ *
+ * Between [8] and [2] nothing is held either, and Y may end, and its record be a new owner's, Z:
+ *
+ *   walker                                   Y, then Z
+ *   ------                                   ---------
+ *   [7] Y owns F, and inherits
+ *   [8] unlocks F
+ *                                            Y ends: F is the top waiter's, who inherits; Y's record is given back
+ *                                            Z is made in it, waits at G
+ *   [2] Z waits at G
+ *   [4] Z's priority, (D) as it is now
+ *
+ * That does no harm, because a walk carries nothing but the question: (D) and [7] work out what is so now from what the locks guard,
+ * whoever has the record, and what is so already is not changed. While F is locked its owner's record is not given back, as F is on
+ * its list. Only [5] concludes anything from more than one link, and so is not believed by itself.
  */
-
-/** As deep as Linux goes. */
-export const CHAIN_MAX = 1024
 
 /** The best of those who wait to own the futex's word, or 0. The futex is locked. */
 export function topWaiter(i32: Int32Array, futex: number): number {
@@ -180,55 +185,48 @@ export function block(context: FutexContext, waiter: number): void {
 }
 
 /**
- * Carries a change of `from` along the chain of what it waits for. With `origin`, who waits at `start` since just now, goes to the
- * end of the chain and returns -EDEADLK if that leads back to it. No lock is held; inside an RCU section.
+ * Carries a change of `from` along the chain of what it waits for. With `origin`, who waits since just now for a lock that `from` holds,
+ * goes to the end of the chain and returns -EDEADLK if that leads back to it. No lock is held; inside an RCU section.
  */
-export function walkChain(context: FutexContext, from: number, origin = 0, start = 0): number {
+export function walkChain(context: FutexContext, from: number, origin = 0): number {
   const { i32, thread } = context
   let owner = from
-  let held = start
+  let seeks = origin
   for (let depth = 1; owner !== 0; depth++) {
-    if (depth > CHAIN_MAX) return -EDEADLK // [1]
+    if (depth > CHAIN_MAX) return seeks !== 0 && waitsForItself(context, seeks) ? -EDEADLK : 0 // [1]
     acquire(thread, owner + Owner.lock) // [2]
     const waiter = i32[owner + Owner.blockedOn]
     const futex = waiter === 0 ? 0 : Atomics.load(i32, waiter + Waiter.queue)
     release(thread, owner + Owner.lock)
     if (futex <= 0) return 0
     acquire(thread, futex + Futex.lock) // [3]
-    const next = step(context, owner, waiter, futex, origin, start, held)
+    const next = step(context, owner, waiter, futex, seeks)
     release(thread, futex + Futex.lock) // [8]
-    if (next < 0) return next
-    owner = next
-    held = futex
+    if (next === CIRCLE) {
+      if (waitsForItself(context, seeks)) return -EDEADLK // [9]
+      seeks = 0
+    } else owner = next
   }
   return 0
 }
 
-/** Steps [4] to [7] under the lock of the futex: the owner to go on with, 0 at the end, or -EDEADLK. */
-function step(
-  context: FutexContext,
-  owner: number,
-  waiter: number,
-  futex: number,
-  origin: number,
-  start: number,
-  held: number,
-): number {
+const CIRCLE = -1
+
+/** Steps [4] to [7] under the lock of the futex: the owner to go on with, 0 at the end, or CIRCLE. */
+function step(context: FutexContext, owner: number, waiter: number, futex: number, seeks: number): number {
   const { i32, thread } = context
   acquire(thread, owner + Owner.lock) // [4]
   const waits = i32[owner + Owner.blockedOn] === waiter && Atomics.load(i32, waiter + Waiter.queue) === futex // (B)
-  const priority = waits ? ownerPriority(context, owner) : 0
+  const priority = waits ? ownerPriority(context, owner) : 0 // (D)
   release(thread, owner + Owner.lock)
   if (!waits) return 0
-  // (C) It waits, so it lets go of nothing: if it does not hold what led here, it let that go before, and this is no chain.
-  if (origin !== 0 && Atomics.load(i32, held + Futex.pi) !== owner) return 0
   const holder = Atomics.load(i32, futex + Futex.pi)
-  if (origin !== 0 && (futex === start || holder === origin)) return -EDEADLK // [5]
+  if (seeks !== 0 && holder === seeks) return CIRCLE // [5]
   if (i32[waiter + Waiter.priority] !== priority) {
     listRemove(i32, futex + Futex.waiters, waiter) // [6]
     i32[waiter + Waiter.priority] = priority
     insertByPriority(i32, futex, waiter)
   }
   const carried = settleTop(context, futex) // [7]
-  return origin === 0 ? carried : holder
+  return seeks === 0 ? carried : holder
 }

@@ -270,9 +270,9 @@ function isBlocked({ i32, thread }: FutexContext, owner: number): boolean {
 /** Walks the chain for the waiter that was just moved. A deadlock: it goes back to where it was, and the call ends. */
 function finishWalk(context: FutexContext, move: Move): void {
   const { i32 } = context
-  const { moved, target } = move
+  const { moved } = move
   const who = i32[moved + Waiter.who]
-  const result = walkChain(context, move.walkFrom, who, target)
+  const result = walkChain(context, move.walkFrom, who)
   move.walkFrom = 0
   if (result === 0) {
     if (move.count - 1 >= move.limit) move.done = true

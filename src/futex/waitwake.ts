@@ -24,8 +24,8 @@ import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
 
 export const MATCH_ANY = -1
 
-/** Numbers the waits of all threads, so that a queue can be put back in order after a repair. */
-function nextOrder(context: FutexContext): number {
+/** Numbers the waits of all threads: a queue can be put back in order after a repair, and a wait be told from the waiter's next. */
+export function nextOrder(context: FutexContext): number {
   return Atomics.add(context.i32, context.layout.counter, 1)
 }
 
