@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { initList, listIsEmpty } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
-import { acquire, initLock, Lock, release } from '../arena/spinlock.ts'
+import { acquire, Lock, release } from '../arena/spinlock.ts'
 import { Entity } from '../sched/entity.ts'
 import { PRIORITY_NONE } from '../sched/priority.ts'
 import { Task } from '../sched/taskrecord.ts'
@@ -57,8 +57,9 @@ interface OwnerOptions {
 export function makeOwner(context: FutexContext, options: OwnerOptions): number {
   const { i32, thread, layout } = context
   const record = layout.owners.allocate(thread)
-  // Once in the life of the arena: someone may be waiting for the lock of the record's last life.
-  if (i32[record + Owner.lock + Lock.rank] !== rank) initLock(i32, record + Owner.lock, rank)
+  // Only its place in the order. Free it is from the start, as the arena begins with zeros; from then on someone may be at it: a
+  // walker that knew the record's last life, or a recovery, which looks at all records.
+  i32[record + Owner.lock + Lock.rank] = rank
   acquire(thread, record + Owner.lock)
   assert(Atomics.load(i32, record + Owner.state) === OWNER_FREE, 'a new owner was nobody before')
   initList(i32, record + Owner.contended)

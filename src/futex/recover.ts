@@ -137,21 +137,14 @@ function repairBucket(context: FutexContext, bucket: number, dead: number): void
   }
   let first = 0
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
-    if (i32[futex + Futex.bucket] !== bucket) continue
-    // One that the dead thread had made and not linked yet is its own: reclaim frees it.
-    if (Atomics.load(i32, futex + Futex.state) !== ALIVE || !isLinked(i32, bucket, futex)) continue
+    // One that is not settled is still being made: by another thread, and then on no chain yet; or by the dead one, and reclaim frees it.
+    if (!layout.futexes.isSettled(i32, futex) || i32[futex + Futex.bucket] !== bucket) continue
+    if (Atomics.load(i32, futex + Futex.state) !== ALIVE) continue
     i32[futex + Futex.chain] = first
     first = futex
   }
   i32[bucket + Bucket.first] = first
   release(thread, lock)
-}
-
-function isLinked(i32: Int32Array, bucket: number, wanted: number): boolean {
-  for (let futex = i32[bucket + Bucket.first]; futex !== 0; futex = i32[futex + Futex.chain]) {
-    if (futex === wanted) return true
-  }
-  return false
 }
 
 function repairQueue(context: FutexContext, futex: number, dead: number): void {
@@ -199,6 +192,7 @@ function repairOwner(context: FutexContext, owner: number, dead: number): void {
   const head = owner + Owner.contended
   initList(i32, head)
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
+    if (!layout.futexes.isSettled(i32, futex)) continue
     const node = futex + Futex.contended
     if (i32[node + ListNode.list] === head) i32[node + ListNode.list] = 0
     if (Atomics.load(i32, futex + Futex.pi) !== owner || isListed(i32, node)) continue
@@ -231,6 +225,9 @@ function endOwners(context: FutexContext, dead: number): void {
  */
 export function wakeOrphans(context: FutexContext): void {
   takeOrphans(context)
+  context.enter()
+  restartObjects(context)
+  context.leave()
   wakeAll(context)
 }
 

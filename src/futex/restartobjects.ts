@@ -13,12 +13,10 @@ import { unlockFutex } from './table.ts'
 export function restartObjects(context: FutexContext): void {
   const { i32, thread, layout } = context
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
-    if (i32[futex + Futex.owner] >= 0) continue
+    // One that is only just being made has no key yet, and no lock; nobody waits at it.
+    if (!layout.futexes.isSettled(i32, futex) || i32[futex + Futex.owner] >= 0) continue
     acquire(thread, futex + Futex.lock)
-    // One without waiters may be one that the dead thread had made and not linked yet.
-    const waited =
-      Atomics.load(i32, futex + Futex.state) === ALIVE && !listIsEmpty(i32, futex + Futex.waiters)
-    if (!waited || i32[futex + Futex.owner] >= 0) {
+    if (Atomics.load(i32, futex + Futex.state) !== ALIVE || listIsEmpty(i32, futex + Futex.waiters)) {
       release(thread, futex + Futex.lock)
       continue
     }

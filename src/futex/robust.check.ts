@@ -1,5 +1,5 @@
 import { check } from '../checker/check.ts'
-import { type Doing, killed } from './lockprograms.ts'
+import { comesAfterDeath, type Doing, killed } from './lockprograms.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from './mutex.ts'
 
 const kinds: [name: string, kind: MutexKind][] = [
@@ -19,9 +19,19 @@ for (const [name, kind] of kinds) {
   }
 }
 
-/** All steps of one who comes beside all of a recovery, which looks at everything: it stops after a minute, and says how far it came. */
-const LONG = { ...MORTAL, time: 60_000 }
+/** One who waits for an owner that is ending looks again and again: the orders of that beside all of a recovery are too many to explore. */
+const LOOKS_AGAIN = { explorer: 'preemption-bounded', preemptions: 2 } as const
 
 for (const [name, kind] of kinds) {
-  check(`${name}: the owner dies just as another comes`, LONG, killed(kind, 'dies with it'))
+  const pi = (kind & PI) !== 0
+  const options = pi ? LOOKS_AGAIN : {}
+  check(`${name}: another comes as a death is recovered from`, options, comesAfterDeath(kind, 'recovered'))
+  if (pi) check(`${name}: another comes as its owner ends`, {}, comesAfterDeath(kind, 'ended'))
+}
+
+/** Three at once, the owner on its way out, the one who comes, and the recovery: those orders that have one preemption. */
+const BOUNDED = { ...MORTAL, explorer: 'preemption-bounded', preemptions: 1 } as const
+
+for (const [name, kind] of kinds) {
+  check(`${name}: the owner dies just as another comes`, BOUNDED, killed(kind, 'dies with it'))
 }
