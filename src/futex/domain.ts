@@ -37,7 +37,7 @@ export class Domain implements Ambient {
     })
     this.tid = this.futexes.self.tid
     atExit(() => {
-      this.futexes.closeOwner(this.futexes.self)
+      this.futexes.leave()
       releaseThreadId(arena.i32, layout, id)
     })
     this.handle = {

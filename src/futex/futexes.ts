@@ -22,6 +22,7 @@ import { FutexContext, type WakeTask } from './context.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from './errno.ts'
 import { exitOwner } from './exit.ts'
 import type { FutexLayout } from './layout.ts'
+import { leaveFutexes } from './leave.ts'
 import { LockOwner, makeOwner } from './owner.ts'
 import { Owner, PROMISE, THREAD } from './records.ts'
 import { getRobustList, setRobustList } from './robust.ts'
@@ -140,10 +141,23 @@ export class Futexes {
     return new LockOwner(this.context, makeOwner(this.context, { kind, priority }))
   }
 
-  /** The owner has ended: what it still holds passes to others as if it had died. */
+  /** The owner has ended: what it still holds passes to others as if it had died. Not while it waits for a lock: that wait is ended first. */
   closeOwner(owner: LockOwner): void {
+    if (owner.waiting) {
+      throw new FutexError(
+        EINVAL,
+        'closeOwner',
+        `the owner with the TID ${owner.tid} still waits for a lock; abort its wait, or let it end, and close it then`,
+      )
+    }
     exitOwner(this.context, owner.record)
     if (owner === this.own) this.own = undefined
+  }
+
+  /** This thread is about to end: its waits leave their queues, and its owners end. The last call that it makes. */
+  leave(): void {
+    leaveFutexes(this.context)
+    this.own = undefined
   }
 
   /** Where the list of robust locks of an owner begins, in a mapped buffer: 0, or an error, negated. */
