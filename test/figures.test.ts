@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { withFigures } from '../bench/readme.ts'
+import { pages, withFigures } from '../bench/figures.ts'
 import { growth, reportPage } from '../bench/report.ts'
 import { loadResults, resultsFile } from '../bench/results.ts'
 import type { Row } from '../bench/harness.ts'
@@ -15,10 +14,43 @@ const row = (more: Partial<Row>): Row => ({
   ...more,
 })
 
-test('the README has the figures of the run that is checked in', () => {
-  if (!existsSync(resultsFile)) return
-  const text = readFileSync(resolve(import.meta.dirname, '../README.md'), 'utf8')
-  expect(withFigures(text, loadResults())).toBe(text)
+test.skipIf(!existsSync(resultsFile)).each(pages())(
+  '%s has the figures of the run that is checked in',
+  page => {
+    const text = readFileSync(page, 'utf8')
+    expect(withFigures(text, loadResults())).toBe(text)
+  },
+)
+
+test('a part is told as a table, between its marks', () => {
+  const results = {
+    commit: 'abc',
+    date: 'today',
+    seconds: 1,
+    machine: { cpu: 'one', cores: 2, memoryGiB: 8, system: 'linux' },
+    versions: { node: 'v26' },
+    omitted: [],
+    rows: [
+      row({ row: 'sched/slow', ratio: 6, base: 2, against: 'bare', target: { most: 5 } }),
+      row({ row: 'sched/alone' }),
+      row({ row: 'pi/other' }),
+    ],
+  }
+  const text = 'before\n<!-- rows: sched -->\nold\n<!-- end of rows -->\nafter'
+  expect(withFigures(text, results).split('\n')).toEqual([
+    'before',
+    '<!-- rows: sched -->',
+    '',
+    '`npm run bench -- sched`',
+    '',
+    '| row | value | ratio (quartiles) | target | against |',
+    '| --- | --- | --- | --- | --- |',
+    '| `sched/slow` | 1 ns | 6 (1 to 1) | at most 5×: **missed** | bare (2 ns) |',
+    '| `sched/alone` | 1 ns |  |  |  |',
+    '',
+    '<!-- end of rows -->',
+    'after',
+  ])
 })
 
 test('the report has every row, its target and whether it was met, and a plot for each series', () => {
