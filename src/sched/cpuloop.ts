@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { CpuRecord } from '../machine/cpurecord.ts'
 import { type Cpu, type CpuRequest, HALT, STEP, TURN } from '../machine/machine.ts'
+import { takeArrivals } from './arrivals.ts'
 import { Entity } from './entity.ts'
 import { afterSwitch, beforeSwitch, cpuForgetsPolicy, lookForPolicy, workForIdle } from './extcpu.ts'
 import { policyImporter } from './extimport.ts'
@@ -11,6 +12,7 @@ import { adoptFromGone, cpuGone, cpuOffline, cpuOnline } from './hotplug.ts'
 import { EXT_MAJOR_PRIORITY, FAIR_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
+import { isIdle } from './select.ts'
 import { pullTask, pushTask, stealTask } from './steal.ts'
 import { FINISHED, PREEMPTED, schedulerYield, YIELDED, yieldToEqual } from './switch.ts'
 import { Task } from './taskrecord.ts'
@@ -43,7 +45,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   let online = true
   let why = PREEMPTED
   let turns = LOOK_UP_EVERY
-  const { ext } = s
+  const { arrivals, ext } = s
   const generation = ext.record + ExtRecord.generation
   ext.fetch ??= policyImporter(cpu)
   // Started, but stopped: until whoever holds it lets it go (extload.ts).
@@ -73,6 +75,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     } else {
       turnClock.atSwitch(why, i32[current + Entity.priority])
     }
+    if (arrivals.has(s.cpu)) takeArrivals(s, s.cpu)
     const prev = current
     const orphan = why === FINISHED && i32[i32[prev + Entity.task] + Task.orphan] !== 0
     if (ext.policy !== null) beforeSwitch(s, why)
@@ -82,6 +85,8 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     if (balances && why === PREEMPTED && prev !== current) outranked(s, prev, current)
     why = PREEMPTED
     if (balances && online && s.othersOffer() && pull(s, current, idle)) continue
+    if (balances && online && i32[current + Entity.priority] >> 2 > FAIR_MAJOR_PRIORITY && takeOthers(s))
+      continue
     if (current === idle) {
       if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
       adoptFromGone(s)
@@ -156,6 +161,15 @@ function outranked(s: Scheduler, prev: number, current: number): void {
   const { i32 } = s
   if (i32[prev + Entity.priority] >> 2 <= i32[current + Entity.priority] >> 2) return
   if (prev !== i32[s.queue + RunQueue.idle]) pushTask(s, prev)
+}
+
+/** Nothing that runs here goes before what has arrived for another CPU, which may be stuck. */
+function takeOthers(s: Scheduler): boolean {
+  const cpu = s.arrivals.elsewhere(s.cpu)
+  // One that is idle takes them itself: it has been asked to look.
+  if (cpu < 0 || isIdle(s, cpu)) return false
+  takeArrivals(s, cpu)
+  return true
 }
 
 function pull(s: Scheduler, current: number, idle: number): boolean {

@@ -8,9 +8,10 @@
 import { assert } from '../arena/assert.ts'
 import type { Setup } from '../checker/check.ts'
 import { bindTask, setAffinity } from './affinity.ts'
+import { startSoon, takeArrivals } from './arrivals.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { exitTask, reapTask } from './exit.ts'
-import { forkTask } from './fork.ts'
+import { createTask, forkTask } from './fork.ts'
 import { endLost, type LostTask } from './lost.ts'
 import { FAIR_PRIORITY, makePriority } from './priority.ts'
 import { Kernel } from './raceprograms.ts'
@@ -391,6 +392,48 @@ export const fork: Deed = {
   },
 }
 
+/** So many ordinary tasks that have arrived for a CPU. */
+function arrived(kernel: Kernel, count: number, cpu: number): number[] {
+  const tasks = Array.from({ length: count }, () => createTask(kernel.others[1]))
+  const other = kernel.cpus[1 - cpu]
+  other.setActive(other.cpu, false)
+  for (const task of tasks) startSoon(kernel.others[1], task)
+  other.setActive(other.cpu, true)
+  assert(kernel.cpus[0].arrivals.has(cpu), 'they have arrived there')
+  return tasks
+}
+
+function allStarted(kernel: Kernel, tasks: readonly number[]): void {
+  for (const task of tasks)
+    assert(!isSleeping(kernel.state(task)), 'a task that has arrived was never started')
+}
+
+/** Two arrivals, which the CPU takes and starts. */
+export const takingArrivals: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const tasks = arrived(kernel, 2, MORTAL)
+    return {
+      mortal: () => takeArrivals(kernel.cpus[MORTAL], MORTAL),
+      final: () => allStarted(kernel, tasks),
+    }
+  },
+}
+
+/** One that has arrived for CPU 1, and which both CPUs try to take. */
+export const takingArrivalsOfOther: Deed = {
+  beside: true,
+  tasks: 1,
+  scene: kernel => {
+    const tasks = arrived(kernel, 1, SURVIVOR)
+    return {
+      mortal: () => takeArrivals(kernel.cpus[MORTAL], SURVIVOR),
+      other: () => takeArrivals(kernel.cpus[SURVIVOR], SURVIVOR),
+      final: () => allStarted(kernel, tasks),
+    }
+  },
+}
+
 export const deeds: Readonly<Record<string, Deed>> = {
   'wakeup of a task on another CPU': wakeupOfOther,
   'wakeup by two at once': doubleWakeup,
@@ -412,6 +455,8 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'end of a task': exit,
   'end of a child': exitOfChild,
   'making a task': fork,
+  'taking what has arrived': takingArrivals,
+  'taking what has arrived for another': takingArrivalsOfOther,
 }
 
 export const MORTAL_CPU: { readonly max: number; readonly threads: readonly number[] } = {

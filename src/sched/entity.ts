@@ -141,3 +141,5 @@ export const POLICY_BOUND = 4
 export const POLICY_PUSHABLE = 8
 /** It was woken, and has not run since: what it waits for a CPU is wakeup latency. */
 export const POLICY_WOKEN = 16
+/** It was put on a list of arrivals, to be started from there (arrivals.ts). */
+export const POLICY_ARRIVED = 32

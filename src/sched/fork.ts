@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { initList, listPush } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
-import { acquire, initLock, release } from '../arena/spinlock.ts'
+import { acquire, Lock, release } from '../arena/spinlock.ts'
 import { maskOf } from './cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
 import { recordSpawn } from './events.ts'
@@ -40,7 +40,11 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 /** Makes a task that sleeps until startTask wakes it for the first time. From any thread. */
-export function createTask(s: Scheduler, options: TaskOptions = {}): number {
+export function createTask(
+  s: Scheduler,
+  options: TaskOptions = {},
+  unsettled: boolean = options.unsettled ?? false,
+): number {
   const { i32, f64, thread } = s
   const priority = options.priority ?? FAIR_PRIORITY
   if (!Number.isInteger(priority) || priority < 0 || majorPriority(priority) >= IDLE_MAJOR_PRIORITY) {
@@ -52,12 +56,13 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
   if ((low | high) === 0) throw new RangeError('affinity: give at least one CPU')
   const task = s.tasks.allocate(thread)
   const se = s.entities.allocate(thread)
-  i32.fill(0, task, task + TASK_WORDS)
-  i32.fill(0, se, se + Entity.words)
+  // Plain stores, all of it: nobody sees the records before they are settled. The locks are free with that.
+  clear(i32, task, TASK_WORDS)
+  clear(i32, se, Entity.words)
   i32[task + Task.entity] = se
   i32[task + Task.slot] = s.tasks.indexOf(task)
   i32[task + Task.wakeReason] = FIRST_LIFE
-  initLock(i32, task + Task.lock, lockRankTask)
+  i32[task + Task.lock + Lock.rank] = lockRankTask
   initList(i32, task + Task.children)
   if (options.name !== undefined) setName(s, task, options.name)
   i32[se + Entity.task] = task
@@ -73,12 +78,17 @@ export function createTask(s: Scheduler, options: TaskOptions = {}): number {
   i32[se + Entity.weight] = weightOfNice(options.nice ?? 0)
   f64[(se + Entity.timeSlice) >> 1] = options.slice ?? s.slice
   f64[(se + Entity.startTime) >> 1] = s.readClock()
-  initLock(i32, se + Entity.piLock, lockRankPi)
-  Atomics.store(i32, task + Task.state, UNINTERRUPTIBLE)
+  i32[se + Entity.piLock + Lock.rank] = lockRankPi
+  i32[task + Task.state] = UNINTERRUPTIBLE
   if (options.parent) adoptChild(s, options.parent, task)
   s.entities.settle(i32, se)
-  if (!options.unsettled) s.tasks.settle(i32, task)
+  if (!unsettled) s.tasks.settle(i32, task)
   return task
+}
+
+/** A loop: for so few words a call of `fill` costs more. */
+function clear(i32: Int32Array, start: number, words: number): void {
+  for (let at = start; at < start + words; at++) i32[at] = 0
 }
 
 export function settleTask(s: Scheduler, task: number): void {

@@ -1,5 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
+import { takeArrivals } from './arrivals.ts'
 import { publishQueue } from './classrq.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { recordCpu } from './events.ts'
@@ -56,6 +57,7 @@ export function cpuOffline(s: Scheduler, why: number): void {
   closeQueue(s, s.cpu)
   switchToIdle(s, why)
   drainQueue(s, s.cpu)
+  takeArrivals(s, s.cpu) // (G) of arrivals.ts
 }
 
 /** The last thing a CPU does: its timers and callbacks are anyone's now. */

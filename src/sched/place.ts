@@ -2,8 +2,10 @@ import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { startWait } from './account.ts'
 import { classRqFor, publishCount, publishQueue, rqEnqueueTask } from './classrq.ts'
+import { maskHas } from './cpumask.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { recordWakeup } from './events.ts'
+import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { selectTaskRq } from './select.ts'
@@ -31,27 +33,36 @@ import { armTick } from './tick.ts'
 
 /** Selects and enqueues, by compare-exchange on onRq. The pi lock is held and no run queue lock; the task is RUNNING. */
 export function enqueueSelected(s: Scheduler, se: number): void {
+  while (!enqueueOn(s, s.queueOf(selectTaskRq(s, se)), se));
+}
+
+/** The same on a queue that is given, for a task of no policy. False: it may not run there. */
+export function enqueueHere(s: Scheduler, queue: number, se: number): boolean {
+  const { i32 } = s
+  const [low, high] = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]]
+  if (!maskHas(low, high, i32[queue + RunQueue.cpu])) return false
+  if (i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) return false
+  return enqueueOn(s, queue, se)
+}
+
+/** False: the queue's CPU has gone. */
+function enqueueOn(s: Scheduler, queue: number, se: number): boolean {
   const { i32, thread } = s
-  for (;;) {
-    const queue = s.queueOf(selectTaskRq(s, se))
-    acquire(thread, queue + RunQueue.lock)
-    if (mayPlace(s, queue, se)) {
-      // (D) of wakeup.ts: one of the waker and the switch that is ending gets to enqueue.
-      if (Atomics.load(i32, se + Entity.onRq) === 0) {
-        assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
-        const last = i32[se + Entity.cpu]
-        // `cpu` first: onRq and cpu together say which queue it is on, at every step (recovery.ts).
-        if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
-        const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
-        assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
-        if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
-        placeOn(s, queue, se, last)
-      }
-      release(thread, queue + RunQueue.lock)
-      return
-    }
-    release(thread, queue + RunQueue.lock)
+  acquire(thread, queue + RunQueue.lock)
+  const places = mayPlace(s, queue, se)
+  // (D) of wakeup.ts: one of the waker and the switch that is ending gets to enqueue.
+  if (places && Atomics.load(i32, se + Entity.onRq) === 0) {
+    assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
+    const last = i32[se + Entity.cpu]
+    // `cpu` first: onRq and cpu together say which queue it is on, at every step (recovery.ts).
+    if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
+    const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
+    assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
+    if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
+    placeOn(s, queue, se, last)
   }
+  release(thread, queue + RunQueue.lock)
+  return places
 }
 
 /** (C) Whether this queue's CPU will look at what is put here. Its lock is held. */

@@ -69,6 +69,8 @@ export function findPushable(s: Scheduler, queue: number, cpu: number): number {
       if ((i32[se + Entity.affinityMask + half] & bit) === 0) continue
       if (Atomics.load(i32, se + Entity.onCpu) !== 0) continue
       if (best === 0 || i32[se + Entity.priority] < i32[best + Entity.priority]) best = se
+      // None of this level can be better: a thief does not walk past thousands of equals.
+      if (i32[best + Entity.priority] === level << 2) return best
     }
     if (best !== 0) return best
   }

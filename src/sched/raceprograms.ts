@@ -13,6 +13,7 @@ import { KernelThread } from '../arena/thread.ts'
 import type { Always, Setup } from '../checker/check.ts'
 import { reserveMachine } from '../machine/cpurecord.ts'
 import { setAffinity } from './affinity.ts'
+import { startSoon, takeArrivals } from './arrivals.ts'
 import { publishQueue, rqPickNextTask } from './classrq.ts'
 import { Entity } from './entity.ts'
 import { everyStep } from './everystep.ts'
@@ -414,6 +415,56 @@ export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
           kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] === 0,
           'it waits on a CPU that has gone',
         )
+      },
+    }
+  }
+}
+
+export type Start = (s: Scheduler, task: number) => void
+
+/** An ordinary task, new: to be started. */
+function ordinary(kernel: Kernel): number {
+  return createTask(kernel.others[0])
+}
+
+/** A task arrives for a CPU that takes what has arrived, and another that comes after it: neither is forgotten. */
+export function arrivalAgainstTake(start: Start = startSoon): Setup {
+  return () => {
+    const kernel = new Kernel(1, 2, false)
+    const [s] = kernel.cpus
+    const tasks = [ordinary(kernel), ordinary(kernel)]
+    return {
+      threads: {
+        'CPU 0': () => takeArrivals(s, 0),
+        spawner: () => {
+          for (const task of tasks) start(kernel.others[0], task)
+        },
+      },
+      final: () => {
+        // What it has not taken, it has been told of.
+        while (s.arrivals.has(0)) takeArrivals(s, 0)
+        kernel.check()
+        for (const task of tasks) assert(kernel.onRq(task), 'a task has arrived, and its CPU does not know')
+      },
+    }
+  }
+}
+
+/** A task arrives for a CPU that goes offline: it ends up on one that stays. */
+export function arrivalAgainstOffline(start: Start = startSoon): Setup {
+  return () => {
+    const kernel = new Kernel(2, 1, false)
+    const task = ordinary(kernel)
+    const [stays, goes] = [kernel.cpus[1], kernel.cpus[0]]
+    return {
+      threads: {
+        'CPU 0': () => cpuOffline(goes, PREEMPTED),
+        spawner: () => start(kernel.others[0], task),
+      },
+      final: () => {
+        while (stays.arrivals.has(1)) takeArrivals(stays, 1)
+        kernel.check()
+        assert(kernel.onRq(task), 'a task has arrived for a CPU that has gone')
       },
     }
   }

@@ -1,6 +1,8 @@
 /** The scheduler's races, explored in full. The broken variants are in races.test.ts. */
 import { check } from '../checker/check.ts'
 import {
+  arrivalAgainstOffline,
+  arrivalAgainstTake,
   affinityAgainstWakeup,
   continueOnCpu,
   doubleWakeup,
@@ -29,4 +31,6 @@ check('stop against the switch', stopAgainstSwitch())
 check('continue while still on the CPU', continueOnCpu())
 check('affinity change against wakeup', affinityAgainstWakeup())
 check('CPU going offline against enqueue', offlineAgainstEnqueue())
+check('arrival against the CPU that takes it', arrivalAgainstTake())
+check('arrival against a CPU going offline', arrivalAgainstOffline())
 check('a late timer against the next sleep', lateTimer())

@@ -3,11 +3,13 @@ import { describe, expect, test } from 'vitest'
 import { acquire, release } from '../arena/spinlock.ts'
 import { check, type CheckOptions, found as findIn, type Setup, unwatched } from '../checker/check.ts'
 import { publishCount, publishQueue, rqDequeueTask, rqDropCurrent, rqPickNextTask } from './classrq.ts'
-import { Entity } from './entity.ts'
+import { Entity, POLICY_ARRIVED } from './entity.ts'
 import { enqueueSelected, placeOn } from './place.ts'
 import {
   affinityAgainstWakeup,
   continueOnCpu,
+  arrivalAgainstOffline,
+  arrivalAgainstTake,
   doubleWakeup,
   interruptInsideSwitch,
   interruptThenYield,
@@ -332,6 +334,30 @@ describe('a CPU going offline against enqueue', () => {
         return true
       })
     expect(found(offlineAgainstEnqueue(wake))).toMatch(/a CPU that (is|has) gone/)
+  })
+})
+
+describe('arrivals', () => {
+  test('a task is not forgotten by the CPU that takes', () => passes(arrivalAgainstTake()))
+
+  test('a bit that is set before the list has the task is cleared too early', () => {
+    const start = (s: Scheduler, task: number): void => {
+      s.arrivals.mark(0)
+      s.i32[s.i32[task + Task.entity] + Entity.policy] |= POLICY_ARRIVED
+      s.arrivals.push(0, task)
+    }
+    expect(found(arrivalAgainstTake(start))).toMatch('its CPU does not know')
+  })
+
+  test('a task does not stay behind on a CPU that goes', () => passes(arrivalAgainstOffline()))
+
+  test('without a second look at the CPU it does', () => {
+    const start = (s: Scheduler, task: number): void => {
+      const cpu = s.arrivals.choose(s)
+      s.i32[s.i32[task + Task.entity] + Entity.policy] |= POLICY_ARRIVED
+      if (s.arrivals.push(cpu, task)) s.arrivals.mark(cpu)
+    }
+    expect(found(arrivalAgainstOffline(start))).toMatch('for a CPU that has gone')
   })
 })
 

@@ -4,8 +4,8 @@ import { acquire, breakLock, release } from '../arena/spinlock.ts'
 import { found, type Setup } from '../checker/check.ts'
 import { SeededRandom } from '../machine/random.ts'
 import { bindTask } from './affinity.ts'
-import { death, type Deed, deeds, MORTAL_CPU, type Recover } from './deathprograms.ts'
-import { Entity } from './entity.ts'
+import { death, type Deed, deeds, MORTAL_CPU, type Recover, takingArrivals } from './deathprograms.ts'
+import { Entity, POLICY_ARRIVED } from './entity.ts'
 import { drainQueue } from './hotplug.ts'
 import { checkInvariants } from './invariants.ts'
 import { claimLost, endLost } from './lost.ts'
@@ -58,6 +58,16 @@ function close(s: Scheduler, dead: number): void {
 }
 
 describe('what recovery does is needed', () => {
+  test('without a look for tasks that had arrived, those that the CPU had taken never start', () => {
+    const recover: Recover = (s, dead) => {
+      for (let se = s.entities.after(s.i32, 0); se !== 0; se = s.entities.after(s.i32, se)) {
+        s.i32[se + Entity.policy] &= ~POLICY_ARRIVED
+      }
+      return recoverScheduler(s, dead)
+    }
+    expect(broken(takingArrivals, recover)).toMatch('a task that has arrived was never started')
+  })
+
   const unmended: Recover = (s, dead) => {
     letGoOfAll(s, dead)
     close(s, dead)

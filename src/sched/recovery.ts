@@ -4,6 +4,7 @@ import { lockRank } from '../arena/lockorder.ts'
 import { nudgeCpu } from '../machine/halt.ts'
 import { cpuRecord } from '../machine/cpurecord.ts'
 import { wakeTimekeeper } from '../machine/timekeeper.ts'
+import { startAllArrived } from './arrivals.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { reapTask } from './exit.ts'
 import { repairExt } from './extrecover.ts'
@@ -28,7 +29,7 @@ import { finishWakeup } from './wakeup.ts'
  *   3  RCU                     its list is put in order, what it was about to free is freed; it is offline from here on
  *   4  ended tasks             whose parent it was about to wake, or which it was about to reap
  *   5  new tasks               that it had not finished making are given back
- *   6  tasks that run nowhere  that it had just picked, and had not started: queued elsewhere
+ *   6  tasks that run nowhere  that it had just picked, and had not started: queued elsewhere; those that have arrived: started
  *   7  its queue               moves to other CPUs
  *   8  lost tasks              those that it had started: claimed, and returned (lost.ts)
  *
@@ -67,6 +68,7 @@ export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   seeToEnded(s, dead) // 4
   dropUnfinished(s, dead) // 5
   queueNowhere(s, dead) // 6
+  startAllArrived(s)
   drainQueue(s, dead) // 7
   const lost = claimLost(s, dead, current) // 8
   Atomics.store(s.i32, s.queueOf(dead) + RunQueue.bound, 0)

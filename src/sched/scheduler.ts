@@ -19,6 +19,7 @@ import { KernelThread, THREAD_MAX } from '../arena/thread.ts'
 import { CpuRecord, cpuCount, cpuRecord } from '../machine/cpurecord.ts'
 import { kickCpu } from '../machine/halt.ts'
 import type { Cpu } from '../machine/machine.ts'
+import { Arrivals, type ArrivalsPlan, reserveArrivals } from './arrivals.ts'
 import type { SchedClass } from './class.ts'
 import { Entity } from './entity.ts'
 import { Ext, extClass } from './ext.ts'
@@ -55,6 +56,7 @@ export interface SchedulerPlan {
   readonly cpus: number
   readonly runQueues: Region
   readonly global: Region
+  readonly arrivals: ArrivalsPlan
   readonly rcu: Region
   readonly tasks: Slab
   readonly entities: Slab
@@ -77,6 +79,7 @@ export function planScheduler(plan: ArenaPlan, sizes: SchedulerSizes): Scheduler
     cpus,
     runQueues: plan.reserve('run queues', cpus * RUN_QUEUE_WORDS),
     global: plan.reserve('scheduler', GLOBAL_WORDS),
+    arrivals: reserveArrivals(plan, cpus),
     rcu: Rcu.reserve(plan, THREAD_MAX),
     // Each CPU's idle task is a task like any other.
     tasks: new Slab(plan, {
@@ -136,6 +139,8 @@ export class Scheduler {
   readonly tasks: Slab
   readonly entities: Slab
   readonly rcu: Rcu
+  /** New tasks on their way to a CPU. */
+  readonly arrivals: Arrivals
   readonly fairTree: FairTree
   readonly waitTree: WaitTree
   readonly ext: Ext
@@ -185,6 +190,7 @@ export class Scheduler {
     this.tasks = plan.tasks
     this.entities = plan.entities
     this.rcu = new Rcu(plan.rcu, THREAD_MAX)
+    this.arrivals = new Arrivals(this.i32, plan.arrivals)
     this.sleepLock = plan.global.start + SLEEP_LOCK
     this.waitTree = new WaitTree(this.i32, plan.global.start + WAIT_TREE)
     this.pushCpus = plan.global.start + PUSH_CPUS

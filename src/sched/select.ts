@@ -45,7 +45,7 @@ export function selectTaskRq(s: Scheduler, se: number): number {
   return chosen
 }
 
-function isIdle(s: Scheduler, cpu: number): boolean {
+export function isIdle(s: Scheduler, cpu: number): boolean {
   const queue = s.queueOf(cpu)
   return (
     Atomics.load(s.i32, queue + RunQueue.load) === 0 &&

@@ -13,13 +13,16 @@ import type { Scheduler } from './scheduler.ts'
 /**
  * Moving queued tasks between CPUs.
  *
- *   steal   a CPU that has become idle takes the best task that may run there from the most loaded CPU
+ *   steal   a CPU that has become idle takes half of the tasks that may run there, the best first, from the most loaded CPU
  *   pull    a CPU that is about to run something takes over a task that outranks it and waits elsewhere
  *   push    a CPU on whose queue such a task waits asks the CPU that runs the least important one to pull
  *
  * So of N + 1 FIFO tasks that may run anywhere the N highest hold the N CPUs. A move holds both run queue locks, the
  * lower address first: at no time is a task on two queues or on none.
  */
+
+/** What an idle CPU takes at once, at the most: both queues are locked meanwhile. */
+const STEAL_MOST = 16
 
 /** Takes both run queue locks, in the order that never deadlocks. */
 export function lockBoth(s: Scheduler, a: number, b: number): void {
@@ -66,16 +69,23 @@ function takeBest(s: Scheduler, priority: number, steals: boolean): boolean {
     else triedHigh |= 1 << (victim - 32)
     const from = s.queueOf(victim)
     lockBoth(s, queue, from)
-    const se = i32[queue + RunQueue.online] === 0 ? 0 : findPushable(s, from, s.cpu)
-    const found = se !== 0 && i32[se + Entity.priority] >> 2 < priority >> 2
-    if (found) {
-      moveQueued(s, se, from, queue)
-      if (steals) i32[queue + RunQueue.stolen]++
-    }
+    const wanted = steals ? Math.min(STEAL_MOST, (i32[from + RunQueue.pushCount] + 1) >> 1) : 1
+    const moved = i32[queue + RunQueue.online] === 0 ? 0 : moveBest(s, from, priority, wanted)
+    if (steals) i32[queue + RunQueue.stolen] += moved
     unlockBoth(s, queue, from)
-    if (found) return true
+    if (moved > 0) return true
   }
   return false
+}
+
+/** Moves up to so many tasks that outrank `priority` to this CPU's queue; says how many. Both queues are locked. */
+function moveBest(s: Scheduler, from: number, priority: number, most: number): number {
+  const { i32, queue } = s
+  for (let moved = 0; ; moved++) {
+    const se = moved < most ? findPushable(s, from, s.cpu) : 0
+    if (se === 0 || i32[se + Entity.priority] >> 2 >= priority >> 2) return moved
+    moveQueued(s, se, from, queue)
+  }
 }
 
 /** The CPU with the best task to take, if it outranks `priority`; among equals the most loaded one. Or -1. */

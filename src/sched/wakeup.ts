@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { acquire, holds, release, STUCK_MS } from '../arena/spinlock.ts'
 import { Entity, POLICY_WOKEN } from './entity.ts'
-import { enqueueSelected } from './place.ts'
+import { enqueueHere, enqueueSelected } from './place.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { RUNNING, Task, WAKE_ANY, WAKE_INTERRUPTIBLE, WAKE_KILLABLE, WAKENING, WOKEN } from './taskrecord.ts'
@@ -74,8 +74,17 @@ export function wakeup(s: Scheduler, task: number, states: number, reason: numbe
   return woke
 }
 
-/** As wakeup, for who holds the task's pi lock. Neither its task lock nor a run queue lock may be held. */
-export function schedulerWakeup(s: Scheduler, task: number, states: number, reason: number): boolean {
+/**
+ * As wakeup, for who holds the task's pi lock. Neither its task lock nor a run queue lock may be held. `here`: the queue that it goes
+ * to, if it may; 0: one is selected.
+ */
+export function schedulerWakeup(
+  s: Scheduler,
+  task: number,
+  states: number,
+  reason: number,
+  here: number = 0,
+): boolean {
   const { i32, thread } = s
   const se = i32[task + Task.entity]
   if (thread.debug) {
@@ -86,12 +95,12 @@ export function schedulerWakeup(s: Scheduler, task: number, states: number, reas
   if (((states >>> state) & 1) === 0) return false
   if (Atomics.compareExchange(i32, task + Task.state, state, WAKENING) !== state) return false // (A) 2
   i32[task + Task.wakeReason] = reason
-  finishWakeup(s, task, se)
+  finishWakeup(s, task, se, here)
   return true
 }
 
 /** Steps 3 to 5, for a task that this thread has made WAKENING. */
-export function finishWakeup(s: Scheduler, task: number, se: number): void {
+export function finishWakeup(s: Scheduler, task: number, se: number, here: number = 0): void {
   const { i32 } = s
   assert(Atomics.load(i32, se + Entity.onRq) === 0, 'a task that sleeps is on no queue') // (C) 3
   waitOffCpu(s, se)
@@ -101,7 +110,7 @@ export function finishWakeup(s: Scheduler, task: number, se: number): void {
   if (i32[task + Task.stopped] !== 0) return
   if (!s.turnsAreShort) s.readClock()
   i32[se + Entity.policy] |= POLICY_WOKEN
-  enqueueSelected(s, se) // (D) 5
+  if (here === 0 || !enqueueHere(s, here, se)) enqueueSelected(s, se) // (D) 5
 }
 
 /**

@@ -82,8 +82,9 @@ export class Collector {
     for (let job = completions.take(); job !== 0; collected++) {
       const next = i32[job + Job.next]
       // It was given up while its CPU was about to store the outcome: soon.
-      if (Atomics.load(i32, job + Job.outcome) === PENDING) completions.push(job)
-      else this.settle(job)
+      const outcome = Atomics.load(i32, job + Job.outcome)
+      if (outcome === PENDING) completions.push(job)
+      else this.settle(job, outcome)
       job = next
     }
     if (collected > 0) this.listener.collected()
@@ -98,11 +99,10 @@ export class Collector {
   }
 
   /** Gives the handle of an ended job its result, and frees the record. */
-  settle(job: number): void {
+  settle(job: number, outcome: number = Atomics.load(this.view.i32, job + Job.outcome)): void {
     const { view } = this
     const index = view.jobs.indexOf(job)
     const task = this.handles[index]
-    const outcome = Atomics.load(view.i32, job + Job.outcome)
     assert(outcome !== PENDING, 'only a job that has ended is settled')
     if (task === undefined) {
       this.settleOrphan(job, outcome)

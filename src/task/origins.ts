@@ -7,7 +7,10 @@ export type Origin = { readonly stack?: string } | null
 const ORIGIN_FRAMES = 4
 /** Spawns of one turn that each look for themselves; and how often one of those after them does. */
 const EXACT_SPAWNS = 64
-const LOOK_EVERY = 32
+const LOOK_EVERY = 64
+/** And how often when there are thousands. */
+const MANY_SPAWNS = 1024
+const MANY_LOOK_EVERY = 1024
 
 /**
  * Takes the places that spawn. A look at the stack costs more than all the rest of a spawn, so in a long run of spawns of one function,
@@ -27,7 +30,8 @@ export class Origins {
   take(fn: object, below: (...args: any[]) => unknown): Origin {
     const spawns = this.spawns++
     if (spawns === 0) queueMicrotask(this.endTurn)
-    if (spawns >= EXACT_SPAWNS && this.fn === fn && spawns % LOOK_EVERY !== 0) return this.latest
+    const every = spawns < MANY_SPAWNS ? LOOK_EVERY : MANY_LOOK_EVERY
+    if (spawns >= EXACT_SPAWNS && this.fn === fn && spawns % every !== 0) return this.latest
     this.fn = fn
     this.latest = captureOrigin(below, ORIGIN_FRAMES)
     return this.latest

@@ -1,10 +1,12 @@
 import { RunQueue } from '../sched/runqueue.ts'
+import { startSoon } from '../sched/arrivals.ts'
 import { Entity, POLICY_BOUND } from '../sched/entity.ts'
 import { createTask, settleTask, startTask, type TaskOptions } from '../sched/fork.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { maskOf } from '../sched/cpumask.ts'
 import { Counters, countSpawned } from './counters.ts'
 import { Job, LOCAL, NOT_KILLED, PENDING } from './job.ts'
+import { BOOTING_THREAD } from './layout.ts'
 import type { KernelView } from './view.ts'
 
 /** What the kernel is asked to run. */
@@ -29,7 +31,7 @@ export function spawnJob(view: KernelView, spec: JobSpec, beforeStart?: (job: nu
   const job = jobs.allocate(thread)
   let task: number
   try {
-    task = createTask(s, { ...spec.task, unsettled: true })
+    task = createTask(s, spec.task, true)
   } catch (error) {
     jobs.free(i32, job)
     throw error
@@ -49,7 +51,7 @@ export function spawnJob(view: KernelView, spec: JobSpec, beforeStart?: (job: nu
   i32[job + Job.spawnCount] = 0
   i32[job + Job.endCount] = 0
   writeAffinity(i32, job, spec.task.affinity)
-  Atomics.store(i32, job + Job.outcome, PENDING)
+  i32[job + Job.outcome] = PENDING
   i32[job + Job.number] = (Atomics.add(i32, view.plan.counters.start + Counters.jobs, 1) + 1) | 0
   codec.put(job + Job.args, spec.args)
   if (spec.context !== 0) codec.put(job + Job.context, spec.context)
@@ -58,7 +60,8 @@ export function spawnJob(view: KernelView, spec: JobSpec, beforeStart?: (job: nu
   if ((spec.control & LOCAL) !== 0) bindUnstarted(view, task)
   countSpawned(view, job)
   beforeStart?.(job)
-  startTask(s, task)
+  if (thread.id === BOOTING_THREAD) startSoon(s, task)
+  else startTask(s, task)
   // Until here a thread that dies takes the job with it, for no task would ever run it.
   jobs.settle(i32, job)
   return job

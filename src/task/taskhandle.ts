@@ -211,7 +211,8 @@ export abstract class TaskHandle {
       const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
       // One that was told to stop runs on until its next safepoint.
       if (i32[task + TaskRecord.stopped] !== 0 && !isOnCpu) state = 'stopped'
-      else if (isSleeping(Atomics.load(i32, task + TaskRecord.state))) state = 'sleeping'
+      else if (i32[se + Entity.woken] !== 0 && isSleeping(Atomics.load(i32, task + TaskRecord.state)))
+        state = 'sleeping'
       else if (isOnCpu) state = 'running'
     })
     const cpu = Atomics.load(i32, job + Job.cpu)

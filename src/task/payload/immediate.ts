@@ -88,11 +88,11 @@ function constant(number: number): unknown {
 
 /** Two integers in one; 0 when one of them is too large for its part. */
 function packPair(kind: number, first: number, second: number, secondBits: number): number {
-  const firstLimit = 2 ** (NUMBER_BITS - secondBits - 1)
-  const secondLimit = 2 ** (secondBits - 1)
+  const firstLimit = 1 << (NUMBER_BITS - secondBits - 1)
+  const secondLimit = 1 << (secondBits - 1)
   if (!isSmall(first, -firstLimit, firstLimit - 1) || !isSmall(second, -secondLimit, secondLimit - 1))
     return 0
-  return pack(kind, (first << secondBits) | (second & (2 ** secondBits - 1)))
+  return pack(kind, (first << secondBits) | (second & ((1 << secondBits) - 1)))
 }
 
 function pair(number: number, secondBits: number): [number, number] {
