@@ -1,5 +1,6 @@
 import type { Ended, Explorer } from './explorer.ts'
-import type { Machine, Setup } from './machine.ts'
+import type { Machine } from './machine.ts'
+import type { Setup } from './program.ts'
 import { nthThread } from './random.ts'
 
 /**

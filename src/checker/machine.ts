@@ -1,38 +1,23 @@
 import { type Twin, twinOf } from '../coroutine/coroutine.ts'
-import { type Always, Watch } from './always.ts'
+import { Watch } from './always.ts'
 import { CheckError } from './errors.ts'
 import { CHANGED, EventLog, WATCHED, WRITES_WATCHED } from './eventlog.ts'
+import { locate } from './locate.ts'
 import type { Memory } from './memory.ts'
 import { COMPARE_EXCHANGE, CRASH, LOAD, PLAIN_READ, STORE } from './operations.ts'
-import { accessAgain, locate, perform, SLEEPS } from './perform.ts'
+import { accessAgain, perform, SLEEPS } from './perform.ts'
+import {
+  bodiesOf,
+  namesOf,
+  type Outcome,
+  type Program,
+  resumable,
+  resumableRecovery,
+  type Setup,
+} from './program.ts'
 import { pending, THREADS_MAX } from './runtime.ts'
 import { SpinWatch } from './spinwatch.ts'
 import { type Sleeper, WaiterLists } from './waiters.ts'
-
-/** A thread of a check: an ordinary function, instrumented, or a generator function in the instrumented shape. */
-export type Body = (() => unknown) | (() => Generator<number, unknown, unknown>)
-
-/** What the set-up of a check returns. */
-export interface Program {
-  /** The bodies of the virtual threads; as an object, its keys name them. */
-  readonly threads: readonly Body[] | Readonly<Record<string, Body>>
-  /** Runs, plainly, when all threads have ended: throws if the outcome is wrong. */
-  readonly final?: (outcome: Outcome) => void
-  /** With crash points: a thread that starts when another has died. */
-  readonly recover?: (dead: number) => unknown
-  /** What must be true at every step. */
-  readonly always?: Always
-}
-
-/** What the final assertion may ask. */
-export interface Outcome {
-  /** Which threads died. */
-  readonly crashed: readonly number[]
-  /** What each thread returned. */
-  readonly results: readonly unknown[]
-}
-
-export type Setup = () => Program
 
 /** What a thread does between events. */
 export const RUNNABLE = 0
@@ -453,9 +438,7 @@ export class Machine {
     const recovery = this.threads - 1
     if (this.recover === undefined || this.status[recovery] !== UNBORN) return
     const { recover } = this
-    const body = twinOf(recover) ?? (isGeneratorFunction(recover) ? (recover as Twin) : undefined)
-    if (body === undefined) throw notInstrumented('recover', 'recovery')
-    this.generators[recovery] = body.call(undefined, thread)
+    this.generators[recovery] = resumableRecovery(recover).call(undefined, thread)
     this.enabledBy[recovery] = at
     this.resume(recovery, undefined, false)
   }
@@ -490,61 +473,8 @@ export class Machine {
   }
 }
 
-const parts: ReadonlySet<string> = new Set(['threads', 'final', 'recover', 'always'])
-
-function bodiesOf(program: Program): readonly Body[] {
-  if (typeof program !== 'object' || program === null || typeof program.threads !== 'object') {
-    throw new CheckError(
-      'ERR_CHECK_SETUP',
-      'the set-up must return `{ threads: [body, body, …], final }`: the bodies of the virtual threads, and optionally a final assertion',
-    )
-  }
-  for (const key of Object.keys(program)) {
-    if (parts.has(key)) continue
-    throw new CheckError(
-      'ERR_CHECK_SETUP',
-      `the set-up returns \`${key}\`, which means nothing here; there are ${[...parts].join(', ')}`,
-    )
-  }
-  return Array.isArray(program.threads) ? program.threads : Object.values(program.threads)
-}
-
-function namesOf(program: Program): string[] {
-  const given = Array.isArray(program.threads)
-    ? program.threads.map((body: Body, t: number) => body.name || `thread ${t}`)
-    : Object.keys(program.threads)
-  const names = given.map((name, t) =>
-    given.indexOf(name) === given.lastIndexOf(name) ? name : `${name} ${t}`,
-  )
-  if (program.recover !== undefined) names.push('recovery')
-  return names
-}
-
-function resumable(body: Body, thread: number, name: string | undefined): Twin {
-  if (typeof body !== 'function') {
-    throw new CheckError('ERR_CHECK_SETUP', `threads[${thread}] is not a function: it must be a thread body`)
-  }
-  const form = twinOf(body) ?? (isGeneratorFunction(body) ? (body as Twin) : undefined)
-  if (form === undefined) throw notInstrumented(`threads[${thread}]`, name ?? body.name)
-  return form
-}
-
 /** Called directly: every body is a function of its own, and a lookup on each would be slow. */
 const generatorNext: (
   this: Generator<number, unknown, unknown>,
   value: unknown,
 ) => IteratorResult<number, unknown> = Object.getPrototypeOf(function* () {}).prototype.next
-
-const GeneratorFunction = Object.getPrototypeOf(function* () {}) as object
-
-function isGeneratorFunction(fn: unknown): boolean {
-  return Object.getPrototypeOf(fn) === GeneratorFunction
-}
-
-function notInstrumented(what: string, name: string): CheckError {
-  return new CheckError(
-    'ERR_CHECK_NOT_INSTRUMENTED',
-    `the body ${what}${name ? ` (${name})` : ''} is not instrumented: the checker cannot stop it at its shared accesses. ` +
-      'Put the check into a file *.check.ts and run `heddle check`, or load it through the `heddle/checker/vite` plugin or `node --import heddle/checker/register`',
-  )
-}

@@ -1,7 +1,8 @@
 import { conflict, WATCHED, WRITES, WRITES_WATCHED } from './eventlog.ts'
 import type { Ended, Explorer } from './explorer.ts'
 import { HappensBefore } from './happensbefore.ts'
-import type { Machine, Setup } from './machine.ts'
+import type { Machine } from './machine.ts'
+import type { Setup } from './program.ts'
 import { WAIT, WAIT_ASYNC } from './operations.ts'
 import { WakeupTree } from './wakeuptree.ts'
 

@@ -1,9 +1,16 @@
-import { CheckError } from './errors.ts'
+import { performBulk } from './bulk.ts'
 import { CHANGED, FAILED, MIXED, WOKE, WRITES, WRITES_SECOND } from './eventlog.ts'
-import { locateBulk, performBulk } from './bulk.ts'
-import type { Machine } from './machine.ts'
-import { ASLEEP, BLOCKED, RUNNABLE } from './machine.ts'
-import { CheckedMutex } from './mutex.ts'
+import { ASLEEP, BLOCKED, type Machine, RUNNABLE } from './machine.ts'
+import type { CheckedMutex } from './mutex.ts'
+import {
+  atomicsName,
+  callDataView,
+  dataViewBits,
+  dataViewBytes,
+  native,
+  type Numeric,
+  type View,
+} from './natives.ts'
 import {
   ADD,
   ALLOCATE,
@@ -21,7 +28,6 @@ import {
   LOCK,
   NOTIFY,
   OR,
-  PAUSE,
   PLAIN_READ,
   PLAIN_WRITE,
   RESUME,
@@ -35,239 +41,8 @@ import {
 import { pending } from './runtime.ts'
 import { CheckedPromise, type Sleeper } from './waiters.ts'
 
-type Numeric = number | bigint
-type View = Record<number, Numeric> & { readonly length: number; readonly BYTES_PER_ELEMENT: number }
-
 /** What `perform` returns when the thread has gone to sleep: it is not resumed. */
 export const SLEEPS: unique symbol = Symbol('sleeps')
-
-/** The result of something that turned out to be no shared access. */
-export interface Immediate {
-  readonly value: unknown
-  readonly failed: boolean
-}
-
-// As they were before the checker guards the global ones.
-const native = { ...bind(Atomics) }
-
-function bind(atomics: Atomics): Record<string, (...args: any[]) => unknown> {
-  const bound: Record<string, (...args: any[]) => unknown> = {}
-  for (const name of Object.getOwnPropertyNames(atomics)) {
-    const value = (atomics as unknown as Record<string, unknown>)[name]
-    if (typeof value === 'function') bound[name] = value as (...args: any[]) => unknown
-  }
-  return bound
-}
-
-const atomicsName: readonly string[] = [
-  '',
-  '',
-  'load',
-  'store',
-  'add',
-  'sub',
-  'and',
-  'or',
-  'xor',
-  'exchange',
-  'compareExchange',
-]
-
-/**
- * Finds where the operation that a thread has just recorded lies, and whether the thread can perform it now.
- * Returns a result instead when it is no shared access after all: an index out of range, an `await` of a plain value.
- */
-export function locate(machine: Machine, thread: number): Immediate | undefined {
-  const kind = pending.kind[thread]
-  if (kind <= COMPARE_EXCHANGE) {
-    const view = pending.view[thread] as View
-    const index = pending.index[thread]
-    if (typeof index === 'number' && index >= 0 && index < view.length && (index | 0) === index) {
-      const { memory } = machine
-      const bytes = view.BYTES_PER_ELEMENT
-      const base = memory.addressOf(view as unknown as ArrayBufferView)
-      if (kind >= LOAD && !memory.lastInteger) return refuse(thread, kind)
-      if (kind < LOAD) machine.plainSeen = true
-      const address = base + index * bytes
-      const { shift } = memory
-      if (((address | bytes) & ((1 << shift) - 1)) !== 0) memory.requireGranule(address, bytes)
-      const from = address >> shift
-      const to = (address + bytes) >> shift
-      memory.note(from, to, 0)
-      machine.from[thread] = from
-      machine.to[thread] = to
-      machine.from2[thread] = 0
-      machine.to2[thread] = 0
-      machine.status[thread] = RUNNABLE
-      machine.enabled |= 1 << thread
-      return undefined
-    }
-    return locateOddIndex(machine, thread, kind)
-  }
-  return locateOther(machine, thread, kind)
-}
-
-function refuse(thread: number, kind: number): Immediate {
-  try {
-    native[atomicsName[kind]](
-      pending.view[thread],
-      pending.index[thread],
-      pending.a[thread],
-      pending.b[thread],
-    )
-  } catch (error) {
-    return { value: error, failed: true }
-  }
-  throw new Error('Atomics refuses views that do not hold integers')
-}
-
-function locateOddIndex(machine: Machine, thread: number, kind: number): Immediate | undefined {
-  const view = pending.view[thread] as View
-  const index = pending.index[thread]
-  if (kind >= LOAD) {
-    const number = Math.trunc(Number(index)) || 0
-    if (number < 0 || number >= view.length) return refuse(thread, kind)
-    pending.index[thread] = number
-    return locate(machine, thread)
-  }
-  if (typeof index === 'string' && String(Number(index)) === index) {
-    pending.index[thread] = Number(index)
-    const number = pending.index[thread] as number
-    if (Number.isInteger(number) && number >= 0 && number < view.length) return locate(machine, thread)
-  }
-  try {
-    if (kind === PLAIN_READ) return { value: view[index as number], failed: false }
-    view[index as number] = pending.a[thread] as Numeric
-    return { value: pending.a[thread], failed: false }
-  } catch (error) {
-    return { value: error, failed: true }
-  }
-}
-
-function locateOther(machine: Machine, thread: number, kind: number): Immediate | undefined {
-  const { memory } = machine
-  switch (kind) {
-    case WAIT:
-    case WAIT_ASYNC:
-    case NOTIFY: {
-      const view = pending.view[thread] as Int32Array
-      const index = Math.trunc(Number(pending.index[thread])) || 0
-      const fit = isWaitable(view)
-      if (!fit || index < 0 || index >= view.length) return refuseWait(thread, kind)
-      const bytes = view.BYTES_PER_ELEMENT
-      const address = memory.addressOf(view) + index * bytes
-      memory.requireGranule(address, bytes)
-      pending.index[thread] = index
-      const list = memory.listCell(view, address)
-      if (kind === NOTIFY) machine.place(thread, 0, 0)
-      else {
-        machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
-        memory.note(machine.from[thread], machine.to[thread], 0)
-      }
-      machine.from2[thread] = list
-      machine.to2[thread] = list + 1
-      break
-    }
-    case AWAIT: {
-      const awaited = pending.view[thread]
-      if (!(awaited instanceof CheckedPromise)) return awaitPlain(awaited)
-      const { sleeper } = awaited
-      machine.place(thread, 0, 0)
-      machine.from2[thread] = sleeper.cell
-      machine.to2[thread] = sleeper.cell + 1
-      machine.sleepers[thread] = sleeper
-      if (!sleeper.finite) {
-        machine.enabledBy[thread] = sleeper.wokenAt
-        if (sleeper.state === 'asleep') {
-          machine.setEnabled(thread, ASLEEP)
-          return undefined
-        }
-      }
-      break
-    }
-    case DATAVIEW_READ:
-    case DATAVIEW_WRITE: {
-      const view = pending.view[thread] as DataView
-      const [method] = pending.b[thread] as [string, boolean]
-      const bytes = dataViewBytes(method)
-      const index = Math.trunc(Number(pending.index[thread])) || 0
-      if (index < 0 || index + bytes > view.byteLength) {
-        try {
-          return { value: callDataView(thread), failed: false }
-        } catch (error) {
-          return { value: error, failed: true }
-        }
-      }
-      const address = memory.addressOf(view) + index
-      memory.requireGranule(address, bytes)
-      machine.plainSeen = true
-      machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
-      memory.note(machine.from[thread], machine.to[thread], 1)
-      break
-    }
-    case BULK:
-    case ITERATE:
-      machine.plainSeen = true
-      locateBulk(machine, thread)
-      break
-    case FREE:
-    case ALLOCATE: {
-      const view = pending.view[thread] as Int32Array
-      const bytes = view.BYTES_PER_ELEMENT
-      const address = memory.addressOf(view) + (pending.index[thread] as number) * bytes
-      const length = (pending.a[thread] as number) * bytes
-      memory.requireGranule(address, bytes)
-      machine.place(thread, address >> memory.shift, (address + length) >> memory.shift)
-      break
-    }
-    case LOCK:
-    case UNLOCK: {
-      const mutex = pending.view[thread] as CheckedMutex
-      const cell = memory.objectCell(`mutex ${mutex.id}`)
-      machine.place(thread, 0, 0)
-      machine.from2[thread] = cell
-      machine.to2[thread] = cell + 1
-      if (kind === LOCK && mutex.owner >= 0) {
-        machine.setEnabled(thread, BLOCKED)
-        return undefined
-      }
-      break
-    }
-    case PAUSE:
-      return { value: undefined, failed: false }
-    default:
-      throw new Error(`instrumented code asked for an operation of unknown kind ${kind}`)
-  }
-  machine.setEnabled(thread, RUNNABLE)
-  return undefined
-}
-
-function isWaitable(view: unknown): boolean {
-  return view instanceof Int32Array || view instanceof BigInt64Array
-}
-
-function refuseWait(thread: number, kind: number): Immediate {
-  const name = kind === NOTIFY ? 'notify' : kind === WAIT ? 'wait' : 'waitAsync'
-  try {
-    const { view, index, a, b } = pending
-    return { value: native[name](view[thread], index[thread], a[thread], b[thread] ?? 0), failed: false }
-  } catch (error) {
-    return { value: error, failed: true }
-  }
-}
-
-function awaitPlain(awaited: unknown): Immediate {
-  if (awaited instanceof Promise || typeof (awaited as { then?: unknown } | null)?.then === 'function') {
-    return {
-      value: new CheckError(
-        'ERR_CHECK_PROMISE',
-        'a thread body awaits a promise that the checker did not make, so nothing in the check can settle it; await `Atomics.waitAsync` or an instrumented async function, or move the awaiting out of the check',
-      ),
-      failed: true,
-    }
-  }
-  return { value: awaited, failed: false }
-}
 
 /** Performs the next operation of a thread, and says in `machine.flags`, `before`, `wrote` what it did. */
 export function perform(machine: Machine, thread: number, kind: number, at: number): unknown {
@@ -546,25 +321,4 @@ function performResume(machine: Machine, thread: number, at: number): unknown {
   sleeper.state = 'timed-out'
   machine.flags = WRITES_SECOND
   return 'timed-out'
-}
-
-function dataViewBytes(method: string): number {
-  if (method.endsWith('64')) return 8
-  if (method.endsWith('32')) return 4
-  if (method.endsWith('16')) return 2
-  return 1
-}
-
-function callDataView(thread: number): unknown {
-  const view = pending.view[thread] as unknown as Record<string, (...args: unknown[]) => unknown>
-  const [method, littleEndian] = pending.b[thread] as [string, unknown]
-  return method.startsWith('get')
-    ? view[method](pending.index[thread], littleEndian)
-    : view[method](pending.index[thread], pending.a[thread], littleEndian)
-}
-
-function dataViewBits(view: DataView, index: number, bytes: number): number {
-  let bits = 0
-  for (let i = 0; i < bytes; i++) bits = bits * 256 + view.getUint8(index + i)
-  return bits
 }

@@ -1,5 +1,6 @@
 import { FAILED, WRITES } from './eventlog.ts'
-import type { Machine, Setup } from './machine.ts'
+import type { Machine } from './machine.ts'
+import type { Setup } from './program.ts'
 import {
   AWAIT,
   COMPARE_EXCHANGE,

@@ -1,5 +1,6 @@
 import { conflict } from './eventlog.ts'
-import type { Machine, Setup } from './machine.ts'
+import type { Machine } from './machine.ts'
+import type { Setup } from './program.ts'
 import type { Asleep, Root } from './optimal.ts'
 
 /**

@@ -1,5 +1,6 @@
 import { CheckError } from './errors.ts'
-import type { Machine, Setup } from './machine.ts'
+import type { Machine } from './machine.ts'
+import type { Setup } from './program.ts'
 import { pending, siteName } from './runtime.ts'
 
 /**

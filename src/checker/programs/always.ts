@@ -1,5 +1,5 @@
 import type { Always } from '../always.ts'
-import type { Program } from '../machine.ts'
+import type { Program } from '../program.ts'
 
 /** Programs whose ends are all in order, and whose states on the way may not be. */
 export interface Watched extends Program {

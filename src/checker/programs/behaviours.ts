@@ -1,5 +1,5 @@
 import { markAllocated, markFreed } from '../lifetimes.ts'
-import type { Program } from '../machine.ts'
+import type { Program } from '../program.ts'
 import { CheckedMutex } from '../mutex.ts'
 
 /** Small programs that each show one thing that the checker does, or refuses. */

@@ -1,4 +1,4 @@
-import type { Body, Program } from '../machine.ts'
+import type { Body, Program } from '../program.ts'
 
 /**
  * Programs whose number of Mazurkiewicz traces under sequential consistency has been published, or is plain: what a

@@ -1,4 +1,4 @@
-import type { Program } from '../machine.ts'
+import type { Program } from '../program.ts'
 
 /**
  * Mistakes that people make over shared memory, each beside what is right. The checker finds the first and passes the second,

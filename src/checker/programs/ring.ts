@@ -1,5 +1,5 @@
 import type { SpscRing } from '../../arena/spsc.ts'
-import type { Body } from '../machine.ts'
+import type { Body } from '../program.ts'
 
 /** A producer and a consumer that pass `count` values through a ring, each waiting for the other when it must. */
 export function spscBodies(ring: SpscRing, count: number): Record<'producer' | 'consumer', Body> {
