@@ -131,6 +131,9 @@ export const Entity: Layout<
   extSlice: word,
 })
 
+/** What of a record is used: with the header that stands before it, exactly four lines. */
+export const ENTITY_WORDS: number = Entity.extSlice + 1
+
 /** Round robin: within its priority a task goes to the tail when its slice has ended. Otherwise FIFO proper. */
 export const POLICY_ROUND_ROBIN = 1
 /** It yielded, or its slice ended: put-previous brings it back to the tail, not to the head. */

@@ -3,7 +3,7 @@ import { initList, listPush } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { acquire, Lock, release } from '../arena/spinlock.ts'
 import { maskOf } from './cpumask.ts'
-import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
+import { Entity, ENTITY_WORDS, POLICY_ROUND_ROBIN } from './entity.ts'
 import { recordSpawn } from './events.ts'
 import { ExtRecord } from './extlayout.ts'
 import { joinPolicy } from './extload.ts'
@@ -58,7 +58,7 @@ export function createTask(
   const se = s.entities.allocate(thread)
   // Plain stores, all of it: nobody sees the records before they are settled. The locks are free with that.
   clear(i32, task, TASK_WORDS)
-  clear(i32, se, Entity.words)
+  clear(i32, se, ENTITY_WORDS)
   i32[task + Task.entity] = se
   i32[task + Task.slot] = s.tasks.indexOf(task)
   i32[task + Task.wakeReason] = FIRST_LIFE

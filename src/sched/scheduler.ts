@@ -21,7 +21,7 @@ import { kickCpu } from '../machine/halt.ts'
 import type { Cpu } from '../machine/machine.ts'
 import { Arrivals, type ArrivalsPlan, reserveArrivals } from './arrivals.ts'
 import type { SchedClass } from './class.ts'
-import { Entity } from './entity.ts'
+import { Entity, ENTITY_WORDS } from './entity.ts'
 import { Ext, extClass } from './ext.ts'
 import { type ExtPlan, type ExtSizes, reserveExt } from './extlayout.ts'
 import { fairClass } from './fair.ts'
@@ -92,7 +92,7 @@ export function planScheduler(plan: ArenaPlan, sizes: SchedulerSizes): Scheduler
     entities: new Slab(plan, {
       name: 'scheduling entities',
       capacity: tasks + cpus,
-      words: Entity.words,
+      words: ENTITY_WORDS,
       option: 'tasks',
       lineAligned: true,
     }),
