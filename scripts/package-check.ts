@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { nodes } from './nodes.ts'
 import type { command as Command, Step } from './test.ts'
 
 /** The package as a stranger gets it: built, packed, checked by publint and attw, installed, run on three Nodes. */
@@ -58,29 +59,4 @@ function npm(cwd: string, ...args: string[]): string {
         encoding: 'utf8',
         stdio: ['ignore', 'pipe', 'pipe'],
       })
-}
-
-/** The development Node, Node 24 (a package of its own, because two packages named `node` would share a bin), and the machine's own. */
-function nodes(root: string): { name: string; path: string }[] {
-  const own = (process.env.PATH ?? '')
-    .split(':')
-    .filter(folder => !folder.includes('node_modules'))
-    .map(folder => join(folder, 'node'))
-    .find(existsSync)
-  const candidates = [
-    own,
-    join(root, 'test', 'node24', 'node_modules', '.bin', 'node'),
-    join(root, 'node_modules', '.bin', 'node'),
-  ]
-  return candidates
-    .filter(path => path !== undefined)
-    .map(path => ({ name: `Node ${versionOf(path)}`, path }))
-}
-
-function versionOf(path: string): string {
-  try {
-    return execFileSync(path, ['--version'], { encoding: 'utf8' }).trim()
-  } catch {
-    return `at ${path} (missing)`
-  }
 }

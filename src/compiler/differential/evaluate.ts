@@ -1,9 +1,9 @@
 import { stripTypeScriptTypes } from 'node:module'
 import { MagicString } from 'magic-string'
 import { parseSync } from 'oxc-parser'
+import { type Instantiate, instantiatorOf, type Namespace } from './instantiate.ts'
 
-/** A module's exports, by name. Getters, so that bindings stay live. */
-export type Namespace = Record<string, any>
+export type { Namespace } from './instantiate.ts'
 
 /**
  * Evaluates an ES module's text inside this realm, with its imports taken from `modules` by specifier. Each call makes
@@ -13,19 +13,17 @@ export type Namespace = Record<string, any>
 export function evaluateModule(source: string, file: string, modules: Record<string, Namespace>): Namespace {
   let instantiate = instantiators.get(source)
   if (instantiate === undefined) {
-    instantiate = instantiatorOf(source, file)
+    instantiate = instantiatorOf({ kind: 'module', file, body: moduleBody(source, file) })
     if (instantiators.size > 100) instantiators.clear()
     instantiators.set(source, instantiate)
   }
   return instantiate(modules)
 }
 
-type Instantiate = (modules: Record<string, Namespace>) => Namespace
-
 const instantiators = new Map<string, Instantiate>()
 
-/** The module as a function: each call runs it anew. */
-function instantiatorOf(source: string, file: string): Instantiate {
+/** The module as the body of a function that takes its imports and returns its exports. */
+export function moduleBody(source: string, file: string): string {
   const javascript = /\.[cm]?tsx?$/.test(file) ? stripTypeScriptTypes(source) : source
   const { program, errors } = parseSync(file.replace(/\.([cm]?)tsx?$/, '.$1js'), javascript, {
     sourceType: 'module',
@@ -102,19 +100,12 @@ function instantiatorOf(source: string, file: string): Instantiate {
   }
   const getters = exported.map(([name, local]) => `get ${JSON.stringify(name)}() { return ${local} }`)
   const all = forwarded.map(from => `...${from}, `).join('')
-  const body = `'use strict';\nconst __exports = { ${all}${getters.join(', ')} };\n${text}\n;return __exports`
-  // oxlint-disable-next-line no-new-func
-  return new Function('__modules', `${body}\n//# sourceURL=${file}`) as Instantiate
+  return `'use strict';\nconst __exports = { ${all}${getters.join(', ')} };\n${text}\n;return __exports`
 }
 
 /** Evaluates a CommonJS module's text, sloppy unless it says otherwise, with `require` answered from `modules`. */
 export function evaluateScript(source: string, file: string, modules: Record<string, Namespace>): Namespace {
-  const module = { exports: {} as Namespace }
-  const require = (specifier: string): Namespace => modules[specifier]!
-  // oxlint-disable-next-line no-new-func
-  const wrapper = new Function('module', 'exports', 'require', `${source}\n//# sourceURL=${file}`)
-  wrapper.call(module.exports, module, module.exports, require)
-  return module.exports
+  return instantiatorOf({ kind: 'script', file, body: source })(modules)
 }
 
 function moduleName(node: { type: string; name?: string; value?: string }): string {

@@ -1,0 +1,77 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build, transform } from 'esbuild'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { nodes } from '../../scripts/nodes.ts'
+import { moduleBody } from '../../src/compiler/differential/evaluate.ts'
+import type { ModuleText } from '../../src/compiler/differential/instantiate.ts'
+import { outputOf, programFiles, readProgram } from '../../src/compiler/differential/programs.ts'
+import type { Play, Played } from './play.ts'
+
+const root = join(import.meta.dirname, '..', '..')
+/** Node 24 is installed by `npm test`; whoever runs this file alone may not have it. */
+const all = nodes(root).filter(({ path }) => existsSync(path))
+/** On this very Node the programs run in src/compiler/differential. */
+const others = all.filter(({ name }) => name !== `Node ${process.version}`)
+
+let folder: string
+
+/** What this Node compiles, as the others get it: the runtime built for Node 20, and the programs as text. */
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'heddle-nodes-'))
+  await build({
+    entryPoints: [join(import.meta.dirname, 'play.ts')],
+    outfile: join(folder, 'play.mjs'),
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    logLevel: 'error',
+  })
+  const plays: Play[] = []
+  for (const file of programFiles()) {
+    const source = readProgram(file)
+    const compiled = []
+    for (const lowering of ['frames', 'generator'] as const) {
+      for (const strip of [512, 1]) {
+        const { code } = outputOf(source, file, { lowering, strip })
+        compiled.push({ by: `${lowering}, in strips of ${strip}`, text: await textOf(code, file) })
+      }
+    }
+    plays.push({ plain: await textOf(source, file), compiled })
+  }
+  await writeFile(join(folder, 'plays.json'), JSON.stringify(plays))
+})
+
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+async function textOf(source: string, file: string): Promise<ModuleText> {
+  if (file.endsWith('.cjs')) return { kind: 'script', file, body: source }
+  // `using` is newer than Node 20: whoever writes it for that has it taken out by a bundler, which leaves the rest alone.
+  const isNew = /^\s*using /m.test(source)
+  const text = isNew ? (await transform(source, { target: 'node20', format: 'esm' })).code : source
+  return { kind: 'module', file, body: moduleBody(text, file) }
+}
+
+function play(node: string): Promise<Played> {
+  return new Promise((resolve, reject) => {
+    const args = [join(folder, 'play.mjs'), join(folder, 'plays.json')]
+    execFile(node, args, { encoding: 'utf8', maxBuffer: 1 << 28 }, (error, stdout, stderr) => {
+      if (error === null) resolve(JSON.parse(stdout) as Played)
+      else reject(new Error(`${node}: ${error.message}\n${stderr}`))
+    })
+  })
+}
+
+test.each(others.length > 0 ? others : all)(
+  'what is compiled here runs on $name as it is written',
+  async ({ path }) => {
+    const { programs, preemptions, differences } = await play(path)
+    expect(differences).toEqual([])
+    expect(programs).toBeGreaterThanOrEqual(250)
+    expect(preemptions).toBeGreaterThan(10 * programs)
+  },
+)
