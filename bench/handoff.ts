@@ -60,6 +60,21 @@ async function* uncontended(): AsyncIterable<Row> {
   })
 }
 
+/** The same as a program has it: `yield* mutex.lock()` and `token.unlock()` in a task, which have to find out who calls. */
+async function* uncontendedInTask(): AsyncIterable<Row> {
+  const kernel = await Kernel.boot({ cpus: 1, control: false, watchdog: false })
+  const work = await kernel.import<Work>(new URL('./handoff/work.ts', import.meta.url))
+  const plain = new Mutex().handle
+  const handoff = new Mutex({ protocol: 'handoff' }).handle
+  yield await compare({
+    row: 'handoff/mutex-uncontended',
+    against: 'the plain Mutex',
+    ours: async () => (await kernel.spawn(work.handoffPairs, [handoff, PAIRS / 4])) as number,
+    base: async () => (await kernel.spawn(work.plainPairs, [plain, PAIRS / 4])) as number,
+  })
+  await kernel.close()
+}
+
 const kinds = ['handoff', 'plain', 'pi', 'spin'] as const
 type Kind = (typeof kinds)[number]
 
@@ -224,6 +239,7 @@ function* rowsOf(name: string, measured: Record<Kind, Measured[]>, headline: boo
 
 export async function* rows(): AsyncIterable<Row> {
   yield* uncontended()
+  yield* uncontendedInTask()
   for (const workers of [2, 4, 8]) {
     const ring = await Ring.boot(workers)
     for (const shape of shapes) {

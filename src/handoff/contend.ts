@@ -52,8 +52,8 @@ export interface Attempts {
 /** The owner is at work on another CPU: if the section is short, it is done before a yield would be. */
 function lookOn(attempts: Attempts): boolean {
   for (let look = 0; look < LOOKS; look++) {
-    if (attempts.looksFree() && attempts.tryLock()) return true
     for (let paused = 0; paused < PAUSES / 2; paused++) pause()
+    if (attempts.looksFree() && attempts.tryLock()) return true
   }
   return false
 }
@@ -69,6 +69,8 @@ export function* contendTask(
   giveWay: GiveWay = giveWayHere,
 ): Generator<number, boolean, unknown> {
   const end = begun + handoff.fallbackMs
+  // It may have been let go since: then there is no owner to look for.
+  if (attempts.looksFree() && attempts.tryLock()) return true
   for (let turns = 0; turns < handoff.yieldBudget; turns++) {
     const cpu = handoff.ownerCpu(tag)
     // An owner on this CPU cannot be done while this one looks on.

@@ -1,7 +1,7 @@
 /** The lock shim, explored in full. The broken variants are in shim.test.ts. */
 import { check } from '../checker/check.ts'
 import { SeededRandom } from '../machine/random.ts'
-import { hintWords, lockers } from './fixtures/shimprograms.ts'
+import { hintWords, lockers, questions } from './fixtures/shimprograms.ts'
 
 // Hints race on purpose (shimprograms.ts).
 const races = false
@@ -14,11 +14,14 @@ check(
   lockers(2, { policy: [1, 2] }),
 )
 check('three threads, no policy', { races, rerun: false }, lockers(3, { yieldBudget: 1, tids: 4 }))
-check(
-  'three threads and a policy',
-  { races, rerun: false },
-  lockers(3, { yieldBudget: 0, tids: 4, policy: [3] }),
-)
+// One question at a time, or there is no end to it.
+for (const question of questions) {
+  check(
+    `three threads and a policy: ${question}`,
+    { races, rerun: false },
+    lockers(3, { yieldBudget: 0, tids: 4, policy: [3], asks: [question] }),
+  )
+}
 
 for (let seed = 1; seed <= 6; seed++) {
   const random = new SeededRandom(seed)
@@ -32,6 +35,12 @@ for (let seed = 1; seed <= 6; seed++) {
     lockers(2, { corrupt }),
   )
 }
+
+check(
+  'the owner dies at any step, and a policy reads its hints',
+  { races, crashes: { max: 1, threads: [0] }, rerun: false },
+  lockers(2, { dies: true, policy: [1] }),
+)
 
 check(
   'the owner dies at any step',

@@ -115,6 +115,11 @@ export class LockEngine {
     throw new SyncError('ERR_HEDDLE_NOT_HELD', `unlock: the caller does not hold the mutex (${-result})`)
   }
 
+  /** False: it is not this owner's. */
+  unlockIfHeld(owner: LockOwner): boolean {
+    return this.realOf(owner).unlock(owner) === 0
+  }
+
   makeConsistent(owner: LockOwner): void {
     if (this.real().makeConsistent(owner) < 0) {
       throw new SyncError('ERR_HEDDLE_NOT_HELD', 'makeConsistent: no owner of this mutex has died with it')

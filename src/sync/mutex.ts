@@ -69,6 +69,7 @@ export class Mutex implements Place {
   private readonly token: UnlockToken
   private readonly finished: Finished<UnlockToken>
   private readonly reentrant: boolean
+  private readonly inherits: boolean
   private readonly engine: LockEngine | null
 
   constructor(options: MutexOptions = {}) {
@@ -90,6 +91,7 @@ export class Mutex implements Place {
     this.name = name
     this.engine = keepsQueue ? new LockEngine({ i32, at }, protocol, robust) : null
     this.reentrant = type === 'recursive'
+    this.inherits = protocol === 'inherit'
     this.queue = new ParkingQueue(this)
     this.token = new UnlockToken(this, null, true)
     this.finished = new Finished(this.token)
@@ -263,10 +265,8 @@ export class Mutex implements Place {
     }
     if (this.engine !== null) {
       const owner = currentOwner()
-      if (this.engine.holder() !== owner.tid) return false
-      if (observer !== null) observer.released(this, owner.tid)
-      this.engine.unlock(owner)
-      return true
+      if (observer !== null && this.isHeldBy(owner.tid)) observer.released(this, owner.tid)
+      return this.engine.unlockIfHeld(owner)
     }
     const tid = currentTid()
     if (observer === null && Atomics.compareExchange(this.i32, this.at, tid, 0) === tid) return true
@@ -421,9 +421,9 @@ export class Mutex implements Place {
   private tryEngine(engine: LockEngine, owner: LockOwner): boolean {
     if (Atomics.load(this.i32, this.at) !== 0) throw disposedError('lock')
     // One that inherits says itself that its holder would wait for itself: it is asked second.
-    if (this.protocol !== 'inherit' && engine.tryLock(owner)) return true
+    if (!this.inherits && engine.tryLock(owner)) return true
     if (engine.holder() === owner.tid) return this.again()
-    return this.protocol === 'inherit' && engine.tryLock(owner)
+    return this.inherits && engine.tryLock(owner)
   }
 
   private unlockEngine(engine: LockEngine, owner: LockOwner): void {
