@@ -9,7 +9,7 @@ import { SpscRing } from '../src/arena/spsc.ts'
 import { KernelThread } from '../src/arena/thread.ts'
 import { CpuRecord } from '../src/machine/cpurecord.ts'
 import { haltBlocking, kickCpu } from '../src/machine/halt.ts'
-import { compare, measure, type Row, timed } from './harness.ts'
+import { compare, type Row, timed } from './harness.ts'
 
 const plan = new ArenaPlan()
 const locks = plan.reserve('locks', Lock.words).start
@@ -88,6 +88,13 @@ function heapPair(turns: number): void {
   for (let i = 0; i < turns; i++) heap.free(thread, heap.allocate(thread, 64 + (i & 255)))
 }
 
+let last: Uint8Array | undefined
+
+function newArrays(turns: number): void {
+  for (let i = 0; i < turns; i++) last = new Uint8Array(64 + (i & 255))
+  if (last?.length === 0) throw new Error('an array of 64 bytes or more has none')
+}
+
 export async function* rows(): AsyncIterable<Row> {
   yield await compare({
     row: 'arena/lock-uncontended',
@@ -103,9 +110,24 @@ export async function* rows(): AsyncIterable<Row> {
     base: () => timed(10 * TURNS, turns => inCalls(turns, literalFields)),
     target: { most: 1.1 },
   })
-  yield await measure('arena/slab-allocate-free', 'ns', () => timed(TURNS, slabPair))
-  yield await measure('arena/ring-push-pop', 'ns', () => timed(TURNS, ringPair))
-  yield await measure('arena/heap-allocate-free', 'ns', () => timed(TURNS / 4, heapPair))
+  yield await compare({
+    row: 'arena/slab-allocate-free',
+    against: 'compare-exchange-pair',
+    ours: () => timed(TURNS, slabPair),
+    base: () => timed(TURNS, barePair),
+  })
+  yield await compare({
+    row: 'arena/ring-push-pop',
+    against: 'compare-exchange-pair',
+    ours: () => timed(TURNS, ringPair),
+    base: () => timed(TURNS, barePair),
+  })
+  yield await compare({
+    row: 'arena/heap-allocate-free',
+    against: 'a new Uint8Array of that size',
+    ours: () => timed(TURNS / 4, heapPair),
+    base: () => timed(TURNS / 4, newArrays),
+  })
   yield* kickToWake()
 }
 

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { measure, type Row } from './harness.ts'
+import { compare, median, quantile, type Row } from './harness.ts'
 
 /** One run of a search in a thread of its own: what it did in how long. */
 interface Run {
@@ -8,38 +9,62 @@ interface Run {
   readonly seconds: number
 }
 
-/**
- * Steps are operations performed: those of the executions, of the prefixes that are replayed to branch off, and of the
- * second run of each schedule. The search runs as in `heddle check --parallel`: in a worker with room for young objects.
- */
-function run(program: string): Promise<Run> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./checker-worker.mjs', import.meta.url), {
+/** A search in a thread of its own. */
+class Searcher {
+  private readonly worker: Worker
+
+  constructor(program: string) {
+    this.worker = new Worker(new URL('./checker-worker.mjs', import.meta.url), {
       workerData: program,
       resourceLimits: { maxYoungGenerationSizeMb: 64 },
     })
-    worker.once('message', resolve)
-    worker.once('error', reject)
-  })
+  }
+
+  async ask(what: 'search' | 'resumes'): Promise<Run> {
+    this.worker.postMessage(what)
+    const [run] = (await once(this.worker, 'message')) as [Run]
+    return run
+  }
+
+  async close(): Promise<void> {
+    await this.worker.terminate()
+  }
 }
 
 const programs: readonly string[] = ['spsc', 'fibonacci', 'lastzero', 'locked']
 
+/**
+ * Steps are operations performed: those of the executions, of the prefixes that are replayed to branch off, and of the
+ * second run of each schedule. The search runs as in `heddle check --parallel`: in a worker with room for young objects.
+ */
 export async function* rows(): AsyncIterable<Row> {
   for (const program of programs) {
+    const searcher = new Searcher(program)
     const runs: Run[] = []
-    const once = async (): Promise<number> => {
-      const done = await run(program)
-      runs.push(done)
-      return done.steps / done.seconds
+    const steps = await compare({
+      row: `checker/steps-${program}`,
+      unit: 'steps/s',
+      against: 'a generator that is resumed',
+      ours: async () => {
+        const done = await searcher.ask('search')
+        runs.push(done)
+        return done.steps / done.seconds
+      },
+      base: async () => {
+        const done = await searcher.ask('resumes')
+        return done.steps / done.seconds
+      },
+      ...(program === 'spsc' && { target: { valueLeast: 8_000_000 } }),
+    })
+    yield steps
+    const executions = runs.slice(1).map(({ executions: count, seconds }) => count / seconds)
+    yield {
+      row: `checker/executions-${program}`,
+      value: Math.round(median(executions)),
+      unit: 'executions/s',
+      rounds: executions.length,
+      spread: [Math.round(quantile(executions, 0.25)), Math.round(quantile(executions, 0.75))],
     }
-    const target = program === 'spsc' ? ({ valueLeast: 8_000_000 } as const) : undefined
-    yield await measure(`checker/steps-${program}`, 'steps/s', once, { rounds: 5, target })
-    let next = 0
-    const executions = (): number => {
-      const { executions: count, seconds } = runs[next++ % runs.length]
-      return count / seconds
-    }
-    yield await measure(`checker/executions-${program}`, 'executions/s', executions, { rounds: 5 })
+    await searcher.close()
   }
 }
