@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 /** Whole programs, each in a process of its own: what they print, and how they end. */
 interface Ended {
-  readonly code: number | null
+  /** Or the signal that ended it. */
+  readonly code: number | string | null
   readonly out: string
   readonly err: string
 }
@@ -36,7 +37,7 @@ ${body}
   )
   return new Promise(resolve => {
     execFile(process.execPath, [...flags, file], { timeout: 60_000 }, (error, out, err) => {
-      resolve({ code: error === null ? 0 : ((error.code as number | null | undefined) ?? null), out, err })
+      resolve({ code: error === null ? 0 : (error.code ?? error.signal ?? null), out, err })
     })
   })
 }
@@ -81,6 +82,33 @@ describe('a program', () => {
       console.log('closed')
     `)
     expect(ended).toEqual({ code: 0, out: 'slept\nclosed\n', err: '' })
+  })
+
+  test('is not kept by a task that never ends, where it closes its kernel with a deadline before `await using` does', async () => {
+    const ended = await run(`
+      {
+        await using kernel = await Kernel.boot({ cpus: 1 })
+        const work = await kernel.import(workUrl)
+        kernel.spawn(work.hog).catch(error => console.log(error.message))
+        void kernel.close({ deadline: 10 })
+      }
+      console.log('closed')
+    `)
+    expect(ended).toEqual({
+      code: 0,
+      out: 'task hog was killed because its kernel closed\nclosed\n',
+      err: '',
+    })
+  })
+
+  test('can be interrupted while `await using` waits for a task that never ends', async () => {
+    const ended = await run(`
+      await using kernel = await Kernel.boot({ cpus: 1 })
+      const work = await kernel.import(workUrl)
+      void kernel.spawn(work.hog)
+      setImmediate(() => process.kill(process.pid, 'SIGINT'))
+    `)
+    expect(ended).toEqual({ code: 'SIGINT', out: '', err: '' })
   })
 
   test('that does not join a task which fails ends with its error, and the place that spawned it', async () => {
