@@ -21,7 +21,7 @@ import {
   unlock,
 } from './futex/herd.ts'
 import { wakerSizes } from './futex/waker.ts'
-import { compare, measure, type Row, timed } from './harness.ts'
+import { compare, type Row, timed } from './harness.ts'
 
 /** The shapes of `perf bench futex`, beside bare `Atomics.wait` and `Atomics.notify`. */
 const plan = new ArenaPlan()
@@ -55,6 +55,10 @@ function bareWakeNone(turns: number): void {
 /** perf bench futex hash: mismatching waits at many words. */
 function hash(turns: number): void {
   for (let i = 0; i < turns; i++) fx.waitSync(words[i & 1023], 1)
+}
+
+function bareHash(turns: number): void {
+  for (let i = 0; i < turns; i++) Atomics.wait(view, i & 1023, 1)
 }
 
 /** Nanoseconds per waiter to wake `count` promises, from the wake to the last resolution. */
@@ -275,7 +279,12 @@ export async function* rows(): AsyncIterable<Row> {
     base: () => timed(TURNS, bareWakeNone),
     target: { most: 1 },
   })
-  yield await measure('futex/hash-1024', 'ns', () => timed(TURNS, hash))
+  yield await compare({
+    row: 'futex/hash-1024',
+    against: 'Atomics.wait',
+    ours: () => timed(TURNS, hash),
+    base: () => timed(TURNS, bareHash),
+  })
   yield await compare({
     row: 'futex/wake-1000-promises',
     against: 'waitAsync-notify',
@@ -288,7 +297,12 @@ export async function* rows(): AsyncIterable<Row> {
     ours: () => requeuePromises(1000),
     base: () => wakePromises(1000),
   })
-  yield await measure('futex/waitv-16', 'ns', () => vector(16, 500))
+  yield await compare({
+    row: 'futex/waitv-16',
+    against: 'a vector of one',
+    ours: () => vector(16, 500),
+    base: () => vector(1, 500),
+  })
   const wakers = new Wakers(2)
   yield await compare({
     row: 'futex/wake-parallel-2',
@@ -308,15 +322,16 @@ export async function* rows(): AsyncIterable<Row> {
   const tasks = new TaskBench(1100)
   const rounds = 14
   const at = tasks.start(1000, rounds)
-  yield await measure(
-    'futex/wake-1000-tasks',
-    'ns',
-    () => {
+  yield await compare({
+    row: 'futex/wake-1000-tasks',
+    against: 'waitAsync-notify',
+    rounds: rounds - 2,
+    ours: () => {
       const start = performance.now()
       tasks.fx.wake(at, 1000)
       tasks.sim.machine.run()
       return ((performance.now() - start) * 1e6) / 1000
     },
-    { rounds: rounds - 2 },
-  )
+    base: () => wakeBare(1000),
+  })
 }

@@ -6,7 +6,7 @@ import { Futexes } from '../src/futex/futexes.ts'
 import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
 import { PI, PLAIN, ROBUST, ROBUST_PI, type WordMutex } from '../src/futex/mutex.ts'
 import type { LockOwner } from '../src/futex/owner.ts'
-import { compare, measure, type Row, timed } from './harness.ts'
+import { compare, type Row, timed } from './harness.ts'
 import { ACQUIRED, type ContendBoot, contendSizes, GO, makeMutex, READY } from './pi/contend.ts'
 
 const TURNS = 300_000
@@ -149,7 +149,12 @@ export async function* rows(): AsyncIterable<Row> {
     ours: () => timed(TURNS, plainPairs),
     base: () => timed(TURNS, barePairs),
   })
-  yield await measure('pi/lock-unlock-calls', 'ns', () => timed(TURNS / 10, callPairs))
+  yield await compare({
+    row: 'pi/lock-unlock-calls',
+    against: 'the fast path',
+    ours: () => timed(TURNS / 10, callPairs),
+    base: () => timed(TURNS, piPairs),
+  })
   const inherits = new Contenders(4, PI)
   const sleeps = new Contenders(4, PLAIN)
   yield await compare({

@@ -2,7 +2,7 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { Mutex as PeerMutex } from 'async-mutex'
 import { Schedule } from '../src/coroutine/schedule.ts'
 import { Channel, Condition, Mutex, RwLock } from '../src/sync/index.ts'
-import { compare, measure, type Row } from './harness.ts'
+import { compare, type Row } from './harness.ts'
 
 /** The library beside bare atomics, async-mutex and MessagePort. Go's channels: bench/native.ts. */
 const LOCKS = 200_000
@@ -174,6 +174,20 @@ async function broadcast(count: number): Promise<number> {
   return nanoseconds(start, count)
 }
 
+/** The same without a lock: async functions that await one promise. */
+async function resolveAll(count: number): Promise<number> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const arrived = { count: 0 }
+  const all = Array.from({ length: count }, async () => {
+    await promise
+    arrived.count++
+  })
+  const start = process.hrtime.bigint()
+  resolve()
+  await Promise.all(all)
+  return nanoseconds(start, arrived.count)
+}
+
 export async function* rows(): AsyncGenerator<Row> {
   yield await compare({
     row: 'sync/mutex-uncontended',
@@ -212,9 +226,12 @@ export async function* rows(): AsyncGenerator<Row> {
     ours: () => localChannel(shared, 42, MESSAGES * 5),
     base: () => localPort(42, MESSAGES),
   })
-  yield await measure('sync/channel-local-unbuffered', 'ns', () =>
-    localChannel(new Channel(0), message, MESSAGES),
-  )
+  yield await compare({
+    row: 'sync/channel-local-unbuffered',
+    against: 'MessagePort',
+    ours: () => localChannel(new Channel(0), message, MESSAGES),
+    base: () => localPort(message, MESSAGES),
+  })
   const partners = new Partners(8)
   try {
     yield await compare({
@@ -239,11 +256,25 @@ export async function* rows(): AsyncGenerator<Row> {
         rounds: 10,
       })
     }
-    yield await measure('sync/rw-90-10', 'ns', () => mix(partners, 4, 1, MESSAGES))
-    yield await measure('sync/rw-50-50', 'ns', () => mix(partners, 4, 5, MESSAGES))
+    for (const [name, writes] of [
+      ['90-10', 1],
+      ['50-50', 5],
+    ] as const) {
+      yield await compare({
+        row: `sync/rw-${name}`,
+        against: 'a Mutex for readers and writers alike',
+        ours: () => mix(partners, 4, writes, MESSAGES),
+        base: () => contended(partners, 4, 'count', MESSAGES),
+      })
+    }
   } finally {
     await partners.close()
   }
-  yield await measure('sync/broadcast-1000', 'ns', () => broadcast(1000))
+  yield await compare({
+    row: 'sync/broadcast-1000',
+    against: 'a promise that a thousand await',
+    ours: () => broadcast(1000),
+    base: () => resolveAll(1000),
+  })
   schedule.exit()
 }
