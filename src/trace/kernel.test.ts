@@ -64,6 +64,21 @@ describe('a recording of a kernel', () => {
     expect(notes.said).toContain('spawn {"spawned by":"main thread"}')
   })
 
+  it('counts what runs when it is stopped up to then, though nothing happens meanwhile', async () => {
+    const summary = new Summary()
+    const recording = record(kernel, summary)
+    const release = new Int32Array(new SharedArrayBuffer(8))
+    const task = kernel.spawn(work.spinUntil, [release], { name: 'alone', priority: 'high' })
+    await expect.poll(() => Atomics.load(release, 1), { timeout: 20_000 }).toBe(1)
+    const seen = performance.now()
+    await new Promise(resolve => setTimeout(resolve, 20))
+    const ranMs = performance.now() - seen
+    recording.stop()
+    Atomics.store(release, 0, 1)
+    await task
+    expect(summary.tasks.find(({ name }) => name === 'alone')!.running / 1e6).toBeGreaterThan(ranMs - 1)
+  })
+
   it('says who waited for whom, and which waits were inversions', async () => {
     const locks = await kernel.import<typeof import('./fixtures/lockwork.ts')>(
       new URL('./fixtures/lockwork.ts', import.meta.url),

@@ -70,7 +70,8 @@ export class Recording {
     clearInterval(this.timer)
     stopRecording(this.view.i32, this.view.plan.scheduler.events!)
     this.collector.drain(this.timeline)
-    this.timeline.close()
+    // What runs has run until now, though nothing has happened since it began.
+    this.timeline.close(this.view.s.now())
   }
 }
 
@@ -133,7 +134,7 @@ export class FlightRecorder {
     const names = taskNames(view)
     const timeline = new Timeline(sink, { cpus: view.s.cpus, nameOf: slot => names.get(slot) })
     collector.drain(timeline)
-    timeline.close()
+    timeline.close(view.s.now())
     return collector.lost
   }
 

@@ -131,8 +131,9 @@ export class Timeline {
     this.sink.lost(this.last, count)
   }
 
-  /** Ends what is still open, at the last moment that was seen. */
-  close(): void {
+  /** Ends what is still open: at `now`, in milliseconds of the kernel's clock, or at the last moment that was seen. */
+  close(now: number = 0): void {
+    this.last = Math.max(this.last, Math.round(now * 1e6))
     for (const cpu of this.cpus) if (cpu.running !== null) this.sink.end(cpu.track, this.last)
     for (const life of this.lives.values()) if (life.open) this.sink.end(life.track, this.last)
     this.sink.close(this.last)

@@ -21,6 +21,8 @@ export interface TopModel {
   filter: string
   /** The id of the task under the cursor; 0: the first. */
   selected: number
+  /** A picture that nobody moves a cursor in has none. */
+  hasCursor: boolean
   mode: Mode
   /** What is being typed, in the modes that read a line. */
   input: string
@@ -37,6 +39,7 @@ export function newModel(): TopModel {
     reverse: false,
     filter: '',
     selected: 0,
+    hasCursor: true,
     mode: 'list',
     input: '',
     paused: false,

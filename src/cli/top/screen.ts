@@ -12,7 +12,9 @@ export function draw(model: TopModel, title: string, terminal: Terminal): string
   const at = cursor(model, rows)
   const from = Math.max(0, Math.min(at - (room >> 1), rows.length - room))
   const widths = columnsOf(terminal.columns)
-  const body = rows.slice(from, from + room).map((row, n) => taskLine(row, from + n === at, widths, terminal))
+  const body = rows
+    .slice(from, from + room)
+    .map((row, n) => taskLine(row, model.hasCursor && from + n === at, widths, terminal))
   if (rows.length === 0) body.push(model.filter === '' ? 'no tasks' : `no task matches "${model.filter}"`)
   while (body.length < room) body.push('')
   return [...head, columnLine(model, widths, terminal), ...body, ...foot]
@@ -85,11 +87,8 @@ const pad = (text: string, { width, left }: Column): string =>
 function columnLine(model: TopModel, columns: readonly Column[], terminal: Terminal): string {
   const line = columns.map(column => pad(column.title, column)).join(' ')
   const order = `  by ${model.sort}${model.reverse ? ', reversed' : ''}`
-  return paint(
-    terminal,
-    'inverse',
-    fit(terminal, line.trimEnd() + order, terminal.columns).padEnd(terminal.columns),
-  )
+  const cut = fit(terminal, line.trimEnd() + order, terminal.columns)
+  return terminal.colour ? paint(terminal, 'inverse', cut.padEnd(terminal.columns)) : cut
 }
 
 const colours: Readonly<Partial<Record<TaskRow['state'], Colour>>> = {
@@ -101,7 +100,7 @@ const colours: Readonly<Partial<Record<TaskRow['state'], Colour>>> = {
 function taskLine(row: TaskRow, selected: boolean, columns: readonly Column[], terminal: Terminal): string {
   const line = columns.map(column => pad(fit(terminal, column.text(row), column.width), column)).join(' ')
   const cut = fit(terminal, line.trimEnd(), terminal.columns - 2)
-  if (selected) return `${terminal.colour ? '' : '>'}${paint(terminal, 'inverse', cut)}`
+  if (selected) return terminal.colour ? paint(terminal, 'inverse', cut) : `>${cut.replace(/^ /, '')}`
   const colour = colours[row.state]
   return colour === undefined ? cut : paint(terminal, colour, cut)
 }

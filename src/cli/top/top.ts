@@ -84,6 +84,7 @@ async function look(client: ControlClient): Promise<KernelSnapshot> {
 /** Two looks, a little apart, so that there are shares to show. */
 async function once(client: ControlClient, title: string): Promise<string> {
   const model = newModel()
+  model.hasCursor = false
   update(model, await look(client))
   await new Promise(resolve => setTimeout(resolve, 100))
   update(model, await look(client))
