@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { failureOf, sharedWords as shared, until } from './fixtures/ending.ts'
 import { Kernel } from './kernel.ts'
 import type { ModuleView } from './modules.ts'
 
@@ -15,24 +16,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await kernel.close({ abort: true })
 })
-
-const shared = (): Int32Array => new Int32Array(new SharedArrayBuffer(16))
-
-async function until(what: string, condition: () => boolean): Promise<void> {
-  for (let tries = 0; !condition(); tries++) {
-    if (tries > 20_000) throw new Error(`gave up waiting until ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 1))
-  }
-}
-
-async function failureOf(task: PromiseLike<unknown>): Promise<Error & Record<string, unknown>> {
-  try {
-    await task
-  } catch (error) {
-    return error as Error & Record<string, unknown>
-  }
-  throw new Error('it did not fail')
-}
 
 describe('a kill is thrown into the task:', () => {
   test('where it waits, and its finally runs before the result is there', async () => {

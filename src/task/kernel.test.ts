@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
+import { failureOf, sharedWords as shared, until } from './fixtures/ending.ts'
 import { Kernel } from './kernel.ts'
 import type { ModuleView } from './modules.ts'
 import type { KernelOptions } from './options.ts'
@@ -18,24 +19,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await kernel.close({ abort: true })
 })
-
-const shared = (words = 4): Int32Array => new Int32Array(new SharedArrayBuffer(words * 4))
-
-async function until(what: string, condition: () => boolean): Promise<void> {
-  for (let tries = 0; !condition(); tries++) {
-    if (tries > 20_000) throw new Error(`gave up waiting until ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 1))
-  }
-}
-
-async function failureOf(task: PromiseLike<unknown>): Promise<Error & Record<string, unknown>> {
-  try {
-    await task
-  } catch (error) {
-    return error as Error & Record<string, unknown>
-  }
-  throw new Error('it did not fail')
-}
 
 describe('every kind of function is a task:', () => {
   test('a plain function', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { CpuDeath } from '../machine/machine.ts'
 import { CpuLostError } from './errors.ts'
+import { failureOf, sharedWords as words, until } from './fixtures/ending.ts'
+import { inUse } from './fixtures/inuse.ts'
 import { Kernel } from './kernel.ts'
 import type { ModuleView } from './modules.ts'
 import type { KernelOptions } from './options.ts'
@@ -15,39 +17,7 @@ async function boot(options: KernelOptions = {}): Promise<{ kernel: Kernel; work
   return { kernel, work }
 }
 
-const words = (): Int32Array => new Int32Array(new SharedArrayBuffer(32))
-
-async function until(what: string, condition: () => boolean): Promise<void> {
-  for (let tries = 0; !condition(); tries++) {
-    if (tries > 30_000) throw new Error(`gave up waiting until ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 1))
-  }
-}
-
-const failureOf = (task: PromiseLike<unknown>): Promise<CpuLostError> =>
-  Promise.resolve(task).then(
-    value => {
-      throw new Error(`it returned ${String(value)}`)
-    },
-    (error: CpuLostError) => error,
-  )
-
 const terminate = (kernel: Kernel, cpu: number): Promise<void> => kernel['booted'].machine.terminate(cpu)
-
-/** What is in use of the arena. */
-function inUse(kernel: Kernel): Record<string, number> {
-  const { view } = kernel['booted']
-  const { i32, s, jobs, heap, plan } = view
-  s.rcu.runCallbacks(view.thread)
-  return {
-    tasks: s.tasks.count(i32),
-    entities: s.entities.count(i32),
-    jobs: jobs.count(i32),
-    blocks: heap.usedBlocks(),
-    waiters: plan.futexes.waiters.count(i32),
-    owners: plan.futexes.owners.count(i32),
-  }
-}
 
 interface Way {
   readonly reason: CpuDeath['reason']

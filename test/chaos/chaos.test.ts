@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CpuLostError, Kernel, type ModuleView, type Task } from '../../src/index.ts'
+import { inUse } from '../../src/task/fixtures/inuse.ts'
 import { SeededRandom } from '../../src/machine/random.ts'
 import { isOnline } from '../../src/sched/hotplug.ts'
 import { checkInvariants } from '../../src/sched/invariants.ts'
@@ -130,23 +131,6 @@ class Chaos {
 }
 
 const isRestartable = (n: number): boolean => n % 2 === 0
-
-function inUse(kernel: Kernel): Record<string, number> {
-  const { view } = kernel['booted']
-  const { i32, s, jobs, heap, plan } = view
-  s.rcu.runCallbacks(view.thread)
-  return {
-    active: kernel.active,
-    tasks: s.tasks.count(i32),
-    entities: s.entities.count(i32),
-    jobs: jobs.count(i32),
-    blocks: heap.usedBlocks(),
-    bytes: heap.usedBytes(),
-    waiters: plan.futexes.waiters.count(i32),
-    futexes: plan.futexes.futexes.count(i32),
-    owners: plan.futexes.owners.count(i32),
-  }
-}
 
 test(`${TASKS} tasks on ${CPUS} CPUs, of which one is terminated every ${KILL_EVERY_MS} ms`, async () => {
   const seed = Number(process.env.HEDDLE_SEED ?? Date.now() % 1_000_000)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CpuLostError, Kernel } from '../../src/index.ts'
+import { inUse } from '../../src/task/fixtures/inuse.ts'
 import { SeededRandom } from '../../src/machine/random.ts'
 import type { SimulatedMachine } from '../../src/machine/simulated.ts'
 import { checkInvariants } from '../../src/sched/invariants.ts'
@@ -10,19 +11,6 @@ const CPUS = 3
 const DEATHS = 8
 
 type Work = typeof import('./work.ts')
-
-function inUse(kernel: Kernel): Record<string, number> {
-  const { view } = kernel['booted']
-  const { i32, s, jobs, heap, plan } = view
-  s.rcu.runCallbacks(view.thread)
-  return {
-    active: kernel.active,
-    jobs: jobs.count(i32),
-    blocks: heap.usedBlocks(),
-    waiters: plan.futexes.waiters.count(i32),
-    tasks: s.tasks.count(i32),
-  }
-}
 
 async function run(seed: number): Promise<{ story: string[]; deaths: number }> {
   const kernel = await Kernel.boot({ cpus: CPUS, machine: 'simulated', seed, watchdog: false, tasks: 256 })
