@@ -11,6 +11,8 @@ import {
   ESRCH,
   ETIMEDOUT,
 } from './errno.ts'
+import { tellAcquired, tellContended, tellReleased } from './events.ts'
+import { lockTag } from './locktag.ts'
 import { CONSISTENT, GONE, INCONSISTENT, MutexRecord } from './mutexrecord.ts'
 import {
   findOwner,
@@ -79,8 +81,11 @@ export class WordMutex {
   private readonly pi: boolean
   /** The entry as a robust list names it. */
   private readonly entry: number
+  /** Whoever has it wait tells the event rings of that. */
+  private readonly quiet: boolean
 
-  constructor(fx: Futexes, word: FutexWord, kind: MutexKind) {
+  constructor(fx: Futexes, word: FutexWord, kind: MutexKind, quiet: boolean = false) {
+    this.quiet = quiet
     this.fx = fx
     this.word = word
     this.kind = kind
@@ -119,9 +124,10 @@ export class WordMutex {
     const { fx } = this
     const who = threadWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
+    const begun = this.contends()
     if (this.pi) {
       const prepared = lockPi(fx.context, who, this.word, SHARED, deadline, false)
-      return this.settle(owner, typeof prepared === 'number' ? prepared : fx.blockFor(prepared))
+      return this.had(owner, typeof prepared === 'number' ? prepared : fx.blockFor(prepared), begun)
     }
     let result = this.take(owner, false)
     while (result < WAIT_BELOW) {
@@ -129,7 +135,29 @@ export class WordMutex {
       const slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared)
       result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
     }
-    return this.settle(owner, result)
+    return this.had(owner, result, begun)
+  }
+
+  /** It is about to wait. Returns when that was. */
+  private contends(): number {
+    const { context } = this.fx
+    // Without a scheduler there are no rings.
+    if (this.quiet || context.scheduler === undefined) return 0
+    tellContended(context, this.tag, Atomics.load(this.words, this.index) & FUTEX_TID_MASK)
+    return context.now()
+  }
+
+  /** It has waited, since `begun`. */
+  private had(owner: LockOwner, result: number, begun: number): number {
+    const settled = this.settle(owner, result)
+    if (!this.quiet && (settled === 0 || settled === -EOWNERDEAD))
+      tellAcquired(this.fx.context, this.tag, begun)
+    return settled
+  }
+
+  /** What events call it. */
+  private get tag(): number {
+    return lockTag(this.word.mapped.backing, this.word.index)
   }
 
   /** As lockSync, as a promise; an abort rejects with the signal's reason. */
@@ -140,6 +168,7 @@ export class WordMutex {
     const { fx } = this
     const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
+    const begun = this.contends()
     let result = -ETIMEDOUT
     try {
       if (this.pi) {
@@ -157,7 +186,7 @@ export class WordMutex {
       this.giveUp(owner)
       throw aborted
     }
-    return this.settle(owner, result)
+    return this.had(owner, result, begun)
   }
 
   /** As lockSync, in a task; a signal or a kill ends it with -EINTR. What it is thrown while it is parked goes on out. */
@@ -171,6 +200,7 @@ export class WordMutex {
     if (fast <= 0) return fast
     const who = taskWaiter(parking, owner)
     const deadline = this.deadlineOf(timeout)
+    const begun = this.contends()
     let result = -ETIMEDOUT
     let thrownInto = true
     try {
@@ -190,7 +220,7 @@ export class WordMutex {
     } finally {
       if (thrownInto) this.giveUp(owner)
     }
-    return this.settle(owner, result)
+    return this.had(owner, result, begun)
   }
 
   /** 0, or -EPERM: it is not this owner's. */
@@ -339,6 +369,8 @@ export class WordMutex {
   /** Lets go of a word that someone waits for, or that is not this owner's. */
   private unlockContended(owner: LockOwner): number {
     const { fx, word, words, index } = this
+    if (fx.context.scheduler !== undefined && (Atomics.load(words, index) & FUTEX_TID_MASK) === owner.tid)
+      tellReleased(fx.context, this.tag, 0)
     if (this.pi) return unlockPi(fx.context, owner, word, SHARED)
     if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== owner.tid) return -EPERM
     Atomics.exchange(words, index, 0)

@@ -1,6 +1,7 @@
 import type { Arena } from '../arena/arena.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { tellAcquired, tellContended } from '../futex/events.ts'
+import { lockTag } from '../futex/locktag.ts'
 import { Owner } from '../futex/records.ts'
 import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
 import { maskHas } from '../sched/cpumask.ts'
@@ -336,14 +337,6 @@ export function readCounts(i32: Int32Array, { counters }: HandoffLayout): Handof
     fallbacks: read(HandoffCounters.fallbacks),
     hintMisses: read(HandoffCounters.hintMisses),
   }
-}
-
-/** The tag of a lock: a hash of where its word is, the same on every thread; never 0. Its low bits choose the bucket. */
-export function lockTag(owner: number, index: number): number {
-  let hash = Math.imul(owner ^ 0x9e37_79b9, 0x85eb_ca6b) ^ index
-  hash = Math.imul(hash ^ (hash >>> 15), 0xc2b2_ae35)
-  hash ^= hash >>> 13
-  return hash === 0 ? 1 : hash | 0
 }
 
 let tags = 0

@@ -5,7 +5,7 @@ import { EBUSY, EDEADLK, EINTR, ENOTRECOVERABLE, EOWNERDEAD, ESRCH, ETIMEDOUT } 
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../futex/mutex.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import type { FutexWord } from '../futex/space.ts'
-import { lockTag } from '../handoff/handoff.ts'
+import { lockTag } from '../futex/locktag.ts'
 import { handoffHere } from '../handoff/here.ts'
 import { HandoffMutex, type RealMutex } from '../handoff/mutex.ts'
 import { domainTag } from '../futex/domainwords.ts'
@@ -156,8 +156,8 @@ export class LockEngine {
 
   private make(futexes: Futexes): RealMutex {
     const word = this.word(futexes)
-    const real = new WordMutex(futexes, word, this.kind)
     const handoff = this.protocol === 'handoff' ? handoffHere() : null
+    const real = new WordMutex(futexes, word, this.kind, handoff !== null)
     if (handoff === null) return real
     return new HandoffMutex(real, handoff, lockTag(word.mapped.backing, word.index))
   }
