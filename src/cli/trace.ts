@@ -137,7 +137,8 @@ export function describeSummary(summary: Summary, top: number, terminal: Termina
   const { tasks, cpus, waits, locks, inversions, lostEvents, first, last } = summary
   const span = Math.max(1, last - first)
   const title = (text: string): string => paint(terminal, 'bold', text)
-  const lines = [`${ms(span)}, ${tasks.length} tasks on ${cpus.length} CPUs`]
+  const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
+  const lines = [`${ms(span)}, ${count(tasks.length, 'task')} on ${count(cpus.length, 'CPU')}`]
   if (lostEvents > 0)
     lines.push(
       paint(terminal, 'yellow', `events are missing: the rings were full ${lostEvents} times or more`),
