@@ -22,7 +22,7 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
 
 /** Lets the event loop turn until the modules are there, or have failed: a task that needs one of those says why. */
 function* load(cpu: Cpu, on: KernelCpu): Generator<CpuRequest, void, void> {
-  const loading = on.loadModules()
+  const loading = on.code.loadModules()
   if (loading === undefined) return
   let isDone = false
   cpu.outstanding++

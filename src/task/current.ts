@@ -72,7 +72,7 @@ export function spawn(
   const { view } = on
   checkSpawnOptions(options, view.plan.sizes.cpus)
   if (typeof fn !== 'function') throw new TypeError(`spawn(${show(fn)}): not a function`)
-  const number = on.functions.numberOf(fn)
+  const number = on.code.functions.numberOf(fn)
   const { priority, nice, affinity, detached = false, restartable = false } = options
   const name = options.name ?? (fn.name || 'task')
   const isLocal = number === undefined
@@ -101,7 +101,7 @@ export function spawn(
         task,
       },
       made => {
-        if (isLocal) on.addLocalFunction(made, name, fn, args)
+        if (isLocal) on.code.addLocal(made, name, fn, args)
       },
     )
   } catch (error) {

@@ -24,9 +24,9 @@ import { asyncContext } from './asynccontext.ts'
 import { killError } from './cancel.ts'
 import { type CapturedContext, enterContext } from './context.ts'
 import { type Ending, finishJob } from './finish.ts'
-import { FunctionTable, LOAD_MODULE, type AnyFunction, type TaskFunction, taskFunction } from './functions.ts'
-import { Job, LOCAL_FUNCTION, NOT_KILLED, RESTARTABLE } from './job.ts'
-import { ModuleTable } from './moduletable.ts'
+import { type TaskFunction, taskFunction } from './functions.ts'
+import { Job, LOCAL_FUNCTION, NOT_KILLED } from './job.ts'
+import { JobCode } from './jobcode.ts'
 import { swapRunning } from './running.ts'
 import { CLAIMED, GIVES_WAY, PARKED, rareState, TaskRun, TIMED, WAKEABLE } from './taskrun.ts'
 import type { CpuBoot } from './layout.ts'
@@ -46,43 +46,24 @@ export class KernelCpu implements Runner {
   readonly cpu: Cpu
   readonly view: KernelView
   readonly s: Scheduler
-  readonly functions: FunctionTable
+  readonly code: JobCode
   /** The run of the task that runs now; null: none does, or it has needed none so far. */
   run: TaskRun | null = null
   /** The job of the task that runs now; 0: none does. */
   job = 0
   private task = 0
   private localName: string | null = null
-  private readonly modules: ModuleTable
   private readonly runs: (TaskRun | undefined)[] = []
-  private readonly localFunctions = new Map<number, { fn: TaskFunction; args: readonly unknown[] }>()
   private readonly runner: CpuRunner
   private readonly life: number
 
-  constructor(cpu: Cpu, view: KernelView, { loader, companions }: CpuBoot) {
+  constructor(cpu: Cpu, view: KernelView, boot: CpuBoot) {
     this.cpu = cpu
     this.view = view
     this.s = view.s
     this.runner = new CpuRunner(cpu)
     this.life = cpu.lives
-    this.functions = new FunctionTable(loader, companions)
-    this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
-    this.functions.set(LOAD_MODULE, 'heddle import', (url: string, base: number) =>
-      this.functions.load(url, base),
-    )
-  }
-
-  /**
-   * Loads what the kernel has imported so far. A CPU that comes later does this before it takes its first task: one that began
-   * there and waited for its module would be lost with the CPU, should that die again. Undefined: there is nothing to load.
-   */
-  loadModules(): Promise<unknown> | undefined {
-    const loads: Promise<unknown>[] = []
-    for (const { url, base } of this.modules.all()) {
-      const load = this.functions.load(this.view.codec.decode(url) as string, base)
-      if (load instanceof Promise) loads.push(load)
-    }
-    return loads.length === 0 ? undefined : Promise.allSettled(loads)
+    this.code = new JobCode(view, boot)
   }
 
   /** Runs a task until it stops; says why, as cpuLoop wants it. */
@@ -113,11 +94,6 @@ export class KernelCpu implements Runner {
   currentRun(): TaskRun {
     assert(this.job !== 0, 'a task is running')
     return (this.run ??= this.addRun(this.job, this.task))
-  }
-
-  /** A function and its arguments that stay in this heap, for a job that was spawned with LOCAL_FUNCTION. */
-  addLocalFunction(job: number, name: string, fn: AnyFunction, args: readonly unknown[]): void {
-    this.localFunctions.set(job, { fn: taskFunction(name, fn), args })
   }
 
   // The blocking calls of src/coroutine.
@@ -169,7 +145,7 @@ export class KernelCpu implements Runner {
     if (task !== 0 && i32[task + TaskRecord.name] !== 0) return taskName(this.s, task)
     return (
       run.rare?.localName ??
-      this.functions.get(i32[run.job + Job.fn])?.name ??
+      this.code.functions.get(i32[run.job + Job.fn])?.name ??
       `#${i32[run.job + Job.number]}`
     )
   }
@@ -196,7 +172,7 @@ export class KernelCpu implements Runner {
     }
     // A thread that joined late asks for what was lent before.
     if (this.view.codec.lent.isAsked) this.view.codec.lent.serve()
-    const fn = this.functionOf(job)
+    const fn = this.code.functionOf(job)
     if (fn === undefined) return this.loadFirst(task, job)
     // In this order: who recovers a dead CPU takes a bound task for a started one.
     Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
@@ -207,16 +183,11 @@ export class KernelCpu implements Runner {
     let args: readonly unknown[]
     try {
       if (i32[job + Job.context] !== 0) this.openContext(job)
-      args = this.takeArguments(job)
+      args = this.code.takeArguments(job)
     } catch (error) {
       return this.finish({ threw: true, value: error })
     }
     return fn.inOneGo ? this.runInOneGo(fn, args) : this.start(fn, args)
-  }
-
-  private functionOf(job: number): TaskFunction | undefined {
-    const number = this.view.i32[job + Job.fn]
-    return number === LOCAL_FUNCTION ? this.localFunctions.get(job)?.fn : this.functions.get(number)
   }
 
   /** What whoever spawned the task gave it along: every stretch of the task runs in it. The job keeps it. */
@@ -225,37 +196,19 @@ export class KernelCpu implements Runner {
     rareState(this.currentRun()).enter = enterContext(codec.decode(i32[job + Job.context]) as CapturedContext)
   }
 
-  private takeArguments(job: number): readonly unknown[] {
-    const { i32, codec } = this.view
-    if (i32[job + Job.fn] === LOCAL_FUNCTION) {
-      const local = this.localFunctions.get(job)
-      this.localFunctions.delete(job)
-      return local?.args ?? []
-    }
-    const pointer = i32[job + Job.args]
-    if (pointer === 0) return []
-    if ((i32[job + Job.control] & RESTARTABLE) !== 0) return codec.decode(pointer) as readonly unknown[]
-    const word = codec.take(job + Job.args)
-    try {
-      return codec.decode(word) as readonly unknown[]
-    } finally {
-      codec.free(word)
-    }
-  }
-
   /** A CPU that came later has not loaded every module: the task waits until it has. */
   private loadFirst(task: number, job: number): number {
-    const { codec, i32 } = this.view
-    const module = this.modules.find(i32[job + Job.fn])
-    if (module === undefined || (this.run !== null && this.run.rare?.settled?.threw === false)) {
+    const { i32 } = this.view
+    const isLoaded = this.run !== null && this.run.rare?.settled?.threw === false
+    const load = isLoaded ? undefined : this.code.loadModuleOf(job)
+    if (load === undefined) {
       Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
       const error = new Error(`function ${i32[job + Job.fn]} is in no module that CPU ${this.cpu.id} knows`)
       return this.finish({ threw: true, value: error })
     }
     const run = this.currentRun()
     assert(run.task === task, 'the task that loads is the one that runs')
-    const load = this.functions.load(codec.decode(module.url) as string, module.base)
-    return this.awaitResult(run, Promise.resolve(load))
+    return this.awaitResult(run, load)
   }
 
   private runInOneGo(fn: TaskFunction, args: readonly unknown[]): number {
