@@ -125,14 +125,24 @@ export function handedOn(kind: MutexKind, threads: number, options: Handing = {}
 }
 
 /** Nobody waits, nobody inherits, and every record but the owners' is given back. */
-function assertQuiet({ i32, threads }: CheckedLocks): void {
+function assertQuiet(locks: CheckedLocks): void {
+  const { i32, threads } = locks
   const { layout } = threads[0].fx.context
   assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+  assertFreed(locks)
   for (const [id, { owner }] of threads.entries()) {
     if (Atomics.load(i32, owner.record + Owner.tid) !== owner.tid) continue
     assert(i32[owner.record + Owner.blockedOn] === 0, 'nobody waits')
     assert(i32[owner.record + Owner.priority] === PRIORITIES[id], 'nobody inherits')
   }
+}
+
+/** Every futex has been given back, or is on a list of what is to be. */
+function assertFreed({ i32, threads }: CheckedLocks): void {
+  const { layout, rcu } = threads[0].fx.context
+  let waits = 0
+  for (let id = 0; id < threads.length; id++) waits += rcu.queued(i32, id)
+  assert(layout.futexes.count(i32) === waits, 'no futex is forgotten')
 }
 
 export type Queue = (thread: CheckedOwner, lock: number) => unknown
@@ -253,6 +263,7 @@ export function killed(
           assert(doctor.mutexes[0].tryLock(doctor.owner) === 0, 'it can be had again')
         }
         assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+        assertFreed(locks)
         if (crashed.length > 0)
           assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
       },
@@ -290,6 +301,7 @@ export function comesAfterDeath(kind: MutexKind, seenTo: 'recovered' | 'ended', 
           assert(other.mutexes[0].tryLock(other.owner) === 0, 'so that it can be had again')
         }
         assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+        assertFreed(locks)
         assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
       },
     }

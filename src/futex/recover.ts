@@ -1,14 +1,15 @@
 import { initList, isListed, ListNode, listPush } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { acquire, breakLock, Lock, nudgeLock, release } from '../arena/spinlock.ts'
+import { adoptCallbacks } from '../sched/hotplug.ts'
 import type { FutexContext } from './context.ts'
 import { endOwner } from './exit.ts'
 import { findOwner, FUTEX_TID_MASK } from './owner.ts'
 import { detachOwner, inherit, unblock, walkChain } from './pichain.ts'
 import { enqueue, signalLater, takeOff, wakeAll, wakeLater } from './queue.ts'
 import {
-  ALIVE,
   Bucket,
+  DEAD,
   ENDED,
   Futex,
   Mapping,
@@ -24,7 +25,7 @@ import {
   WOKEN,
 } from './records.ts'
 import { restartObjects } from './restartobjects.ts'
-import { unlockFutex } from './table.ts'
+import { retire, unlockFutex } from './table.ts'
 import { MATCH_ANY, wakeKey } from './waitwake.ts'
 
 /**
@@ -34,7 +35,7 @@ import { MATCH_ANY, wakeKey } from './waitwake.ts'
  *
  *   structure           what is always true of it          rebuilt from
  *   count of a space    a mapping is alive or not           the mappings that name the space
- *   chain of a bucket   a futex is ALIVE or DEAD            the futexes that name the bucket and are ALIVE
+ *   chain of a bucket   it is whole                         left as it is, but for a futex that was only just being made
  *   queue of a futex    a waiter's queue word               the waiters whose word names the futex, by priority and order
  *   waiters of bucket   never too low                       left as it is: one too many costs a look
  *   pi state of a futex the word                            by its waiters: each begins its call anew
@@ -59,7 +60,7 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
     repairOwner(context, owner, dead)
   }
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
-    repairQueue(context, futex, dead)
+    if (layout.futexes.isSettled(i32, futex)) repairQueue(context, futex, dead)
   }
   for (let waiter = layout.waiters.after(i32, 0); waiter !== 0; waiter = layout.waiters.after(i32, waiter)) {
     settleWaiter(context, waiter, dead)
@@ -73,9 +74,23 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
   layout.futexes.reclaim(i32, dead)
   layout.mappings.reclaim(i32, dead)
   layout.backings.reclaim(i32, dead)
-  context.rcu.adopt(context.thread, dead)
+  adoptAndRetire(context, dead)
   // Last of all: they find everything as it should be.
   wakeAll(context)
+}
+
+const NONE: ReadonlySet<number> = new Set()
+
+/** What the dead thread was to free when nobody looks at it any more is freed by this one; and what it had found DEAD, and not got that far with. */
+function adoptAndRetire(context: FutexContext, dead: number): void {
+  const { i32, thread, layout, rcu, scheduler } = context
+  if (scheduler !== undefined && dead < scheduler.cpus) adoptCallbacks(scheduler, dead)
+  else rcu.adopt(thread, dead)
+  // Whatever was on its list is another's from here on: what is left in its name is on no list.
+  for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
+    if (!layout.futexes.isSettled(i32, futex) || Atomics.load(i32, futex + Futex.state) !== DEAD) continue
+    if (rcu.leftBy(i32, futex + Futex.rcu, dead, NONE)) retire(context, futex, true)
+  }
 }
 
 const SPACE = lockRank('space')
@@ -127,7 +142,10 @@ function repairSpace(context: FutexContext, space: number, dead: number): void {
   release(thread, lock)
 }
 
-/** Puts the chain together again, from the futexes that belong on it. */
+/**
+ * The chain is whole at every step of whoever changes it: a futex comes and goes with one write. One that the dead thread had put there and
+ * not settled is taken off: reclaim frees it. Those that are DEAD stay, for whoever is about to take them off.
+ */
 function repairBucket(context: FutexContext, bucket: number, dead: number): void {
   const { i32, thread, layout } = context
   const lock = bucket + Bucket.lock
@@ -135,15 +153,9 @@ function repairBucket(context: FutexContext, bucket: number, dead: number): void
     nudgeLock(i32, lock)
     return
   }
-  let first = 0
-  for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
-    // One that is not settled is still being made: by another thread, and then on no chain yet; or by the dead one, and reclaim frees it.
-    if (!layout.futexes.isSettled(i32, futex) || i32[futex + Futex.bucket] !== bucket) continue
-    if (Atomics.load(i32, futex + Futex.state) !== ALIVE) continue
-    i32[futex + Futex.chain] = first
-    first = futex
-  }
-  i32[bucket + Bucket.first] = first
+  const first = i32[bucket + Bucket.first]
+  if (first !== 0 && !layout.futexes.isSettled(i32, first))
+    i32[bucket + Bucket.first] = i32[first + Futex.chain]
   release(thread, lock)
 }
 

@@ -80,11 +80,11 @@ export function lockOrCreateFutex(
     acquire(thread, bucket + Bucket.lock)
     const other = findInChain(i32, bucket, owner, index)
     if (other === 0) {
+      // Locked before anyone can find it empty and think it left over; and, should this thread die, so that it is found out.
+      acquire(thread, made + Futex.lock)
       i32[made + Futex.chain] = i32[bucket + Bucket.first]
       i32[bucket + Bucket.first] = made
       layout.futexes.settle(i32, made)
-      // Locked before anyone can find it empty and think it left over.
-      acquire(thread, made + Futex.lock)
     }
     release(thread, bucket + Bucket.lock)
     if (other === 0) return made
@@ -116,7 +116,11 @@ export function freeWithoutFutex(
 export function unlockFutex(context: FutexContext, futex: number): void {
   const { i32, thread } = context
   const ended = listIsEmpty(i32, futex + Futex.waiters) && i32[futex + Futex.pi] === 0
-  if (ended) Atomics.store(i32, futex + Futex.state, DEAD) // (A)
+  if (ended) {
+    // Should this thread die from here on, whoever recovers finds what it was about to free.
+    context.rcu.see(thread, futex + Futex.rcu)
+    Atomics.store(i32, futex + Futex.state, DEAD) // (A)
+  }
   release(thread, futex + Futex.lock)
   if (ended) retire(context, futex)
 }
@@ -139,17 +143,15 @@ function findInChain(i32: Int32Array, bucket: number, owner: number, index: numb
   return 0
 }
 
-/** A dead futex leaves its chain, and is freed when nobody can be looking at it. */
-function retire(context: FutexContext, futex: number): void {
+/** A dead futex leaves its chain, and is freed when nobody can be looking at it. `left`: by a thread that died, and so may be off it already. */
+export function retire(context: FutexContext, futex: number, left = false): void {
   const { i32, thread } = context
   const bucket = i32[futex + Futex.bucket]
   acquire(thread, bucket + Bucket.lock)
   let at = bucket + Bucket.first
-  while (i32[at] !== futex) {
-    assert(i32[at] !== 0, 'a dead futex is on the chain of its bucket')
-    at = i32[at] + Futex.chain
-  }
-  i32[at] = i32[futex + Futex.chain]
+  while (i32[at] !== futex && i32[at] !== 0) at = i32[at] + Futex.chain
+  if (i32[at] === futex) i32[at] = i32[futex + Futex.chain]
+  else assert(left, 'a dead futex is on the chain of its bucket')
   release(thread, bucket + Bucket.lock)
   context.rcu.callRcu(thread, futex + Futex.rcu, FREE_FUTEX)
 }

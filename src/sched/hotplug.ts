@@ -84,7 +84,7 @@ export function adoptFromGone(s: Scheduler): void {
 }
 
 /** The run queue's lock of the CPU that is gone keeps two from adopting at once, and that CPU from coming back meanwhile. */
-function adoptCallbacks(s: Scheduler, gone: number): void {
+export function adoptCallbacks(s: Scheduler, gone: number): void {
   const { i32, thread } = s
   const queue = s.queueOf(gone)
   acquire(thread, queue + RunQueue.lock)
