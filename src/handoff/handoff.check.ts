@@ -5,8 +5,13 @@ import { hintWords, lockers, questions } from './fixtures/shimprograms.ts'
 
 // Hints race on purpose (shimprograms.ts).
 const races = false
+const dying = { races, crashes: { max: 1, threads: [0] }, rerun: false }
 
 check('two threads, no policy', { races }, lockers(2))
+check('two tasks, no policy', { races, rerun: false }, lockers(2, { verb: 'task' }))
+check('two tasks and a policy', { races, rerun: false }, lockers(2, { verb: 'task', policy: [1] }))
+check('a task dies at any step', dying, lockers(2, { verb: 'task', dies: true }))
+check('one through the shim, one plainly', { races, rerun: false }, lockers(2, { plainly: 1, times: 2 }))
 check('two threads, two tries each', { races, rerun: false }, lockers(2, { yieldBudget: 2 }))
 check(
   'two threads and a policy that reads the hints',
@@ -36,14 +41,12 @@ for (let seed = 1; seed <= 6; seed++) {
   )
 }
 
-check(
-  'the owner dies at any step, and a policy reads its hints',
-  { races, crashes: { max: 1, threads: [0] }, rerun: false },
-  lockers(2, { dies: true, policy: [1] }),
-)
+for (const question of questions) {
+  check(
+    `the owner dies at any step, and a policy reads its hints: ${question}`,
+    dying,
+    lockers(2, { dies: true, policy: [1], asks: [question] }),
+  )
+}
 
-check(
-  'the owner dies at any step',
-  { races, crashes: { max: 1, threads: [0] }, rerun: false },
-  lockers(2, { dies: true }),
-)
+check('the owner dies at any step', dying, lockers(2, { dies: true }))
