@@ -84,13 +84,14 @@ export function chargeRun(s: Scheduler, se: number): number {
 
 /** The entity waits to run from now on. */
 export function startWait(s: Scheduler, se: number): void {
-  s.f64[(se + Entity.waitStart) >> 1] = s.clock
+  s.f64[(se + Entity.execStart) >> 1] = s.clock
 }
 
 /** It runs now: the wait is over. */
 export function endWait(s: Scheduler, se: number): void {
   const { f64 } = s
-  const waited = s.clock - f64[(se + Entity.waitStart) >> 1]
+  const waited = s.clock - f64[(se + Entity.execStart) >> 1]
+  if (waited === 0) return
   if (waited > 0) countWait(s, se, waited)
   f64[(se + Entity.execStart) >> 1] = s.clock
 }

@@ -189,7 +189,7 @@ function describe(s: Scheduler, se: number): string {
   const waits =
     i32[se + Entity.onRq] === 0
       ? ''
-      : `, waits since ${(s.clock - f64[(se + Entity.waitStart) >> 1]).toFixed(3)} ms`
+      : `, waits since ${(s.clock - f64[(se + Entity.execStart) >> 1]).toFixed(3)} ms`
   return `${named(s, task)}: ${state}, ${where}, cpu ${i32[se + Entity.cpu]}, ${i32[se + Entity.turns]} turns${waits}`
 }
 

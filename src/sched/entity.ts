@@ -5,7 +5,7 @@ import { float64, type Layout, record, word, words } from '../arena/record.ts'
 /**
  * The scheduling entity: what the scheduler knows of a task, apart from the task record. Who may touch what:
  *
- *   guarded by the run queue's lock   links, rq, execStart, runTime, waitStart, the fair fields, pushLinks, counters
+ *   guarded by the run queue's lock   links, rq, execStart, waitTime, runTime, the fair fields, pushLinks, counters
  *   changed under pi lock and run     priority, basePriority, nice, policy, timeSlice, affinityMask: read under
  *     queue lock together               either one
  *   onRq, onCpu, cpu                  changed under the run queue's lock while the task is RUNNING; by compare-exchange
@@ -27,9 +27,8 @@ export const Entity: Layout<
   | 'policy'
   | 'turns'
   | 'execStart'
-  | 'runTime'
-  | 'waitStart'
   | 'waitTime'
+  | 'runTime'
   | 'piLock'
   | 'affinityMask'
   | 'basePriority'
@@ -78,14 +77,13 @@ export const Entity: Layout<
   policy: word,
   /** How often it was switched to. Published as `switches`. */
   turns: word,
-  /** When it was switched to, or last charged since; in the machine's milliseconds. */
+  /** On a CPU: when it was switched to, or last charged since; on a queue: since when it waits there. In the machine's milliseconds. */
   execStart: float64,
+  /** The sum of its waits, in milliseconds. With this ends the line that a yield touches (rotate.ts). */
+  waitTime: float64,
+
   /** Milliseconds on a CPU, exact to the last switch. */
   runTime: float64,
-
-  /** When it became runnable without running; and the sum of such waits. */
-  waitStart: float64,
-  waitTime: float64,
   piLock: words(Lock.words),
   /** CPUs 0 to 31, CPUs 32 to 63. */
   affinityMask: words(2),
@@ -112,7 +110,7 @@ export const Entity: Layout<
   extState: word,
 
   startTime: float64,
-  /** When it was last switched away from, to sleep or by preemption; after a yield that is `waitStart`. */
+  /** When it was last switched away from, to sleep or by preemption; after a yield that is `execStart`. */
   execEnd: float64,
   runTimeHigh: word,
   runTimeLow: word,

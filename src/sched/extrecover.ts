@@ -45,7 +45,7 @@ function rebuildDispatchQueue(s: Scheduler, queue: number): void {
     const se = entities.pointerAt(index)
     if (entities.isAllocated(i32, se) && i32[se + Entity.extQueue] === queue) found.push(se)
   }
-  found.sort((a, b) => f64[(a + Entity.waitStart) >> 1] - f64[(b + Entity.waitStart) >> 1])
+  found.sort((a, b) => f64[(a + Entity.execStart) >> 1] - f64[(b + Entity.execStart) >> 1])
   ext.queues.reset(queue)
   for (const se of found) {
     for (let field = 0; field < ListNode.words; field++) i32[se + Entity.links + field] = 0

@@ -107,7 +107,7 @@ function inOrder(s: Scheduler, queue: number, queued: ReadonlySet<number>): numb
     }
   }
   const rest = [...queued].filter(se => !found.has(se))
-  rest.sort((a, b) => f64[(a + Entity.waitStart) >> 1] - f64[(b + Entity.waitStart) >> 1])
+  rest.sort((a, b) => f64[(a + Entity.execStart) >> 1] - f64[(b + Entity.execStart) >> 1])
   return [...found, ...rest]
 }
 

@@ -109,8 +109,8 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   i32[next + Entity.onRq] = 0
   i32[queue + RunQueue.contender] = next
   const { clock } = s
+  // Charged or not, it waits from the clock's time on: that is what execStart says.
   if (clock > f64[(prev + Entity.execStart) >> 1]) chargeTurn(s, prev)
-  f64[(prev + Entity.waitStart) >> 1] = clock
   endWait(s, next)
   i32[next + Entity.turns]++
   i32[queue + RunQueue.turns]++

@@ -103,7 +103,7 @@ export class Watchdog {
       acquire(thread, queue + RunQueue.lock)
       // Looked at again under the lock that guards it: it may have moved, or run, or gone.
       const waits = Atomics.load(i32, se + Entity.onRq) === 1 && Atomics.load(i32, se + Entity.cpu) === cpu
-      const ms = waits ? now - f64[(se + Entity.waitStart) >> 1] : 0
+      const ms = waits ? now - f64[(se + Entity.execStart) >> 1] : 0
       const task = i32[se + Entity.task]
       const blamed = ms >= this.limit ? blamesPolicy(this.s, queue, se) : 0
       release(thread, queue + RunQueue.lock)
