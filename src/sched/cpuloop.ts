@@ -12,7 +12,6 @@ import { adoptFromGone, cpuGone, cpuOffline, cpuOnline } from './hotplug.ts'
 import { EXT_MAJOR_PRIORITY, FAIR_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { isIdle } from './select.ts'
 import { pullTask, pushTask, stealTask } from './steal.ts'
 import { FINISHED, PREEMPTED, schedulerYield, YIELDED, yieldToEqual } from './switch.ts'
 import { Task } from './taskrecord.ts'
@@ -166,8 +165,7 @@ function outranked(s: Scheduler, prev: number, current: number): void {
 /** Nothing that runs here goes before what has arrived for another CPU, which may be stuck. */
 function takeOthers(s: Scheduler): boolean {
   const cpu = s.arrivals.elsewhere(s.cpu)
-  // One that is idle takes them itself: it has been asked to look.
-  if (cpu < 0 || isIdle(s, cpu)) return false
+  if (cpu < 0) return false
   takeArrivals(s, cpu)
   return true
 }

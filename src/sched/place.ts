@@ -36,17 +36,17 @@ export function enqueueSelected(s: Scheduler, se: number): void {
   while (!enqueueOn(s, s.queueOf(selectTaskRq(s, se)), se));
 }
 
-/** The same on a queue that is given, for a task of no policy. False: it may not run there. */
+/** The same on this CPU's own queue, for a task of no policy; the CPU switches next, and looks then who goes first. False: it may not run here. */
 export function enqueueHere(s: Scheduler, queue: number, se: number): boolean {
   const { i32 } = s
   const [low, high] = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]]
   if (!maskHas(low, high, i32[queue + RunQueue.cpu])) return false
   if (i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) return false
-  return enqueueOn(s, queue, se)
+  return enqueueOn(s, queue, se, false)
 }
 
 /** False: the queue's CPU has gone. */
-function enqueueOn(s: Scheduler, queue: number, se: number): boolean {
+function enqueueOn(s: Scheduler, queue: number, se: number, preempts = true): boolean {
   const { i32, thread } = s
   acquire(thread, queue + RunQueue.lock)
   const places = mayPlace(s, queue, se)
@@ -59,7 +59,7 @@ function enqueueOn(s: Scheduler, queue: number, se: number): boolean {
     const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
     assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
     if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
-    placeOn(s, queue, se, last)
+    placeOn(s, queue, se, last, preempts)
   }
   release(thread, queue + RunQueue.lock)
   return places
@@ -81,6 +81,7 @@ export function placeOn(
   queue: number,
   se: number,
   last: number = s.i32[se + Entity.cpu],
+  preempts = true,
 ): void {
   const { i32 } = s
   const rq = classRqFor(s, queue, se)
@@ -92,7 +93,7 @@ export function placeOn(
   rqEnqueueTask(s, rq, se)
   publishCount(s, rq, se)
   publishQueue(s, queue)
-  checkPreempt(s, queue, rq, se)
+  if (preempts) checkPreempt(s, queue, rq, se)
 }
 
 /** Wakeup preemption: a task that outranks the one that runs asks for a reschedule there, at once. */

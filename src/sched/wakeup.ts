@@ -75,8 +75,8 @@ export function wakeup(s: Scheduler, task: number, states: number, reason: numbe
 }
 
 /**
- * As wakeup, for who holds the task's pi lock. Neither its task lock nor a run queue lock may be held. `here`: the queue that it goes
- * to, if it may; 0: one is selected.
+ * As wakeup, for who holds the task's pi lock. Neither its task lock nor a run queue lock may be held. `here`: the caller's own queue,
+ * where it goes if it may, and the caller has read the clock and switches next; 0: one is selected.
  */
 export function schedulerWakeup(
   s: Scheduler,
@@ -108,7 +108,7 @@ export function finishWakeup(s: Scheduler, task: number, se: number, here: numbe
   assert(was === WAKENING, 'a claimed task is its waker’s alone')
   i32[se + Entity.woken]++
   if (i32[task + Task.stopped] !== 0) return
-  if (!s.turnsAreShort) s.readClock()
+  if (here === 0 && !s.turnsAreShort) s.readClock()
   i32[se + Entity.policy] |= POLICY_WOKEN
   if (here === 0 || !enqueueHere(s, here, se)) enqueueSelected(s, se) // (D) 5
 }
