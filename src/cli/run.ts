@@ -31,7 +31,7 @@ export function runCommand(): Command {
       "Runs a program with the compiler's loader in place. What is said here goes before what the program says when it boots a kernel.",
     )
     .argument('<file>', 'a TypeScript or JavaScript module')
-    .argument('[args...]', 'arguments for the program')
+    .argument('[args...]', 'arguments for the program, after -- or as they are')
     .passThroughOptions()
     .option('--cpus <n>', 'how many CPUs', wholeNumber)
     .option('--slice <ms>', 'how long a slice is', positive)
@@ -49,7 +49,7 @@ export function runCommand(): Command {
     )
     .addHelpText(
       'after',
-      '\nExamples:\n  heddle run --trace out.pftrace server.ts\n  heddle run --sim --seed 7 program.ts\n  heddle run --cpus 2 --policy handoff program.ts --port 8080',
+      '\nExamples:\n  heddle run --trace out.pftrace server.ts\n  heddle run --sim --seed 7 program.ts\n  heddle run --cpus 2 --policy handoff program.ts --port 8080\n  heddle run program.ts -- --help',
     )
     .action(async (file: string, args: string[], flags: RunFlags) => {
       try {
@@ -92,7 +92,9 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
     ...(flags.trace !== undefined && { trace: resolve(flags.trace) }),
     ...(sim && { sim: { seed: seed ?? 1 } }),
   }
-  const command = [...process.execArgv, ...loaders(path), path, ...args]
+  // `run file.ts -- args` is the same as without the dashes: they are ours.
+  const own = args[0] === '--' ? args.slice(1) : args
+  const command = [...process.execArgv, ...loaders(path), path, ...own]
   const env = (wanted: RunRequest): NodeJS.ProcessEnv => ({
     ...process.env,
     ...policyVariables(flags.policy),

@@ -40,6 +40,8 @@ describe('heddle', () => {
       expect(help.status, command).toBe(0)
       expect(help.stdout, command).toContain(`Usage: heddle ${command}`)
     }
+    for (const command of ['convert', 'summarise'])
+      expect(heddle('trace', command, '--help').stdout).toContain(`Usage: heddle trace ${command}`)
   })
 
   it('says what is wrong in one line, with a hint, and exits with 2 or 1', () => {
@@ -138,6 +140,10 @@ describe('heddle run', () => {
     expect(ran.stderr).toBe('')
     expect(ran.stdout).toBe('booted\nfulfilled fulfilled fulfilled\n')
     expect(ran.status).toBe(0)
+    for (const dashes of [[], ['--']]) {
+      const { stdout } = heddle('run', program('arguments'), ...dashes, '--help', '--', 'x')
+      expect(JSON.parse(stdout)).toEqual(['--help', '--', 'x'])
+    }
     const threw = heddle('run', program('throws'))
     expect(threw.status).toBe(1)
     expect(threw.stderr).toContain('thrown on purpose')

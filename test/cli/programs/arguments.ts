@@ -1,0 +1,2 @@
+/** Prints what it was given. */
+console.log(JSON.stringify(process.argv.slice(2)))
