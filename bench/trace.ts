@@ -1,6 +1,8 @@
 import { registerHooks } from 'node:module'
-import { startRecording } from '../src/arena/eventring.ts'
-import { compare, type Row } from './harness.ts'
+import { Arena, ArenaPlan } from '../src/arena/arena.ts'
+import { EventWriter, reserveEventRings, startRecording } from '../src/arena/eventring.ts'
+import { SWITCH } from '../src/arena/events.ts'
+import { compare, measure, type Row, timed } from './harness.ts'
 import type { Yielders } from './sched/yielders.ts'
 
 /**
@@ -68,4 +70,20 @@ export async function* rows(): AsyncGenerator<Row> {
     rounds: 12,
     target: { most: 1.5 },
   })
+  yield await measure('trace/event', 'ns', oneEvent())
+}
+
+const WRITES = 1_000_000
+
+/** What an event costs by itself, its time being known. */
+function oneEvent(): () => number {
+  const plan = new ArenaPlan()
+  const rings = reserveEventRings(plan, 1, EVENTS)
+  const arena = Arena.create(plan)
+  startRecording(arena.i32, rings)
+  const writer = new EventWriter(arena, rings, 0)
+  return () =>
+    timed(WRITES, turns => {
+      for (let turn = 0; turn < turns; turn++) writer.write(SWITCH, 5.5, turn & 7, 1, 2, 3, 4)
+    })
 }
