@@ -296,9 +296,11 @@ export class PayloadDecoder {
     } else {
       start = (this.pointer + this.i32[this.at++]) * 4
     }
-    // A slice of shared memory is memory of its own, made and filled at once; a resizable buffer has to be made first.
+    // A typed array of another's elements has memory of its own, which is not cleared before it is filled. A resizable buffer has to be made first.
     if (options === undefined)
-      return this.meet(this.u8.slice(start, start + length).buffer as unknown as ArrayBuffer)
+      return this.meet(
+        new Uint8Array(this.u8.subarray(start, start + length)).buffer as unknown as ArrayBuffer,
+      )
     const buffer = new Buffer(length, options)
     new Uint8Array(buffer).set(this.u8.subarray(start, start + length))
     return this.meet(buffer)
