@@ -125,9 +125,8 @@ export class KernelCpu implements Runner {
     this.currentRun().flags |= GIVES_WAY
   }
 
-  progress(value: unknown): void {
-    rareState(this.currentRun()).progress = value
-  }
+  /** Nobody listens to a task of the kernel: who spawned it is on another thread. */
+  progress(): void {}
 
   /** Ends a wait of a run, from this thread: another of its tasks, or a callback of its event loop. */
   wake(run: TaskRun, wait: number, value: unknown, raises: boolean): void {

@@ -57,7 +57,6 @@ export class RareState {
   enter: EnterContext | null = null
   children: Set<ChildTask<any>> | null = null
   locals: Map<object, unknown> | null = null
-  progress: unknown = undefined
   /** What it waits at a futex as. */
   parking: KernelTask | null = null
 }
