@@ -265,6 +265,46 @@ test('a waiter is dispatched to the CPU that the owner is on, and served before 
   expect(order[got - 1]).toBe('waiter')
 })
 
+test('an unlock gives way for who waits on this CPU, and not for who can only run on another', () => {
+  const turnsOf = (waiterCpu: number): number => {
+    const locked = new LockSim({ cpus: 2, fallbackUs: 1e6, yieldBudget: 1e6 })
+    const { turns } = recorded(locked)
+    let done = false
+    locked.fork(
+      function* (own) {
+        for (let time = 0; time < 20; time++) {
+          yield* own.locks[0].lockTask(own.parking)
+          // One that is interrupted inside: whoever else is on this CPU finds the lock held.
+          own.context.cpu.charge(0.1)
+          yield YIELDED
+          own.context.cpu.charge(0.1)
+          own.locks[0].unlock(own.parking.owner)
+          yield PREEMPTED
+        }
+        done = true
+      },
+      { name: 'owner', affinity: [0] },
+    )
+    locked.fork(
+      function* (own) {
+        while (!done) {
+          yield* own.locks[0].lockTask(own.parking)
+          own.locks[0].unlock(own.parking.owner)
+          own.context.cpu.charge(0.05)
+          yield PREEMPTED
+        }
+      },
+      { name: 'waiter', affinity: [waiterCpu] },
+    )
+    expect(locked.sim.run()).toBe('idle')
+    expect(locked.counts().handedOff).toBeGreaterThan(3)
+    return turns.get('owner')?.length ?? 0
+  }
+  const [near, far] = [turnsOf(0), turnsOf(1)]
+  expect(near).toBeGreaterThan(10)
+  expect(far).toBeLessThan(near / 2)
+})
+
 test('an owner that is preempted inside its section is not migrated, though another CPU is idle', () => {
   for (const inside of [true, false]) {
     const locked = new LockSim({ cpus: 2, seed: 3 })
