@@ -8,7 +8,6 @@ import { handOver, writeOwner } from './pi.ts'
 import { detachOwner, topWaiter, walkChain } from './pichain.ts'
 import { wakeAll } from './queue.ts'
 import {
-  ALIVE,
   Futex,
   Owner,
   OWNER_ALIVE,
@@ -19,7 +18,7 @@ import {
   Waiter,
 } from './records.ts'
 import { exitRobustList } from './robust.ts'
-import { unlockFutex } from './table.ts'
+import { unlockFutexUnlessDead } from './table.ts'
 
 /**
  * The end of an owner: a task that exits or is killed, a thread that leaves or has died, an async flow that is done. What it
@@ -112,12 +111,6 @@ function passOn(context: FutexContext, futex: number): void {
     i32[top + Waiter.pi] = PI_UNWRITTEN
   }
   handOver(context, futex, top)
-}
-
-function unlockFutexUnlessDead(context: FutexContext, futex: number): void {
-  const { i32, thread } = context
-  if (i32[futex + Futex.state] === ALIVE) unlockFutex(context, futex)
-  else release(thread, futex + Futex.lock)
 }
 
 /** What the scheduler tells this layer of its tasks. */

@@ -16,7 +16,7 @@ import { settleTop, unblock, walkChain } from './pichain.ts'
 import { enqueue, wakeAll, wakeLater } from './queue.ts'
 import { ALIVE, Bucket, Futex, Owner, PI_LOCK, PI_REQUEUE, Waiter, WOKEN } from './records.ts'
 import type { FutexWord } from './space.ts'
-import { lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
+import { lockFutex, lockOrCreateFutex, unlockFutexUnlessDead } from './table.ts'
 import { freeWaiters, makeWaiter, MATCH_ANY, queueWaiter, type WaiterOptions } from './waitwake.ts'
 
 /**
@@ -186,10 +186,8 @@ function endsWith({ i32 }: FutexContext, futex: number): boolean {
 }
 
 function retireIfEmpty(context: FutexContext, futex: number): void {
-  const { i32, thread } = context
-  acquire(thread, futex + Futex.lock)
-  if (i32[futex + Futex.state] === ALIVE) unlockFutex(context, futex)
-  else release(thread, futex + Futex.lock)
+  acquire(context.thread, futex + Futex.lock)
+  unlockFutexUnlessDead(context, futex)
 }
 
 /** Both futexes are locked. Goes on until the call is over, or a chain has to be walked with nothing held. */

@@ -25,7 +25,7 @@ import {
   WOKEN,
 } from './records.ts'
 import { restartObjects } from './restartobjects.ts'
-import { retire, unlockFutex } from './table.ts'
+import { retire, unlockFutexUnlessDead } from './table.ts'
 import { MATCH_ANY, wakeKey } from './waitwake.ts'
 
 /**
@@ -178,7 +178,7 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
     else restart(context, futex, waiter)
   }
   detachOwner(context, futex)
-  unlockFutex(context, futex)
+  unlockFutexUnlessDead(context, futex)
 }
 
 /**

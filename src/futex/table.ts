@@ -125,6 +125,13 @@ export function unlockFutex(context: FutexContext, futex: number): void {
   if (ended) retire(context, futex)
 }
 
+/** As unlockFutex, for one that was locked by what it was known to be: it may have come to its end before that. */
+export function unlockFutexUnlessDead(context: FutexContext, futex: number): void {
+  const { i32, thread } = context
+  if (Atomics.load(i32, futex + Futex.state) === ALIVE) unlockFutex(context, futex)
+  else release(thread, futex + Futex.lock)
+}
+
 /** Locks the futex if it is the live one of this key. Inside an RCU section, so that it is a futex. */
 export function lockIfKey(context: FutexContext, futex: number, owner: number, index: number): boolean {
   const { i32, thread } = context
