@@ -109,7 +109,7 @@ class Marking implements Decision {
   }
 }
 
-class ArrivalWait implements Wait {
+export class ArrivalWait implements Wait {
   readonly what = 'arrive'
   readonly queue: SyncObject['queue']
   readonly bits = 1

@@ -128,7 +128,7 @@ export class AtomicInt32 extends SyncObject {
   }
 }
 
-class CellWait implements Wait {
+export class CellWait implements Wait {
   readonly what = 'wait'
   readonly queue: SyncObject['queue']
   readonly bits = 1

@@ -1,74 +1,177 @@
+import { assert } from '../arena/assert.ts'
 import { pending } from '../checker/runtime.ts'
 import { checkedFutexes } from '../futex/checksetup.ts'
-import { type Ambient, ambient, setAmbient } from '../futex/ambient.ts'
+import { type Ambient, setAmbient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { EINTR } from '../futex/errno.ts'
 import { LockOwner, makeOwner } from '../futex/owner.ts'
-import { THREAD } from '../futex/records.ts'
+import { Futex, THREAD, Waiter } from '../futex/records.ts'
+import { recoverFutexes } from '../futex/recover.ts'
 import { finishWait, threadWaiter } from '../futex/sleep.ts'
-import { abandon, OneQueue, type Wait } from './waiting.ts'
+import type { ParkingQueue } from './queue.ts'
+import { abandon, OneQueue, type Parking, sleepOn, type Wait } from './waiting.ts'
 
 /**
  * The library on the virtual threads of the model checker: each has its own futex context over one small arena, and what a thread waits with is
  * found by which of them runs. Each thread makes its own objects over the same words, as real threads do.
+ *
+ * A check is about an object's own words. How the queue of an object comes and goes with its waiters is explored in futex/waitwake.check.ts, so
+ * here it exists throughout (`keep`); waits are numbered for each thread by itself; and who waits may be asleep from the start (`asleep`), so that
+ * what is explored is how it is woken, leaves, or is given something as a thread dies.
  */
-export function checkedThreads(count: number): Int32Array<SharedArrayBuffer> {
-  return checkedContexts(count).view
-}
-
-/** The same, with what each thread waits with. Each has an owner record, so that one that has died is known to be dead. */
-export function checkedContexts(count: number): {
+export class CheckedThreads {
   readonly view: Int32Array<SharedArrayBuffer>
   readonly contexts: readonly FutexContext[]
   readonly tids: readonly number[]
-} {
-  const { threads } = checkedFutexes(count, 32 * count, 8)
-  const contexts: FutexContext[] = threads.map(({ context }) => context)
-  const tids = contexts.map(tidOf)
-  const ambients: Ambient[] = contexts.map((context, id) => ({
-    futexes: { context } as Ambient['futexes'],
-    tid: tids[id],
-    mayBlock: true,
-    currentTask: () => null,
-  }))
-  const here = (): Ambient => ambients[Math.max(0, pending.current)]
-  setAmbient({
-    get futexes() {
-      return here().futexes
-    },
-    get tid() {
-      return here().tid
-    },
-    mayBlock: true,
-    currentTask: () => null,
-  })
-  const [{ i32, layout }] = contexts
-  Atomics.store(i32, layout.counter + 2, TAG)
-  const words = new Int32Array(new SharedArrayBuffer(1024))
-  // The objects' ids are claimed in advance, unless the check is about that.
-  for (let object = 0; object < OBJECTS; object++) {
-    words[object * 4 + 1] = object + 1
-    words[object * 4 + 2] = TAG
+  private readonly keeper: number
+  private readonly mortal: boolean
+  private readonly sleepers: number[] = []
+  /** A word for each: whether its turn has come. */
+  private readonly turns = new Int32Array(new SharedArrayBuffer(32))
+
+  /**
+   * One more, behind the threads of the check, is who recovers and who keeps queues. `mortal`: one of them may die. A recovery looks at every
+   * record, step by step, beside the survivors: so there are as few as it takes. Otherwise each thread has a word of the bitmaps for itself.
+   */
+  constructor(threads: number, mortal = false) {
+    const count = threads + 1
+    this.mortal = mortal
+    const made = checkedFutexes(count, 32 * count, 8)
+    this.contexts = made.threads.map(({ context }) => context)
+    for (const [id, { i32, layout }] of this.contexts.entries()) {
+      Object.assign(layout, { counter: layout.threadIds + id * COUNTERS })
+      Atomics.store(i32, layout.counter + 2, TAG)
+    }
+    const owners = this.contexts.map(context => makeOwner(context, { kind: THREAD, priority: 128 }))
+    this.tids = this.contexts.map((context, id) => new LockOwner(context, owners[id]).tid)
+    this.keeper = owners[threads]
+    this.view = words()
+    this.install()
   }
-  return { view: words, contexts, tids }
+
+  /** A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the explorer decides whether its time is over. */
+  asleep(id: number, wait: Wait | Parking, mayTimeOut = false): () => boolean {
+    const parking = asParking(wait)
+    const context = this.contexts[id]
+    const waiters = parking.begin(context, threadWaiter())
+    assert(waiters.length > 0, 'it has to wait')
+    const turn = this.sleepers.push(id) - 1
+    return () => {
+      // Where one may die it is really asleep, does not stir before the recovery is over, unless the dead one woke it, and those who sleep come back one
+      // after the other: what they would see on their way to sleep, and how they meet, is explored without a death.
+      if (this.mortal && turn > 0) waitFor(this.turns, turn)
+      if (this.mortal && !mayTimeOut) {
+        Atomics.wait(context.i32, waiters[0] + Waiter.signal, 0)
+        if (Atomics.load(this.turns, DIED) === 1) waitFor(this.turns, RECOVERED)
+      }
+      try {
+        return sleepOn(context, parking, waiters, mayTimeOut ? 1 : Infinity)
+      } finally {
+        if (this.mortal) pass(this.turns, turn + 1)
+      }
+    }
+  }
+
+  /** One that has begun and is thrown into, at whatever moment. */
+  cancelled(id: number, wait: Wait | Parking): () => void {
+    const parking = asParking(wait)
+    const context = this.contexts[id]
+    const waiters = parking.begin(context, threadWaiter())
+    assert(waiters.length > 0, 'it has to wait')
+    return () => {
+      finishWait(context, waiters, -EINTR)
+      abandon(context, parking, waiters)
+    }
+  }
+
+  /** The queues exist from now on, and each thread knows where: a list of the threads' own for each. */
+  keep(...queues: ParkingQueue[][]): void {
+    for (const own of queues) {
+      own.forEach((queue, id) => {
+        const context = this.contexts[id]
+        queue.lock(context)
+        const { futex } = queue as unknown as { futex: number }
+        // A futex that someone owns outlives its last waiter.
+        Atomics.store(context.i32, futex + Futex.pi, this.keeper)
+        queue.unlock(context)
+      })
+    }
+  }
+
+  /**
+   * All but what gives back the records of the dead, in the end: that is explored in requeue.check.ts. `then`: what the dead one owed to those who
+   * wait for it.
+   */
+  recover(dead: number, then?: () => void): void {
+    Atomics.store(this.turns, DIED, 1)
+    const context = this.contexts[this.contexts.length - 1]
+    const { waiters, owners, futexes, mappings, backings } = context.layout
+    for (const slab of [waiters, owners, futexes, mappings, backings]) slab.reclaim = () => 0
+    recoverFutexes(context, dead)
+    then?.()
+    pass(this.turns, RECOVERED)
+    const turn = this.sleepers.indexOf(dead)
+    if (turn >= 0) pass(this.turns, turn + 1)
+  }
+
+  private install(): void {
+    const ambients: Ambient[] = this.contexts.map((context, id) => ({
+      futexes: { context } as Ambient['futexes'],
+      tid: this.tids[id],
+      mayBlock: true,
+      currentTask: () => null,
+    }))
+    const here = (): Ambient => ambients.at(pending.current) as Ambient
+    setAmbient({
+      get futexes() {
+        return here().futexes
+      },
+      get tid() {
+        return here().tid
+      },
+      mayBlock: true,
+      currentTask: () => null,
+    })
+  }
 }
 
-function tidOf(context: FutexContext): number {
-  return new LockOwner(context, makeOwner(context, { kind: THREAD, priority: 128 })).tid
+/** One thread may die, at any of its steps. */
+export const DIES = (thread: number): { crashes: { max: number; threads: number[] } } => ({
+  crashes: { max: 1, threads: [thread] },
+})
+
+/** Each thread's own object over the same words. */
+export function each<T>(threads: number, make: (id: number) => T): T[] {
+  return Array.from({ length: threads + 1 }, (_, id) => make(id))
 }
+
+/** Words beside the turns. */
+const DIED = 6
+const RECOVERED = 7
 
 const TAG = 77
-const OBJECTS = 4
+const OBJECTS = 8
+const COUNTERS = 4
 
-/**
- * A wait that is thrown into as soon as it sleeps: it leaves its queues, unless a wake is first, and gives up. True: it did not have to wait.
- */
-export function waitAndCancel(wait: Wait): boolean {
-  const { context } = ambient().futexes
-  const parking = new OneQueue(wait)
-  const waiters = parking.begin(context, threadWaiter())
-  if (waiters.length === 0) return true
-  finishWait(context, waiters, -EINTR)
-  abandon(context, parking, waiters)
-  return false
+/** Room for a few objects, whose ids are claimed in advance. */
+function words(): Int32Array<SharedArrayBuffer> {
+  const view = new Int32Array(new SharedArrayBuffer(1024))
+  for (let object = 0; object < OBJECTS; object++) {
+    view[object * 4 + 1] = object + 1
+    view[object * 4 + 2] = TAG
+  }
+  return view
+}
+
+function waitFor(turns: Int32Array, turn: number): void {
+  Atomics.wait(turns, turn, 0)
+}
+
+function pass(turns: Int32Array, turn: number): void {
+  Atomics.store(turns, turn, 1)
+  Atomics.notify(turns, turn)
+}
+
+function asParking(wait: Wait | Parking): Parking {
+  return 'begin' in wait ? wait : new OneQueue(wait)
 }

@@ -1,62 +1,161 @@
 import { assert } from '../arena/assert.ts'
-import { check } from '../checker/check.ts'
-import { checkedThreads } from './checksetup.ts'
+import { check, type Setup } from '../checker/check.ts'
+import { CheckedThreads, DIES, each } from './checksetup.ts'
 import { Condition } from './condition.ts'
-import { ambient } from '../futex/ambient.ts'
+import { takeWord, TID_MASK } from './lockwait.ts'
 import { Mutex } from './mutex.ts'
+import type { Wait } from './waiting.ts'
 
-interface Monitor {
-  readonly view: Int32Array
-  readonly mutexes: Mutex[]
-  readonly conditions: Condition[]
-  ready: boolean
+type Doing = 'comes' | 'waits' | 'is late' | 'is cancelled'
+
+/** What a condition does on its way to sleep and after it: a check has it asleep from the start. */
+interface Steps {
+  begin(held: { mutex: Mutex; tid: number; depth: number }): Wait & { notified: boolean; passOn(): void }
+  ended(held: { mutex: Mutex; tid: number; depth: number }): void
+  waiting: Mutex['queue']
+  notified: Mutex['queue']
 }
 
-function monitor(threads: number): Monitor {
-  const view = checkedThreads(threads)
-  return {
-    view,
-    mutexes: Array.from({ length: threads }, () => new Mutex({ view })),
-    conditions: Array.from({ length: threads }, () => new Condition({ view, index: 4 })),
-    ready: false,
+const READY = 100
+
+interface Scene {
+  readonly waiters: readonly Doing[]
+  /** How many the last thread notifies, and whether it holds the mutex as it does. */
+  readonly notifies: number
+  readonly holds?: boolean
+  readonly mortal?: number
+}
+
+function scene({ waiters, notifies, holds = false, mortal }: Scene): Setup {
+  return () => {
+    const count = waiters.length + 1
+    const threads = new CheckedThreads(count, mortal !== undefined)
+    const { view, tids } = threads
+    const mutexes = each(count, () => new Mutex({ view }))
+    const conditions = each(count, () => new Condition({ view, index: 4 }))
+    const steps = conditions.map(condition => condition as unknown as Steps)
+    threads.keep(
+      mutexes.map(({ queue }) => queue),
+      steps.map(({ waiting }) => waiting),
+      steps.map(({ notified }) => notified),
+    )
+    // Each thread knows the mutex, as one that has waited with it before does.
+    conditions.forEach((condition, id) => Object.assign(condition, { mutex: mutexes[id] }))
+    let inside = -1
+    const hold = (id: number): void => {
+      assert(inside === -1 && mutexes[id].isHeldBy(tids[id]), 'a wait ends with the mutex held')
+      inside = id
+    }
+    const letGo = (id: number): void => {
+      inside = -1
+      mutexes[id].unlockAs(tids[id])
+    }
+    const bodies = waiters.map((doing, id) => {
+      if (doing === 'comes') {
+        return () => {
+          const token = mutexes[id].lockSync()
+          while (Atomics.load(view, READY) === 0) conditions[id].waitSync(token)
+          hold(id)
+          letGo(id)
+          return true
+        }
+      }
+      assert(takeWord(mutexes[id], tids[id]), 'the mutex is free')
+      const held = { mutex: mutexes[id], tid: tids[id], depth: 0 }
+      const wait = steps[id].begin(held)
+      if (doing === 'is cancelled') {
+        const cancelled = threads.cancelled(id, wait)
+        return () => {
+          cancelled()
+          wait.passOn()
+          mutexes[id].reacquireSync(tids[id])
+          steps[id].ended(held)
+          hold(id)
+          letGo(id)
+        }
+      }
+      const sleeps = threads.asleep(id, wait, doing === 'is late')
+      return () => {
+        const told = sleeps() || wait.notified
+        mutexes[id].reacquireSync(tids[id])
+        steps[id].ended(held)
+        hold(id)
+        letGo(id)
+        return told
+      }
+    })
+    const last = count - 1
+    if (holds) assert(takeWord(mutexes[last], tids[last]), 'the mutex is free')
+    return {
+      threads: [
+        ...bodies,
+        () => {
+          if (waiters.includes('comes')) {
+            const token = mutexes[last].lockSync()
+            Atomics.store(view, READY, 1)
+            token.unlock()
+          }
+          const told = conditions[last].notify(notifies)
+          if (holds) mutexes[last].unlockAs(tids[last])
+          return told
+        },
+      ],
+      ...(mortal !== undefined && { recover: (dead: number) => threads.recover(dead) }),
+      final({ results, crashed }) {
+        const holder = Atomics.load(view, 0) & TID_MASK
+        assert(
+          holder === 0 || (crashed.length > 0 && holder === tids[crashed[0]]),
+          'the mutex is free at the end',
+        )
+        const told = results.slice(0, -1).filter(result => result === true).length
+        const asleep = waiters.filter(doing => doing !== 'comes').length
+        if (crashed.length === 0 && asleep === waiters.length && !waiters.includes('is cancelled')) {
+          assert(told === results[last], 'as many were told as the notifier says')
+        }
+      },
+    }
   }
 }
-
-function waitUntilReady(shared: Monitor, id: number, timeout?: number): boolean {
-  const { mutexes, conditions } = shared
-  const token = mutexes[id].lockSync()
-  let told = true
-  while (!shared.ready && told) {
-    if (timeout === undefined) conditions[id].waitSync(token)
-    else told = conditions[id].waitForSync(token, timeout)
-  }
-  assert(mutexes[id].isHeldBy(ambient().tid), 'a wait ends with the mutex held')
-  token.unlock()
-  return shared.ready
-}
-
-function makeReady({ mutexes, conditions }: Monitor, shared: Monitor, id: number): void {
-  const token = mutexes[id].lockSync()
-  shared.ready = true
-  token.unlock()
-  conditions[id].notify()
-}
-
-check('a condition that is notified between the unlock and the sleep is not missed', { time: 20_000 }, () => {
-  const shared = monitor(2)
-  return {
-    threads: { waiter: () => waitUntilReady(shared, 0), notifier: () => makeReady(shared, shared, 1) },
-    final: ({ results }) => assert(results[0] === true, 'it saw what it waited for'),
-  }
-})
 
 check(
-  'a wait at a condition that runs out of time ends with the mutex held all the same',
-  { time: 20_000 },
-  () => {
-    const shared = monitor(2)
-    return {
-      threads: { waiter: () => waitUntilReady(shared, 0, 1), notifier: () => makeReady(shared, shared, 1) },
-    }
-  },
+  'a condition that is notified between the unlock and the sleep is not missed',
+  {},
+  scene({ waiters: ['comes'], notifies: Infinity }),
+)
+check('a notify as the time is over: told, or not counted', {}, scene({ waiters: ['is late'], notifies: 1 }))
+check('a notify as the waiter is cancelled', {}, scene({ waiters: ['is cancelled'], notifies: 1 }))
+check(
+  'a notify of one that cannot have the mutex yet',
+  {},
+  scene({ waiters: ['waits'], notifies: 1, holds: true }),
+)
+check(
+  'the same as its time is over: it is moved, or has left',
+  {},
+  scene({ waiters: ['is late'], notifies: 1, holds: true }),
+)
+check(
+  'a notify of two: one after the other has the mutex',
+  {},
+  scene({ waiters: ['waits', 'waits'], notifies: Infinity }),
+)
+check(
+  'a notify of two by one who holds the mutex: both move to its queue',
+  {},
+  scene({ waiters: ['waits', 'is late'], notifies: Infinity, holds: true }),
+)
+check(
+  'the one who was to be notified is cancelled: another is',
+  {},
+  scene({ waiters: ['is cancelled', 'waits'], notifies: 1 }),
+)
+check(
+  'who notifies dies at any step: the waiter looks again',
+  DIES(1),
+  scene({ waiters: ['waits'], notifies: 1, mortal: 1 }),
+)
+check(
+  'who notifies two dies at any step',
+  DIES(2),
+  scene({ waiters: ['waits', 'waits'], notifies: Infinity, mortal: 2 }),
 )

@@ -105,7 +105,7 @@ export class Event extends SyncObject {
   }
 }
 
-class EventWait implements Wait {
+export class EventWait implements Wait {
   readonly what = 'wait'
   readonly queue: SyncObject['queue']
   readonly bits = 1

@@ -1,104 +1,112 @@
 import { assert } from '../arena/assert.ts'
-import { check } from '../checker/check.ts'
-import { checkedContexts, waitAndCancel } from './checksetup.ts'
+import { check, type Setup } from '../checker/check.ts'
+import { CheckedThreads, DIES, each } from './checksetup.ts'
+import { DEMANDS, type LockWait, takeWord, TID_MASK } from './lockwait.ts'
 import { Mutex } from './mutex.ts'
-import type { FutexContext } from '../futex/context.ts'
-import { recoverFutexes } from '../futex/recover.ts'
 
-/** A lock, and what it guards: whoever is inside is alone. */
-function guarded(threads: number): {
-  view: Int32Array
-  contexts: readonly FutexContext[]
-  enter(id: number, timeout?: number): void
-  cancel(id: number): void
-} {
-  const { view, contexts, tids } = checkedContexts(threads)
-  const mutexes = Array.from({ length: threads }, () => new Mutex({ view }))
-  let inside = 0
-  const leave = (id: number): void => {
-    inside++
-    assert(inside === 1, 'one at a time')
-    inside--
-    mutexes[id].unlock()
-  }
-  return {
-    view,
-    contexts,
-    enter(id, timeout) {
-      if (timeout === undefined) mutexes[id].lockSync()
-      else if (mutexes[id].lockIfAvailableSync(timeout) === null) return
-      leave(id)
-    },
-    cancel(id) {
-      if (waitAndCancel(mutexes[id].waitFor('lock', tids[id]))) leave(id)
-    },
+type Doing = 'locks' | 'tries' | 'waits' | 'is late' | 'is cancelled'
+
+/**
+ * Thread 0 holds the mutex from the start and lets it go. The others come for it, or wait from the start; whoever gets it lets it go. `mortal`: which
+ * thread may die; then who is not told that the lock died with its holder still gets it.
+ */
+function handedOn(others: readonly Doing[], options: { mortal?: number; demands?: boolean } = {}): Setup {
+  return () => {
+    const count = others.length + 1
+    const threads = new CheckedThreads(count, options.mortal !== undefined)
+    const { view, tids } = threads
+    const mutexes = each(count, () => new Mutex({ view }))
+    threads.keep(mutexes.map(({ queue }) => queue))
+    assert(takeWord(mutexes[0], tids[0]), 'it is free at first')
+    let inside = 0
+    let died = false
+    const enter = (id: number): void => {
+      assert(inside === -1 || died, 'one at a time')
+      inside = id
+    }
+    const leave = (id: number): void => {
+      inside = -1
+
+      mutexes[id].unlock()
+    }
+    const waitOf = (id: number): LockWait => {
+      const wait = mutexes[id].waitFor('lock', tids[id])
+      // As one that has lost before: it is to be handed the lock.
+      if (options.demands === true) Object.assign(wait, { losses: 4 })
+      assert(((wait.bits & DEMANDS) !== 0) === (options.demands === true), 'it demands the lock')
+      return wait
+    }
+    const bodyOf = (doing: Doing, id: number): (() => unknown) => {
+      if (doing === 'is cancelled') return threads.cancelled(id, waitOf(id))
+      const sleeps =
+        doing === 'waits' || doing === 'is late' ? threads.asleep(id, waitOf(id), doing === 'is late') : null
+      return () => {
+        try {
+          if (sleeps !== null ? !sleeps() : doing === 'tries' && mutexes[id].tryLock() === null) return 'late'
+          if (doing === 'locks') mutexes[id].lockSync()
+        } catch (error) {
+          assert((error as { code?: string }).code === 'ERR_HEDDLE_NOT_RECOVERABLE', 'it is told')
+          return 'told'
+        }
+        enter(id)
+        if (options.mortal === undefined) leave(id)
+        return 'locked'
+      }
+    }
+    const bodies = others.map((doing, at) => bodyOf(doing, at + 1))
+    return {
+      threads: [() => leave(0), ...bodies],
+      ...(options.mortal !== undefined && {
+        recover(dead: number) {
+          died = true
+          threads.recover(dead)
+        },
+      }),
+      final({ results, crashed }) {
+        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is done now.
+        if (options.mortal !== undefined && inside > 0) mutexes[inside].unlockAs(tids[inside])
+        const holder = Atomics.load(view, 0) & TID_MASK
+        const dead = crashed.length > 0 ? tids[crashed[0]] : 0
+        assert(holder === 0 || holder === dead, 'nobody who lives holds it at the end')
+        for (const [at, doing] of others.entries()) {
+          if (crashed.includes(at + 1) || doing === 'is cancelled') continue
+          const result = results[at + 1]
+          assert(
+            result === 'locked' ||
+              (result === 'late' && (doing === 'tries' || doing === 'is late')) ||
+              (result === 'told' && holder !== 0),
+            'it had the lock, was late, or was told that its holder died',
+          )
+        }
+      },
+    }
   }
 }
 
-const isFree = (view: Int32Array) => () =>
-  assert((Atomics.load(view, 0) & 0x3fff_ffff) === 0, 'free at the end')
+check('an unlock against a lock: one at a time, and both get it', {}, handedOn(['locks']))
+check('an unlock against one whose time is over', {}, handedOn(['is late']))
+check('an unlock against one that is cancelled', {}, handedOn(['is cancelled']))
+check('an unlock, one that waits and one that tries', {}, handedOn(['waits', 'tries']))
+check('an unlock, one that waits and one that comes', {}, handedOn(['waits', 'locks']))
+check('an unlock and two that wait, one of them late', {}, handedOn(['is late', 'waits']))
+check('an unlock and two that wait, the first of them cancelled', {}, handedOn(['is cancelled', 'waits']))
+check('an unlock that hands over, to one that is late', {}, handedOn(['is late', 'waits'], { demands: true }))
 
-check('two threads lock a mutex: one at a time, and both get it', { time: 20_000 }, () => {
-  const { view, enter } = guarded(2)
-  return { threads: { one: () => enter(0), two: () => enter(1) }, final: isFree(view) }
-})
-
-check('one of two threads gives up when its time is over, at whatever moment', { time: 20_000 }, () => {
-  const { view, enter } = guarded(2)
-  return { threads: { one: () => enter(0), hasty: () => enter(1, 1) }, final: isFree(view) }
-})
-
+check('who unlocks dies at any step, and one waits', DIES(0), handedOn(['waits'], { mortal: 0 }))
 check(
-  'one of two threads is cancelled while it waits: the lock is not lost with it',
-  { time: 20_000 },
-  () => {
-    const { view, enter, cancel } = guarded(2)
-    return { threads: { one: () => enter(0), cancelled: () => cancel(1) }, final: isFree(view) }
-  },
+  'who unlocks dies at any step as it hands the lock over',
+  DIES(0),
+  handedOn(['waits'], { mortal: 0, demands: true }),
 )
-
-check('three threads lock a mutex: one at a time, and all get it', { time: 20_000 }, () => {
-  const { view, enter } = guarded(3)
-  return {
-    threads: { one: () => enter(0), two: () => enter(1), three: () => enter(2) },
-    final: isFree(view),
-  }
-})
-
-check('a cancelled waiter passes the wake on to the one behind it', { time: 20_000 }, () => {
-  const { view, enter, cancel } = guarded(3)
-  return {
-    threads: { one: () => enter(0), cancelled: () => cancel(1), three: () => enter(2) },
-    final: isFree(view),
-  }
-})
-
-/**
- * The others must come to an end: with the lock, or, when the dead one died with the lock, with an error that says so.
- */
 check(
-  'a thread dies at whatever moment, waiting, woken or with the lock: the others get the lock or are told, once the death is recovered from',
-  { explorer: 'pct', depth: 3, runs: 300, seed: 11, time: 15_000, crashes: { max: 1, threads: [1] } },
-  () => {
-    const { view, enter, contexts } = guarded(4)
-    const orTold = (id: number) => () => {
-      try {
-        enter(id)
-        return 'locked'
-      } catch (error) {
-        return (error as { code?: string }).code
-      }
-    }
-    return {
-      threads: { one: orTold(0), dies: orTold(1), three: orTold(2) },
-      recover: dead => recoverFutexes(contexts[3], dead),
-      final({ results, crashed }) {
-        const told = results.filter(result => result === 'ERR_HEDDLE_NOT_RECOVERABLE')
-        const holder = Atomics.load(view, 0) & 0x3fff_ffff
-        assert(crashed.length > 0 || told.length === 0, 'nobody is told of a death that was none')
-        assert(told.length === 0 || holder !== 0, 'who is told is told of a lock that is held')
-        assert(told.length > 0 || holder === 0 || crashed.length > 0, 'free at the end')
-      },
-    }
-  },
+  'who unlocks dies at any step as it hands the lock over to one that is late',
+  DIES(0),
+  handedOn(['is late'], { mortal: 0, demands: true }),
 )
+check('one that comes dies at any step', DIES(1), handedOn(['locks'], { mortal: 1 }))
+check(
+  'one of two that wait dies at any step, woken or not, with the lock or without',
+  DIES(1),
+  handedOn(['waits', 'is late'], { mortal: 1 }),
+)
+check('who unlocks dies at any step, and two wait', DIES(0), handedOn(['waits', 'is late'], { mortal: 0 }))

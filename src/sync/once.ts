@@ -136,7 +136,7 @@ export class Once extends SyncObject {
   }
 }
 
-class OnceWait implements Wait {
+export class OnceWait implements Wait {
   readonly what = 'run'
   readonly queue: SyncObject['queue']
   readonly bits = 1

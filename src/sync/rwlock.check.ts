@@ -1,66 +1,227 @@
 import { assert } from '../arena/assert.ts'
-import { check } from '../checker/check.ts'
-import { ambient } from '../futex/ambient.ts'
-import { checkedThreads, waitAndCancel } from './checksetup.ts'
+import { check, type Setup } from '../checker/check.ts'
+import { CheckedThreads, DIES, each } from './checksetup.ts'
 import { RwLock } from './rwlock.ts'
-import { WriteWait } from './rwwaits.ts'
+import { readersOf, ReadWait, UpgradeWait, WRITER, WriteWait } from './rwwaits.ts'
+import type { Wait } from './waiting.ts'
 
-function locks(threads: number): {
-  view: Int32Array
-  read(id: number): void
-  write(id: number, timeout?: number): void
-  cancelWrite(id: number): void
-} {
-  const view = checkedThreads(threads)
-  const made = Array.from({ length: threads }, () => new RwLock({ view }))
-  let readers = 0
-  let writers = 0
-  const writing = (id: number): void => {
-    writers++
-    assert(writers === 1 && readers === 0, 'a writer is alone')
-    writers--
-    made[id].unlockWrite()
-  }
-  return {
-    view,
-    read(id) {
-      made[id].lockReadSync()
-      readers++
-      assert(writers === 0, 'nobody writes while one reads')
-      readers--
-      made[id].unlockRead()
-    },
-    write(id, timeout) {
-      try {
-        made[id].lockWriteSync(timeout === undefined ? undefined : { timeout })
-      } catch {
-        return
+type Wants = 'read' | 'write' | 'upgrade'
+type Doing = 'comes to' | 'waits to' | 'is late to' | 'is cancelled as it waits to'
+
+interface Scene {
+  /** How thread 0 has the lock at first; it lets go. An upgrade's thread reads, too. */
+  readonly held: 'read' | 'write'
+  readonly others: readonly [Doing, Wants][]
+  readonly mortal?: number
+}
+
+function scene({ held, others, mortal }: Scene): Setup {
+  return () => {
+    const count = others.length + 1
+    const threads = new CheckedThreads(count, mortal !== undefined)
+    const { view, tids } = threads
+    const locks = each(count, () => new RwLock({ view }))
+    threads.keep(locks.map(({ queue }) => queue))
+    const upgraders = others.filter(([, wants]) => wants === 'upgrade').length
+    Atomics.store(view, 0, held === 'write' ? WRITER | tids[0] : 1 + upgraders)
+    let readers = (held === 'read' ? 1 : 0) + upgraders
+    let writers = held === 'write' ? 1 : 0
+    let died = false
+    const waitOf = (id: number, wants: Wants): Wait => {
+      if (wants === 'read') return new ReadWait(locks[id])
+      return wants === 'write' ? new WriteWait(locks[id], tids[id]) : new UpgradeWait(locks[id], tids[id])
+    }
+    const enter = (wants: Wants): void => {
+      if (wants === 'upgrade') readers--
+      if (wants === 'read') readers++
+      else writers++
+      // Who died inside is still counted there.
+      assert(died || writers === 0 || (writers === 1 && readers === 0), 'readers, or one writer alone')
+    }
+    const leave = (id: number, wants: Wants): void => {
+      if (wants === 'read') readers--
+      else writers--
+      if (wants === 'read') locks[id].unlockRead()
+      else locks[id].unlockWriteAs(tids[id])
+    }
+    const inside: [number, Wants][] = []
+    const bodies = others.map(([doing, wants], at) => {
+      const id = at + 1
+      const wait = waitOf(id, wants)
+      if (doing === 'is cancelled as it waits to') {
+        const cancelled = threads.cancelled(id, wait)
+        return () => {
+          cancelled()
+          if (wants === 'upgrade') leave(id, 'read')
+        }
       }
-      writing(id)
-    },
-    cancelWrite(id) {
-      if (waitAndCancel(new WriteWait(made[id], ambient().tid))) writing(id)
-    },
+      const sleeps = doing === 'comes to' ? null : threads.asleep(id, wait, doing === 'is late to')
+      return () => {
+        try {
+          if (sleeps === null && wants === 'read') locks[id].lockReadSync()
+          else if (sleeps === null) locks[id].lockWriteSync()
+          else if (!sleeps()) {
+            if (wants === 'upgrade') leave(id, 'read')
+            return 'late'
+          }
+        } catch (error) {
+          assert((error as { code?: string }).code === 'ERR_HEDDLE_NOT_RECOVERABLE', 'it is told')
+          return 'told'
+        }
+        enter(wants)
+        if (mortal === undefined) leave(id, wants)
+        else inside.push([id, wants])
+        return 'in'
+      }
+    })
+    return {
+      threads: [() => leave(0, held), ...bodies],
+      ...(mortal !== undefined && {
+        recover(dead: number) {
+          died = true
+          threads.recover(dead)
+        },
+      }),
+      final({ results, crashed }) {
+        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is done now.
+        for (const [id, wants] of inside) if (!crashed.includes(id)) leave(id, wants)
+        const state = Atomics.load(view, 0)
+        const dead = crashed.length > 0
+        assert(dead || (state & ~0x8000_0000) === 0, 'free at the end')
+        assert(readersOf(state) <= crashed.length, 'nobody reads but one who died')
+        for (const [at, [doing]] of others.entries()) {
+          const result = results[at + 1]
+          const had = result === 'in' || (result === 'late' && doing === 'is late to')
+          const told = result === 'told' && (state & WRITER) !== 0
+          assert(
+            had || told || crashed.includes(at + 1) || doing === 'is cancelled as it waits to',
+            'it came in, was late, or was told that the writer died',
+          )
+        }
+      },
+    }
   }
 }
 
-const isFree = (view: Int32Array) => () =>
-  assert((Atomics.load(view, 0) & 0x7fff_ffff) === 0, 'free at the end')
+check('a writer ends as a reader comes', {}, scene({ held: 'write', others: [['comes to', 'read']] }))
+check('a reader ends as a writer comes', {}, scene({ held: 'read', others: [['comes to', 'write']] }))
+check(
+  'a writer ends as the time of another is over',
+  {},
+  scene({ held: 'write', others: [['is late to', 'write']] }),
+)
+check(
+  'a reader ends as the time of a writer is over',
+  {},
+  scene({ held: 'read', others: [['is late to', 'write']] }),
+)
+check(
+  'a writer ends as a reader is cancelled',
+  {},
+  scene({ held: 'write', others: [['is cancelled as it waits to', 'read']] }),
+)
+check(
+  'one of two readers ends as the other upgrades',
+  {},
+  scene({ held: 'read', others: [['waits to', 'upgrade']] }),
+)
+check(
+  'one of two readers ends as the time of the other is over, who upgrades',
+  {},
+  scene({ held: 'read', others: [['is late to', 'upgrade']] }),
+)
+check(
+  'a writer whose time is over leaves the line to the reader behind it',
+  {},
+  scene({
+    held: 'read',
+    others: [
+      ['is late to', 'write'],
+      ['waits to', 'read'],
+    ],
+  }),
+)
+check(
+  'a writer that is cancelled leaves the line to the writer behind it',
+  {},
+  scene({
+    held: 'write',
+    others: [
+      ['is cancelled as it waits to', 'write'],
+      ['waits to', 'write'],
+    ],
+  }),
+)
+check(
+  'a reader and a writer wait for a writer: one after the other comes in',
+  {},
+  scene({
+    held: 'write',
+    others: [
+      ['waits to', 'read'],
+      ['waits to', 'write'],
+    ],
+  }),
+)
+check(
+  'a writer waits, and a reader comes',
+  {},
+  scene({
+    held: 'read',
+    others: [
+      ['waits to', 'write'],
+      ['comes to', 'read'],
+    ],
+  }),
+)
+check(
+  'a reader upgrades before a writer that is in line already',
+  {},
+  scene({
+    held: 'read',
+    others: [
+      ['waits to', 'write'],
+      ['waits to', 'upgrade'],
+    ],
+  }),
+)
 
-check('a reader and a writer: never both, and both get in', { time: 20_000 }, () => {
-  const { view, read, write } = locks(2)
-  return { threads: { reader: () => read(0), writer: () => write(1) }, final: isFree(view) }
-})
-
-check('a writer whose time is over leaves the line to the reader behind it', { time: 20_000 }, () => {
-  const { view, read, write } = locks(2)
-  return { threads: { reader: () => read(0), writer: () => write(1, 1) }, final: isFree(view) }
-})
-
-check('a reader and two writers, one of which is cancelled', { time: 20_000 }, () => {
-  const { view, read, write, cancelWrite } = locks(3)
-  return {
-    threads: { reader: () => read(0), writer: () => write(1), cancelled: () => cancelWrite(2) },
-    final: isFree(view),
-  }
-})
+check(
+  'a writer dies at any step, and who waits to read comes in or is told',
+  DIES(0),
+  scene({ held: 'write', others: [['waits to', 'read']], mortal: 0 }),
+)
+check(
+  'a writer dies at any step, and who waits to write comes in or is told',
+  DIES(0),
+  scene({ held: 'write', others: [['waits to', 'write']], mortal: 0 }),
+)
+check(
+  'a reader dies at any step: nobody writes beside it, and no reader is lost',
+  DIES(0),
+  scene({ held: 'read', others: [['is late to', 'write']], mortal: 0 }),
+)
+check(
+  'a writer dies at any step as it lets two readers in',
+  DIES(0),
+  scene({
+    held: 'write',
+    others: [
+      ['waits to', 'read'],
+      ['waits to', 'read'],
+    ],
+    mortal: 0,
+  }),
+)
+check(
+  'one that waits to write dies at any step, and who is behind it comes in',
+  DIES(1),
+  scene({
+    held: 'write',
+    others: [
+      ['waits to', 'write'],
+      ['waits to', 'read'],
+    ],
+    mortal: 1,
+  }),
+)

@@ -1,66 +1,132 @@
 import { assert } from '../arena/assert.ts'
-import { check } from '../checker/check.ts'
-import { checkedThreads, waitAndCancel } from './checksetup.ts'
+import { check, type Setup } from '../checker/check.ts'
+import { CheckedThreads, DIES, each } from './checksetup.ts'
 import { PermitWait, Semaphore } from './semaphore.ts'
 
-function permits(threads: number, count: number): { view: Int32Array; semaphores: Semaphore[] } {
-  const view = checkedThreads(threads)
-  const semaphores = Array.from({ length: threads }, () => Semaphore.at({ view }))
-  Atomics.store(view, 0, count)
-  return { view, semaphores }
+type Doing = 'asks' | 'waits' | 'is late' | 'is cancelled'
+
+interface Scene {
+  /** How many there are at first. */
+  readonly permits?: number
+  /** Those who want some, first come first, and how many. */
+  readonly wants: readonly [Doing, number][]
+  /** The last thread releases so many. */
+  readonly gives: number
+  /** Which thread may die. If it is the one who gives, who recovers gives as many: nobody is left waiting for what the dead one took along. */
+  readonly mortal?: number
 }
 
-const allBack = (view: Int32Array, count: number) => () =>
-  assert((Atomics.load(view, 0) & 0x3fff_ffff) === count, 'every permit is back')
-
-check(
-  'a large and a small request for one permit short of both: each gets its permits',
-  { time: 20_000 },
-  () => {
-    const { view, semaphores } = permits(2, 2)
-    const use = (id: number, count: number) => () => {
-      semaphores[id].acquireSync(count)
-      semaphores[id].release(count)
+function scene({ permits = 0, wants, gives, mortal }: Scene): Setup {
+  return () => {
+    const count = wants.length + 1
+    const owes = mortal === count - 1
+    const threads = new CheckedThreads(count, mortal !== undefined)
+    const { view } = threads
+    const made = each(count, () => Semaphore.at({ view }))
+    threads.keep(made.map(({ queue }) => queue))
+    Atomics.store(view, 0, permits)
+    const bodies = wants.map(([doing, wanted], id) => {
+      const wait = new PermitWait(made[id], wanted, 'acquire')
+      if (doing === 'is cancelled') return threads.cancelled(id, wait)
+      if (doing !== 'asks') return threads.asleep(id, wait, doing === 'is late')
+      return () => made[id].acquireSync(wanted) !== null
+    })
+    return {
+      threads: [...bodies, () => made[count - 1].release(gives)],
+      ...(mortal !== undefined && {
+        recover: (dead: number) => threads.recover(dead, owes ? () => made[count].release(gives) : undefined),
+      }),
+      final({ results, crashed }) {
+        const taken = wants.map(([, wanted], id) => (results[id] === true ? wanted : 0))
+        const out = taken.reduce((sum, each) => sum + each, 0)
+        const left = made[count].available
+        const dead = crashed.length > 0
+        assert(out + left <= permits + gives * (dead && owes ? 2 : 1), 'no permit comes from nowhere')
+        if (!dead) assert(out + left === permits + gives, 'and none is lost')
+        for (const [id, [doing]] of wants.entries()) {
+          if (doing === 'asks' || doing === 'waits') {
+            assert(crashed.includes(id) || results[id] === true, 'who waits is served')
+          }
+        }
+      },
     }
-    return { threads: { large: use(0, 2), small: use(1, 1) }, final: allBack(view, 2) }
-  },
+  }
+}
+
+check('permits come as one asks', {}, scene({ wants: [['asks', 1]], gives: 1 }))
+check('permits come as time runs out', {}, scene({ wants: [['is late', 1]], gives: 1 }))
+check('permits come as one is cancelled', {}, scene({ wants: [['is cancelled', 1]], gives: 1 }))
+check(
+  'the first in line wants more than there is: who is behind it is served when it leaves, out of time',
+  {},
+  scene({
+    wants: [
+      ['is late', 2],
+      ['waits', 1],
+    ],
+    gives: 1,
+  }),
+)
+check(
+  'the same, when it is cancelled',
+  {},
+  scene({
+    wants: [
+      ['is cancelled', 2],
+      ['waits', 1],
+    ],
+    gives: 1,
+  }),
+)
+check(
+  'a large request and a small one behind it',
+  {},
+  scene({
+    wants: [
+      ['waits', 2],
+      ['waits', 1],
+    ],
+    gives: 3,
+  }),
+)
+check(
+  'one waits, another asks, and there is enough for both',
+  {},
+  scene({
+    wants: [
+      ['waits', 2],
+      ['asks', 1],
+    ],
+    gives: 3,
+  }),
 )
 
-check('a request runs out of time as permits come: it has them, or they stay', { time: 20_000 }, () => {
-  const { view, semaphores } = permits(2, 0)
-  return {
-    threads: {
-      hasty() {
-        try {
-          semaphores[0].acquireSync(1, { timeout: 1 })
-        } catch {
-          return
-        }
-        semaphores[0].release(1)
-      },
-      giver: () => semaphores[1].release(1),
-    },
-    final: allBack(view, 1),
-  }
-})
-
 check(
-  'the first in line is cancelled: who is behind it is served, and no permit is lost',
-  { time: 20_000 },
-  () => {
-    const { view, semaphores } = permits(3, 0)
-    return {
-      threads: {
-        first() {
-          if (waitAndCancel(new PermitWait(semaphores[0], 2, 'acquire'))) semaphores[0].release(2)
-        },
-        second() {
-          semaphores[1].acquireSync(1)
-          semaphores[1].release(1)
-        },
-        giver: () => semaphores[2].release(1),
-      },
-      final: allBack(view, 1),
-    }
-  },
+  'who releases dies at any step: what was there and what it gave is given once',
+  DIES(1),
+  scene({ permits: 1, wants: [['waits', 2]], gives: 1, mortal: 1 }),
+)
+check(
+  'who releases to two dies at any step',
+  DIES(2),
+  scene({
+    wants: [
+      ['waits', 1],
+      ['waits', 1],
+    ],
+    gives: 2,
+    mortal: 2,
+  }),
+)
+check(
+  'the first in line dies at any step, with its permits or without',
+  DIES(0),
+  scene({
+    wants: [
+      ['waits', 1],
+      ['waits', 1],
+    ],
+    gives: 2,
+    mortal: 0,
+  }),
 )

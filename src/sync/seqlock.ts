@@ -22,7 +22,8 @@ import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHan
  * The copy that a reader is sent to is not changed before the sequence has moved on, which (C) sees. So a reader repeats itself only when
  * a write was finished or begun meanwhile, and with the writer stopped anywhere it reads the last whole record.
  *
- * A writer that finds one that died takes its place: if the sequence is odd, the readers are at copy 1 already.
+ * A writer that finds one that died takes its place. If the sequence is odd, the readers are at copy 1 already; if it is even, copy 1 may be half
+ * made, and is made like copy 0 before any reader is sent there.
  */
 const SEQUENCE = 0
 const WRITER = 1
@@ -97,8 +98,21 @@ export class SeqLock implements Place {
     for (;;) {
       const writer = Atomics.load(i32, at + WRITER)
       const free = writer === 0 || findOwner(context, writer) === 0
-      if (free && Atomics.compareExchange(i32, at + WRITER, writer, tid) === writer) return
+      if (free && Atomics.compareExchange(i32, at + WRITER, writer, tid) === writer) {
+        if (writer !== 0) this.mend()
+        return
+      }
       pause()
+    }
+  }
+
+  /** After a writer that died. */
+  private mend(): void {
+    const { i32, at, fields } = this
+    if ((Atomics.load(i32, at + SEQUENCE) & 1) !== 0) return
+    const copy = at + HEADER_WORDS
+    for (let field = 0; field < fields; field++) {
+      Atomics.store(i32, copy + fields + field, Atomics.load(i32, copy + field))
     }
   }
 

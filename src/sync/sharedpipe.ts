@@ -165,7 +165,7 @@ export class SharedPipe implements Place {
     const { i32, at } = this
     if (i32[at + RECEIVERS] === 1 && this.serve(context, this.receivers, new Handing(from.i32, fromAt)))
       return
-    const { count } = this
+    const count = this.count
     if (count === this.slots - 1 || (count > 0 && i32[at + LATEST] === 1)) {
       dropParcel(from, fromAt, this.codec)
       return

@@ -261,7 +261,7 @@ export class SharedQueue implements Place {
 }
 
 /** The place's lock is taken before a queue's, so this queues by itself, and not under its queue's lock. */
-class QueueWait implements Parking {
+export class QueueWait implements Parking {
   readonly what: string
   private readonly shared: SharedQueue
   private readonly pushes: boolean

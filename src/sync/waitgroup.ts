@@ -101,7 +101,7 @@ abstract class Countdown extends SyncObject {
   }
 }
 
-class ZeroWait implements Wait {
+export class ZeroWait implements Wait {
   readonly what = 'wait'
   readonly queue: SyncObject['queue']
   readonly bits = 1

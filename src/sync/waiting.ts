@@ -191,12 +191,22 @@ export function parkSync(here: Ambient, parking: Parking, options: WaitOptions |
   refuseBlocking(here, parking.what)
   const { context } = here.futexes
   const deadline = deadlineOf(context, options)
-  for (;;) {
-    const waiters = parking.begin(context, threadWaiter())
-    if (waiters.length === 0) return true
-    const done = end(context, parking, waiters, sleepThread(context, waiters, deadline))
+  const waiters = parking.begin(context, threadWaiter())
+  return waiters.length === 0 || sleepOn(context, parking, waiters, deadline)
+}
+
+/** The rest of parkSync, for one that is queued. */
+export function sleepOn(
+  context: FutexContext,
+  parking: Parking,
+  waiters: readonly number[],
+  deadline: number,
+): boolean {
+  for (let queued = waiters; queued.length > 0; queued = parking.begin(context, threadWaiter())) {
+    const done = end(context, parking, queued, sleepThread(context, queued, deadline))
     if (done !== undefined) return done
   }
+  return true
 }
 
 /** A promise. False: the time is over. Rejects with the signal's reason. */
