@@ -265,8 +265,8 @@ test('a waiter is dispatched to the CPU that the owner is on, and served before 
   expect(order[got - 1]).toBe('waiter')
 })
 
-test('an unlock gives way for who waits on this CPU, and not for who can only run on another', () => {
-  const turnsOf = (waiterCpu: number): number => {
+test('an unlock does not give way for who can run only on another CPU', () => {
+  const ownersTurns = (waiters: number, affinity: number[]): number => {
     const locked = new LockSim({ cpus: 2, fallbackUs: 1e6, yieldBudget: 1e6 })
     const { turns } = recorded(locked)
     let done = false
@@ -274,35 +274,35 @@ test('an unlock gives way for who waits on this CPU, and not for who can only ru
       function* (own) {
         for (let time = 0; time < 20; time++) {
           yield* own.locks[0].lockTask(own.parking)
-          // One that is interrupted inside: whoever else is on this CPU finds the lock held.
-          own.context.cpu.charge(0.1)
-          yield YIELDED
-          own.context.cpu.charge(0.1)
+          yield* busy(own, 0.4)
           own.locks[0].unlock(own.parking.owner)
-          yield PREEMPTED
+          yield* busy(own, 0.2)
         }
         done = true
       },
       { name: 'owner', affinity: [0] },
     )
-    locked.fork(
-      function* (own) {
-        while (!done) {
-          yield* own.locks[0].lockTask(own.parking)
-          own.locks[0].unlock(own.parking.owner)
-          own.context.cpu.charge(0.05)
-          yield PREEMPTED
-        }
-      },
-      { name: 'waiter', affinity: [waiterCpu] },
-    )
+    locked.fork(own => busy(own, 30), { name: 'other', affinity: [0] })
+    for (let n = 0; n < waiters; n++) {
+      locked.fork(
+        function* (own) {
+          while (!done) {
+            yield* own.locks[0].lockTask(own.parking)
+            own.locks[0].unlock(own.parking.owner)
+            own.context.cpu.charge(0.01)
+            yield PREEMPTED
+          }
+        },
+        { name: 'waiter', affinity },
+      )
+    }
     expect(locked.sim.run()).toBe('idle')
-    expect(locked.counts().handedOff).toBeGreaterThan(3)
+    if (waiters > 0) expect(locked.counts().handedOff).toBeGreaterThan(3)
     return turns.get('owner')?.length ?? 0
   }
-  const [near, far] = [turnsOf(0), turnsOf(1)]
-  expect(near).toBeGreaterThan(10)
-  expect(far).toBeLessThan(near / 2)
+  const alone = ownersTurns(0, [])
+  expect(ownersTurns(1, [1])).toBe(alone)
+  expect(ownersTurns(1, [0, 1])).toBeGreaterThan(alone + 10)
 })
 
 test('an owner that is preempted inside its section is not migrated, though another CPU is idle', () => {
