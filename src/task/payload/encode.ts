@@ -1,8 +1,12 @@
+import { isIndex, matchKeys, namedKeys } from './arraykeys.ts'
+import { descriptorValue, errorNumber, ownName } from './errorclass.ts'
 import * as format from './format.ts'
 import * as kinds from './kinds.ts'
+import { MetObjects } from './met.ts'
 import { isDetached } from './transfer.ts'
 import { travellingOf } from './travelling.ts'
 import { describe, formatPath, keyStep, type PathStep, UntravelableError, valueStep } from './untravelable.ts'
+import { followsBuffer, isResizable } from './views.ts'
 import { PayloadWriter } from './writer.ts'
 
 /** What lends objects that travel by reference: gives each an id that every thread of the kernel can ask for. */
@@ -10,8 +14,6 @@ export interface Lender {
   idOf(object: object): number
 }
 
-/** Objects met so far are searched one by one up to this many, and by a Map from there. */
-const SEARCHED_MAX = 8
 /** An object's keys are compared with this many shapes, the latest first. */
 const SHAPES_COMPARED = 4
 /** Named properties are looked for on arrays up to this length: the platform lists every index with them. */
@@ -32,9 +34,7 @@ export class PayloadEncoder {
   private readonly steps: PathStep[] = []
   private readonly mapKeys: unknown[] = []
   private depth = 0
-  private met: object[] = []
-  private metMap: Map<object, number> | null = null
-  private metCount = 0
+  private readonly met = new MetObjects()
   private shapes: string[][] = []
   private lent: number[] = []
 
@@ -65,11 +65,7 @@ export class PayloadEncoder {
 
   /** Forgets the value. */
   release(): void {
-    if (this.metCount !== 0) {
-      this.met.length = 0
-      this.metMap = null
-      this.metCount = 0
-    }
+    if (this.met.count !== 0) this.met.forget(0)
     if (this.shapes.length !== 0) this.shapes = []
     if (this.lent.length !== 0) this.lent = []
     this.steps.length = 0
@@ -183,28 +179,10 @@ export class PayloadEncoder {
 
   /** Writes a reference and returns true if the object was met before; else it is met now. */
   private reference(value: object): boolean {
-    const { met, metCount } = this
-    if (this.metMap !== null) {
-      const number = this.metMap.get(value)
-      if (number !== undefined) {
-        this.writer.tag(format.REFERENCE, number)
-        return true
-      }
-      this.metMap.set(value, metCount)
-    } else {
-      for (let number = 0; number < metCount; number++) {
-        if (met[number] !== value) continue
-        this.writer.tag(format.REFERENCE, number)
-        return true
-      }
-      met.push(value)
-      if (metCount === SEARCHED_MAX) {
-        this.metMap = new Map()
-        for (let number = 0; number <= metCount; number++) this.metMap.set(met[number], number)
-      }
-    }
-    this.metCount = metCount + 1
-    return false
+    const number = this.met.meet(value)
+    if (number < 0) return false
+    this.writer.tag(format.REFERENCE, number)
+    return true
   }
 
   private properties(value: Record<string, unknown>): void {
@@ -387,7 +365,7 @@ export class PayloadEncoder {
     for (const key of keys) {
       const mark = writer.at
       const farMark = writer.farCount
-      const { metCount } = this
+      const metCount = this.met.count
       const lentCount = this.lent.length
       const shapeCount = this.shapes.length
       this.steps[depth] = key
@@ -398,20 +376,12 @@ export class PayloadEncoder {
       } catch (refusal) {
         if (!(refusal instanceof UntravelableError)) throw refusal
         writer.rollback(mark, farMark)
-        this.forget(metCount)
+        this.met.forget(metCount)
         this.lent.length = lentCount
         this.shapes.length = shapeCount
       }
     }
     writer.tag(format.ABSENT, 0)
-  }
-
-  private forget(metCount: number): void {
-    if (this.metMap !== null) {
-      for (const [object, number] of this.metMap) if (number >= metCount) this.metMap.delete(object)
-    }
-    if (this.met.length > metCount) this.met.length = metCount
-    this.metCount = metCount
   }
 
   private domException(error: DOMException): void {
@@ -468,101 +438,5 @@ export class PayloadEncoder {
     const path = formatPath(this.root, this.steps.slice(0, this.depth), this.mapKeys)
     const advice = typeof value === 'function' ? 'a task gets at functions by importing their module' : ''
     throw new UntravelableError(path, what, advice)
-  }
-}
-
-function isIndex(key: string): boolean {
-  const number = Number(key)
-  return number >= 0 && number < 0xffff_ffff && String(number >>> 0) === key
-}
-
-/** The keys of an array that are not its indices; null if there are none. */
-function namedKeys(value: readonly unknown[]): string[] | null {
-  const keys = Object.keys(value)
-  const last = keys.length - 1
-  if (last < 0 || isIndex(keys[last])) return null
-  let first = last
-  while (first > 0 && !isIndex(keys[first - 1])) first--
-  return keys.slice(first)
-}
-
-/** What a regular expression's match has beside its elements. */
-function matchKeys(value: readonly unknown[]): string[] | null {
-  if (!hasOwn(value, 'index') || !hasOwn(value, 'input')) return null
-  return ['index', 'input', 'groups', 'indices'].filter(key =>
-    Object.prototype.propertyIsEnumerable.call(value, key),
-  )
-}
-
-/** The nearest built-in class of an error, by number. */
-function errorNumber(error: Error): number {
-  for (let at: object | null = error; at !== null; at = Object.getPrototypeOf(at) as object | null) {
-    if (!hasOwn(at, 'constructor')) continue
-    const number = format.errorClasses.indexOf((at as { constructor: never }).constructor)
-    if (number >= 0) return number
-  }
-  // Of another realm: by the name that it has there.
-  return Math.max(
-    0,
-    format.errorClasses.findIndex(Class => Class.name === error.name),
-  )
-}
-
-function descriptorValue(error: Error, key: string): unknown {
-  return Object.getOwnPropertyDescriptor(error, key)?.value as unknown
-}
-
-/** The name of an error where it is not the one of its built-in class: its own, or that of its class. */
-function ownName(error: Error): string | undefined {
-  const name: unknown = error.name
-  return typeof name === 'string' && name !== format.errorClasses[errorNumber(error)].name ? name : undefined
-}
-
-function isResizable(buffer: ArrayBufferLike): boolean {
-  const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean }
-  return resizable === true || growable === true
-}
-
-/**
- * Whether a view has no length of its own but follows its resizable buffer to the end. The platform does not say, so the buffer is
- * resized by one element and back. A growable shared buffer cannot shrink again: a view that ends where it ends is taken to follow it.
- */
-function followsBuffer(view: ArrayBufferView): boolean {
-  const buffer = view.buffer as ArrayBuffer & {
-    resizable?: boolean
-    maxByteLength: number
-    resize(length: number): void
-  }
-  if (!isResizable(buffer)) return false
-  const step = (view as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1
-  const length = buffer.byteLength
-  const viewed = view.byteLength
-  if (length - (view.byteOffset + viewed) >= step) return false
-  if (buffer.resizable !== true) return view.byteOffset + viewed === length
-  if (length + step <= buffer.maxByteLength) {
-    buffer.resize(length + step)
-    const follows = view.byteLength !== viewed
-    buffer.resize(length)
-    return follows
-  }
-  if (viewed === 0) return true
-  const tail = new Uint8Array(buffer, length - step, step).slice()
-  buffer.resize(length - step)
-  const follows = !isOutOfBounds(view)
-  buffer.resize(length)
-  new Uint8Array(buffer, length - step, step).set(tail)
-  return follows
-}
-
-const arrayKeys = Uint8Array.prototype.keys
-
-/** Whether a view of fixed length reaches beyond its buffer: then its methods throw. */
-function isOutOfBounds(view: ArrayBufferView): boolean {
-  try {
-    if (kinds.typedArrayName(view) === undefined) return view.byteLength < 0
-    arrayKeys.call(view as Uint8Array)
-    return false
-  } catch {
-    return true
   }
 }
