@@ -7,6 +7,7 @@ import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from './p
 import {
   blockingMethods,
   checkWait,
+  timedOut,
   waitAsync,
   type Wait,
   type WaitOptions,
@@ -86,7 +87,7 @@ export class AtomicInt32 extends SyncObject {
     }
   }
 
-  /** In a task: waits while `expected` is there, for a `notify`. False: something else is there. */
+  /** In a task: waits while `expected` is there, for a `notify`. False: something else is there. Out of time it throws, as every wait does. */
   wait(expected: number, options?: WaitOptions): Blocking<boolean> {
     refuseOutsideTask('wait')
     return this.waitInTask(expected, options) as Blocking<boolean>
@@ -96,13 +97,15 @@ export class AtomicInt32 extends SyncObject {
     refuseInTask('wait')
     checkWait(options)
     const wait = new CellWait(this, expected)
-    return waitSync(ambient(), wait, options) && wait.slept
+    if (!waitSync(ambient(), wait, options)) throw timedOut('waitSync', options)
+    return wait.slept
   }
 
   async waitAsync(expected: number, options?: WaitOptions): Promise<boolean> {
     checkWait(options)
     const wait = new CellWait(this, expected)
-    return (await waitAsync(ambient(), wait, options)) && wait.slept
+    if (!(await waitAsync(ambient(), wait, options))) throw timedOut('waitAsync', options)
+    return wait.slept
   }
 
   /** Wakes the first `count` of those who wait. Returns how many. */
@@ -124,7 +127,8 @@ export class AtomicInt32 extends SyncObject {
   ): Generator<number, boolean, unknown> {
     checkWait(options)
     const wait = new CellWait(this, expected)
-    return (yield* waitTask(wait, options)) && wait.slept
+    if (!(yield* waitTask(wait, options))) throw timedOut('wait', options)
+    return wait.slept
   }
 }
 

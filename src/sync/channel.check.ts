@@ -28,7 +28,7 @@ interface Scene {
   readonly does: readonly Doing[]
   readonly mortal?: number
   /** What the dead one owed: who recovers tries it in its place. */
-  readonly owes?: 'send' | 'receive'
+  readonly owes?: 'send' | 'receive' | 'close'
 }
 
 const AT = 64
@@ -65,14 +65,7 @@ function scene({ capacity, latest = false, full = 0, does, mortal, owes }: Scene
     }
     const rescued: unknown[] = []
     const bodies = does.map((doing, id) => {
-      if (doing === 'closes') {
-        return () => {
-          const { context } = ambient().futexes
-          pipes[id].lock(context)
-          pipes[id].close(context)
-          pipes[id].unlock(context)
-        }
-      }
+      if (doing === 'closes') return () => close(pipes[id])
       const sends = doing.endsWith('send') || doing === 'sends'
       if (doing.startsWith('tries')) return () => tries(id, sends)
       const wait = end(id, sends)
@@ -88,7 +81,8 @@ function scene({ capacity, latest = false, full = 0, does, mortal, owes }: Scene
       ...(mortal !== undefined && {
         recover: (dead: number) =>
           threads.recover(dead, () => {
-            if (owes === undefined) return
+            if (owes === 'close') close(pipes[count])
+            if (owes === undefined || owes === 'close') return
             const done = tries(count, owes === 'send')
             if (owes === 'receive' && done !== NOTHING) rescued.push(done)
           }),
@@ -135,6 +129,13 @@ function scene({ capacity, latest = false, full = 0, does, mortal, owes }: Scene
   }
 }
 
+function close(pipe: SharedPipe): void {
+  const { context } = ambient().futexes
+  pipe.lock(context)
+  pipe.close(context)
+  pipe.unlock(context)
+}
+
 function outcome(wait: CasesWait, sends: boolean): unknown {
   if (wait.closed) return 'closed'
   return sends ? (wait as unknown as { cases: { value: number }[] }).cases[0].value : wait.value
@@ -178,12 +179,12 @@ for (const capacity of [0, 1]) {
     {},
     scene({ capacity, full: capacity, does: ['is late to send', 'is late to send', 'tries to receive'] }),
   )
-  // Without a slot whoever recovers cannot do the dead one's part beforehand: the other's time is over in the end.
-  const waits = capacity === 0 ? 'is late' : 'waits'
+  // Without a slot whoever recovers cannot do the dead one's part beforehand: it closes the channel.
+  const owes = (what: 'send' | 'receive'): Scene['owes'] => (capacity === 0 ? 'close' : what)
   check(
     `${name}: who sends dies at any step, and one waits for a value`,
     DIES(1),
-    scene({ capacity, does: [`${waits} to receive`, 'tries to send'], mortal: 1, owes: 'send' }),
+    scene({ capacity, does: ['waits to receive', 'tries to send'], mortal: 1, owes: owes('send') }),
   )
   check(
     `${name}: who receives dies at any step, and one waits to send`,
@@ -191,15 +192,15 @@ for (const capacity of [0, 1]) {
     scene({
       capacity,
       full: capacity,
-      does: [`${waits} to send`, 'tries to receive'],
+      does: ['waits to send', 'tries to receive'],
       mortal: 1,
-      owes: 'receive',
+      owes: owes('receive'),
     }),
   )
   check(
     `${name}: who closes dies at any step, and one waits for a value`,
     DIES(1),
-    scene({ capacity, does: [`${waits} to receive`, 'closes'], mortal: 1, owes: 'send' }),
+    scene({ capacity, does: ['waits to receive', 'closes'], mortal: 1, owes: 'close' }),
   )
 }
 check(
@@ -208,7 +209,7 @@ check(
   scene({ capacity: 1, does: ['tries to send', 'tries to receive'], mortal: 0 }),
 )
 check(
-  'who receives dies at any step as another receives, and a third waits to send',
+  'who receives dies at any step as the time of one who waits to send is over',
   DIES(1),
   scene({ capacity: 1, full: 1, does: ['is late to send', 'tries to receive'], mortal: 1 }),
 )
@@ -237,7 +238,7 @@ function selects(asleep: boolean, mortal = false): Setup {
       { pipe: two[1], sends: false, value: undefined },
       { pipe: one[1], sends: false, value: undefined },
     ])
-    const sleeps = asleep ? threads.asleep(1, receiving, mortal) : null
+    const sleeps = asleep ? threads.asleep(1, receiving) : null
     return {
       threads: {
         sender: () =>
@@ -245,13 +246,13 @@ function selects(asleep: boolean, mortal = false): Setup {
         receiver: () => (sleeps === null ? parkSync(ambient(), receiving, undefined) : sleeps()),
       },
       ...(mortal && {
-        recover: (dead: number) => threads.recover(dead),
+        recover: (dead: number) => threads.recover(dead, () => void [one[2], two[2]].map(close)),
       }),
       final({ crashed }) {
         if (crashed.length === 0)
           assert(sending.index + receiving.index === 1, 'both were served at the same channel')
         assert(crashed.length > 0 || receiving.index >= 0, 'the receiver was served')
-        if (receiving.index >= 0)
+        if (!receiving.closed)
           assert(receiving.value === (receiving.index === 1), 'and the value is that one')
       },
     }

@@ -88,7 +88,8 @@ function scene({ held, others, mortal }: Scene): Setup {
         const state = Atomics.load(view, 0)
         const dead = crashed.length > 0
         assert(dead || (state & ~0x8000_0000) === 0, 'free at the end')
-        assert(readersOf(state) <= crashed.length, 'nobody reads but one who died')
+        const readersDied = crashed.filter(id => (id === 0 ? held : others[id - 1][1]) !== 'write').length
+        assert(readersOf(state) <= readersDied, 'nobody reads but one who died')
         for (const [at, [doing]] of others.entries()) {
           const result = results[at + 1]
           const had = result === 'in' || (result === 'late' && doing === 'is late to')

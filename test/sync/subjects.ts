@@ -19,10 +19,10 @@ import { type Dice, pause } from './simulate.ts'
 
 type Run = () => Generator<number, unknown, unknown>
 
-const call = (name: string, args: readonly unknown[], run: Run): Call => ({ name, args, run })
+export const call = (name: string, args: readonly unknown[], run: Run): Call => ({ name, args, run })
 
 // oxlint-disable-next-line require-yield
-const at = (name: string, args: readonly unknown[], fn: () => unknown): Call =>
+export const at = (name: string, args: readonly unknown[], fn: () => unknown): Call =>
   // oxlint-disable-next-line require-yield
   call(name, args, function* () {
     return fn()
@@ -30,9 +30,9 @@ const at = (name: string, args: readonly unknown[], fn: () => unknown): Call =>
 
 const limited = (dice: Dice): { timeout?: number } => (dice.roll(4) === 0 ? { timeout: dice.roll(3) } : {})
 
-const refused = ({ result }: Operation): boolean => result === 'refused' || result === 'cancelled'
+export const refused = ({ result }: Operation): boolean => result === 'refused' || result === 'cancelled'
 
-const cancelled = ({ result }: Operation): boolean => result === 'cancelled'
+export const cancelled = ({ result }: Operation): boolean => result === 'cancelled'
 
 function must(holds: boolean, what: string): void {
   if (!holds) throw new Error(what)
