@@ -18,7 +18,8 @@ export function leaveFutexes(context: FutexContext): void {
     layout.waiters.free(i32, waiter)
   }
   for (let owner = layout.owners.after(i32, 0); owner !== 0; owner = layout.owners.after(i32, owner)) {
-    const own = i32[owner + Owner.thread] === thread.id
+    // Those of tasks are settled: they outlive the thread that made them.
+    const own = layout.owners.allocatedBy(i32, owner) === thread.id
     if (own && Atomics.load(i32, owner + Owner.state) === OWNER_ALIVE) endOwner(context, owner)
   }
   wakeAll(context)
