@@ -168,13 +168,7 @@ class Analyzer {
         if (declared !== null && declared.kind === 'function' && !declared.written && !declared.decorated) {
           declared.target = func
         }
-      } else if (
-        binding !== null &&
-        !binding.written &&
-        (binding.kind === 'const' || binding.kind === 'let')
-      ) {
-        binding.target = func
-      }
+      } else if (binding !== null && !binding.written && isVariable(binding)) binding.target = func
       if (func.self !== null && !func.self.written) func.self.target = func
       if (func.self?.written) {
         func.refuse('self-assigned', 'the function assigns to its own name, which means nothing', node)
@@ -585,4 +579,9 @@ function markDerived(func: Func): void {
 
 function kindOf(node: Node): FuncKind {
   return node.type === 'ArrowFunctionExpression' ? 'arrow' : 'expression'
+}
+
+/** A variable that is given its value where it is declared. A `var` may be called before that: then it is undefined. */
+function isVariable({ kind, decorated }: Binding): boolean {
+  return kind === 'const' || kind === 'let' || (kind === 'var' && !decorated)
 }

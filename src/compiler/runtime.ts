@@ -43,6 +43,6 @@ export {
   tagging,
 } from './runtime/frames.ts'
 export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/generator.ts'
-export { isShort, isShortList, limit, near } from './runtime/limit.ts'
+export { above, below, isShort, isShortList, limit, near } from './runtime/limit.ts'
 import './runtime/install.ts'
 import './runtime/forms.ts'

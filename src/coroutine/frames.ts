@@ -23,7 +23,7 @@
  * calls finds `ok` at 0, runs as plain code does, and hands no permission on.
  */
 import { GeneratorChain, type OnPass } from './generators.ts'
-import { needResched, type Words, words } from './safepoint.ts'
+import { isRaised, needResched, type Words, words } from './safepoint.ts'
 import { PREEMPTED } from './stops.ts'
 
 /** Enters a function again: at this place, with these variables. */
@@ -58,9 +58,9 @@ export function setOnFramePass(listener: OnPass): void {
   onPass = listener
 }
 
-/** Looks at the safepoint. True: unwinding has begun. */
-export function look(): boolean {
-  if (!needResched()) return false
+/** Looks at the safepoint, where whoever asks may unwind. True: unwinding has begun. */
+export function look(ok: unknown): boolean {
+  if (!ok || !needResched()) return false
   frames.u = 1
   stop = PREEMPTED
   return true
@@ -74,9 +74,16 @@ const pace_most = 1024
 let pace = 64
 let looked_ms = 0
 
-/** The same where safepoints come often, and most of them only count: sets how many may pass before the next look. */
-export function lookInTime(): boolean {
-  if (look()) return true
+/**
+ * The same where safepoints come often, and most of them only count: sets how many may pass before the next look. Who may
+ * not unwind only sets that.
+ */
+export function lookInTime(ok: unknown): boolean {
+  if (!ok) {
+    frames.left = isRaised() ? 0 : pace
+    return false
+  }
+  if (look(ok)) return true
   if (frames.left === 0) return false
   const now = performance.now()
   const apart = now - looked_ms

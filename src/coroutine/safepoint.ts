@@ -86,6 +86,11 @@ export function needResched(): boolean {
   return false
 }
 
+/** Whether the word is up, for who could not stop if it were. */
+export function isRaised(): boolean {
+  return Atomics.load(flagView, flagIndex) !== 0
+}
+
 function fires(): boolean {
   words.left = 0
   if (depth !== 0) return false

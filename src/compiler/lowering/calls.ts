@@ -51,7 +51,7 @@ export abstract class CallLowering extends Writer {
         cx,
       )
     }
-    if (target !== null && cx.available.has(target)) {
+    if (target !== null && cx.available.has(target) && target.binding?.kind !== 'var') {
       const args = this.argumentsText(node, cx)
       if (this.isDirect(target)) return rope`(yield* ${this.twinName(target)}(${args}))`
       const name = callee.name as string

@@ -347,16 +347,26 @@ export class FramesLowering extends GeneratorLowering {
     return made
   }
 
-  /** What a function does first: it takes its permission. */
+  /** What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does. */
   #start(func: Func, variables: readonly string[]): string {
     const { prefix } = this.names
     const frames = this.names.runtime('frames')
-    const taken = `${frames}.ok === 0 ? void 0 : ${frames}`
+    const hands = this.#hands(func)
+    const taken = hands ? `${frames}.ok === 0 ? void 0 : ${frames}` : `${frames}.ok`
     const handed = this.#handedAfter(func) !== null
     const all = handed ? variables : [...variables, `${prefix}ok = ${taken}`]
-    const lets = all.length > 0 ? `let ${all.join(', ')}; ` : ''
-    if (!handed) return `${lets}${frames}.ok = 0; `
-    return `${lets}if (${prefix}ok !== ${frames}) { ${prefix}ok = ${taken}; ${frames}.ok = 0; } `
+    const vars = all.length > 0 ? `var ${all.join(', ')}; ` : ''
+    if (!handed) return `${vars}${frames}.ok = 0; `
+    return `${vars}if (${prefix}ok !== ${frames}) { ${prefix}ok = ${taken}; ${frames}.ok = 0; } `
+  }
+
+  /** True when the function takes its permission as an argument, or calls one that may. */
+  #hands(func: Func): boolean {
+    if (this.#handedAfter(func) !== null) return true
+    return func.calls.some(({ target, node }) => {
+      if (target !== null) return this.isItself(target) && this.#handedAfter(target) !== null
+      return node.callee !== undefined && bare(node.callee).property?.type === 'PrivateIdentifier'
+    })
   }
 
   /** Two forms: one that starts at the beginning, and inside of it, made when it is needed, one that starts anywhere. */
@@ -409,13 +419,13 @@ export class FramesLowering extends GeneratorLowering {
     const self = func.isArrow ? 'void 0' : 'this'
     const name = JSON.stringify(func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name)
     const passed = [...second.blocks].map(name => `${prefix}b_${name}`)
-    const inner = rope`let ${[...restored, ...count, ...passed, `${prefix}ok = ${this.names.runtime('frames')}`].join(', ')}; ${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
+    const inner = rope`var ${[...restored, ...count, ...passed, `${prefix}ok = ${this.#hands(func) ? this.names.runtime('frames') : '1'}`].join(', ')}; ${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
     const again = func.isArrow
       ? rope`{ ${name}: (${prefix}p, ${prefix}v) => { ${inner} } }[${name}]`
       : rope`{ ${name}(${prefix}p, ${prefix}v) { ${inner} } }[${name}]`
     const list = plainForm.savedText
     const blocks = [...plainForm.blocks].map(name => `, ${prefix}b_${name}`).join('')
-    return rope`${start}let ${prefix}p, ${prefix}v${blocks}; ${set}${prefix}out: { ${first}return; } return ${save}(${self}, ${prefix}p, ${list}, ${again});`
+    return rope`${start}var ${prefix}p, ${prefix}v${blocks}; ${set}${prefix}out: { ${first}return; } return ${save}(${self}, ${prefix}p, ${list}, ${again});`
   }
 
   /** One form that starts anywhere, around which stands what closures share. */
@@ -463,20 +473,20 @@ export class FramesLowering extends GeneratorLowering {
     const restored = [...slotted, ...temporaries].map(name =>
       slots.has(name) ? `${name} = ${prefix}v[${slots.indexOf(name)}]` : name,
     )
-    const shared = around.length > 0 ? `let ${around.join(', ')}; ` : ''
+    const shared = around.length > 0 ? `var ${around.join(', ')}; ` : ''
     const set = this.#parameters(form, patterns, inside, true)
     const start = rope`${this.#start(func, [])}${shared}${set}${marks}`
     if (form.counts) restored.push(`${prefix}n = 0`)
-    const locals = restored.length > 0 ? `let ${restored.join(', ')}; ` : ''
+    const locals = restored.length > 0 ? `var ${restored.join(', ')}; ` : ''
     if (form.places === 0) {
       const plainly = [...slotted, ...temporaries]
-      const vars = plainly.length > 0 ? `let ${plainly.join(', ')}; ` : ''
+      const vars = plainly.length > 0 ? `var ${plainly.join(', ')}; ` : ''
       return rope`${start}${vars}const ${prefix}p = 0; ${functions}${text}`
     }
     const save = this.names.runtime('save')
     this.names.runtime('take')
     const passed =
-      form.blocks.size > 0 ? `let ${[...form.blocks].map(name => `${prefix}b_${name}`).join(', ')}; ` : ''
+      form.blocks.size > 0 ? `var ${[...form.blocks].map(name => `${prefix}b_${name}`).join(', ')}; ` : ''
     const list = form.savedText
     const inner = rope`${locals}${passed}${prefix}out: { ${text}return; } return ${save}(void 0, ${prefix}p, ${list}, ${prefix}r);`
     return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${prefix}r(0, ${this.names.runtime('nothing')});`
@@ -527,6 +537,7 @@ export class FramesLowering extends GeneratorLowering {
       privateTarget: (callee, cx) => this.privateTarget(callee, cx),
       privateName: name => this.privateName(name),
       isFrames: func => this.isItself(func),
+      hands: func => this.#hands(func),
       spreadStops: node => this.#spreads.has(node),
       renamed: (node, cx) => this.renamed(node, cx),
       hint: (value, name) => this.hint(value, name),
@@ -577,6 +588,39 @@ export class FramesLowering extends GeneratorLowering {
     }
   }
 
+  /**
+   * A strip of a loop with a counter ends where the counter is so many steps on, any other after so many turns. The loop's
+   * own test stands first in a turn, where the engine learns from it which elements there are.
+   */
+  protected override inStrips(node: Node, strip: Strip, cx: Context): Rope {
+    if (this.#between === null) return super.inStrips(node, strip, cx)
+    const { counted, estimate } = strip
+    const isFew = estimate !== null && turnsOf(node, estimate.step) <= this.strip
+    if (counted !== null && !isFew) return this.inCountedStrips(node, strip, cx)
+    const frame = cx.frame!
+    const outer = frame.label()
+    const turn = frame.label()
+    const inner = this.jumpsOf(strip, cx, outer, turn)
+    const test = node.test === null ? rope`true` : this.node(node.test, inner)
+    const update =
+      node.type === 'ForStatement' && node.update !== null ? this.node(node.update, inner) : rope``
+    const body = rope`${turn}: { ${this.node(node.body, inner)} }`
+    if (isFew) return rope`${outer}: for (; ${test}; ${update}) { ${body} }`
+    const end = frame.take()
+    const leave = rope`if (!(${test})) break ${outer};`
+    const turning = node.type === 'DoWhileStatement' ? rope`${body} ${leave}` : rope`${leave} ${body}`
+    const strips = (head: Rope): Rope =>
+      rope`${outer}: for (;;) { for (${head}) { ${turning} } ${this.safepoint()} }`
+    if (estimate === null) {
+      const also = update.isEmpty ? rope`` : rope`, ${update}`
+      return strips(rope`${end} = ${String(this.strip)}; ${end} > 0; ${end}--${also}`)
+    }
+    const { counter, step } = estimate
+    const isUp = node.test.operator.startsWith('<')
+    const far = `${this.names.runtime(isUp ? 'above' : 'below')}(${counter}, ${step}, ${this.strip})`
+    return strips(rope`${end} = ${far}; !(${counter} ${isUp ? '>=' : '<='} ${end}); ${update}`)
+  }
+
   #strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null {
     if (this.weight(node) !== 1) return null
     const found = stripOf(node, labels, this.analysis)
@@ -589,6 +633,16 @@ export class FramesLowering extends GeneratorLowering {
       this.#between = null
     }
   }
+}
+
+/** How many turns a loop has that counts from one number to another; without end where the text does not say. */
+function turnsOf({ init, test }: Node, step: string): number {
+  const declared: Node[] = init?.type === 'VariableDeclaration' ? init.declarations : []
+  const from = declared.find(({ id }) => id.name === test.left.name)?.init
+  if (from?.type !== 'Literal' || typeof from.value !== 'number') return Number.POSITIVE_INFINITY
+  if (test.right.type !== 'Literal' || typeof test.right.value !== 'number') return Number.POSITIVE_INFINITY
+  const turns = Math.abs(test.right.value - from.value) / Number(step)
+  return turns >= 0 ? turns : Number.POSITIVE_INFINITY
 }
 
 /** The temporaries of a loop in strips are the emitter's. */

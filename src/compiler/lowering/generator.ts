@@ -286,8 +286,8 @@ export class GeneratorLowering extends CallLowering {
     const innerTurn = frame.label()
     const count = frame.take()
     const bound = frame.take()
-    const around = this.#jumps(outer, cx, all, turn)
-    const within = this.#jumps(innerStrip, around, innerAll, innerTurn)
+    const around = this.jumpsOf(outer, cx, all, turn)
+    const within = this.jumpsOf(innerStrip, around, innerAll, innerTurn)
     const write = (statements: Node[]): Rope =>
       join(
         statements.map(statement => rope`${this.#moved(statement, around)};`),
@@ -329,7 +329,7 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** Where the jumps of a loop go that is written as a block of turns. */
-  #jumps(strip: Strip, cx: Context, outer: string, turn: string): Context {
+  protected jumpsOf(strip: Strip, cx: Context, outer: string, turn: string): Context {
     const jumps = new Map(cx.jumps)
     for (const jump of strip.breaks) jumps.set(jump, rope`break ${outer};`)
     for (const jump of strip.continues) jumps.set(jump, rope`break ${turn};`)
@@ -345,7 +345,7 @@ export class GeneratorLowering extends CallLowering {
     const frame = cx.frame!
     const outer = frame.label()
     const turn = frame.label()
-    const inner = this.#jumps(strip, cx, outer, turn)
+    const inner = this.jumpsOf(strip, cx, outer, turn)
     const end = frame.take()
     const body = rope`${turn}: { ${this.node(node.body, inner)} }`
     const strips = this.#strips(node, strip.counted!, inner, end, body, turns, 'limit')
@@ -369,6 +369,10 @@ export class GeneratorLowering extends CallLowering {
     const limit = rope`${end} = ${this.names.runtime(next)}(${counter}, ${far}, ${reach})`
     const strip = rope`for (; ${counter} ${operator} ${end}; ${this.node(node.update, cx)}) { ${body} }`
     return rope`for (;;) { ${limit}; ${strip} if (!(${counter} ${operator} ${far})) break; ${this.safepoint()} }`
+  }
+
+  protected inCountedStrips(node: Node, strip: Strip, cx: Context): Rope {
+    return this.#counted(node, strip, cx, this.strip)
   }
 
   /** The strips of a loop that is known to have a turn to run, and no few. */
@@ -414,7 +418,7 @@ export class GeneratorLowering extends CallLowering {
     const frame = cx.frame!
     const outer = frame.label()
     const turn = frame.label()
-    const inner = this.#jumps(strip, cx, outer, turn)
+    const inner = this.jumpsOf(strip, cx, outer, turn)
     const count = frame.take()
     const turns = `${count} = ${this.strip}; ${count} > 0; ${count}--`
     const body = rope`${turn}: { ${this.node(node.body, inner)} }`
@@ -436,7 +440,7 @@ export class GeneratorLowering extends CallLowering {
     const frame = cx.frame!
     const outer = frame.label()
     const turn = frame.label()
-    const inner = this.#jumps(strip, cx, outer, turn)
+    const inner = this.jumpsOf(strip, cx, outer, turn)
     const bound = frame.take()
     const { counter, step } = strip.estimate!
     const { operator, right } = node.test

@@ -72,7 +72,7 @@ function forEachFrom(start: number, length: number, list: any, fn: any, self: an
     if (!has(list, k)) continue
     frames.ok = kind
     fn.call(self, list[k], k, list)
-    if (frames.u !== 0 || ((k & between) === between && look())) {
+    if (frames.u !== 0 || ((k & between) === between && look(true))) {
       return save(undefined, k + 1, [length, list, fn, self, kind], forEachAgain as Reenter)
     }
   }
@@ -97,7 +97,7 @@ give(map, function (this: any, fn: any, self: any) {
 function mapFrom(start: number, length: number, list: any, fn: any, self: any, kind: number, made: any): any {
   const own = isOwn(made)
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look()) {
+    if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind, made], mapOn as Reenter)
     }
     if (!has(list, k)) continue
@@ -145,7 +145,7 @@ function filterFrom(
   const own = isOwn(made)
   let count = kept
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look()) {
+    if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind, made, count], filterOn as Reenter)
     }
     if (!has(list, k)) continue
@@ -185,7 +185,7 @@ give(some, function (this: any, fn: any, self: any) {
 
 function someFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look()) {
+    if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], someOn as Reenter)
     }
     if (!has(list, k)) continue
@@ -213,7 +213,7 @@ give(every, function (this: any, fn: any, self: any) {
 
 function everyFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look()) {
+    if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], everyOn as Reenter)
     }
     if (!has(list, k)) continue
@@ -245,7 +245,7 @@ give(find, function (this: any, fn: any, self: any) {
 
 function findFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look()) {
+    if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], findOn as Reenter)
     }
     const value = list[k]
@@ -275,7 +275,7 @@ give(findIndex, function (this: any, fn: any, self: any) {
 
 function findIndexFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look()) {
+    if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], findIndexOn as Reenter)
     }
     frames.ok = kind
@@ -313,7 +313,7 @@ give(reduce, function (this: any, fn: any, initial: any) {
 function reduceFrom(start: number, length: number, list: any, fn: any, kind: number, initial: any): any {
   let held = initial
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look()) {
+    if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, kind, held], reduceOn as Reenter)
     }
     if (!has(list, k)) continue

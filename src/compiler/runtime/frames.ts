@@ -13,7 +13,7 @@ export const form: unique symbol = Symbol('heddle.form')
 /** Calls what carries a twin that is not itself, or has a `call` of its own. */
 export function other(ok: unknown, fn: any, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
-  if (ok === frames) {
+  if (ok) {
     const found = fn[twin]
     if (fn[itself] === fn) frames.ok = 1
     else if (found !== undefined) {
@@ -27,14 +27,12 @@ export function other(ok: unknown, fn: any, self: unknown, args: unknown[], text
 
 export function other0(ok: unknown, fn: any, self: unknown, text: string): unknown {
   const built = fn?.[twin]?.[form]
-  return ok === frames && built !== undefined && built.of === fn
-    ? built.call(self)
-    : other(ok, fn, self, [], text)
+  return ok && built !== undefined && built.of === fn ? built.call(self) : other(ok, fn, self, [], text)
 }
 
 export function other1(ok: unknown, fn: any, self: unknown, first: unknown, text: string): unknown {
   const built = fn?.[twin]?.[form]
-  return ok === frames && built !== undefined && built.of === fn
+  return ok && built !== undefined && built.of === fn
     ? built.call(self, first)
     : other(ok, fn, self, [first], text)
 }
@@ -48,7 +46,7 @@ export function other2(
   text: string,
 ): unknown {
   const built = fn?.[twin]?.[form]
-  return ok === frames && built !== undefined && built.of === fn
+  return ok && built !== undefined && built.of === fn
     ? built.call(self, first, second)
     : other(ok, fn, self, [first, second], text)
 }
@@ -73,7 +71,7 @@ export function given(
   text: string,
 ): unknown {
   const built = fn?.[twin]?.[form]
-  if (ok === frames && built !== undefined && built.of === fn) {
+  if (ok && built !== undefined && built.of === fn) {
     made = callback
     if (rest.length === 0) return built.call(self, callback)
     return built.call(self, callback, ...rest)
@@ -85,15 +83,15 @@ export function given(
 /** What a template is tagged with: called at once, with the values alone in between. */
 export function tagging(ok: unknown, fn: any, text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
-  if (fn[itself] === fn) frames.ok = ok === frames ? 1 : 0
-  else if (ok === frames && fn[twin] !== undefined)
+  if (fn[itself] === fn) frames.ok = ok ? 1 : 0
+  else if (ok && fn[twin] !== undefined)
     return (...args: unknown[]) => run(Reflect.apply(own(fn), undefined, args))
   return fn
 }
 
 /** What is spread: a generator that stops inside is run to its end first. */
 export function spreads(ok: unknown, iterable: unknown): unknown {
-  return ok === frames && generatorBody(iterable) !== undefined ? run(collect(iterable)) : iterable
+  return ok && generatorBody(iterable) !== undefined ? run(collect(iterable)) : iterable
 }
 
 const arrayValues: unknown = Array.prototype.values
@@ -245,8 +243,8 @@ export function cursor(ok: unknown, iterable: any, message: string): Cursor | nu
   ) {
     return null
   }
-  if (ok === frames && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
-  if (ok === frames && stopsInNext(iterable)) return new NextCursor(iterable[Symbol.iterator]())
+  if (ok && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
+  if (ok && stopsInNext(iterable)) return new NextCursor(iterable[Symbol.iterator]())
   return new IteratorCursor(iterable, message)
 }
 

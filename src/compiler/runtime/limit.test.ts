@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isShort, isShortList, limit, near } from './limit.ts'
+import { above, below, isShort, isShortList, limit, near } from './limit.ts'
 
 test('a strip ends where it may reach, or at the end of the loop', () => {
   expect(limit(0, 2000, 512)).toBe(512)
@@ -23,6 +23,20 @@ test('a bound that is no number is left as it is', () => {
   for (const end of ['10', null, undefined, {}, Number.NaN, true]) expect(limit(0, end, 512)).toBe(end)
   expect(limit('0', 5, 512)).toBe(5)
   expect(limit(0, 5n, 512)).toBe(5n)
+})
+
+test('a strip ends so many steps on, whatever is counted; there is no end where steps lead nowhere', () => {
+  expect(above(3, 2, 512)).toBe(1027)
+  expect(below(3, 2, 512)).toBe(-1021)
+  expect(above(3n, 1, 512)).toBe(515n)
+  expect(below(3n, 2n, 512)).toBe(-1021n)
+  for (const way of [above, below]) {
+    for (const at of [Infinity, -Infinity, Number.NaN, 1e300, '3', undefined, null, {}]) {
+      expect(way(at, 1, 512)).toBeNaN()
+    }
+    for (const step of [0, -1, Number.NaN, '1', undefined, 0n, 1n]) expect(way(3, step, 512)).toBeNaN()
+    for (const step of [0n, -1n, 0.5, 2]) expect(way(3n, step, 512)).toBeNaN()
+  }
 })
 
 test('a loop is short only when all that tells so is a number, and leads to the end', () => {

@@ -26,6 +26,27 @@ function limitOfOthers(at: unknown, end: any, reach: number): any {
   return reach > 0 ? (far < end ? far : end) : far > end ? far : end
 }
 
+/** Where a counter is after so many steps up; NaN where that leads nowhere: then there is no end on the way. */
+export function above(at: any, step: any, turns: number): any {
+  if (typeof at !== 'number' || typeof step !== 'number') return aboveOther(at, step, turns)
+  const end = at + step * turns
+  return end > at ? end : Number.NaN
+}
+
+/** The same for steps down. */
+export function below(at: any, step: any, turns: number): any {
+  if (typeof at !== 'number' || typeof step !== 'number') return aboveOther(at, step, -turns)
+  const end = at - step * turns
+  return end < at ? end : Number.NaN
+}
+
+function aboveOther(at: unknown, step: unknown, turns: number): bigint | number {
+  if (typeof at !== 'bigint') return Number.NaN
+  if (typeof step === 'bigint') return step > 0n ? at + step * BigInt(turns) : Number.NaN
+  // `i++` adds one of whatever kind the counter is.
+  return step === 1 ? at + BigInt(turns) : Number.NaN
+}
+
 /** True when a loop from `low` to `high` by `step` has few turns. */
 export function isShort(low: unknown, high: unknown, step: unknown, turns: number): boolean {
   if (typeof low !== 'number' || typeof high !== 'number' || typeof step !== 'number') return false

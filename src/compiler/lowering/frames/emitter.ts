@@ -27,7 +27,7 @@ export class Slots {
   }
 }
 
-const places_few = 2
+const places_few = 1
 
 export class Emitter {
   readonly plan: Plan

@@ -26,6 +26,8 @@ export interface Host {
   isFrames(func: Func): boolean
   /** After how many arguments the function takes its permission as one more; null: it does not. */
   handedAfter(func: Func): number | null
+  /** True when the function takes its permission as an argument, or calls one that does. */
+  hands(func: Func): boolean
   spreadStops(node: Node): boolean
   /** A function that unwinds, as it is made but without its mark; null for any other. */
   unmarked(node: Node, cx: Context): Rope | null
@@ -36,6 +38,8 @@ export interface Host {
 
 export class Expressions extends Emitter {
   protected readonly host: Host
+  /** The permission is the object itself, which it hands on or was handed; else it is 1 or 0. */
+  readonly hands: boolean
   /** Where the code stands: names and jumps change on the way in. */
   protected cx: Context
   /** What a null inside the chain that is being written leaves. */
@@ -44,11 +48,18 @@ export class Expressions extends Emitter {
   constructor(plan: Plan, prefix: string, guards: boolean, slots: Slots, host: Host, cx: Context) {
     super(plan, prefix, guards, slots)
     this.host = host
+    this.hands = host.hands(plan.func)
     this.cx = cx
   }
 
   protected get frames(): string {
     return this.host.runtime('frames')
+  }
+
+  /** Gives the permission to whoever is called next. */
+  protected get permit(): string {
+    const { frames, ok } = this
+    return `${frames}.ok = ${this.hands ? `${ok} === ${frames} ? 1 : 0` : ok}`
   }
 
   protected stops(node: Node | null | undefined): boolean {
@@ -399,7 +410,7 @@ export class Expressions extends Emitter {
     this.release(held)
     this.place(node.end, result, unwind => {
       const { frames, ok } = this
-      return rope`${result} = ${this.host.runtime('spreads')}(${ok}, ${value}); if (${frames}.u !== 0) ${unwind}`
+      return rope`${result} = ${this.host.runtime('spreads')}(${ok}, ${value}); if (${frames}.u) ${unwind}`
     })
     return rope`...${this.take()}`
   }
@@ -487,10 +498,9 @@ export class Expressions extends Emitter {
 
   /** A call on its way to a function that takes the permission to unwind: nothing runs in between. */
   #permitted(callee: Rope, receiver: Piece | null, nodes: readonly Node[], values: Rope[]): Rope {
-    const { frames, ok } = this
     let last = -1
     for (const [index, node] of nodes.entries()) if (!isTrivial(node)) last = index
-    const permit = `${frames}.ok = ${ok} === ${frames} ? 1 : 0`
+    const { permit } = this
     const list: Piece[] = values.map((value, index) => {
       if (index !== last) return value
       const held = this.take()
@@ -562,9 +572,9 @@ export class Expressions extends Emitter {
       way === 'frames'
         ? (this.#handed(direct, target, node.arguments, values) ??
           this.#permitted(direct, null, node.arguments, values))
-        : rope`${ok} !== ${frames} ? ${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
+        : rope`!${ok} ? ${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
     return this.#result(node, held, (result, unwind) => {
-      return rope`${result} = ${call}; if (${frames}.u !== 0) ${unwind}`
+      return rope`${result} = ${call}; if (${frames}.u) ${unwind}`
     })
   }
 
@@ -585,9 +595,9 @@ export class Expressions extends Emitter {
     const call = itself
       ? (this.#handed(method, target, node.arguments, values) ??
         this.#permitted(method, null, node.arguments, values))
-      : rope`${ok} !== ${frames} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
+      : rope`!${ok} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
     return this.#result(node, held, (result, unwind) => {
-      return rope`${result} = ${call}; if (${frames}.u !== 0) ${unwind}`
+      return rope`${result} = ${call}; if (${frames}.u) ${unwind}`
     })
   }
 
@@ -612,9 +622,7 @@ export class Expressions extends Emitter {
   }
 
   #unknown(node: Node, callee: Node, held: number): Rope {
-    const { host, frames } = this
-    const twin = host.runtime('twin')
-    const itself = host.runtime('itself')
+    const { frames } = this
     let fn: Rope
     if (node.optional) fn = rope`${this.#guard(this.value(node.callee))}`
     else if (callee.type === 'Identifier' && (this.#stays(callee) || node.arguments.every(isTrivial))) {
@@ -629,17 +637,15 @@ export class Expressions extends Emitter {
     const isNamed = callee.type === 'Identifier' && !node.optional
     // What is no function at all is called as it is, so that the engine says so.
     const isOurs = isNamed
-      ? rope`(${found} = ${fn}?.[${itself}]) === ${fn} || (${found} === void 0 && ${fn}?.[${twin}] === void 0)`
-      : rope`typeof ${fn} === 'function' && ((${found} = ${fn}[${itself}]) === ${fn} || (${found} === void 0 && ${fn}[${twin}] === void 0))`
+      ? this.#isCalled(found, fn, '?.')
+      : rope`typeof ${fn} === 'function' && ${this.#isCalled(found, fn, '')}`
     return this.#result(node, held, (result, unwind) => {
-      return rope`if (${isOurs}) { ${this.#permit(found, fn)} ${result} = ${direct}(${args}); } else ${result} = ${elsewhere}; if (${frames}.u !== 0) ${unwind}`
+      return rope`if (${isOurs}) ${result} = ${direct}(${args}); else ${result} = ${elsewhere}; if (${frames}.u) ${unwind}`
     })
   }
 
   #method(node: Node, callee: Node, held: number): Rope {
     const { host, frames } = this
-    const twin = host.runtime('twin')
-    const itself = host.runtime('itself')
     const isSuper = callee.object.type === 'Super'
     let receiver: Rope
     if (isSuper)
@@ -675,10 +681,14 @@ export class Expressions extends Emitter {
       made === null
         ? this.#elsewhere(fn, receiver, node.arguments, values, text)
         : this.#given(fn, receiver, values, text)
-    const mark = made === null ? '' : rope`${host.runtime('unwinding')}(${values[0]!}); `
-    const isOurs = `${fn}?.call === ${host.runtime('call')} && ((${found} = ${fn}[${itself}]) === ${fn} || (${found} === void 0 && ${fn}[${twin}] === void 0))`
+    const isOurs = rope`${fn}?.call === ${host.runtime('call')} && ${this.#isCalled(found, fn, '')}`
+    // What is made here is marked before it is given away: nothing runs in between.
+    const call =
+      made === null
+        ? rope`${fn}.call(${args})`
+        : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
     return this.#result(node, held, (result, unwind) => {
-      return rope`if (${isOurs}) { ${mark}${this.#permit(found, fn)} ${result} = ${fn}.call(${args}); } else ${result} = ${elsewhere}; if (${frames}.u !== 0) ${unwind}`
+      return rope`if (${isOurs}) ${result} = ${call}; else ${result} = ${elsewhere}; if (${frames}.u) ${unwind}`
     })
   }
 
@@ -696,10 +706,14 @@ export class Expressions extends Emitter {
     return rope`${host.runtime('given')}(${ok}, ${fn}, ${self}, ${callback!}, ${list}, ${text})`
   }
 
-  /** The permission for a callee that may be one that takes it, or any other. */
-  #permit(found: string, fn: Piece): Rope {
-    const { frames, ok } = this
-    return rope`${frames}.ok = ${found} === ${fn} && ${ok} === ${frames} ? 1 : 0;`
+  /**
+   * Whether a callee is called as it is: one that unwinds, which is given the permission by the way, or one that has no
+   * other form. `found` is what it carries as itself.
+   */
+  #isCalled(found: string, fn: Piece, dot: '' | '?.'): Rope {
+    const { host } = this
+    const other = rope`${found} === void 0 && ${fn}${dot}[${host.runtime('twin')}] === void 0`
+    return rope`((${found} = ${fn}${dot}[${host.runtime('itself')}]) === ${fn} ? (${this.permit}, true) : ${other})`
   }
 
   #tagged(node: Node): Rope {
@@ -725,7 +739,7 @@ export class Expressions extends Emitter {
     const made = host.runtime('tagging')
     // The text stands once: the list of its strings is one and the same in each call.
     return this.#result(node, held, (result, unwind) => {
-      return rope`${found} = ${made}(${ok}, ${kept}, ${text}); ${result} = ${found}${quasi}; if (${frames}.u !== 0) ${unwind}`
+      return rope`${found} = ${made}(${ok}, ${kept}, ${text}); ${result} = ${found}${quasi}; if (${frames}.u) ${unwind}`
     })
   }
 }
