@@ -87,6 +87,11 @@ export function startWait(s: Scheduler, se: number): void {
   s.f64[(se + Entity.execStart) >> 1] = s.clock
 }
 
+/** A task that is queued for the first time has waited since it was made: on its way (arrivals.ts). */
+export function waitsSinceSpawn(s: Scheduler, se: number): void {
+  s.f64[(se + Entity.execStart) >> 1] = Math.min(s.clock, s.f64[(se + Entity.startTime) >> 1])
+}
+
 /** It runs now: the wait is over. */
 export function endWait(s: Scheduler, se: number): void {
   const { f64 } = s

@@ -1,6 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
-import { startWait } from './account.ts'
+import { startWait, waitsSinceSpawn } from './account.ts'
 import { classRqFor, publishCount, publishQueue, rqEnqueueTask } from './classrq.ts'
 import { maskHas } from './cpumask.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
@@ -36,17 +36,17 @@ export function enqueueSelected(s: Scheduler, se: number): void {
   while (!enqueueOn(s, s.queueOf(selectTaskRq(s, se)), se));
 }
 
-/** The same on this CPU's own queue, for a task of no policy; the CPU switches next, and looks then who goes first. False: it may not run here. */
+/** The same on this CPU's own queue, for a new task of no policy; the CPU switches next, and looks then who goes first. False: it may not run here. */
 export function enqueueHere(s: Scheduler, queue: number, se: number): boolean {
   const { i32 } = s
   const [low, high] = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]]
   if (!maskHas(low, high, i32[queue + RunQueue.cpu])) return false
   if (i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) return false
-  return enqueueOn(s, queue, se, false)
+  return enqueueOn(s, queue, se, true)
 }
 
 /** False: the queue's CPU has gone. */
-function enqueueOn(s: Scheduler, queue: number, se: number, preempts = true): boolean {
+function enqueueOn(s: Scheduler, queue: number, se: number, arrives = false): boolean {
   const { i32, thread } = s
   acquire(thread, queue + RunQueue.lock)
   const places = mayPlace(s, queue, se)
@@ -59,7 +59,8 @@ function enqueueOn(s: Scheduler, queue: number, se: number, preempts = true): bo
     const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
     assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
     if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
-    placeOn(s, queue, se, last, preempts)
+    placeOn(s, queue, se, last, !arrives)
+    if (arrives) waitsSinceSpawn(s, se)
   }
   release(thread, queue + RunQueue.lock)
   return places

@@ -210,6 +210,25 @@ describe('a task is steered:', () => {
     expect(ended).toBeGreaterThan(started as number)
     expect(runTime).toBeGreaterThan(0)
   })
+
+  test('it is queued, and waits, from the moment it is spawned', async () => {
+    const one = await Kernel.boot({ cpus: 1, watchdog: false })
+    const { holds, naps } = await one.import<Work>(workUrl)
+    const words = shared()
+    const holder = one.spawn(holds, [words])
+    await until('the CPU is held', () => Atomics.load(words, 0) === 1)
+    const task = one.spawn(naps, [1e6])
+    const release = performance.now() + 20
+    const states = new Set<string>()
+    while (performance.now() < release) states.add(task.status.state)
+    Atomics.store(words, 1, 1)
+    await holder
+    await until('it sleeps', () => task.status.state === 'sleeping')
+    const { waitTime } = task.status
+    await one.close({ abort: true })
+    expect([...states]).toEqual(['queued'])
+    expect(waitTime).toBeGreaterThan(19)
+  })
 })
 
 describe('a mistake is named, with what to do instead:', () => {
