@@ -1,4 +1,5 @@
 import { parkFor, type Futexes } from './futexes.ts'
+import type { FutexContext } from './context.ts'
 import { finishCall, type Prepared, prepareWordWait } from './call.ts'
 import {
   EBUSY,
@@ -126,7 +127,7 @@ export class WordMutex {
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
     if (this.pi) {
-      const prepared = lockPi(fx.context, who, this.word, SHARED, deadline, false)
+      const prepared = this.queuePi(fx.context, who, deadline)
       return this.had(owner, typeof prepared === 'number' ? prepared : fx.blockFor(prepared), begun)
     }
     let result = this.take(owner, false)
@@ -136,6 +137,27 @@ export class WordMutex {
       result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
     }
     return this.had(owner, result, begun)
+  }
+
+  /** Takes a lock that passes priorities on, or queues for it. */
+  private queuePi(context: FutexContext, who: WaiterOptions, deadline: number): Prepared {
+    for (;;) {
+      const prepared = lockPi(context, who, this.word, SHARED, deadline, false)
+      if (prepared !== -ESRCH || !this.bury()) return prepared
+    }
+  }
+
+  /**
+   * The word has the TID of an owner that is no more. Whoever saw to its end could not see the word: the lock was made by a thread that
+   * died with it, and the others had it from that one. So who can see the word marks it. True: look again.
+   */
+  private bury(): boolean {
+    const { words, index } = this
+    const seen = Atomics.load(words, index)
+    const holder = seen & FUTEX_TID_MASK
+    if (!this.robust || (holder !== 0 && findOwner(this.fx.context, holder) !== 0)) return false
+    if (holder !== 0) Atomics.compareExchange(words, index, seen, (seen & FUTEX_WAITERS) | FUTEX_OWNER_DIED)
+    return true
   }
 
   /** It is about to wait. Returns when that was. */
@@ -172,7 +194,7 @@ export class WordMutex {
     let result = -ETIMEDOUT
     try {
       if (this.pi) {
-        const prepared = lockPi(fx.context, who, this.word, SHARED, deadline, false)
+        const prepared = this.queuePi(fx.context, who, deadline)
         result = typeof prepared === 'number' ? prepared : await fx.promiseFor(prepared, signal)
       } else {
         result = this.take(owner, false)
@@ -205,7 +227,7 @@ export class WordMutex {
     let thrownInto = true
     try {
       if (this.pi) {
-        const prepared = lockPi(parking.context(), who, this.word, SHARED, deadline, false)
+        const prepared = this.queuePi(parking.context(), who, deadline)
         result = typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal)
       } else {
         result = this.take(owner, false)
@@ -313,7 +335,7 @@ export class WordMutex {
   /** 0 or an error: what can be said at once of a word that was not 0. */
   private tryContended(owner: LockOwner): number {
     const { words, index } = this
-    if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== 0) return -EBUSY
+    if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== 0 && !this.bury()) return -EBUSY
     if (this.pi) {
       const who = threadWaiter(undefined, owner)
       const result = lockPi(this.fx.context, who, this.word, SHARED, Infinity, true)
@@ -344,8 +366,8 @@ export class WordMutex {
       const marked = seen | FUTEX_WAITERS
       if (marked !== seen && Atomics.compareExchange(words, index, seen, marked) !== seen) continue
       // The owner may have ended before WAITERS was there for its end to see.
-      if (findOwner(this.fx.context, holder) === 0 && Atomics.load(words, index) === marked) return -ESRCH
-      return marked
+      if (findOwner(this.fx.context, holder) !== 0 || Atomics.load(words, index) !== marked) return marked
+      if (!this.bury()) return -ESRCH
     }
   }
 

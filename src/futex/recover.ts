@@ -257,8 +257,8 @@ function takeOrphans(context: FutexContext): void {
     release(thread, futex + Futex.lock)
     if (!wants) continue
     const mapped = context.buffers.get(key)
-    if (mapped === undefined || !mapped.isBacked(i32)) continue
-    const tid = Atomics.load(mapped.i32, index) & FUTEX_TID_MASK
+    // A word that this thread cannot see: whoever waits there can, and looks again.
+    const tid = mapped?.isBacked(i32) ? Atomics.load(mapped.i32, index) & FUTEX_TID_MASK : 0
     if (tid === 0 || findOwner(context, tid) === 0) wakeKey(context, key, index, 0x7fff_ffff, MATCH_ANY)
   }
   context.leave()

@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Channel, Kernel, Mutex, RwLock, SharedQueue } from '../index.ts'
+import { failureOf, until } from '../task/fixtures/ending.ts'
+import type * as Tasks from './fixtures/mortaltasks.ts'
+
+/** CPU 0 is terminated in the middle of something; CPU 1 and this thread go on. */
+let kernel: Kernel
+let tasks: Awaited<ReturnType<typeof load>>
+
+function load(): Promise<Awaited<ReturnType<typeof Kernel.prototype.import<typeof Tasks>>>> {
+  return kernel.import<typeof Tasks>(new URL('./fixtures/mortaltasks.ts', import.meta.url))
+}
+
+beforeEach(async () => {
+  kernel = await Kernel.boot({ cpus: 2, watchdog: false })
+  tasks = await load()
+})
+
+afterEach(async () => {
+  await kernel.close()
+})
+
+const shared = (words: number): Int32Array<SharedArrayBuffer> =>
+  new Int32Array(new SharedArrayBuffer(words * 4))
+const terminate = (cpu: number): Promise<void> => kernel['booted'].machine.terminate(cpu)
+const mortal = { affinity: [0] }
+const survivor = { affinity: [1] }
+
+/** Runs on CPU 0 until it says that it is where it should die. */
+async function runsInto(task: PromiseLike<unknown>, words: Int32Array<SharedArrayBuffer>): Promise<void> {
+  task.then(
+    () => undefined,
+    () => undefined,
+  )
+  await until('it is there', () => Atomics.load(words, 0) === 1)
+}
+
+test('a task on another CPU goes on when one dies in the lock of a channel', async () => {
+  const channel = new Channel<number>(4)
+  const words = shared(4)
+  await runsInto(kernel.spawn(tasks.dieInChannel, [channel, words], mortal), words)
+  const received = kernel.spawn(tasks.receiveOne, [channel], survivor)
+  await terminate(0)
+  await channel.sendAsync(7)
+  expect(await received).toBe(7)
+})
+
+test('the booting thread goes on, though it waits for the lock before it is told of the death', async () => {
+  const channel = new Channel<number>(4)
+  const words = shared(4)
+  await runsInto(kernel.spawn(tasks.dieInChannel, [channel, words], mortal), words)
+  const gone = terminate(0)
+  expect(channel.trySend(7)).toBe(true)
+  await gone
+  expect(await kernel.spawn(tasks.receiveOne, [channel], survivor)).toBe(7)
+})
+
+test('a task on another CPU goes on when one dies in the lock of a shared queue', async () => {
+  const queue = new SharedQueue({ capacity: 4 })
+  const words = shared(4)
+  await runsInto(kernel.spawn(tasks.dieInQueue, [queue, words], mortal), words)
+  const popped = kernel.spawn(tasks.popOne, [queue], survivor)
+  await terminate(0)
+  await queue.pushAsync([7])
+  expect(await popped).toBe(7)
+})
+
+test.each([
+  ['mutex', () => new Mutex()],
+  ['readers-writer lock', () => new RwLock()],
+] as const)('who waits for a %s is told when the task that holds it dies with its CPU', async (_, make) => {
+  const lock = make()
+  const words = shared(4)
+  await runsInto(kernel.spawn(tasks.dieWith, [lock, words], mortal), words)
+  const waiting = kernel.spawn(tasks.wantWrite, [lock, words], survivor)
+  await until('it waits', () => Atomics.load(words, 2) === 1)
+  await terminate(0)
+  expect(await waiting).toBe('ERR_HEDDLE_NOT_RECOVERABLE')
+})
+
+describe.each([
+  { robust: true },
+  { robust: true, protocol: 'inherit' },
+  { robust: true, protocol: 'handoff' },
+] as const)('a mutex with %o', options => {
+  test.each([true, false])(
+    'that was made on the CPU that dies with it, and that the booting thread never had, passes to the next; it waits already: %o',
+    async waits => {
+      const channel = new Channel<Mutex>(1)
+      const words = shared(4)
+      const maker = kernel.spawn(tasks.dieWithOwn, [channel, words, options], mortal)
+      await runsInto(maker, words)
+      const early = waits ? kernel.spawn(tasks.lockReceived, [channel, words], survivor) : null
+      if (waits) await until('it waits', () => Atomics.load(words, 2) === 1)
+      await terminate(0)
+      expect(await (early ?? kernel.spawn(tasks.lockReceived, [channel, words], survivor))).toBe(true)
+    },
+  )
+})
+
+const DEATHS = process.env['HEDDLE_LONG'] === '1' ? 200 : 12
+const SPAN = 10_000_000
+
+test.each([0, 1, 64])(
+  'senders die one after the other at a channel of capacity %i: whoever receives gets what each of them sent, in order',
+  async capacity => {
+    const channel = new Channel<number>(capacity)
+    const counts = shared(DEATHS)
+    const following = kernel.spawn(tasks.follow, [channel, counts, SPAN], survivor)
+    for (let death = 0; death < DEATHS; death++) {
+      const back = new Promise(resolve => kernel.on('restart', resolve))
+      const sender = kernel.spawn(tasks.sendOn, [channel, death * SPAN], mortal)
+      await until('it sends', () => Atomics.load(counts, death) > 50 + death)
+      void terminate(0)
+      expect((await failureOf(sender)).name).toBe('CpuLostError')
+      await back
+    }
+    await channel.sendAsync(-1)
+    expect(await following).toBe('in order')
+  },
+)
