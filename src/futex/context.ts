@@ -9,6 +9,11 @@ import type { FutexLayout } from './layout.ts'
 import { FREE_FUTEX, Futex } from './records.ts'
 import type { MappedBuffer } from './space.ts'
 
+const REST_MS = 1
+
+const pause: (iterations?: number) => void =
+  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
+
 /** Makes a task runnable again: the scheduler's wakeup, from whatever thread this is. */
 export type WakeTask = (task: number) => void
 
@@ -33,6 +38,7 @@ export class FutexContext {
    * thread is there for the length of a call.
    */
   private readonly comesAndGoes: boolean
+  private readonly nobody = new Int32Array(new SharedArrayBuffer(4))
   /** How deep in calls this thread is: the outermost enters and leaves RCU. */
   private depth = 0
   /** Sleepers to be signalled when the lock is off, and the tasks behind them; reused. */
@@ -82,5 +88,24 @@ export class FutexContext {
     if (!this.comesAndGoes || --this.depth > 0) return
     this.rcu.idleEnter(this.thread)
     if (this.rcu.queued(this.i32, this.thread.id) > 0) this.rcu.runCallbacks(this.thread)
+  }
+
+  /**
+   * In the middle of a call that holds no lock and no look at anything: for a moment it is outside, so that what waits to be freed can
+   * be. False: this thread cannot, or nothing waits.
+   */
+  rest(): boolean {
+    const { rcu, i32, thread, layout } = this
+    if (!this.comesAndGoes || this.depth !== 1) return false
+    let waits = false
+    for (let id = 0; id < layout.threads && !waits; id++) waits = rcu.queued(i32, id) > 0
+    if (!waits) return false
+    rcu.idleEnter(thread)
+    if (rcu.runCallbacks(thread) === 0) {
+      if (thread.mayBlock) Atomics.wait(this.nobody, 0, 0, REST_MS)
+      else pause()
+    }
+    rcu.idleExit(thread)
+    return true
   }
 }

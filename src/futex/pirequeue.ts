@@ -157,7 +157,7 @@ function lockBoth(context: FutexContext, move: Move, makes = false): boolean {
     }
     release(thread, source + Futex.lock)
     // Made if it is not there, and left without a waiter until both are locked: whoever meets it so ends it, and this begins anew.
-    const target = lockOrCreateFutex(context, toBucket, keyOf(to, shared), to.index, 0)
+    const target = lockOrCreateFutex(context, toBucket, keyOf(to, shared), to.index, 0, 0, false)
     release(thread, target + Futex.lock)
     const [first, second] = source < target ? [source, target] : [target, source]
     acquire(thread, first + Futex.lock)

@@ -52,9 +52,27 @@ export function lockFutex(
   }
 }
 
+/** How often a thread rests before it says that there is no room: a second. */
+const RESTS_MAX = 1000
+
+/**
+ * A slot for a futex, or ArenaFullError. Those that have come to an end are slots again only when no thread can be looking at them any more, and one
+ * that the operating system has taken off its core in the middle of a call holds all of them up: with nothing held, who finds no slot waits for it.
+ */
+function slotFor(context: FutexContext, mayRest: boolean): number {
+  const { thread, layout } = context
+  const most = mayRest ? RESTS_MAX : 0
+  for (let rests = 0; rests < most; rests++) {
+    const slot = layout.futexes.tryAllocate(thread)
+    if (slot !== 0) return slot
+    if (!context.rest()) break
+  }
+  return layout.futexes.allocate(thread)
+}
+
 /**
  * As lockFutex, and makes the futex if there is none, in `spare` if the caller brings a slot. Without one it throws
- * ArenaFullError when there is no room, with nothing changed.
+ * ArenaFullError when there is no room, with nothing changed. `mayRest`: the caller has looked at no futex in this call.
  */
 export function lockOrCreateFutex(
   context: FutexContext,
@@ -63,12 +81,13 @@ export function lockOrCreateFutex(
   index: number,
   hint: number,
   spare = 0,
+  mayRest = true,
 ): number {
   const { i32, thread, layout } = context
   for (;;) {
     const found = lockFutex(context, bucket, owner, index, hint)
     if (found !== 0) return found
-    const made = spare === 0 ? layout.futexes.allocate(thread) : spare
+    const made = spare === 0 ? slotFor(context, mayRest) : spare
     initLock(i32, made + Futex.lock, queueRank)
     initList(i32, made + Futex.waiters)
     i32[made + Futex.owner] = owner
