@@ -66,7 +66,8 @@ describe('a function that unwinds', () => {
   })
 
   test('goes on in the middle of loops, blocks and handlers, with what closures share', () => {
-    const { run } = load(`
+    const { run } = load(
+      `
       'use task'
       function wait(x) { return x < 0 ? wait(x + 1) : x }
       export function run() {
@@ -85,21 +86,62 @@ describe('a function that unwinds', () => {
           }
         }
         return [total, kept.map(f => f())]
-      }`)
+      }`,
+      { strip: 1 },
+    )
     const { value, preemptions } = preemptEverywhere(run, [])
     expect(value).toEqual(run())
     expect(value[0]).toBe(8106)
     expect(preemptions).toBeGreaterThan(10)
   })
 
+  test('looks at its safepoint however few of the calls in a loop do, and whatever the loop runs over', () => {
+    const { run } = load(`
+      'use task'
+      const box = { short(x) { return x + 1 } }
+      export function run(items) { let n = 0; for (const x of items) { n = box.short(n); if (n === 100) break } return n }`)
+    function* endless(): Generator<number> {
+      for (;;) yield 1
+    }
+    for (const items of [new Array(200).fill(1), endless(), new Set(new Array(200).keys())]) {
+      const { value, preemptions } = preemptEverywhere(run, [items])
+      expect(value).toBe(100)
+      expect(preemptions).toBeGreaterThanOrEqual(10)
+    }
+  })
+
+  test.each([
+    ['by its own name', 'const go = n => n === 0 ? 0 : go(n - 1); export const run = n => go(n)'],
+    [
+      'by methods of this file',
+      'const o = { even(n) { return n === 0 ? 0 : this.odd(n - 1) }, odd(n) { return n === 0 ? 0 : this.even(n - 1) } }; export const run = n => o.even(n)',
+    ],
+    [
+      'by a name that is not only a function of this file',
+      'class Tree { constructor(f) { this.go = f } step(n) { return n === 0 ? 0 : this.go(this, n - 1) } go(t, n) { return t.step(n) } }; export const run = n => new Tree((t, n) => t.step(n)).step(n)',
+    ],
+    [
+      'by what it is given',
+      'const step = (f, n) => n === 0 ? 0 : f(f, n - 1); export const run = n => step(step, n)',
+    ],
+  ])('looks at its safepoint where it comes around to itself %s', (_, body) => {
+    const { run } = load(`'use task'\n${body}`)
+    const { value, preemptions } = preemptEverywhere(run, [100])
+    expect(value).toBe(0)
+    expect(preemptions).toBeGreaterThan(40)
+  })
+
   test('leaves iterators open and `finally` alone when it is suspended', () => {
     const log: string[] = []
-    const { run } = load(`
+    const { run } = load(
+      `
       'use task'
       function step(x) { return x < 0 ? step(x + 1) : x }
       export function run(items, log) {
         try { for (const x of items) { log.push('turn ' + step(x)); if (x === 2) break } } finally { log.push('end') }
-      }`)
+      }`,
+      { strip: 1 },
+    )
     const items = {
       [Symbol.iterator]: () => {
         let at = 0

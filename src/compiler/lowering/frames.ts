@@ -17,6 +17,7 @@ import { Slots } from './frames/emitter.ts'
 import { type Plan, planOf } from './frames/plan.ts'
 import { returning, type StatementHost, Statements, type Temporaries } from './frames/statements.ts'
 import { GeneratorLowering, isSmall, type LoweringOptions } from './generator.ts'
+import { recursiveOf } from './recursion.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { noJumps } from './writer.ts'
 
@@ -30,6 +31,7 @@ export class FramesLowering extends GeneratorLowering {
   readonly #choose: FramesOptions['choose']
   readonly #heads = new Set<Node>()
   readonly #host: StatementHost
+  #recursive: ReadonlySet<Func> | null = null
   /** While a loop is written in strips: what stands between them. */
   #between: string | null = null
 
@@ -207,8 +209,8 @@ export class FramesLowering extends GeneratorLowering {
 
   #statements(func: Func, cx: Context, guards: boolean, slots: Slots): Statements {
     const plan = this.#planOf(func) as Plan
-    const canRecurse = func.recursive || func.calls.some(({ reach }) => reach === 'unknown')
-    return new Statements(plan, this.names.prefix, guards, slots, this.#host, cx, canRecurse)
+    this.#recursive ??= recursiveOf(this.analysis)
+    return new Statements(plan, this.names.prefix, guards, slots, this.#host, cx, this.#recursive.has(func))
   }
 
   #function(node: Node, func: Func, outer: Context): Rope {

@@ -675,7 +675,7 @@ export class Statements extends Expressions {
         this.simple(rope`if (!${more}) break;`)
         const bind = (): void => {
           const next = isOf
-            ? rope`${cursor} === null ? ${list}[${at}++] : ${cursor}.value`
+            ? rope`${cursor} === null ? ${list}[${at}++] : (${at}++, ${cursor}.value)`
             : rope`${cursor}.value`
           if (left.type === 'VariableDeclaration') {
             const { id } = left.declarations[0]
@@ -684,9 +684,9 @@ export class Statements extends Expressions {
         }
         const outer = this.cx
         if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
-        // An eighth of an array's places is enough where what a turn calls looks for itself.
+        // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs none.
         const often = this.#host.looksInside(node) && this.#host.strip > 64
-        const turn = this.#turn(node, bind, isOf && often ? `(${at} & 7) === 0 && ` : '')
+        const turn = this.#turn(node, bind, isOf && often ? `(${at} & 7) === 7 && ` : '')
         this.cx = outer
         this.compound(rope`{ ${turn.opened}${turn.text} }`, turn.last)
       })
