@@ -183,7 +183,7 @@ export function startSoon(s: Scheduler, task: number): void {
     arrivals.mark(cpu) // (B)
     s.resched(cpu)
   }
-  if (!isActive(s, cpu)) takeArrivals(s, cpu) // (F)
+  if (!s.isActive(cpu)) takeArrivals(s, cpu) // (F)
 }
 
 /** Starts all that has arrived for a CPU: on this CPU's queue if it is one, and online. With no lock held. */
@@ -204,7 +204,7 @@ export function takeArrivals(s: Scheduler, cpu: number): void {
 /** More has come than this CPU runs now: one that has gone to sleep for want of work may steal of it. */
 function kickIdle(s: Scheduler): void {
   for (let cpu = 0; cpu < s.cpus; cpu++) {
-    if (cpu !== s.cpu && isActive(s, cpu) && isIdle(s, cpu)) {
+    if (cpu !== s.cpu && s.isActive(cpu) && isIdle(s, cpu)) {
       s.kick(cpu)
       return
     }
@@ -243,8 +243,4 @@ function mayArrive(s: Scheduler, task: number, se: number): boolean {
     Atomics.load(i32, task + Task.parent) === 0 &&
     Atomics.load(i32, s.ext.record + ExtRecord.takes) === 0
   )
-}
-
-function isActive(s: Scheduler, cpu: number): boolean {
-  return (((cpu < 32 ? s.activeHalf(0) : s.activeHalf(1)) >>> (cpu & 31)) & 1) !== 0
 }

@@ -49,7 +49,7 @@ export function cpuOnline(s: Scheduler): void {
 }
 
 export function isOnline(s: Scheduler, cpu: number): boolean {
-  return (((cpu < 32 ? s.activeHalf(0) : s.activeHalf(1)) >>> (cpu & 31)) & 1) !== 0
+  return s.isActive(cpu)
 }
 
 /** This CPU takes no more tasks, and gives away those that it has. By the CPU itself; `why`: see schedulerYield. */

@@ -273,6 +273,11 @@ export class Scheduler {
     return Atomics.load(this.i32, this.activeCpus + half)
   }
 
+  /** Whether tasks may be placed on the CPU. */
+  isActive(cpu: number): boolean {
+    return ((this.activeHalf(cpu >> 5) >>> (cpu & 31)) & 1) !== 0
+  }
+
   /** With the CPU's run queue locked: its `online` word and this bit change together. */
   setActive(cpu: number, active: boolean): void {
     const at = this.activeCpus + (cpu >> 5)
