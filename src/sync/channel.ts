@@ -272,9 +272,7 @@ export class Channel<T = unknown> {
       return true
     }
     const { context } = ambient().futexes
-    pipe.lock(context)
-    const outcome = pipe.take(context, staging.i32, 0)
-    pipe.unlock(context)
+    const outcome = pipe.receive(context, staging.i32, 0)
     if (outcome === WOULD_WAIT || outcome === ENDED) return false
     this.received = pipe.read(context, staging, 0) as T
     return true
@@ -283,9 +281,7 @@ export class Channel<T = unknown> {
   private putShared(pipe: SharedPipe, value: T): number {
     const { context } = ambient().futexes
     writeParcel(staging, 0, value, pipe.codec)
-    pipe.lock(context)
-    const outcome = pipe.put(context, staging, 0)
-    pipe.unlock(context)
+    const outcome = pipe.send(context, staging, 0)
     if (outcome === WOULD_WAIT || outcome === ENDED) dropParcel(staging, 0, pipe.codec)
     return outcome
   }

@@ -64,14 +64,11 @@ export class CasesWait implements Parking {
   attempt(context: FutexContext): boolean {
     for (let turn = 0; turn < this.cases.length; turn++) {
       const index = (this.start + turn) % this.cases.length
-      const { pipe } = this.cases[index]
-      pipe.lock(context)
-      let outcome: Outcome
-      try {
-        outcome = this.perform(context, index)
-      } finally {
-        pipe.unlock(context)
-      }
+      const { pipe, sends } = this.cases[index]
+      const at = index * PARCEL_WORDS
+      const outcome = sends
+        ? pipe.send(context, this.parcels, at)
+        : pipe.receive(context, this.parcels.i32, at)
       if (outcome !== WOULD_WAIT) return this.settle(context, index, outcome)
     }
     return false

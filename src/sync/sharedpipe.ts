@@ -20,8 +20,10 @@ import { lockPlace, unlockPlace } from './placelock.ts'
 import { ParkingQueue } from './queue.ts'
 
 /**
- * A channel in shared memory: a ring of parcels, a queue of senders that found it full, a queue of receivers that found it empty. All under one
- * lock, the place's first word (placelock.ts), which is taken before a queue's; of several channels the one with the lower id first.
+ * A channel in shared memory: a ring of parcels, a queue of senders that found it full, a queue of receivers that found it empty. Two locks
+ * (placelock.ts), each on a cache line of its own with what it guards: the tail's, and inside it the head's. Whoever waits, serves one who waits, or closes
+ * takes both, before a queue's; of several channels the one with the lower id first. While nobody waits at the other end, a send needs only the
+ * tail's lock and a receive only the head's, so a sender and a receiver do not meet: each keeps what it last saw of the other's index.
  *
  *   ring      senders   receivers
  *   has some  may wait  none       [1] a receiver takes the first, and a sender's value takes the free slot
@@ -46,15 +48,19 @@ import { ParkingQueue } from './queue.ts'
  */
 const CAPACITY = 3
 const LATEST = 4
-const HEAD = 5
+const HEAD_SEEN = 5
 const TAIL = 6
 const IS_CLOSED = 7
-const SENDERS = 8
-const RECEIVERS = 9
+const RECEIVERS = 8
 const JOURNAL = 10
 const JOURNAL_TAIL = 11
 const JOURNAL_ORDER = 12
-const HEADER_WORDS = 16
+/** The head's line. */
+const HEAD_LOCK = 16
+const HEAD = 17
+const TAIL_SEEN = 18
+const SENDERS = 19
+const HEADER_WORDS = 32
 /** Room for values that come back, because their receivers were cancelled as they got them; one slot of it is always free. */
 const SLACK = 4
 
@@ -78,6 +84,7 @@ export class SharedPipe implements Place {
   readonly codec: () => PayloadCodec
   private readonly words: Words
   private readonly slots: number
+  private readonly headLock: Place
 
   constructor({ i32, at }: Place, heap: SharedArrayBuffer | null) {
     assert(at % 2 === 0, 'a channel starts at an even word')
@@ -89,6 +96,7 @@ export class SharedPipe implements Place {
     this.senders = new ParkingQueue(this, 0)
     this.receivers = new ParkingQueue(this, 1)
     this.slots = i32[at + CAPACITY] + SLACK
+    this.headLock = { i32, at: at + HEAD_LOCK }
   }
 
   /** Marks a new place. */
@@ -107,8 +115,8 @@ export class SharedPipe implements Place {
 
   /** How many values are in the ring, as of now. */
   get count(): number {
-    const length = Atomics.load(this.i32, this.at + TAIL) - Atomics.load(this.i32, this.at + HEAD)
-    return length < 0 ? length + this.slots : length
+    const { i32, at } = this
+    return this.between(Atomics.load(i32, at + HEAD), Atomics.load(i32, at + TAIL))
   }
 
   get closed(): boolean {
@@ -116,13 +124,50 @@ export class SharedPipe implements Place {
   }
 
   lock(context: FutexContext): void {
-    if (lockPlace(context, this)) this.repair(context)
+    const tailDied = lockPlace(context, this)
+    if (lockPlace(context, this.headLock) || tailDied) this.repair(context)
   }
 
   /** And tells those who were served meanwhile. */
   unlock(context: FutexContext): void {
+    unlockPlace(this.headLock)
     unlockPlace(this)
     if (context.wakeQueue.length > 0) wakeAll(context)
+  }
+
+  /** Sends the parcel at `from` without waiting. DONE: it is another's. */
+  send(context: FutexContext, from: Words, fromAt: number): Outcome {
+    const { i32, at } = this
+    const broken = lockPlace(context, this)
+    if (!broken && i32[at + RECEIVERS] === 0 && i32[at + LATEST] === 0 && i32[at + IS_CLOSED] === 0) {
+      const tail = i32[at + TAIL]
+      const hasRoom = this.hasRoom(tail)
+      if (hasRoom) this.push(from, fromAt, tail)
+      unlockPlace(this)
+      return hasRoom ? DONE : WOULD_WAIT
+    }
+    if (lockPlace(context, this.headLock) || broken) this.repair(context)
+    const outcome = this.put(context, from, fromAt)
+    this.unlock(context)
+    return outcome
+  }
+
+  /** Receives into the parcel at `to` without waiting. */
+  receive(context: FutexContext, to: Int32Array, toAt: number): Outcome {
+    const { i32, at, headLock } = this
+    lockPlace(context, headLock)
+    const head = i32[at + HEAD]
+    const quiet = i32[at + SENDERS] === 0
+    const hasValue = quiet && this.hasValue(head)
+    if (hasValue) this.shift(head, to, toAt)
+    // Closed, what was sent before that may have come since.
+    const done = hasValue || (quiet && Atomics.load(i32, at + IS_CLOSED) === 0)
+    unlockPlace(headLock)
+    if (done) return hasValue ? DONE : WOULD_WAIT
+    this.lock(context)
+    const outcome = this.take(context, to, toAt)
+    this.unlock(context)
+    return outcome
   }
 
   /** Locked. Sends the parcel at `from`; DONE: it is another's. */
@@ -134,14 +179,11 @@ export class SharedPipe implements Place {
       if (this.serve(context, this.receivers, new Handing(from.i32, fromAt))) return DONE
       i32[at + RECEIVERS] = 0
     }
-    const count = this.count
     const latest = i32[at + LATEST] === 1
-    if (!latest && count >= i32[at + CAPACITY]) return WOULD_WAIT
     const tail = i32[at + TAIL]
-    settleParcel(from, fromAt, this.codec)
-    copyParcel(from.i32, fromAt, i32, this.slot(tail))
-    Atomics.store(i32, at + TAIL, this.after(tail))
-    if (latest && count > 0) this.dropFirst()
+    if (!latest && !this.hasRoom(tail)) return WOULD_WAIT
+    this.push(from, fromAt, tail)
+    if (latest && this.count > 1) this.dropFirst()
     return DONE
   }
 
@@ -149,9 +191,8 @@ export class SharedPipe implements Place {
   take(context: FutexContext, to: Int32Array, toAt: number): Outcome {
     const { i32, at } = this
     const head = i32[at + HEAD]
-    if (head !== i32[at + TAIL]) {
-      copyParcel(i32, this.slot(head), to, toAt)
-      Atomics.store(i32, at + HEAD, this.after(head))
+    if (this.hasValue(head)) {
+      this.shift(head, to, toAt)
       if (i32[at + SENDERS] === 1 && this.count < i32[at + CAPACITY])
         this.fetch(context, new Refilling(this, i32[at + TAIL]))
       return DONE
@@ -173,6 +214,8 @@ export class SharedPipe implements Place {
     const head = i32[at + HEAD] === 0 ? this.slots - 1 : i32[at + HEAD] - 1
     copyParcel(from.i32, fromAt, i32, this.slot(head))
     Atomics.store(i32, at + HEAD, head)
+    // What the tail has seen of the head may be behind it, never before it.
+    i32[at + HEAD_SEEN] = head
   }
 
   /** Locked. Whoever waits is told. */
@@ -196,6 +239,40 @@ export class SharedPipe implements Place {
   /** The value of a parcel that this thread has received. */
   read(context: FutexContext, words: Words, at: number): unknown {
     return readParcel(words, at, this.codec, context.thread)
+  }
+
+  /** The tail's lock is held: fewer values than the capacity are in the ring. */
+  private hasRoom(tail: number): boolean {
+    const { i32, at } = this
+    const capacity = i32[at + CAPACITY]
+    if (this.between(i32[at + HEAD_SEEN], tail) < capacity) return true
+    const head = Atomics.load(i32, at + HEAD)
+    i32[at + HEAD_SEEN] = head
+    return this.between(head, tail) < capacity
+  }
+
+  /** The head's lock is held. Asked before the head moves on: what it has seen of the tail is never behind it. */
+  private hasValue(head: number): boolean {
+    const { i32, at } = this
+    if (head !== i32[at + TAIL_SEEN]) return true
+    const tail = Atomics.load(i32, at + TAIL)
+    i32[at + TAIL_SEEN] = tail
+    return head !== tail
+  }
+
+  private between(head: number, tail: number): number {
+    return tail < head ? tail - head + this.slots : tail - head
+  }
+
+  private push(from: Words, fromAt: number, tail: number): void {
+    settleParcel(from, fromAt, this.codec)
+    copyParcel(from.i32, fromAt, this.i32, this.slot(tail))
+    Atomics.store(this.i32, this.at + TAIL, this.after(tail))
+  }
+
+  private shift(head: number, to: Int32Array, toAt: number): void {
+    copyParcel(this.i32, this.slot(head), to, toAt)
+    Atomics.store(this.i32, this.at + HEAD, this.after(head))
   }
 
   /** The sender's value goes into the ring. */
@@ -226,6 +303,7 @@ export class SharedPipe implements Place {
   private dropFirst(): void {
     const { i32, at } = this
     const head = i32[at + HEAD]
+    if (!this.hasValue(head)) return
     Atomics.store(i32, at + HEAD, this.after(head))
     dropParcel(this.words, this.slot(head), this.codec)
   }
