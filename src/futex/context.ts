@@ -92,20 +92,24 @@ export class FutexContext {
 
   /**
    * In the middle of a call that holds no lock and no look at anything: for a moment it is outside, so that what waits to be freed can
-   * be. False: this thread cannot, or nothing waits.
+   * be; CPUs that have been busy with one task for long are asked to switch. False: this thread cannot, or nothing waits.
    */
   rest(): boolean {
-    const { rcu, i32, thread, layout } = this
-    if (!this.comesAndGoes || this.depth !== 1) return false
+    const { rcu, i32, thread, layout, scheduler } = this
+    if (this.comesAndGoes && this.depth !== 1) return false
     let waits = false
     for (let id = 0; id < layout.threads && !waits; id++) waits = rcu.queued(i32, id) > 0
     if (!waits) return false
-    rcu.idleEnter(thread)
-    if (rcu.runCallbacks(thread) === 0) {
+    if (this.comesAndGoes) rcu.idleEnter(thread)
+    else rcu.quiescent(thread)
+    if (rcu.runCallbacks(thread, layout.futexes.capacity) === 0) {
+      if (scheduler !== undefined) {
+        for (let cpu = 0; cpu < scheduler.cpus; cpu++) if (cpu !== thread.id) scheduler.resched(cpu)
+      }
       if (thread.mayBlock) Atomics.wait(this.nobody, 0, 0, REST_MS)
       else pause()
     }
-    rcu.idleExit(thread)
+    if (this.comesAndGoes) rcu.idleExit(thread)
     return true
   }
 }

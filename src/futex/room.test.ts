@@ -1,8 +1,19 @@
 import { expect, test } from 'vitest'
 import { Arena, ArenaPlan } from '../arena/arena.ts'
 import { KernelThread } from '../arena/thread.ts'
+import { reserveMachine } from '../machine/cpurecord.ts'
+import { HALT } from '../machine/machine.ts'
+import { WorkerCpu } from '../machine/workercpu.ts'
+import { cpuLoop } from '../sched/cpuloop.ts'
+import { exitTask } from '../sched/exit.ts'
+import { createTask, startTask } from '../sched/fork.ts'
+import { makePriority } from '../sched/priority.ts'
+import { planScheduler, Scheduler } from '../sched/scheduler.ts'
+import { FINISHED } from '../sched/switch.ts'
+import { Task } from '../sched/taskrecord.ts'
 import { Futexes } from './futexes.ts'
 import { initializeFutexes, reserveFutexes } from './layout.ts'
+import { SchedulerTask } from './tasks.ts'
 
 const SIZES = { waiters: 4, buckets: 4, mappings: 4, spaces: 2 }
 
@@ -37,3 +48,47 @@ test('where nothing waits to be freed, there is no room, and that is said at onc
   for (let at = 0; at < SIZES.waiters; at++) layout.futexes.allocate(thread)
   expect(() => waits.waitSync(waits.word(view, 0), 0, { timeout: 0 })).toThrow(/futexes is full/)
 })
+
+test.each([4, 64])(
+  'tasks that wait and wake each other on a CPU that is never idle need no more than %i slots',
+  waiters => {
+    const rounds = 2000
+    const plan = new ArenaPlan()
+    const region = reserveMachine(plan, 1)
+    const schedulerPlan = planScheduler(plan, { cpus: 1, tasks: 8 })
+    const layout = reserveFutexes(plan, { ...SIZES, waiters }, schedulerPlan.rcu)
+    const arena = Arena.create(plan, { debug: true })
+    const cpu = new WorkerCpu(arena, region, 0, () => performance.now())
+    const s = Scheduler.forCpu(schedulerPlan, cpu)
+    s.initialize()
+    initializeFutexes(arena, layout)
+    const fx = new Futexes(s.thread, layout, { now: s.now, scheduler: s })
+    const view = new Int32Array(new SharedArrayBuffer(256))
+    fx.map(view.buffer)
+    const players: Generator<number, void, unknown>[] = []
+    function* player(task: number, self: number): Generator<number, void, unknown> {
+      const parking = new SchedulerTask({ s, task }, () => fx.context)
+      for (let round = 0; round < rounds; round++) {
+        fx.wake(fx.word(view, 1 - self), 1)
+        yield* fx.wait(parking, fx.word(view, self), 0)
+      }
+      fx.wake(fx.word(view, 1 - self), 1)
+    }
+    let ended = 0
+    const loop = cpuLoop(cpu, s, task => {
+      const { done, value } = players[s.i32[task + Task.slot]].next()
+      if (!done) return value
+      ended++
+      exitTask(s, task, 0)
+      return FINISHED
+    })
+    for (const self of [0, 1]) {
+      const task = createTask(s, { priority: makePriority(8, 0), affinity: [0] })
+      players[s.i32[task + Task.slot]] = player(task, self)
+      startTask(s, task)
+    }
+    for (let halts = 0; halts < 10; ) if (loop.next().value === HALT) halts++
+    expect(ended).toBe(2)
+    expect(layout.futexes.count(s.i32)).toBe(0)
+  },
+)

@@ -30,6 +30,9 @@ export const CONTINUES = 4
 /** Every so many turns a CPU that nobody interrupts looks up: is it to stop, are there callbacks to run? */
 const LOOK_UP_EVERY = 256
 
+/** And then it runs up to so many: a turn can leave a few, and they must not come faster than they go. */
+const CALLBACKS = 8 * LOOK_UP_EVERY
+
 const CALLBACK_WAIT_MS = 1
 const SHORT_TURN_MS = 0.001
 const SHORT_TURNS = 64
@@ -65,7 +68,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
         current = idle
         why = PREEMPTED
       }
-      rcu.runCallbacks(thread)
+      rcu.runCallbacks(thread, CALLBACKS)
       if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
         yield TURN
         if (s.turnAt !== Infinity) s.turnAt = s.readClock() + s.slice
@@ -89,7 +92,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     if (current === idle) {
       if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
       adoptFromGone(s)
-      rcu.runCallbacks(thread)
+      rcu.runCallbacks(thread, CALLBACKS)
       // A policy that has just been left may have put tasks on this very queue.
       if ((ext.policy !== null && workForIdle(s)) || i32[needResched] !== 0) continue
       // Callbacks that wait for other CPUs are looked at again soon.
