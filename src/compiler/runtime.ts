@@ -24,13 +24,10 @@ export {
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'
 export { AsyncLoop } from './runtime/asyncloop.ts'
+export { Box, declared, early } from './runtime/box.ts'
+export { cursor, KeyCursor } from './runtime/cursor.ts'
 export {
-  Box,
-  cursor,
-  declared,
-  early,
   given,
-  KeyCursor,
   keyOf,
   nothing,
   other,

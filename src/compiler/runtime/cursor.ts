@@ -1,0 +1,180 @@
+/** What loops of functions that unwind run over: cursors, which are saved like any other value. */
+import { run } from '../../coroutine/frames.ts'
+import { bodyStep, generatorBody, nextOf, stopsInNext } from './generator.ts'
+
+const arrayValues: unknown = Array.prototype.values
+const arrayIterator = Object.getPrototypeOf([][Symbol.iterator]())
+const arrayNext: unknown = arrayIterator.next
+
+/** A `for…of` that can be left and entered again: `step`, then `value`; `fail` or `close` when it is left early. */
+export interface Cursor {
+  value: any
+  step(): unknown
+  fail(): void
+  close(): void
+}
+
+class IteratorCursor implements Cursor {
+  value: any = undefined
+  readonly #iterator: any
+  readonly #next: any
+  #open = false
+
+  constructor(iterable: any, message: string) {
+    const method = iterable === undefined || iterable === null ? undefined : iterable[Symbol.iterator]
+    if (typeof method !== 'function') {
+      // What is wrong with it, the engine says best, but for the name.
+      throw new TypeError(message)
+    }
+    const iterator = Reflect.apply(method, iterable, [])
+    if (!isObject(iterator)) throw new TypeError('Result of the Symbol.iterator method is not an object')
+    this.#iterator = iterator
+    this.#next = iterator.next
+  }
+
+  step(): boolean {
+    this.#open = false
+    const step = this.#next.call(this.#iterator)
+    if (!isObject(step)) throw new TypeError(`Iterator result ${String(step)} is not an object`)
+    if (step.done) return false
+    this.value = step.value
+    this.#open = true
+    return true
+  }
+
+  /** The body threw: whatever `return` does, that error goes on. */
+  fail(): void {
+    if (!this.#open) return
+    this.#open = false
+    try {
+      const method = this.#iterator.return
+      if (method !== undefined && method !== null) Reflect.apply(method, this.#iterator, [])
+    } catch {
+      // The body's own error is the one that counts.
+    }
+  }
+
+  close(): void {
+    if (!this.#open) return
+    this.#open = false
+    const method = this.#iterator.return
+    if (method === undefined || method === null) return
+    const result = Reflect.apply(method, this.#iterator, [])
+    if (!isObject(result)) throw new TypeError(`${String(result)} is not an object`)
+  }
+}
+
+/** Over what can stop inside of a step: the step may unwind. */
+abstract class StoppingCursor implements Cursor {
+  value: any = undefined
+  #open = false
+
+  protected abstract next(): Generator<number, IteratorResult<unknown>, unknown>
+  /** Tells what is run over that it is left early. */
+  protected abstract leave(): void
+
+  step(): unknown {
+    this.#open = false
+    return run(this.#stepping())
+  }
+
+  *#stepping(): Generator<number, boolean, unknown> {
+    const step = yield* this.next()
+    if (step.done) return false
+    this.value = step.value
+    this.#open = true
+    return true
+  }
+
+  fail(): void {
+    try {
+      this.close()
+    } catch {
+      // The body's own error is the one that counts.
+    }
+  }
+
+  close(): void {
+    if (!this.#open) return
+    this.#open = false
+    this.leave()
+  }
+}
+
+/** A generator that stops inside. */
+class BodyCursor extends StoppingCursor {
+  readonly #made: any
+
+  constructor(made: unknown) {
+    super()
+    this.#made = made
+  }
+
+  protected next(): Generator<number, IteratorResult<unknown>, unknown> {
+    return bodyStep(this.#made)
+  }
+
+  protected leave(): void {
+    this.#made.return()
+  }
+}
+
+/** An iterator whose `next` can stop inside: a channel's. */
+class NextCursor extends StoppingCursor {
+  readonly #iterator: Iterator<unknown>
+
+  constructor(iterator: Iterator<unknown>) {
+    super()
+    this.#iterator = iterator
+  }
+
+  protected next(): Generator<number, IteratorResult<unknown>, unknown> {
+    return nextOf(this.#iterator)
+  }
+
+  protected leave(): void {
+    this.#iterator.return?.()
+  }
+}
+
+/** What a `for…of` runs over; null: an array, place by place. `message` is what the engine says when it cannot. */
+export function cursor(ok: unknown, iterable: any, message: string): Cursor | null {
+  if (
+    Array.isArray(iterable) &&
+    iterable[Symbol.iterator] === arrayValues &&
+    arrayIterator.next === arrayNext
+  ) {
+    return null
+  }
+  if (ok && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
+  if (ok && stopsInNext(iterable)) return new NextCursor(iterable[Symbol.iterator]())
+  return new IteratorCursor(iterable, message)
+}
+
+/** A `for…in` that can be left and entered again: keys that are deleted meanwhile are passed by. */
+export class KeyCursor {
+  value: string = ''
+  readonly #object: any
+  readonly #keys: string[] = []
+  #at = 0
+
+  constructor(object: unknown) {
+    this.#object = object
+    // oxlint-disable-next-line guard-for-in
+    for (const key in object as object) this.#keys.push(key)
+  }
+
+  step(): boolean {
+    while (this.#at < this.#keys.length) {
+      const key = this.#keys[this.#at++]!
+      if (!(key in Object(this.#object))) continue
+      this.value = key
+      return true
+    }
+    return false
+  }
+}
+
+function isObject(value: unknown): value is any {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
+}
