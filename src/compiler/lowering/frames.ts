@@ -15,7 +15,8 @@ import { bare, directives, isFunction, type Node, walk } from '../syntax.ts'
 import { type Context, Frame } from './context.ts'
 import { Slots } from './frames/emitter.ts'
 import { type Plan, planOf } from './frames/plan.ts'
-import { returning, type StatementHost, Statements, type Temporaries } from './frames/statements.ts'
+import { Loops } from './frames/loops.ts'
+import { returning, type StatementHost, type Statements, type Temporaries } from './frames/statements.ts'
 import { GeneratorLowering, isSmall, type LoweringOptions } from './generator.ts'
 import { recursiveOf } from './recursion.ts'
 import { type Strip, stripOf } from './strip.ts'
@@ -210,7 +211,7 @@ export class FramesLowering extends GeneratorLowering {
   #statements(func: Func, cx: Context, guards: boolean, slots: Slots): Statements {
     const plan = this.#planOf(func) as Plan
     this.#recursive ??= recursiveOf(this.analysis)
-    return new Statements(plan, this.names.prefix, guards, slots, this.#host, cx, this.#recursive.has(func))
+    return new Loops(plan, this.names.prefix, guards, slots, this.#host, cx, this.#recursive.has(func))
   }
 
   #function(node: Node, func: Func, outer: Context): Rope {

@@ -4,10 +4,9 @@
  */
 import { type Piece, Rope, rope } from '../../rope.ts'
 import type { Binding } from '../../scope.ts'
-import { bare, boundNames, isLoop, type Node } from '../../syntax.ts'
+import { boundNames, isLoop, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
-import { notIterableText } from '../message.ts'
-import { collectJumps, jumpsOutOf, leavesOf } from '../strip.ts'
+import { jumpsOutOf } from '../strip.ts'
 import type { Slots } from './emitter.ts'
 import { Expressions, type Host } from './expressions.ts'
 import type { Plan, Variable } from './plan.ts'
@@ -35,12 +34,12 @@ export interface StatementHost extends Host {
   functionValue(node: Node, cx: Context): Rope
 }
 
-export class Statements extends Expressions {
-  readonly #host: StatementHost
+export abstract class Statements extends Expressions {
+  declare protected readonly host: StatementHost
   /** Turns are counted in a variable that nobody saves. */
   counts = false
   /** A safepoint has been passed on the way here. */
-  #polled: boolean
+  protected polled: boolean
 
   constructor(
     plan: Plan,
@@ -52,8 +51,7 @@ export class Statements extends Expressions {
     canRecurse: boolean,
   ) {
     super(plan, prefix, guards, slots, host, cx)
-    this.#host = host
-    this.#polled = !canRecurse
+    this.polled = !canRecurse
   }
 
   /** The function's body, or the expression that it returns. */
@@ -69,7 +67,7 @@ export class Statements extends Expressions {
 
   protected list(statements: readonly Node[]): void {
     const outer = this.cx
-    this.cx = { ...outer, available: this.#host.availableIn(statements, outer) }
+    this.cx = { ...outer, available: this.host.availableIn(statements, outer) }
     for (const statement of statements) {
       const held = this.held
       this.statement(statement, [])
@@ -80,11 +78,11 @@ export class Statements extends Expressions {
 
   /** One call on every way that leads around is enough: before it, a recursion looks at its safepoint. */
   override call(node: Node): Rope {
-    if (!this.#polled) {
-      const call = this.#host.callOf(node)
-      if (call !== undefined && !this.#host.staysPlain(call)) {
-        this.#polled = true
-        this.#poll(node.start)
+    if (!this.polled) {
+      const call = this.host.callOf(node)
+      if (call !== undefined && !this.host.staysPlain(call)) {
+        this.polled = true
+        this.poll(node.start)
       }
     }
     return super.call(node)
@@ -92,9 +90,9 @@ export class Statements extends Expressions {
 
   /** What may or may not run: a safepoint in it counts for nothing after it. */
   override nested(write: () => void): { text: Rope; last: number } {
-    const polled = this.#polled
+    const polled = this.polled
     const made = super.nested(write)
-    this.#polled = polled
+    this.polled = polled
     return made
   }
 
@@ -109,11 +107,16 @@ export class Statements extends Expressions {
   }
 
   /** A safepoint. */
-  #poll(at: number, when = ''): void {
+  protected poll(at: number, when = ''): void {
     const { ok } = this
-    const look = this.#host.runtime('lookInTime')
+    const look = this.host.runtime('lookInTime')
     this.place(at, null, unwind => rope`if (${when}${this.#count} < 0 && ${look}(${ok})) ${unwind}`)
   }
+
+  /** A loop that is no loop over something. */
+  protected abstract loop(node: Node, labels: Node[]): void
+  /** `for…of` and `for…in`. */
+  protected abstract each(node: Node, labels: Node[]): void
 
   statement(node: Node, labels: Node[]): void {
     const outer = this.from
@@ -132,7 +135,7 @@ export class Statements extends Expressions {
         this.effect(node.expression)
         break
       case 'VariableDeclaration':
-        this.#declaration(node)
+        this.declaration(node)
         break
       case 'ReturnStatement':
         this.simple(returning(this.cx, this.value(node.argument), this.prefix, keyword(node, 'return')))
@@ -158,13 +161,13 @@ export class Statements extends Expressions {
       case 'ForOfStatement':
       case 'ForInStatement':
         this.loops.push(node)
-        this.#each(node, labels)
+        this.each(node, labels)
         this.loops.pop()
         break
       default:
         if (!isLoop(node)) throw new Error(`a ${node.type} that can stop`)
         this.loops.push(node)
-        this.#loop(node, labels)
+        this.loop(node, labels)
         this.loops.pop()
     }
   }
@@ -173,7 +176,7 @@ export class Statements extends Expressions {
   #plain(node: Node): void {
     switch (node.type) {
       case 'VariableDeclaration':
-        if (node.declare !== true) this.#declaration(node)
+        if (node.declare !== true) this.declaration(node)
         break
       case 'FunctionDeclaration':
         break
@@ -192,7 +195,7 @@ export class Statements extends Expressions {
   }
 
   #variableOf(id: Node): Variable | undefined {
-    const binding = this.#host.bindingOf(id)
+    const binding = this.host.bindingOf(id)
     return binding == null ? undefined : this.plan.variables.get(binding)
   }
 
@@ -207,15 +210,15 @@ export class Statements extends Expressions {
   #set(variable: Variable | undefined, id: Node, value: Rope): void {
     if (variable === undefined) this.simple(rope`${id.name} = ${value};`)
     else if (variable.box === 'early') {
-      this.simple(rope`${this.#host.runtime('declared')}(${variable.name}, ${value});`)
+      this.simple(rope`${this.host.runtime('declared')}(${variable.name}, ${value});`)
     } else this.simple(rope`${variable.name}${variable.box === null ? '' : '.v'} = ${value};`)
   }
 
   /** Gives a declared variable its value. */
-  #assign(id: Node, value: Rope): void {
+  protected assign(id: Node, value: Rope): void {
     const variable = id.type === 'Identifier' ? this.#variableOf(id) : undefined
     if (variable?.box === 'early') {
-      this.simple(rope`${this.#host.runtime('declared')}(${variable.name}, ${value});`)
+      this.simple(rope`${this.host.runtime('declared')}(${variable.name}, ${value});`)
       return
     }
     if (id.type === 'Identifier') {
@@ -226,26 +229,26 @@ export class Statements extends Expressions {
     // A pattern sets its variables one by one; those that wait for their declaration are set from it.
     for (const name of early) {
       const { name: text } = this.#variableOf(name)!
-      this.simple(rope`${this.#host.runtime('declared')}(${text}, void 0);`)
+      this.simple(rope`${this.host.runtime('declared')}(${text}, void 0);`)
     }
     this.simple(rope`(${this.pattern(id)} = ${value});`)
   }
 
-  #declaration(node: Node): void {
+  protected declaration(node: Node): void {
     for (const { id, init } of node.declarations as Node[]) {
       const held = this.held
       if (init === null) {
-        if (node.kind !== 'var') this.#assign(id, rope`void 0`)
+        if (node.kind !== 'var') this.assign(id, rope`void 0`)
       } else {
         const value = this.named(id, init)
-        this.#assign(id, id.type === 'Identifier' ? value : this.apart(id, init, value))
+        this.assign(id, id.type === 'Identifier' ? value : this.apart(id, init, value))
       }
       this.release(held)
     }
   }
 
   /** Lets the variables of a block be seen while `write` writes. */
-  #within(owner: Node, write: () => void): void {
+  protected within(owner: Node, write: () => void): void {
     const declared = (this.plan.declared.get(owner) ?? []).filter(({ place }) => place === 'block')
     for (const variable of declared) this.opened.add(variable)
     write()
@@ -253,15 +256,15 @@ export class Statements extends Expressions {
   }
 
   /** Declares what lives in a block, and makes the functions that are declared in it. */
-  #open(owner: Node, statements: readonly Node[]): Rope {
+  protected open(owner: Node, statements: readonly Node[]): Rope {
     const declared = this.plan.declared.get(owner) ?? []
     const made = new Rope()
     for (const { place, name, box, binding } of declared) {
       const fresh =
         box === 'early'
-          ? `${this.#host.runtime('early')}(${JSON.stringify(binding.name)})`
+          ? `${this.host.runtime('early')}(${JSON.stringify(binding.name)})`
           : box === 'box'
-            ? `new ${this.#host.runtime('Box')}()`
+            ? `new ${this.host.runtime('Box')}()`
             : 'void 0'
       if (place === 'block') {
         const index = this.slots.indexOf(name)
@@ -271,7 +274,7 @@ export class Statements extends Expressions {
     }
     for (const statement of statements) {
       if (statement.type !== 'FunctionDeclaration' || statement.body === null) continue
-      const value = this.#host.functionValue(statement, this.cx)
+      const value = this.host.functionValue(statement, this.cx)
       this.#set(this.#declaredBy(statement), statement.id, value)
     }
     return made
@@ -280,8 +283,8 @@ export class Statements extends Expressions {
   #block(node: Node, labels: Node[]): void {
     let opened = new Rope()
     const { text, last } = this.nested(() =>
-      this.#within(node, () => {
-        opened = this.#open(node, node.body)
+      this.within(node, () => {
+        opened = this.open(node, node.body)
         this.list(node.body)
       }),
     )
@@ -289,7 +292,7 @@ export class Statements extends Expressions {
   }
 
   /** A statement that is the body of another. */
-  #inner(node: Node): void {
+  protected inner(node: Node): void {
     const held = this.held
     this.statement(node, [])
     this.release(held)
@@ -300,10 +303,10 @@ export class Statements extends Expressions {
     const test = this.value(node.test)
     this.flush()
     this.release(held)
-    const polled = this.#polled
-    const first = this.nested(() => this.#inner(node.consequent))
-    const second = node.alternate === null ? null : this.nested(() => this.#inner(node.alternate))
-    this.#polled = polled
+    const polled = this.polled
+    const first = this.nested(() => this.inner(node.consequent))
+    const second = node.alternate === null ? null : this.nested(() => this.inner(node.alternate))
+    this.polled = polled
     this.choose(test, first, second)
   }
 
@@ -318,7 +321,7 @@ export class Statements extends Expressions {
       this.statement(inner, labels)
       return
     }
-    const { text, last } = this.nested(() => this.#inner(inner))
+    const { text, last } = this.nested(() => this.inner(inner))
     this.compound(rope`${prefixOf(labels)}{ ${text} }`, last)
   }
 
@@ -344,14 +347,14 @@ export class Statements extends Expressions {
     this.simple(rope`${how} = 0;`)
     this.cx = { ...outer, jumps, closing: undefined, ending: { label, how, value } }
     const { text, last } = this.nested(() => {
-      if (handler === null) this.#inner(block)
+      if (handler === null) this.inner(block)
       else this.#try({ ...node, finalizer: null })
     })
     this.cx = outer
     const name = `${this.prefix}e`
     const caught = `catch (${name}) { ${frames}.ok = 0; ${how} = 1; ${value} = ${name}; }`
     this.compound(rope`${label}: { try { ${text} } ${caught} }`, last)
-    this.#inner(finalizer)
+    this.inner(finalizer)
     this.simple(rope`if (${how} === 1) throw ${value};`)
     this.simple(rope`if (${how} === 2) ${returning(outer, rope`${value}`, this.prefix, 'return')}`)
     for (const { jump, code } of targets.values()) {
@@ -372,12 +375,12 @@ export class Statements extends Expressions {
         : rope` finally { ${frames}.ok = 0; if (${frames}.u === 0) ${this.verbatim(finalizer)} }`
     const name = `${this.prefix}e`
     if (handler === null) {
-      const { text, last } = this.nested(() => this.#inner(block))
+      const { text, last } = this.nested(() => this.inner(block))
       this.compound(rope`try { ${text} }${ending}`, last)
       return
     }
     if (!this.stops(handler.body)) {
-      const { text, last } = this.nested(() => this.#inner(block))
+      const { text, last } = this.nested(() => this.inner(block))
       const param = handler.param === null ? rope`` : rope` (${this.verbatim(handler.param)})`
       const caught = rope` catch${param} { ${frames}.ok = 0; ${this.verbatim(handler.body)} }`
       this.compound(rope`try { ${text} }${caught}${ending}`, last)
@@ -388,17 +391,17 @@ export class Statements extends Expressions {
     const error = this.take()
     const { text, last } = this.nested(() => {
       this.simple(rope`${thrown} = false;`)
-      const { text: tried, last: triedLast } = this.nested(() => this.#inner(block))
+      const { text: tried, last: triedLast } = this.nested(() => this.inner(block))
       this.compound(
         rope`try { ${tried} } catch (${name}) { ${frames}.ok = 0; ${thrown} = true; ${error} = ${name}; }`,
         triedLast,
       )
       let opened = new Rope()
       const handled = this.nested(() =>
-        this.#within(handler, () => {
-          opened = this.#open(handler, [])
-          if (handler.param !== null) this.#assign(handler.param, rope`${error}`)
-          this.#inner(handler.body)
+        this.within(handler, () => {
+          opened = this.open(handler, [])
+          if (handler.param !== null) this.assign(handler.param, rope`${error}`)
+          this.inner(handler.body)
         }),
       )
       const test = guards ? `${p} !== 0 || ${thrown}` : thrown
@@ -419,7 +422,7 @@ export class Statements extends Expressions {
     let opened = new Rope()
     const { text, last } = this.nested(() => {
       const statements = cases.flatMap(({ consequent }) => consequent as Node[])
-      opened = this.#open(node, statements)
+      opened = this.open(node, statements)
       const choices = new Rope()
       let otherwise = cases.length
       for (const [index, { test }] of cases.entries()) {
@@ -428,284 +431,13 @@ export class Statements extends Expressions {
       }
       this.simple(rope`switch (${on}) { ${choices}default: ${at} = ${String(otherwise)}; }`)
       for (const [index, { consequent }] of cases.entries()) {
-        const branch = this.nested(() => this.#within(node, () => this.list(consequent)))
+        const branch = this.nested(() => this.within(node, () => this.list(consequent)))
         const test = guards ? `${p} === 0 ? ${at} <= ${index} : ${p} <= ${branch.last}` : `${at} <= ${index}`
         this.add(rope`if (${test}) { ${branch.text} }`)
       }
     })
     // A switch that is entered at once: `break` leaves it, and `continue` is that of the loop around.
     this.compound(rope`{ ${opened}${prefixOf(labels)}switch (0) { default: ${text} } }`, last)
-  }
-
-  // Loops
-
-  /** The text of a loop's body, with its safepoint. `bind` sets what the turn begins with. */
-  #turn(node: Node, bind: (() => void) | null, when = ''): { text: Rope; last: number; opened: Rope } {
-    const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
-    const write = (): void => {
-      const polled = this.#polled
-      this.#poll(node.body.start, when)
-      this.#polled = true
-      bind?.()
-      this.#inner(node.body)
-      this.#polled = polled
-    }
-    const made = this.nested(() => this.#within(node, write))
-    const opened = new Rope()
-    if (bind !== null) {
-      for (const { name, box } of head) {
-        const fresh = box === null ? 'void 0' : `new ${this.#host.runtime('Box')}()`
-        const from = this.guards
-          ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${this.slots.indexOf(name)}]`
-          : fresh
-        opened.add(`let ${name} = ${from}; `)
-      }
-    }
-    return { ...made, opened }
-  }
-
-  #loop(node: Node, labels: Node[]): void {
-    const { guards, p } = this
-    if (this.#inStrips(node, labels)) return
-    const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
-    if (head.length > 0) {
-      this.#fresh(node, labels, head)
-      return
-    }
-    if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
-    if (this.stops(node.test) || this.stops(node.update)) {
-      this.#unfolded(node, labels)
-      return
-    }
-    const { text, last } = this.#turn(node, null, this.#everyEighth(node))
-    const test = node.test === null ? rope`true` : this.verbatim(node.test)
-    const prefix = prefixOf(labels)
-    if (node.type === 'DoWhileStatement') {
-      this.compound(rope`${prefix}do { ${text} } while (${test});`, last)
-      return
-    }
-    const condition = guards ? rope`${p} !== 0 || (${test})` : test
-    const update = node.type === 'ForStatement' && node.update !== null ? this.verbatim(node.update) : rope``
-    this.compound(rope`${prefix}for (; ${condition}; ${update}) { ${text} }`, last)
-  }
-
-  /** What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory. */
-  #everyEighth(node: Node): string {
-    if (!this.#host.looksInside(node) || this.#host.strip <= 64) return ''
-    this.counts = true
-    return `(++${this.prefix}n & 7) === 0 && `
-  }
-
-  #init(init: Node): void {
-    const held = this.held
-    if (init.type === 'VariableDeclaration') this.#declaration(init)
-    else this.effect(init)
-    this.release(held)
-  }
-
-  /** A loop whose test or update can stop: its parts one after the other. */
-  #unfolded(node: Node, labels: Node[]): void {
-    const turn = this.label()
-    const outer = this.cx
-    const jumps = new Map(outer.jumps)
-    const continues: Node[] = []
-    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), [], continues)
-    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
-    const test = (): void => {
-      if (node.test === null) return
-      const held = this.held
-      const value = this.value(node.test)
-      this.simple(rope`if (!(${value})) break;`)
-      this.release(held)
-    }
-    const body = (): void => {
-      this.cx = { ...outer, jumps }
-      const { text, last } = this.#turn(node, null, this.#everyEighth(node))
-      this.cx = outer
-      this.compound(rope`${turn}: { ${text} }`, last)
-    }
-    const { text, last } = this.nested(() => {
-      if (node.type === 'DoWhileStatement') {
-        body()
-        test()
-      } else {
-        test()
-        body()
-        if (node.type === 'ForStatement' && node.update !== null) this.effect(node.update)
-      }
-    })
-    this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
-  }
-
-  /** A `for` whose variables closures see: each turn has its own. */
-  #fresh(node: Node, labels: Node[], head: readonly Variable[]): void {
-    const outer = this.cx
-    // Outside of the turn the variables go by other names, which no closure knows.
-    const between = new Map(outer.renamed)
-    const copies: { variable: Variable; name: string }[] = []
-    for (const variable of head) {
-      const name = this.take()
-      between.set(variable.binding, name)
-      copies.push({ variable, name })
-    }
-    const turn = this.label()
-    const jumps = new Map(outer.jumps)
-    const continues: Node[] = []
-    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), [], continues)
-    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
-    this.cx = { ...outer, renamed: between }
-    for (const { id, init } of node.init.declarations as Node[]) {
-      const held = this.held
-      this.simple(rope`(${this.pattern(id)} = ${init === null ? 'void 0' : this.value(init)});`)
-      this.release(held)
-    }
-    const { text, last } = this.nested(() => {
-      this.cx = { ...outer, renamed: between }
-      if (node.test !== null) {
-        const held = this.held
-        const value = this.value(node.test)
-        this.simple(rope`if (!(${value})) break;`)
-        this.release(held)
-      }
-      this.cx = { ...outer, jumps }
-      const { text: turning, last: turned } = this.#turn(node, () => {
-        for (const { variable, name } of copies) {
-          this.simple(rope`${variable.box === null ? variable.name : `${variable.name}.v`} = ${name};`)
-        }
-      })
-      // The variables of the turn are seen until they have been copied for the next.
-      const opened = new Rope()
-      for (const { name, box } of head) {
-        const fresh = box === null ? 'void 0' : `new ${this.#host.runtime('Box')}()`
-        const index = this.slots.indexOf(name)
-        opened.add(
-          `let ${name} = ${this.guards ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${index}]` : fresh}; `,
-        )
-      }
-      const back = copies
-        .map(
-          ({ variable, name }) =>
-            `${name} = ${variable.box === null ? variable.name : `${variable.name}.v`};`,
-        )
-        .join(' ')
-      this.cx = { ...outer, renamed: between }
-      const whole = rope`{ ${opened}${turn}: { ${turning} } ${back} }`
-      this.compound(whole, turned)
-      if (node.update !== null) this.effect(node.update)
-      this.cx = outer
-    })
-    this.cx = outer
-    this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
-  }
-
-  /** A loop without calls runs some hundreds of turns between two looks; entered again, it goes on with the next. */
-  #inStrips(node: Node, labels: Node[]): boolean {
-    if ([node.test, node.update, node.body].some(part => this.stops(part))) return false
-    const { guards, p, ok } = this
-    const held = this.held
-    const temporaries = { take: () => this.take(), label: () => this.label() }
-    if (this.#host.strips(node, labels, this.cx, '', temporaries) === null) {
-      this.release(held)
-      return false
-    }
-    this.release(held)
-    if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
-    this.flush()
-    const place = ++this.places
-    const look = `if (${this.#host.runtime('look')}(${ok})) ${this.unwind(place, node.body.start)}`
-    const text = this.#host.strips(node, labels, this.cx, look, temporaries)!
-    const again = guards ? `if (${p} !== 0) { ${p} = 0; ${this.prefix}take(); } ` : ''
-    this.compound(rope`{ ${again}${text} }`, place)
-    this.release(held)
-    return true
-  }
-
-  /** Inside a loop that has to be closed: its `return`s and its jumps to elsewhere see to that. */
-  #closing({ jumps }: { jumps: readonly Node[] }, cursor: string): Context {
-    const outer = this.cx
-    const closing = [cursor, ...(outer.closing ?? [])]
-    const all = new Map(outer.jumps)
-    for (const jump of jumps) {
-      const to = all.get(jump) ?? this.verbatim(jump)
-      all.set(jump, rope`{ ${closingText([cursor])} ${to} }`)
-    }
-    return { ...outer, jumps: all, closing }
-  }
-
-  /** `for…of` and `for…in`: over a cursor, which is saved like any other value. */
-  #each(node: Node, labels: Node[]): void {
-    const { left, right, body } = node
-    const { frames, ok } = this
-    const held = this.held
-    const isOf = node.type === 'ForOfStatement'
-    const inTurn = (this.plan.declared.get(node) ?? []).some(({ place }) => place === 'block')
-    const text = JSON.stringify(notIterableText(right))
-    const value = this.value(right)
-    let list = ''
-    let short: Rope | null = null
-    if (isOf) {
-      list = this.hold(value)
-      if (!this.stops(body) && !inTurn && this.#host.isShortBody(node)) {
-        const entering = this.guards ? `${this.p} === 0 && ` : ''
-        const isShort = `${entering}${this.#host.runtime('isShortList')}(${list}, ${String(this.#host.strip)})`
-        const target = this.pattern(
-          left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left),
-        )
-        short = rope`if (${isShort}) ${prefixOf(labels)}for (${target} of ${list}) { ${this.verbatim(body)} } else `
-      }
-    }
-    const leaves = leavesOf(body, new Set(labels.map(({ name }) => name as string)))
-    const cursor = this.take()
-    const at = isOf ? this.take() : ''
-    const kept = this.held
-    const more = this.take()
-    const { text: turns, last } = this.nested(() => {
-      if (isOf) {
-        this.simple(rope`${cursor} = ${this.#host.runtime('cursor')}(${ok}, ${list}, ${text}); ${at} = 0;`)
-      } else this.simple(rope`${cursor} = new ${this.#host.runtime('KeyCursor')}(${value});`)
-      const loop = this.nested(() => {
-        this.release(kept)
-        if (isOf) {
-          // An array is run over by its places; what has an iterator is asked for a step, which may stop.
-          this.place(body.start, more, unwind => {
-            const step = rope`${more} = ${cursor}.step(); if (${frames}.u) ${unwind}`
-            return rope`if (${cursor} === null) ${more} = ${at} < ${list}.length; else { ${step} }`
-          })
-        } else this.simple(rope`${more} = ${cursor}.step();`)
-        this.simple(rope`if (!${more}) break;`)
-        const bind = (): void => {
-          const next = isOf
-            ? rope`${cursor} === null ? ${list}[${at}++] : (${at}++, ${cursor}.value)`
-            : rope`${cursor}.value`
-          if (left.type === 'VariableDeclaration') {
-            const { id } = left.declarations[0]
-            this.#assign(id, next)
-          } else this.simple(rope`(${this.pattern(bare(left))} = ${next});`)
-        }
-        const outer = this.cx
-        if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
-        // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs none.
-        const often = this.#host.looksInside(node) && this.#host.strip > 64
-        const turn = this.#turn(node, bind, isOf && often ? `(${at} & 7) === 7 && ` : '')
-        this.cx = outer
-        this.compound(rope`{ ${turn.opened}${turn.text} }`, turn.last)
-      })
-      const looping = rope`${prefixOf(labels)}for (;;) { ${loop.text} }`
-      if (!isOf) {
-        this.compound(looping, loop.last)
-        return
-      }
-      const error = `${this.prefix}e`
-      const failed = rope`catch (${error}) { ${frames}.ok = 0; if (${cursor} !== null) ${cursor}.fail(); throw ${error}; }`
-      // A `finally` costs each turn; without one, whatever leaves the loop closes it on its way.
-      const closed =
-        leaves === null
-          ? rope`finally { if (${cursor} !== null && ${frames}.u === 0) ${cursor}.close(); }`
-          : rope`if (${this.guards ? `${this.p} === 0 && ` : ''}${cursor} !== null) ${cursor}.close();`
-      this.compound(rope`{ try { ${looping} } ${failed} ${closed} }`, loop.last)
-    })
-    this.compound(rope`${short ?? ''}{ ${turns} }`, last)
-    this.release(held)
   }
 }
 
@@ -733,6 +465,6 @@ export function closingText(cursors: readonly string[]): string {
   return cursors.map(cursor => `if (${cursor} !== null) ${cursor}.close();`).join(' ')
 }
 
-function prefixOf(labels: readonly Node[]): string {
+export function prefixOf(labels: readonly Node[]): string {
   return labels.map(({ name }) => `${name}: `).join('')
 }

@@ -1,0 +1,282 @@
+/**
+ * Loops of a function that unwinds: each turn begins with a safepoint, at which a form that goes on enters the loop again.
+ * Loops without calls run in strips instead.
+ */
+import { Rope, rope } from '../../rope.ts'
+import { bare, type Node } from '../../syntax.ts'
+import type { Context } from '../context.ts'
+import { notIterableText } from '../message.ts'
+import { collectJumps, leavesOf } from '../strip.ts'
+import type { Variable } from './plan.ts'
+import { closingText, prefixOf, Statements } from './statements.ts'
+
+export class Loops extends Statements {
+  /** The text of a loop's body, with its safepoint. `bind` sets what the turn begins with. */
+  #turn(node: Node, bind: (() => void) | null, when = ''): { text: Rope; last: number; opened: Rope } {
+    const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
+    const write = (): void => {
+      const polled = this.polled
+      this.poll(node.body.start, when)
+      this.polled = true
+      bind?.()
+      this.inner(node.body)
+      this.polled = polled
+    }
+    const made = this.nested(() => this.within(node, write))
+    const opened = new Rope()
+    if (bind !== null) {
+      for (const { name, box } of head) {
+        const fresh = box === null ? 'void 0' : `new ${this.host.runtime('Box')}()`
+        const from = this.guards
+          ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${this.slots.indexOf(name)}]`
+          : fresh
+        opened.add(`let ${name} = ${from}; `)
+      }
+    }
+    return { ...made, opened }
+  }
+
+  protected loop(node: Node, labels: Node[]): void {
+    const { guards, p } = this
+    if (this.#inStrips(node, labels)) return
+    const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
+    if (head.length > 0) {
+      this.#fresh(node, labels, head)
+      return
+    }
+    if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
+    if (this.stops(node.test) || this.stops(node.update)) {
+      this.#unfolded(node, labels)
+      return
+    }
+    const { text, last } = this.#turn(node, null, this.#everyEighth(node))
+    const test = node.test === null ? rope`true` : this.verbatim(node.test)
+    const prefix = prefixOf(labels)
+    if (node.type === 'DoWhileStatement') {
+      this.compound(rope`${prefix}do { ${text} } while (${test});`, last)
+      return
+    }
+    const condition = guards ? rope`${p} !== 0 || (${test})` : test
+    const update = node.type === 'ForStatement' && node.update !== null ? this.verbatim(node.update) : rope``
+    this.compound(rope`${prefix}for (; ${condition}; ${update}) { ${text} }`, last)
+  }
+
+  /** What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory. */
+  #everyEighth(node: Node): string {
+    if (!this.host.looksInside(node) || this.host.strip <= 64) return ''
+    this.counts = true
+    return `(++${this.prefix}n & 7) === 0 && `
+  }
+
+  #init(init: Node): void {
+    const held = this.held
+    if (init.type === 'VariableDeclaration') this.declaration(init)
+    else this.effect(init)
+    this.release(held)
+  }
+
+  /** A loop whose test or update can stop: its parts one after the other. */
+  #unfolded(node: Node, labels: Node[]): void {
+    const turn = this.label()
+    const outer = this.cx
+    const jumps = new Map(outer.jumps)
+    const continues: Node[] = []
+    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), [], continues)
+    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
+    const test = (): void => {
+      if (node.test === null) return
+      const held = this.held
+      const value = this.value(node.test)
+      this.simple(rope`if (!(${value})) break;`)
+      this.release(held)
+    }
+    const body = (): void => {
+      this.cx = { ...outer, jumps }
+      const { text, last } = this.#turn(node, null, this.#everyEighth(node))
+      this.cx = outer
+      this.compound(rope`${turn}: { ${text} }`, last)
+    }
+    const { text, last } = this.nested(() => {
+      if (node.type === 'DoWhileStatement') {
+        body()
+        test()
+      } else {
+        test()
+        body()
+        if (node.type === 'ForStatement' && node.update !== null) this.effect(node.update)
+      }
+    })
+    this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
+  }
+
+  /** A `for` whose variables closures see: each turn has its own. */
+  #fresh(node: Node, labels: Node[], head: readonly Variable[]): void {
+    const outer = this.cx
+    // Outside of the turn the variables go by other names, which no closure knows.
+    const between = new Map(outer.renamed)
+    const copies: { variable: Variable; name: string }[] = []
+    for (const variable of head) {
+      const name = this.take()
+      between.set(variable.binding, name)
+      copies.push({ variable, name })
+    }
+    const turn = this.label()
+    const jumps = new Map(outer.jumps)
+    const continues: Node[] = []
+    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), [], continues)
+    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
+    this.cx = { ...outer, renamed: between }
+    for (const { id, init } of node.init.declarations as Node[]) {
+      const held = this.held
+      this.simple(rope`(${this.pattern(id)} = ${init === null ? 'void 0' : this.value(init)});`)
+      this.release(held)
+    }
+    const { text, last } = this.nested(() => {
+      this.cx = { ...outer, renamed: between }
+      if (node.test !== null) {
+        const held = this.held
+        const value = this.value(node.test)
+        this.simple(rope`if (!(${value})) break;`)
+        this.release(held)
+      }
+      this.cx = { ...outer, jumps }
+      const { text: turning, last: turned } = this.#turn(node, () => {
+        for (const { variable, name } of copies) {
+          this.simple(rope`${variable.box === null ? variable.name : `${variable.name}.v`} = ${name};`)
+        }
+      })
+      // The variables of the turn are seen until they have been copied for the next.
+      const opened = new Rope()
+      for (const { name, box } of head) {
+        const fresh = box === null ? 'void 0' : `new ${this.host.runtime('Box')}()`
+        const index = this.slots.indexOf(name)
+        opened.add(
+          `let ${name} = ${this.guards ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${index}]` : fresh}; `,
+        )
+      }
+      const back = copies
+        .map(
+          ({ variable, name }) =>
+            `${name} = ${variable.box === null ? variable.name : `${variable.name}.v`};`,
+        )
+        .join(' ')
+      this.cx = { ...outer, renamed: between }
+      const whole = rope`{ ${opened}${turn}: { ${turning} } ${back} }`
+      this.compound(whole, turned)
+      if (node.update !== null) this.effect(node.update)
+      this.cx = outer
+    })
+    this.cx = outer
+    this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
+  }
+
+  /** A loop without calls runs some hundreds of turns between two looks; entered again, it goes on with the next. */
+  #inStrips(node: Node, labels: Node[]): boolean {
+    if ([node.test, node.update, node.body].some(part => this.stops(part))) return false
+    const { guards, p, ok } = this
+    const held = this.held
+    const temporaries = { take: () => this.take(), label: () => this.label() }
+    if (this.host.strips(node, labels, this.cx, '', temporaries) === null) {
+      this.release(held)
+      return false
+    }
+    this.release(held)
+    if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
+    this.flush()
+    const place = ++this.places
+    const look = `if (${this.host.runtime('look')}(${ok})) ${this.unwind(place, node.body.start)}`
+    const text = this.host.strips(node, labels, this.cx, look, temporaries)!
+    const again = guards ? `if (${p} !== 0) { ${p} = 0; ${this.prefix}take(); } ` : ''
+    this.compound(rope`{ ${again}${text} }`, place)
+    this.release(held)
+    return true
+  }
+
+  /** Inside a loop that has to be closed: its `return`s and its jumps to elsewhere see to that. */
+  #closing({ jumps }: { jumps: readonly Node[] }, cursor: string): Context {
+    const outer = this.cx
+    const closing = [cursor, ...(outer.closing ?? [])]
+    const all = new Map(outer.jumps)
+    for (const jump of jumps) {
+      const to = all.get(jump) ?? this.verbatim(jump)
+      all.set(jump, rope`{ ${closingText([cursor])} ${to} }`)
+    }
+    return { ...outer, jumps: all, closing }
+  }
+
+  /** `for…of` and `for…in`: over a cursor, which is saved like any other value. */
+  protected each(node: Node, labels: Node[]): void {
+    const { left, right, body } = node
+    const { frames, ok } = this
+    const held = this.held
+    const isOf = node.type === 'ForOfStatement'
+    const inTurn = (this.plan.declared.get(node) ?? []).some(({ place }) => place === 'block')
+    const text = JSON.stringify(notIterableText(right))
+    const value = this.value(right)
+    let list = ''
+    let short: Rope | null = null
+    if (isOf) {
+      list = this.hold(value)
+      if (!this.stops(body) && !inTurn && this.host.isShortBody(node)) {
+        const entering = this.guards ? `${this.p} === 0 && ` : ''
+        const isShort = `${entering}${this.host.runtime('isShortList')}(${list}, ${String(this.host.strip)})`
+        const target = this.pattern(
+          left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left),
+        )
+        short = rope`if (${isShort}) ${prefixOf(labels)}for (${target} of ${list}) { ${this.verbatim(body)} } else `
+      }
+    }
+    const leaves = leavesOf(body, new Set(labels.map(({ name }) => name as string)))
+    const cursor = this.take()
+    const at = isOf ? this.take() : ''
+    const kept = this.held
+    const more = this.take()
+    const { text: turns, last } = this.nested(() => {
+      if (isOf) {
+        this.simple(rope`${cursor} = ${this.host.runtime('cursor')}(${ok}, ${list}, ${text}); ${at} = 0;`)
+      } else this.simple(rope`${cursor} = new ${this.host.runtime('KeyCursor')}(${value});`)
+      const loop = this.nested(() => {
+        this.release(kept)
+        if (isOf) {
+          // An array is run over by its places; what has an iterator is asked for a step, which may stop.
+          this.place(body.start, more, unwind => {
+            const step = rope`${more} = ${cursor}.step(); if (${frames}.u) ${unwind}`
+            return rope`if (${cursor} === null) ${more} = ${at} < ${list}.length; else { ${step} }`
+          })
+        } else this.simple(rope`${more} = ${cursor}.step();`)
+        this.simple(rope`if (!${more}) break;`)
+        const bind = (): void => {
+          const next = isOf
+            ? rope`${cursor} === null ? ${list}[${at}++] : (${at}++, ${cursor}.value)`
+            : rope`${cursor}.value`
+          if (left.type === 'VariableDeclaration') {
+            const { id } = left.declarations[0]
+            this.assign(id, next)
+          } else this.simple(rope`(${this.pattern(bare(left))} = ${next});`)
+        }
+        const outer = this.cx
+        if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
+        // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs none.
+        const often = this.host.looksInside(node) && this.host.strip > 64
+        const turn = this.#turn(node, bind, isOf && often ? `(${at} & 7) === 7 && ` : '')
+        this.cx = outer
+        this.compound(rope`{ ${turn.opened}${turn.text} }`, turn.last)
+      })
+      const looping = rope`${prefixOf(labels)}for (;;) { ${loop.text} }`
+      if (!isOf) {
+        this.compound(looping, loop.last)
+        return
+      }
+      const error = `${this.prefix}e`
+      const failed = rope`catch (${error}) { ${frames}.ok = 0; if (${cursor} !== null) ${cursor}.fail(); throw ${error}; }`
+      // A `finally` costs each turn; without one, whatever leaves the loop closes it on its way.
+      const closed =
+        leaves === null
+          ? rope`finally { if (${cursor} !== null && ${frames}.u === 0) ${cursor}.close(); }`
+          : rope`if (${this.guards ? `${this.p} === 0 && ` : ''}${cursor} !== null) ${cursor}.close();`
+      this.compound(rope`{ try { ${looping} } ${failed} ${closed} }`, loop.last)
+    })
+    this.compound(rope`${short ?? ''}{ ${turns} }`, last)
+    this.release(held)
+  }
+}
