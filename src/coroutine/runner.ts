@@ -32,10 +32,17 @@ export interface Waker {
 export const TIMED_OUT: unique symbol = Symbol('heddle.timedOut')
 
 let runner: Runner | null = null
+let switches = 0
+
+/** A number that changes with every switch of this thread: what is known of who runs is true as long as it is the same. */
+export function switchStamp(): number {
+  return switches
+}
 
 /** Part of a switch: names who runs the coroutine that comes next, and returns who ran the one before. */
 export function swapRunner(next: Runner | null): Runner | null {
   const before = runner
+  switches = (switches + 1) & 0x3fff_ffff
   runner = next
   return before
 }

@@ -1,4 +1,4 @@
-import { runnerOrNull } from '../coroutine/runner.ts'
+import { runnerOrNull, switchStamp } from '../coroutine/runner.ts'
 import type { Ambient } from '../futex/ambient.ts'
 import { ambient, currentAmbient } from '../futex/ambient.ts'
 import type { LockOwner } from '../futex/owner.ts'
@@ -10,10 +10,22 @@ import { SyncError } from './errors.ts'
  */
 export function currentTid(): number {
   const here = currentAmbient() ?? ambient()
-  const task = here.currentTask()
-  if (task !== null) return task.tid
+  return switchStamp() === knownAt && here === knownIn ? knownTid : findTid(here)
+}
+
+/** Of the task or coroutine that runs, found once for each time that it is switched to. */
+let knownTid = 0
+let knownAt = -1
+let knownIn: Ambient | null = null
+
+function findTid(here: Ambient): number {
   const runner = runnerOrNull()
-  return runner === null ? here.tid : coroutineTid(here, runner.running?.() ?? null)
+  if (runner === null) return here.tid
+  const task = here.currentTask()
+  knownTid = task === null ? coroutineTid(here, runner.running?.() ?? null) : task.tid
+  knownAt = switchStamp()
+  knownIn = here
+  return knownTid
 }
 
 const coroutines = new WeakMap<object, LockOwner>()
