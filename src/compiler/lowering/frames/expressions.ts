@@ -36,7 +36,7 @@ export interface Host {
   bindingIsConstant(node: Node): boolean
 }
 
-export class Expressions extends Emitter {
+export abstract class Expressions extends Emitter {
   protected readonly host: Host
   /** The permission is the object itself, which it hands on or was handed; else it is 1 or 0. */
   readonly hands: boolean
@@ -93,17 +93,21 @@ export class Expressions extends Emitter {
     for (const [index, node] of nodes.entries()) if (this.stops(node)) last = index
     return nodes.map((node, index) => {
       const value = this.value(node)
-      return index < last && !this.#stays(node) ? rope`${this.hold(value)}` : value
+      return index < last && !this.stays(node) ? rope`${this.hold(value)}` : value
     })
   }
 
   /** True when a second look, after whatever, gives the same. */
-  #stays(node: Node): boolean {
+  protected stays(node: Node): boolean {
     const inner = bare(node)
     if (inner.type === 'ThisExpression') return true
     if (inner.type === 'Literal') return typeof inner.value !== 'object' || inner.value === null
     return inner.type === 'Identifier' && this.host.bindingIsConstant(inner)
   }
+
+  /** A call, also one that cannot stop itself. */
+  abstract call(node: Node): Rope
+  protected abstract tagged(node: Node): Rope
 
   /** The value of an expression, to be used at once: whatever has to come before is written. */
   value(node: Node): Rope {
@@ -162,7 +166,7 @@ export class Expressions extends Emitter {
       case 'TemplateLiteral':
         return this.#template(node)
       case 'TaggedTemplateExpression':
-        return this.#tagged(node)
+        return this.tagged(node)
       case 'SpreadElement':
         return this.#spread(node)
       case 'ImportExpression':
@@ -186,16 +190,16 @@ export class Expressions extends Emitter {
       return node.computed ? rope`super[${this.value(node.property)}]` : this.verbatim(node)
     }
     let object = this.value(node.object)
-    if (node.optional) object = rope`${this.#guard(object)}`
+    if (node.optional) object = rope`${this.guard(object)}`
     if (!node.computed) return rope`${operand(object)}.${node.property}`
-    if (this.stops(node.property) && !node.optional && !this.#stays(node.object)) {
+    if (this.stops(node.property) && !node.optional && !this.stays(node.object)) {
       object = rope`${this.hold(object)}`
     }
     return rope`${operand(object)}[${this.value(node.property)}]`
   }
 
   /** Leaves the chain when the value so far is null. */
-  #guard(value: Rope): string {
+  protected guard(value: Rope): string {
     const name = this.hold(value)
     this.simple(rope`if (${name} == null) break ${this.#chain!};`)
     return name
@@ -286,7 +290,7 @@ export class Expressions extends Emitter {
     const isSuper = target.object.type === 'Super'
     const keep = (part: Node): Rope => {
       const value = this.value(part)
-      return this.#stays(part) ? value : rope`${this.hold(value)}`
+      return this.stays(part) ? value : rope`${this.hold(value)}`
     }
     const object = isSuper
       ? rope`super`
@@ -394,7 +398,7 @@ export class Expressions extends Emitter {
     const parts = elements.map((element, index) => {
       if (element === null) return rope``
       const value = this.value(element)
-      if (index >= last || this.#stays(element)) return value
+      if (index >= last || this.stays(element)) return value
       if (element.type !== 'SpreadElement') return rope`${this.hold(value)}`
       return rope`...${this.hold(rope`[${value}]`)}`
     })
@@ -443,7 +447,7 @@ export class Expressions extends Emitter {
       }
       if (!property.computed && isFunction(bare(property.value)) && !before) return this.verbatim(property)
       const text = this.#propertyValue(property)
-      const value = before && !this.#stays(property.value) ? rope`${this.hold(text)}` : text
+      const value = before && !this.stays(property.value) ? rope`${this.hold(text)}` : text
       return rope`${key}: ${value}`
     })
     return rope`({ ${join(parts, ', ')} })`
@@ -471,295 +475,6 @@ export class Expressions extends Emitter {
     }
     return made.add({ start: reached, end: node.end })
   }
-
-  // Calls
-
-  /** Arguments that a call may be given more than once in the text, of which once is run. */
-  #arguments(nodes: readonly Node[]): Rope[] {
-    const values = this.#argumentValues(nodes)
-    return values.map((value, index) => {
-      const node = nodes[index]!
-      if (isTrivial(node)) return value
-      if (node.type !== 'SpreadElement') return rope`${this.hold(value)}`
-      return rope`...${this.hold(rope`[${value}]`)}`
-    })
-  }
-
-  #argumentValues(nodes: readonly Node[]): Rope[] {
-    let last = -1
-    for (const [index, node] of nodes.entries()) if (this.stops(node)) last = index
-    return nodes.map((node, index) => {
-      const value = this.value(node)
-      if (index >= last || this.#stays(node)) return value
-      if (node.type !== 'SpreadElement') return rope`${this.hold(value)}`
-      return rope`...${this.hold(rope`[${value}]`)}`
-    })
-  }
-
-  /** A call on its way to a function that takes the permission to unwind: nothing runs in between. */
-  #permitted(callee: Rope, receiver: Piece | null, nodes: readonly Node[], values: Rope[]): Rope {
-    let last = -1
-    for (const [index, node] of nodes.entries()) if (!isTrivial(node)) last = index
-    const { permit } = this
-    const list: Piece[] = values.map((value, index) => {
-      if (index !== last) return value
-      const held = this.take()
-      const node = nodes[index]!
-      if (node.type !== 'SpreadElement') return rope`(${held} = ${value}, ${permit}, ${held})`
-      return rope`...(${held} = [${value}], ${permit}, ${held})`
-    })
-    if (receiver !== null) list.unshift(receiver)
-    const call = rope`${callee}(${join(list, ', ')})`
-    return last === -1 ? rope`(${permit}, ${call})` : call
-  }
-
-  /** The same, by a last argument, where the function takes one. */
-  #handed(callee: Rope, target: Func, nodes: readonly Node[], values: readonly Rope[]): Rope | null {
-    const count = this.host.handedAfter(target)
-    if (count === null || nodes.length > count || nodes.some(({ type }) => type === 'SpreadElement'))
-      return null
-    const missing = Array.from({ length: count - nodes.length }, () => 'void 0')
-    return rope`${callee}(${join([...values, ...missing, this.ok], ', ')})`
-  }
-
-  call(node: Node): Rope {
-    const { host, cx } = this
-    const call = host.callOf(node)
-    const callee = bare(node.callee)
-    if (call === undefined || host.staysPlain(call)) return this.#plainCall(node, callee)
-    const held = this.held
-    if (call.target !== null && callee.type === 'Identifier') {
-      const way = host.wayTo(call.target, cx)
-      if (way !== 'unknown') return this.#known(node, callee, call.target, way, held)
-    }
-    if (callee.type === 'MemberExpression') {
-      const target = host.privateTarget(callee, cx)
-      if (target !== null && !callee.optional && !node.optional)
-        return this.#private(node, callee, target, held)
-      return this.#method(node, callee, held)
-    }
-    return this.#unknown(node, callee, held)
-  }
-
-  /** A call that cannot stop itself, with something in it that can. */
-  #plainCall(node: Node, callee: Node): Rope {
-    if (callee.type === 'MemberExpression' && callee.object.type !== 'Super') {
-      let object = this.value(callee.object)
-      if (callee.optional) object = rope`${this.#guard(object)}`
-      else if (node.arguments.some((argument: Node) => this.stops(argument)) && !isPath(callee.object)) {
-        object = rope`${this.hold(object)}`
-      }
-      const access = callee.computed
-        ? rope`[${this.hold(this.value(callee.property))}]`
-        : rope`.${callee.property}`
-      if (!node.optional)
-        return rope`${operand(object)}${access}(${join(this.#argumentValues(node.arguments), ', ')})`
-      const receiver = this.hold(object)
-      const fn = this.#guard(rope`${receiver}${access}`)
-      return rope`${fn}.call(${join([receiver, ...this.#argumentValues(node.arguments)], ', ')})`
-    }
-    let fn: Piece = callee.type === 'Super' ? rope`super` : this.value(node.callee)
-    if (node.optional) fn = this.#guard(fn)
-    return rope`${fn}(${join(this.#argumentValues(node.arguments), ', ')})`
-  }
-
-  #known(node: Node, callee: Node, target: Func, way: 'frames' | 'generator', held: number): Rope {
-    const { host, frames, ok } = this
-    const values = way === 'frames' ? this.#argumentValues(node.arguments) : this.#arguments(node.arguments)
-    const name = this.verbatim(callee)
-    const direct = this.#callable(name)
-    const call =
-      way === 'frames'
-        ? (this.#handed(direct, target, node.arguments, values) ??
-          this.#permitted(direct, null, node.arguments, values))
-        : rope`!${ok} ? ${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
-    return this.#result(node, held, (result, unwind) => {
-      return rope`${result} = ${call}; if (${frames}.u) ${unwind}`
-    })
-  }
-
-  /** A variable in a form that lends no object to its call. */
-  #callable(name: Rope): Rope {
-    return name.text(this.host.source).includes('.') ? rope`(0, ${name})` : name
-  }
-
-  #private(node: Node, callee: Node, target: Func, held: number): Rope {
-    const { host, frames, ok } = this
-    const stays = this.#stays(callee.object)
-    const itself = host.isFrames(target)
-    const object = this.value(callee.object)
-    const receiver = stays && itself ? object : rope`${this.hold(object)}`
-    const values = itself ? this.#argumentValues(node.arguments) : this.#arguments(node.arguments)
-    const method = rope`${receiver}.${callee.property}`
-    const list = join(values, ', ')
-    const call = itself
-      ? (this.#handed(method, target, node.arguments, values) ??
-        this.#permitted(method, null, node.arguments, values))
-      : rope`!${ok} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
-    return this.#result(node, held, (result, unwind) => {
-      return rope`${result} = ${call}; if (${frames}.u) ${unwind}`
-    })
-  }
-
-  /** The result of a call, in the temporary that is lowest when its operands are free again. */
-  #result(node: Node, held: number, write: (result: string, unwind: string) => Rope): Rope {
-    this.release(held)
-    const result = this.take()
-    this.release(held)
-    this.place(node.end, result, unwind => write(result, unwind))
-    this.take()
-    return rope`${result}`
-  }
-
-  /** A call of what has another twin: a built-in, mostly, with one or two arguments. */
-  #elsewhere(fn: Piece, self: Piece, nodes: readonly Node[], values: Rope[], text: string): Rope {
-    const { host, ok } = this
-    const isShort = nodes.length <= 2 && !nodes.some(({ type }) => type === 'SpreadElement')
-    if (!isShort)
-      return rope`${host.runtime('other')}(${ok}, ${fn}, ${self}, [${join(values, ', ')}], ${text})`
-    const name = host.runtime(`other${nodes.length}`)
-    return rope`${name}(${join([ok, fn, self, ...values, text], ', ')})`
-  }
-
-  #unknown(node: Node, callee: Node, held: number): Rope {
-    const { frames } = this
-    let fn: Rope
-    if (node.optional) fn = rope`${this.#guard(this.value(node.callee))}`
-    else if (callee.type === 'Identifier' && (this.#stays(callee) || node.arguments.every(isTrivial))) {
-      fn = this.verbatim(callee)
-    } else fn = rope`${this.hold(this.value(node.callee))}`
-    const values = this.#arguments(node.arguments)
-    const args = join(values, ', ')
-    const found = this.take()
-    const text = JSON.stringify(calleeText(callee))
-    const direct = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
-    const elsewhere = this.#elsewhere(fn, 'void 0', node.arguments, values, text)
-    const isNamed = callee.type === 'Identifier' && !node.optional
-    // What is no function at all is called as it is, so that the engine says so.
-    const isOurs = isNamed
-      ? this.#isCalled(found, fn, '?.')
-      : rope`typeof ${fn} === 'function' && ${this.#isCalled(found, fn, '')}`
-    return this.#result(node, held, (result, unwind) => {
-      return rope`if (${isOurs}) ${result} = ${direct}(${args}); else ${result} = ${elsewhere}; if (${frames}.u) ${unwind}`
-    })
-  }
-
-  #method(node: Node, callee: Node, held: number): Rope {
-    const { host, frames } = this
-    const isSuper = callee.object.type === 'Super'
-    let receiver: Rope
-    if (isSuper)
-      receiver = this.cx.alias ? this.verbatim({ type: 'ThisExpression', start: 0, end: 0 }) : rope`this`
-    else {
-      const object = this.value(callee.object)
-      if (callee.optional) receiver = rope`${this.#guard(object)}`
-      else if (this.#stays(callee.object)) receiver = object
-      else if (
-        callee.object.type === 'Identifier' &&
-        !callee.computed &&
-        !node.optional &&
-        node.arguments.every(isTrivial)
-      ) {
-        receiver = object
-      } else receiver = rope`${this.hold(object)}`
-    }
-    const method = isSuper
-      ? this.value(callee)
-      : callee.computed
-        ? rope`${receiver}[${this.value(callee.property)}]`
-        : rope`${receiver}.${callee.property}`
-    const fn = node.optional ? this.#guard(method) : this.hold(method)
-    const made = this.#made(node)
-    const values =
-      made === null
-        ? this.#arguments(node.arguments)
-        : [rope`${this.hold(made)}`, ...this.#arguments(node.arguments.slice(1))]
-    const found = this.take()
-    const args = join([receiver, ...values], ', ')
-    const text = JSON.stringify(calleeText(callee))
-    const elsewhere =
-      made === null
-        ? this.#elsewhere(fn, receiver, node.arguments, values, text)
-        : this.#given(fn, receiver, values, text)
-    const isOurs = rope`${fn}?.call === ${host.runtime('call')} && ${this.#isCalled(found, fn, '')}`
-    // What is made here is marked before it is given away: nothing runs in between.
-    const call =
-      made === null
-        ? rope`${fn}.call(${args})`
-        : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
-    return this.#result(node, held, (result, unwind) => {
-      return rope`if (${isOurs}) ${result} = ${call}; else ${result} = ${elsewhere}; if (${frames}.u) ${unwind}`
-    })
-  }
-
-  /** A function that unwinds and is made where it is given, without its mark; null when the call is given no such. */
-  #made(node: Node): Rope | null {
-    const [first, ...rest] = node.arguments as Node[]
-    if (first === undefined || !isFunction(first)) return null
-    if (rest.some(argument => argument.type === 'SpreadElement' || this.stops(argument))) return null
-    return this.host.unmarked(first, this.cx)
-  }
-
-  #given(fn: Piece, self: Piece, [callback, ...rest]: Rope[], text: string): Rope {
-    const { host, ok } = this
-    const list = rest.length === 0 ? host.runtime('nothing') : rope`[${join(rest, ', ')}]`
-    return rope`${host.runtime('given')}(${ok}, ${fn}, ${self}, ${callback!}, ${list}, ${text})`
-  }
-
-  /**
-   * Whether a callee is called as it is: one that unwinds, which is given the permission by the way, or one that has no
-   * other form. `found` is what it carries as itself.
-   */
-  #isCalled(found: string, fn: Piece, dot: '' | '?.'): Rope {
-    const { host } = this
-    const other = rope`${found} === void 0 && ${fn}${dot}[${host.runtime('twin')}] === void 0`
-    return rope`((${found} = ${fn}${dot}[${host.runtime('itself')}]) === ${fn} ? (${this.permit}, true) : ${other})`
-  }
-
-  #tagged(node: Node): Rope {
-    const { host, frames, ok } = this
-    const call = host.callOf(node)
-    const tag = bare(node.tag)
-    const held = this.held
-    const canStop = call !== undefined && !host.staysPlain(call) && tag.type !== 'MemberExpression'
-    const expressions = node.quasi.expressions as Node[]
-    const [fn, ...values] = this.values([node.tag, ...expressions])
-    const kept = canStop ? rope`${this.hold(fn!)}` : fn!
-    const quasi = new Rope()
-    let reached = node.quasi.start
-    for (const [index, expression] of expressions.entries()) {
-      const value = canStop && !isTrivial(expression) ? rope`${this.hold(values[index]!)}` : values[index]!
-      quasi.add({ start: reached, end: expression.start }).add(value)
-      reached = expression.end
-    }
-    quasi.add({ start: reached, end: node.quasi.end })
-    if (!canStop) return rope`${kept}${quasi}`
-    const found = this.take()
-    const text = JSON.stringify(calleeText(tag))
-    const made = host.runtime('tagging')
-    // The text stands once: the list of its strings is one and the same in each call.
-    return this.#result(node, held, (result, unwind) => {
-      return rope`${found} = ${made}(${ok}, ${kept}, ${text}); ${result} = ${found}${quasi}; if (${frames}.u) ${unwind}`
-    })
-  }
-}
-
-/** An argument of which nothing runs when it is read: a variable, a constant. */
-function isTrivial(node: Node): boolean {
-  switch (node.type) {
-    case 'Identifier':
-    case 'ThisExpression':
-      return true
-    case 'Literal':
-      return typeof node.value !== 'object' || node.value === null
-    default:
-      return false
-  }
-}
-
-/** Names joined by dots, which a call in between does not change in any way that matters: a namespace. */
-function isPath(node: Node): boolean {
-  return node.type === 'Identifier' || node.type === 'ThisExpression'
 }
 
 /** True when a null somewhere in the node ends the chain that it is part of. */
@@ -781,6 +496,6 @@ function conditionOf(operator: string, name: string): string {
 }
 
 /** A value in a form that a member can be taken of. */
-function operand(value: Rope): Rope {
+export function operand(value: Rope): Rope {
   return rope`(${value})`
 }

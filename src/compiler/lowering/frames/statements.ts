@@ -8,7 +8,8 @@ import { boundNames, isLoop, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { jumpsOutOf } from '../strip.ts'
 import type { Slots } from './emitter.ts'
-import { Expressions, type Host } from './expressions.ts'
+import { Calls } from './calls.ts'
+import type { Host } from './expressions.ts'
 import type { Plan, Variable } from './plan.ts'
 
 /** Where the strips of a loop get the names that they need. */
@@ -34,7 +35,7 @@ export interface StatementHost extends Host {
   functionValue(node: Node, cx: Context): Rope
 }
 
-export abstract class Statements extends Expressions {
+export abstract class Statements extends Calls {
   declare protected readonly host: StatementHost
   /** Turns are counted in a variable that nobody saves. */
   counts = false
