@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { afterAll, expect, test } from 'vitest'
 import {
+  AtomicInt32,
   Barrier,
   Channel,
   Condition,
@@ -10,6 +11,7 @@ import {
   Once,
   RwLock,
   Semaphore,
+  SeqLock,
   SharedQueue,
   type SyncHandle,
 } from '../../src/sync/index.ts'
@@ -114,4 +116,27 @@ test('every record that is pushed is popped once', async () => {
   )) as number[]
   const pushed = ((TURNS - 1) * TURNS) / 2
   expect(sums.reduce((sum, each) => sum + each)).toBe((PARTIES / 2) * pushed)
+})
+
+test.each([0, 4])(
+  'every value that is sent by a select is received by one, at capacity %i',
+  async capacity => {
+    const handles = [new Channel(capacity).handle, new Channel(capacity).handle]
+    const sums = (await everyone('select', handles, shared(1))) as number[]
+    const sent = ((TURNS - 1) * TURNS) / 2
+    expect(sums.reduce((sum, each) => sum + each)).toBe((PARTIES / 2) * sent)
+  },
+)
+
+test('a cell passes the turn round all of them', async () => {
+  const cell = new AtomicInt32()
+  const words = shared(1)
+  words[0] = PARTIES
+  await everyone('cell', [cell.handle], words, TURNS / 10)
+  expect(cell.load()).toBe((PARTIES * TURNS) / 10)
+})
+
+test('nobody reads half a record of a seqlock', async () => {
+  const torn = await everyone('seqlock', [new SeqLock({ fields: 3 }).handle], shared(1), TURNS * 10)
+  expect(torn).toEqual(Array.from({ length: PARTIES }, () => 0))
 })

@@ -1,6 +1,7 @@
 import { sleep } from '../../src/coroutine/blocking.ts'
 import { Schedule } from '../../src/coroutine/schedule.ts'
 import {
+  AtomicInt32,
   Barrier,
   Channel,
   Condition,
@@ -9,7 +10,11 @@ import {
   Mutex,
   Once,
   RwLock,
+  select,
+  selectAsync,
+  selectSync,
   Semaphore,
+  SeqLock,
   SharedQueue,
   type SyncHandle,
 } from '../../src/sync/index.ts'
@@ -65,7 +70,10 @@ export type ProgramName =
   | 'barrier'
   | 'small'
   | 'channel'
+  | 'select'
   | 'queue'
+  | 'cell'
+  | 'seqlock'
 
 type Program = (order: Order) => Generator<Verb<any>, unknown, any>
 
@@ -235,6 +243,53 @@ export const programs: Record<ProgramName, Program> = {
       }
     }
     return sum
+  },
+
+  /** The same through two channels, whichever is ready. */
+  *select({ handles, turns, who }) {
+    const channels = handles.map(handle => Channel.from<number>(handle))
+    let sum = 0
+    for (let turn = 0; turn < turns; turn++) {
+      const cases = channels.map(channel =>
+        who % 2 === 0 ? { send: channel, value: turn } : { receive: channel },
+      )
+      const { value } = yield by(
+        () => select(cases),
+        () => selectSync(cases),
+        () => selectAsync(cases),
+      )
+      if (who % 2 !== 0) sum += value
+    }
+    return sum
+  },
+
+  /** Passes a turn round: each waits at the cell until it is its own number. */
+  *cell({ handles, words, turns, who }) {
+    const cell = AtomicInt32.from(handles[0])
+    for (let turn = 0; turn < turns; turn++) {
+      for (let seen = cell.load(); seen % words[0] !== who; seen = cell.load()) {
+        yield by(
+          () => cell.wait(seen),
+          () => cell.waitSync(seen),
+          () => cell.waitAsync(seen),
+        )
+      }
+      cell.add(1)
+      cell.notify()
+    }
+  },
+
+  /** Half of them write records of one number, the others read them. */
+  *seqlock({ handles, turns, who }) {
+    const lock = SeqLock.from(handles[0])
+    let torn = 0
+    for (let turn = 0; turn < turns; turn++) {
+      const value = turn * 16 + who
+      if (who % 2 === 0) lock.write([value, value, value])
+      else torn += new Set(Array.from(lock.read())).size - 1
+      if (turn % 16 === 0) yield rest
+    }
+    return torn
   },
 
   *queue({ handles, turns, who }) {
