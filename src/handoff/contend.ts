@@ -11,7 +11,7 @@ import type { Handoff } from './handoff.ts'
  *   ------                                    ---------------------------
  *   trylock fails
  *   reads the owner's CPU; not here:
- *   looks on for a moment
+ *   looks on for a moment (mutex.ts)
  *   (A) publishes its slot
  *   gives way                                 enqueue: (B) the slot is active: behind the owner, on its CPU
  *   (C) withdraws the slot
@@ -30,14 +30,11 @@ const giveWayHere: GiveWay = () => {
   return PREEMPTED
 }
 
-const pause: (iterations?: number) => void =
+export const pause: (iterations?: number) => void =
   (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
-/** A look at the lock costs the owner's cache line: so many pauses between two of them, a few hundred nanoseconds. */
+/** A thread that has nobody to give way to pauses so often between two looks. */
 const PAUSES = 16
-
-/** How often a task looks at a lock whose owner runs on another CPU, before it gives way: less than a microsecond, as a yield. */
-const LOOKS = 6
 
 /**
  * How a waiter tries. `looksFree` only reads the lock's word: a try that fails takes the word's cache line from the owner, who is about
@@ -47,15 +44,6 @@ export interface Attempts {
   looksFree(): boolean
   /** True: the lock is had, or can never be. */
   tryLock(): boolean
-}
-
-/** The owner is at work on another CPU: if the section is short, it is done before a yield would be. */
-function lookOn(attempts: Attempts): boolean {
-  for (let look = 0; look < LOOKS; look++) {
-    for (let paused = 0; paused < PAUSES / 2; paused++) pause()
-    if (attempts.looksFree() && attempts.tryLock()) return true
-  }
-  return false
 }
 
 /** In a task, since `begun`. True: `tryLock` has said yes. False: it must wait. Throws the signal's reason. */
@@ -69,12 +57,8 @@ export function* contendTask(
   giveWay: GiveWay = giveWayHere,
 ): Generator<number, boolean, unknown> {
   const end = begun + handoff.fallbackMs
-  // It may have been let go since: then there is no owner to look for.
-  if (attempts.looksFree() && attempts.tryLock()) return true
   for (let turns = 0; turns < handoff.yieldBudget; turns++) {
     const cpu = handoff.ownerCpu(tag)
-    // An owner on this CPU cannot be done while this one looks on.
-    if (turns === 0 && cpu !== handoff.cpu && lookOn(attempts)) return true
     const counted = handoff.publish(tag, tid, cpu) // (A)
     try {
       yield giveWay() // (B)

@@ -47,6 +47,8 @@ export interface HandoffOptions {
   readonly context?: FutexContext
   /** Milliseconds. */
   readonly now?: () => number
+  /** How often one looks at a lock whose owner runs on another CPU, before it gives way: about a microsecond, as a yield. */
+  readonly looks?: number
   /** How often a task gives way before it waits for real. */
   readonly yieldBudget?: number
   /** For how long, in microseconds. */
@@ -67,6 +69,7 @@ export interface HandoffCounts {
  */
 export class Handoff {
   readonly layout: HandoffLayout
+  readonly looks: number
   readonly yieldBudget: number
   readonly fallbackMs: number
   readonly now: () => number
@@ -89,7 +92,7 @@ export class Handoff {
   private misses = 0
 
   constructor(arena: Arena, layout: HandoffLayout, options: HandoffOptions = {}) {
-    const { scheduler, yieldBudget = 32, fallbackUs = 100 } = options
+    const { scheduler, looks = 24, yieldBudget = 32, fallbackUs = 100 } = options
     this.layout = layout
     this.i32 = arena.i32
     this.s = scheduler ?? null
@@ -97,6 +100,7 @@ export class Handoff {
     this.time = scheduler ?? NO_TIME
     this.cpu = scheduler?.cpu ?? -1
     this.now = options.now ?? scheduler?.now ?? (() => performance.now())
+    this.looks = looks
     this.yieldBudget = yieldBudget
     this.fallbackMs = fallbackUs / 1000
     this.sections = layout.sections

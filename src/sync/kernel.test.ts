@@ -63,6 +63,8 @@ describe.each([
     for (;;) {
       using _ = await mutex.lockAsync()
       if (word[1] === 4) break
+      // A promise that another thread woke is told so by the event loop: it must turn.
+      await new Promise(resolve => setImmediate(resolve))
     }
     {
       using _ = await mutex.lockAsync()

@@ -68,6 +68,14 @@ export class LockEngine {
     return result !== -EBUSY && this.took(result, 'lock')
   }
 
+  /** As tryLock, for one who would wait: it looks on for a moment where that may help. */
+  tryLockSoon(owner: LockOwner): boolean {
+    const real = this.realOf(owner)
+    if (!(real instanceof HandoffMutex)) return false
+    const result = real.tryLockSoon(owner)
+    return result !== -EBUSY && this.took(result, 'lock')
+  }
+
   lockSync(owner: LockOwner, options: WaitOptions | undefined): boolean {
     return this.took(this.real().lockSync(owner, options?.timeout ?? Infinity), 'lockSync')
   }

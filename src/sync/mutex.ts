@@ -120,7 +120,7 @@ export class Mutex implements Place {
     if (options !== undefined) checkWait(options)
     if (this.engine !== null) {
       const owner = currentOwner()
-      if (!this.tryEngine(this.engine, owner)) {
+      if (!this.tryEngine(this.engine, owner) && !this.engine.tryLockSoon(owner)) {
         return this.lockEngine(this.engine, owner, options) as Blocking<UnlockToken>
       }
       if (observer !== null) this.tellAcquired(owner.tid)
