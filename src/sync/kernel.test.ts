@@ -61,8 +61,10 @@ describe.each([
       return word[0]
     })()
     for (;;) {
-      using _ = await mutex.lockAsync()
-      if (word[1] === 4) break
+      {
+        using _ = await mutex.lockAsync()
+        if (word[1] === 4) break
+      }
       // A promise that another thread woke is told so by the event loop: it must turn.
       await new Promise(resolve => setImmediate(resolve))
     }
