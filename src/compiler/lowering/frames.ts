@@ -12,14 +12,14 @@ import type { Call, Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
 import type { Binding } from '../scope.ts'
 import { bare, directives, isFunction, type Node, walk } from '../syntax.ts'
-import { type Context, Frame } from './context.ts'
+import type { Context } from './context.ts'
 import { Slots } from './frames/emitter.ts'
-import { type Plan, planOf } from './frames/plan.ts'
 import { Loops } from './frames/loops.ts'
-import { returning, type StatementHost, type Statements, type Temporaries } from './frames/statements.ts'
-import { GeneratorLowering, isSmall, type LoweringOptions } from './generator.ts'
+import { type Plan, planOf } from './frames/plan.ts'
+import { returning, type StatementHost, type Statements } from './frames/statements.ts'
+import { StripLowering } from './frames/strips.ts'
+import { isSmall, type LoweringOptions } from './generator.ts'
 import { recursiveOf } from './recursion.ts'
-import { type Strip, stripOf } from './strip.ts'
 import { noJumps } from './writer.ts'
 
 export interface FramesOptions extends LoweringOptions {
@@ -27,14 +27,12 @@ export interface FramesOptions extends LoweringOptions {
   choose(func: Func): 'frames' | 'generator'
 }
 
-export class FramesLowering extends GeneratorLowering {
+export class FramesLowering extends StripLowering {
   readonly #plans = new Map<Func, Plan | string>()
   readonly #choose: FramesOptions['choose']
   readonly #heads = new Set<Node>()
   readonly #host: StatementHost
   #recursive: ReadonlySet<Func> | null = null
-  /** While a loop is written in strips: what stands between them. */
-  #between: string | null = null
 
   constructor(source: string, analysis: Analysis, options: FramesOptions) {
     super(source, analysis, options)
@@ -132,16 +130,8 @@ export class FramesLowering extends GeneratorLowering {
     )
   }
 
-  protected override safepoint(): string {
-    return this.#between ?? super.safepoint()
-  }
-
-  protected override init(node: Node, cx: Context): Rope {
-    return this.#between === null ? super.init(node, cx) : rope``
-  }
-
   protected override plain(node: Node, func: Func, cx: Context): Rope {
-    return this.#apart(() =>
+    return this.apart(() =>
       this.isItself(func) && this.wants(func, cx)
         ? this.#function(node, func, cx)
         : super.plain(node, func, { ...cx, closing: undefined, ending: undefined }),
@@ -149,18 +139,7 @@ export class FramesLowering extends GeneratorLowering {
   }
 
   protected override twin(func: Func, outer: Context, head: string): Rope {
-    return this.#apart(() => super.twin(func, outer, head))
-  }
-
-  /** Writes a function: it has safepoints of its own, whatever it stands in. */
-  #apart(write: () => Rope): Rope {
-    const between = this.#between
-    this.#between = null
-    try {
-      return write()
-    } finally {
-      this.#between = between
-    }
+    return this.apart(() => super.twin(func, outer, head))
   }
 
   override node(node: Node, cx: Context): Rope {
@@ -570,101 +549,8 @@ export class FramesLowering extends GeneratorLowering {
         return this.wants(func, cx) ? this.attachment(func, text, cx) : text
       },
       strips: (node, labels, cx, safepoint, temporaries) =>
-        this.#strips(node, labels, cx, safepoint, temporaries),
+        this.strips(node, labels, cx, safepoint, temporaries),
     }
-  }
-
-  /** The loop's counter by the name that it has here. */
-  #renamedStrip(strip: Strip, node: Node, cx: Context): Strip {
-    const { counted, estimate } = strip
-    if (counted === null && estimate === null) return strip
-    const { left, right } = node.test
-    const counter = this.renamed(left, cx) ?? (left.name as string)
-    const other = (name: unknown): boolean =>
-      typeof name === 'string' &&
-      [...(cx.renamed?.keys() ?? [])].some(key => typeof key === 'object' && key.name === name)
-    if (other(right.name) || other(estimate?.step)) return { ...strip, counted: null, estimate: null }
-    return {
-      ...strip,
-      counted: counted && { ...counted, counter },
-      estimate: estimate && { ...estimate, counter },
-    }
-  }
-
-  /**
-   * A strip of a loop with a counter ends where the counter is so many steps on, any other after so many turns. The loop's
-   * own test stands first in a turn, where the engine learns from it which elements there are.
-   */
-  protected override inStrips(node: Node, strip: Strip, cx: Context): Rope {
-    if (this.#between === null) return super.inStrips(node, strip, cx)
-    const { counted, estimate } = strip
-    const isFew = estimate !== null && turnsOf(node, estimate.step) <= this.strip
-    if (counted !== null && !isFew) return this.inCountedStrips(node, strip, cx)
-    const frame = cx.frame!
-    const outer = frame.label()
-    const turn = frame.label()
-    const inner = this.jumpsOf(strip, cx, outer, turn)
-    const test = node.test === null ? rope`true` : this.node(node.test, inner)
-    const update =
-      node.type === 'ForStatement' && node.update !== null ? this.node(node.update, inner) : rope``
-    const body = rope`${turn}: { ${this.node(node.body, inner)} }`
-    if (isFew) return rope`${outer}: for (; ${test}; ${update}) { ${body} }`
-    const end = frame.take()
-    const leave = rope`if (!(${test})) break ${outer};`
-    const turning = node.type === 'DoWhileStatement' ? rope`${body} ${leave}` : rope`${leave} ${body}`
-    const strips = (head: Rope): Rope =>
-      rope`${outer}: for (;;) { for (${head}) { ${turning} } ${this.safepoint()} }`
-    if (estimate === null) {
-      const also = update.isEmpty ? rope`` : rope`, ${update}`
-      return strips(rope`${end} = ${String(this.strip)}; ${end} > 0; ${end}--${also}`)
-    }
-    const { counter, step } = estimate
-    const isUp = node.test.operator.startsWith('<')
-    const far = `${this.names.runtime(isUp ? 'above' : 'below')}(${counter}, ${step}, ${this.strip})`
-    return strips(rope`${end} = ${far}; !(${counter} ${isUp ? '>=' : '<='} ${end}); ${update}`)
-  }
-
-  #strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null {
-    if (this.weight(node) !== 1) return null
-    const found = stripOf(node, labels, this.analysis)
-    if (found === null) return null
-    const strip = this.#renamedStrip(found, node, cx)
-    this.#between = safepoint
-    try {
-      return this.inStrips(node, strip, { ...cx, frame: new StripFrame(cx.func, temporaries) })
-    } finally {
-      this.#between = null
-    }
-  }
-}
-
-/** How many turns a loop has that counts from one number to another; without end where the text does not say. */
-function turnsOf({ init, test }: Node, step: string): number {
-  const declared: Node[] = init?.type === 'VariableDeclaration' ? init.declarations : []
-  const from = declared.find(({ id }) => id.name === test.left.name)?.init
-  if (from?.type !== 'Literal' || typeof from.value !== 'number') return Number.POSITIVE_INFINITY
-  if (test.right.type !== 'Literal' || typeof test.right.value !== 'number') return Number.POSITIVE_INFINITY
-  const turns = Math.abs(test.right.value - from.value) / Number(step)
-  return turns >= 0 ? turns : Number.POSITIVE_INFINITY
-}
-
-/** The temporaries of a loop in strips are the emitter's. */
-class StripFrame extends Frame {
-  readonly #temporaries: Temporaries
-
-  constructor(func: Func, temporaries: Temporaries) {
-    super(func, '')
-    this.#temporaries = temporaries
-  }
-
-  override take(): string {
-    return this.#temporaries.take()
-  }
-
-  override give(): void {}
-
-  override label(): string {
-    return this.#temporaries.label()
   }
 }
 
