@@ -69,10 +69,16 @@ export function look(ok: unknown): boolean {
 /** So far apart looks should be: often enough for any slice, and seldom enough to cost nothing. */
 const apart_ms_most = 0.2
 const apart_ms_least = 0.05
-/** How many safepoints stand between two looks, where they come as often as calls do. */
-const pace_most = 1024
+/**
+ * How many safepoints stand between two looks, where they come as often as calls do. Not more: what was counted in
+ * nanoseconds may come in tens of microseconds from one moment to the next.
+ */
+const pace_most = 256
 let pace = 64
 let looked_ms = 0
+/** The clock costs more than the look: where safepoints come fast it is read at each fourth. */
+const looks_a_reading = 4
+let looks = 0
 
 /**
  * The same where safepoints come often, and most of them only count: sets how many may pass before the next look. Who may
@@ -85,9 +91,14 @@ export function lookInTime(ok: unknown): boolean {
   }
   if (look(ok)) return true
   if (frames.left === 0) return false
+  if (++looks < looks_a_reading && pace === pace_most) {
+    frames.left = pace
+    return false
+  }
   const now = performance.now()
-  const apart = now - looked_ms
+  const apart = (now - looked_ms) / looks
   looked_ms = now
+  looks = 0
   if (apart > apart_ms_most) pace = Math.max(1, pace >> 2)
   else if (apart < apart_ms_least && pace < pace_most) pace <<= 1
   frames.left = pace
