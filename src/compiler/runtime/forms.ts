@@ -67,6 +67,11 @@ give(forEach, function (this: any, fn: any, self: any) {
   return kind < 0 ? otherwise(forEach, this, arguments) : forEachFrom(0, this.length, this, fn, self, kind)
 })
 
+/** How many places `forEach` has to run over, where it is the language's own and the list an array; else -1. */
+export function eachOf(fn: unknown, list: any): number {
+  return fn === forEach && isArray(list) ? list.length : -1
+}
+
 function forEachFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): undefined {
   for (let k = start; k < length; k++) {
     if (!has(list, k)) continue

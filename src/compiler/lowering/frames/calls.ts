@@ -222,9 +222,48 @@ export abstract class Calls extends Expressions {
       made === null
         ? rope`${fn}.call(${args})`
         : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
-    return this.#result(node, held, (result, unwind) => {
-      return rope`if (${isOurs}) ${result} = ${call}; else ${result} = ${elsewhere}; if (${frames}.u) ${unwind}`
+    const write = (result: string, unwind: string): Rope =>
+      rope`if (${isOurs}) ${result} = ${call}; else ${result} = ${elsewhere}; if (${frames}.u) ${unwind}`
+    const isEach = !callee.computed && callee.property.name === 'forEach' && values.length === 1
+    if (made === null || !isEach) return this.#result(node, held, write)
+    return this.#each(node, held, fn, receiver, values[0]!, write)
+  }
+
+  /**
+   * `forEach` with a function that is made on the spot: for an array a loop that stands here, so that the engine knows
+   * what it calls, and can put it in its place. Anything else is called as ever.
+   */
+  #each(
+    node: Node,
+    held: number,
+    fn: string,
+    list: Rope,
+    callback: Rope,
+    write: (result: string, unwind: string) => Rope,
+  ): Rope {
+    const { frames, guards, host, ok, p } = this
+    const at = this.take()
+    const end = this.take()
+    this.simple(rope`${end} = ${host.runtime('eachOf')}(${fn}, ${list}); ${at} = ${end} < 0 ? ${end} : 0;`)
+    const turn = this.nested(() => {
+      this.place(node.end, null, unwind => {
+        const call = rope`${this.permit}; ${callback}(${list}[${at}], ${at}, ${list}); if (${frames}.u) ${unwind}`
+        return rope`if (${list}[${at}] !== void 0 || ${at} in ${list}) { ${call} }`
+      })
+      this.place(
+        node.end,
+        null,
+        unwind => rope`if ((${at} & 63) === 63 && ${host.runtime('look')}(${ok})) ${unwind}`,
+      )
     })
+    const entering = guards ? `${p} !== 0 || ` : ''
+    this.compound(rope`for (; ${entering}${at} < ${end}; ${at}++) { ${turn.text} }`, turn.last)
+    let result = ''
+    this.when(`${end} < 0`, () => {
+      result = this.#result(node, held, write).text(host.source)
+    })
+    this.simple(rope`if (${end} >= 0) ${result} = void 0;`)
+    return rope`${result}`
   }
 
   /** A function that unwinds and is made where it is given, without its mark; null when the call is given no such. */

@@ -233,7 +233,7 @@ export abstract class Expressions extends Emitter {
     this.simple(rope`${result} = ${this.value(node.left)};`)
     this.release(held)
     const { operator } = node
-    this.#when(conditionOf(operator, result), () => {
+    this.when(conditionOf(operator, result), () => {
       this.unset.add(result)
       const right = this.value(node.right)
       this.unset.delete(result)
@@ -243,7 +243,7 @@ export abstract class Expressions extends Emitter {
     return rope`${result}`
   }
 
-  #when(test: Rope | string, write: () => void): void {
+  protected when(test: Rope | string, write: () => void): void {
     const { text, last } = this.nested(write)
     const { p } = this
     this.compound(
@@ -313,7 +313,7 @@ export abstract class Expressions extends Emitter {
       const result = this.take()
       const held = this.held
       this.simple(rope`${result} = ${target};`)
-      this.#when(conditionOf(operator.slice(0, -1), result), () => {
+      this.when(conditionOf(operator.slice(0, -1), result), () => {
         this.simple(rope`${result} = ${target} = ${this.value(right)};`)
       })
       this.release(held)

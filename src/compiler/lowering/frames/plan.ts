@@ -122,6 +122,8 @@ class Planner {
     if (isFunction(node)) return false
     let stops = this.#questions.canStop(node)
     if (stops || isLoop(node)) this.#places++
+    // A function that is made on the spot may be called in a loop that stands there.
+    if (stops && node.type === 'CallExpression' && node.arguments.some(isFunction)) this.#places++
     if (isLoop(node)) {
       this.#loops.push(node)
       stops = true
