@@ -98,11 +98,6 @@ check(
   DIES(0),
   handedOn(['waits'], { mortal: 0, demands: true }),
 )
-check(
-  'who unlocks dies at any step as it hands the lock over to one that is late',
-  DIES(0),
-  handedOn(['is late'], { mortal: 0, demands: true }),
-)
 check('one that comes dies at any step', DIES(1), handedOn(['locks'], { mortal: 1 }))
 check(
   'one of two that wait dies at any step, woken or not, with the lock or without',
