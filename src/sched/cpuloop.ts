@@ -68,6 +68,8 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
         current = idle
         why = PREEMPTED
       }
+      // Here it holds no look at anything. A task that is alone on its CPU would hold everyone up for as long as it runs.
+      rcu.quiescent(thread)
       rcu.runCallbacks(thread, CALLBACKS)
       if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
         yield TURN
