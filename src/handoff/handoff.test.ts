@@ -269,7 +269,7 @@ test('an unlock does not give way for who can run only on another CPU', () => {
   const ownersTurns = (waiters: number, affinity: number[]): number => {
     const locked = new LockSim({ cpus: 2, fallbackUs: 1e6, yieldBudget: 1e6 })
     const { turns } = recorded(locked)
-    let done = false
+    const owner = { done: false }
     locked.fork(
       function* (own) {
         for (let time = 0; time < 20; time++) {
@@ -278,7 +278,7 @@ test('an unlock does not give way for who can run only on another CPU', () => {
           own.locks[0].unlock(own.parking.owner)
           yield* busy(own, 0.2)
         }
-        done = true
+        owner.done = true
       },
       { name: 'owner', affinity: [0] },
     )
@@ -286,7 +286,7 @@ test('an unlock does not give way for who can run only on another CPU', () => {
     for (let n = 0; n < waiters; n++) {
       locked.fork(
         function* (own) {
-          while (!done) {
+          while (!owner.done) {
             yield* own.locks[0].lockTask(own.parking)
             own.locks[0].unlock(own.parking.owner)
             own.context.cpu.charge(0.01)
