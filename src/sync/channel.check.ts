@@ -40,6 +40,11 @@ function pipeAt(threads: CheckedThreads, capacity: number, latest: boolean, at: 
   view[at + 2] = 77
   SharedPipe.initialize({ i32: view, at }, capacity, latest)
   const pipes = each(threads.contexts.length - 1, () => new SharedPipe({ i32: view, at }, null))
+  // Each thread knows that the channel is in its domain.
+  pipes.forEach((pipe, id) => {
+    pipe.lock(threads.contexts[id])
+    pipe.unlock(threads.contexts[id])
+  })
   threads.keep(
     pipes.map(({ senders }) => senders),
     pipes.map(({ receivers }) => receivers),

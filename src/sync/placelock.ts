@@ -14,7 +14,8 @@ import type { Place } from './place.ts'
  *   tid | PARKED     [3] held, and a thread may sleep at the word: unlocking notifies
  *
  * A holder that died is found by whoever wants the lock: its TID is nobody's once its death has been recovered from. So nobody sleeps here for
- * longer than STUCK_MS without a look, and no recovery has to know where the places are. What the lock guards changes in single stores, or
+ * longer than STUCK_MS without a look, and no recovery has to know where the places are. A TID is a domain's: whoever locks a place has claimed it for
+ * its own (`claimDomain`), so that a TID that is nobody's is that of a dead one. What the lock guards changes in single stores, or
  * says in its own words what was under way: who breaks the lock finishes that.
  */
 const PARKED = 0x4000_0000

@@ -110,15 +110,7 @@ export class ParkingQueue {
   /** The object's id: claimed here if it has none. */
   private findOwner(context: FutexContext): void {
     const { i32, at } = this.place
-    const tag = domainTag(context)
-    const before = Atomics.compareExchange(i32, at + DOMAIN, 0, tag)
-    if (before === DISPOSED) throw disposedError('the call')
-    if (before !== 0 && before !== tag) {
-      throw new SyncError(
-        'ERR_HEDDLE_DOMAIN',
-        'the object belongs to another domain: threads that wait for one another must share one. Boot the kernel before the first use of a lock, or pass `handle` and make the object with `from(handle)`',
-      )
-    }
+    claimDomain(context, this.place)
     let id = Atomics.load(i32, at + ID)
     if (id === 0) {
       const mine = nextObject(context)
@@ -127,5 +119,18 @@ export class ParkingQueue {
     }
     this.bucket = bucketOf(context, -id, this.index)
     this.owner = -id
+  }
+}
+
+/** The object belongs to this thread's domain from now on, if to none before. Throws if it is another's, or disposed of. */
+export function claimDomain(context: FutexContext, { i32, at }: Place): void {
+  const tag = domainTag(context)
+  const before = Atomics.compareExchange(i32, at + DOMAIN, 0, tag)
+  if (before === DISPOSED) throw disposedError('the call')
+  if (before !== 0 && before !== tag) {
+    throw new SyncError(
+      'ERR_HEDDLE_DOMAIN',
+      'the object belongs to another domain: threads that wait for one another must share one. Boot the kernel before the first use of a lock, or pass `handle` and make the object with `from(handle)`',
+    )
   }
 }

@@ -17,7 +17,7 @@ import {
 import { codecOf } from './payloads.ts'
 import type { Place } from './place.ts'
 import { lockPlace, unlockPlace } from './placelock.ts'
-import { ParkingQueue } from './queue.ts'
+import { claimDomain, ParkingQueue } from './queue.ts'
 
 /**
  * A channel in shared memory: a ring of parcels, a queue of senders that found it full, a queue of receivers that found it empty. Two locks
@@ -85,6 +85,8 @@ export class SharedPipe implements Place {
   private readonly words: Words
   private readonly slots: number
   private readonly headLock: Place
+  /** What this thread locked it with last: the channel is in that one's domain. */
+  private joined: FutexContext | null = null
 
   constructor({ i32, at }: Place, heap: SharedArrayBuffer | null) {
     assert(at % 2 === 0, 'a channel starts at an even word')
@@ -124,6 +126,7 @@ export class SharedPipe implements Place {
   }
 
   lock(context: FutexContext): void {
+    if (context !== this.joined) this.join(context)
     const tailDied = lockPlace(context, this)
     if (lockPlace(context, this.headLock) || tailDied) this.repair(context)
   }
@@ -138,6 +141,7 @@ export class SharedPipe implements Place {
   /** Sends the parcel at `from` without waiting. DONE: it is another's. */
   send(context: FutexContext, from: Words, fromAt: number): Outcome {
     const { i32, at } = this
+    if (context !== this.joined) this.join(context)
     const broken = lockPlace(context, this)
     if (!broken && i32[at + RECEIVERS] === 0 && i32[at + LATEST] === 0 && i32[at + IS_CLOSED] === 0) {
       const tail = i32[at + TAIL]
@@ -155,6 +159,7 @@ export class SharedPipe implements Place {
   /** Receives into the parcel at `to` without waiting. */
   receive(context: FutexContext, to: Int32Array, toAt: number): Outcome {
     const { i32, at, headLock } = this
+    if (context !== this.joined) this.join(context)
     lockPlace(context, headLock)
     const head = i32[at + HEAD]
     const quiet = i32[at + SENDERS] === 0
@@ -239,6 +244,11 @@ export class SharedPipe implements Place {
   /** The value of a parcel that this thread has received. */
   read(context: FutexContext, words: Words, at: number): unknown {
     return readParcel(words, at, this.codec, context.thread)
+  }
+
+  private join(context: FutexContext): void {
+    claimDomain(context, this)
+    this.joined = context
   }
 
   /** The tail's lock is held: fewer values than the capacity are in the ring. */

@@ -7,7 +7,7 @@ import { WakeFirst } from './lockwait.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
 import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHandle } from './place.ts'
 import { lockPlace, unlockPlace } from './placelock.ts'
-import { ParkingQueue } from './queue.ts'
+import { claimDomain, ParkingQueue } from './queue.ts'
 import {
   blockingMethods,
   checkWait,
@@ -51,6 +51,8 @@ export class SharedQueue implements Place {
   private readonly f64: Float64Array<SharedArrayBuffer>
   private readonly pushers: ParkingQueue
   private readonly poppers: ParkingQueue
+  /** What this thread locked it with last: the queue is in that one's domain. */
+  private joined: FutexContext | null = null
 
   constructor(options: SharedQueueOptions) {
     const { capacity, fields = 1, name } = options
@@ -109,7 +111,7 @@ export class SharedQueue implements Place {
   /** Without waiting, into `record`; false: it is empty. */
   tryPopInto(record: { [index: number]: number }): boolean {
     const { context } = ambient().futexes
-    lockPlace(context, this)
+    this.lock(context)
     const popped = this.popLocked(record)
     unlockPlace(this)
     if (popped) this.wakeOther(context, false)
@@ -175,7 +177,7 @@ export class SharedQueue implements Place {
 
   /** @internal Does it, or queues the waiter. */
   performOrQueue(context: FutexContext, pushes: boolean, record: ArrayLike<number>, waiter: number): boolean {
-    lockPlace(context, this)
+    this.lock(context)
     try {
       const done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
       if (!done) this.addWaiter(context, pushes, waiter)
@@ -183,6 +185,14 @@ export class SharedQueue implements Place {
     } finally {
       unlockPlace(this)
     }
+  }
+
+  private lock(context: FutexContext): void {
+    if (context !== this.joined) {
+      claimDomain(context, this)
+      this.joined = context
+    }
+    lockPlace(context, this)
   }
 
   /** The flag last: it may be up for nobody, and never down for someone. */
@@ -210,7 +220,7 @@ export class SharedQueue implements Place {
       throw new RangeError(`push: a record of ${record.length} numbers, and the queue's have ${this.fields}`)
     }
     const { context } = ambient().futexes
-    lockPlace(context, this)
+    this.lock(context)
     const pushed = this.pushLocked(record)
     unlockPlace(this)
     if (pushed) this.wakeOther(context, true)
