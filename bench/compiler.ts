@@ -44,7 +44,9 @@ export const calls: readonly string[] = [
 
 /** Long enough for a clock, and for the optimizing compiler to have had its turn. */
 const warm_ms = 300
-const round_ms = 20
+/** Many ticks of the clock by which an operating system counts a thread's time. */
+const round_ms = 100
+const rounds = 8
 
 type Way = 'best' | 'generator'
 
@@ -151,24 +153,29 @@ async function measured(
     row,
     against: 'the plain function',
     unit: 'ms',
+    rounds,
     ours: () => repeat(ours, round_ms),
     base: () => repeat(base, round_ms),
     ...(target && { target }),
   })
 }
 
-/** Runs for about this long; the best run's milliseconds, which is the one that nothing disturbed. */
+/** Runs for about this long; a run's milliseconds of this thread's own time, which no other program's work is part of. */
 function repeat(run: () => unknown, atLeast_ms: number): number {
-  let best = Number.POSITIVE_INFINITY
-  const start = performance.now()
+  const start = threadTime_ms()
   let now = start
+  let runs = 0
   do {
     run()
-    const after = performance.now()
-    best = Math.min(best, after - now)
-    now = after
+    runs++
+    now = threadTime_ms()
   } while (now - start < atLeast_ms)
-  return best
+  return (now - start) / runs
+}
+
+function threadTime_ms(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
 }
 
 function summary(row: string, ratio: number, all: readonly Row[], target: Target): Row {
