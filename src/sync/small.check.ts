@@ -1,5 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { check, type Setup } from '../checker/check.ts'
+import { threadWaiter } from '../futex/sleep.ts'
 import { ArrivalWait, Barrier } from './barrier.ts'
 import { AtomicInt32, CellWait } from './cells.ts'
 import { CheckedThreads, DIES, each } from './checksetup.ts'
@@ -8,7 +9,7 @@ import { Once, OnceWait } from './once.ts'
 import { SeqLock } from './seqlock.ts'
 import type { SyncObject } from './object.ts'
 import { Latch, ZeroWait } from './waitgroup.ts'
-import type { Wait } from './waiting.ts'
+import { OneQueue, type Wait } from './waiting.ts'
 
 type Doing = 'comes' | 'waits' | 'is late' | 'is cancelled'
 
@@ -243,11 +244,12 @@ function meeting(parties: number, others: readonly Doing[], mortal = false): Set
     return {
       threads: [...bodies, arrive(count - 1)],
       ...(mortal && {
-        recover(dead: number) {
-          threads.recover(dead)
-          // In the place of the dead one, if it had not come.
-          if ((Atomics.load(threads.view, 0) & 0x7fff_ffff) === 0) made[count].arriveSync()
-        },
+        recover: (dead: number) =>
+          threads.recover(dead, () => {
+            // In the place of the dead one, if it had not come. It is in the queue before the others look again.
+            if ((Atomics.load(threads.view, 0) & 0x7fff_ffff) !== 0) return
+            new OneQueue(new ArrivalWait(made[count])).begin(threads.contexts[count], threadWaiter())
+          }),
       }),
       final({ results, crashed }) {
         const met = results.slice(0, count).filter(result => result === true).length
