@@ -285,6 +285,14 @@ export class Rcu {
     return listed
   }
 
+  /** Whether the oldest callback of this thread waits for that CPU, among others. */
+  waitsFor({ i32, id }: KernelThread, cpu: number): boolean {
+    const node = i32[this.wordOf(id) + HEAD]
+    if (node === 0) return false
+    const seen = Atomics.load(i32, this.wordOf(cpu) + SEEN)
+    return seen !== OFFLINE && seen !== IDLE && ((seen - i32[node + RcuNode.period]) | 0) < 0
+  }
+
   /** How many callbacks wait on a CPU. Exact on that CPU, a snapshot elsewhere. */
   queued(i32: Int32Array, cpu: number): number {
     return Atomics.load(i32, this.wordOf(cpu) + QUEUED)

@@ -33,6 +33,9 @@ const LOOK_UP_EVERY = 256
 /** And then it runs up to so many: a turn can leave a few, and they must not come faster than they go. */
 const CALLBACKS = 8 * LOOK_UP_EVERY
 
+/** With more than so many left, it asks the CPUs that they wait for to look up: a task that is alone on one need not for minutes. */
+const CALLBACKS_LEFT = 128
+
 const CALLBACK_WAIT_MS = 1
 const SHORT_TURN_MS = 0.001
 const SHORT_TURNS = 64
@@ -70,7 +73,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       }
       // Here it holds no look at anything. A task that is alone on its CPU would hold everyone up for as long as it runs.
       rcu.quiescent(thread)
-      rcu.runCallbacks(thread, CALLBACKS)
+      runCallbacks(s)
       if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
         yield TURN
         if (s.turnAt !== Infinity) s.turnAt = s.readClock() + s.slice
@@ -94,7 +97,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     if (current === idle) {
       if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
       adoptFromGone(s)
-      rcu.runCallbacks(thread, CALLBACKS)
+      runCallbacks(s)
       // A policy that has just been left may have put tasks on this very queue.
       if ((ext.policy !== null && workForIdle(s)) || i32[needResched] !== 0) continue
       // Callbacks that wait for other CPUs are looked at again soon.
@@ -158,6 +161,13 @@ function interrupt(cpu: Cpu, s: Scheduler): void {
   s.readClock()
   s.ticks = true
   expireTimers(s)
+}
+
+function runCallbacks(s: Scheduler): void {
+  const { rcu, thread, i32 } = s
+  rcu.runCallbacks(thread, CALLBACKS)
+  if (rcu.queued(i32, s.cpu) <= CALLBACKS_LEFT) return
+  for (let cpu = 0; cpu < s.cpus; cpu++) if (cpu !== s.cpu && rcu.waitsFor(thread, cpu)) s.resched(cpu)
 }
 
 /** `current` took the place of `prev`: another CPU may have something less important to run than that. */

@@ -207,7 +207,8 @@ describe('a recording of a kernel', () => {
     expect(dumps.map(([why]) => why)).toEqual(['deadlock'])
     const [, notes] = dumps[0]
     expect(notes.tasks.map(({ name }) => name)).toEqual(expect.arrayContaining(['one way', 'the other way']))
-    expect(notes.said.filter(text => text.startsWith('lock contended')).length).toBeGreaterThanOrEqual(2)
+    // Whoever closes the circle tells of it before it waits itself.
+    expect(notes.said.filter(text => text.startsWith('lock contended')).length).toBeGreaterThanOrEqual(1)
     expect(published).toEqual([{ message }])
     channel('heddle:deadlock').unsubscribe(listen)
     for (const task of tasks) task.kill()
