@@ -39,22 +39,34 @@ export function benchCommand(): Command {
 
 async function bench(flags: BenchFlags, terminal: Terminal): Promise<void> {
   const count = flags.cpus ?? availableParallelism()
-  await using kernel = await Kernel.boot({ cpus: count, control: false })
+  const kernel = await Kernel.boot({ cpus: count, control: false })
+  try {
+    const figures = await measureAll(kernel, count, flags.json === true)
+    if (!flags.json) print(figures, terminal)
+  } finally {
+    await kernel.close()
+  }
+}
+
+async function measureAll(kernel: Kernel, count: number, json: boolean): Promise<Figure[]> {
   const work = await kernel.import<typeof import('./benchwork.ts')>(
     new URL('./benchwork.ts', import.meta.url),
   )
-  if (!flags.json) {
+  if (!json) {
     console.log(`${count} CPUs on ${cpus().length} × ${cpus()[0].model.trim()}, Node ${process.version}\n`)
   }
   const figures: Figure[] = []
   for (const measure of [spawnBatch, spawnSingle, behindLong, preemption, mutex, channel]) {
     for (const figure of await measure(kernel, work)) {
       figures.push(figure)
-      if (flags.json) console.log(JSON.stringify(figure))
+      if (json) console.log(JSON.stringify(figure))
     }
-    if (!flags.json && process.stderr.isTTY) process.stderr.write('.')
+    if (!json && process.stderr.isTTY) process.stderr.write('.')
   }
-  if (flags.json) return
+  return figures
+}
+
+function print(figures: readonly Figure[], terminal: Terminal): void {
   if (process.stderr.isTTY) process.stderr.write('\r')
   const rows = figures.map(({ row, value, unit, spread }) => [
     row,
