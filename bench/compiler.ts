@@ -43,10 +43,10 @@ export const calls: readonly string[] = [
 ]
 
 /** Long enough for a clock, and for the optimizing compiler to have had its turn. */
-const warm_ms = 300
+const warm_ms = 250
 /** Many ticks of the clock by which an operating system counts a thread's time. */
-const round_ms = 100
-const rounds = 8
+const round_ms = 80
+const rounds = 10
 
 type Way = 'best' | 'generator'
 

@@ -8,7 +8,15 @@ import { describeRun, reportFile, resultsFile, saveResults } from './results.ts'
  * `npm run bench -- [part …] [--json]`: every part in this folder, or those named. A run of all of them is saved, with a page of
  * plots: bench/results.
  */
-const support = new Set(['main.ts', 'harness.ts', 'report.ts', 'results.ts', 'figures.ts'])
+const support = new Set([
+  'main.ts',
+  'harness.ts',
+  'report.ts',
+  'results.ts',
+  'figures.ts',
+  'packages.ts',
+  'switches.ts',
+])
 const parts = readdirSync(import.meta.dirname)
   .filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts') && !support.has(file))
   .map(file => file.slice(0, -3))
