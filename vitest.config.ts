@@ -10,6 +10,8 @@ const config: ViteUserConfig = defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 120_000,
+    // A busy machine may take its time: what is polled for comes, or the test hangs.
+    expect: { poll: { timeout: 60_000, interval: 5 } },
     hookTimeout: 60_000,
   },
 })
