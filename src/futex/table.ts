@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { initList, listIsEmpty, ListNode } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
-import { acquire, initLock, release } from '../arena/spinlock.ts'
+import { acquire, Lock, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
 import { ALIVE, Bucket, DEAD, FREE_FUTEX, Futex } from './records.ts'
 
@@ -42,7 +42,12 @@ export function lockFutex(
   const { i32, thread, layout } = context
   if (hint !== 0) {
     const futex = layout.futexes.resolve(i32, hint)
-    if (futex !== 0 && lockIfKey(context, futex, owner, index)) return futex
+    if (futex !== 0 && lockIfKey(context, futex, owner, index)) {
+      // A grace period may have passed this thread over just before it came in: what the handle named may be freed, and made anew,
+      // until the lock is held. From then on nobody ends it.
+      if (layout.futexes.resolve(i32, hint) === futex) return futex
+      release(thread, futex + Futex.lock)
+    }
   }
   for (;;) {
     acquire(thread, bucket + Bucket.lock)
@@ -88,7 +93,8 @@ export function lockOrCreateFutex(
     const found = lockFutex(context, bucket, owner, index, hint)
     if (found !== 0) return found
     const made = spare === 0 ? slotFor(context, mayRest) : spare
-    initLock(i32, made + Futex.lock, queueRank)
+    // The lock stays as it is: one that came by an old handle may have it for a moment.
+    i32[made + Futex.lock + Lock.rank] = queueRank
     initList(i32, made + Futex.waiters)
     i32[made + Futex.owner] = owner
     i32[made + Futex.index] = index
