@@ -40,7 +40,7 @@ export function figures(results: Results): string {
     return row === undefined ? [] : [`- ${say(row)} (\`${name}\`)`]
   })
   const where = `${machine.cores} × ${machine.cpu}, Node ${versions.node}, commit ${commit}`
-  return `${lines.join('\n')}\n\nOn ${where}; [all rows](bench/results/results.json).\n`
+  return `${lines.join('\n')}\n\nOn ${where}; [all rows](docs/performance.md).\n`
 }
 
 /** All rows of a part, as a table. */
