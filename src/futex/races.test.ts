@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
+import { lockRank } from '../arena/lockorder.ts'
+import { initLock } from '../arena/spinlock.ts'
 import { found } from '../checker/check.ts'
 import { checkedFutexes, type CheckedThread, wakeAt } from './checksetup.ts'
 import { enqueue } from './queue.ts'
-import { Bucket } from './records.ts'
+import { Bucket, Futex } from './records.ts'
 import {
   killedMover,
   killedWaiter,
@@ -17,8 +19,9 @@ import {
   recoverWithoutRepair,
   recoverWithoutSignalling,
 } from './raceprograms.ts'
+import { oldHandleAgainstReuse } from './reuseprograms.ts'
 import { sleepThread } from './sleep.ts'
-import { lockFutex, unlockFutex } from './table.ts'
+import { lockFutex, lockIfKey, unlockFutex } from './table.ts'
 
 /** Looks at the word, then queues itself, as the design's first attempt does: nothing is compared under the lock. */
 function naiveWait({ context, waiter, words }: CheckedThread, expected: number): number {
@@ -76,4 +79,25 @@ test('a recovery that forgets who was being moved leaves a sleeper on no queue',
 
 test('a recovery that does not signal whom the dead had taken off leaves it asleep', () => {
   expect(found(killedWaker(recoverWithoutSignalling), MORTAL)).toMatch(/sleeper (is|are) (asleep|blocked)/)
+})
+
+test('who believes an old handle once takes a futex that is only being made', () => {
+  const once: typeof lockFutex = (context, bucket, owner, index, hint) => {
+    const futex = context.layout.futexes.resolve(context.i32, hint)
+    if (futex !== 0 && lockIfKey(context, futex, owner, index)) return futex
+    return lockFutex(context, bucket, owner, index, 0)
+  }
+  expect(found(oldHandleAgainstReuse(once), { races: false })).toMatch(/on the chain of its bucket/)
+})
+
+test('a slot whose lock is set free as it is made anew takes the lock from whoever came by an old handle', () => {
+  const report = found(
+    oldHandleAgainstReuse(lockFutex, ({ i32, thread, layout }) => {
+      const slot = layout.futexes.allocate(thread)
+      initLock(i32, slot + Futex.lock, lockRank('futex queue'))
+      return slot
+    }),
+    { races: false },
+  )
+  expect(report).toMatch(/released a spin lock that it does not hold|one has the lock/)
 })

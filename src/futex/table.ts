@@ -42,12 +42,7 @@ export function lockFutex(
   const { i32, thread, layout } = context
   if (hint !== 0) {
     const futex = layout.futexes.resolve(i32, hint)
-    if (futex !== 0 && lockIfKey(context, futex, owner, index)) {
-      // A grace period may have passed this thread over just before it came in: what the handle named may be freed, and made anew,
-      // until the lock is held. From then on nobody ends it.
-      if (layout.futexes.resolve(i32, hint) === futex) return futex
-      release(thread, futex + Futex.lock)
-    }
+    if (futex !== 0 && lockIfKey(context, futex, owner, index, hint)) return futex
   }
   for (;;) {
     acquire(thread, bucket + Bucket.lock)
@@ -93,7 +88,7 @@ export function lockOrCreateFutex(
     const found = lockFutex(context, bucket, owner, index, hint)
     if (found !== 0) return found
     const made = spare === 0 ? slotFor(context, mayRest) : spare
-    // The lock stays as it is: one that came by an old handle may have it for a moment.
+    // The lock stays as it is: lockIfKey.
     i32[made + Futex.lock + Lock.rank] = queueRank
     initList(i32, made + Futex.waiters)
     i32[made + Futex.owner] = owner
@@ -157,12 +152,42 @@ export function unlockFutexUnlessDead(context: FutexContext, futex: number): voi
   else release(thread, futex + Futex.lock)
 }
 
-/** Locks the futex if it is the live one of this key. Inside an RCU section, so that it is a futex. */
-export function lockIfKey(context: FutexContext, futex: number, owner: number, index: number): boolean {
-  const { i32, thread } = context
-  acquire(thread, futex + Futex.lock)
-  const same = i32[futex + Futex.owner] === owner && i32[futex + Futex.index] === index
-  if (same && Atomics.load(i32, futex + Futex.state) === ALIVE) return true
+/**
+ * Locks the futex if it is the live one of this key. Inside an RCU section, so that it is a futex: if it was found on its chain. One that a
+ * remembered `handle` named may be freed meanwhile, and made anew, since a grace period may have passed this thread over just
+ * before it came in:
+ *
+ *   who comes by a handle                       who frees
+ *   ---------------------                       ---------
+ *                                               (A) nobody is inside: the grace period has passed
+ *   (B) comes in
+ *   (C) the handle is good
+ *                                               (D) frees the slot
+ *                                               (E) makes it anew, for the same word, and is not done with it
+ *   (F) locks the slot
+ *   (G) it is alive, (H) and the handle is still good: else it is another's
+ *
+ * Alive at (G), and of the same life at (H): it was alive in that life, and with its lock held nobody ends it. The lock is never
+ * set free by (E): whoever has it for a moment, to find that out, has it.
+ */
+export function lockIfKey(
+  context: FutexContext,
+  futex: number,
+  owner: number,
+  index: number,
+  handle = 0,
+): boolean {
+  const { i32, thread, layout } = context
+  acquire(thread, futex + Futex.lock) // (F)
+  const isAlive = Atomics.load(i32, futex + Futex.state) === ALIVE // (G)
+  if (
+    isAlive &&
+    (handle === 0 || layout.futexes.resolve(i32, handle) === futex) && // (H)
+    i32[futex + Futex.owner] === owner &&
+    i32[futex + Futex.index] === index
+  ) {
+    return true
+  }
   release(thread, futex + Futex.lock)
   return false
 }

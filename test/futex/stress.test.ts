@@ -77,6 +77,13 @@ test('three threads and a promise count under one futex mutex and lose nothing',
   expect(left()).toBe(0)
 })
 
+test('four threads at one mutex, whose futex ends and is made anew all the time', async () => {
+  const { view, done, left } = start('mutex', 4, 200_000)
+  await done
+  expect(view[COUNTER]).toBe(800_000)
+  expect(left()).toBe(0)
+})
+
 test('a broadcast by requeue wakes every thread once, round after round', async () => {
   const rounds = 300
   const threads = 3
