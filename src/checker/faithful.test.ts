@@ -7,25 +7,21 @@ import { evaluateModule, evaluateScript, type Namespace } from '../compiler/diff
 import { plain, programFiles, readProgram } from '../compiler/differential/programs.ts'
 import { programFrom } from '../compiler/differential/random.ts'
 import { twin } from '../coroutine/coroutine.ts'
-import { BULK, DATAVIEW_READ, DATAVIEW_WRITE, ITERATE, PAUSE, PLAIN_READ, PLAIN_WRITE } from './operations.ts'
+import {
+  BULK,
+  DATAVIEW_READ,
+  DATAVIEW_WRITE,
+  ITERATE,
+  KIND_NAMES,
+  PAUSE,
+  PLAIN_READ,
+  PLAIN_WRITE,
+} from './operations.ts'
 import * as runtime from './runtime.ts'
 
 const { pending } = runtime
 
-const atomics: ((...args: any[]) => unknown)[] = []
-for (const [kind, name] of [
-  'load',
-  'store',
-  'add',
-  'sub',
-  'and',
-  'or',
-  'xor',
-  'exchange',
-  'compareExchange',
-].entries()) {
-  atomics[kind + 2] = (Atomics as any)[name]
-}
+const atomics: ((...args: any[]) => unknown)[] = KIND_NAMES.map(name => (Atomics as any)[name])
 
 /** Does what the running thread asked for, at once: one thread has nobody to interleave with. */
 function perform(): unknown {

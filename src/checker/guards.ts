@@ -1,5 +1,6 @@
 import { CheckError } from './errors.ts'
 import type { Memory } from './memory.ts'
+import { AWAIT, KIND_NAMES, LOAD } from './operations.ts'
 import { isShared, pending, siteName } from './runtime.ts'
 
 /**
@@ -125,20 +126,7 @@ export class Guards {
   }
 }
 
-const ATOMICS: readonly string[] = [
-  'load',
-  'store',
-  'add',
-  'sub',
-  'and',
-  'or',
-  'xor',
-  'exchange',
-  'compareExchange',
-  'wait',
-  'waitAsync',
-  'notify',
-]
+const ATOMICS: readonly string[] = KIND_NAMES.slice(LOAD, AWAIT)
 
 function where(): string {
   return pending.current < 0

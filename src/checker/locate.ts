@@ -2,7 +2,7 @@ import { locateBulk } from './bulk.ts'
 import { CheckError } from './errors.ts'
 import { ASLEEP, BLOCKED, type Machine, RUNNABLE } from './machine.ts'
 import type { CheckedMutex } from './mutex.ts'
-import { atomicsName, callDataView, dataViewBytes, native, type Numeric, type View } from './natives.ts'
+import { callDataView, dataViewBytes, native, type Numeric, type View } from './natives.ts'
 import {
   ALLOCATE,
   AWAIT,
@@ -12,6 +12,7 @@ import {
   DATAVIEW_WRITE,
   FREE,
   ITERATE,
+  KIND_NAMES,
   LOAD,
   LOCK,
   NOTIFY,
@@ -66,7 +67,7 @@ export function locate(machine: Machine, thread: number): Immediate | undefined 
 
 function refuse(thread: number, kind: number): Immediate {
   try {
-    native[atomicsName[kind]](
+    native[KIND_NAMES[kind]](
       pending.view[thread],
       pending.index[thread],
       pending.a[thread],

@@ -15,21 +15,6 @@ function bind(atomics: Atomics): Record<string, (...args: any[]) => unknown> {
   return bound
 }
 
-/** Of an operation up to COMPARE_EXCHANGE. */
-export const atomicsName: readonly string[] = [
-  '',
-  '',
-  'load',
-  'store',
-  'add',
-  'sub',
-  'and',
-  'or',
-  'xor',
-  'exchange',
-  'compareExchange',
-]
-
 export function dataViewBytes(method: string): number {
   if (method.endsWith('64')) return 8
   if (method.endsWith('32')) return 4

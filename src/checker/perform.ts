@@ -2,15 +2,7 @@ import { performBulk } from './bulk.ts'
 import { CHANGED, FAILED, MIXED, WOKE, WRITES, WRITES_SECOND } from './eventlog.ts'
 import { ASLEEP, BLOCKED, type Machine, RUNNABLE } from './machine.ts'
 import type { CheckedMutex } from './mutex.ts'
-import {
-  atomicsName,
-  callDataView,
-  dataViewBits,
-  dataViewBytes,
-  native,
-  type Numeric,
-  type View,
-} from './natives.ts'
+import { callDataView, dataViewBits, dataViewBytes, native, type Numeric, type View } from './natives.ts'
 import {
   ADD,
   ALLOCATE,
@@ -24,6 +16,7 @@ import {
   EXCHANGE,
   FREE,
   ITERATE,
+  KIND_NAMES,
   LOAD,
   LOCK,
   NOTIFY,
@@ -124,7 +117,7 @@ function accessOdd(view: View, index: number, kind: number, a: unknown): unknown
     view[index] = a as Numeric
     return a
   }
-  return native[atomicsName[kind]](view, index, a)
+  return native[KIND_NAMES[kind]](view, index, a)
 }
 
 /** A value as this view would hold it. */
