@@ -49,17 +49,20 @@ export class CheckedThreads {
     this.install()
   }
 
-  /** A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the explorer decides whether its time is over. */
-  asleep(id: number, wait: Wait | Parking, mayTimeOut = false): () => boolean {
+  /**
+   * A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the explorer decides whether its time is over.
+   * `inTurn`: where one may die, those who sleep come back one after the other; not where they wait for each other.
+   */
+  asleep(id: number, wait: Wait | Parking, mayTimeOut = false, inTurn = true): () => boolean {
     const parking = asParking(wait)
     const context = this.contexts[id]
     const waiters = parking.begin(context, threadWaiter())
     assert(waiters.length > 0, 'it has to wait')
     const turn = this.sleepers.push(id) - 1
     return () => {
-      // Where one may die it is really asleep, does not stir before the recovery is over, unless the dead one woke it, and those who sleep come back one
-      // after the other: what they would see on their way to sleep, and how they meet, is explored without a death.
-      if (this.mortal && turn > 0) waitFor(this.turns, turn)
+      // Where one may die it is really asleep, and does not stir before the recovery is over, unless the dead one woke it: what it would see on its
+      // way to sleep, and how those who sleep meet as they come back, is explored without a death.
+      if (this.mortal && inTurn && turn > 0) waitFor(this.turns, turn)
       if (this.mortal && !mayTimeOut) {
         Atomics.wait(context.i32, waiters[0] + Waiter.signal, 0)
         if (Atomics.load(this.turns, DIED) === 1) waitFor(this.turns, RECOVERED)
