@@ -38,7 +38,7 @@ function racing(...threads: readonly (readonly Step[])[]): () => Program {
 
 function hasRace(setup: () => Program): boolean {
   try {
-    check('races', { shrink: 0 }, setup)
+    check('races', setup)
     return false
   } catch (error) {
     if (error instanceof CheckFailure && error.result.failure?.kind === 'data-race') return true
@@ -118,7 +118,7 @@ describe('a data race', () => {
         const setup = racing(one, two)
         const failed = (options: object): boolean => {
           try {
-            check('x', { shrink: 0, ...options }, setup)
+            check('x', options, setup)
             return false
           } catch (error) {
             return error instanceof CheckFailure

@@ -139,11 +139,6 @@ export class Search {
     }
   }
 
-  /** Whether all parts of the search must begin again with this one. */
-  private isNews({ shift, mixed }: BeginAgain): boolean {
-    return shift !== this.memory.shift || mixed !== undefined
-  }
-
   /** Whether the deaths of the plan happened in an execution. */
   get happened(): boolean {
     return this.crashHappened
@@ -186,17 +181,15 @@ export class Search {
     return 'one schedule was replayed'
   }
 
-  private restart({ shift, mixed }: BeginAgain): void {
-    this.steps += this.machine.steps
-    const { names } = this.machine
-    if (shift === this.memory.shift && mixed === undefined) this.reuse = false
-    this.memory = new Memory(shift, mixed)
-    this.guards.remove()
-    this.guards = new Guards(this.memory)
-    this.guards.install()
-    this.machine = new Machine(this.memory)
-    this.machine.names = names
-    this.machine.reuse = this.reuse
+  /** Whether all parts of the search must begin again with this one. */
+  private isNews({ shift, mixed }: BeginAgain): boolean {
+    return shift !== this.memory.shift || mixed !== undefined
+  }
+
+  /** The search begins anew, with nothing of what it has done so far but the steps counted. */
+  private restart(again: BeginAgain): void {
+    if (!this.isNews(again)) this.reuse = false
+    this.renumber(again)
     this.explorer = undefined
     this.races = undefined
     this.plans = undefined
@@ -204,6 +197,21 @@ export class Search {
     this.redundant = 0
     this.runs = 0
     this.truncated = ''
+  }
+
+  /** The cells are numbered anew, as `again` says. Inside `run` or `withGuards`; machines made before are of no use any more. */
+  renumber({ shift, mixed }: BeginAgain): void {
+    const { names, steps } = this.machine
+    this.steps += steps
+    // What the check did not make itself is as it was found: the next memory finds it so.
+    this.memory.begin()
+    this.guards.remove()
+    this.memory = new Memory(shift, mixed)
+    this.guards = new Guards(this.memory)
+    this.guards.install()
+    this.machine = new Machine(this.memory)
+    this.machine.names = names
+    this.machine.reuse = this.reuse
   }
 
   private explore(started: number, budget: number): void {

@@ -1,6 +1,8 @@
 import { PreemptionBounded } from './bounded.ts'
+import type { Explorer } from './explorer.ts'
 import type { Failure } from './failure.ts'
 import type { Machine } from './machine.ts'
+import { BeginAgain } from './memory.ts'
 import { Follow } from './sampling.ts'
 import type { Search } from './search.ts'
 import { STEPS_MAX } from './search.ts'
@@ -12,80 +14,107 @@ import { STEPS_MAX } from './search.ts'
  */
 export function shrink(search: Search, failure: Failure, executionsMax: number): Failure {
   if (executionsMax === 0) return failure
-  const machine = search.scout()
-  const budget = { left: executionsMax }
   return search.withGuards(() => {
-    let best = failure
-    for (let bound = 0; bound <= 3 && budget.left > executionsMax / 2; bound++) {
-      const found = fewPreemptions(search, machine, best, bound, budget, executionsMax / 2)
-      if (found === undefined) continue
-      if (better(found, best)) best = found
-      break
+    const shrinking = new Shrinking(search, failure, executionsMax)
+    const half = executionsMax / 2
+    for (let bound = 0; bound <= PREEMPTIONS_MAX && shrinking.left > half; bound++) {
+      if (shrinking.fewPreemptions(bound, half)) break
     }
-    for (;;) {
-      const shorter = cutOnce(search, machine, best, budget)
-      if (shorter === undefined) return best
-      best = shorter
-    }
+    while (shrinking.cutOnce()) {}
+    return shrinking.best
   })
 }
 
-interface Budget {
+const PREEMPTIONS_MAX = 3
+
+class Shrinking {
+  best: Failure
+  /** How many executions may still be tried. */
   left: number
-}
+  private readonly search: Search
+  private machine: Machine
 
-function fewPreemptions(
-  search: Search,
-  machine: Machine,
-  failure: Failure,
-  bound: number,
-  budget: Budget,
-  floor: number,
-): Failure | undefined {
-  const { crashes } = failure.schedule
-  const explorer = new PreemptionBounded(machine, search.setup, STEPS_MAX, bound)
-  let best: Failure | undefined
-  while (explorer.hasMore && budget.left > floor) {
-    budget.left--
-    const found = search.tryOut(machine, explorer, crashes)
-    if (found?.kind === failure.kind && (best === undefined || better(found, best))) best = found
+  constructor(search: Search, failure: Failure, executionsMax: number) {
+    this.search = search
+    this.best = failure
+    this.left = executionsMax
+    this.machine = search.scout()
   }
-  return best
-}
 
-/** One cut that leaves a failure of the same kind, or undefined. */
-function cutOnce(search: Search, machine: Machine, best: Failure, budget: Budget): Failure | undefined {
-  const { threads, crashes } = best.schedule
-  const attempt = (schedule: readonly number[]): Failure | undefined => {
-    if (budget.left <= 0) return undefined
-    budget.left--
-    const found = search.tryOut(machine, new Follow(machine, search.setup, STEPS_MAX, schedule), crashes)
-    return found?.kind === best.kind && better(found, best) ? found : undefined
+  /** All schedules with at most so many preemptions, or as many as can be tried until `floor` are left. True: one of them fails so. */
+  fewPreemptions(bound: number, floor: number): boolean {
+    const { search } = this
+    let explorer: PreemptionBounded | undefined
+    let fails = false
+    while ((explorer === undefined || explorer.hasMore) && this.left > floor) {
+      explorer ??= new PreemptionBounded(this.machine, search.setup, STEPS_MAX, bound)
+      const found = this.tryOut(explorer)
+      if (found === 'again') {
+        explorer = undefined
+        continue
+      }
+      if (found?.kind !== this.best.kind) continue
+      fails = true
+      if (better(found, this.best)) this.best = found
+    }
+    return fails
   }
-  for (let size = Math.max(1, threads.length >> 1); size >= 1; size >>= 1) {
-    for (let at = 0; at + size <= threads.length; at += size) {
-      const found = attempt([...threads.slice(0, at), ...threads.slice(at + size)])
-      if (found !== undefined) return found
+
+  /** One cut that leaves a failure of the same kind. False: there is none. */
+  cutOnce(): boolean {
+    const { threads } = this.best.schedule
+    for (let size = Math.max(1, threads.length >> 1); size >= 1; size >>= 1) {
+      for (let at = 0; at + size <= threads.length; at += size) {
+        if (this.follow([...threads.slice(0, at), ...threads.slice(at + size)])) return true
+      }
+    }
+    // A run of one thread to the place where that thread runs next.
+    for (let at = 0; at < threads.length; ) {
+      let end = at
+      while (end < threads.length && threads[end] === threads[at]) end++
+      const next = threads.indexOf(threads[at], end)
+      if (next >= 0) {
+        const moved = [
+          ...threads.slice(0, at),
+          ...threads.slice(end, next),
+          ...threads.slice(at, end),
+          ...threads.slice(next),
+        ]
+        if (this.follow(moved)) return true
+      }
+      at = end
+    }
+    return false
+  }
+
+  /** Whether this schedule fails so, and is better than the best. */
+  private follow(schedule: readonly number[]): boolean {
+    while (this.left > 0) {
+      const found = this.tryOut(new Follow(this.machine, this.search.setup, STEPS_MAX, schedule))
+      if (found === 'again') continue
+      if (found?.kind !== this.best.kind || !better(found, this.best)) return false
+      this.best = found
+      return true
+    }
+    return false
+  }
+
+  /**
+   * One execution. It may come to places where the search, which stopped at its failure, has not been, and access memory there in a
+   * way for which the cells are too large: 'again', and explorers have to be made anew.
+   */
+  private tryOut(explorer: Explorer): Failure | undefined | 'again' {
+    const { search } = this
+    this.left--
+    try {
+      return search.tryOut(this.machine, explorer, this.best.schedule.crashes)
+    } catch (error) {
+      if (!(error instanceof BeginAgain)) throw error
+      search.renumber(error)
+      this.machine = search.scout()
+      return 'again'
     }
   }
-  // A run of one thread to the place where that thread runs next.
-  for (let at = 0; at < threads.length; ) {
-    let end = at
-    while (end < threads.length && threads[end] === threads[at]) end++
-    const next = threads.indexOf(threads[at], end)
-    if (next >= 0) {
-      const moved = [
-        ...threads.slice(0, at),
-        ...threads.slice(end, next),
-        ...threads.slice(at, end),
-        ...threads.slice(next),
-      ]
-      const found = attempt(moved)
-      if (found !== undefined) return found
-    }
-    at = end
-  }
-  return undefined
 }
 
 function better(a: Failure, b: Failure): boolean {

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { check, CheckFailure, type Program } from './check.ts'
+import { LOAD, STORE } from './operations.ts'
+import { op } from './runtime.ts'
+
+/** What the shrunk failure of a program says; the program must fail. */
+function failureOf(setup: () => Program): CheckFailure {
+  try {
+    check('fails', {}, setup)
+  } catch (error) {
+    if (error instanceof CheckFailure) return error
+    throw error
+  }
+  throw new Error('the check passes')
+}
+
+/**
+ * Fails if the first thread comes first, which is what a search tries first. Only if it comes second does it touch memory in
+ * another way than the search has seen until then.
+ */
+function failsAtOnce(
+  buffer: () => SharedArrayBuffer,
+  then: (buffer: SharedArrayBuffer) => number,
+): () => Program {
+  return () => {
+    const shared = buffer()
+    const longs = new BigInt64Array(shared)
+    return {
+      threads: [
+        function* (): Generator<number, void, unknown> {
+          if ((yield op(LOAD, -1, longs, 0)) === 0n) throw new Error('too early')
+          yield then(shared)
+        },
+        function* () {
+          yield op(STORE, -1, longs, 0, 1n)
+        },
+      ],
+    }
+  }
+}
+
+test('a failure is shrunk, though schedules are tried that access memory in smaller pieces than the search has seen', () => {
+  const setup = failsAtOnce(
+    () => new SharedArrayBuffer(16),
+    shared => op(LOAD, -1, new Int32Array(shared), 2),
+  )
+  expect(failureOf(setup).message).toContain('too early')
+})
+
+test('a failure is shrunk, though schedules are tried that access one place in two ways', () => {
+  const setup = failsAtOnce(
+    () => new SharedArrayBuffer(16),
+    shared => op(LOAD, -1, new Int32Array(shared), 0),
+  )
+  expect(failureOf(setup).message).toContain('too early')
+})
+
+test('a buffer that was there before the check is as it was found, each time that the memory is looked at anew', () => {
+  const buffer = new SharedArrayBuffer(16)
+  const setup = failsAtOnce(
+    () => buffer,
+    shared => op(LOAD, -1, new Int32Array(shared), 2),
+  )
+  expect(failureOf(setup).steps.map(({ effect }) => effect)).toEqual(['→ 0n'])
+  expect([...new BigInt64Array(buffer)]).toEqual([0n, 0n])
+})
