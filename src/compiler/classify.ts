@@ -2,15 +2,16 @@
  * Which functions are tasks, which of them can run long, and which get a resumable form. Knows nothing of how that
  * form is made.
  */
-import type { Analysis } from './analyze.ts'
+import { type Analysis, globalName } from './analysis.ts'
 import { lightMethods, shortGlobals, shortMethods, shortNamespaces } from './builtins.ts'
 import type { Reporter } from './diagnostics.ts'
 import { markIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
 import { isBuiltIn, typeOf } from './types.ts'
-import { bare, isFunction, keyName, type Node } from './syntax.ts'
+import { bare, isFunction, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
+import { warn } from './warnings.ts'
 
-export interface ClassifyOptions {
+interface ClassifyOptions {
   /** Every function gets a resumable form, marked or not, short or not. */
   everything: boolean
 }
@@ -88,16 +89,6 @@ function refuseUnsupported(func: Func, everything: boolean): void {
   }
 }
 
-/** `[Symbol.iterator]` and the like: as good as a written name. */
-export function isWellKnownSymbol(key: Node): boolean {
-  return (
-    key.type === 'MemberExpression' &&
-    !key.computed &&
-    key.object.type === 'Identifier' &&
-    key.object.name === 'Symbol'
-  )
-}
-
 function isShadowed(holder: Node, owner: Node): boolean {
   const elements: Node[] = owner.body.body
   const own = keyName(holder)
@@ -134,7 +125,7 @@ function aim(call: Call, analysis: Analysis): void {
     const tag = bare(node.tag)
     const binding = tag.type === 'Identifier' ? (bindingOf.get(tag) ?? null) : null
     if (binding !== null && binding.target !== null) known(call, binding.target)
-    else if (tag.type === 'MemberExpression' && isGlobal(tag.object, 'String', bindingOf))
+    else if (tag.type === 'MemberExpression' && globalName(tag.object, bindingOf) === 'String')
       call.reach = 'short'
     return
   }
@@ -158,12 +149,10 @@ function aim(call: Call, analysis: Analysis): void {
     case 'MemberExpression': {
       const { object, property } = callee
       if (callee.computed || property.type !== 'Identifier') return
-      if (object.type === 'Identifier' && (bindingOf.get(object) ?? null) === null) {
-        const except = shortNamespaces.get(object.name)
-        if (except !== undefined && !except.has(property.name)) {
-          call.reach = 'short'
-          return
-        }
+      const except = shortNamespaces.get(globalName(object, bindingOf) ?? '')
+      if (except !== undefined && !except.has(property.name)) {
+        call.reach = 'short'
+        return
       }
       const type = typeOf(object, analysis)
       if (type !== null && isBuiltIn(type, property.name)) {
@@ -180,10 +169,6 @@ function aim(call: Call, analysis: Analysis): void {
 function known(call: Call, target: Func): void {
   call.target = target
   call.reach = 'known'
-}
-
-function isGlobal(node: Node, name: string, bindingOf: Analysis['bindingOf']): boolean {
-  return node.type === 'Identifier' && node.name === name && (bindingOf.get(node) ?? null) === null
 }
 
 /** Tarjan: a function is recursive when a chain of known calls leads from it to itself. */
@@ -281,112 +266,5 @@ function choose({ funcs }: Analysis, everything: boolean): void {
           ? "the module is marked with 'use task'"
           : 'made inside a task, and can run long'
     } else func.why = 'cannot run long: no loop, no recursion, no unknown call'
-  }
-}
-
-/** A refused function is worth a word when it was marked itself, or would stay long. */
-function warn({ funcs, misplaced, bindingOf }: Analysis, reporter: Reporter, everything: boolean): void {
-  for (const node of everything ? [] : misplaced) {
-    reporter.warn(
-      'misplaced-directive',
-      "'use task' means nothing here: it must be the first statement of a function or of a module",
-      node,
-    )
-  }
-  if (!everything) warnOfUnmarked(funcs, reporter)
-  for (const func of funcs) {
-    if (func.twin && !everything) {
-      warnOfDefaults(func, reporter)
-      warnOfJobs(func, reporter)
-      warnOfNew(func, funcs, bindingOf, reporter)
-    }
-    if (func.mark === null || func.refusals.length === 0) continue
-    const { code, why, place } = func.refusals[0]!
-    if (code === 'shadowed') continue
-    if (everything) {
-      if (code === 'internal' || func.calls.some(({ node }) => isAtomic(node, bindingOf))) {
-        reporter.warn(code, `\`${func.name}\` is not checked: ${why}`, clip(place))
-      }
-      continue
-    }
-    const long =
-      func.loops.length > 0 ||
-      func.recursive ||
-      func.calls.some(({ target }) => target?.twin === true && target.long)
-    if (func.mark !== 'function' && !long && code !== 'internal') continue
-    const { name, kind } = func
-    const what = kind === 'initializer' ? `The ${name}` : `\`${name}\``
-    const effect = func.mark === 'function' || !long ? 'stays plain' : 'can run long and stays plain'
-    reporter.warn(code, `${what} ${effect}: ${why}`, {
-      start: place.start,
-      end: Math.min(place.end, place.start + 80),
-    })
-  }
-}
-
-/** Parameters are set before the resumable form can stop for the first time. */
-/** What follows an `await` belongs to the event loop: a loop there that never waits is worth a word. */
-function warnOfJobs({ name, loops, awaits, isAsync }: Func, reporter: Reporter): void {
-  if (!isAsync || awaits.length === 0) return
-  const first = Math.min(...awaits.map(({ end }) => end))
-  const within = (inner: Node, outer: Node): boolean => inner.start >= outer.start && inner.end <= outer.end
-  const waits = (loop: Node): boolean => awaits.some(wait => within(wait, loop))
-  for (const loop of loops) {
-    const around = loops.filter(other => other !== loop && within(loop, other))
-    const again = around.some(waits)
-    if (waits(loop) || !(loop.start >= first || again) || around.some(other => !waits(other))) continue
-    const why = 'what follows an `await` is a job of the event loop, which cannot be resumed'
-    reporter.warn('after-await', `A loop of \`${name}\` can run long and stays plain: ${why}`, clip(loop))
-  }
-}
-
-/** `new` of a function of this file that can run long. */
-function warnOfNew(func: Func, funcs: Func[], bindingOf: Analysis['bindingOf'], reporter: Reporter): void {
-  for (const node of func.constructs) {
-    const target = node.callee.type === 'Identifier' ? bindingOf.get(node.callee)?.target : undefined
-    if (!target || !funcs.includes(target) || target.loops.length === 0) continue
-    const why = 'a constructor is called by `new`, which cannot be resumed'
-    reporter.warn('constructor', `\`new ${target.name}\` can run long and stays plain: ${why}`, clip(node))
-  }
-}
-
-function warnOfDefaults({ name, node, calls }: Func, reporter: Reporter): void {
-  const last: Node | undefined = node.params.at(-1)
-  if (last === undefined) return
-  const long = calls.find(
-    ({ node: { start }, target }) =>
-      start < last.end && start >= node.params[0].start && target?.twin && target.long,
-  )
-  if (long === undefined) return
-  const why = 'a parameter is set before the function can stop for the first time'
-  reporter.warn(
-    'parameter-default',
-    `A default of \`${name}\` can run long and stays plain: ${why}`,
-    clip(long.node),
-  )
-}
-
-function clip({ start, end }: { start: number; end: number }): { start: number; end: number } {
-  return { start, end: Math.min(end, start + 80) }
-}
-
-/** True for a call of `Atomics`. */
-function isAtomic(node: Node, bindingOf: Analysis['bindingOf']): boolean {
-  const callee = node.callee === undefined ? null : bare(node.callee)
-  return callee?.type === 'MemberExpression' && isGlobal(callee.object, 'Atomics', bindingOf)
-}
-
-/** A task that calls a function of this file which loops and is not marked cannot be stopped while that one runs. */
-function warnOfUnmarked(funcs: Func[], reporter: Reporter): void {
-  const told = new Set<Func>()
-  for (const func of funcs) {
-    if (!func.twin) continue
-    for (const { target, node } of func.calls) {
-      if (target === null || target.mark !== null || told.has(target)) continue
-      if (target.loops.length === 0 && !target.recursive) continue
-      told.add(target)
-      const what = `\`${target.name}\` can run long and is not marked, so \`${func.name}\` cannot be preempted inside it`
-      reporter.warn('unmarked', `${what}: begin it with 'use task'`, clip(node))
-    }
   }
 }

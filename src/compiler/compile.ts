@@ -1,13 +1,15 @@
 /** The compiler's one entry: source text in; source text, a map and what there is to say about it out. */
-import { type Analysis, analyze } from './analyze.ts'
+import type { Analysis } from './analysis.ts'
+import { analyze } from './analyze.ts'
 import { classify } from './classify.ts'
-import { Lines, Reporter } from './diagnostics.ts'
+import { Reporter } from './diagnostics.ts'
 import type { LoweringName } from './directive.ts'
 import type { Func } from './functions.ts'
 import { CheckerLowering } from './lowering/checker.ts'
 import { lowerBy } from './lowering/choice.ts'
 import { FramesLowering } from './lowering/frames.ts'
 import { GeneratorLowering } from './lowering/generator.ts'
+import { Lines } from './lines.ts'
 import { isTooDeep, type Parsed, parse, syntaxErrorIn } from './parse.ts'
 import { print } from './rope.ts'
 

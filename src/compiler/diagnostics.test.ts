@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { compile } from './compile.ts'
-import { Lines } from './diagnostics.ts'
+import { Lines } from './lines.ts'
 
 function told(source: string, file = 'a.js'): string[] {
   return compile(source, file).diagnostics.map(

@@ -114,3 +114,12 @@ export class Func {
     if (!this.refusals.some(other => other.code === code)) this.refusals.push({ code, why, place })
   }
 }
+
+/** What kind of function a property, or an element of a class, has for its value. */
+export function kindOf({ type, kind, method, value }: Node): FuncKind {
+  if (kind === 'constructor') return 'constructor'
+  if (kind === 'get') return 'getter'
+  if (kind === 'set') return 'setter'
+  if (method === true || type === 'MethodDefinition') return 'method'
+  return value.type === 'ArrowFunctionExpression' ? 'arrow' : 'expression'
+}

@@ -3,6 +3,7 @@
  * in any order and as often as it needs them; at the end they become edits of magic-string, and so a source map.
  */
 import { MagicString, SourceMap, type SourceMapSegment } from 'magic-string'
+import { Lines } from './lines.ts'
 
 type Part = string | { start: number; end: number }
 
@@ -97,7 +98,7 @@ export function print(
 ): { code: string; map: object | null } {
   if (!sourcemap) return { code: output.text(source), map: null }
   const mappings: SourceMapSegment[][] = [[]]
-  const starts = lineStarts(source)
+  const lines = new Lines(source)
   let code = ''
   let column = 0
   let row = 0
@@ -115,7 +116,7 @@ export function print(
   for (const stretch of stretches(output, source)) {
     if (typeof stretch === 'string') append(stretch)
     else {
-      place(mappings, row, column, stretch, starts)
+      place(mappings, row, column, stretch, lines)
       append(stretch.copy.toString())
     }
   }
@@ -174,10 +175,9 @@ function place(
   first: number,
   column: number,
   { start, copy }: Stretch,
-  starts: number[],
+  lines: Lines,
 ): void {
-  const from = lineAt(starts, start)
-  const fromColumn = start - starts[from]!
+  const from = lines.at(start)
   const own = copy.generateDecodedMap({ hires: 'boundary' }).mappings
   for (const [row, segments] of own.entries()) {
     while (mappings.length <= first + row) mappings.push([])
@@ -188,26 +188,9 @@ function place(
       line.push([
         generated + (row === 0 ? column : 0),
         0,
-        originalLine + from,
-        originalColumn + (originalLine === 0 ? fromColumn : 0),
+        originalLine + from.line - 1,
+        originalColumn + (originalLine === 0 ? from.column - 1 : 0),
       ])
     }
   }
-}
-
-function lineStarts(source: string): number[] {
-  const starts = [0]
-  for (let at = source.indexOf('\n'); at !== -1; at = source.indexOf('\n', at + 1)) starts.push(at + 1)
-  return starts
-}
-
-function lineAt(starts: number[], offset: number): number {
-  let low = 0
-  let high = starts.length - 1
-  while (low < high) {
-    const middle = (low + high + 1) >> 1
-    if (starts[middle]! <= offset) low = middle
-    else high = middle - 1
-  }
-  return low
 }

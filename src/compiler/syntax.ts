@@ -87,6 +87,11 @@ export function isClass(node: Node): boolean {
   return node.type === 'ClassDeclaration' || node.type === 'ClassExpression'
 }
 
+/** True when the text of one stands inside that of the other. */
+export function contains(outer: Node, inner: Node): boolean {
+  return inner.start >= outer.start && inner.end <= outer.end
+}
+
 /** The expression inside parentheses and TypeScript's assertions. */
 export function bare(node: Node): Node {
   let inner = node
@@ -154,4 +159,19 @@ export function keyName(node: Node): string | null {
   if (key.type === 'Identifier') return key.name
   if (key.type === 'PrivateIdentifier') return `#${key.name}`
   return key.type === 'Literal' ? String(key.value) : null
+}
+
+/** `[Symbol.iterator]` and the like: as good as a written name. */
+export function isWellKnownSymbol(key: Node): boolean {
+  return (
+    key.type === 'MemberExpression' &&
+    !key.computed &&
+    key.object.type === 'Identifier' &&
+    key.object.name === 'Symbol'
+  )
+}
+
+/** A key that is not computed, as the word that it is; of a private name, what follows the `#`. */
+export function wordOf(key: Node): string {
+  return key.name ?? String(key.value)
 }

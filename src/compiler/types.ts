@@ -2,11 +2,11 @@
  * What kind of value an expression has, where the text shows it. A wrong annotation costs a chance to preempt and
  * nothing else: no output's meaning rests on this.
  */
-import type { Analysis } from './analyze.ts'
+import { type Analysis, globalName } from './analysis.ts'
 import type { Binding } from './scope.ts'
 import { bare, type Node } from './syntax.ts'
 
-export type ValueType = 'string' | 'number' | 'array' | 'strings' | 'map' | 'set' | 'view'
+type ValueType = 'string' | 'number' | 'array' | 'strings' | 'map' | 'set' | 'view'
 
 const constructed: ReadonlyMap<string, ValueType> = new Map([
   ['Array', 'array'],
@@ -67,9 +67,7 @@ export function typeOf(expression: Node, analysis: Analysis): ValueType | null {
         : null
     }
     case 'NewExpression': {
-      const { callee } = node
-      if (callee.type !== 'Identifier' || (analysis.bindingOf.get(callee) ?? null) !== null) return null
-      return constructed.get(callee.name) ?? null
+      return constructed.get(globalName(node.callee, analysis.bindingOf) ?? '') ?? null
     }
     case 'CallExpression': {
       const callee = bare(node.callee)
@@ -94,9 +92,10 @@ const textFromText: ReadonlySet<string> = new Set(
 /** What a method returns, for the methods that matter. */
 function resultOf({ object, property }: Node, analysis: Analysis): ValueType | null {
   const name = property.name as string
-  if (object.type === 'Identifier' && (analysis.bindingOf.get(object) ?? null) === null) {
-    if (object.name === 'String' && name.startsWith('from')) return 'string'
-    if (object.name === 'Object') {
+  const global = globalName(object, analysis.bindingOf)
+  if (global !== null) {
+    if (global === 'String' && name.startsWith('from')) return 'string'
+    if (global === 'Object') {
       if (name === 'keys' || name === 'getOwnPropertyNames') return 'strings'
       return name === 'values' || name === 'entries' ? 'array' : null
     }

@@ -2,13 +2,13 @@
  * The lowering for the model checker: every function is a generator, and every access that may touch shared memory is
  * a `yield` that names the operation, so that whoever drives the thread performs it, when it chooses.
  */
-import { Lines } from '../diagnostics.ts'
-import type { Analysis } from '../analyze.ts'
+import type { Analysis } from '../analysis.ts'
+import { Lines } from '../lines.ts'
 import type { Call, Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
 import type { Binding } from '../scope.ts'
 import { shortGlobals } from '../builtins.ts'
-import { bare, boundNames, isFunction, type Node, walk } from '../syntax.ts'
+import { bare, boundNames, contains, isFunction, type Node, walk } from '../syntax.ts'
 import type { Context, Frame } from './context.ts'
 import { GeneratorLowering } from './generator.ts'
 import type { Flavor } from './writer.ts'
@@ -186,9 +186,9 @@ export class CheckerLowering extends GeneratorLowering {
     const names: string[] = []
     for (const binding of this.#bindings) {
       if (binding.scope.func !== func) continue
-      if (binding.declarations.some(place => isWithin(place, loop.body))) continue
+      if (binding.declarations.some(place => contains(loop.body, place))) continue
       const changes = binding.references.some(
-        ({ node, write, func: writer }) => write && writer === func && isWithin(node, loop),
+        ({ node, write, func: writer }) => write && writer === func && contains(loop, node),
       )
       if (changes) names.push(binding.name)
     }
@@ -577,10 +577,6 @@ function mayTouchView(node: Node): boolean {
   if (callee.type !== 'MemberExpression' || callee.computed || callee.property.type !== 'Identifier')
     return false
   return bulkMethods.has(callee.property.name) || dataViewMethod.test(callee.property.name)
-}
-
-function isWithin(inner: Node, outer: Node): boolean {
-  return inner.start >= outer.start && inner.end <= outer.end
 }
 
 /** `x[i]`, with a key that could be an index. */

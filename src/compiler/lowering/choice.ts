@@ -1,8 +1,8 @@
 /** Which lowering a function is made by, where neither its directive nor the caller of the compiler says. */
-import type { Analysis } from '../analyze.ts'
+import type { Analysis } from '../analysis.ts'
 import type { LoweringName } from '../directive.ts'
 import type { Func } from '../functions.ts'
-import { bare, type Node } from '../syntax.ts'
+import { bare, contains, type Node } from '../syntax.ts'
 
 /**
  * Measured (`npm run bench -- coroutine`, the rows `block`): a call through a generator costs ten times a plain one, a
@@ -21,8 +21,7 @@ export function lowerBy(func: Func, { bindingOf, funcs }: Analysis): LoweringNam
     const isCalled = funcs.some(({ calls }) => calls.some(({ target }) => target === func))
     return isNest(func) && !isCalled ? 'generator' : 'frames'
   }
-  const waits = (loop: Node): boolean =>
-    blocking.some(({ start, end }) => start >= loop.start && end <= loop.end)
+  const waits = (loop: Node): boolean => blocking.some(call => contains(loop, call))
   return func.loops.every(waits) ? 'generator' : 'frames'
 }
 
@@ -31,9 +30,7 @@ export function lowerBy(func: Func, { bindingOf, funcs }: Analysis): LoweringNam
  * cheaper call of it, where nobody in its file calls it.
  */
 function isNest({ loops }: Func): boolean {
-  return loops.some(outer =>
-    loops.some(inner => inner !== outer && inner.start >= outer.start && inner.end <= outer.end),
-  )
+  return loops.some(outer => loops.some(inner => inner !== outer && contains(outer, inner)))
 }
 
 /** True for a call of something that is imported from this package: `sleep(10)`, `wait(promise)`. */

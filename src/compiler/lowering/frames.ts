@@ -6,7 +6,7 @@
  * Generator functions, async functions and what is better left to generators are made as in the first lowering; the
  * two call each other.
  */
-import type { Analysis } from '../analyze.ts'
+import type { Analysis } from '../analysis.ts'
 import { isTaskDirective } from '../directive.ts'
 import type { Call, Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'

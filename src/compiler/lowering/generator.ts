@@ -2,7 +2,7 @@
  * The first lowering: a resumable form is a generator. A stop is a `yield` of a small integer; a call of another
  * resumable function is a `yield*`. Expressions keep their order by themselves, because `yield` is an expression.
  */
-import type { Analysis } from '../analyze.ts'
+import type { Analysis } from '../analysis.ts'
 import type { Func } from '../functions.ts'
 import { join, Rope, rope } from '../rope.ts'
 import { bare, boundNames, children, isFunction, isLoop, type Node, walk } from '../syntax.ts'

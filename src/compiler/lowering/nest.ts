@@ -2,7 +2,7 @@
  * A loop around one short loop. A `yield` anywhere inside a loop costs its every turn, so such a pair is written
  * twice: once without any stop, which is left for the other when the inner loop turns out long.
  */
-import type { Analysis } from '../analyze.ts'
+import type { Analysis } from '../analysis.ts'
 import type { Binding } from '../scope.ts'
 import { boundNames, isFunction, isLoop, type Node, walk } from '../syntax.ts'
 import { type Strip, stripOf } from './strip.ts'

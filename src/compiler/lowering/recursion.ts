@@ -3,7 +3,7 @@
  * called by a name to which this file gives nothing but functions of its own leads to those; any other call may lead
  * anywhere, and then the caller looks. So every way around has a safepoint on it.
  */
-import type { Analysis } from '../analyze.ts'
+import type { Analysis } from '../analysis.ts'
 import type { Call, Func } from '../functions.ts'
 import { bare, type Node, walk } from '../syntax.ts'
 

@@ -1,7 +1,7 @@
 /** Which loops can be run in strips, and how: a question about the loop alone. */
-import type { Analysis } from '../analyze.ts'
+import type { Analysis } from '../analysis.ts'
 import type { Binding } from '../scope.ts'
-import { boundNames, isFunction, isLoop, type Node, walk } from '../syntax.ts'
+import { boundNames, contains, isFunction, isLoop, type Node, walk } from '../syntax.ts'
 
 export interface Counted {
   counter: string
@@ -151,7 +151,7 @@ function countedOf(loop: Node, { bindingOf }: Analysis): Strip['counted'] {
   const counter = bindingOf.get(test.left)
   if (!isLocal(counter, loop)) return null
   let writes = 0
-  for (const { node, write } of counter.references) if (write && isWithin(node, loop)) writes++
+  for (const { node, write } of counter.references) if (write && contains(loop, node)) writes++
   if (writes !== 1) return null
   const { right } = test
   if (right.type === 'Literal' && typeof right.value === 'number') {
@@ -160,7 +160,7 @@ function countedOf(loop: Node, { bindingOf }: Analysis): Strip['counted'] {
   if (right.type !== 'Identifier') return null
   const bound = bindingOf.get(right)
   if (!isLocal(bound, loop)) return null
-  if (bound.references.some(({ node, write }) => write && isWithin(node, loop))) return null
+  if (bound.references.some(({ node, write }) => write && contains(loop, node))) return null
   return { counter: test.left.name, bound: right, operator: test.operator, step }
 }
 
@@ -197,7 +197,7 @@ function estimateOf(loop: Node, { bindingOf }: Analysis): Strip['estimate'] {
     const bound = bindingOf.get(right)
     if (!isLocal(bound, loop)) return null
     const away = steps.every(part => stepText(part, right.name, direction) === null)
-    const inUpdate = bound.references.filter(({ node, write }) => write && isWithin(node, update)).length
+    const inUpdate = bound.references.filter(({ node, write }) => write && contains(update, node)).length
     return away && writesWithin(bound, loop) === inUpdate
       ? { ...found, steady: single && inUpdate === 0 }
       : null
@@ -207,7 +207,7 @@ function estimateOf(loop: Node, { bindingOf }: Analysis): Strip['estimate'] {
 }
 
 function writesWithin(binding: Binding, loop: Node): number {
-  return binding.references.filter(({ node, write }) => write && isWithin(node, loop)).length
+  return binding.references.filter(({ node, write }) => write && contains(loop, node)).length
 }
 
 /** Names joined by dots. */
@@ -279,7 +279,7 @@ function isLocal(binding: Binding | null | undefined, loop: Node): binding is Bi
   if (writers.length === 0) return true
   const { func } = binding.scope
   const body = func.node
-  return isWithin(loop, body) && writers.every(reference => reference.func === func) && directlyIn(loop, body)
+  return contains(body, loop) && writers.every(reference => reference.func === func) && directlyIn(loop, body)
 }
 
 /** True when no function stands between the loop and the body. */
@@ -290,10 +290,6 @@ function directlyIn(loop: Node, body: Node): boolean {
     return !found && (node === body || !isFunction(node))
   })
   return found
-}
-
-function isWithin(inner: Node, outer: Node): boolean {
-  return inner.start >= outer.start && inner.end <= outer.end
 }
 
 function stepOf(update: Node, counter: string): number | null {

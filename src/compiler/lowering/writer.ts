@@ -6,8 +6,7 @@
  * made by either: those in the twin are attached their own twins; those in the plain form only where they are marked
  * themselves, and not inside a twin. So the size grows with depth, not with a power of it.
  */
-import type { Analysis } from '../analyze.ts'
-import { isWellKnownSymbol } from '../classify.ts'
+import type { Analysis } from '../analysis.ts'
 import { isTaskDirective } from '../directive.ts'
 import type { Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
@@ -785,4 +784,4 @@ function cut(whole: Rope, from: number): Rope {
   return made
 }
 
-export { isWellKnownSymbol, noJumps }
+export { noJumps }

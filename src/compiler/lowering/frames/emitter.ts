@@ -4,8 +4,8 @@
  * are numbered in the order of the text, so a statement whose last place is 7 is passed over when `p` is more than that.
  */
 import { Rope, rope } from '../../rope.ts'
-import type { Node } from '../../syntax.ts'
-import { contains, type Plan, type Variable } from './plan.ts'
+import { contains, type Node } from '../../syntax.ts'
+import type { Plan, Variable } from './plan.ts'
 
 /** The names that the two forms of a function share. */
 export class Slots {

@@ -2,10 +2,20 @@
  * What becomes of one function that is to unwind: where it can stop, in how many forms it is written, and where its
  * variables live. Some code is better left to generators; then the plan is the reason.
  */
-import type { Analysis } from '../../analyze.ts'
+import type { Analysis } from '../../analysis.ts'
 import type { Func } from '../../functions.ts'
-import type { Binding, Scope } from '../../scope.ts'
-import { bare, boundNames, children, isClass, isFunction, isLoop, type Node, walk } from '../../syntax.ts'
+import type { Binding } from '../../scope.ts'
+import {
+  bare,
+  boundNames,
+  children,
+  contains,
+  isClass,
+  isFunction,
+  isLoop,
+  type Node,
+  walk,
+} from '../../syntax.ts'
 
 /**
  * Where a variable lives.
@@ -197,7 +207,7 @@ class Planner {
     if (isLoop(owner)) {
       const head = owner.type === 'ForStatement' ? declaration! : owner.right
       const before = references.some(
-        ({ node }) => within(node, head) && (head === owner.right || isBeforeBinding(node, head)),
+        ({ node }) => contains(head, node) && (head === owner.right || isBeforeBinding(node, head)),
       )
       if (before) this.#reason ??= `\`${references[0]!.node.name}\` may be used before its declaration`
       return false
@@ -208,7 +218,7 @@ class Planner {
       if (by !== func) continue
       const before =
         node.start < from ||
-        (kind !== 'class' && within(node, declaration!) && isBeforeBinding(node, declaration!))
+        (kind !== 'class' && contains(declaration!, node) && isBeforeBinding(node, declaration!))
       if (before || (branch !== null && caseOf(owner, node) !== branch)) {
         this.#reason ??= `\`${node.name}\` may be used before its declaration`
       }
@@ -407,16 +417,6 @@ function caseOf(owner: Node, node: Node): Node | undefined {
 /** True when a use inside a declaration comes before the name is bound. */
 function isBeforeBinding(node: Node, declaration: Node): boolean {
   const declarators: Node[] = declaration.declarations ?? []
-  const at = declarators.find(declarator => within(node, declarator))
+  const at = declarators.find(declarator => contains(declarator, node))
   return at !== undefined && boundNames(at.id).some(({ name }) => name === node.name)
 }
-
-export function contains(outer: Node, inner: Node): boolean {
-  return inner.start >= outer.start && inner.end <= outer.end
-}
-
-function within(inner: Node, outer: Node): boolean {
-  return contains(outer, inner)
-}
-
-export type { Scope }

@@ -1,0 +1,112 @@
+/** What the compiler says of functions that stay plain and should not: a task cannot be stopped while they run. */
+import { type Analysis, globalName } from './analysis.ts'
+import type { Reporter } from './diagnostics.ts'
+import type { Func } from './functions.ts'
+import { bare, contains, type Node } from './syntax.ts'
+
+/** A refused function is worth a word when it was marked itself, or would stay long. */
+export function warn(
+  { funcs, misplaced, bindingOf }: Analysis,
+  reporter: Reporter,
+  everything: boolean,
+): void {
+  for (const node of everything ? [] : misplaced) {
+    reporter.warn(
+      'misplaced-directive',
+      "'use task' means nothing here: it must be the first statement of a function or of a module",
+      node,
+    )
+  }
+  if (!everything) warnOfUnmarked(funcs, reporter)
+  for (const func of funcs) {
+    if (func.twin && !everything) {
+      warnOfDefaults(func, reporter)
+      warnOfJobs(func, reporter)
+      warnOfNew(func, funcs, bindingOf, reporter)
+    }
+    if (func.mark === null || func.refusals.length === 0) continue
+    const { code, why, place } = func.refusals[0]!
+    if (code === 'shadowed') continue
+    if (everything) {
+      if (code === 'internal' || func.calls.some(({ node }) => isAtomic(node, bindingOf))) {
+        reporter.warn(code, `\`${func.name}\` is not checked: ${why}`, clip(place))
+      }
+      continue
+    }
+    const long =
+      func.loops.length > 0 ||
+      func.recursive ||
+      func.calls.some(({ target }) => target?.twin === true && target.long)
+    if (func.mark !== 'function' && !long && code !== 'internal') continue
+    const { name, kind } = func
+    const what = kind === 'initializer' ? `The ${name}` : `\`${name}\``
+    const effect = func.mark === 'function' || !long ? 'stays plain' : 'can run long and stays plain'
+    reporter.warn(code, `${what} ${effect}: ${why}`, clip(place))
+  }
+}
+
+/** What follows an `await` belongs to the event loop: a loop there that never waits is worth a word. */
+function warnOfJobs({ name, loops, awaits, isAsync }: Func, reporter: Reporter): void {
+  if (!isAsync || awaits.length === 0) return
+  const first = Math.min(...awaits.map(({ end }) => end))
+  const waits = (loop: Node): boolean => awaits.some(wait => contains(loop, wait))
+  for (const loop of loops) {
+    const around = loops.filter(other => other !== loop && contains(other, loop))
+    const again = around.some(waits)
+    if (waits(loop) || !(loop.start >= first || again) || around.some(other => !waits(other))) continue
+    const why = 'what follows an `await` is a job of the event loop, which cannot be resumed'
+    reporter.warn('after-await', `A loop of \`${name}\` can run long and stays plain: ${why}`, clip(loop))
+  }
+}
+
+/** `new` of a function of this file that can run long. */
+function warnOfNew(func: Func, funcs: Func[], bindingOf: Analysis['bindingOf'], reporter: Reporter): void {
+  for (const node of func.constructs) {
+    const target = node.callee.type === 'Identifier' ? bindingOf.get(node.callee)?.target : undefined
+    if (!target || !funcs.includes(target) || target.loops.length === 0) continue
+    const why = 'a constructor is called by `new`, which cannot be resumed'
+    reporter.warn('constructor', `\`new ${target.name}\` can run long and stays plain: ${why}`, clip(node))
+  }
+}
+
+/** Parameters are set before the resumable form can stop for the first time. */
+function warnOfDefaults({ name, node, calls }: Func, reporter: Reporter): void {
+  const last: Node | undefined = node.params.at(-1)
+  if (last === undefined) return
+  const long = calls.find(
+    ({ node: { start }, target }) =>
+      start < last.end && start >= node.params[0].start && target?.twin && target.long,
+  )
+  if (long === undefined) return
+  const why = 'a parameter is set before the function can stop for the first time'
+  reporter.warn(
+    'parameter-default',
+    `A default of \`${name}\` can run long and stays plain: ${why}`,
+    clip(long.node),
+  )
+}
+
+function clip({ start, end }: { start: number; end: number }): { start: number; end: number } {
+  return { start, end: Math.min(end, start + 80) }
+}
+
+/** True for a call of `Atomics`. */
+function isAtomic(node: Node, bindingOf: Analysis['bindingOf']): boolean {
+  const callee = node.callee === undefined ? null : bare(node.callee)
+  return callee?.type === 'MemberExpression' && globalName(callee.object, bindingOf) === 'Atomics'
+}
+
+/** A task that calls a function of this file which loops and is not marked cannot be stopped while that one runs. */
+function warnOfUnmarked(funcs: Func[], reporter: Reporter): void {
+  const told = new Set<Func>()
+  for (const func of funcs) {
+    if (!func.twin) continue
+    for (const { target, node } of func.calls) {
+      if (target === null || target.mark !== null || told.has(target)) continue
+      if (target.loops.length === 0 && !target.recursive) continue
+      told.add(target)
+      const what = `\`${target.name}\` can run long and is not marked, so \`${func.name}\` cannot be preempted inside it`
+      reporter.warn('unmarked', `${what}: begin it with 'use task'`, clip(node))
+    }
+  }
+}
