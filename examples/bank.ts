@@ -7,6 +7,7 @@
 import { Kernel, Mutex } from '../src/index.ts'
 import { ACCOUNTS, bankWords, openAccounts, sumOf, undo } from './bank/transfers.ts'
 
+console.log('6 clerks move money between accounts; 3 saboteurs die in the middle of a transfer')
 await using kernel = await Kernel.boot({ cpus: 3 })
 const work = await kernel.import<typeof import('./bank/transfers.ts')>(
   new URL('./bank/transfers.ts', import.meta.url),
@@ -28,13 +29,13 @@ const saboteurs = Array.from({ length: 3 }, (_, n) =>
     .spawn(work.dieInTransfer, [memory, lock, n], { name: `saboteur ${n}` })
     .catch((error: unknown) => (error as Error).name),
 )
-console.log(`saboteurs: ${(await Promise.all(saboteurs)).join(', ')}`)
+console.log(`the saboteurs ended with: ${(await Promise.all(saboteurs)).join(', ')}`)
 const done = await Promise.all(clerks)
 const repaired = done.reduce((total, { repaired: n }) => total + n, 0)
 const transfers = done.reduce((total, { transfers: n }) => total + n, 0)
 // The last one to fall over may have done so when all clerks had gone home: whoever looks at the books next takes the lock.
 {
-  using _audit = await lock.lockAsync()
+  using _audit = lock.lockSync()
   if (lock.ownerDied) {
     undo(memory)
     lock.makeConsistent()
@@ -42,7 +43,7 @@ const transfers = done.reduce((total, { transfers: n }) => total + n, 0)
 }
 const after = sumOf(memory)
 console.log(
-  `${transfers} transfers between ${ACCOUNTS} accounts, ${died} CPUs died, ${repaired} half-done transfers undone`,
+  `${transfers} transfers between ${ACCOUNTS} accounts; CPUs that died: ${died}; half-done transfers undone: ${repaired}`,
 )
 console.log(`money before ${before}, after ${after}: ${before === after ? 'not a cent lost' : 'WRONG'}`)
 if (before !== after) process.exitCode = 1

@@ -7,6 +7,7 @@
  */
 import { Kernel, type TaskPriority } from '../src/index.ts'
 
+console.log('four reports of 300 ms fill two CPUs; three invoices of 2 ms come after them')
 await using kernel = await Kernel.boot({ cpus: 2 })
 const work = await kernel.import<typeof import('./job-queue/jobs.ts')>(
   new URL('./job-queue/jobs.ts', import.meta.url),
@@ -28,7 +29,7 @@ await new Promise(resolve => setTimeout(resolve, 50))
 const urgent = [1, 2, 3].map(n => submit(`invoice ${n}`, 2, 'high'))
 
 const waits = await Promise.all(urgent)
-console.log(`three invoices in front of four reports: ${waits.map(ms => ms.toFixed(1)).join(', ')} ms`)
+console.log(`the invoices were done after ${waits.map(ms => ms.toFixed(1)).join(', ')} ms`)
 await Promise.all(reports)
 console.log(`in order of completion: ${done.join(', ')}`)
 console.log(`all done after ${(performance.now() - started).toFixed(0)} ms`)

@@ -5,14 +5,22 @@
  *
  * The tasks read and count by themselves; what travels is a path one way and three numbers the other.
  */
-import { readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Kernel } from '../src/index.ts'
 
 const folder = resolve(process.argv[2] ?? 'src')
+if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+  console.error(`parallel-files: ${folder} is no folder. Usage: npm run example parallel-files [folder]`)
+  process.exit(2)
+}
 const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .filter(file => file.endsWith('.ts'))
   .map(file => resolve(folder, file))
+if (files.length === 0) {
+  console.error(`parallel-files: there is no .ts file in ${folder}`)
+  process.exit(2)
+}
 
 await using kernel = await Kernel.boot()
 const work = await kernel.import<typeof import('./parallel-files/count.ts')>(

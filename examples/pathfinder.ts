@@ -7,13 +7,14 @@
  */
 import { Kernel, Latch, Mutex } from '../src/index.ts'
 
+const MIDDLE_MS = 400
+const HOLD_MS = 20
+
+console.log(`the low task needs the bus for ${HOLD_MS} ms, the middle one computes for ${MIDDLE_MS} ms`)
 await using kernel = await Kernel.boot({ cpus: 1 })
 const work = await kernel.import<typeof import('./pathfinder/tasks.ts')>(
   new URL('./pathfinder/tasks.ts', import.meta.url),
 )
-
-const MIDDLE_MS = 400
-const HOLD_MS = 20
 
 async function mission(protocol: 'none' | 'inherit'): Promise<number> {
   const bus = new Mutex({ protocol, name: 'the bus' })
@@ -33,9 +34,8 @@ async function mission(protocol: 'none' | 'inherit'): Promise<number> {
 }
 
 const without = await mission('none')
-const withInheritance = await mission('inherit')
-console.log(`the low task needs the bus for ${HOLD_MS} ms, the middle one computes for ${MIDDLE_MS} ms`)
 console.log(
   `without inheritance the high task waited ${without.toFixed(0)} ms: the watchdog resets the spacecraft`,
 )
+const withInheritance = await mission('inherit')
 console.log(`with inheritance it waited ${withInheritance.toFixed(0)} ms`)

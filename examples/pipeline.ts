@@ -7,6 +7,7 @@
  */
 import { Channel, Kernel, WaitGroup } from '../src/index.ts'
 
+console.log('one task reads, three parse, one adds up; no channel holds more than 16')
 await using kernel = await Kernel.boot({ cpus: 2 })
 const work = await kernel.import<typeof import('./pipeline/stages.ts')>(
   new URL('./pipeline/stages.ts', import.meta.url),

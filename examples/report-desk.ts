@@ -2,7 +2,7 @@
  * A desk that makes long reports and answers short requests meanwhile: on a plain worker pool, and on heddle. The same functions
  * (report-desk/work.ts), the same number of threads, one after the other, in this very run.
  *
- *     node examples/report-desk.ts
+ *     npm start
  */
 import { cpus } from 'node:os'
 import { Kernel } from '../src/index.ts'
@@ -82,8 +82,13 @@ function calibrate(): number {
   }
 }
 
+console.log(`heddle on ${THREADS} threads (${cpus()[0].model.trim()}, Node ${process.version})\n`)
+console.log(
+  `${REPORTS} long reports are ordered at once; while they are made, ${REQUESTS} short requests come in.\n`,
+)
 const years = calibrate()
 
+console.log('on a worker pool …')
 const pool = await Pool.start(THREADS)
 const plain = await work(
   {
@@ -95,6 +100,7 @@ const plain = await work(
 )
 await pool.close()
 
+console.log('on heddle …\n')
 const kernel = await Kernel.boot({ cpus: THREADS })
 const module = await kernel.import<typeof import('./report-desk/work.ts')>(
   new URL('./report-desk/work.ts', import.meta.url),
@@ -122,10 +128,6 @@ const times = (theirs: number, mine: number): string =>
 const line = (what: string, a: string, b: string, c = ''): void =>
   console.log(`  ${what.padEnd(34)}${a.padStart(16)}${b.padStart(16)}   ${c}`)
 
-console.log(`heddle on ${THREADS} threads (${cpus()[0].model.trim()}, Node ${process.version})\n`)
-console.log(
-  `${REPORTS} long reports are ordered at once; while they are made, ${REQUESTS} short requests come in.\n`,
-)
 line('', 'worker pool', 'heddle')
 line(`${REPORTS} reports, the last after`, ms(plain.reportsMs), ms(ours.reportsMs))
 for (const [what, q] of [

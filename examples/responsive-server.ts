@@ -1,7 +1,7 @@
 /**
  * A server that stays responsive while it computes, on one thread.
  *
- *     node examples/responsive-server.ts
+ *     npm run example responsive-server
  *
  * It first shows what computing does to everyone else who asks, called plainly and through a schedule; then it serves:
  *
@@ -68,6 +68,13 @@ async function slowestWhile(
 const BELOW = 5_000_000
 const onlyShow = process.argv.includes('--once')
 
+server.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EADDRINUSE') throw error
+  console.error(
+    'responsive-server: the port is taken; choose another: PORT=8081 npm run example responsive-server',
+  )
+  process.exit(1)
+})
 server.listen(onlyShow ? 0 : Number(process.env.PORT ?? 8080))
 await once(server, 'listening')
 console.log(

@@ -7,6 +7,11 @@
 import { Kernel, RwLock } from '../src/index.ts'
 import { CACHE_BYTES } from './shared-cache/cache.ts'
 
+const clients = 8
+const asked = 2000
+const keys = 300
+
+console.log(`${clients} tasks on 2 CPUs look ${keys} keys up, again and again`)
 await using kernel = await Kernel.boot({ cpus: 2 })
 const work = await kernel.import<typeof import('./shared-cache/cache.ts')>(
   new URL('./shared-cache/cache.ts', import.meta.url),
@@ -14,10 +19,6 @@ const work = await kernel.import<typeof import('./shared-cache/cache.ts')>(
 
 const memory = new SharedArrayBuffer(CACHE_BYTES)
 const lock = new RwLock()
-const clients = 8
-const asked = 2000
-const keys = 300
-
 const tasks = Array.from({ length: clients }, (_, client) =>
   kernel.spawn(work.client, [memory, lock, client, asked, keys]),
 )

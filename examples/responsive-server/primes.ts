@@ -1,6 +1,6 @@
 import { progress } from '../../src/coroutine/index.ts'
 
-/** An ordinary function: no yield, no await, no callbacks. The directive is all that makes it preemptible. */
+/** Ordinary functions: no yield, no await, no callbacks. The directive is all that makes them preemptible. */
 export function countPrimes(below: number): number {
   'use task'
   let count = 0
@@ -12,6 +12,7 @@ export function countPrimes(below: number): number {
 }
 
 function isPrime(candidate: number): boolean {
+  'use task'
   for (let divisor = 2; divisor * divisor <= candidate; divisor++) {
     if (candidate % divisor === 0) return false
   }
