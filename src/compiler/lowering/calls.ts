@@ -20,7 +20,7 @@ interface Link {
 export abstract class CallLowering extends Writer {
   #calls: Map<Node, Call> | null = null
 
-  protected callOf(node: Node): Call | undefined {
+  callOf(node: Node): Call | undefined {
     if (this.#calls === null) {
       this.#calls = new Map()
       for (const func of this.analysis.funcs) for (const call of func.calls) this.#calls.set(call.node, call)
@@ -34,16 +34,16 @@ export abstract class CallLowering extends Writer {
   }
 
   /** What runs something that has no resumable form. */
-  protected plainly(written: Rope, _node: Node): Rope {
+  plainly(written: Rope, _node: Node): Rope {
     return written
   }
 
-  protected call(node: Node, cx: Context): Rope {
+  call(node: Node, cx: Context): Rope {
     const call = this.callOf(node)
     if (call === undefined || this.staysPlain(call)) return this.#plainCall(node, cx)
     const { target } = call
     const callee = bare(node.callee)
-    if (target !== null && isFunction(callee)) return this.#immediate(node, callee, target, cx)
+    if (target !== null && isFunction(callee)) return this.#immediate(node, target, cx)
     if (target !== null && cx.available.has(target) && this.isItself(target)) {
       return this.#entered(
         callee.type === 'Identifier' ? this.node(callee, cx) : rope`${callee.name}`,
@@ -92,24 +92,23 @@ export abstract class CallLowering extends Writer {
     return rope`(${first}${call}, ${frames}.u === 0 ? ${result} : yield* ${this.names.runtime('rest')}())`
   }
 
-  protected staysPlain(call: Call): boolean {
+  staysPlain(call: Call): boolean {
     if (call.reach === 'short') return true
     return call.target !== null && (!call.target.twin || !call.target.long)
   }
 
   /** A function called where it is written: only its resumable form is needed. */
-  #immediate(node: Node, callee: Node, target: Func, cx: Context): Rope {
+  #immediate(node: Node, target: Func, cx: Context): Rope {
     const named = target.self !== null && target.self.references.length > 0
     if (named || this.flavor(target) !== 'plain' || !this.wants(target, cx)) {
       const link = this.#link(node, cx)
       cx.frame!.give(...link.held)
       return link.value
     }
-    void callee
     return rope`(yield* (${this.twin(target, cx, 'function* ')})(${this.argumentsText(node, cx)}))`
   }
 
-  protected privateTarget(callee: Node, cx: Context): Func | null {
+  privateTarget(callee: Node, cx: Context): Func | null {
     if (callee.type !== 'MemberExpression' || callee.property.type !== 'PrivateIdentifier') return null
     for (const func of cx.available) {
       if (func.kind !== 'method' || func.holder?.key.type !== 'PrivateIdentifier') continue
@@ -118,20 +117,13 @@ export abstract class CallLowering extends Writer {
     return null
   }
 
-  protected argumentsText(node: Node, cx: Context): Rope {
-    return join(
-      node.arguments.map((argument: Node) => this.node(argument, cx)),
-      ', ',
-    )
-  }
-
   /** The value of a member of what `object` is. */
-  protected accessed(object: Rope, node: Node, cx: Context): Rope {
+  accessed(object: Rope, node: Node, cx: Context): Rope {
     return rope`${object}${this.#access(node, cx)}`
   }
 
   /** True when something in the chain itself may stop. */
-  protected chainStops(node: Node): boolean {
+  chainStops(node: Node): boolean {
     let stops = false
     walk(node, child => {
       if (isFunction(child)) return false
@@ -142,7 +134,7 @@ export abstract class CallLowering extends Writer {
     return stops
   }
 
-  protected chain(node: Node, cx: Context): Rope {
+  chain(node: Node, cx: Context): Rope {
     if (!this.chainStops(node)) return this.copy(node, cx)
     const { guards, value, held } = this.#link(node.expression, cx)
     cx.frame!.give(...held)
@@ -289,7 +281,7 @@ export abstract class CallLowering extends Writer {
   }
 
   /** A method that is to be done otherwise when its receiver turns out to be shared memory. */
-  protected sharedMethod(
+  sharedMethod(
     _node: Node,
     _callee: Node,
     _receiver: Rope,
@@ -331,7 +323,7 @@ export abstract class CallLowering extends Writer {
     return { setup, args: join(args, ', '), list: args, taken }
   }
 
-  protected tagged(node: Node, cx: Context): Rope | null {
+  tagged(node: Node, cx: Context): Rope | null {
     const call = this.callOf(node)
     const tag = bare(node.tag)
     if (call === undefined || this.staysPlain(call) || tag.type === 'MemberExpression') return null

@@ -120,34 +120,34 @@ export class CheckerLowering extends GeneratorLowering {
     return `${this.names.runtime('isShared')}(${name})`
   }
 
-  protected override flavor(func: Func): Flavor {
+  override flavor(func: Func): Flavor {
     const flavor = super.flavor(func)
     return flavor === 'async' ? 'plain' : flavor
   }
 
-  protected override isDirect(func: Func): boolean {
+  override isDirect(func: Func): boolean {
     return func.kind === 'declaration' && !func.isGenerator
   }
 
-  protected override entry(_func: Func, _frame: Frame): string {
+  override entry(_func: Func, _frame: Frame): string {
     return ''
   }
 
-  protected override safepoint(): string {
+  override safepoint(): string {
     return ''
   }
 
-  protected override staysPlain(call: Call): boolean {
+  override staysPlain(call: Call): boolean {
     if (call.reach === 'short') return !mayTouchView(call.node)
     return call.target !== null && !call.target.twin
   }
 
-  protected override awaited(value: Rope, node: Node): Rope {
+  override awaited(value: Rope, node: Node): Rope {
     return this.#op(awaiting, node, value)
   }
 
   /** A turn that leaves everything as it was is one that the checker need not repeat: it is told of each turn. */
-  protected override loop(node: Node, cx: Context, labels: Node[]): Rope {
+  override loop(node: Node, cx: Context, labels: Node[]): Rope {
     const prefix = join(
       labels.map(label => rope`${label}: `),
       '',
@@ -202,7 +202,7 @@ export class CheckerLowering extends GeneratorLowering {
     return rope`${this.names.runtime('effect')}(${written})`
   }
 
-  protected override plainly(written: Rope, node: Node): Rope {
+  override plainly(written: Rope, node: Node): Rope {
     const callee = bare(node.callee ?? node.tag)
     if (callee.type === 'Super' || callee.type === 'Import') return written
     const global = callee.type === 'MemberExpression' ? callee.object : callee
@@ -220,7 +220,7 @@ export class CheckerLowering extends GeneratorLowering {
     return boundNames(target).some(name => this.analysis.bindingOf.get(name)?.scope.func !== cx.func)
   }
 
-  protected override resumable(node: Node, cx: Context): Rope | null {
+  override resumable(node: Node, cx: Context): Rope | null {
     switch (node.type) {
       case 'MemberExpression':
         if (node.object.type === 'Super' || !(isIndexed(node) || this.#isAccessor(node, 'getter')))
@@ -354,16 +354,16 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   /** A member that a loop sets in each turn is a place. */
-  protected override head(left: Node, cx: Context): Rope {
+  override head(left: Node, cx: Context): Rope {
     return bare(left).type === 'MemberExpression' ? this.#place(bare(left), cx) : this.node(left, cx)
   }
 
-  protected override takesApart(left: Node): boolean {
+  override takesApart(left: Node): boolean {
     const pattern = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
     return isPattern(pattern) && readsElements(pattern)
   }
 
-  protected override element(value: string, left: Node): Rope {
+  override element(value: string, left: Node): Rope {
     return this.takesApart(left) ? this.#elements(value, left) : rope`${value}`
   }
 
@@ -375,7 +375,7 @@ export class CheckerLowering extends GeneratorLowering {
    * A parameter that is taken apart is taken apart at the start of the body, where the thread can stop; unless its order among
    * the defaults of others, or a variable of its name in the body, would make a difference.
    */
-  protected override parameter(
+  override parameter(
     parameter: Node,
     index: number,
     func: Func,
@@ -427,7 +427,7 @@ export class CheckerLowering extends GeneratorLowering {
     return made.add({ start: reached, end: node.end })
   }
 
-  protected override accessed(object: Rope, node: Node, cx: Context): Rope {
+  override accessed(object: Rope, node: Node, cx: Context): Rope {
     const frame = cx.frame!
     if (this.#isAccessor(node, 'getter')) {
       const holder = frame.take()
@@ -458,7 +458,7 @@ export class CheckerLowering extends GeneratorLowering {
 
   #accessors: Set<string> | null = null
 
-  protected override chainStops(node: Node): boolean {
+  override chainStops(node: Node): boolean {
     let stops = super.chainStops(node)
     walk(node, child => {
       if (isFunction(child)) return false
@@ -538,7 +538,7 @@ export class CheckerLowering extends GeneratorLowering {
     return rope`(${setup}, ${this.#isShared(taken[0]!)} ? ${this.#op(kind, node, ...taken)} : Atomics.${name}(${taken.join(', ')}))`
   }
 
-  protected override iterated(node: Node, cx: Context): Rope {
+  override iterated(node: Node, cx: Context): Rope {
     const frame = cx.frame!
     const value = frame.take()
     const written = this.node(node, cx)
@@ -546,7 +546,7 @@ export class CheckerLowering extends GeneratorLowering {
     return rope`(${this.names.runtime('isShared')}(${value} = ${written}) ? ${this.#op(iteration, node, value)} : ${value})`
   }
 
-  protected override sharedMethod(
+  override sharedMethod(
     node: Node,
     callee: Node,
     receiver: Rope,

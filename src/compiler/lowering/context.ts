@@ -63,3 +63,6 @@ export interface Context {
   /** Variables that go by another name here, because they were moved; `.v` and the like included. */
   renamed: ReadonlyMap<Binding | 'arguments' | 'target', string> | null
 }
+
+/** The jumps of code that stands in no loop which was taken apart. */
+export const noJumps: Context['jumps'] = new Map()

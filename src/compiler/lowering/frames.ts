@@ -12,7 +12,8 @@ import type { Call, Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
 import type { Binding } from '../scope.ts'
 import { bare, directives, isFunction, type Node, walk } from '../syntax.ts'
-import type { Context } from './context.ts'
+import { writeAttachment, writeDeclaration } from './attach.ts'
+import { type Context, noJumps } from './context.ts'
 import { Slots } from './frames/emitter.ts'
 import { Loops } from './frames/loops.ts'
 import { type Plan, planOf } from './frames/plan.ts'
@@ -20,7 +21,6 @@ import { returning, type StatementHost, type Statements } from './frames/stateme
 import { StripLowering } from './frames/strips.ts'
 import { isSmall, type LoweringOptions } from './generator.ts'
 import { recursiveOf } from './recursion.ts'
-import { noJumps } from './writer.ts'
 
 export interface FramesOptions extends LoweringOptions {
   /** Which of the two a function is made by. */
@@ -76,8 +76,6 @@ export class FramesLowering extends StripLowering {
         const call = this.callOf(node)
         return call !== undefined && !this.staysPlain(call) && bare(node.tag).type !== 'MemberExpression'
       }
-      case 'CallExpressionSpread':
-        return false
       default:
         return this.#spreads.has(node)
     }
@@ -105,16 +103,16 @@ export class FramesLowering extends StripLowering {
 
   #spreadNodes: Set<Node> | null = null
 
-  protected override isItself(func: Func): boolean {
+  override isItself(func: Func): boolean {
     return func.twin && typeof this.#planOf(func) !== 'string'
   }
 
-  protected override attacher(func: Func): string {
+  override attacher(func: Func): string {
     if (!this.isItself(func)) return super.attacher(func)
     return this.names.runtime(func.parent?.kind === 'module' ? 'attachUnwinding' : 'unwinding')
   }
 
-  protected override marked(func: Func, value: Piece, name?: string): Rope {
+  override marked(func: Func, value: Piece, name?: string): Rope {
     const unwinding = this.attacher(func)
     const hasDefault = func.node.params.some(({ type }: Node) => type === 'AssignmentPattern')
     const count = hasDefault ? null : this.#handedAfter(func)
@@ -124,13 +122,13 @@ export class FramesLowering extends StripLowering {
   }
 
   /** A module that imports its neighbours may be called by them before it has run: it has no constants then. */
-  protected override get fixesImports(): boolean {
+  override get fixesImports(): boolean {
     return this.analysis.program.body.every(
       ({ source }: Node) => source == null || /^(?:node:|[\w@])/.test(source.value),
     )
   }
 
-  protected override plain(node: Node, func: Func, cx: Context): Rope {
+  override plain(node: Node, func: Func, cx: Context): Rope {
     return this.apart(() =>
       this.isItself(func) && this.wants(func, cx)
         ? this.#function(node, func, cx)
@@ -138,7 +136,7 @@ export class FramesLowering extends StripLowering {
     )
   }
 
-  protected override twin(func: Func, outer: Context, head: string): Rope {
+  override twin(func: Func, outer: Context, head: string): Rope {
     return this.apart(() => super.twin(func, outer, head))
   }
 
@@ -421,7 +419,7 @@ export class FramesLowering extends StripLowering {
   ): Rope {
     const { prefix } = this.names
     const statements: Node[] = node.body.type === 'BlockStatement' ? node.body.body : []
-    const available = this.#availableIn(statements, cx)
+    const available = this.availableIn(statements, cx)
     const inside: Context = { ...cx, available }
     const functions = new Rope()
     const marks = new Rope()
@@ -429,7 +427,7 @@ export class FramesLowering extends StripLowering {
       if (!isFunction(statement)) continue
       const inner = this.analysis.funcOf.get(statement)!
       if (this.wants(inner, inside)) {
-        const { plain, beside, attach } = this.declaration(statement, statement, inner, inside)
+        const { plain, beside, attach } = writeDeclaration(this, statement, statement, inner, inside)
         functions.add(plain).add(' ').add(beside).add(' ')
         marks.add(attach)
       } else functions.add(this.plain(statement, inner, inside)).add(' ')
@@ -472,18 +470,6 @@ export class FramesLowering extends StripLowering {
     const list = form.savedText
     const inner = rope`${locals}${passed}${prefix}out: { ${text}return; } return ${save}(void 0, ${prefix}p, ${list}, ${prefix}r);`
     return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${prefix}r(0, ${this.names.runtime('nothing')});`
-  }
-
-  #availableIn(statements: readonly Node[], cx: Context, functions: readonly Node[] = []): ReadonlySet<Func> {
-    let available: Set<Func> | null = null
-    for (const statement of [...statements, ...functions]) {
-      for (const func of this.declaredIn(statement)) {
-        if (!this.wants(func, cx)) continue
-        available ??= new Set(cx.available)
-        available.add(func)
-      }
-    }
-    return available ?? cx.available
   }
 
   /** True when all that a turn of the loop calls is of this file, or brief. */
@@ -531,10 +517,12 @@ export class FramesLowering extends StripLowering {
       bindingOf: id => this.analysis.bindingOf.get(id),
       // A generator made in a block has no name of its own there: it is found by what its function carries.
       availableIn: (statements, cx) =>
-        this.#availableIn(
-          statements.filter(({ type }) => type !== 'FunctionDeclaration'),
+        this.availableIn(
+          [
+            ...statements.filter(({ type }) => type !== 'FunctionDeclaration'),
+            ...statements.filter(node => isFunction(node) && this.isItself(this.analysis.funcOf.get(node)!)),
+          ],
           cx,
-          statements.filter(node => isFunction(node) && this.isItself(this.analysis.funcOf.get(node)!)),
         ),
       looksInside: node => this.#looksInside(node),
       isShortBody: node => isSmall(node.body) && !makesObjects(node.body),
@@ -546,7 +534,7 @@ export class FramesLowering extends StripLowering {
       functionValue: (node, cx) => {
         const func = this.analysis.funcOf.get(node)!
         const text = this.plain(node, func, cx)
-        return this.wants(func, cx) ? this.attachment(func, text, cx) : text
+        return this.wants(func, cx) ? writeAttachment(this, func, text, cx) : text
       },
       strips: (node, labels, cx, safepoint, temporaries) =>
         this.strips(node, labels, cx, safepoint, temporaries),

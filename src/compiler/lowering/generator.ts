@@ -19,23 +19,23 @@ export interface LoweringOptions {
 }
 
 export class GeneratorLowering extends CallLowering {
-  protected readonly strip: number
+  readonly strip: number
 
   constructor(source: string, analysis: Analysis, { strip }: LoweringOptions) {
     super(source, analysis)
     this.strip = strip
   }
 
-  protected entry(func: Func, _frame: Frame): string {
+  entry(func: Func, _frame: Frame): string {
     const canRecurse = func.recursive || func.calls.some(({ reach }) => reach === 'unknown')
     return canRecurse ? this.safepoint() : ''
   }
 
-  protected safepoint(): string {
+  safepoint(): string {
     return `if (${this.names.runtime('poll')}()) yield 0;`
   }
 
-  protected resumable(node: Node, cx: Context): Rope | null {
+  resumable(node: Node, cx: Context): Rope | null {
     switch (node.type) {
       case 'CallExpression':
         return this.call(node, cx)
@@ -69,7 +69,7 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** A generator that stops inside is run to its end first; anything else is spread as it is. */
-  protected spread(node: Node, cx: Context): Rope | null {
+  spread(node: Node, cx: Context): Rope | null {
     if (!this.spreadStops(node)) return null
     const frame = cx.frame!
     const value = frame.take()
@@ -79,7 +79,7 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** True when what is spread may be a generator that stops inside. */
-  protected spreadStops(node: Node): boolean {
+  spreadStops(node: Node): boolean {
     const argument = bare(node.argument)
     if (isList(typeOf(argument, this.analysis))) return false
     if (argument.type !== 'Identifier') return true
@@ -90,12 +90,12 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** Waits for a value. */
-  protected awaited(value: Rope, _node: Node): Rope {
+  awaited(value: Rope, _node: Node): Rope {
     return rope`(yield new ${this.names.runtime('Await')}(${value}))`
   }
 
   /** Code inside a resumable function that is left as it is, calls and all. */
-  protected unresumed(node: Node, cx: Context): Rope {
+  unresumed(node: Node, cx: Context): Rope {
     return this.copy(node, { ...cx, frame: null })
   }
 
@@ -113,7 +113,7 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** How much of a strip one turn of this loop is worth, or 'each': look every time. */
-  protected weight(loop: Node): 'each' | number {
+  weight(loop: Node): 'each' | number {
     let heavy = false
     let light = false
     let nested = false
@@ -136,7 +136,7 @@ export class GeneratorLowering extends CallLowering {
     return loopDepth(loop) > 2 ? deepWeight : nestWeight
   }
 
-  protected loop(node: Node, cx: Context, labels: Node[]): Rope {
+  loop(node: Node, cx: Context, labels: Node[]): Rope {
     const weight = this.weight(node)
     if (weight !== 'each') {
       const strip = stripOf(node, labels, this.analysis)
@@ -172,7 +172,7 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** The loop as it is, with `check` at the start of each turn. */
-  protected around(node: Node, cx: Context, check: string): Rope {
+  around(node: Node, cx: Context, check: string): Rope {
     const { body } = node
     const made = new Rope()
     let reached = node.start
@@ -196,27 +196,27 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** What a loop sets in each turn. */
-  protected head(left: Node, cx: Context): Rope {
+  head(left: Node, cx: Context): Rope {
     return this.node(left, cx)
   }
 
   /** Whether taking apart what a loop comes to, into this head, is more than the language's own business. */
-  protected takesApart(_left: Node): boolean {
+  takesApart(_left: Node): boolean {
     return false
   }
 
   /** What a loop has come to, as its head takes it. */
-  protected element(value: string, _left: Node): Rope {
+  element(value: string, _left: Node): Rope {
     return rope`${value}`
   }
 
   /** What a loop runs over. */
-  protected iterated(node: Node, cx: Context): Rope {
+  iterated(node: Node, cx: Context): Rope {
     return this.node(node, cx)
   }
 
   /** A loop over what arrives later: each step is awaited, and so is the closing of what is left early. */
-  protected forAwait(node: Node, cx: Context, check: string, prefix: Rope): Rope {
+  forAwait(node: Node, cx: Context, check: string, prefix: Rope): Rope {
     const { left, right, body } = node
     const frame = cx.frame!
     const source = frame.take()
@@ -238,7 +238,7 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** A loop over what may be a generator that stops inside. */
-  protected forOf(node: Node, cx: Context, check: string): Rope {
+  forOf(node: Node, cx: Context, check: string): Rope {
     const { left, right, body } = node
     const declares = left.type === 'VariableDeclaration'
     const bound = declares ? boundNames(left.declarations[0].id) : []
@@ -329,14 +329,14 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** Where the jumps of a loop go that is written as a block of turns. */
-  protected jumpsOf(strip: Strip, cx: Context, outer: string, turn: string): Context {
+  jumpsOf(strip: Strip, cx: Context, outer: string, turn: string): Context {
     const jumps = new Map(cx.jumps)
     for (const jump of strip.breaks) jumps.set(jump, rope`break ${outer};`)
     for (const jump of strip.continues) jumps.set(jump, rope`break ${turn};`)
     return { ...cx, jumps }
   }
 
-  protected init(node: Node, cx: Context): Rope {
+  init(node: Node, cx: Context): Rope {
     return node.type === 'ForStatement' && node.init !== null ? rope`${this.node(node.init, cx)};` : rope``
   }
 
@@ -371,7 +371,7 @@ export class GeneratorLowering extends CallLowering {
     return rope`for (;;) { ${limit}; ${strip} if (!(${counter} ${operator} ${far})) break; ${this.safepoint()} }`
   }
 
-  protected inCountedStrips(node: Node, strip: Strip, cx: Context): Rope {
+  inCountedStrips(node: Node, strip: Strip, cx: Context): Rope {
     return this.#counted(node, strip, cx, this.strip)
   }
 
@@ -412,7 +412,7 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** Two loops for one: the inner has no stop in it, and ends after some hundreds of turns. */
-  protected inStrips(node: Node, strip: Strip, cx: Context): Rope {
+  inStrips(node: Node, strip: Strip, cx: Context): Rope {
     if (strip.estimate !== null && isSmall(node.body)) return this.#estimated(node, strip, cx)
     if (strip.counted !== null) return this.#counted(node, strip, cx, this.strip)
     const frame = cx.frame!

@@ -11,16 +11,16 @@ export class StripLowering extends GeneratorLowering {
   /** While a loop is written in strips: what stands between them. */
   #between: string | null = null
 
-  protected override safepoint(): string {
+  override safepoint(): string {
     return this.#between ?? super.safepoint()
   }
 
-  protected override init(node: Node, cx: Context): Rope {
+  override init(node: Node, cx: Context): Rope {
     return this.#between === null ? super.init(node, cx) : rope``
   }
 
   /** Writes a function: it has safepoints of its own, whatever it stands in. */
-  protected apart(write: () => Rope): Rope {
+  apart(write: () => Rope): Rope {
     const between = this.#between
     this.#between = null
     try {
@@ -51,7 +51,7 @@ export class StripLowering extends GeneratorLowering {
    * A strip of a loop with a counter ends where the counter is so many steps on, any other after so many turns. The loop's
    * own test stands first in a turn, where the engine learns from it which elements there are.
    */
-  protected override inStrips(node: Node, strip: Strip, cx: Context): Rope {
+  override inStrips(node: Node, strip: Strip, cx: Context): Rope {
     if (this.#between === null) return super.inStrips(node, strip, cx)
     const { counted, estimate } = strip
     const isFew = estimate !== null && turnsOf(node, estimate.step) <= this.strip
@@ -81,13 +81,7 @@ export class StripLowering extends GeneratorLowering {
   }
 
   /** The loop in strips, with `safepoint` between them; null when it is no such loop. */
-  protected strips(
-    node: Node,
-    labels: Node[],
-    cx: Context,
-    safepoint: string,
-    temporaries: Temporaries,
-  ): Rope | null {
+  strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null {
     if (this.weight(node) !== 1) return null
     const found = stripOf(node, labels, this.analysis)
     if (found === null) return null

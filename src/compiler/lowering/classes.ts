@@ -1,0 +1,126 @@
+/** Classes: a method's twin is a method beside it, under a symbol or a private name, and a static block links the two. */
+import type { Func } from '../functions.ts'
+import { type Piece, Rope, rope } from '../rope.ts'
+import { bare, isFunction, keyName, type Node } from '../syntax.ts'
+import { type Context, noJumps } from './context.ts'
+import type { Writer } from './writer.ts'
+
+export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
+  const made = new Rope()
+  let reached = node.start
+  const through = (child: Node, written: Piece): void => {
+    made.add({ start: reached, end: child.start }).add(written)
+    reached = child.end
+  }
+  for (const decorator of node.decorators ?? [])
+    if (decorator.start >= reached) through(decorator, writer.node(decorator, cx))
+  if (node.superClass !== null) through(node.superClass, writer.node(node.superClass, cx))
+  const { body } = node
+  const links: string[] = []
+  const elements = new Rope()
+  const outerReached = reached
+  const inner: Context = { ...cx, available: privateTwins(writer, body.body, cx) }
+  let open = body.start + 1
+  for (const element of body.body as Node[]) {
+    elements.add({ start: open, end: element.start })
+    elements.add(writeElement(writer, element, inner, links))
+    open = element.end
+  }
+  elements.add({ start: open, end: node.end })
+  const link =
+    links.length === 0 ? '' : ` static { ${writer.names.runtime('linkClass')}(this, ${links.join(', ')}); }`
+  return made
+    .add({ start: outerReached, end: body.start + 1 })
+    .add(link)
+    .add(elements)
+}
+
+/** What is available inside a class: its private names hide those of the classes around it. */
+function privateTwins(writer: Writer, elements: Node[], cx: Context): ReadonlySet<Func> {
+  const available = new Set(cx.available)
+  for (const { key } of elements) {
+    if (key?.type !== 'PrivateIdentifier') continue
+    for (const func of available) {
+      const other = func.holder?.key
+      if (other?.type === 'PrivateIdentifier' && other.name === key.name) available.delete(func)
+    }
+  }
+  for (const { type, key, value } of elements) {
+    if (type !== 'MethodDefinition' || key.type !== 'PrivateIdentifier') continue
+    const func = writer.analysis.funcOf.get(value)
+    if (func !== undefined && writer.flavor(func) === 'plain' && writer.wants(func, cx)) available.add(func)
+  }
+  return available
+}
+
+function writeElement(writer: Writer, element: Node, cx: Context, links: string[]): Rope {
+  const func = writer.analysis.funcOf.get(element.type === 'MethodDefinition' ? element.value : element)
+  if (func === undefined) return new Rope().add(element)
+  // What is inside runs on its own: not in the frame around the class, and with a `this` of its own.
+  const own: Context = { ...cx, frame: null, alias: false, lent: null }
+  if (element.type === 'StaticBlock') return writer.block(element, { ...own, func, jumps: noJumps })
+  const made = new Rope()
+  let reached = element.start
+  for (const decorator of element.decorators ?? []) {
+    if (decorator.start < reached) continue
+    made.add({ start: reached, end: decorator.start }).add(writer.node(decorator, cx))
+    reached = decorator.end
+  }
+  if (element.computed) {
+    made.add({ start: reached, end: element.key.start }).add(writer.node(element.key, cx))
+    reached = element.key.end
+  }
+  const { value, end } = element
+  if (element.type === 'MethodDefinition') {
+    const text = writer.plain(value, func, { ...cx, alias: false, lent: null })
+    made.add({ start: reached, end: value.start }).add(text).add({ start: value.end, end })
+    if (!writer.wants(func, cx)) return made
+    const twin = writeMethodTwin(writer, element, func, own, links)
+    return twin === null ? made : rope`${made} ${twin}`
+  }
+  if (value === null || value === undefined) return made.add({ start: reached, end })
+  const { place, text } = writeField(writer, element, { ...own, func, jumps: noJumps })
+  return made.add({ start: reached, end: place.start }).add(text).add({ start: place.end, end })
+}
+
+/** The value of a field. A function that takes its name from a computed key stays plain. */
+function writeField(writer: Writer, element: Node, cx: Context): { place: Node; text: Rope } {
+  const { value } = element
+  const key = keyName(element)
+  if (key !== null) writer.hint(value, key)
+  const inner = bare(value)
+  if (key === null && isFunction(inner) && inner.id === null) {
+    return { place: inner, text: writer.plain(inner, writer.analysis.funcOf.get(inner)!, cx) }
+  }
+  return { place: value, text: writer.node(value, cx) }
+}
+
+/** The twin that stands beside a method, or null where it needs none; `links` is given what joins the two. */
+function writeMethodTwin(
+  writer: Writer,
+  element: Node,
+  func: Func,
+  cx: Context,
+  links: string[],
+): Rope | null {
+  const { names, source } = writer
+  const { key, static: isStatic } = element
+  const isPrivate = key.type === 'PrivateIdentifier'
+  const name = keyName(element)
+  const link = (number: number, how: string): void => {
+    const text = name === null ? source.slice(key.start, key.end) : JSON.stringify(name)
+    links.push(text, String(number), isStatic ? 'true' : 'false', `'${how}'`)
+  }
+  if (writer.isItself(func)) {
+    if (!isPrivate) link(0, 'frames')
+    return null
+  }
+  const word = isStatic ? 'static ' : ''
+  if (isPrivate) {
+    if (writer.flavor(func) !== 'plain') return null
+    return writer.twin(func, cx, `${word}*${writer.privateName(key.name)}`)
+  }
+  const number = names.number()
+  link(number, writer.flavor(func))
+  return writer.twin(func, cx, `${word}*[${names.runtime('key')}(${number})]`)
+}
