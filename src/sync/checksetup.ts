@@ -51,9 +51,15 @@ export class CheckedThreads {
 
   /**
    * A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the explorer decides whether its time is over.
-   * `inTurn`: where one may die, those who sleep come back one after the other; not where they wait for each other.
+   * Where one may die, those who sleep come back one after the other, each when the one before it has done what is to be done `then`; unless they
+   * wait for each other (`inTurn`).
    */
-  asleep(id: number, wait: Wait | Parking, mayTimeOut = false, inTurn = true): () => boolean {
+  asleep(
+    id: number,
+    wait: Wait | Parking,
+    mayTimeOut = false,
+    { inTurn = true, then }: { inTurn?: boolean; then?: () => void } = {},
+  ): () => boolean {
     const parking = asParking(wait)
     const context = this.contexts[id]
     const waiters = parking.begin(context, threadWaiter())
@@ -68,7 +74,9 @@ export class CheckedThreads {
         if (Atomics.load(this.turns, DIED) === 1) waitFor(this.turns, RECOVERED)
       }
       try {
-        return sleepOn(context, parking, waiters, mayTimeOut ? 1 : Infinity)
+        const served = sleepOn(context, parking, waiters, mayTimeOut ? 1 : Infinity)
+        then?.()
+        return served
       } finally {
         if (this.mortal) pass(this.turns, turn + 1)
       }

@@ -63,26 +63,22 @@ function scene({ waiters, notifies, holds = false, mortal }: Scene): Setup {
       assert(takeWord(mutexes[id], tids[id]), 'the mutex is free')
       const held = { mutex: mutexes[id], tid: tids[id], depth: 0 }
       const wait = steps[id].begin(held)
+      const goOn = (): void => {
+        mutexes[id].reacquireSync(tids[id])
+        steps[id].ended(held)
+        hold(id)
+        letGo(id)
+      }
       if (doing === 'is cancelled') {
         const cancelled = threads.cancelled(id, wait)
         return () => {
           cancelled()
           wait.passOn()
-          mutexes[id].reacquireSync(tids[id])
-          steps[id].ended(held)
-          hold(id)
-          letGo(id)
+          goOn()
         }
       }
-      const sleeps = threads.asleep(id, wait, doing === 'is late')
-      return () => {
-        const told = sleeps() || wait.notified
-        mutexes[id].reacquireSync(tids[id])
-        steps[id].ended(held)
-        hold(id)
-        letGo(id)
-        return told
-      }
+      const sleeps = threads.asleep(id, wait, doing === 'is late', { then: goOn })
+      return () => sleeps() || wait.notified
     })
     const last = count - 1
     if (holds) assert(takeWord(mutexes[last], tids[last]), 'the mutex is free')

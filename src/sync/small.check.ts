@@ -246,7 +246,7 @@ function meeting(parties: number, others: readonly Doing[], mortal = false): Set
       const wait = new ArrivalWait(made[id])
       return doing === 'is cancelled'
         ? threads.cancelled(id, wait)
-        : threads.asleep(id, wait, doing === 'is late', false)
+        : threads.asleep(id, wait, doing === 'is late', { inTurn: false })
     })
     return {
       threads: [...bodies, arrive(count - 1)],
