@@ -35,6 +35,7 @@ function onWorker(order: Order): Promise<unknown> {
   workers[order.who] = worker
   return new Promise((resolve, reject) => {
     worker.once('message', ({ value, error }: { value: unknown; error?: string }) => {
+      worker.off('error', reject)
       if (error === undefined) resolve(value)
       else reject(new Error(error))
     })
