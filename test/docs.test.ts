@@ -1,8 +1,9 @@
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseSync } from 'oxc-parser'
 import { describe, expect, it } from 'vitest'
+import { foldersImportedBy, layers, sourceFiles } from './sourcelayers.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const pages = [
@@ -37,6 +38,13 @@ function blocksOf(page: string): Block[] {
   return blocks
 }
 
+/** A page without its code and its tables of figures. */
+function proseOf(page: string): string {
+  return readFileSync(join(root, page), 'utf8')
+    .replaceAll(/^```[\s\S]*?^```/gm, '')
+    .replaceAll(/^<!-- rows:[\s\S]*?^<!-- end of rows -->/gm, '')
+}
+
 const codeBlocks = pages.flatMap(blocksOf).filter(({ language }) => language === 'ts')
 
 /** A heading, as sites and GitHub link to it. */
@@ -50,8 +58,7 @@ function anchorOf(heading: string): string {
 
 describe('the documentation', () => {
   it.for(pages)('%s has no link that leads nowhere', page => {
-    const text = readFileSync(join(root, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '')
-    for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+    for (const [, target] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(target)) continue
       const [path, anchor] = target.split('#')
       const file = path === '' ? join(root, page) : resolve(root, dirname(page), path)
@@ -64,14 +71,54 @@ describe('the documentation', () => {
     }
   })
 
-  it('draws the layers as they are', () => {
-    const drawn = [
-      ...readFileSync(join(root, 'docs/concepts.md'), 'utf8').matchAll(/^ {2}([a-z]+) {2,}\S/gm),
-    ].map(([, name]) => name)
-    const held = /const layers = \[([^\]]*)\]/.exec(
-      readFileSync(join(root, 'test/layers.test.ts'), 'utf8'),
-    )![1]
-    expect([...drawn, 'index.ts']).toEqual([...held.matchAll(/'([\w.]+)'/g)].map(([, name]) => name))
+  it('names no file that is not there', () => {
+    const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+      cwd: root,
+      encoding: 'utf8',
+    }).split('\n')
+    const madeUp = new Set(['file.ts', 'm.ts'])
+    for (const page of pages.filter(own => !own.startsWith('docs/api/'))) {
+      for (const [, named] of proseOf(page).matchAll(/`[^`\n]*?([\w/-][\w./-]*\.(?:ts|mjs))\b[^`\n]*`/g)) {
+        const path = named.replace(/^\.*\//, '')
+        if (madeUp.has(path)) continue
+        const there = files.some(file => file === path || file.endsWith(`/${path}`))
+        expect(there, `${page} names ${named}`).toBe(true)
+      }
+    }
+  })
+
+  it('names no row of the figures that is not in the tables', () => {
+    const rows = [
+      ...readFileSync(join(root, 'docs/performance.md'), 'utf8').matchAll(/^\| `([^`]+)` \|/gm),
+    ].map(([, row]) => row)
+    const parts = [...new Set(rows.map(row => row.split('/')[0]))].join('|')
+    const row = new RegExp(`\`((?:${parts})/[a-z\\d…-]+)\``, 'g')
+    for (const page of pages.filter(own => !own.startsWith('docs/api/'))) {
+      for (const [, named] of proseOf(page).matchAll(row)) {
+        // A suite, not a row.
+        if (existsSync(join(root, `src/${named}.test.ts`))) continue
+        const like = new RegExp(`^${named.replaceAll('…', '.+')}$`)
+        expect(
+          rows.some(each => like.test(each)),
+          `${page} names ${named}`,
+        ).toBe(true)
+      }
+    }
+  })
+
+  it('draws the layers as they are, and what each imports', () => {
+    const page = readFileSync(join(root, 'docs/concepts.md'), 'utf8')
+    const drawn = [...page.matchAll(/^ {2}([a-z]+) {2,}\S.*\n(?: +↑ (.*)\n)?/gm)].map(
+      ([, name, from = '']): [string, string[]] => [name, from === '' ? [] : from.split(', ')],
+    )
+    expect([...drawn.map(([name]) => name), 'index.ts']).toEqual([...layers])
+    const files = sourceFiles()
+    for (const [name, from] of drawn) {
+      const own = files.filter(file => file.startsWith(`${name}/`))
+      const imported = new Set(own.flatMap(foldersImportedBy))
+      imported.delete(name)
+      expect(from, name).toEqual(layers.filter(layer => imported.has(layer)))
+    }
   })
 
   it('has code that parses', () => {

@@ -1,24 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
-import { parseSync } from 'oxc-parser'
+import { readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
-
-/** A file may import from its own folder and from the folders that stand before it in this list. */
-const layers = [
-  'arena',
-  'machine',
-  'sched',
-  'coroutine',
-  'futex',
-  'handoff',
-  'task',
-  'sync',
-  'compiler',
-  'checker',
-  'trace',
-  'cli',
-  'index.ts',
-]
+import { importsOf, layers, sourceFiles, src } from './sourcelayers.ts'
 
 /** Where Node's own modules may be imported; the rest runs in browsers too. */
 const nodeOnly = [
@@ -29,36 +12,6 @@ const nodeOnly = [
   /^trace\/node-/,
   /^cli\//,
 ]
-
-const src = resolve(import.meta.dirname, '../src')
-
-interface Import {
-  readonly file: string
-  readonly from: string
-  readonly line: number
-}
-
-function importsOf(source: string, file: string): Import[] {
-  const { module } = parseSync(file, source)
-  const at = (offset: number): number => source.slice(0, offset).split('\n').length
-  const named = [
-    ...module.staticImports.map(({ moduleRequest }) => moduleRequest),
-    ...module.staticExports.flatMap(({ entries }) => entries.map(entry => entry.moduleRequest)),
-  ]
-  return named
-    .filter(request => request !== null && request !== undefined)
-    .map(request => ({ file, from: request.value, line: at(request.start) }))
-}
-
-function sourceFiles(): string[] {
-  return (
-    readdirSync(src, { recursive: true, encoding: 'utf8' })
-      .filter(file => file.endsWith('.ts') && !/\.(test|check)\.ts$/.test(file))
-      // What only tests and checks use.
-      .filter(file => !/\/(fixtures|differential|realcode|programs)\//.test(file))
-      .filter(file => !/\/(\w+programs|checksetup|everystep)\.ts$/.test(file))
-  )
-}
 
 function layerOf(path: string): number {
   const layer = layers.indexOf(relative(src, path).split('/')[0])
