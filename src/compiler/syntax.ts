@@ -83,6 +83,17 @@ export function isLoop(node: Node): boolean {
   }
 }
 
+/** A statement without its labels, and those. */
+export function unlabeled(statement: Node): { labels: Node[]; inner: Node } {
+  const labels: Node[] = []
+  let inner = statement
+  while (inner.type === 'LabeledStatement') {
+    labels.push(inner.label)
+    inner = inner.body
+  }
+  return { labels, inner }
+}
+
 export function isClass(node: Node): boolean {
   return node.type === 'ClassDeclaration' || node.type === 'ClassExpression'
 }

@@ -19,8 +19,9 @@ import { Loops } from './frames/loops.ts'
 import { type Plan, planOf } from './frames/plan.ts'
 import { returning, type StatementHost, type Statements } from './frames/statements.ts'
 import { StripLowering } from './frames/strips.ts'
-import { isSmall, type LoweringOptions } from './generator.ts'
+import type { LoweringOptions } from './generator.ts'
 import { recursiveOf } from './recursion.ts'
+import { isSmall } from './weight.ts'
 
 export interface FramesOptions extends LoweringOptions {
   /** Which of the two a function is made by. */

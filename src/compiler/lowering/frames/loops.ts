@@ -5,8 +5,8 @@
 import { Rope, rope } from '../../rope.ts'
 import { bare, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
+import { collectJumps, leavesOf } from '../jumps.ts'
 import { notIterableText } from '../message.ts'
-import { collectJumps, leavesOf } from '../strip.ts'
 import type { Variable } from './plan.ts'
 import { closingText, prefixOf, Statements } from './statements.ts'
 

@@ -4,9 +4,9 @@
  */
 import { type Piece, Rope, rope } from '../../rope.ts'
 import type { Binding } from '../../scope.ts'
-import { boundNames, isLoop, type Node } from '../../syntax.ts'
+import { boundNames, isLoop, type Node, unlabeled } from '../../syntax.ts'
 import type { Context } from '../context.ts'
-import { jumpsOutOf } from '../strip.ts'
+import { jumpsOutOf } from '../jumps.ts'
 import type { Slots } from './emitter.ts'
 import { Calls } from './calls.ts'
 import type { Host } from './expressions.ts'
@@ -312,12 +312,7 @@ export abstract class Statements extends Calls {
   }
 
   #labeled(node: Node): void {
-    const labels: Node[] = []
-    let inner = node
-    while (inner.type === 'LabeledStatement') {
-      labels.push(inner.label)
-      inner = inner.body
-    }
+    const { labels, inner } = unlabeled(node)
     if (isLoop(inner) || inner.type === 'BlockStatement' || inner.type === 'SwitchStatement') {
       this.statement(inner, labels)
       return

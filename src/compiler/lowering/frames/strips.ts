@@ -4,6 +4,7 @@ import { type Rope, rope } from '../../rope.ts'
 import type { Node } from '../../syntax.ts'
 import { type Context, Frame } from '../context.ts'
 import { GeneratorLowering } from '../generator.ts'
+import { turnJumps, writeCounted } from '../instrips.ts'
 import { type Strip, stripOf } from '../strip.ts'
 import type { Temporaries } from './statements.ts'
 
@@ -55,11 +56,11 @@ export class StripLowering extends GeneratorLowering {
     if (this.#between === null) return super.inStrips(node, strip, cx)
     const { counted, estimate } = strip
     const isFew = estimate !== null && turnsOf(node, estimate.step) <= this.strip
-    if (counted !== null && !isFew) return this.inCountedStrips(node, strip, cx)
+    if (counted !== null && !isFew) return writeCounted(this, node, strip, cx, this.strip)
     const frame = cx.frame!
     const outer = frame.label()
     const turn = frame.label()
-    const inner = this.jumpsOf(strip, cx, outer, turn)
+    const inner = turnJumps(strip, cx, outer, turn)
     const test = node.test === null ? rope`true` : this.node(node.test, inner)
     const update =
       node.type === 'ForStatement' && node.update !== null ? this.node(node.update, inner) : rope``

@@ -1,0 +1,48 @@
+/** Getters and setters: a property that this file gives one is read and written by a call, which may stop. */
+import type { Analysis } from '../../analysis.ts'
+import { type Rope, rope } from '../../rope.ts'
+import type { Node } from '../../syntax.ts'
+import type { CheckerLowering } from '../checker.ts'
+import type { Context } from '../context.ts'
+
+/** The accessors of a file, by name. */
+export class Accessors {
+  readonly #names: ReadonlySet<string>
+
+  constructor({ funcs }: Analysis) {
+    const found = funcs.filter(({ twin, holder }) => twin && holder !== null)
+    this.#names = new Set(found.map(({ kind, name }) => `${kind} ${name}`))
+  }
+
+  /** True when the node is a member that the file has such an accessor for. */
+  has(node: Node, kind: 'getter' | 'setter'): boolean {
+    if (node.type !== 'MemberExpression' || node.computed || node.property.type !== 'Identifier') return false
+    return this.#names.has(`${kind} ${node.property.name}`)
+  }
+}
+
+/** A member of what `object` is, which may have a getter. */
+export function writeGet({ names }: CheckerLowering, object: Rope, { property }: Node, cx: Context): Rope {
+  const frame = cx.frame!
+  const holder = frame.take()
+  const found = frame.take()
+  frame.give(holder, found)
+  const name = JSON.stringify(property.name)
+  return rope`(${holder} = ${object}, ${found} = ${names.runtime('getter')}(${holder}, ${name}), ${found} === void 0 ? ${holder}.${property} : yield* ${found}.call(${holder}))`
+}
+
+/** An assignment to a member that may have a setter. */
+export function writeSet(
+  lowering: CheckerLowering,
+  node: Node,
+  { object, property }: Node,
+  cx: Context,
+): Rope {
+  const frame = cx.frame!
+  const [holder, value, found] = [frame.take(), frame.take(), frame.take()] as const
+  const setup = rope`${holder} = ${lowering.node(object, cx)}, ${value} = ${lowering.node(node.right, cx)}`
+  frame.give(holder, value, found)
+  const name = JSON.stringify(property.name)
+  const plain = lowering.effect(rope`${holder}.${property} = ${value}`)
+  return rope`(${setup}, ${found} = ${lowering.names.runtime('setter')}(${holder}, ${name}), ${found} === void 0 ? ${plain} : yield* ${found}.call(${holder}, ${value}), ${value})`
+}

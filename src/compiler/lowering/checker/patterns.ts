@@ -1,0 +1,87 @@
+/** Destructuring: the elements that it reads are read before it, the elements that it writes are written at its end. */
+import { Rope, rope } from '../../rope.ts'
+import type { Node } from '../../syntax.ts'
+import type { CheckerLowering } from '../checker.ts'
+import type { Context } from '../context.ts'
+import { isIndexed, iteration, plainWrite } from './operations.ts'
+
+/** What a destructuring takes apart: the elements of a view are read before. */
+export function writeSource(lowering: CheckerLowering, pattern: Node, node: Node, cx: Context): Rope {
+  return readsElements(pattern) ? lowering.iterated(node, cx) : lowering.node(node, cx)
+}
+
+/** A destructuring that assigns: what goes to shared memory goes there at its end, each an operation. */
+export function writeDestructuring(lowering: CheckerLowering, node: Node, pattern: Node, cx: Context): Rope {
+  const frame = cx.frame!
+  const whole = frame.take()
+  const parts = frame.take()
+  const taken = [whole, parts]
+  const writes = new Rope()
+  let count = 0
+  const outer = lowering.standIn
+  lowering.standIn = member => {
+    const view = frame.take()
+    const index = frame.take()
+    const shared = frame.take()
+    taken.push(view, index, shared)
+    const number = String(count++)
+    const found = rope`${shared} = ${lowering.names.runtime('isShared')}(${view} = ${lowering.node(member.object, cx)}), ${index} = ${lowering.node(member.property, cx)}`
+    writes.add(rope`${shared} && ${lowering.op(plainWrite, member, view, index, `${parts}[${number}]`)}, `)
+    return rope`(${found}, ${shared} ? ${parts} : ${view})[${shared} ? ${number} : ${index}]`
+  }
+  const left = lowering.node(pattern, cx)
+  lowering.standIn = outer
+  const source = readsElements(pattern)
+    ? rope`${lowering.isShared(whole)} ? ${lowering.op(iteration, node.right, whole)} : ${whole}`
+    : rope`${whole}`
+  const made = rope`(${whole} = ${lowering.node(node.right, cx)}, ${parts} = [], ${left} = ${source}, ${writes}${whole})`
+  frame.give(...taken)
+  return lowering.effect(made)
+}
+
+/** The members that a destructuring writes to are places. */
+export function writePattern(lowering: CheckerLowering, node: Node, cx: Context): Rope {
+  const made = new Rope()
+  let reached = node.start
+  const visit = (part: Node): void => {
+    const inner =
+      part.type === 'AssignmentPattern' ? part.left : part.type === 'RestElement' ? part.argument : part
+    if (inner.type === 'MemberExpression') {
+      const indexed = isIndexed(inner) && inner.object.type !== 'Super'
+      const place = indexed && lowering.standIn !== null ? lowering.standIn(inner) : lowering.place(inner, cx)
+      made.add({ start: reached, end: inner.start }).add(place)
+      reached = inner.end
+      if (part.type === 'AssignmentPattern') {
+        made.add({ start: reached, end: part.right.start }).add(lowering.node(part.right, cx))
+        reached = part.right.end
+      }
+      return
+    }
+    made.add({ start: reached, end: part.start }).add(lowering.node(part, cx))
+    reached = part.end
+  }
+  if (node.type === 'ArrayPattern') for (const element of node.elements.filter(Boolean)) visit(element)
+  else {
+    for (const property of node.properties) {
+      if (property.type === 'RestElement') visit(property)
+      else {
+        if (property.computed) visit(property.key)
+        visit(property.value)
+      }
+    }
+  }
+  return made.add({ start: reached, end: node.end })
+}
+
+/** True for what takes a value apart. */
+export function isPattern({ type }: Node): boolean {
+  return type === 'ArrayPattern' || type === 'ObjectPattern'
+}
+
+/** True when the pattern reads elements, not just named properties. */
+export function readsElements(pattern: Node): boolean {
+  if (pattern.type === 'ArrayPattern') return true
+  return (pattern.properties as Node[]).some(
+    ({ type, computed, key }) => type === 'RestElement' || computed || typeof key.value === 'number',
+  )
+}

@@ -1,0 +1,43 @@
+/** Loops that tell the checker of each turn: one that leaves everything as it was need not be repeated. */
+import type { Func } from '../../functions.ts'
+import { type Rope, rope } from '../../rope.ts'
+import { contains, type Node } from '../../syntax.ts'
+import type { CheckerLowering } from '../checker.ts'
+import type { Context } from '../context.ts'
+
+/** A `for`, a `while` or a `do`, with its labels before it. */
+export function writeTurns(lowering: CheckerLowering, node: Node, cx: Context, labels: Rope): Rope {
+  const entered = cx.frame!.take()
+  const enter = `${entered} = ${lowering.names.runtime('loop')}(${lowering.site(node)});`
+  const turn = `${lowering.names.runtime('turn')}(${[entered, ...changing(lowering, node, cx.func)].join(', ')})`
+  const written = writeTurning(lowering, node, cx, turn)
+  cx.frame!.give(entered)
+  return rope`{ ${enter} ${labels}${written} }`
+}
+
+function writeTurning(lowering: CheckerLowering, node: Node, cx: Context, turn: string): Rope {
+  const body = rope`{ ${lowering.node(node.body, cx)} }`
+  const test =
+    node.test === null || node.test === undefined ? rope`` : rope` && (${lowering.node(node.test, cx)})`
+  if (node.type === 'WhileStatement') return rope`while (${turn}${test}) ${body}`
+  if (node.type === 'DoWhileStatement') {
+    return rope`do { ${turn}; ${lowering.node(node.body, cx)} } while (${lowering.node(node.test, cx)});`
+  }
+  const init = node.init === null ? rope`` : lowering.node(node.init, cx)
+  const update = node.update === null ? rope`` : lowering.node(node.update, cx)
+  return rope`for (${init}; ${turn}${test}; ${update}) ${body}`
+}
+
+/** The variables that a turn of the loop may change and that the next one sees. */
+function changing({ bindings }: CheckerLowering, loop: Node, func: Func): string[] {
+  const names: string[] = []
+  for (const binding of bindings) {
+    if (binding.scope.func !== func) continue
+    if (binding.declarations.some(place => contains(loop.body, place))) continue
+    const changes = binding.references.some(
+      ({ node, write, func: writer }) => write && writer === func && contains(loop, node),
+    )
+    if (changes) names.push(binding.name)
+  }
+  return names
+}
