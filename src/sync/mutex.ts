@@ -199,8 +199,7 @@ export class Mutex implements Place {
     }
     const tid = currentTid()
     if (observer !== null) observer.released(this, tid)
-    if (this.engine === null && !this.reentrant && Atomics.compareExchange(this.i32, this.at, tid, 0) === tid)
-      return
+    if (this.engine === null && !this.reentrant && this.letGo(tid)) return
     this.unlockAs(tid)
   }
 
@@ -269,7 +268,7 @@ export class Mutex implements Place {
       return this.engine.unlockIfHeld(owner)
     }
     const tid = currentTid()
-    if (observer === null && Atomics.compareExchange(this.i32, this.at, tid, 0) === tid) return true
+    if (observer === null && this.letGo(tid)) return true
     if (!this.isHeldBy(tid)) return false
     this.unlock()
     return true
@@ -296,6 +295,13 @@ export class Mutex implements Place {
     else this.unlockAsync(owner)
   }
 
+  /** From [2]. Whoever has it next through this object may not have waited for it. */
+  private letGo(tid: number): boolean {
+    if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) return false
+    this.heldSince = 0
+    return true
+  }
+
   /** @internal From [2] or [3]; `tid` must be its holder. */
   unlockAs(tid: number): void {
     const { i32, at } = this
@@ -308,8 +314,7 @@ export class Mutex implements Place {
     }
     if (this.reentrant && i32[at + EXTRA] > 0) i32[at + EXTRA]--
     else if (this.engine !== null) this.engine.unlock(asyncOwnerOf(tid) ?? currentOwner())
-    else if (Atomics.compareExchange(i32, at, tid, 0) !== tid)
-      releaseWord(ambient().futexes.context, this, this.queue)
+    else if (!this.letGo(tid)) releaseWord(ambient().futexes.context, this, this.queue)
   }
 
   /** @internal Lets go however often it was locked, for a wait at a condition. Returns what `relocked` needs. */
@@ -383,9 +388,7 @@ export class Mutex implements Place {
     const { tid } = owner
     if (observer !== null) observer.released(this, tid)
     if (this.engine !== null) this.engine.unlock(owner)
-    else if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) {
-      releaseWord(ambient().futexes.context, this, this.queue)
-    }
+    else if (!this.letGo(tid)) releaseWord(ambient().futexes.context, this, this.queue)
     returnOwner(owner)
   }
 

@@ -239,6 +239,26 @@ describe('a recording of a kernel', () => {
 })
 
 describe('metrics', () => {
+  it('count how long a lock was held that one had to wait for, and no time before that', async () => {
+    const holds = (): number => metricsOf(kernel).latencies.find(({ name }) => name === 'lock hold')!.count
+    const before = holds()
+    const mutex = new Mutex()
+    const first = await mutex.lockAsync()
+    const waits = mutex.lockAsync()
+    first.unlock()
+    ;(await waits).unlock()
+    // Nobody waited for that one to let go, and this one did not wait to have it.
+    const quick = await mutex.lockAsync()
+    const waitsToo = mutex.lockAsync()
+    quick.unlock()
+    expect(holds()).toBe(before)
+    const held = await waitsToo
+    const last = mutex.lockAsync()
+    held.unlock()
+    expect(holds()).toBe(before + 1)
+    ;(await last).unlock()
+  })
+
   it('count what the CPUs do', async () => {
     const before = metricsOf(kernel)
     await kernel.spawn(work.nap, [2])
