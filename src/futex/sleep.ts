@@ -53,25 +53,21 @@ export function taskWaiter(parking: ParkingTask, owner?: LockOwner): WaiterOptio
   return { kind: TASK, task: parking.task, priority: parking.priority, owner }
 }
 
-/** The fate of a vector of waiters so far: the index of the last one woken, ENDED, or -1. */
-function fateOf(i32: Int32Array, waiters: readonly number[]): number {
-  let fate = NONE
+/** (B): whether someone has decided the fate of one of the waiters, in whatever way. */
+export function hasFate(i32: Int32Array, waiters: readonly number[]): boolean {
   for (let at = 0; at < waiters.length; at++) {
     const queue = Atomics.load(i32, waiters[at] + Waiter.queue)
-    if (queue === WOKEN) fate = at
-    else if ((queue === ENDED || queue === RESTARTED) && fate < 0) fate = GONE
+    if (queue === WOKEN || queue === ENDED || queue === RESTARTED) return true
   }
-  return fate
+  return false
 }
 
-const NONE = -1
-const GONE = -2
-/** The wait was broken off by the death of another thread, and the call begins anew. Only a wait for a lock ends so. */
+/** The wait was broken off by the death of another thread, and the call begins anew. Only a wait for a lock or at an object ends so. */
 export const RESTART = -512
 
 /**
  * Ends a wait: every waiter leaves its queue, and is the caller's to free. Returns the index of the last one that a wake had
- * taken, else -EFAULT if a mapping went away, else `otherwise`.
+ * taken, else RESTART if one was sent round, else -EFAULT if a mapping went away, else `otherwise`.
  */
 export function finishWait(context: FutexContext, waiters: readonly number[], otherwise: number): number {
   const { i32 } = context
@@ -85,7 +81,7 @@ export function finishWait(context: FutexContext, waiters: readonly number[], ot
         result = at
         gone = false
       } else if (fate === RESTARTED) {
-        result = RESTART
+        if (result < 0) result = RESTART
       } else if (result === otherwise) gone = true
     }
   }
@@ -98,15 +94,15 @@ export function sleepThread(context: FutexContext, waiters: readonly number[], d
   const signal = waiters[0] + Waiter.signal
   for (;;) {
     Atomics.store(i32, signal, 0) // (A)
-    if (fateOf(i32, waiters) !== NONE) return finishWait(context, waiters, -ETIMEDOUT) // (B)
+    if (hasFate(i32, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
     const left = deadline - context.now()
     if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
     if (Atomics.wait(i32, signal, 0, left) === 'timed-out') return finishWait(context, waiters, -ETIMEDOUT)
   }
 }
 
-/** Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. */
-function keepAlive(): () => void {
+/** Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. Returns what ends that. */
+export function keepAlive(): () => void {
   const timer = setInterval(() => undefined, 0x7fff_ffff)
   return () => clearInterval(timer)
 }
@@ -129,7 +125,7 @@ export async function sleepPromise(
   try {
     for (;;) {
       Atomics.store(i32, signal, 0) // (A)
-      if (fateOf(i32, waiters) !== NONE) return finishWait(context, waiters, -ETIMEDOUT) // (B)
+      if (hasFate(i32, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
       if (abort?.aborted) {
         const result = finishWait(context, waiters, -EINTR)
         // A wake that came first counts: its waker was told that it woke someone.
@@ -167,7 +163,7 @@ export function* sleepTask(
   try {
     for (;;) {
       const { i32, now } = task.context()
-      if (fateOf(i32, waiters) !== NONE) break
+      if (hasFate(i32, waiters)) break
       if (abort?.aborted) {
         otherwise = -EINTR
         break
@@ -180,7 +176,7 @@ export function* sleepTask(
       }
       tellBlocked(task.context(), waiters[0])
       // The state says asleep: a wake from here on finds it so, and one that came before is seen now.
-      if (fateOf(i32, waiters) !== NONE && task.cancelPark()) break
+      if (hasFate(i32, waiters) && task.cancelPark()) break
       parked = true
       yield task.suspended
       parked = false

@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { Schedule } from '../coroutine/index.ts'
 import { sleep } from '../coroutine/blocking.ts'
+import { ambient } from '../futex/ambient.ts'
+import { wakeOrphans } from '../futex/recover.ts'
 import { ID } from './place.ts'
 import { Mutex, RwLock, Semaphore, UnlockToken } from './index.ts'
 import { Atomics as Structs } from './structs.ts'
@@ -85,6 +87,22 @@ test('a recursive mutex is unlocked as often as it was locked; coroutines are to
   schedule.exit()
   expect(order).toEqual(['a in', 'a out', 'b in', 'b out'])
   expect(mutex.locked).toBe(false)
+})
+
+test('a coroutine that is sent round because a thread has died waits on, and gets the lock', async () => {
+  const mutex = new Mutex()
+  const schedule = new Schedule()
+  const token = mutex.lockSync()
+  const waiting = schedule.run(function* (): Generator<number, boolean, unknown> {
+    using got = yield* mutex.lock()
+    return got.locked
+  })
+  await expect.poll(() => mutex.i32[mutex.at] < 0).toBe(true)
+  wakeOrphans(ambient().futexes.context)
+  await new Promise(resolve => setTimeout(resolve, 1))
+  token.unlock()
+  expect(await waiting).toBe(true)
+  schedule.exit()
 })
 
 test('an errorcheck mutex tells its holder that it would wait for itself', () => {

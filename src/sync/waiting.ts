@@ -7,6 +7,8 @@ import { EINTR, ETIMEDOUT } from '../futex/errno.ts'
 import { Waiter, WOKEN } from '../futex/records.ts'
 import {
   finishWait,
+  hasFate,
+  keepAlive,
   promiseWaiter,
   RESTART,
   sleepPromise,
@@ -287,12 +289,12 @@ function* sleepCoroutine(
 ): Generator<number, number, unknown> {
   const { i32 } = context
   const at = waiters[0] + Waiter.signal
-  const alive = setInterval(() => undefined, 0x7fff_ffff)
+  const release = keepAlive()
   let finished = false
   try {
     for (;;) {
       Atomics.store(i32, at, 0)
-      if (waiters.some(waiter => Atomics.load(i32, waiter + Waiter.queue) === WOKEN)) break
+      if (hasFate(i32, waiters)) break
       const left = deadline - context.now()
       if (left <= 0) break
       const waiting = Atomics.waitAsync(i32, at, 0, left)
@@ -301,7 +303,7 @@ function* sleepCoroutine(
     finished = true
     return finishWait(context, waiters, -ETIMEDOUT)
   } finally {
-    clearInterval(alive)
+    release()
     // Thrown into: still queued, but for what a wake took off first.
     if (!finished) finishWait(context, waiters, -EINTR)
     Atomics.notify(i32, at)
