@@ -8,7 +8,7 @@ import { requeue } from './requeue.ts'
 import { finishWait, RESTART } from './sleep.ts'
 import type { AddressSpace } from './space.ts'
 import { FutexWord } from './space.ts'
-import { freeWaiters, makeWaiter, MATCH_ANY, queueWaiter, wake, type WaiterOptions } from './waitwake.ts'
+import { freeWaiters, MATCH_ANY, queueNewWaiter, wake, type WaiterOptions } from './waitwake.ts'
 import { wakeOp } from './wakeop.ts'
 
 /** The operations, by Linux's numbers. */
@@ -382,17 +382,8 @@ export function prepareWordWait(
   if (!word.isMapped(context.i32, shared)) return -EFAULT
   // The unlocked first look: a word that has changed already costs no lock and no waiter.
   if (Atomics.load(word.i32, word.index) !== (val | 0)) return -EAGAIN
-  const waiter = makeWaiter(context, bitset | 0, who)
-  let error: number
-  try {
-    error = queueWaiter(context, word, shared, val | 0, waiter)
-  } catch (full) {
-    freeWaiters(context, [waiter])
-    throw full
-  }
-  if (error === 0) return { waiters: [waiter], deadline, vector: false }
-  freeWaiters(context, [waiter])
-  return error
+  const waiter = queueNewWaiter(context, word, shared, val | 0, bitset | 0, who)
+  return waiter < 0 ? waiter : { waiters: [waiter], deadline, vector: false }
 }
 
 /** futex_waitv: waits at every word of the vector at once. */
@@ -425,17 +416,24 @@ export function prepareWaitv(
   const waiters: number[] = []
   for (let at = 0; at < words.length; at++) {
     const { flags: bits, val } = entries[at]
-    const waiter = makeWaiter(context, MATCH_ANY, who, waiters[0] ?? 0)
-    const error = queueWaiter(context, words[at], (bits & FUTEX2_PRIVATE) === 0, val | 0, waiter)
-    if (error === 0) {
+    try {
+      const shared = (bits & FUTEX2_PRIVATE) === 0
+      const waiter = queueNewWaiter(context, words[at], shared, val | 0, MATCH_ANY, who, waiters[0])
+      if (waiter < 0) return abandonWaitv(context, waiters, waiter)
       waiters.push(waiter)
-      continue
+    } catch (full) {
+      // Left on their queues, those before it would be woken in the place of others.
+      const woken = abandonWaitv(context, waiters, -1)
+      if (woken < 0) throw full
+      return woken
     }
-    freeWaiters(context, [waiter])
-    // Someone may have been woken at an earlier word already: then that is the answer.
-    const result = waiters.length === 0 ? error : finishWait(context, waiters, error)
-    freeWaiters(context, waiters)
-    return result
   }
   return { waiters, deadline, vector: true }
+}
+
+/** A vector that cannot be waited at leaves its queues. Someone may have been woken at one of its words already: then that is the answer. */
+function abandonWaitv(context: FutexContext, waiters: readonly number[], error: number): number {
+  const result = waiters.length === 0 ? error : finishWait(context, waiters, error)
+  freeWaiters(context, waiters)
+  return result
 }

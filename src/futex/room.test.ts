@@ -11,6 +11,7 @@ import { makePriority } from '../sched/priority.ts'
 import { planScheduler, Scheduler } from '../sched/scheduler.ts'
 import { FINISHED } from '../sched/switch.ts'
 import { Task } from '../sched/taskrecord.ts'
+import { CLOCK_MONOTONIC, FUTEX2_SIZE_U32 } from './call.ts'
 import { Futexes } from './futexes.ts'
 import { initializeFutexes, reserveFutexes } from './layout.ts'
 import { SchedulerTask } from './tasks.ts'
@@ -47,6 +48,19 @@ test('where nothing waits to be freed, there is no room, and that is said at onc
   const { layout, thread } = waits.context
   for (let at = 0; at < SIZES.waiters; at++) layout.futexes.allocate(thread)
   expect(() => waits.waitSync(waits.word(view, 0), 0, { timeout: 0 })).toThrow(/futexes is full/)
+})
+
+test('a wait at more words than there is room for leaves nobody behind at the first of them', () => {
+  const { waits, view } = pair()
+  const { layout, i32 } = waits.context
+  const entries = Array.from({ length: SIZES.waiters + 1 }, (_, index) => ({
+    uaddr: { view, index },
+    val: 0,
+    flags: FUTEX2_SIZE_U32,
+  }))
+  expect(() => waits.waitvSync(entries, 0, null, CLOCK_MONOTONIC)).toThrow(/waiters is full/)
+  expect(layout.waiters.count(i32)).toBe(0)
+  expect(waits.wake(waits.word(view, 0), 1, { shared: true })).toBe(0)
 })
 
 test.each([4, 64])(

@@ -111,6 +111,26 @@ export function queueWaiter(
   }
 }
 
+/** Makes a waiter and queues it: the waiter; or an error, negated, or ArenaFullError, and nothing has changed. */
+export function queueNewWaiter(
+  context: FutexContext,
+  word: FutexWord,
+  shared: boolean,
+  expected: number,
+  bitset: number,
+  who: WaiterOptions,
+  sleeper = 0,
+): number {
+  const waiter = makeWaiter(context, bitset, who, sleeper)
+  let error = -1
+  try {
+    error = queueWaiter(context, word, shared, expected, waiter)
+  } finally {
+    if (error !== 0) freeWaiters(context, [waiter])
+  }
+  return error === 0 ? waiter : error
+}
+
 /** FUTEX_WAKE and FUTEX_WAKE_BITSET: how many were woken, or an error, negated. */
 export function wake(
   context: FutexContext,

@@ -1,5 +1,7 @@
 import type { FutexContext } from '../futex/context.ts'
+import { ETIMEDOUT } from '../futex/errno.ts'
 import { Waiter } from '../futex/records.ts'
+import { finishWait } from '../futex/sleep.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../futex/waitwake.ts'
 import {
   CLOSED,
@@ -118,17 +120,29 @@ export class CasesWait implements Parking {
       this.dropUnsent(-1)
       throw full
     }
-    this.cases.forEach(({ pipe, sends }, index) => {
-      const parcel = waiters[index] + Waiter.parcel
-      if (sends) {
-        copyParcel(this.parcels.i32, index * PARCEL_WORDS, i32, parcel)
-        settleParcel(this.arena(context), parcel, pipe.codec)
-      } else {
-        i32[parcel] = NOTHING
-      }
-      pipe.addWaiter(context, sends, waiters[index])
-    })
+    let queued = 0
+    try {
+      for (; queued < waiters.length; queued++) this.queueAt(context, queued, waiters[queued])
+    } catch (full) {
+      // The channels are locked: nobody has served those that are queued.
+      finishWait(context, waiters.slice(0, queued), -ETIMEDOUT)
+      freeWaiters(context, waiters)
+      this.dropUnsent(-1)
+      throw full
+    }
     return waiters
+  }
+
+  private queueAt(context: FutexContext, index: number, waiter: number): void {
+    const { pipe, sends } = this.cases[index]
+    const parcel = waiter + Waiter.parcel
+    if (sends) {
+      copyParcel(this.parcels.i32, index * PARCEL_WORDS, context.i32, parcel)
+      settleParcel(this.arena(context), parcel, pipe.codec)
+    } else {
+      context.i32[parcel] = NOTHING
+    }
+    pipe.addWaiter(context, sends, waiter)
   }
 
   woken(context: FutexContext, waiters: readonly number[], at: number): boolean {
