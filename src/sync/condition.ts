@@ -6,7 +6,7 @@ import { Waiter } from '../futex/records.ts'
 import { disposedError, SyncError } from './errors.ts'
 import { WakeFirst } from './lockwait.ts'
 import { Mutex } from './mutex.ts'
-import { type Destination, NOTIFIED, notify } from './notify.ts'
+import { NOTIFIED, notify } from './notify.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import {
   DISPOSED,
@@ -56,11 +56,11 @@ interface Held {
  *
  * (C) can come between (B) and (D); (E) then finds the waiter on the queue all the same, and (D) returns at once.
  *
- * However many are notified, at most one of them is awake and without the mutex: the others move to the mutex's queue, or, when this
- * thread does not know the mutex or the mutex keeps its own queue, to a second queue of the condition's, from where each who
- * has got the mutex wakes the next.
+ * However many are notified, at most one of them is awake and without the mutex; how the others come to their turn: notify.ts.
  *
- * A wait always ends with the mutex held: notified, out of time, or aborted.
+ * A wait ends with the mutex held: notified, out of time, or aborted. Only one that is cancelled as it locks the mutex again, or finds that
+ * its holder has died, ends without; then (E) has woken it for nothing, and it passes on what it got: its notification, and its turn to
+ * wake the next.
  */
 export class Condition implements Place {
   static readonly words: number = PLACE_WORDS
@@ -152,8 +152,9 @@ export class Condition implements Place {
       if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) throw disposedError('notify')
       return 0
     }
-    const { context } = ambient().futexes
-    return notify(context, this, this.waiting, this.destination(context), Math.trunc(count))
+    const { mutex, waiting, notified } = this
+    const known = mutex?.movesWaiters === true ? mutex : null
+    return notify(ambient().futexes.context, this, { waiting, notified }, known, Math.trunc(count))
   }
 
   [Symbol.dispose](): void {
@@ -161,13 +162,6 @@ export class Condition implements Place {
       throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: someone waits at the condition')
     }
     Atomics.store(this.i32, this.at + DOMAIN, DISPOSED)
-  }
-
-  private destination(context: FutexContext): Destination {
-    const { mutex } = this
-    const known =
-      mutex !== null && mutex.movesWaiters && this.i32[this.at + EXTRA] === mutex.queue.objectId(context)
-    return known ? { queue: mutex.queue, mutex } : { queue: this.notified, mutex: null }
   }
 
   /** Who waits, and with which mutex; it must be held. */
@@ -211,14 +205,21 @@ export class Condition implements Place {
 
   private *park(held: Held, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
     const wait = this.begin(held)
+    let told = false
     try {
-      return (yield* waitTask(wait, options)) || wait.notified
+      told = (yield* waitTask(wait, options)) || wait.notified
+      return told
     } catch (thrown) {
       wait.passOn()
       throw thrown
     } finally {
       if (wait.unlocked) {
-        yield* held.mutex.reacquire(held.tid)
+        try {
+          yield* held.mutex.reacquire(held.tid)
+        } catch (thrown) {
+          this.passOn(told)
+          throw thrown
+        }
         this.ended(held)
       }
     }
@@ -226,11 +227,18 @@ export class Condition implements Place {
 
   private blockFor(held: Held, options: WaitOptions | undefined): boolean {
     const wait = this.begin(held)
+    let told = false
     try {
-      return waitSync(ambient(), wait, options) || wait.notified
+      told = waitSync(ambient(), wait, options) || wait.notified
+      return told
     } finally {
       if (wait.unlocked) {
-        held.mutex.reacquireSync(held.tid)
+        try {
+          held.mutex.reacquireSync(held.tid)
+        } catch (thrown) {
+          this.passOn(told)
+          throw thrown
+        }
         this.ended(held)
       }
     }
@@ -238,14 +246,21 @@ export class Condition implements Place {
 
   private async awaitNotify(held: Held, options: WaitOptions | undefined): Promise<boolean> {
     const wait = this.begin(held)
+    let told = false
     try {
-      return (await waitAsync(ambient(), wait, options)) || wait.notified
+      told = (await waitAsync(ambient(), wait, options)) || wait.notified
+      return told
     } catch (thrown) {
       wait.passOn()
       throw thrown
     } finally {
       if (wait.unlocked) {
-        await held.mutex.reacquireAsync(held.tid)
+        try {
+          await held.mutex.reacquireAsync(held.tid)
+        } catch (thrown) {
+          this.passOn(told)
+          throw thrown
+        }
         this.ended(held)
       }
     }
@@ -254,13 +269,17 @@ export class Condition implements Place {
   private begin(held: Held): ConditionWait {
     this.mutex = held.mutex
     const { context } = ambient().futexes
-    return new ConditionWait(this, this.waiting, held, held.mutex.queue.objectId(context), () =>
-      this.wakeNext(),
-    )
+    return new ConditionWait(this, this.waiting, held, held.mutex.queue.objectId(context))
   }
 
   private ended(held: Held): void {
     held.mutex.relocked(held.depth)
+    this.wakeNext()
+  }
+
+  /** @internal Thrown out of its wait, or of locking the mutex again: a notification that it had is another's, and so is its turn. */
+  passOn(notified: boolean): void {
+    if (notified) this.notify(1)
     this.wakeNext()
   }
 
@@ -284,15 +303,13 @@ class ConditionWait implements Wait {
   private readonly place: Condition
   private readonly held: Held
   private readonly mutexId: number
-  private readonly next: () => void
 
-  constructor(place: Condition, queue: ParkingQueue, held: Held, mutexId: number, next: () => void) {
+  constructor(place: Condition, queue: ParkingQueue, held: Held, mutexId: number) {
     this.place = place
     this.queue = queue
     this.held = held
     this.bits = held.tid
     this.mutexId = mutexId
-    this.next = next
   }
 
   admit(context: FutexContext): boolean {
@@ -326,10 +343,8 @@ class ConditionWait implements Wait {
     this.notified = woken || (i32[waiter + Waiter.bitset] & NOTIFIED) !== 0
   }
 
-  /** Thrown out of its wait: a notification that it had is another's. */
   passOn(): void {
-    if (this.notified) this.place.notify(1)
-    this.next()
+    this.place.passOn(this.notified)
   }
 }
 

@@ -1,0 +1,9 @@
+import { check } from '../checker/check.ts'
+import { notify } from './notify.ts'
+import { notifyByStranger } from './notifyprograms.ts'
+
+check(
+  'a notify of two by one who does not know their mutex, as the time of the first is over',
+  {},
+  notifyByStranger(notify),
+)

@@ -1,0 +1,60 @@
+import { assert } from '../arena/assert.ts'
+import type { Setup } from '../checker/check.ts'
+import { CheckedThreads, each } from './checksetup.ts'
+import { Condition } from './condition.ts'
+import { takeWord } from './lockwait.ts'
+import { Mutex } from './mutex.ts'
+import type { notify } from './notify.ts'
+import type { Wait } from './waiting.ts'
+
+/** What a condition does on its way to sleep and after it: a check has it asleep from the start. */
+interface Steps {
+  begin(held: Held): Wait & { notified: boolean }
+  ended(held: Held): void
+  waiting: Mutex['queue']
+  notified: Mutex['queue']
+}
+
+interface Held {
+  mutex: Mutex
+  tid: number
+  depth: number
+}
+
+/**
+ * Two wait at a condition, and the time of the first may be over. A thread that does not know their mutex notifies both: they have the mutex one
+ * after the other.
+ */
+export function notifyByStranger(notifies: typeof notify): Setup {
+  return () => {
+    const threads = new CheckedThreads(3)
+    const { view, tids, contexts } = threads
+    const mutexes = each(3, () => new Mutex({ view }))
+    const conditions = each(3, () => new Condition({ view, index: 4 }))
+    const steps = conditions.map(condition => condition as unknown as Steps)
+    threads.keep(
+      mutexes.map(({ queue }) => queue),
+      steps.map(({ waiting }) => waiting),
+      steps.map(({ notified }) => notified),
+    )
+    const waits = (id: number, isLate: boolean): (() => void) => {
+      assert(takeWord(mutexes[id], tids[id]), 'the mutex is free')
+      const held = { mutex: mutexes[id], tid: tids[id], depth: 0 }
+      const sleeps = threads.asleep(id, steps[id].begin(held), isLate)
+      return () => {
+        sleeps()
+        mutexes[id].reacquireSync(tids[id])
+        steps[id].ended(held)
+        assert(mutexes[id].isHeldBy(tids[id]), 'a wait ends with the mutex held')
+        mutexes[id].unlockAs(tids[id])
+      }
+    }
+    return {
+      threads: {
+        late: waits(0, true),
+        patient: waits(1, false),
+        notifier: () => void notifies(contexts[2], conditions[2], steps[2], null, Infinity),
+      },
+    }
+  }
+}
