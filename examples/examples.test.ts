@@ -61,6 +61,12 @@ describe('the examples', () => {
     expect(run('nothing')).toMatchObject({ code: 2, err: 'example: there is no nothing\n\n' })
   })
 
+  it('say in one line what is wrong with an argument', () => {
+    const { err, code } = run('parallel-files', 'nowhere')
+    expect(code).toBe(2)
+    expect(err).toMatch(/^parallel-files: .*nowhere is no folder\. .*\n$/)
+  })
+
   it.for(Object.entries(expected))('%s', ([name, { args = [], lines }]) => {
     const { out, err, code } = run(name, ...args)
     expect(err).toBe('')

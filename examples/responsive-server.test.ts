@@ -7,7 +7,8 @@ import { expect, test } from 'vitest'
 const example = fileURLToPath(new URL('./responsive-server.ts', import.meta.url))
 
 test('shows the slowest answer for each way to compute, and ends', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [example, '--once'])
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [example, '--once'])
+  expect(stderr).toBe('')
   const rows = [...stdout.matchAll(/^ {2}(.+?) +took +\d+ ms +(\d+) answers, the slowest after +\d+ ms$/gm)]
   expect(rows.map(([, how]) => how)).toEqual(['not at all', 'called plainly', 'schedule.run'])
   for (const [, , answers] of rows) expect(Number(answers)).toBeGreaterThan(0)

@@ -27,7 +27,7 @@ export default defineConfig({
           { text: 'Start in five minutes', link: '/start' },
           { text: 'Concepts', link: '/concepts' },
           { text: 'Coming from …', link: '/coming-from' },
-          { text: 'Limits', link: '/limits' },
+          { text: 'Limits, honestly', link: '/limits' },
         ],
       },
       {
