@@ -2,39 +2,13 @@
  * Expressions of a function that unwinds. A call that may suspend becomes a statement of its own, so what is
  * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it stands.
  */
-import type { Call, Func } from '../../functions.ts'
 import { join, type Piece, Rope, rope } from '../../rope.ts'
 import { bare, isFunction, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { calleeText, notIterableText } from '../message.ts'
 import { Emitter, type Slots } from './emitter.ts'
+import type { Host } from './host.ts'
 import type { Plan } from './plan.ts'
-
-/** What the emitter asks of the lowering that it writes for. */
-export interface Host {
-  readonly source: string
-  /** A node that cannot stop, as it stands. */
-  node(node: Node, cx: Context): Rope
-  runtime(name: string): string
-  callOf(node: Node): Call | undefined
-  staysPlain(call: Call): boolean
-  /** How a call of this known function is made. */
-  wayTo(target: Func, cx: Context): 'frames' | 'generator' | 'unknown'
-  twinName(target: Func): string
-  privateTarget(callee: Node, cx: Context): Func | null
-  privateName(name: string): string
-  isFrames(func: Func): boolean
-  /** After how many arguments the function takes its permission as one more; null: it does not. */
-  handedAfter(func: Func): number | null
-  /** True when the function takes its permission as an argument, or calls one that does. */
-  hands(func: Func): boolean
-  spreadStops(node: Node): boolean
-  /** A function that unwinds, as it is made but without its mark; null for any other. */
-  unmarked(node: Node, cx: Context): Rope | null
-  renamed(node: Node, cx: Context): string | undefined
-  hint(value: Node, name: string): void
-  bindingIsConstant(node: Node): boolean
-}
 
 export abstract class Expressions extends Emitter {
   protected readonly host: Host

@@ -3,40 +3,15 @@
  * the language's own `try`, loops and labels do the rest, because a form that goes on enters them all again.
  */
 import { type Piece, Rope, rope } from '../../rope.ts'
-import type { Binding } from '../../scope.ts'
 import { boundNames, isLoop, type Node, unlabeled } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { jumpsOutOf } from '../jumps.ts'
-import type { Slots } from './emitter.ts'
 import { Calls } from './calls.ts'
-import type { Host } from './expressions.ts'
+import type { Slots } from './emitter.ts'
+import type { Host } from './host.ts'
 import type { Plan, Variable } from './plan.ts'
 
-/** Where the strips of a loop get the names that they need. */
-export interface Temporaries {
-  take(): string
-  label(): string
-}
-
-/** What statements ask beyond expressions. */
-export interface StatementHost extends Host {
-  /** The loop in strips, with `safepoint` between them and without its init; null when it is no such loop. */
-  strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null
-  /** How many turns a strip has. */
-  readonly strip: number
-  bindingOf(id: Node): Binding | null | undefined
-  /** What of a list of statements can be called by name. */
-  availableIn(statements: readonly Node[], cx: Context): Context['available']
-  /** True for a loop in which every call that may take long is of a function that has safepoints. */
-  looksInside(node: Node): boolean
-  /** True for a loop over what is plainly a short list, which needs no safepoint. */
-  isShortBody(node: Node): boolean
-  /** A function declared in a block, as a value with its mark. */
-  functionValue(node: Node, cx: Context): Rope
-}
-
 export abstract class Statements extends Calls {
-  declare protected readonly host: StatementHost
   /** Turns are counted in a variable that nobody saves. */
   counts = false
   /** A safepoint has been passed on the way here. */
@@ -47,7 +22,7 @@ export abstract class Statements extends Calls {
     prefix: string,
     guards: boolean,
     slots: Slots,
-    host: StatementHost,
+    host: Host,
     cx: Context,
     canRecurse: boolean,
   ) {

@@ -6,7 +6,7 @@ import { type Context, Frame } from '../context.ts'
 import { GeneratorLowering } from '../generator.ts'
 import { turnJumps, writeCounted } from '../instrips.ts'
 import { type Strip, stripOf } from '../strip.ts'
-import type { Temporaries } from './statements.ts'
+import type { Temporaries } from './host.ts'
 
 export class StripLowering extends GeneratorLowering {
   /** While a loop is written in strips: what stands between them. */

@@ -1,0 +1,201 @@
+/**
+ * A function that unwinds, written whole: in two forms, of which the second is made when it is needed, or in one form
+ * with what closures share around it.
+ */
+import { isTaskDirective } from '../../directive.ts'
+import { Rope, rope } from '../../rope.ts'
+import type { Binding } from '../../scope.ts'
+import { directives, isFunction, type Node } from '../../syntax.ts'
+import { writeDeclaration } from '../attach.ts'
+import { type Context, noJumps } from '../context.ts'
+import type { FramesLowering } from '../frames.ts'
+import { Slots } from './emitter.ts'
+import { type Parameter, writeHead, writeParameters } from './parameters.ts'
+import { declaring, takePermission } from './permission.ts'
+import type { Plan } from './plan.ts'
+import type { Statements } from './statements.ts'
+
+/** What both ways to write a body begin with. */
+interface Body {
+  plan: Plan
+  /** Where the body stands. */
+  cx: Context
+  patterns: readonly Parameter[]
+  isDirective(statement: Node): boolean
+}
+
+export function writeUnwinding(lowering: FramesLowering, plan: Plan, outer: Context): Rope {
+  const { node } = plan.func
+  const cx = contextOf(lowering, plan, outer)
+  const { head, patterns } = writeHead(lowering, node, plan.func)
+  const kept = node.body.type === 'BlockStatement' ? directives(node.body.body) : []
+  const strict = kept
+    .filter(({ directive }) => !isTaskDirective(directive))
+    .map(({ expression }) => `${expression.raw};`)
+    .join('')
+  const body: Body = { plan, cx, patterns, isDirective: statement => kept.includes(statement) }
+  const text = plan.single ? writeSingle(lowering, body) : writeTwo(lowering, body)
+  return rope`${head}{ ${strict}${text} }${{ start: node.body.end, end: node.end }}`
+}
+
+/** Where the body stands: its variables go by the names that the plan gives them. */
+function contextOf({ names }: FramesLowering, { func, variables, single }: Plan, outer: Context): Context {
+  const available = new Set(outer.available)
+  if (func.self !== null) available.add(func)
+  const alias = func.isArrow && outer.alias
+  const renamed = new Map<Binding | 'arguments' | 'target', string>(outer.renamed)
+  for (const { binding, name, box } of variables.values()) {
+    const text = box === null ? name : `${name}.v`
+    if (text !== binding.name) renamed.set(binding, text)
+  }
+  const lends = !single && !func.isArrow
+  if (lends && func.usesArguments) renamed.set('arguments', `${names.prefix}args`)
+  if (lends && func.usesTarget) renamed.set('target', `${names.prefix}target`)
+  return {
+    func,
+    frame: null,
+    attach: 'all',
+    alias,
+    lent: alias || func.isArrow ? outer.lent : null,
+    available,
+    jumps: noJumps,
+    renamed: renamed.size > 0 ? renamed : null,
+  }
+}
+
+/** Two forms: one that starts at the beginning, and inside of it, made when it is needed, one that starts anywhere. */
+function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }: Body): Rope {
+  const { func } = plan
+  const { node } = func
+  const { prefix } = lowering.names
+  const slots = new Slots()
+  const always: string[] = []
+  const lent: string[] = []
+  if (cx.renamed?.has('arguments')) {
+    always.push(`${prefix}args`)
+    lent.push(`${prefix}args = arguments`)
+  }
+  if (cx.renamed?.has('target')) {
+    always.push(`${prefix}target`)
+    lent.push(`${prefix}target = new.target`)
+  }
+  const first = lowering.statements(func, cx, false, slots)
+  first.always.push(...always)
+  const text = first.body(node.body, isDirective)
+  const parameters = new Set(namedParameters(node))
+  const variables = slotted(plan)
+  const own = variables.filter(name => !parameters.has(name))
+  const temporaries = temporariesOf(first)
+  const set = writeParameters(lowering, first, patterns, cx, false)
+  const count = first.counts ? [`${prefix}n = 0`] : []
+  const start = takePermission(lowering, func, [...own, ...temporaries, ...lent, ...count])
+  if (first.places === 0) return rope`${start}${set}${text}`
+  const save = lowering.names.runtime('save')
+  lowering.names.runtime('take')
+  const second = lowering.statements(func, cx, true, slots)
+  second.always.push(...always)
+  const going = second.body(node.body, isDirective)
+  const restored = [...new Set([...variables, ...temporaries, ...always])].map(name =>
+    restoring(name, slots, prefix),
+  )
+  const self = func.isArrow ? 'void 0' : 'this'
+  const name = JSON.stringify(func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name)
+  const permission = `${prefix}ok = ${lowering.hands(func) ? lowering.names.runtime('frames') : '1'}`
+  const declared = declaring([...restored, ...count, ...passed(second), permission])
+  const inner = rope`${declared}${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
+  const again = func.isArrow
+    ? rope`{ ${name}: (${prefix}p, ${prefix}v) => { ${inner} } }[${name}]`
+    : rope`{ ${name}(${prefix}p, ${prefix}v) { ${inner} } }[${name}]`
+  const saved = declaring([`${prefix}p`, `${prefix}v`, ...passed(first)])
+  return rope`${start}${saved}${set}${prefix}out: { ${text}return; } return ${save}(${self}, ${prefix}p, ${first.savedText}, ${again});`
+}
+
+/** One form that starts anywhere, around which stands what closures share. */
+function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective }: Body): Rope {
+  const { func } = plan
+  const { node } = func
+  const { prefix } = lowering.names
+  const statements: Node[] = node.body.type === 'BlockStatement' ? node.body.body : []
+  const inside: Context = { ...cx, available: lowering.availableIn(statements, cx) }
+  const { functions, marks } = writeFunctions(lowering, statements, inside)
+  const slots = new Slots()
+  const form = lowering.statements(func, inside, true, slots)
+  const text = form.body(node.body, statement => isDirective(statement) || isFunction(statement))
+  const shared = declaring(sharedVariables(lowering, plan))
+  const variables = [...slotted(plan), ...temporariesOf(form)]
+  const restored = variables.map(name => restoring(name, slots, prefix))
+  const set = writeParameters(lowering, form, patterns, inside, true)
+  const start = rope`${takePermission(lowering, func, [])}${shared}${set}${marks}`
+  if (form.counts) restored.push(`${prefix}n = 0`)
+  if (form.places === 0) {
+    return rope`${start}${declaring(variables)}const ${prefix}p = 0; ${functions}${text}`
+  }
+  const save = lowering.names.runtime('save')
+  lowering.names.runtime('take')
+  const locals = `${declaring(restored)}${declaring(passed(form))}`
+  const inner = rope`${locals}${prefix}out: { ${text}return; } return ${save}(void 0, ${prefix}p, ${form.savedText}, ${prefix}r);`
+  return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${prefix}r(0, ${lowering.names.runtime('nothing')});`
+}
+
+/** The functions that a body declares, which stand around its form, and what marks them. */
+function writeFunctions(
+  lowering: FramesLowering,
+  statements: readonly Node[],
+  cx: Context,
+): { functions: Rope; marks: Rope } {
+  const functions = new Rope()
+  const marks = new Rope()
+  for (const statement of statements) {
+    if (!isFunction(statement)) continue
+    const inner = lowering.analysis.funcOf.get(statement)!
+    if (lowering.wants(inner, cx)) {
+      const { plain, beside, attach } = writeDeclaration(lowering, statement, statement, inner, cx)
+      functions.add(plain).add(' ').add(beside).add(' ')
+      marks.add(attach)
+    } else functions.add(lowering.plain(statement, inner, cx)).add(' ')
+  }
+  return { functions, marks }
+}
+
+/** The variables that stand around the form; parameters and functions declare themselves. */
+function sharedVariables({ names, analysis }: FramesLowering, { func, variables }: Plan): string[] {
+  const all = [...variables.values()]
+  const declared = new Set<string>()
+  for (const { binding, name } of all) {
+    const isFunctionHere = binding.kind === 'function' && binding.scope === analysis.scopeOf.get(func.node)
+    if (isFunctionHere || binding.kind === 'parameter') declared.add(name)
+  }
+  return all
+    .filter(({ place, name }) => place === 'entry' && !declared.has(name))
+    .map(({ name, box, binding, owner }) => {
+      if (box === null || owner !== func.node) return name
+      return `${name} = ${names.runtime('early')}(${JSON.stringify(binding.name)})`
+    })
+}
+
+/** The parameters that the engine itself sets. */
+function* namedParameters({ params }: Node): Generator<string> {
+  for (const { type, name, argument } of params as Node[]) {
+    if (type === 'Identifier') yield name
+    if (type === 'RestElement' && argument.type === 'Identifier') yield argument.name
+  }
+}
+
+/** The variables that live in the form that runs. */
+function slotted({ variables }: Plan): string[] {
+  return [...variables.values()].filter(({ place }) => place === 'slot').map(({ name }) => name)
+}
+
+function temporariesOf({ temporaries, prefix }: Statements): string[] {
+  return Array.from({ length: temporaries }, (_, index) => `${prefix}${index}`)
+}
+
+/** The variables by which a form hands out what blocks declare. */
+function passed({ blocks, prefix }: Statements): string[] {
+  return [...blocks].map(name => `${prefix}b_${name}`)
+}
+
+/** A variable as a form that goes on declares it: with the value that was saved. */
+function restoring(name: string, slots: Slots, prefix: string): string {
+  return slots.has(name) ? `${name} = ${prefix}v[${slots.indexOf(name)}]` : name
+}

@@ -1,0 +1,135 @@
+/** What those who write functions that unwind ask of the lowering that they write for. */
+import type { Call, Func } from '../../functions.ts'
+import type { Rope } from '../../rope.ts'
+import type { Binding } from '../../scope.ts'
+import { bare, isFunction, type Node, walk } from '../../syntax.ts'
+import { writeAttachment } from '../attach.ts'
+import type { Context } from '../context.ts'
+import type { FramesLowering } from '../frames.ts'
+import { isSmall } from '../weight.ts'
+import { handedAfter } from './permission.ts'
+
+/** Where the strips of a loop get the names that they need. */
+export interface Temporaries {
+  take(): string
+  label(): string
+}
+
+/** What the emitter asks of the lowering that it writes for. */
+export interface Host {
+  readonly source: string
+  /** A node that cannot stop, as it stands. */
+  node(node: Node, cx: Context): Rope
+  runtime(name: string): string
+  callOf(node: Node): Call | undefined
+  staysPlain(call: Call): boolean
+  /** How a call of this known function is made. */
+  wayTo(target: Func, cx: Context): 'frames' | 'generator' | 'unknown'
+  twinName(target: Func): string
+  privateTarget(callee: Node, cx: Context): Func | null
+  privateName(name: string): string
+  isFrames(func: Func): boolean
+  /** After how many arguments the function takes its permission as one more; null: it does not. */
+  handedAfter(func: Func): number | null
+  /** True when the function takes its permission as an argument, or calls one that does. */
+  hands(func: Func): boolean
+  spreadStops(node: Node): boolean
+  /** A function that unwinds, as it is made but without its mark; null for any other. */
+  unmarked(node: Node, cx: Context): Rope | null
+  renamed(node: Node, cx: Context): string | undefined
+  hint(value: Node, name: string): void
+  bindingIsConstant(node: Node): boolean
+  /** The loop in strips, with `safepoint` between them and without its init; null when it is no such loop. */
+  strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null
+  /** How many turns a strip has. */
+  readonly strip: number
+  bindingOf(id: Node): Binding | null | undefined
+  /** What of a list of statements can be called by name. */
+  availableIn(statements: readonly Node[], cx: Context): Context['available']
+  /** True for a loop in which every call that may take long is of a function that has safepoints. */
+  looksInside(node: Node): boolean
+  /** True for a loop over what is plainly a short list, which needs no safepoint. */
+  isShortBody(node: Node): boolean
+  /** A function declared in a block, as a value with its mark. */
+  functionValue(node: Node, cx: Context): Rope
+}
+
+export function hostOf(lowering: FramesLowering): Host {
+  return {
+    source: lowering.source,
+    strip: lowering.strip,
+    node: (node, cx) => lowering.node(node, cx),
+    runtime: name => lowering.names.runtime(name),
+    callOf: node => lowering.callOf(node),
+    staysPlain: call => lowering.staysPlain(call),
+    wayTo: (target, cx) => {
+      if (!cx.available.has(target)) return 'unknown'
+      if (lowering.isItself(target)) return 'frames'
+      return lowering.isDirect(target) ? 'generator' : 'unknown'
+    },
+    twinName: target => lowering.twinName(target),
+    privateTarget: (callee, cx) => lowering.privateTarget(callee, cx),
+    privateName: name => lowering.privateName(name),
+    isFrames: func => lowering.isItself(func),
+    hands: func => lowering.hands(func),
+    spreadStops: node => lowering.spreads.has(node),
+    renamed: (node, cx) => lowering.renamed(node, cx),
+    hint: (value, name) => lowering.hint(value, name),
+    bindingIsConstant: node => {
+      const binding = lowering.analysis.bindingOf.get(node)
+      if (binding === null || binding === undefined || binding.volatile) return false
+      return binding.kind !== 'import' && !binding.written
+    },
+    bindingOf: id => lowering.analysis.bindingOf.get(id),
+    // A generator made in a block has no name of its own there: it is found by what its function carries.
+    availableIn: (statements, cx) =>
+      lowering.availableIn(
+        [
+          ...statements.filter(({ type }) => type !== 'FunctionDeclaration'),
+          ...statements.filter(
+            node => isFunction(node) && lowering.isItself(lowering.analysis.funcOf.get(node)!),
+          ),
+        ],
+        cx,
+      ),
+    looksInside: node => looksInside(lowering, node),
+    isShortBody: node => isSmall(node.body) && !makesObjects(node.body),
+    unmarked: (node, cx) => {
+      const func = lowering.analysis.funcOf.get(node)!
+      return lowering.isItself(func) && lowering.wants(func, cx) ? lowering.plain(node, func, cx) : null
+    },
+    handedAfter,
+    functionValue: (node, cx) => {
+      const func = lowering.analysis.funcOf.get(node)!
+      const text = lowering.plain(node, func, cx)
+      return lowering.wants(func, cx) ? writeAttachment(lowering, func, text, cx) : text
+    },
+    strips: (node, labels, cx, safepoint, temporaries) =>
+      lowering.strips(node, labels, cx, safepoint, temporaries),
+  }
+}
+
+/** True when all that a turn of the loop calls is of this file, or brief. */
+function looksInside(lowering: FramesLowering, loop: Node): boolean {
+  let all = true
+  walk(loop, node => {
+    if (isFunction(node)) return false
+    const call = lowering.callOf(node)
+    if (call !== undefined && call.reach === 'unknown') {
+      const callee = node.callee === undefined ? null : bare(node.callee)
+      const name = callee?.type === 'MemberExpression' && !callee.computed ? callee.property.name : null
+      if (name === null || !lowering.analysis.ownMethods.has(name)) all = false
+    }
+    return all
+  })
+  return all
+}
+
+function makesObjects(body: Node): boolean {
+  let found = false
+  walk(body, node => {
+    if (node.type === 'NewExpression') found = true
+    return !found
+  })
+  return found
+}

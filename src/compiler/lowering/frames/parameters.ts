@@ -1,0 +1,95 @@
+/** The parameters of a function that unwinds. What is more than a name is set in the body: code of others may run there. */
+import type { Func } from '../../functions.ts'
+import { join, type Piece, Rope, rope } from '../../rope.ts'
+import type { Node } from '../../syntax.ts'
+import type { Context } from '../context.ts'
+import type { FramesLowering } from '../frames.ts'
+import { handedAfter } from './permission.ts'
+import type { Statements } from './statements.ts'
+
+/** A parameter that the body sets, and the name that the function takes it by. */
+export interface Parameter {
+  pattern: Node
+  from: string
+}
+
+/** Everything before the body, and the parameters that are left for it to set. */
+export function writeHead(
+  { names, source }: FramesLowering,
+  node: Node,
+  func: Func,
+): { head: Rope; patterns: Parameter[] } {
+  const patterns: Parameter[] = []
+  const params = node.params as Node[]
+  const handed = handedAfter(func) === null ? '' : `${names.prefix}ok`
+  const end =
+    node.body.type === 'BlockStatement' ? node.body.start : source.lastIndexOf('=>', node.body.start) + 2
+  const isName = (param: Node): boolean =>
+    param.type === 'Identifier' || (param.type === 'RestElement' && param.argument.type === 'Identifier')
+  if (params.every(isName) && handed === '') {
+    return { head: new Rope().add({ start: node.start, end }), patterns }
+  }
+  if (params.length === 0) {
+    const open = source.indexOf('(', node.typeParameters?.end ?? node.id?.end ?? node.start) + 1
+    return { head: rope`${{ start: node.start, end: open }}${handed}${{ start: open, end }}`, patterns }
+  }
+  const only = params[0]!
+  if (node.type === 'ArrowFunctionExpression' && source[node.start] !== '(' && only.start === node.start) {
+    return { head: rope`(${only}, ${handed})${{ start: only.end, end }}`, patterns }
+  }
+  const made = new Rope().add({ start: node.start, end: params[0]!.start })
+  const written = params.map((param, index): Piece => {
+    if (isName(param)) return param
+    const from = `${names.prefix}a${index}`
+    patterns.push({ pattern: param, from })
+    if (param.type === 'RestElement') return `...${from}`
+    return param.type === 'AssignmentPattern' ? `${from} = void 0` : from
+  })
+  if (handed !== '') written.push(handed)
+  made.add(join(written, ', '))
+  return { head: made.add({ start: params.at(-1)!.end, end }), patterns }
+}
+
+/** The statements that set what the parameters name. */
+export function writeParameters(
+  lowering: FramesLowering,
+  statements: Statements,
+  patterns: readonly Parameter[],
+  cx: Context,
+  declare: boolean,
+): Rope {
+  const made = new Rope()
+  const keyword = declare ? 'let ' : ''
+  for (const { pattern, from } of patterns) {
+    const target =
+      pattern.type === 'AssignmentPattern'
+        ? pattern.left
+        : pattern.type === 'RestElement'
+          ? pattern.argument
+          : pattern
+    let value: Rope = rope`${from}`
+    if (pattern.type === 'AssignmentPattern') {
+      if (target.type === 'Identifier') lowering.hint(pattern.right, target.name)
+      value = rope`${from} === void 0 ? ${lowering.node(pattern.right, cx)} : ${from}`
+    }
+    if (target.type !== 'Identifier') {
+      if (pattern.type === 'AssignmentPattern') made.add(rope`${from} = ${value}; `)
+      value = rope`${from}`
+      if (pattern.type !== 'RestElement') made.add(refusal(target, from, lowering.source))
+    }
+    const text = rope`${statements.pattern(target)} = ${value}`
+    made.add(declare || target.type === 'Identifier' ? rope`${keyword}${text}; ` : rope`(${text}); `)
+  }
+  return made
+}
+
+/** What cannot be taken apart is refused in the engine's own words: those of a parameter. */
+function refusal(pattern: Node, from: string, source: string): string {
+  if (pattern.type === 'ArrayPattern') {
+    return `if (${from} == null || !(Symbol.iterator in Object(${from}))) (([]) => {})(${from}); `
+  }
+  const first = pattern.properties[0]
+  const isNamed = first !== undefined && first.type === 'Property' && !first.computed
+  const inner = isNamed ? `${source.slice(first.key.start, first.key.end)}: ${from}_` : ''
+  return `if (${from} == null) (({ ${inner} }) => {})(${from}); `
+}

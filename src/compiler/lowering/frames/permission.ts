@@ -1,0 +1,59 @@
+/**
+ * The permission to unwind. Only a caller that looks at the flag after its call may let what it calls unwind, so each
+ * function takes its permission first of all: from `frames.ok`, which it clears, or as one argument more.
+ */
+import type { Func } from '../../functions.ts'
+import { bare, type Node } from '../../syntax.ts'
+import type { FramesLowering } from '../frames.ts'
+
+/** What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does. */
+export function takePermission(lowering: FramesLowering, func: Func, variables: readonly string[]): string {
+  const { prefix } = lowering.names
+  const frames = lowering.names.runtime('frames')
+  const taken = lowering.hands(func) ? `${frames}.ok === 0 ? void 0 : ${frames}` : `${frames}.ok`
+  const handed = handedAfter(func) !== null
+  const all = handed ? variables : [...variables, `${prefix}ok = ${taken}`]
+  const vars = declaring(all)
+  if (!handed) return `${vars}${frames}.ok = 0; `
+  return `${vars}if (${prefix}ok !== ${frames}) { ${prefix}ok = ${taken}; ${frames}.ok = 0; } `
+}
+
+/**
+ * After how many arguments a function takes its permission as one more: where it is called by name, and nothing can
+ * tell. It has no `arguments`, and nothing that gathers the rest.
+ */
+export function handedAfter(func: Func): number | null {
+  const { node } = func
+  // Where a loop is what takes the time, a call more or less costs nothing.
+  if (!isCalledByName(func) || (func.loops.length > 0 && !func.recursive)) return null
+  const params = (node.params as Node[]).filter(
+    param => !(param.type === 'Identifier' && param.name === 'this'),
+  )
+  if (func.usesArguments && !func.isArrow) return null
+  if (params.at(-1)?.type === 'RestElement') return null
+  if (!func.strict && new Set(params.map(({ name }) => name)).size < params.length) return null
+  return params.length
+}
+
+function isCalledByName(func: Func): boolean {
+  const { holder } = func
+  if (func.kind === 'method') return holder?.key.type === 'PrivateIdentifier'
+  const target = func.self?.target === func || func.binding?.target === func
+  if (!target) return false
+  const references = [...(func.binding?.references ?? []), ...(func.self?.references ?? [])]
+  return references.some(({ callee }) => callee)
+}
+
+/** True when the function takes its permission as an argument, or calls one that may: then it is the object itself. */
+export function hands(func: Func, unwinds: (target: Func) => boolean): boolean {
+  if (handedAfter(func) !== null) return true
+  return func.calls.some(({ target, node }) => {
+    if (target !== null) return unwinds(target) && handedAfter(target) !== null
+    return node.callee !== undefined && bare(node.callee).property?.type === 'PrivateIdentifier'
+  })
+}
+
+/** The statement that declares variables, if there are any. A `var` costs the engine no code, where a `let` does. */
+export function declaring(variables: readonly string[]): string {
+  return variables.length > 0 ? `var ${variables.join(', ')}; ` : ''
+}
