@@ -25,8 +25,8 @@ const MAGIC_WORD = 1
 const DEBUG_WORD = 2
 const SIZE_WORD = 3
 
-/** A word for each thread: the lock that it gave back last while others waited (spinlock.ts). */
-export const RELEASED_WORDS: number = LINE_WORDS
+/** A word for each thread: the lock that it last parked at, or gave back while others waited (spinlock.ts). */
+export const CONTENDED_WORDS: number = LINE_WORDS
 
 /** 2 GiB: a pointer is a positive 32-bit integer and an index into one typed array. */
 export const ARENA_BYTES_MAX = 0x8000_0000

@@ -33,6 +33,13 @@ const mistakes: readonly Mistake[] = [
     kind: 'lost-wakeup',
   },
   {
+    what: 'a thread that parks at a spin lock and does not note where',
+    file: 'spinlock',
+    right: 'i32[CONTENDED_WORDS + thread.id] = lock // (E)\n  // From',
+    wrong: '// From',
+    kind: 'lost-wakeup',
+  },
+  {
     what: 'an SPSC ring that publishes before it writes',
     file: 'spsc',
     right: 'i32[start + SLOTS + head] = value\n    Atomics.store(i32, start + HEAD, next)',
@@ -58,6 +65,20 @@ const mistakes: readonly Mistake[] = [
     file: 'slab',
     right: '} else if (owner === 0 && marked) {',
     wrong: '} else if (owner === -1 && marked) {',
+    kind: 'assertion',
+  },
+  {
+    what: 'an adoption of RCU callbacks that a death leaves with the name of the dead',
+    file: 'rcu',
+    right: 'for (const node of this.repair(i32, gone)) putName(i32, node, gone + 1)',
+    wrong: 'this.repair(i32, gone)',
+    kind: 'assertion',
+  },
+  {
+    what: 'an adoption of RCU callbacks that a death leaves with the old end of the list',
+    file: 'rcu',
+    right: 'for (const node of this.repair(i32, gone)) putName(i32, node, gone + 1)',
+    wrong: 'for (const node of this.listedOn(i32, gone)) putName(i32, node, gone + 1)',
     kind: 'assertion',
   },
   {

@@ -7,12 +7,12 @@ import { KernelThread } from './thread.ts'
 const VALUE = RcuNode.words
 const NODE_WORDS = RcuNode.words + 1
 
-/** A word that points at an object with a value; every thread has its own Rcu over the same memory. */
+/** A word that points at the first of some objects, with a value; every thread has its own Rcu over the same memory. */
 function published(threads: number) {
   const plan = new ArenaPlan()
   const region = Rcu.reserve(plan, threads)
   const link = plan.reserve('link', 1).start
-  const node = plan.reserve('node', NODE_WORDS).start
+  const node = plan.reserve('nodes', threads * NODE_WORDS).start
   const arena = Arena.create(plan)
   const { i32 } = arena
   const rcu = Array.from({ length: threads }, () => new Rcu(region, threads))
@@ -109,6 +109,41 @@ check(
       final({ crashed }) {
         assert(rcu[2].queued(i32, 2) === 0, 'what was adopted has run')
         if (crashed.length === 0) assert(unlinked && rcu[0].queued(i32, 0) === 1, 'what was not, waits')
+      },
+    }
+  },
+)
+
+check(
+  'a CPU that dies at any step of adopting leaves each callback on one list, of the thread that it names',
+  { crashes: { max: 1, threads: [0] } },
+  () => {
+    const { i32, node, rcu, kernel, callback } = published(3)
+    const [mortal, gone, recovery] = [0, 1, 2]
+    rcu[gone].callRcu(kernel[gone], node, callback)
+    rcu[gone].offline(i32, gone)
+    return {
+      threads: { mortal: () => void rcu[mortal].adopt(kernel[mortal], gone) },
+      recover(dead: number) {
+        rcu[recovery].endAdoption(i32, gone, dead)
+        const listed = rcu[recovery].repair(i32, dead)
+        assert(
+          !rcu[recovery].leftBy(i32, node, dead, listed),
+          'a node that is on a list is taken for one that is not',
+        )
+        rcu[recovery].offline(i32, dead)
+      },
+      final({ crashed }) {
+        const queues = [mortal, gone].map(cpu => rcu[recovery].queued(i32, cpu))
+        assert(queues[0] + queues[1] === 1, 'the callback waits on one list')
+        // Both come back, and each queues another one behind what it has.
+        for (const cpu of [mortal, gone]) {
+          rcu[cpu].online(kernel[cpu])
+          rcu[cpu].callRcu(kernel[cpu], node + (cpu + 1) * NODE_WORDS, callback)
+        }
+        for (const cpu of [mortal, gone, recovery]) rcu[cpu].quiescent(kernel[cpu])
+        const ran = [mortal, gone].map(cpu => rcu[cpu].runCallbacks(kernel[cpu]))
+        assert(ran[0] + ran[1] === 3, `every callback runs once, also after ${crashed.length} deaths`)
       },
     }
   },

@@ -33,8 +33,17 @@ import { type KernelThread, THREAD_MAX } from './thread.ts'
  * When a thread dies, the lists are whole (HEAD and `next` are the truth), but a node may be off its list: about to be queued,
  * or taken off and in the middle of its callback. So each node names the thread that sees to it, from before it is unlinked
  * from wherever it was until it is freed: whoever owns such objects finds those of the dead thread that are on no list
- * (`leftBy`), and frees them. A thread that adopts puts its name on the nodes, links them behind its own, and only then ends
- * the other list; so a death in between leaves them on both, which `endAdoption` sees.
+ * (`leftBy`), and frees them.
+ *
+ * A thread that adopts the callbacks of one that is gone, A of G:
+ *
+ *   (F) puts its name on the nodes          dead here: they have A's name, and are on G's list alone
+ *   (G) links them behind its own           dead here: they are on both lists
+ *   (H) ends the other list                 dead inside: G's HEAD is 0, its TAIL is not
+ *
+ * `endAdoption` sees which it was: on both lists, they are A's, and G's list ends; otherwise what is on G's list is G's again, and
+ * has its name. Left with A's name they would be taken for nodes that are on no list, and freed while G's list leads to them;
+ * with the old TAIL, G's next callback would be linked behind a node of A's.
  */
 
 /** Embedded in an object that is freed through `callRcu`. `callback`: its number, and above it who sees to the node, plus 1. */
@@ -243,8 +252,7 @@ export class Rcu {
 
   /** This thread sees to the node from here on: before it unlinks what it will pass to callRcu, or before it frees it. */
   see(thread: KernelThread, node: number): void {
-    const at = node + RcuNode.callback
-    Atomics.store(thread.i32, at, (thread.i32[at] & CALLBACK) | (thread.ownerTag << TAG_SHIFT))
+    putName(thread.i32, node, thread.ownerTag)
   }
 
   /** Recovery: whether the dead thread was the last to see to this node, and it is on none of these lists. */
@@ -252,7 +260,7 @@ export class Rcu {
     return Atomics.load(i32, node + RcuNode.callback) >>> TAG_SHIFT === dead + 1 && !listed.has(node)
   }
 
-  /** Recovery, before the dead thread is made offline: puts its list in order, and returns the nodes that are on it. */
+  /** Recovery, before a dead thread is made offline: puts its list in order, and returns the nodes that are on it. */
   repair(i32: Int32Array, dead: number): Set<number> {
     const at = this.wordOf(dead)
     const listed = this.listedOn(i32, dead)
@@ -264,16 +272,14 @@ export class Rcu {
   }
 
   /**
-   * Recovery: if the dead thread was in the middle of adopting the callbacks of `gone`, they are on both lists: that of `gone`
-   * ends. The caller holds what guards it.
+   * Recovery: the dead thread may have been in the middle of adopting the callbacks of `gone`: they are on one list afterwards, and have
+   * the name of its thread. The caller holds what guards the list of `gone`.
    */
   endAdoption(i32: Int32Array, gone: number, dead: number): void {
+    if (gone === dead) return
     const at = this.wordOf(gone)
-    const first = i32[at + HEAD]
-    if (gone === dead || first === 0 || !this.listedOn(i32, dead).has(first)) return
-    i32[at + HEAD] = 0
-    i32[at + TAIL] = 0
-    Atomics.store(i32, at + QUEUED, 0)
+    if (this.listedOn(i32, dead).has(i32[at + HEAD])) i32[at + HEAD] = 0
+    for (const node of this.repair(i32, gone)) putName(i32, node, gone + 1)
   }
 
   private listedOn(i32: Int32Array, thread: number): Set<number> {
@@ -325,18 +331,19 @@ export class Rcu {
     let moved = 0
     let last = 0
     for (let node = first; node !== 0; node = i32[node + RcuNode.next]) {
-      this.see(thread, node)
+      this.see(thread, node) // (F)
       last = node
       moved++
     }
     if (moved !== 0) {
       const tail = i32[to + TAIL]
-      if (tail === 0) i32[to + HEAD] = first
+      if (tail === 0)
+        i32[to + HEAD] = first // (G)
       else i32[tail + RcuNode.next] = first
       i32[to + TAIL] = last
       Atomics.store(i32, to + QUEUED, i32[to + QUEUED] + moved)
     }
-    i32[from + HEAD] = 0
+    i32[from + HEAD] = 0 // (H)
     i32[from + TAIL] = 0
     Atomics.store(i32, from + QUEUED, 0)
     return moved
@@ -350,4 +357,10 @@ export class Rcu {
   private wordOf(cpu: number): number {
     return this.start + FIRST_CPU + cpu * LINE_WORDS
   }
+}
+
+/** Says in a node who sees to it. */
+function putName(i32: Int32Array, node: number, ownerTag: number): void {
+  const at = node + RcuNode.callback
+  Atomics.store(i32, at, (i32[at] & CALLBACK) | (ownerTag << TAG_SHIFT))
 }

@@ -2,7 +2,7 @@ import { check } from '../checker/check.ts'
 import { Arena, ArenaPlan } from './arena.ts'
 import { assert } from './assert.ts'
 import { lockRank } from './lockorder.ts'
-import { acquire, breakLock, initLock, Lock, nudgeLock, release, tryAcquire } from './spinlock.ts'
+import { acquire, breakLock, initLock, Lock, nudgeContended, release, tryAcquire } from './spinlock.ts'
 import { KernelThread } from './thread.ts'
 
 /** A lock, a word that says who is inside, and a counter that only the lock guards. */
@@ -12,23 +12,37 @@ function lockedMemory(threads: number, spins: number) {
   const inside = plan.reserve('inside', 1).start
   const counter = plan.reserve('counter', 1).start
   const arena = Arena.create(plan)
-  initLock(arena.i32, lock, lockRank('unranked'))
+  const { i32 } = arena
+  initLock(i32, lock, lockRank('unranked'))
   const kernel = Array.from({ length: threads }, (_, id) => new KernelThread(arena, id, true, spins))
-  return { i32: arena.i32, lock, inside, counter, kernel }
+  const enter = (id: number): void => {
+    acquire(kernel[id], lock)
+    assert(i32[inside] === 0, 'nobody else is inside, dead or alive')
+    i32[inside] = 1
+    i32[counter]++
+    i32[inside] = 0
+    release(kernel[id], lock)
+  }
+  /** What recovery does for a dead thread, by the last of the threads. */
+  const recover = (dead: number): void => {
+    const recovery = kernel[threads - 1]
+    nudgeContended(i32, dead)
+    if (!breakLock(recovery, lock, dead)) return
+    i32[inside] = 0
+    release(recovery, lock)
+  }
+  /** So many survivors have been inside, and the lock is free. */
+  const allWereInside = (survivors: number): void => {
+    assert(i32[counter] >= survivors, 'every survivor was inside')
+    assert((i32[lock + Lock.word] & 0xff) === 0, 'nobody holds the lock')
+  }
+  return { i32, lock, inside, counter, kernel, enter, recover, allWereInside }
 }
 
 for (const spins of [0, 1]) {
   const threads = spins === 0 ? 3 : 2
   check(`the spin lock excludes and loses no wakeup, ${threads} threads, ${spins} spins`, {}, () => {
-    const { i32, lock, inside, counter, kernel } = lockedMemory(threads, spins)
-    const enter = (id: number): void => {
-      acquire(kernel[id], lock)
-      assert(i32[inside] === 0, 'nobody else is inside')
-      i32[inside] = 1
-      i32[counter]++
-      i32[inside] = 0
-      release(kernel[id], lock)
-    }
+    const { i32, lock, counter, kernel, enter } = lockedMemory(threads, spins)
     return {
       threads: kernel.map(
         ({ id }) =>
@@ -63,30 +77,24 @@ check(
   'a spin lock whose owner dies at any step is broken, repaired and goes on',
   { crashes: { max: 1, threads: [0] } },
   () => {
-    const { i32, lock, inside, counter, kernel } = lockedMemory(3, 0)
-    const recovery = kernel[2]
-    const enter = (id: number): void => {
-      acquire(kernel[id], lock)
-      assert(i32[inside] === 0, 'nobody else is inside, dead or alive')
-      i32[inside] = 1
-      i32[counter]++
-      i32[inside] = 0
-      release(kernel[id], lock)
-    }
+    const { enter, recover, allWereInside } = lockedMemory(3, 0)
     return {
       threads: { mortal: () => enter(0), survivor: () => enter(1) },
-      recover(dead: number) {
-        if (breakLock(recovery, lock, dead)) {
-          i32[inside] = 0
-          release(recovery, lock)
-        } else {
-          nudgeLock(i32, lock)
-        }
-      },
-      final: ({ crashed }) => {
-        assert(i32[counter] >= 2 - crashed.length, 'every survivor was inside')
-        assert((i32[lock + Lock.word] & 0xff) === 0, 'nobody holds the lock')
-      },
+      recover,
+      final: ({ crashed }) => allWereInside(2 - crashed.length),
+    }
+  },
+)
+
+check(
+  'a waiter that dies with the wakeup in its hands leaves nobody asleep at a free spin lock',
+  { crashes: { max: 1, threads: [0] } },
+  () => {
+    const { enter, recover, allWereInside } = lockedMemory(4, 0)
+    return {
+      threads: { mortal: () => enter(0), holder: () => enter(1), survivor: () => enter(2) },
+      recover,
+      final: ({ crashed }) => allWereInside(3 - crashed.length),
     }
   },
 )

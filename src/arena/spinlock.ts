@@ -1,4 +1,4 @@
-import { RELEASED_WORDS } from './arena.ts'
+import { CONTENDED_WORDS } from './arena.ts'
 import { assert, fail } from './assert.ts'
 import { lockOrder } from './lockorder.ts'
 import { type Layout, record, word } from './record.ts'
@@ -29,6 +29,19 @@ import type { KernelThread } from './thread.ts'
  *
  * Were (B) first, (A) would fail and the waiter read the word again. A woken waiter takes the lock as [3]
  * and not [2], because others may still be parked: one needless notify at worst, never a lost one.
+ *
+ * A notify wakes one, and that one may die before it takes the lock:
+ *
+ *   holder                     a waiter                   another waiter
+ *   ------                     --------                   --------------
+ *                              (E) notes the lock; (D)    (D)
+ *   (C) stores [1], notifies
+ *                              wakes up, and dies         sleeps at a free lock
+ *
+ * Nobody else would ever wake the other: the lock is [1], so who takes it next takes it as [2]. The same is left by a holder
+ * that dies between (C) and its notify. So each thread notes the lock that such a duty is about, before it has it, and
+ * whoever recovers the thread nudges that lock (`nudgeContended`). One word is enough: a thread that parks has made every
+ * notify that it owed, and one that gives a lock back has taken every lock that it was woken for.
  */
 export const Lock: Layout<'word' | 'rank'> = record('lock', { word, rank: word })
 
@@ -89,6 +102,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
       pause()
     }
   }
+  i32[CONTENDED_WORDS + thread.id] = lock // (E)
   // From here on this thread may have been parked beside others: it takes the lock as [3].
   for (;;) {
     const seen = Atomics.load(i32, at)
@@ -109,8 +123,7 @@ function releaseContended(thread: KernelThread, lock: number): void {
   const at = lock + Lock.word
   const seen = Atomics.load(thread.i32, at)
   if (seen !== (thread.ownerTag | WAITERS)) fail('a thread released a spin lock that it does not hold')
-  // If it dies between (C) and the notify, this is where someone sleeps at a free lock.
-  thread.i32[RELEASED_WORDS + thread.id] = lock
+  thread.i32[CONTENDED_WORDS + thread.id] = lock // (E)
   Atomics.store(thread.i32, at, 0) // (C)
   Atomics.notify(thread.i32, at, 1)
 }
@@ -145,16 +158,16 @@ export function breakLock(thread: KernelThread, lock: number, deadId: number): b
 }
 
 /**
- * Recovery only: a thread that died between (C) and its notify leaves a free lock with sleepers. Waking
- * one is enough, as it takes the lock as [3]; on a lock that is fine it is a spurious wakeup, which is harmless.
+ * Recovery only: a dead thread may leave a free lock with sleepers. Waking one is enough, as it takes the lock as [3]; on a
+ * lock that is fine it is a spurious wakeup, which is harmless.
  */
 export function nudgeLock(i32: Int32Array, lock: number): void {
   Atomics.notify(i32, lock + Lock.word, 1)
 }
 
-/** The same for whichever lock the dead thread gave back last. */
-export function nudgeReleased(i32: Int32Array, deadId: number): void {
-  const lock = i32[RELEASED_WORDS + deadId]
+/** The same for the one lock that the dead thread may have left so: (E). */
+export function nudgeContended(i32: Int32Array, deadId: number): void {
+  const lock = i32[CONTENDED_WORDS + deadId]
   if (lock !== 0) nudgeLock(i32, lock)
 }
 

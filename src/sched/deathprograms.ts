@@ -13,7 +13,7 @@ import { Entity, POLICY_BOUND } from './entity.ts'
 import { exitTask, reapTask } from './exit.ts'
 import { createTask, forkTask } from './fork.ts'
 import { endLost, type LostTask } from './lost.ts'
-import { FAIR_PRIORITY, makePriority } from './priority.ts'
+import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, makePriority } from './priority.ts'
 import { Kernel } from './raceprograms.ts'
 import { recoverScheduler } from './recovery.ts'
 import { RunQueue } from './runqueue.ts'
@@ -23,7 +23,7 @@ import { beginSleep, wakeupOnChannel } from './sleep.ts'
 import { stealTask } from './steal.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
 import { FINISHED, PREEMPTED, schedulerYield, SUSPENDED, YIELDED } from './switch.ts'
-import { INTERRUPTIBLE, isSleeping, Task, UNINTERRUPTIBLE, UNUSED, ZOMBIE } from './taskrecord.ts'
+import { INTERRUPTIBLE, isSleeping, RUNNING, Task, UNINTERRUPTIBLE, UNUSED, ZOMBIE } from './taskrecord.ts'
 import { armTimer, cancelTimer, expireTimers } from './timer.ts'
 import { wakeupTask } from './wakeup.ts'
 
@@ -110,7 +110,7 @@ function living({ i32, cpus }: Kernel): number[] {
   for (let index = 0; index < tasks.capacity; index++) {
     const task = tasks.pointerAt(index)
     if (!tasks.isAllocated(i32, task) || i32[task + Task.state] === UNUSED) continue
-    if (i32[i32[task + Task.entity] + Entity.priority] < 252) found.push(task)
+    if (majorPriority(i32[i32[task + Task.entity] + Entity.priority]) < IDLE_MAJOR_PRIORITY) found.push(task)
   }
   return found
 }
@@ -388,7 +388,39 @@ export const fork: Deed = {
   scene: kernel => {
     const parent = onSurvivor(kernel, false)
     const s = kernel.cpus[MORTAL]
-    return { mortal: () => forkTask(s, { affinity: [SURVIVOR], parent, priority: makePriority(9, 0) }) }
+    return {
+      mortal: () => forkTask(s, { affinity: [SURVIVOR], parent, priority: makePriority(9, 0) }),
+      final: () => {
+        const { i32 } = kernel
+        for (const task of living(kernel)) {
+          const woken = i32[i32[task + Task.entity] + Entity.woken] !== 0
+          assert(
+            woken || kernel.state(task) !== RUNNING,
+            'a task runs, and counts as one that was never woken',
+          )
+        }
+      },
+    }
+  },
+}
+
+/** A task ends that has a child which has ended, and nobody has waited for. */
+export const exitOfParent: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const parent = started(kernel)
+    const home = kernel.cpus[SURVIVOR]
+    const child = forkTask(kernel.others[0], { affinity: [SURVIVOR], parent })
+    schedulerYield(home, PREEMPTED)
+    exitTask(home, child, 0)
+    schedulerYield(home, FINISHED)
+    const s = kernel.cpus[MORTAL]
+    return {
+      mortal: () => {
+        exitTask(s, parent, 0)
+        schedulerYield(s, FINISHED)
+      },
+    }
   },
 }
 
@@ -454,6 +486,7 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'arming and cancelling a timer': timerCancelled,
   'end of a task': exit,
   'end of a child': exitOfChild,
+  'end of a parent': exitOfParent,
   'making a task': fork,
   'taking what has arrived': takingArrivals,
   'taking what has arrived for another': takingArrivalsOfOther,

@@ -26,6 +26,18 @@ import { waitOffCpu } from './wakeup.ts'
  * (A) before (B), and the parent looks and sleeps under the one sleep lock: either it sees the ZOMBIE or (B) finds it
  * asleep. (D) holds no lock: the task has still to switch. A task without a parent is reaped by the CPU that
  * ran it, after the switch.
+ *
+ * A parent that ends reaps the children that have ended, and its CPU can die with one in its hands:
+ *
+ *   the parent's CPU                           who recovers it
+ *   ----------------                           ---------------
+ *   (E) puts its name on the child
+ *   (F) child.parent = 0
+ *   dies
+ *                                              the parent is lost, and has this child no more
+ *                                              (G) a ZOMBIE without a parent, with the dead CPU's name: reaps it
+ *
+ * Without (E) nobody could tell it from one that a living CPU is about to reap, and its slots would never come back.
  */
 
 /** The task has begun to end: whatever it still has to do for that comes before everything else. From any thread. */
@@ -72,8 +84,9 @@ export function becomeZombie(s: Scheduler, task: number, exitCode: number): void
 export function disownChild(s: Scheduler, child: number): void {
   const { i32, thread } = s
   acquire(thread, child + Task.lock)
-  Atomics.store(i32, child + Task.parent, 0)
   const ended = Atomics.load(i32, child + Task.state) === ZOMBIE
+  if (ended) s.rcu.see(thread, child + Task.rcu) // (E)
+  Atomics.store(i32, child + Task.parent, 0) // (F)
   release(thread, child + Task.lock)
   if (ended) reapTask(s, child)
 }

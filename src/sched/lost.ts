@@ -7,7 +7,7 @@ import { becomeZombie, disownChild, reapTask } from './exit.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { lockTaskQueue } from './taskqueue.ts'
-import { isSleeping, RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from './taskrecord.ts'
+import { isSleeping, LOST, RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from './taskrecord.ts'
 import { cancelTimer } from './timer.ts'
 
 /**
@@ -21,7 +21,8 @@ import { cancelTimer } from './timer.ts'
  *   takes it off that queue; unlock
  *                                              pi lock; WAKENING: nothing to do; unlock
  *
- * From (A) on the task is who recovers' alone, as any WAKENING task is its waker's, until it is a ZOMBIE.
+ * From (A) on the task is who recovers' alone, as any WAKENING task is its waker's, until it is a ZOMBIE. Also if that waker dies
+ * with the pi lock in its hands: whoever breaks the lock finishes a wakeup that it finds, but `wakeReason` says that this is none.
  */
 
 /** A task that was started on a CPU that is dead, and what it was doing there. */
@@ -69,6 +70,7 @@ export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | un
   acquire(thread, se + Entity.piLock)
   const state = Atomics.load(i32, task + Task.state)
   assert(isSleeping(state) || state === RUNNING, 'a lost task is nobody else’s')
+  i32[task + Task.wakeReason] = LOST
   Atomics.store(i32, task + Task.state, WAKENING) // (A)
   const queue = lockTaskQueue(s, se)
   if (Atomics.load(i32, se + Entity.onRq) === 1) {

@@ -1,22 +1,26 @@
 /** Recovery: each of its steps is missed where it is taken out; and CPUs killed at random moments, by seed. */
 import { describe, expect, test } from 'vitest'
+import { RcuNode } from '../arena/rcu.ts'
 import { acquire, breakLock, release } from '../arena/spinlock.ts'
 import { found, type Setup } from '../checker/check.ts'
 import { SeededRandom } from '../machine/random.ts'
 import { bindTask } from './affinity.ts'
 import { death, type Deed, deeds, MORTAL_CPU, type Recover, takingArrivals } from './deathprograms.ts'
 import { Entity, POLICY_ARRIVED } from './entity.ts'
+import { createTask } from './fork.ts'
 import { drainQueue } from './hotplug.ts'
 import { checkInvariants } from './invariants.ts'
 import { claimLost, endLost } from './lost.ts'
 import { FAIR_PRIORITY, makePriority } from './priority.ts'
-import { recoverScheduler } from './recovery.ts'
+import { enqueueSelected } from './place.ts'
+import { Kernel } from './raceprograms.ts'
+import { recoverScheduler, rescueLock } from './recovery.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type SimulatedContext, Simulation } from './simulation.ts'
 import { schedulerSleep, sleepOnChannel, wakeupOnChannel } from './sleep.ts'
 import { PREEMPTED, YIELDED } from './switch.ts'
-import { INTERRUPTIBLE, TIMER, Task } from './taskrecord.ts'
+import { INTERRUPTIBLE, RUNNING, Task, TIMER, ZOMBIE } from './taskrecord.ts'
 
 const OPTIONS = { crashes: MORTAL_CPU, steps: 50_000, races: false, shrink: 20 }
 
@@ -110,6 +114,54 @@ describe('what recovery does is needed', () => {
     }
     expect(broken(deeds['expiry of a timer'], without)).toMatch('it sleeps, and its timer is gone')
   })
+
+  test('a child that has ended, in the hands of a parent’s CPU, without the name of that CPU', () => {
+    const nameless: Recover = (s, dead) => {
+      for (let task = s.tasks.after(s.i32, 0); task !== 0; task = s.tasks.after(s.i32, task))
+        if (s.i32[task + Task.state] === ZOMBIE) s.i32[task + Task.rcu + RcuNode.callback] = 0
+      return recoverScheduler(s, dead)
+    }
+    expect(broken(deeds['end of a parent'], nameless)).toMatch('a task was never run')
+  })
+
+  test('a wakeup that is counted after the task is RUNNING', () => {
+    const deed = deeds['making a task']
+    const late: Deed = {
+      ...deed,
+      scene: kernel => {
+        const [s] = kernel.cpus
+        const { i32 } = kernel
+        return {
+          ...deed.scene(kernel),
+          mortal: () => {
+            const task = createTask(s, { affinity: [1], priority: makePriority(9, 0) })
+            const se = i32[task + Task.entity]
+            acquire(s.thread, se + Entity.piLock)
+            Atomics.store(i32, task + Task.state, RUNNING)
+            i32[se + Entity.woken]++
+            enqueueSelected(s, se)
+            release(s.thread, se + Entity.piLock)
+          },
+        }
+      },
+    }
+    expect(broken(late, recoverScheduler)).toMatch('counts as one that was never woken')
+  })
+})
+
+test('a lost task stays claimed, whoever else dies with its pi lock', () => {
+  const kernel = new Kernel(2, 1)
+  const [s, other] = kernel.cpus
+  const [, rescuer] = kernel.others
+  const task = kernel.running([0, 1])
+  bindTask(s, task)
+  const lost = recoverScheduler(rescuer, s.cpu).map(({ task: at }) => at)
+  expect(lost).toEqual([task])
+  const pi = kernel.i32[task + Task.entity] + Entity.piLock
+  acquire(other.thread, pi)
+  expect(rescueLock(rescuer, other.cpu, pi)).toBe(true)
+  endLost(rescuer, lost, 1)
+  expect(kernel.onRq(task)).toBe(false)
 })
 
 /** A task as the kernel has them: bound to its CPU from its first line on. */

@@ -1,5 +1,5 @@
 import { isListed, listRemove } from '../arena/list.ts'
-import { acquire, breakLock, Lock, nudgeReleased, release } from '../arena/spinlock.ts'
+import { acquire, breakLock, Lock, nudgeContended, release } from '../arena/spinlock.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { nudgeCpu } from '../machine/halt.ts'
 import { cpuRecord } from '../machine/cpurecord.ts'
@@ -17,7 +17,7 @@ import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { setEffectivePriority } from './setpriority.ts'
 import { wakeupOnChannel } from './sleep.ts'
-import { RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from './taskrecord.ts'
+import { LOST, RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from './taskrecord.ts'
 import { lockTaskQueue } from './taskqueue.ts'
 import { finishWakeup } from './wakeup.ts'
 
@@ -36,12 +36,12 @@ import { finishWakeup } from './wakeup.ts'
  * A lock that the dead CPU held names what it was doing. With the pi lock of a task it was waking, stopping, continuing, or
  * changing it:
  *
- *   WAKENING                      it had claimed the task: the wakeup is finished
+ *   WAKENING                      it had claimed the task: the wakeup is finished, unless the task is lost (lost.ts)
  *   RUNNING, not stopped, nowhere it had made the task RUNNING, or had cleared STOPPED: the task is queued
  *   anything else                 it had not begun, or had done: nothing
  *
- * A notify that it still had to make is made here, for the lock that it gave back last, every CPU and the timekeeper: one too
- * many does no harm.
+ * A notify that it still had to make, or that woke it in vain, is made here: for the lock that it parked at or gave back last, every
+ * CPU and the timekeeper. One too many does no harm.
  *
  * Breaking a lock needs no other lock, so a thread that waits for one of a dead CPU can do that alone (rescueLock), wherever it
  * is; a second death during a recovery is met the same way.
@@ -54,7 +54,7 @@ export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   s.readClock()
   // What is seen here is not freed under this thread's hands.
   rcu.idleExit(thread)
-  nudgeReleased(s.i32, dead)
+  nudgeContended(s.i32, dead)
   repairExt(s, dead)
   closeDead(s, dead) // 1
   for (let cpu = 0; cpu < s.cpus; cpu++) {
@@ -111,6 +111,8 @@ export function rescueLock(s: Scheduler, dead: number, lock: number): boolean {
       return false
   }
 }
+
+const noneListed: ReadonlySet<number> = new Set()
 
 const RUN_QUEUE = lockRank('run queue')
 const DISPATCH_QUEUE = lockRank('dispatch queue')
@@ -197,8 +199,8 @@ function mendPi(s: Scheduler, task: number, se: number, dead: number): void {
   notePushable(s, se)
   release(thread, queue + RunQueue.lock)
   setEffectivePriority(s, task, Math.min(i32[se + Entity.basePriority], i32[se + Entity.inherited]))
-  if (Atomics.load(i32, task + Task.state) === WAKENING) finishWakeup(s, task, se)
-  else queueIfNowhere(s, task, se)
+  if (Atomics.load(i32, task + Task.state) !== WAKENING) queueIfNowhere(s, task, se)
+  else if (i32[task + Task.wakeReason] !== LOST) finishWakeup(s, task, se)
   release(thread, lock)
 }
 
@@ -228,14 +230,18 @@ function freeRest(s: Scheduler, dead: number): void {
   }
 }
 
+/** Wakes the parents of those that ended on the dead CPU, and reaps what it was to reap. */
 function seeToEnded(s: Scheduler, dead: number): void {
-  const { i32, tasks } = s
+  const { i32, tasks, rcu } = s
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.state) !== ZOMBIE) continue
-    if (Atomics.load(i32, i32[task + Task.entity] + Entity.cpu) !== dead) continue
+    const here = Atomics.load(i32, i32[task + Task.entity] + Entity.cpu) === dead
     const parent = Atomics.load(i32, task + Task.parent)
-    if (parent !== 0) wakeupOnChannel(s, parent)
-    else if (i32[task + Task.orphan] !== 0) reapTask(s, task)
+    if (parent !== 0) {
+      if (here) wakeupOnChannel(s, parent)
+    } else if (i32[task + Task.orphan] !== 0 ? here : rcu.leftBy(i32, task + Task.rcu, dead, noneListed)) {
+      reapTask(s, task) // (G) of exit.ts
+    }
   }
 }
 

@@ -13,7 +13,7 @@ import { Lock } from '../arena/spinlock.ts'
  *   [3] UNINTERRUPTIBLE  asleep; as [2], but only what it waits for may
  *   [4] TIMER            asleep with a timeout; what it waits for, or its timer
  *   [5] TIMER_KILLABLE   asleep with a timeout; what it waits for, its timer, or a kill
- *   [6] WAKENING         claimed: the waker that made it so, until it stores [1]
+ *   [6] WAKENING         claimed: the waker that made it so, until it stores [1]; or who recovers its CPU (lost.ts)
  *   [7] ZOMBIE           ended; its parent, once onCpu is 0
  *
  *   who moves it          from -> to
@@ -92,7 +92,7 @@ export const Task: Layout<
   pending: word,
   /** Counts timed sleeps, at both ends, so that a timer that fires late does not end the next one. */
   sleeps: word,
-  /** Why the last sleep ended: WOKEN, TIMED_OUT, SIGNALLED, KILLED. */
+  /** Why the last sleep ended: WOKEN, TIMED_OUT, SIGNALLED, KILLED. LOST: it is WAKENING for good, who recovers its CPU has it. */
   wakeReason: word,
   /** What it waits for on the wait tree; 0: nothing. Guarded by the sleep lock, as the wait fields are. */
   channel: word,
@@ -132,3 +132,4 @@ export const WOKEN = 0
 export const TIMED_OUT = 1
 export const SIGNALLED = 2
 export const KILLED = 3
+export const LOST = 4

@@ -4,7 +4,7 @@ import { Entity, POLICY_WOKEN } from './entity.ts'
 import { enqueueHere, enqueueSelected } from './place.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { RUNNING, Task, WAKE_ANY, WAKE_INTERRUPTIBLE, WAKE_KILLABLE, WAKENING, WOKEN } from './taskrecord.ts'
+import { RUNNING, Task, WAKE_ANY, WAKENING, WOKEN } from './taskrecord.ts'
 
 /**
  * Wakeup: from asleep to a queue, exactly once, whatever else happens to the task meanwhile.
@@ -48,16 +48,6 @@ import { RUNNING, Task, WAKE_ANY, WAKE_INTERRUPTIBLE, WAKE_KILLABLE, WAKENING, W
 /** Wakes a task from whatever sleep it is in. Says whether this call did it. From any thread, holding no inner lock. */
 export function wakeupTask(s: Scheduler, task: number): boolean {
   return wakeup(s, task, WAKE_ANY)
-}
-
-/** Wakes a task that can be interrupted by a signal. */
-export function wakeupInterruptible(s: Scheduler, task: number): boolean {
-  return wakeup(s, task, WAKE_INTERRUPTIBLE)
-}
-
-/** Wakes a task that can be killed where it sleeps. */
-export function wakeupKillable(s: Scheduler, task: number): boolean {
-  return wakeup(s, task, WAKE_KILLABLE)
 }
 
 /** Wakes a task if its state is one of `states` (WAKE_ bits), and tells it why. */
@@ -104,9 +94,10 @@ export function finishWakeup(s: Scheduler, task: number, se: number, here: numbe
   const { i32 } = s
   assert(Atomics.load(i32, se + Entity.onRq) === 0, 'a task that sleeps is on no queue') // (C) 3
   waitOffCpu(s, se)
+  // Before 4: a waker that dies in between leaves no task that runs and was never woken. Recovery takes that one for not started.
+  i32[se + Entity.woken]++
   const was = Atomics.compareExchange(i32, task + Task.state, WAKENING, RUNNING) // 4
   assert(was === WAKENING, 'a claimed task is its waker’s alone')
-  i32[se + Entity.woken]++
   if (i32[task + Task.stopped] !== 0) return
   if (here === 0 && !s.turnsAreShort) s.readClock()
   i32[se + Entity.policy] |= POLICY_WOKEN
