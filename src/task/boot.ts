@@ -10,6 +10,7 @@ import { BOOTING_THREAD, type CpuBoot, createArena } from './layout.ts'
 import { checkPlatform, coreCount, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
 import { type BootSettings, bootSettings, type KernelOptions } from './options.ts'
 import { companionModules } from './payload/travelling.ts'
+import { turn } from './turn.ts'
 import { KernelView } from './view.ts'
 
 /** A kernel's arena and machine, its CPUs not started yet. */
@@ -94,7 +95,7 @@ export async function startCpu(machine: KernelMachine, s: Scheduler, cpu: number
     if (!machine.isActive(cpu)) throw new Error(`CPU ${cpu} ended before it took a task`)
     if (machine instanceof SimulatedMachine) {
       machine.run({ steps: machine.cpus })
-      await new Promise(resolve => void setImmediate(resolve))
+      await turn()
     } else {
       await new Promise(resolve => setTimeout(resolve, 1))
     }

@@ -5,7 +5,14 @@ import { activeJobs, countEnded } from './counters.ts'
 import { addOrigin, type CpuLoss, CpuLostError, TaskKilledError, unknownLoss } from './errors.ts'
 import { BY_ENDER, EVICTED, Job, KILL_TIMED_OUT, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
 import type { Task } from './task.ts'
+import { turn } from './turn.ts'
 import type { KernelView } from './view.ts'
+
+/** Looks at the completions in one turn of the event loop: a few microseconds. */
+const LOOKS_PER_TURN = 64
+
+/** Milliseconds without anything to collect before the event loop is let sleep, at the most. */
+const HOT_MS = 0.1
 
 /** A task that failed, and nobody had asked how it would end. */
 export interface UnjoinedFailure {
@@ -245,19 +252,4 @@ export class Collector {
     this.listener.idle()
     for (const resolve of this.drainWaiters.splice(0)) resolve()
   }
-}
-
-/** Looks at the completions in one turn of the event loop: a few microseconds. */
-const LOOKS_PER_TURN = 64
-
-/** Milliseconds without anything to collect before the event loop is let sleep, at the most. */
-const HOT_MS = 0.1
-
-const setImmediate = (globalThis as { setImmediate?: (callback: () => void) => unknown }).setImmediate
-
-function turn(): Promise<void> {
-  return new Promise(resolve => {
-    if (setImmediate === undefined) setTimeout(resolve, 0)
-    else setImmediate(resolve)
-  })
 }

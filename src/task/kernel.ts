@@ -321,18 +321,16 @@ export class Kernel {
     if (word > 0) view.heap.settle(word)
     const base = this.modules.add(word)
     const load = new FunctionReference(this, 'heddle', 'heddle import', LOAD_MODULE)
+    const options: SpawnOptions = { priority: 'high', restartable: true }
     const loads: Task<unknown>[] = []
     for (let cpu = 0; cpu < machine.cpus; cpu++) {
-      if (machine.isActive(cpu))
-        loads.push(
-          this.start(
-            load,
-            [url, base],
-            { affinity: [cpu], priority: 'high', restartable: true, name: `import on CPU ${cpu}` },
-            null,
-          ),
-        )
+      if (!machine.isActive(cpu)) continue
+      loads.push(
+        this.start(load, [url, base], { ...options, affinity: [cpu], name: `import on CPU ${cpu}` }, null),
+      )
     }
+    // All are on their way back from a death: the first that is there says what the module has.
+    if (loads.length === 0) loads.push(this.start(load, [url, base], { ...options, name: 'import' }, null))
     try {
       const functions = (await Promise.all(loads)) as (readonly ExportedFunction[])[]
       for (const { name, number } of functions[0]) this.functionNames.set(number, name)

@@ -30,8 +30,6 @@ export interface KernelOptions {
   readonly seed?: number
   /** Of a simulated machine: how far its CPUs may run apart, in virtual milliseconds. */
   readonly skew?: number
-  /** Start a CPU that has died again. On by default. */
-  readonly replace?: boolean
   /** Events that each thread's ring remembers, for traces: a power of two, 16 or more; 0: it has none. 4096. */
   readonly events?: number
   /** Let `heddle top` of the same user look at this kernel and steer its tasks. On by default. */
@@ -54,7 +52,7 @@ export interface ResourceLimits {
   readonly stackSizeMb?: number
 }
 
-/** A named level, or 0 (highest) to 251 (lowest): below 128 outranks every ordinary task, 128 is ordinary. */
+/** A named level, or 4 (highest) to 251 (lowest): below 128 outranks every ordinary task, 128 is ordinary. */
 export type TaskPriority = 'realtime' | 'high' | 'normal' | 'low' | 'idle' | number
 
 export interface SpawnOptions {

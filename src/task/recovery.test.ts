@@ -174,3 +174,25 @@ test('a restartable task that was killed does not begin again', async () => {
   expect(Atomics.load(shared, 0)).toBe(1)
   expect(await kernel.spawn(work.echo, [1])).toBe(1)
 })
+
+test('a child that was bound to the dead CPU, and never started, is dropped once', async () => {
+  const { kernel, work } = await boot()
+  await using _kernel = kernel
+  const before = inUse(kernel)
+  const spawning = kernel.spawn(work.diesSpawning, [], { affinity: [0], name: 'spawning' })
+  expect(await failureOf(spawning)).toMatchObject({ task: 'spawning', was: 'running', exitCode: 7 })
+  expect(await kernel.spawn(work.echo, [1], { affinity: [0] })).toBe(1)
+  await expect.poll(() => inUse(kernel), { timeout: 20_000 }).toEqual(before)
+})
+
+test('a module that is imported while no CPU is there is loaded by the first that comes', async () => {
+  const { kernel, work } = await boot({ cpus: 1 })
+  await using _kernel = kernel
+  const other = new Promise<ModuleView<Work>>(resolve => {
+    kernel.on('death', () =>
+      resolve(kernel.import<Work>(new URL('./fixtures/mortalwork.ts?2', import.meta.url))),
+    )
+  })
+  await failureOf(kernel.spawn(work.exits, [7]))
+  expect(await kernel.spawn((await other).echo, [2])).toBe(2)
+})

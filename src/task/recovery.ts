@@ -246,8 +246,11 @@ class JobRecovery {
     codec.drop(job + Job.context)
     if (isThere) {
       view.partJob(task, job)
-      claimTask(s, task)
-      endLost(s, [task], LOST)
+      // One that was bound to the dead CPU is claimed already, and ends with the others.
+      if (!this.tasks.has(job)) {
+        claimTask(s, task)
+        endLost(s, [task], LOST)
+      }
     }
     i32[job + Job.number] = 0
     jobs.free(i32, job)

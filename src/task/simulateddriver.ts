@@ -1,5 +1,6 @@
 import type { SimulatedMachine } from '../machine/simulated.ts'
 import { runDefaults } from './rundefaults.ts'
+import { turn } from './turn.ts'
 import type { VirtualTimers } from './virtualtimers.ts'
 
 /** Steps between two turns of the event loop: what the program does outside of tasks happens there. */
@@ -87,11 +88,4 @@ export class SimulatedDriver {
     for (let cpu = 0; cpu < this.machine.cpus; cpu++) if (this.machine.cpu(cpu).outstanding > 0) return true
     return false
   }
-}
-
-function turn(): Promise<void> {
-  return new Promise(resolve => {
-    if (typeof setImmediate === 'function') setImmediate(resolve)
-    else setTimeout(resolve, 0)
-  })
 }
