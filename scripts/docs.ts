@@ -10,7 +10,8 @@ function run(command: string, ...args: string[]): void {
   if (status !== 0) process.exit(status ?? 1)
 }
 
-run('npx', 'tsdown', '--silent')
+console.log('docs: the package is built, for the reference of its types')
+run('npx', 'tsdown', '--logLevel', 'error')
 run(process.execPath, 'scripts/api.ts')
 if (!existsSync(resolve(root, 'site/node_modules/vitepress')))
   run('npm', 'install', '--prefix', 'site', '--no-audit', '--no-fund')

@@ -9,6 +9,8 @@ export default defineConfig({
   cacheDir: '.cache',
   cleanUrls: true,
   lastUpdated: false,
+  // The search index is one file of all pages.
+  vite: { build: { chunkSizeWarningLimit: 2000 } },
   // Chapters name files of the repository beside them.
   ignoreDeadLinks: [/\.\.\/(?!docs)/],
   themeConfig: {
