@@ -1,9 +1,10 @@
 import type { Blocking } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
-import { WakeCount } from './wakecount.ts'
+import { checkNotified } from './errors.ts'
 import { type ObjectOptions, optionsOf, SyncObject } from './object.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
 import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
+import { WakeCount } from './wakecount.ts'
 import {
   blockingMethods,
   checkWait,
@@ -110,6 +111,7 @@ export class AtomicInt32 extends SyncObject {
 
   /** Wakes the first `count` of those who wait. Returns how many. */
   notify(count: number = Infinity): number {
+    checkNotified(count)
     if (Atomics.load(this.i32, this.at) >= 0) return 0
     this.refuseDisposed('notify')
     const { context } = ambient().futexes

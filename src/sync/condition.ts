@@ -3,7 +3,7 @@ import { checkTime } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { Waiter } from '../futex/records.ts'
-import { disposedError, SyncError } from './errors.ts'
+import { checkNotified, disposedError, SyncError } from './errors.ts'
 import { WakeFirst } from './lockwait.ts'
 import { Mutex } from './mutex.ts'
 import { NOTIFIED, notify } from './notify.ts'
@@ -144,9 +144,7 @@ export class Condition implements Place {
 
   /** Notifies the first `count` of those who wait, all of them if it is not said. Returns how many. From anywhere; with or without the mutex. */
   notify(count: number = Infinity): number {
-    if (Number.isNaN(count) || count < 0) {
-      throw new RangeError(`notify(count): ${count} is not a number of waiters; give 0 or more`)
-    }
+    checkNotified(count)
     const seen = Atomics.load(this.i32, this.at)
     if (seen >= 0 || count === 0) {
       if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) throw disposedError('notify')
@@ -213,15 +211,7 @@ export class Condition implements Place {
       wait.passOn()
       throw thrown
     } finally {
-      if (wait.unlocked) {
-        try {
-          yield* held.mutex.reacquire(held.tid)
-        } catch (thrown) {
-          this.passOn(told)
-          throw thrown
-        }
-        this.ended(held)
-      }
+      if (wait.unlocked) yield* this.comeBack(held, told)
     }
   }
 
@@ -232,15 +222,7 @@ export class Condition implements Place {
       told = waitSync(ambient(), wait, options) || wait.notified
       return told
     } finally {
-      if (wait.unlocked) {
-        try {
-          held.mutex.reacquireSync(held.tid)
-        } catch (thrown) {
-          this.passOn(told)
-          throw thrown
-        }
-        this.ended(held)
-      }
+      if (wait.unlocked) this.comeBackSync(held, told)
     }
   }
 
@@ -254,15 +236,7 @@ export class Condition implements Place {
       wait.passOn()
       throw thrown
     } finally {
-      if (wait.unlocked) {
-        try {
-          await held.mutex.reacquireAsync(held.tid)
-        } catch (thrown) {
-          this.passOn(told)
-          throw thrown
-        }
-        this.ended(held)
-      }
+      if (wait.unlocked) await this.comeBackAsync(held, told)
     }
   }
 
@@ -270,6 +244,37 @@ export class Condition implements Place {
     this.mutex = held.mutex
     const { context } = ambient().futexes
     return new ConditionWait(this, this.waiting, held, held.mutex.queue.objectId(context))
+  }
+
+  /** The mutex again, whatever it takes. */
+  private *comeBack(held: Held, told: boolean): Generator<number, void, unknown> {
+    try {
+      yield* held.mutex.reacquire(held.tid)
+    } catch (thrown) {
+      this.passOn(told)
+      throw thrown
+    }
+    this.ended(held)
+  }
+
+  private comeBackSync(held: Held, told: boolean): void {
+    try {
+      held.mutex.reacquireSync(held.tid)
+    } catch (thrown) {
+      this.passOn(told)
+      throw thrown
+    }
+    this.ended(held)
+  }
+
+  private async comeBackAsync(held: Held, told: boolean): Promise<void> {
+    try {
+      await held.mutex.reacquireAsync(held.tid)
+    } catch (thrown) {
+      this.passOn(told)
+      throw thrown
+    }
+    this.ended(held)
   }
 
   private ended(held: Held): void {

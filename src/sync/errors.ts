@@ -34,6 +34,12 @@ export function disposedError(what: string): SyncError {
   return new SyncError('ERR_HEDDLE_DISPOSED', `${what}: the object has been disposed of`)
 }
 
+/** Throws unless `count` can be how many to notify: all of them is Infinity. */
+export function checkNotified(count: number): void {
+  if (count >= 0) return
+  throw new RangeError(`notify(count): ${count} is not a number of waiters; give 0 or more`)
+}
+
 /** Throws unless `count` is a whole number from `least` to `most`. */
 export function checkCount(
   what: string,

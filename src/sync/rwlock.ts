@@ -4,7 +4,7 @@ import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
-import { SyncError } from './errors.ts'
+import type { SyncError } from './errors.ts'
 import { finishGrant } from './grant.ts'
 import { inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
 import { observer, tellMade } from './observer.ts'
@@ -12,6 +12,7 @@ import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import { PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
 import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
 import {
+  notHeld,
   readersOf,
   ReadWait,
   serveLine,
@@ -298,10 +299,7 @@ export class RwLock extends SyncObject {
 
   private notHeld(what: string, why: string): SyncError {
     this.refuseDisposed(what)
-    return new SyncError(
-      'ERR_HEDDLE_NOT_HELD',
-      `${what}: ${this.describe()} is not held so by the caller: ${why}`,
-    )
+    return notHeld(this, what, why)
   }
 
   private tellWaits(tid: number): void {

@@ -25,6 +25,13 @@ export function writerOf(state: number): number {
   return (state & WRITER) === 0 ? 0 : state & TID_MASK
 }
 
+export function notHeld(lock: RwLock, what: string, why: string): SyncError {
+  return new SyncError(
+    'ERR_HEDDLE_NOT_HELD',
+    `${what}: ${lock.describe()} is not held so by the caller: ${why}`,
+  )
+}
+
 export function withoutUpgrade(state: number): number {
   return (state & WRITER) === 0 ? state & ~UPGRADING : state
 }
@@ -198,6 +205,7 @@ export class UpgradeWait extends WritingWait {
     expectGrant(context, waiter)
     for (;;) {
       const seen = Atomics.load(i32, at)
+      if (readersOf(seen) === 0) throw notHeld(this.lock, this.what, 'nobody reads')
       if (!this.upgrading && (seen & (UPGRADING | WRITER)) === UPGRADING) {
         throw new SyncError(
           'ERR_HEDDLE_DEADLOCK',

@@ -107,8 +107,13 @@ export class Semaphore extends SyncObject {
     const { i32, at } = this
     for (;;) {
       const seen = Atomics.load(i32, at)
+      const permits = seen & COUNT
+      if (permits + count > COUNT) {
+        throw new RangeError(
+          `release(${count}): there are ${permits}, and at most ${COUNT} can be; release what was acquired`,
+        )
+      }
       if (seen < 0) break
-      if (seen + count > COUNT) throw new RangeError(`release(${count}): more permits than ${COUNT}`)
       if (Atomics.compareExchange(i32, at, seen, seen + count) === seen) return
     }
     this.refuseDisposed('release')

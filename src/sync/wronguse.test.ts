@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Schedule } from '../coroutine/index.ts'
 import { ambient, setAmbient } from '../futex/ambient.ts'
 import {
+  AtomicInt32,
   Barrier,
   Channel,
   Condition,
@@ -48,6 +49,27 @@ test('unlocking what is not locked, or what someone else holds', async () => {
   expect(await inCoroutine(() => lock.unlockWrite())).toBe('ERR_HEDDLE_NOT_HELD')
   mutex.unlock()
   lock.unlockWrite()
+})
+
+test('upgrading what another writes, while others wait for it', async () => {
+  const lock = new RwLock()
+  const writer = await lock.lockWriteAsync()
+  const next = lock.lockWriteAsync()
+  await expect(lock.upgradeAsync()).rejects.toMatchObject({ code: 'ERR_HEDDLE_NOT_HELD' })
+  expect(writer.locked).toBe(true)
+  writer.unlock()
+  ;(await next).unlock()
+  expect([lock.isWriting, lock.readers]).toEqual([false, 0])
+})
+
+test('releasing more permits than there can be, while others wait for some', async () => {
+  const most = 0x3fff_ffff
+  const semaphore = new Semaphore(1)
+  const waiting = semaphore.acquireAsync(most)
+  expect(codeOf(() => semaphore.release(most))).toBe('RangeError')
+  semaphore.release(most - 1)
+  expect((await waiting).count).toBe(most)
+  expect(semaphore.available).toBe(0)
 })
 
 test('waiting at a condition without the mutex, or with another than those who wait', async () => {
@@ -131,6 +153,7 @@ test('negative and broken counts', () => {
   expect(codeOf(() => new Barrier(0))).toBe('RangeError')
   expect(codeOf(() => new Channel(-1))).toBe('RangeError')
   expect(codeOf(() => new Condition().notify(-1))).toBe('RangeError')
+  expect(codeOf(() => new AtomicInt32().notify(Number.NaN))).toBe('RangeError')
   expect(codeOf(() => new Mutex().lockSync({ timeout: -1 }))).toBe('RangeError')
 })
 
