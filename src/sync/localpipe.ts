@@ -185,7 +185,8 @@ export class LocalPipe {
   take(): boolean {
     if (this.items.length > 0) {
       this.taken = this.items.shift()
-      const next = this.nextSender()
+      // One that came back may have been above the capacity.
+      const next = this.items.length < this.capacity ? this.nextSender() : null
       if (next !== null) this.items.push(next.value)
       return true
     }

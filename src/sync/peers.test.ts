@@ -86,6 +86,27 @@ test('of a thousand that are notified, those who cannot have the mutex are not w
   expect(arrived.most).toBe(1)
 })
 
+test('a value that comes back from a receiver which was cancelled makes no room for another', async () => {
+  const channel = new Channel<number>(0)
+  const schedule = new Schedule({ onError: () => undefined })
+  const receiver = schedule.go(function* () {
+    yield* channel.receive()
+  })
+  const all = schedule.run()
+  await soon()
+  expect(channel.trySend(1)).toBe(true)
+  schedule.cancel(receiver)
+  await all
+  schedule.exit()
+  const ended: string[] = []
+  const sending = channel.sendAsync(2).then(() => ended.push('sent'))
+  expect(await channel.receiveAsync()).toBe(1)
+  await soon()
+  expect(ended).toEqual([])
+  expect(await channel.receiveAsync()).toBe(2)
+  await sending
+})
+
 describe('a readers-writer lock starves nobody', () => {
   test('a reader that comes while a writer waits goes behind it, and readers go together', async () => {
     const lock = new RwLock()
