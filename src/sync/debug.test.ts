@@ -1,7 +1,9 @@
 import { afterEach, expect, test } from 'vitest'
 import { Schedule } from '../coroutine/index.ts'
 import { sleep } from '../coroutine/blocking.ts'
-import { debugLocks, type LockReport, locks, Mutex, RwLock } from './index.ts'
+import { Kernel } from '../task/kernel.ts'
+import type * as Stranger from './fixtures/stranger.ts'
+import { Condition, debugLocks, type LockReport, locks, Mutex, RwLock } from './index.ts'
 
 let off: (() => void) | null = null
 const reports: LockReport[] = []
@@ -121,4 +123,61 @@ test('locks() lists who holds and who waits', async () => {
   token.unlock()
   ;(await waiting).unlock()
   expect(locks().filter(({ name }) => name === 'listed')).toEqual([])
+})
+
+test('a lock that keeps its own queue is on record however it was had, and whoever waits for it', async () => {
+  debug()
+  const mutex = new Mutex({ name: 'listed', robust: true })
+  const listed = (): string[] => {
+    const [found] = locks().filter(({ name }) => name === 'listed')
+    return [
+      ...found.holders.map(({ who }) => `${who} holds`),
+      ...found.waiters.map(({ who }) => `${who} waits`),
+    ]
+  }
+  const token = mutex.tryLock()
+  const waiting = mutex.lockAsync()
+  expect(listed()).toEqual([
+    expect.stringMatching(/^thread.* holds$/),
+    expect.stringMatching(/^async code.* waits$/),
+  ])
+  expect(() => mutex.lockSync({ timeout: 1 })).toThrow(/wait for itself/)
+  expect(reports.map(({ problem }) => problem)).toEqual(['deadlock'])
+  token?.unlock()
+  ;(await waiting).unlock()
+  expect(locks().filter(({ name }) => name === 'listed')).toEqual([])
+})
+
+test('who waits at a condition does not hold its mutex meanwhile, and holds it as often as before afterwards', async () => {
+  debug()
+  const mutex = new Mutex({ name: 'given up', type: 'recursive' })
+  const condition = new Condition()
+  const holders = (): number => locks().find(({ name }) => name === 'given up')?.holders.length ?? 0
+  const schedule = new Schedule()
+  const waiting = schedule.run(function* () {
+    using _outer = yield* mutex.lock()
+    using inner = yield* mutex.lock()
+    yield* condition.wait(inner)
+    return holders()
+  })
+  await expect.poll(() => condition.notify(0) === 0 && condition.i32[condition.at] < 0).toBe(true)
+  expect(holders()).toBe(0)
+  condition.notify()
+  expect(await waiting).toBe(2)
+  expect(holders()).toBe(0)
+  schedule.exit()
+})
+
+test('a CPU whose modules load nothing of this library keeps the record of its tasks too', async () => {
+  await using kernel = await Kernel.boot({ cpus: 1 })
+  const tasks = await kernel.import<typeof Stranger>(new URL('./fixtures/stranger.ts', import.meta.url))
+  debug()
+  const mutex = new Mutex({ name: 'sent' })
+  const words = new Int32Array(new SharedArrayBuffer(8))
+  const holding = kernel.spawn(tasks.holdUntilTold, [mutex, words], { name: 'stranger' })
+  await expect.poll(() => Atomics.load(words, 0)).toBe(1)
+  const [{ holders }] = locks().filter(({ name }) => name === 'sent')
+  Atomics.store(words, 1, 1)
+  await holding
+  expect(holders.map(({ who }) => who)).toEqual([expect.stringContaining("task 'stranger'")])
 })

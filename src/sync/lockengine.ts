@@ -3,15 +3,15 @@ import { ambient } from '../futex/ambient.ts'
 import type { Futexes } from '../futex/futexes.ts'
 import { EBUSY, EDEADLK, EINTR, ENOTRECOVERABLE, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../futex/errno.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../futex/mutex.ts'
-import type { LockOwner } from '../futex/owner.ts'
-import type { FutexWord } from '../futex/space.ts'
+import { findOwner, type LockOwner } from '../futex/owner.ts'
+import type { AddressSpace, FutexWord } from '../futex/space.ts'
 import { lockTag } from '../futex/locktag.ts'
 import { handoffHere } from '../handoff/here.ts'
 import { HandoffMutex, type RealMutex } from '../handoff/mutex.ts'
 import { domainTag } from '../futex/domainwords.ts'
 import { SyncError } from './errors.ts'
 import { TID_MASK } from './lockwait.ts'
-import { type Place, viewOf } from './place.ts'
+import { EXTRA, type Place, viewOf } from './place.ts'
 import type { WaitOptions } from './waiting.ts'
 
 /**
@@ -20,14 +20,17 @@ import type { WaitOptions } from './waiting.ts'
  *
  *   words 0 to 3    as every object's
  *   words 4 to 9    the mutex itself (futex/mutexrecord.ts)
- *   word 10         the tag of the domain that the mapping is in; CLAIMING while someone makes it
+ *   word 10         the tag of the domain that the mapping is in; CLAIMED less the TID of the thread that is about to make it
  *   words 12 to 15  the handles of mapping and backing, as float64s
+ *
+ * Whoever finds that the thread which claimed it has died claims it instead.
  */
 export const ENGINE_WORDS = 16
 const CLAIM = 10
 const WORD = 4
 const HANDLES = 12
-const CLAIMING = -2
+const CLAIMED = -2
+const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
 export type Protocol = 'none' | 'inherit' | 'handoff'
 
@@ -143,8 +146,10 @@ export class LockEngine {
     }
     if (result === -ETIMEDOUT) return false
     this.ownerDied = result === -EOWNERDEAD
-    if (this.ownerDied) return true
-    throw lockError(result, what)
+    if (!this.ownerDied) throw lockError(result, what)
+    // However often the dead one had locked it.
+    this.place.i32[this.place.at + EXTRA] = 0
+    return true
   }
 
   private realOf(owner: LockOwner): RealMutex {
@@ -176,23 +181,37 @@ export class LockEngine {
     const tag = domainTag(context)
     const handles = new Float64Array(i32.buffer, (at + HANDLES) * 4, 2)
     for (;;) {
-      const before = Atomics.compareExchange(i32, at + CLAIM, 0, CLAIMING)
-      if (before === CLAIMING) continue
-      if (before === 0) {
-        const mapped = space.findBuffer(i32.buffer) ?? space.map(i32.buffer)
-        handles[0] = mapped.handles.mapping
-        handles[1] = mapped.handles.backing
-        Atomics.store(i32, at + CLAIM, tag)
-      } else if (before !== tag) {
+      const seen = Atomics.load(i32, at + CLAIM)
+      if (seen === tag) break
+      const isClaimed = seen < CLAIMED
+      if (seen === 0 || (isClaimed && findOwner(context, CLAIMED - seen) === 0)) {
+        const mine = CLAIMED - ambient().tid
+        if (Atomics.compareExchange(i32, at + CLAIM, seen, mine) === seen) this.map(space, handles, mine, tag)
+      } else if (isClaimed) pause()
+      else {
         throw new SyncError(
           'ERR_HEDDLE_DOMAIN',
           'the mutex belongs to another domain, or has been disposed of',
         )
       }
-      const own = { mapping: handles[0], backing: handles[1] }
-      const known = space.findBuffer(viewOf(i32.buffer).buffer)
-      const mapped = known?.handles.mapping === own.mapping ? known : space.adopt(i32.buffer, own)
-      return mapped.word(context, at + WORD)
+    }
+    const own = { mapping: handles[0], backing: handles[1] }
+    const known = space.findBuffer(viewOf(i32.buffer).buffer)
+    const mapped = known?.handles.mapping === own.mapping ? known : space.adopt(i32.buffer, own)
+    return mapped.word(context, at + WORD)
+  }
+
+  /** This thread has claimed it. Without room for a mapping, the next may try. */
+  private map(space: AddressSpace, handles: Float64Array, mine: number, tag: number): void {
+    const { i32, at } = this.place
+    let isMapped = false
+    try {
+      const mapped = space.findBuffer(i32.buffer) ?? space.map(i32.buffer)
+      handles[0] = mapped.handles.mapping
+      handles[1] = mapped.handles.backing
+      isMapped = true
+    } finally {
+      Atomics.compareExchange(i32, at + CLAIM, mine, isMapped ? tag : 0)
     }
   }
 }

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { Worker } from 'node:worker_threads'
+import { describe, expect, test, vi } from 'vitest'
 import { Schedule } from '../coroutine/index.ts'
 import { sleep } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
@@ -103,6 +104,32 @@ test('a coroutine that is sent round because a thread has died waits on, and get
   token.unlock()
   expect(await waiting).toBe(true)
   schedule.exit()
+})
+
+test('a robust mutex whose holder had locked it twice when it died is the next one’s, and unlocked by one unlock', async () => {
+  const mutex = new Mutex({ robust: true, type: 'recursive' })
+  const worker = new Worker(new URL('./fixtures/lockstwice.ts', import.meta.url), {
+    workerData: mutex.handle,
+  })
+  await new Promise(resolve => worker.on('exit', resolve))
+  mutex.lockSync()
+  expect(mutex.ownerDied).toBe(true)
+  mutex.makeConsistent()
+  mutex.unlock()
+  expect(mutex.locked).toBe(false)
+})
+
+test('a lock that found no room to keep its queue in can be had when there is some', () => {
+  const mutex = new Mutex({ robust: true })
+  const map = vi.spyOn(ambient().futexes.space, 'map').mockImplementationOnce(() => {
+    throw new RangeError('mappings is full')
+  })
+  const find = vi.spyOn(ambient().futexes.space, 'findBuffer').mockReturnValueOnce(undefined)
+  expect(() => mutex.lockSync()).toThrow('mappings is full')
+  map.mockRestore()
+  find.mockRestore()
+  mutex.lockSync().unlock()
+  expect(mutex.locked).toBe(false)
 })
 
 test('an errorcheck mutex tells its holder that it would wait for itself', () => {

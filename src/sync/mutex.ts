@@ -121,14 +121,14 @@ export class Mutex implements Place {
     if (this.engine !== null) {
       const owner = currentOwner()
       if (!this.tryEngine(this.engine, owner) && !this.engine.tryLockSoon(owner)) {
-        return this.lockEngine(this.engine, owner, options) as Blocking<UnlockToken>
+        return this.lockSlowly('lock', owner.tid, options) as Blocking<UnlockToken>
       }
       if (observer !== null) this.tellAcquired(owner.tid)
       return this.finished as unknown as Blocking<UnlockToken>
     }
     const tid = currentTid()
     if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) {
-      return this.lockSlowly(tid, options) as Blocking<UnlockToken>
+      return this.lockSlowly('lock', tid, options) as Blocking<UnlockToken>
     }
     if (observer !== null) this.tellAcquired(tid)
     return this.finished as unknown as Blocking<UnlockToken>
@@ -143,7 +143,7 @@ export class Mutex implements Place {
       this.engine !== null ||
       (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid))
     ) {
-      if (!this.blockFor(tid, options)) throw timedOut('lockSync', options)
+      if (!this.blockFor('lock', tid, options)) throw timedOut('lockSync', options)
     }
     if (observer !== null) this.tellAcquired(tid)
     return this.token
@@ -159,8 +159,9 @@ export class Mutex implements Place {
   /** The lock if it is free now, else null. */
   tryLock(): UnlockToken | null {
     const tid = currentTid()
-    if (this.engine !== null) return this.tryEngine(this.engine, currentOwner()) ? this.token : null
-    if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) return null
+    if (this.engine !== null) {
+      if (!this.tryEngine(this.engine, currentOwner())) return null
+    } else if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) return null
     if (observer !== null) this.tellAcquired(tid)
     return this.token
   }
@@ -173,7 +174,8 @@ export class Mutex implements Place {
     if (token !== null || timeout === 0) {
       return (token === null ? NOT_AVAILABLE : this.finished) as unknown as Blocking<UnlockToken | null>
     }
-    return this.lockWithin(timeout, options) as Blocking<UnlockToken | null>
+    const within = { ...options, timeout }
+    return this.lockSlowly('lockIfAvailable', currentTid(), within) as Blocking<UnlockToken | null>
   }
 
   lockIfAvailableSync(timeout = 0, options?: Pick<WaitOptions, 'signal'>): UnlockToken | null {
@@ -182,7 +184,7 @@ export class Mutex implements Place {
     const token = this.tryLock()
     if (token !== null || timeout === 0) return token
     const tid = currentTid()
-    if (!this.blockFor(tid, { ...options, timeout })) return null
+    if (!this.blockFor('lockIfAvailable', tid, { ...options, timeout })) return null
     if (observer !== null) this.tellAcquired(tid)
     return this.token
   }
@@ -320,6 +322,7 @@ export class Mutex implements Place {
   /** @internal Lets go however often it was locked, for a wait at a condition. Returns what `relocked` needs. */
   unlockWholly(tid: number): number {
     const depth = this.i32[this.at + EXTRA]
+    if (observer !== null) for (let hold = 0; hold <= depth; hold++) observer.released(this, tid)
     if (this.reentrant) this.i32[this.at + EXTRA] = 0
     this.unlockAs(tid)
     return depth
@@ -328,6 +331,7 @@ export class Mutex implements Place {
   /** @internal */
   relocked(depth: number): void {
     if (this.reentrant) this.i32[this.at + EXTRA] = depth
+    if (observer !== null) for (let hold = 0; hold <= depth; hold++) this.tellAcquired(this.holder())
   }
 
   /** @internal Whether its waiters are on `queue`, and others may be moved there. */
@@ -373,11 +377,6 @@ export class Mutex implements Place {
     return this.name === undefined ? 'the mutex' : `the mutex '${this.name}'`
   }
 
-  /** @internal */
-  tokenFor(owner: LockOwner | null): UnlockToken {
-    return owner === null ? this.token : new UnlockToken(this, owner, false)
-  }
-
   private notHeld(owner: number): SyncError {
     if (owner === NOBODY) return disposedError('unlock')
     const why = owner === 0 ? 'is not locked' : `is held by ${owner}, and the caller is ${currentTid()}`
@@ -392,32 +391,29 @@ export class Mutex implements Place {
     returnOwner(owner)
   }
 
+  /** The rest of `lock` and of `lockIfAvailable`: only the latter ends with null when the time is over. */
   private *lockSlowly(
+    what: 'lock' | 'lockIfAvailable',
     tid: number,
     options: WaitOptions | undefined,
-  ): Generator<number, UnlockToken, unknown> {
-    if (observer !== null) observer.waits(this, 'mutex', this.name, tid)
+  ): Generator<number, UnlockToken | null, unknown> {
+    const { engine } = this
+    if (observer !== null) this.tellWaits(tid)
+    let held = false
     try {
-      if (!(yield* waitTask(this.waitFor('lock', tid), options))) throw timedOut('lock', options)
+      held =
+        engine === null
+          ? yield* waitTask(this.waitFor(what, tid), options)
+          : yield* engine.lockTask(currentOwner(), options)
     } finally {
       if (observer !== null) observer.waited(this, tid)
     }
-    if (observer !== null) this.tellAcquired(tid)
-    return this.token
-  }
-
-  private *lockWithin(
-    timeout: number,
-    options: Pick<WaitOptions, 'signal'> | undefined,
-  ): Generator<number, UnlockToken | null, unknown> {
-    const tid = currentTid()
-    const taken =
-      this.engine === null
-        ? yield* waitTask(this.waitFor('lockIfAvailable', tid), { ...options, timeout })
-        : yield* this.engine.lockTask(currentOwner(), { ...options, timeout })
-    if (!taken) return null
-    if (observer !== null) this.tellAcquired(tid)
-    return this.token
+    if (held) {
+      if (observer !== null) this.tellAcquired(tid)
+      return this.token
+    }
+    if (what === 'lock') throw timedOut(what, options)
+    return null
   }
 
   /** Recursion and the error of it, before the engine, which knows neither. */
@@ -435,68 +431,68 @@ export class Mutex implements Place {
     else this.unlockAs(owner.tid)
   }
 
-  private *lockEngine(
-    engine: LockEngine,
-    owner: LockOwner,
-    options: WaitOptions | undefined,
-  ): Generator<number, UnlockToken, unknown> {
-    if (observer !== null) observer.waits(this, 'mutex', this.name, owner.tid)
-    try {
-      if (!(yield* engine.lockTask(owner, options))) throw timedOut('lock', options)
-    } finally {
-      if (observer !== null) observer.waited(this, owner.tid)
-    }
-    if (observer !== null) this.tellAcquired(owner.tid)
-    return this.token
-  }
-
   private holder(): number {
     return this.engine === null ? Atomics.load(this.i32, this.at) & TID_MASK : this.engine.holder()
   }
 
-  private blockFor(tid: number, options: WaitOptions | undefined): boolean {
-    if (this.engine !== null) {
-      const owner = currentOwner()
-      return this.tryEngine(this.engine, owner) || this.engine.lockSync(owner, options)
-    }
-    const { spins } = ambient().futexes.context.thread
-    for (let spin = 0; spin < SPINS && spin < spins; spin++) {
-      pause()
-      if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
-    }
-    if (observer !== null) observer.waits(this, 'mutex', this.name, tid)
+  private blockFor(what: string, tid: number, options: WaitOptions | undefined): boolean {
+    const { engine } = this
+    const owner = engine === null ? null : currentOwner()
+    if (engine !== null && owner !== null) {
+      if (this.tryEngine(engine, owner)) return true
+    } else if (this.spin(tid)) return true
+    if (observer !== null) this.tellWaits(tid)
     try {
-      return waitSync(ambient(), this.waitFor('lock', tid), options)
+      if (engine !== null && owner !== null) return engine.lockSync(owner, options)
+      return waitSync(ambient(), this.waitFor(what, tid), options)
     } finally {
       if (observer !== null) observer.waited(this, tid)
     }
   }
 
+  /** Before it blocks, a thread looks on for a moment: most locks are held for less. */
+  private spin(tid: number): boolean {
+    const { spins } = ambient().futexes.context.thread
+    for (let spin = 0; spin < SPINS && spin < spins; spin++) {
+      pause()
+      if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
+    }
+    return false
+  }
+
   private async awaitLock(options: WaitOptions | undefined): Promise<UnlockToken | null> {
     checkWait(options)
+    const { engine } = this
     const owner = asyncOwner()
     const { tid } = owner
     let held = false
     try {
-      held = this.engine === null ? takeWord(this, tid) : this.tryEngine(this.engine, owner)
-      if (!held && this.engine !== null) {
+      held = engine === null ? takeWord(this, tid) : this.tryEngine(engine, owner)
+      if (!held) {
+        if (engine === null && this.holder() === NOBODY) throw disposedError('lockAsync')
         if (options?.timeout === 0) return null
-        held = await this.engine.lockAsync(owner, options)
-      } else if (!held) {
-        if ((Atomics.load(this.i32, this.at) & TID_MASK) === NOBODY) throw disposedError('lockAsync')
-        if (options?.timeout === 0) return null
-        if (observer !== null) observer.waits(this, 'mutex', this.name, tid)
-        try {
-          held = await waitAsync(ambient(), this.waitFor('lockAsync', tid), options)
-        } finally {
-          if (observer !== null) observer.waited(this, tid)
-        }
+        held = await this.awaitTurn(owner, options)
       }
       if (held && observer !== null) this.tellAcquired(tid)
       return held ? new UnlockToken(this, owner, false) : null
     } finally {
       if (!held) returnOwner(owner)
     }
+  }
+
+  private async awaitTurn(owner: LockOwner, options: WaitOptions | undefined): Promise<boolean> {
+    const { tid } = owner
+    if (observer !== null) this.tellWaits(tid)
+    try {
+      if (this.engine !== null) return await this.engine.lockAsync(owner, options)
+      return await waitAsync(ambient(), this.waitFor('lockAsync', tid), options)
+    } finally {
+      if (observer !== null) observer.waited(this, tid)
+    }
+  }
+
+  private tellWaits(tid: number): void {
+    observer?.waits(this, 'mutex', this.name, tid)
   }
 
   private tellAcquired(tid: number): void {

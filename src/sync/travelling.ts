@@ -4,6 +4,8 @@ import { AtomicInt32 } from './cells.ts'
 import { AtomicBigInt64, AtomicFloat64 } from './cells64.ts'
 import { Channel } from './channel.ts'
 import { Condition } from './condition.ts'
+// So that a CPU whose tasks' modules load nothing of this joins the domain's debug mode with the first lock that a task is given.
+import './debug.ts'
 import { Event } from './event.ts'
 import { Mutex } from './mutex.ts'
 import { Once } from './once.ts'
