@@ -51,14 +51,14 @@ export class CheckedThreads {
 
   /**
    * A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the explorer decides whether its time is over.
-   * Where one may die, those who sleep come back one after the other, each when the one before it has done what is to be done `then`; unless they
+   * Where one may die, those who sleep come back one after the other, each when the one before it has done what is to be done `after`; unless they
    * wait for each other (`inTurn`).
    */
   asleep(
     id: number,
     wait: Wait | Parking,
     mayTimeOut = false,
-    { inTurn = true, then }: { inTurn?: boolean; then?: () => void } = {},
+    { inTurn = true, after }: { inTurn?: boolean; after?: () => void } = {},
   ): () => boolean {
     const parking = asParking(wait)
     const context = this.contexts[id]
@@ -75,7 +75,7 @@ export class CheckedThreads {
       }
       try {
         const served = sleepOn(context, parking, waiters, mayTimeOut ? 1 : Infinity)
-        then?.()
+        after?.()
         return served
       } finally {
         if (this.mortal) pass(this.turns, turn + 1)

@@ -77,7 +77,7 @@ function scene({ waiters, notifies, holds = false, mortal }: Scene): Setup {
           goOn()
         }
       }
-      const sleeps = threads.asleep(id, wait, doing === 'is late', { then: goOn })
+      const sleeps = threads.asleep(id, wait, doing === 'is late', { after: goOn })
       return () => sleeps() || wait.notified
     })
     const last = count - 1
