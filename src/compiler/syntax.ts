@@ -32,6 +32,11 @@ export function isErased(node: Node): boolean {
   return node.type === 'ImportDeclaration' && node.importKind === 'type'
 }
 
+/** True for a function or a class that takes its name from where it stands. */
+export function isAnonymous(node: Node): boolean {
+  return (isFunction(node) || node.type === 'ClassExpression') && node.id == null
+}
+
 /** The children that hold code, in the order of their text. */
 export function children(node: Node): Node[] {
   const keys = visitorKeys[node.type]

@@ -14,10 +14,12 @@ import type { Context } from './context.ts'
 import { Slots } from './frames/emitter.ts'
 import { writeUnwinding } from './frames/forms.ts'
 import { type Host, hostOf } from './frames/host.ts'
+import { returning } from './frames/leaving.ts'
 import { Loops } from './frames/loops.ts'
+import { patternText } from './frames/patterns.ts'
 import { handedAfter, hands } from './frames/permission.ts'
 import { type Plan, planOf } from './frames/plan.ts'
-import { returning, type Statements } from './frames/statements.ts'
+import type { Statements } from './frames/statements.ts'
 import { StripLowering } from './frames/strips.ts'
 import type { LoweringOptions } from './generator.ts'
 import { recursiveOf } from './recursion.ts'
@@ -180,7 +182,7 @@ export class FramesLowering extends StripLowering {
   /** A pattern as it is assigned to. */
   #assigned(id: Node, cx: Context): Rope {
     if (id.type === 'Identifier') return rope`${this.renamed(id, cx) ?? id.name}`
-    return this.statements(cx.func, cx, false, new Slots()).pattern(id)
+    return patternText(this.statements(cx.func, cx, false, new Slots()), id)
   }
 
   /** What writes the statements of a function that unwinds; with `guards`, as a form that can start at any place. */

@@ -6,12 +6,14 @@ import type { Func } from '../../functions.ts'
 import { join, type Piece, Rope, rope } from '../../rope.ts'
 import { bare, isFunction, type Node } from '../../syntax.ts'
 import { calleeText } from '../message.ts'
-import { Expressions, operand } from './expressions.ts'
+import { Expressions } from './expressions.ts'
+import { listValues } from './literals.ts'
+import { operand } from './operands.ts'
 
 export abstract class Calls extends Expressions {
   /** Arguments that a call may be given more than once in the text, of which once is run. */
   #arguments(nodes: readonly Node[]): Rope[] {
-    const values = this.#argumentValues(nodes)
+    const values = listValues(this, nodes)
     return values.map((value, index) => {
       const node = nodes[index]!
       if (isTrivial(node)) return value
@@ -20,21 +22,9 @@ export abstract class Calls extends Expressions {
     })
   }
 
-  #argumentValues(nodes: readonly Node[]): Rope[] {
-    let last = -1
-    for (const [index, node] of nodes.entries()) if (this.stops(node)) last = index
-    return nodes.map((node, index) => {
-      const value = this.value(node)
-      if (index >= last || this.stays(node)) return value
-      if (node.type !== 'SpreadElement') return rope`${this.hold(value)}`
-      return rope`...${this.hold(rope`[${value}]`)}`
-    })
-  }
-
   /** A call on its way to a function that takes the permission to unwind: nothing runs in between. */
   #permitted(callee: Rope, receiver: Piece | null, nodes: readonly Node[], values: Rope[]): Rope {
-    let last = -1
-    for (const [index, node] of nodes.entries()) if (!isTrivial(node)) last = index
+    const last = nodes.findLastIndex(node => !isTrivial(node))
     const { permit } = this
     const list: Piece[] = values.map((value, index) => {
       if (index !== last) return value
@@ -88,19 +78,19 @@ export abstract class Calls extends Expressions {
         ? rope`[${this.hold(this.value(callee.property))}]`
         : rope`.${callee.property}`
       if (!node.optional)
-        return rope`${operand(object)}${access}(${join(this.#argumentValues(node.arguments), ', ')})`
+        return rope`${operand(object)}${access}(${join(listValues(this, node.arguments), ', ')})`
       const receiver = this.hold(object)
       const fn = this.guard(rope`${receiver}${access}`)
-      return rope`${fn}.call(${join([receiver, ...this.#argumentValues(node.arguments)], ', ')})`
+      return rope`${fn}.call(${join([receiver, ...listValues(this, node.arguments)], ', ')})`
     }
     let fn: Piece = callee.type === 'Super' ? rope`super` : this.value(node.callee)
     if (node.optional) fn = this.guard(fn)
-    return rope`${fn}(${join(this.#argumentValues(node.arguments), ', ')})`
+    return rope`${fn}(${join(listValues(this, node.arguments), ', ')})`
   }
 
   #known(node: Node, callee: Node, target: Func, way: 'frames' | 'generator', held: number): Rope {
     const { host, frames, ok } = this
-    const values = way === 'frames' ? this.#argumentValues(node.arguments) : this.#arguments(node.arguments)
+    const values = way === 'frames' ? listValues(this, node.arguments) : this.#arguments(node.arguments)
     const name = this.verbatim(callee)
     const direct = this.#callable(name)
     const call =
@@ -124,7 +114,7 @@ export abstract class Calls extends Expressions {
     const itself = host.isFrames(target)
     const object = this.value(callee.object)
     const receiver = stays && itself ? object : rope`${this.hold(object)}`
-    const values = itself ? this.#argumentValues(node.arguments) : this.#arguments(node.arguments)
+    const values = itself ? listValues(this, node.arguments) : this.#arguments(node.arguments)
     const method = rope`${receiver}.${callee.property}`
     const list = join(values, ', ')
     const call = itself
@@ -290,7 +280,7 @@ export abstract class Calls extends Expressions {
     return rope`((${found} = ${fn}${dot}[${host.runtime('itself')}]) === ${fn} ? (${this.permit}, true) : ${other})`
   }
 
-  protected tagged(node: Node): Rope {
+  tagged(node: Node): Rope {
     const { host, frames, ok } = this
     const call = host.callOf(node)
     const tag = bare(node.tag)

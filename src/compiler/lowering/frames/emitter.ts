@@ -46,11 +46,11 @@ export class Emitter {
   readonly loops: Node[] = []
 
   /** Where the statement begins that is being written: what it reads may be read again after a place in it. */
-  protected from = 0
+  from = 0
   /** Temporaries that have no value yet. */
-  protected readonly unset: Set<string> = new Set()
+  readonly unset: Set<string> = new Set()
   /** The variables of blocks that can be seen here. */
-  protected readonly opened: Set<Variable> = new Set()
+  readonly opened: Set<Variable> = new Set()
   /** Variables of blocks that are saved. */
   readonly blocks: Set<string> = new Set()
   /** Names that are saved at every place. */

@@ -7,13 +7,15 @@ import { bare, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { collectJumps, leavesOf } from '../jumps.ts'
 import { notIterableText } from '../message.ts'
+import { assign, declare, livingIn, opening, within } from './declarations.ts'
+import { closingText } from './leaving.ts'
+import { patternText } from './patterns.ts'
 import type { Variable } from './plan.ts'
-import { closingText, prefixOf, Statements } from './statements.ts'
+import { prefixOf, Statements } from './statements.ts'
 
 export class Loops extends Statements {
   /** The text of a loop's body, with its safepoint. `bind` sets what the turn begins with. */
-  #turn(node: Node, bind: (() => void) | null, when = ''): { text: Rope; last: number; opened: Rope } {
-    const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
+  #turn(node: Node, bind: (() => void) | null, when = ''): { text: Rope; last: number; opened: string } {
     const write = (): void => {
       const polled = this.polled
       this.poll(node.body.start, when)
@@ -22,24 +24,15 @@ export class Loops extends Statements {
       this.inner(node.body)
       this.polled = polled
     }
-    const made = this.nested(() => this.within(node, write))
-    const opened = new Rope()
-    if (bind !== null) {
-      for (const { name, box } of head) {
-        const fresh = box === null ? 'void 0' : `new ${this.host.runtime('Box')}()`
-        const from = this.guards
-          ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${this.slots.indexOf(name)}]`
-          : fresh
-        opened.add(`let ${name} = ${from}; `)
-      }
-    }
-    return { ...made, opened }
+    const made = this.nested(() => within(this, node, write))
+    const head = bind === null ? [] : livingIn(this, node)
+    return { ...made, opened: head.map(variable => opening(this, variable)).join('') }
   }
 
-  protected loop(node: Node, labels: Node[]): void {
+  loop(node: Node, labels: Node[]): void {
     const { guards, p } = this
     if (this.#inStrips(node, labels)) return
-    const head = (this.plan.declared.get(node) ?? []).filter(({ place }) => place === 'block')
+    const head = livingIn(this, node)
     if (head.length > 0) {
       this.#fresh(node, labels, head)
       return
@@ -68,28 +61,36 @@ export class Loops extends Statements {
     return `(++${this.prefix}n & 7) === 0 && `
   }
 
+  /** Leaves the loop when its test says so. */
+  #test(test: Node | null): void {
+    if (test === null) return
+    const held = this.held
+    const value = this.value(test)
+    this.simple(rope`if (!(${value})) break;`)
+    this.release(held)
+  }
+
   #init(init: Node): void {
     const held = this.held
-    if (init.type === 'VariableDeclaration') this.declaration(init)
+    if (init.type === 'VariableDeclaration') declare(this, init)
     else this.effect(init)
     this.release(held)
+  }
+
+  /** The jumps of a body that stands in a block of its own: what goes on with the loop leaves the block. */
+  #endingTurn({ body }: Node, labels: Node[], turn: string): Context['jumps'] {
+    const jumps = new Map(this.cx.jumps)
+    const continues: Node[] = []
+    collectJumps(body, new Set(labels.map(({ name }) => name as string)), [], continues)
+    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
+    return jumps
   }
 
   /** A loop whose test or update can stop: its parts one after the other. */
   #unfolded(node: Node, labels: Node[]): void {
     const turn = this.label()
     const outer = this.cx
-    const jumps = new Map(outer.jumps)
-    const continues: Node[] = []
-    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), [], continues)
-    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
-    const test = (): void => {
-      if (node.test === null) return
-      const held = this.held
-      const value = this.value(node.test)
-      this.simple(rope`if (!(${value})) break;`)
-      this.release(held)
-    }
+    const jumps = this.#endingTurn(node, labels, turn)
     const body = (): void => {
       this.cx = { ...outer, jumps }
       const { text, last } = this.#turn(node, null, this.#everyEighth(node))
@@ -99,9 +100,9 @@ export class Loops extends Statements {
     const { text, last } = this.nested(() => {
       if (node.type === 'DoWhileStatement') {
         body()
-        test()
+        this.#test(node.test)
       } else {
-        test()
+        this.#test(node.test)
         body()
         if (node.type === 'ForStatement' && node.update !== null) this.effect(node.update)
       }
@@ -121,39 +122,26 @@ export class Loops extends Statements {
       copies.push({ variable, name })
     }
     const turn = this.label()
-    const jumps = new Map(outer.jumps)
-    const continues: Node[] = []
-    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), [], continues)
-    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
+    const jumps = this.#endingTurn(node, labels, turn)
     this.cx = { ...outer, renamed: between }
     for (const { id, init } of node.init.declarations as Node[]) {
       const held = this.held
-      this.simple(rope`(${this.pattern(id)} = ${init === null ? 'void 0' : this.value(init)});`)
+      this.simple(rope`(${patternText(this, id)} = ${init === null ? 'void 0' : this.value(init)});`)
       this.release(held)
     }
     const { text, last } = this.nested(() => {
       this.cx = { ...outer, renamed: between }
-      if (node.test !== null) {
-        const held = this.held
-        const value = this.value(node.test)
-        this.simple(rope`if (!(${value})) break;`)
-        this.release(held)
-      }
+      this.#test(node.test)
       this.cx = { ...outer, jumps }
-      const { text: turning, last: turned } = this.#turn(node, () => {
+      const {
+        text: turning,
+        last: turned,
+        opened,
+      } = this.#turn(node, () => {
         for (const { variable, name } of copies) {
           this.simple(rope`${variable.box === null ? variable.name : `${variable.name}.v`} = ${name};`)
         }
       })
-      // The variables of the turn are seen until they have been copied for the next.
-      const opened = new Rope()
-      for (const { name, box } of head) {
-        const fresh = box === null ? 'void 0' : `new ${this.host.runtime('Box')}()`
-        const index = this.slots.indexOf(name)
-        opened.add(
-          `let ${name} = ${this.guards ? `${this.p} === 0 ? ${fresh} : ${this.prefix}v[${index}]` : fresh}; `,
-        )
-      }
       const back = copies
         .map(
           ({ variable, name }) =>
@@ -161,6 +149,7 @@ export class Loops extends Statements {
         )
         .join(' ')
       this.cx = { ...outer, renamed: between }
+      // The variables of the turn are seen until they have been copied for the next.
       const whole = rope`{ ${opened}${turn}: { ${turning} } ${back} }`
       this.compound(whole, turned)
       if (node.update !== null) this.effect(node.update)
@@ -205,12 +194,12 @@ export class Loops extends Statements {
   }
 
   /** `for…of` and `for…in`: over a cursor, which is saved like any other value. */
-  protected each(node: Node, labels: Node[]): void {
+  each(node: Node, labels: Node[]): void {
     const { left, right, body } = node
     const { frames, ok } = this
     const held = this.held
     const isOf = node.type === 'ForOfStatement'
-    const inTurn = (this.plan.declared.get(node) ?? []).some(({ place }) => place === 'block')
+    const inTurn = livingIn(this, node).length > 0
     const text = JSON.stringify(notIterableText(right))
     const value = this.value(right)
     let list = ''
@@ -220,7 +209,8 @@ export class Loops extends Statements {
       if (!this.stops(body) && !inTurn && this.host.isShortBody(node)) {
         const entering = this.guards ? `${this.p} === 0 && ` : ''
         const isShort = `${entering}${this.host.runtime('isShortList')}(${list}, ${String(this.host.strip)})`
-        const target = this.pattern(
+        const target = patternText(
+          this,
           left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left),
         )
         short = rope`if (${isShort}) ${prefixOf(labels)}for (${target} of ${list}) { ${this.verbatim(body)} } else `
@@ -251,8 +241,8 @@ export class Loops extends Statements {
             : rope`${cursor}.value`
           if (left.type === 'VariableDeclaration') {
             const { id } = left.declarations[0]
-            this.assign(id, next)
-          } else this.simple(rope`(${this.pattern(bare(left))} = ${next});`)
+            assign(this, id, next)
+          } else this.simple(rope`(${patternText(this, bare(left))} = ${next});`)
         }
         const outer = this.cx
         if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)

@@ -4,6 +4,7 @@ import { join, type Piece, Rope, rope } from '../../rope.ts'
 import type { Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import type { FramesLowering } from '../frames.ts'
+import { patternText } from './patterns.ts'
 import { handedAfter } from './permission.ts'
 import type { Statements } from './statements.ts'
 
@@ -77,7 +78,7 @@ export function writeParameters(
       value = rope`${from}`
       if (pattern.type !== 'RestElement') made.add(refusal(target, from, lowering.source))
     }
-    const text = rope`${statements.pattern(target)} = ${value}`
+    const text = rope`${patternText(statements, target)} = ${value}`
     made.add(declare || target.type === 'Identifier' ? rope`${keyword}${text}; ` : rope`(${text}); `)
   }
   return made

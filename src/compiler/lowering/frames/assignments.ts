@@ -1,0 +1,47 @@
+/** Assignments, and what they assign to. */
+import { type Rope, rope } from '../../rope.ts'
+import { bare, type Node } from '../../syntax.ts'
+import type { Expressions } from './expressions.ts'
+import { conditionOf, operand } from './operands.ts'
+import { apartValue, patternText } from './patterns.ts'
+
+/** An assignment: what it writes to is held while its value is found. */
+export function assignmentValue(at: Expressions, node: Node): Rope {
+  const { operator, right } = node
+  const left = bare(node.left)
+  const isPattern = left.type === 'ObjectPattern' || left.type === 'ArrayPattern'
+  if (isPattern) return rope`(${patternText(at, left)} = ${apartValue(at, left, right, at.value(right))})`
+  if (!at.stops(right)) return rope`(${targetText(at, left, false)} ${operator} ${at.verbatim(right)})`
+  const target = targetText(at, left, true)
+  if (operator === '=') return rope`(${target} = ${at.value(right)})`
+  if (operator === '&&=' || operator === '||=' || operator === '??=') {
+    const result = at.take()
+    const held = at.held
+    at.simple(rope`${result} = ${target};`)
+    at.when(conditionOf(operator.slice(0, -1), result), () => {
+      at.simple(rope`${result} = ${target} = ${at.value(right)};`)
+    })
+    at.release(held)
+    return rope`${result}`
+  }
+  const before = at.hold(target)
+  return rope`(${target} = ${before} ${operator.slice(0, -1)} (${at.value(right)}))`
+}
+
+/** What is assigned to; with `held`, in a form that can be read and then written. */
+export function targetText(at: Expressions, node: Node, held: boolean): Rope {
+  const target = bare(node)
+  if (target.type !== 'MemberExpression') return at.verbatim(target)
+  const isSuper = target.object.type === 'Super'
+  const keep = (part: Node): Rope => {
+    const value = at.value(part)
+    return at.stays(part) ? value : rope`${at.hold(value)}`
+  }
+  const object = isSuper
+    ? rope`super`
+    : held || at.stops(target.property)
+      ? keep(target.object)
+      : operand(at.value(target.object))
+  if (!target.computed) return rope`${object}.${target.property}`
+  return rope`${object}[${held ? keep(target.property) : at.value(target.property)}]`
+}

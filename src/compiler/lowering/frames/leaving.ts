@@ -1,0 +1,22 @@
+/** What a `return` does on its way out: it closes the loops around it, and shows itself to a `finally`. */
+import { type Piece, type Rope, rope } from '../../rope.ts'
+import type { Context } from '../context.ts'
+
+/** A `return`, by way of what it has to close, and of the `finally` that has to see it. */
+export function returning(cx: Context, value: Rope | null, prefix: string, word: Piece): Rope {
+  const { closing, ending } = cx
+  const given = value ?? rope`void 0`
+  if (closing === undefined && ending === undefined)
+    return value === null ? rope`${word};` : rope`${word} ${value};`
+  const close = closing === undefined ? '' : closingText(closing)
+  if (ending !== undefined) {
+    return rope`{ ${ending.value} = ${given}; ${close} ${ending.how} = 2; break ${ending.label}; }`
+  }
+  const result = `${prefix}x`
+  return rope`{ const ${result} = ${given}; ${close} ${word} ${result}; }`
+}
+
+/** Closes the loops over these cursors. */
+export function closingText(cursors: readonly string[]): string {
+  return cursors.map(cursor => `if (${cursor} !== null) ${cursor}.close();`).join(' ')
+}

@@ -1,0 +1,89 @@
+/** Arrays, objects, templates and spreads in which something can stop. */
+import { join, type Piece, Rope, rope } from '../../rope.ts'
+import { bare, isAnonymous, isFunction, type Node, wordOf } from '../../syntax.ts'
+import type { Expressions } from './expressions.ts'
+
+/** Values in a list of which the later ones may stop: the earlier are held. */
+export function listValues(at: Expressions, nodes: readonly (Node | null)[]): Rope[] {
+  const last = at.lastStop(nodes)
+  return nodes.map((node, index) => {
+    if (node === null) return rope``
+    const value = at.value(node)
+    if (index >= last || at.stays(node)) return value
+    if (node.type !== 'SpreadElement') return rope`${at.hold(value)}`
+    return rope`...${at.hold(rope`[${value}]`)}`
+  })
+}
+
+export function arrayValue(at: Expressions, { elements }: Node): Rope {
+  const hole = elements.at(-1) === null ? ',' : ''
+  return rope`[${join(listValues(at, elements), ', ')}${hole}]`
+}
+
+/** A spread, which runs a generator that stops inside to its end first. */
+export function spreadValue(at: Expressions, node: Node): Rope {
+  if (!at.host.spreadStops(node)) return rope`...${at.value(node.argument)}`
+  const held = at.held
+  const value = at.value(node.argument)
+  at.release(held)
+  const result = at.take()
+  at.release(held)
+  at.place(node.end, result, unwind => {
+    const { frames, ok } = at
+    return rope`${result} = ${at.host.runtime('spreads')}(${ok}, ${value}); if (${frames}.u) ${unwind}`
+  })
+  return rope`...${at.take()}`
+}
+
+export function objectValue(at: Expressions, node: Node): Rope {
+  const properties = node.properties as Node[]
+  const last = at.lastStop(properties)
+  // Methods that know `super` cannot be made elsewhere, and getters have no value: what comes before is held alone.
+  const parts = properties.map((property, index): Rope => {
+    const before = index < last
+    if (property.type === 'SpreadElement') {
+      const value = at.value(property.argument)
+      return rope`...${before ? at.hold(rope`{ ...${value} }`) : value}`
+    }
+    const isPlain = property.kind === 'init' && !property.method
+    if (!isPlain) {
+      if (property.computed && (before || at.stops(property.key))) {
+        throw new Error('a method under a name that can stop')
+      }
+      return at.verbatim(property)
+    }
+    let key: Piece = { start: property.key.start, end: property.key.end }
+    if (property.computed) {
+      let name = at.value(property.key)
+      if (before || at.stops(property.value)) {
+        name = rope`${at.hold(rope`${at.host.runtime('keyOf')}(${name})`)}`
+      }
+      key = rope`[${name}]`
+    }
+    if (!property.computed && isFunction(bare(property.value)) && !before) return at.verbatim(property)
+    const text = propertyValue(at, property)
+    const value = before && !at.stays(property.value) ? rope`${at.hold(text)}` : text
+    return rope`${key}: ${value}`
+  })
+  return rope`({ ${join(parts, ', ')} })`
+}
+
+function propertyValue(at: Expressions, property: Node): Rope {
+  if (!isAnonymous(bare(property.value)) || property.computed) return at.value(property.value)
+  const name = wordOf(property.key)
+  return rope`{ ${JSON.stringify(name)}: ${at.value(property.value)} }[${JSON.stringify(name)}]`
+}
+
+export function templateValue(at: Expressions, node: Node): Rope {
+  const expressions = node.expressions as Node[]
+  const last = at.lastStop(expressions)
+  const made = new Rope()
+  let reached = node.start
+  for (const [index, expression] of expressions.entries()) {
+    let value = at.value(expression)
+    if (index < last) value = rope`${at.hold(rope`\`\${${value}}\``)}`
+    made.add({ start: reached, end: expression.start }).add(value)
+    reached = expression.end
+  }
+  return made.add({ start: reached, end: node.end })
+}
