@@ -9,7 +9,7 @@ import { reportDeadlock } from '../task/deadlock.ts'
 import { asyncOwnerOf } from './asyncowner.ts'
 import { SyncError } from './errors.ts'
 import { LockTable, type TableEntry } from './locktable.ts'
-import { type LockObserver, observer, setObserver, setOnMade } from './observer.ts'
+import { type LockObserver, observer, setObserver } from './observer.ts'
 import { coroutineHasEnded } from './party.ts'
 import type { Place } from './place.ts'
 import { ParkingQueue } from './queue.ts'
@@ -94,8 +94,8 @@ export function locks(): LockInfo[] {
   })
 }
 
-/** An object was made on this thread: if the domain is in debug mode, so is the thread from here on. */
-function joinDebugMode(): void {
+/** An object was made or has arrived on this thread: if the domain is in debug mode, so is the thread from here on. */
+export function joinDebugMode(): void {
   if (observer !== null) return
   const here = currentAmbient()
   if (here !== null && LockTable.isOn(here.futexes.context)) {
@@ -251,5 +251,3 @@ function whoIs(tid: number): string {
 function hasEnded(context: FutexContext, tid: number): boolean {
   return findOwner(context, tid) === 0 || coroutineHasEnded(tid)
 }
-
-setOnMade(joinDebugMode)

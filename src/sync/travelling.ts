@@ -4,10 +4,10 @@ import { AtomicInt32 } from './cells.ts'
 import { AtomicBigInt64, AtomicFloat64 } from './cells64.ts'
 import { Channel } from './channel.ts'
 import { Condition } from './condition.ts'
-// So that a CPU whose tasks' modules load nothing of this joins the domain's debug mode with the first lock that a task is given.
-import './debug.ts'
+import { joinDebugMode } from './debug.ts'
 import { Event } from './event.ts'
 import { Mutex } from './mutex.ts'
+import { setOnMade } from './observer.ts'
 import { Once } from './once.ts'
 import type { SyncHandle } from './place.ts'
 import { RwLock } from './rwlock.ts'
@@ -33,6 +33,9 @@ function travel<T extends { readonly handle: SyncHandle }>(name: string, Class: 
 
 // A task may be given an object of a class that its own module names only as a type.
 onEveryCpu(new URL('./travelling.ts', import.meta.url).href)
+
+// Here, because every CPU loads this: also one whose tasks have their locks from others, and load nothing of the library.
+setOnMade(joinDebugMode)
 
 travel('Mutex', Mutex)
 travel('Condition', Condition)
