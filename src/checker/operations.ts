@@ -65,19 +65,3 @@ export const KIND_NAMES: readonly string[] = [
   'wake up',
   'die',
 ]
-
-/** Whether the kind is one of `Atomics`' accesses to memory: ordered, and whole on its own range. */
-export function isAtomic(kind: number): boolean {
-  return (kind >= LOAD && kind <= WAIT) || kind === WAIT_ASYNC
-}
-
-/** Whether the kind touches the bytes of a buffer. */
-export function isMemory(kind: number): boolean {
-  return (
-    (kind >= PLAIN_READ && kind <= WAIT) ||
-    kind === WAIT_ASYNC ||
-    (kind >= DATAVIEW_READ && kind <= ITERATE) ||
-    kind === FREE ||
-    kind === ALLOCATE
-  )
-}

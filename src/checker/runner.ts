@@ -37,10 +37,10 @@ export interface RunnerOutput {
 }
 
 /** What the process should exit with. */
-export const PASSED = 0
-export const FAILED = 1
-export const WRONG = 2
-export const INTERRUPTED = 130
+const PASSED = 0
+const FAILED = 1
+const WRONG = 2
+const INTERRUPTED = 130
 
 /** Runs the checks of all files under the paths, and prints what comes of it. Returns the exit code. */
 export async function runChecks(

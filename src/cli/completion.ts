@@ -66,7 +66,7 @@ function entriesOf(command: Command, path: readonly string[] = []): Entry[] {
   return [own, ...command.commands.flatMap(one => entriesOf(one, [...path, one.name()]))]
 }
 
-export function completionScript(shell: Shell, root: Command): string {
+function completionScript(shell: Shell, root: Command): string {
   const entries = entriesOf(root)
   if (shell === 'fish') return fish(entries)
   return shell === 'bash' ? bash(entries) : zsh(entries)

@@ -36,7 +36,7 @@ export const PAYLOADS = 50_000
 export const PINGS = 5_000
 export const SLICE_MS = 10
 export const HOG_MS = 300
-export const RING_CAPACITY = 256
+const RING_CAPACITY = 256
 
 export interface SelftestLayout {
   readonly plan: ArenaPlan

@@ -81,7 +81,7 @@ function read(file: string, into: Parameters<typeof readPerfetto>[1]): void {
   }
 }
 
-export function convert(
+function convert(
   file: string,
   output: string,
   { out }: Output,
@@ -117,7 +117,7 @@ export function convert(
   out(`${JSON.stringify({ file, output, format, events, lostEvents, bytes })}\n`)
 }
 
-export function summarise(file: string, flags: SummaryFlags, { out }: Output, terminal: Terminal): void {
+function summarise(file: string, flags: SummaryFlags, { out }: Output, terminal: Terminal): void {
   const summary = new Summary()
   read(file, summary)
   const { tasks, cpus, waits, locks, inversions, lostEvents, first, last } = summary

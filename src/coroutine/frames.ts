@@ -177,7 +177,7 @@ export function* rest(): Generator<number, any, unknown> {
 }
 
 /** More frames than any stack holds and less than a heap does: recursion that goes on and on ends here. */
-export const frames_max = 2_000_000
+const FRAMES_MAX = 2_000_000
 
 /** The frames of a coroutine that has stopped, outermost first. */
 export class FrameChain {
@@ -202,7 +202,7 @@ export class FrameChain {
 }
 
 function resumeInnermostFrame(chain: FrameChain, list: Frame[], throws: boolean, value: unknown): number {
-  if (list.length > frames_max && !throws) {
+  if (list.length > FRAMES_MAX && !throws) {
     throws = true
     value = new RangeError('Maximum call stack size exceeded')
   }

@@ -131,12 +131,12 @@ export class GeneratorChain {
 }
 
 /** Deeper than any stack: recursion that goes on and on ends as it does in plain code, not when memory does. */
-const frames_max = 50_000
+const FRAMES_MAX = 50_000
 
 function resumeInnermost(chain: GeneratorChain, raising: boolean, sent: unknown): number {
   const { frames } = chain
   joining = frames
-  if (frames.length > frames_max && !raising) {
+  if (frames.length > FRAMES_MAX && !raising) {
     raising = true
     sent = new RangeError('Maximum call stack size exceeded')
   }

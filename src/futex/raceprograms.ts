@@ -251,7 +251,7 @@ function firstOf(i32: Int32Array, futex: number): number {
 }
 
 /** Takes itself off the queue that it read first, without reading again under the lock. */
-export function takeOffWithoutLookingAgain(context: FutexContext, waiter: number): boolean {
+function takeOffWithoutLookingAgain(context: FutexContext, waiter: number): boolean {
   const { i32, thread } = context
   const futex = Atomics.load(i32, waiter + Waiter.queue)
   if (futex === WOKEN || isMoving(futex)) return false

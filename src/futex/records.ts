@@ -63,7 +63,7 @@ export const FREE_FUTEX = 8
 export const ALIVE = 1
 export const DEAD = 2
 
-export const PARCEL_WORDS = 4
+const PARCEL_WORDS = 4
 
 /**
  * One wait at one futex. `queue` says where it is, and everyone who decides its fate decides it by writing this word:

@@ -42,11 +42,11 @@ export const ROBUST_HEAD_BYTES = 24
 export const ROBUST_LIST_LIMIT = 2048
 export const ROBUST_PI = 1
 /** The buffer name of the arena. */
-export const ARENA = 0
+const ARENA = 0
 
-export const HEAD_NEXT = 0
-export const HEAD_FUTEX_OFFSET = 2
-export const HEAD_PENDING = 4
+const HEAD_NEXT = 0
+const HEAD_FUTEX_OFFSET = 2
+const HEAD_PENDING = 4
 const BUFFER = 0x1_0000_0000
 
 /** A pointer to a byte of a named buffer. */
@@ -55,7 +55,7 @@ export function pointerTo(buffer: number, offset: number): number {
 }
 
 /** A buffer that this thread has mapped, by its name; undefined: it has not. */
-export function bufferNamed(context: FutexContext, name: number): MappedBuffer | undefined {
+function bufferNamed(context: FutexContext, name: number): MappedBuffer | undefined {
   const { backings } = context.layout
   const slot = (name % 2 ** (32 - Math.clz32(backings.capacity))) - 1
   if (name <= 0 || slot < 0 || slot >= backings.capacity) return undefined

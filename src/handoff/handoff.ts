@@ -1,7 +1,6 @@
 import type { Arena } from '../arena/arena.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { tellAcquired, tellContended } from '../futex/events.ts'
-import { lockTag } from '../futex/locktag.ts'
 import { Owner } from '../futex/records.ts'
 import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
 import { maskHas } from '../sched/cpumask.ts'
@@ -341,11 +340,4 @@ export function readCounts(i32: Int32Array, { counters }: HandoffLayout): Handof
     fallbacks: read(HandoffCounters.fallbacks),
     hintMisses: read(HandoffCounters.hintMisses),
   }
-}
-
-let tags = 0
-
-/** A tag for a lock that keeps it with its words, where all threads find it. */
-export function newTag(): number {
-  return lockTag(Math.floor(Math.random() * 0x7fff_ffff), ++tags)
 }

@@ -37,7 +37,7 @@ export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'since' | 'waiters' |
 export const WAITER_COUNT = 0xffff
 export const WAITER_SLOT_SHIFT = 16
 
-export const WAYS = 2
+const WAYS = 2
 export const BUCKET_WORDS: number = WAYS * LINE_WORDS
 
 export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu' | 'counted' | 'rest'> = record(

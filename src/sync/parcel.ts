@@ -14,7 +14,7 @@ import type { PayloadCodec } from '../task/payload/codec.ts'
  */
 export const PARCEL_WORDS = 4
 export const NOTHING = 0
-export const UNDEFINED = 1
+const UNDEFINED = 1
 const NULL = 2
 const TRUE = 3
 const FALSE = 4

@@ -15,7 +15,6 @@ import type { DomainHandle } from '../futex/domain.ts'
  * so the name under which they find each other's waiters is kept in the memory itself. All zero is a free object that
  * nobody has waited at yet.
  */
-export const STATE = 0
 export const ID = 1
 export const DOMAIN = 2
 export const EXTRA = 3
@@ -54,7 +53,7 @@ let page: Int32Array<SharedArrayBuffer> | null = null
 let used = 0
 
 /** Words of this thread's page, on a cache line of their own. The engine frees a page when nobody holds an object in it. */
-export function takePlace(words: number): Place {
+function takePlace(words: number): Place {
   const size = roundUp(words, LINE_WORDS)
   if (size > PAGE_WORDS / 4) return { i32: new Int32Array(new SharedArrayBuffer(size * 4)), at: 0 }
   if (page === null || used + size > PAGE_WORDS) {
