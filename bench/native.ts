@@ -1,16 +1,12 @@
 /** What the same things cost in C, where `cc` is installed, and in Go, where `go` is: the operating system's locks, threads and wakeups. */
-import { Arena, ArenaPlan } from '../src/arena/arena.ts'
-import { KernelThread } from '../src/arena/thread.ts'
 import { Schedule } from '../src/coroutine/schedule.ts'
-import { Futexes } from '../src/futex/futexes.ts'
-import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
-import { PI, PLAIN, ROBUST, WordMutex } from '../src/futex/mutex.ts'
 import { YIELDED } from '../src/sched/switch.ts'
 import { Channel } from '../src/sync/channel.ts'
 import { Kernel } from '../src/task/kernel.ts'
 import type { ModuleView } from '../src/task/modules.ts'
 import { compare, type Row, timed } from './harness.ts'
 import { NativeProgram } from './native/program.ts'
+import { fx, piPairs, plainPairs, robustPairs, view } from './pi/pairs.ts'
 import { type Body, Rig } from './sched/rig.ts'
 
 export const omitted: string[] = []
@@ -20,40 +16,8 @@ const YIELDS = 200_000
 const MESSAGES = 50_000
 const SPAWNS = 2_000
 
-const plan = new ArenaPlan()
-const layout = reserveFutexes(plan, { waiters: 64 })
-const arena = Arena.create(plan)
-initializeFutexes(arena, layout)
-const fx = new Futexes(new KernelThread(arena, 64), layout, { now: () => performance.now() })
-const view = new Int32Array(new SharedArrayBuffer(256))
-fx.map(view.buffer)
-const owner = fx.self
+/** Behind the mutexes: nobody waits there. */
 const word = fx.word(view, 60)
-const plain = new WordMutex(fx, fx.word(view, 0), PLAIN)
-const robust = new WordMutex(fx, fx.word(view, 16), ROBUST)
-const pi = new WordMutex(fx, fx.word(view, 32), PI)
-
-// A loop for each, so that each is compiled for its own kind.
-function plainPairs(turns: number): void {
-  for (let i = 0; i < turns; i++) {
-    plain.lockSync(owner)
-    plain.unlock(owner)
-  }
-}
-
-function piPairs(turns: number): void {
-  for (let i = 0; i < turns; i++) {
-    pi.lockSync(owner)
-    pi.unlock(owner)
-  }
-}
-
-function robustPairs(turns: number): void {
-  for (let i = 0; i < turns; i++) {
-    robust.lockSync(owner)
-    robust.unlock(owner)
-  }
-}
 
 function mismatches(turns: number): void {
   for (let i = 0; i < turns; i++) fx.waitSync(word, 1)

@@ -4,25 +4,12 @@ import { KernelThread } from '../src/arena/thread.ts'
 import { FUTEX_LOCK_PI, FUTEX_UNLOCK_PI } from '../src/futex/call.ts'
 import { Futexes } from '../src/futex/futexes.ts'
 import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
-import { PI, PLAIN, ROBUST, ROBUST_PI, type WordMutex } from '../src/futex/mutex.ts'
-import type { LockOwner } from '../src/futex/owner.ts'
+import { PI, PLAIN } from '../src/futex/mutex.ts'
 import { compare, type Row, timed } from './harness.ts'
-import { ACQUIRED, type ContendBoot, contendSizes, GO, makeMutex, READY } from './pi/contend.ts'
+import { ACQUIRED, type ContendBoot, contendSizes, GO, READY } from './pi/contend.ts'
+import { fx, owner, piPairs, plainPairs, robustPairs, robustPiPairs, view } from './pi/pairs.ts'
 
 const TURNS = 300_000
-
-const plan = new ArenaPlan()
-const layout = reserveFutexes(plan, { waiters: 256 })
-const arena = Arena.create(plan)
-initializeFutexes(arena, layout)
-const fx = new Futexes(new KernelThread(arena, 64), layout, { now: () => performance.now() })
-const view = new Int32Array(new SharedArrayBuffer(1024))
-fx.map(view.buffer)
-const owner: LockOwner = fx.self
-const plain: WordMutex = makeMutex(fx, view, 0, PLAIN)
-const robust: WordMutex = makeMutex(fx, view, 8, ROBUST)
-const pi: WordMutex = makeMutex(fx, view, 16, PI)
-const robustPi: WordMutex = makeMutex(fx, view, 24, ROBUST_PI)
 
 /** Many short calls, as locks are taken: one call with a loop of hundreds of thousands is compiled while it runs, and less well (docs/performance.md). */
 function pairsOf(loop: (turns: number) => void): number {
@@ -31,46 +18,21 @@ function pairsOf(loop: (turns: number) => void): number {
   })
 }
 
-// A loop for each, so that each is compiled for its own kind.
-function plainPairs(turns: number): void {
-  for (let i = 0; i < turns; i++) {
-    plain.lockSync(owner)
-    plain.unlock(owner)
-  }
-}
-
-function piPairs(turns: number): void {
-  for (let i = 0; i < turns; i++) {
-    pi.lockSync(owner)
-    pi.unlock(owner)
-  }
-}
-
-function robustPairs(turns: number): void {
-  for (let i = 0; i < turns; i++) {
-    robust.lockSync(owner)
-    robust.unlock(owner)
-  }
-}
-
-function robustPiPairs(turns: number): void {
-  for (let i = 0; i < turns; i++) {
-    robustPi.lockSync(owner)
-    robustPi.unlock(owner)
-  }
-}
+/** Words that no mutex has. */
+const BARE_WORD = 32
+const CALL_WORD = 40
 
 function barePairs(turns: number): void {
   const { tid } = owner
   for (let i = 0; i < turns; i++) {
-    Atomics.compareExchange(view, 32, 0, tid)
-    Atomics.compareExchange(view, 32, tid, 0)
+    Atomics.compareExchange(view, BARE_WORD, 0, tid)
+    Atomics.compareExchange(view, BARE_WORD, tid, 0)
   }
 }
 
 /** Both ways through the call table, as a program that does not know the fast path. */
 function callPairs(turns: number): void {
-  const at = { view, index: 40 }
+  const at = { view, index: CALL_WORD }
   for (let i = 0; i < turns; i++) {
     fx.futexSync(at, FUTEX_LOCK_PI, 0)
     fx.futexSync(at, FUTEX_UNLOCK_PI, 0)
