@@ -1,12 +1,11 @@
 import { onBoot } from '../task/hooks.ts'
 import { isNode } from '../task/machines.ts'
 import { publishDiagnostics } from './diagnostics.ts'
-import { setMarkingThread } from './mark.ts'
+import { markFrom } from './mark.ts'
 
 onBoot((view, { events }) => {
   publishDiagnostics(events)
-  setMarkingThread(view.s)
-  return () => setMarkingThread(null)
+  return markFrom(view.s)
 })
 
 /** Every kernel that is booted on Node can be looked at from outside (`heddle top`), unless it is told not to. */

@@ -64,6 +64,15 @@ describe('a recording of a kernel', () => {
     expect(notes.said).toContain('spawn {"spawned by":"main thread"}')
   })
 
+  it('has the marks of this thread, though another kernel was booted here and has closed since', async () => {
+    await (await Kernel.boot({ cpus: 1, control: false })).close()
+    const notes = new Notes()
+    const recording = record(kernel, notes)
+    mark('still here')
+    recording.stop()
+    expect(notes.said).toContain('still here')
+  })
+
   it('counts what runs when it is stopped up to then, though nothing happens meanwhile', async () => {
     const summary = new Summary()
     const recording = record(kernel, summary)

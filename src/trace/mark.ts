@@ -9,11 +9,13 @@ const encoder = new TextEncoder()
 const value64 = new Float64Array(1)
 const value32 = new Int32Array(value64.buffer)
 
-/** The thread that booted a kernel has its own ring: the last kernel booted here. */
-let booter: Scheduler | null = null
+/** The thread that booted a kernel has its own ring. Of several kernels that are booted here, the last that is open gets the marks. */
+const booted: Scheduler[] = []
 
-export function setMarkingThread(s: Scheduler | null): void {
-  booter = s
+/** Returns what to do when that kernel closes. */
+export function markFrom(s: Scheduler): () => void {
+  booted.push(s)
+  return () => void booted.splice(booted.indexOf(s), 1)
 }
 
 /**
@@ -21,8 +23,8 @@ export function setMarkingThread(s: Scheduler | null): void {
  * given. While nothing is recorded it does nothing. Names are cut at 48 bytes.
  */
 export function mark(name: string, value: number = Number.NaN): void {
-  const s = runningCpu()?.view.s ?? booter
-  if (s === null || s.events === null || s.i32[s.recording] === 0) return
+  const s = runningCpu()?.view.s ?? booted.at(-1)
+  if (s === undefined || s.events === null || s.i32[s.recording] === 0) return
   const bytes = new Uint8Array(NAME_BYTES)
   const { written } = encoder.encodeInto(name, bytes)
   const words = new Int32Array(bytes.buffer)

@@ -94,8 +94,10 @@ export function runningKernels(): { readonly pid: number; readonly path: string 
     const pid = Number(/^(\d+)-\d+\.sock$/.exec(file)?.[1])
     if (!Number.isInteger(pid)) continue
     const path = join(folder, file)
-    if (isAlive(pid)) found.push({ pid, path, at: statSync(path).mtimeMs })
-    else rmSync(path, { force: true })
+    if (!isAlive(pid)) rmSync(path, { force: true })
+    // A kernel that closes meanwhile takes its socket along.
+    const at = statSync(path, { throwIfNoEntry: false })?.mtimeMs
+    if (at !== undefined) found.push({ pid, path, at })
   }
   return found.sort((a, b) => a.at - b.at).map(({ pid, path }) => ({ pid, path }))
 }
