@@ -20,7 +20,7 @@ export type FuncKind =
  *   module     the module's directive
  *   inherited  it is made inside one that is a task by its own directive
  */
-export type Mark = 'function' | 'module' | 'inherited'
+type Mark = 'function' | 'module' | 'inherited'
 
 export interface Call {
   node: Node
@@ -36,7 +36,7 @@ export interface Call {
   reach: 'known' | 'short' | 'light' | 'unknown'
 }
 
-export interface Refusal {
+interface Refusal {
   code: string
   why: string
   place: { start: number; end: number }

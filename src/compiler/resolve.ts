@@ -14,7 +14,7 @@ export interface Use {
   write: boolean
 }
 
-export interface Walked extends Pick<Analysis, 'bindingOf' | 'funcs' | 'scopeOf'> {
+interface Walked extends Pick<Analysis, 'bindingOf' | 'funcs' | 'scopeOf'> {
   uses: readonly Use[]
   /** Objects that get properties under names that the code computes. */
   decorated: ReadonlySet<Node>

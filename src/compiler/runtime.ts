@@ -16,7 +16,6 @@ export {
   linkClass,
   linkObject,
   own,
-  plainly,
   refuse,
   setter,
   setTwinShape,

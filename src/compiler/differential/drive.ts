@@ -22,7 +22,7 @@ export function runPlain(program: Program): Promise<Outcome> {
   return observe(log => program(log))
 }
 
-export interface Preempted extends Outcome {
+interface Preempted extends Outcome {
   preemptions: number
 }
 

@@ -12,7 +12,7 @@ import { firstTest, turnJumps, writeLong } from './instrips.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { nestWeight } from './weight.ts'
 
-export interface Nest {
+interface Nest {
   /** The jumps of the outer loop. */
   outer: Strip
   inner: Node

@@ -125,7 +125,7 @@ export function own(fn: Callable & { [twin]?: Twin }): Twin {
 }
 
 /** The twin that calls `fn` as it is. */
-export function plainly(fn: Callable): Twin {
+function plainly(fn: Callable): Twin {
   // oxlint-disable-next-line require-yield
   return function* (this: unknown, ...args: unknown[]) {
     return Reflect.apply(fn, this, args)

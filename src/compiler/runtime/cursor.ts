@@ -7,7 +7,7 @@ const arrayIterator = Object.getPrototypeOf([][Symbol.iterator]())
 const arrayNext: unknown = arrayIterator.next
 
 /** A `for…of` that can be left and entered again: `step`, then `value`; `fail` or `close` when it is left early. */
-export interface Cursor {
+interface Cursor {
   value: any
   step(): unknown
   fail(): void

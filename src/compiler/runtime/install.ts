@@ -7,7 +7,8 @@ import { attach } from './attach.ts'
 import { between, type Callable, callable, resumableOf } from './callback.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
-import { insertionMost, mergeSort, timSort } from './sort.ts'
+import { mergeSort } from './mergesort.ts'
+import { insertionMost, timSort } from './timsort.ts'
 
 type Stops = Generator<number, any, unknown>
 

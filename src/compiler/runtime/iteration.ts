@@ -177,7 +177,7 @@ export function speciesArray(original: any, length: number): any {
 }
 
 /** `TypedArraySpeciesCreate`. */
-export function speciesTyped(original: any, length: number): any {
+function speciesTyped(original: any, length: number): any {
   const own = Object.getOwnPropertyDescriptor(typedPrototype, Symbol.toStringTag)!.get!.call(
     original,
   ) as string

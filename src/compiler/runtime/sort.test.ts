@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { insertionMost, type Order, mergeSort, timSort } from './sort.ts'
+import { mergeSort } from './mergesort.ts'
+import type { Order } from './order.ts'
+import { insertionMost, timSort } from './timsort.ts'
 
 /** Numbers that look random and are the same on every run. */
 function numbers(count: number, seed: number, range: number): number[] {

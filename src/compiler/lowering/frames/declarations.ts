@@ -5,6 +5,7 @@ import { apartValue, namedValue, patternText } from './patterns.ts'
 import type { Variable } from './plan.ts'
 import type { Statements } from './statements.ts'
 
+/** The variable that the plan has for a name. */
 function variableOf(at: Statements, id: Node): Variable | undefined {
   const binding = at.host.bindingOf(id)
   return binding == null ? undefined : at.plan.variables.get(binding)
@@ -18,6 +19,7 @@ function declaredBy(at: Statements, declaration: Node): Variable | undefined {
   return undefined
 }
 
+/** Gives a variable its value, in its box where it has one. */
 function set(at: Statements, variable: Variable | undefined, id: Node, value: Rope): void {
   if (variable === undefined) at.simple(rope`${id.name} = ${value};`)
   else if (variable.box === 'early') {
@@ -29,7 +31,7 @@ function set(at: Statements, variable: Variable | undefined, id: Node, value: Ro
 export function assign(at: Statements, id: Node, value: Rope): void {
   const variable = id.type === 'Identifier' ? variableOf(at, id) : undefined
   if (variable?.box === 'early') {
-    at.simple(rope`${at.host.runtime('declared')}(${variable.name}, ${value});`)
+    set(at, variable, id, value)
     return
   }
   if (id.type === 'Identifier') {

@@ -1,4 +1,4 @@
-/** What those who write functions that unwind ask of the lowering that they write for. */
+/** The one thing that the emitter of a function that unwinds knows of the lowering that it writes for. */
 import type { Call, Func } from '../../functions.ts'
 import type { Rope } from '../../rope.ts'
 import type { Binding } from '../../scope.ts'
@@ -15,7 +15,7 @@ export interface Temporaries {
   label(): string
 }
 
-/** What the emitter asks of the lowering that it writes for. */
+/** What the emitter asks. */
 export interface Host {
   readonly source: string
   /** A node that cannot stop, as it stands. */
@@ -54,6 +54,7 @@ export interface Host {
   functionValue(node: Node, cx: Context): Rope
 }
 
+/** The lowering as the emitter sees it. */
 export function hostOf(lowering: FramesLowering): Host {
   return {
     source: lowering.source,

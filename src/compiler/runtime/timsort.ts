@@ -1,17 +1,10 @@
 /**
- * Sorting with a comparator that may stop. The order in which a comparator is called can be seen, so these are the
- * engine's own algorithms, comparison for comparison: TimSort for arrays, a merge sort for typed arrays.
+ * Sorting with a comparator that may stop. The order in which a comparator is called can be seen, so this is the
+ * engine's own algorithm for arrays, comparison for comparison.
  */
-import { needResched, PREEMPTED, type Twin } from '../../coroutine/coroutine.ts'
-
-type Stops<T> = Generator<number, T, unknown>
-type Comparator = (left: any, right: any) => unknown
-
-/** What is compared with what: the comparator, or its resumable form where it has one. */
-export interface Order {
-  readonly plain: Comparator
-  readonly resumable: Twin | undefined
-}
+import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
+import { gallopLeft, gallopRight } from './gallop.ts'
+import { number, type Order, type Stops } from './order.ts'
 
 /**
  * Ascending by `order`, undefined not among them. Sorts in place. Up to `insertionMost` elements, only by insertion:
@@ -46,16 +39,18 @@ const gallopAfter = 7
 
 class TimSort {
   readonly #work: any[]
-  readonly #plain: Comparator
-  readonly #resumable: Twin | undefined
+  readonly #order: Order
+  readonly #plain: Order['plain']
+  readonly #resumable: Order['resumable']
   readonly #bases: number[] = []
   readonly #lengths: number[] = []
   #minGallop = gallopAfter
 
-  constructor(work: any[], { plain, resumable }: Order) {
+  constructor(work: any[], order: Order) {
     this.#work = work
-    this.#plain = plain
-    this.#resumable = resumable
+    this.#order = order
+    this.#plain = order.plain
+    this.#resumable = order.resumable
   }
 
   *run(): Stops<void> {
@@ -169,104 +164,14 @@ class TimSort {
     this.#lengths[at] = lengthA + lengthB
     this.#bases.splice(at + 1, 1)
     this.#lengths.splice(at + 1, 1)
-    const skipped = yield* this.#gallopRight(work, work[baseB], baseA, lengthA, 0)
+    const skipped = yield* gallopRight(this.#order, work, work[baseB], baseA, lengthA, 0)
     baseA += skipped
     lengthA -= skipped
     if (lengthA === 0) return
-    lengthB = yield* this.#gallopLeft(work, work[baseA + lengthA - 1], baseB, lengthB, lengthB - 1)
+    lengthB = yield* gallopLeft(this.#order, work, work[baseA + lengthA - 1], baseB, lengthB, lengthB - 1)
     if (lengthB === 0) return
     if (lengthA <= lengthB) yield* this.#mergeLow(lengthA, baseA, lengthB, baseB)
     else yield* this.#mergeHigh(lengthA, baseA, lengthB, baseB)
-  }
-
-  /** Where `key` belongs, before any equal to it. */
-  *#gallopLeft(array: any[], key: unknown, base: number, length: number, hint: number): Stops<number> {
-    const plain = this.#plain
-    const resumable = this.#resumable
-    let last = 0
-    let offset = 1
-    let element = array[base + hint]
-    let order = resumable === undefined ? number(plain(element, key)) : number(yield* resumable(element, key))
-    if (order < 0) {
-      const most = length - hint
-      while (offset < most) {
-        element = array[base + hint + offset]
-        order = resumable === undefined ? number(plain(element, key)) : number(yield* resumable(element, key))
-        if (order >= 0) break
-        last = offset
-        offset = offset * 2 + 1
-      }
-      if (offset > most) offset = most
-      last += hint
-      offset += hint
-    } else {
-      const most = hint + 1
-      while (offset < most) {
-        element = array[base + hint - offset]
-        order = resumable === undefined ? number(plain(element, key)) : number(yield* resumable(element, key))
-        if (order < 0) break
-        last = offset
-        offset = offset * 2 + 1
-      }
-      if (offset > most) offset = most
-      const before = last
-      last = hint - offset
-      offset = hint - before
-    }
-    last++
-    while (last < offset) {
-      const middle = last + ((offset - last) >> 1)
-      element = array[base + middle]
-      order = resumable === undefined ? number(plain(element, key)) : number(yield* resumable(element, key))
-      if (order < 0) last = middle + 1
-      else offset = middle
-    }
-    return offset
-  }
-
-  /** Where `key` belongs, after any equal to it. */
-  *#gallopRight(array: any[], key: unknown, base: number, length: number, hint: number): Stops<number> {
-    const plain = this.#plain
-    const resumable = this.#resumable
-    let last = 0
-    let offset = 1
-    let element = array[base + hint]
-    let order = resumable === undefined ? number(plain(key, element)) : number(yield* resumable(key, element))
-    if (order < 0) {
-      const most = hint + 1
-      while (offset < most) {
-        element = array[base + hint - offset]
-        order = resumable === undefined ? number(plain(key, element)) : number(yield* resumable(key, element))
-        if (order >= 0) break
-        last = offset
-        offset = offset * 2 + 1
-      }
-      if (offset > most) offset = most
-      const before = last
-      last = hint - offset
-      offset = hint - before
-    } else {
-      const most = length - hint
-      while (offset < most) {
-        element = array[base + hint + offset]
-        order = resumable === undefined ? number(plain(key, element)) : number(yield* resumable(key, element))
-        if (order < 0) break
-        last = offset
-        offset = offset * 2 + 1
-      }
-      if (offset > most) offset = most
-      last += hint
-      offset += hint
-    }
-    last++
-    while (last < offset) {
-      const middle = last + ((offset - last) >> 1)
-      element = array[base + middle]
-      order = resumable === undefined ? number(plain(key, element)) : number(yield* resumable(key, element))
-      if (order < 0) offset = middle
-      else last = middle + 1
-    }
-    return offset
   }
 
   /** Merges from the left; A is the shorter. */
@@ -312,7 +217,7 @@ class TimSort {
           do {
             minGallop = Math.max(1, minGallop - 1)
             this.#minGallop = minGallop
-            winsA = yield* this.#gallopRight(held, work[b], a, lengthA, 0)
+            winsA = yield* gallopRight(this.#order, held, work[b], a, lengthA, 0)
             if (winsA > 0) {
               for (let k = 0; k < winsA; k++) work[to++] = held[a++]
               lengthA -= winsA
@@ -321,7 +226,7 @@ class TimSort {
             }
             work[to++] = work[b++]
             if (--lengthB === 0) break done
-            winsB = yield* this.#gallopLeft(work, held[a], b, lengthB, 0)
+            winsB = yield* gallopLeft(this.#order, work, held[a], b, lengthB, 0)
             if (winsB > 0) {
               for (let k = 0; k < winsB; k++) work[to++] = work[b++]
               lengthB -= winsB
@@ -385,7 +290,7 @@ class TimSort {
           do {
             minGallop = Math.max(1, minGallop - 1)
             this.#minGallop = minGallop
-            let place = yield* this.#gallopRight(work, held[b], baseA, lengthA, lengthA - 1)
+            let place = yield* gallopRight(this.#order, work, held[b], baseA, lengthA, lengthA - 1)
             winsA = lengthA - place
             if (winsA > 0) {
               for (let k = 0; k < winsA; k++) work[to--] = work[a--]
@@ -394,7 +299,7 @@ class TimSort {
             }
             work[to--] = held[b--]
             if (--lengthB === 1) break copyA
-            place = yield* this.#gallopLeft(held, work[a], 0, lengthB, lengthB - 1)
+            place = yield* gallopLeft(this.#order, held, work[a], 0, lengthB, lengthB - 1)
             winsB = lengthB - place
             if (winsB > 0) {
               for (let k = 0; k < winsB; k++) work[to--] = held[b--]
@@ -426,37 +331,4 @@ function minRunLength(length: number): number {
     n >>= 1
   }
   return n + odd
-}
-
-/** A comparator's answer: what is not a number counts as equal. */
-function number(answer: unknown): number {
-  const value = typeof answer === 'number' ? answer : +(answer as number)
-  return value === value ? value : 0
-}
-
-/** For typed arrays: halves, then a merge, from one copy into the other. */
-export function* mergeSort(values: any[], order: Order): Stops<any[]> {
-  const target = values.slice()
-  if (values.length > 1) yield* split(values.slice(), 0, values.length, target, order)
-  return target
-}
-
-function* split(from: any[], low: number, high: number, into: any[], order: Order): Stops<void> {
-  const middle = low + ((high - low) >> 1)
-  if (middle - low > 1) yield* split(into, low, middle, from, order)
-  if (high - middle > 1) yield* split(into, middle, high, from, order)
-  const { plain, resumable } = order
-  let left = low
-  let right = middle
-  for (let at = low; at < high; at++) {
-    if (left < middle && right >= high) into[at] = from[left++]
-    else if (left < middle) {
-      const a = from[left]
-      const b = from[right]
-      const answer = resumable === undefined ? number(plain(a, b)) : number(yield* resumable(a, b))
-      if (answer <= 0) into[at] = from[left++]
-      else into[at] = from[right++]
-    } else into[at] = from[right++]
-  }
-  if (needResched()) yield PREEMPTED
 }
