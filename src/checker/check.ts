@@ -91,20 +91,24 @@ export function unwatched(setup: Setup): Setup {
   }
 }
 
-/** The result of a search that is over: its failure shrunk, and the steps of it written down. */
+/** The result of a search that is over: its failure shrunk, and the steps of it written down. `alive`: told now and then meanwhile. */
 export function conclude(
   search: Search,
   shrinks: boolean = search.options.explorer !== 'replay',
+  alive: () => void = () => undefined,
 ): { result: CheckResult; steps: RecordedStep[] } {
   const { result } = search
   if (result.failure === undefined) return { result, steps: [] }
   const { failure } = result
-  const shorter = !shrinks ? failure : shrink(search, failure, search.options.shrink ?? 2000)
+  const shorter = !shrinks ? failure : shrink(search, failure, search.options.shrink ?? SHRINK_MAX, alive)
   const steps = search.withGuards(() =>
     record(search.scout(), search.setup, shorter.schedule, shorter.marked),
   )
   return { result: { ...result, failure: shorter }, steps }
 }
+
+/** Executions that the search for a shorter schedule may take, where the check does not say. */
+const SHRINK_MAX = 2000
 
 function declared(name: string): CheckResult {
   return {

@@ -63,7 +63,7 @@ async function searchWith(
   const local = new Search(check.name, options, check.setup)
   if (explorer === 'replay' || explorer === 'round-robin' || explorer === 'preemption-bounded') {
     local.run()
-    return conclude(local)
+    return conclude(local, undefined, alive)
   }
   const started = performance.now()
   const total = new Total(check.name, explorer)
@@ -78,7 +78,7 @@ async function searchWith(
       })
     }
     await team.work(jobs, total, started, show, interrupted, alive)
-    return total.conclude(check, options, started)
+    return total.conclude(check, options, started, alive)
   }
   const scout = new Search(check.name, options, check.setup, { ...numbering, crashes: [], root: undefined })
   const bodies = scout.withGuards(() => {
@@ -99,7 +99,7 @@ async function searchWith(
     happened = total.happened
     if (total.failed !== undefined && options.keepGoing !== true) break
   }
-  return total.conclude(check, options, started)
+  return total.conclude(check, options, started, alive)
 }
 
 function splitPlan(machine: Machine, search: Search, plan: readonly Crash[], wanted: number): Root[] {
@@ -169,6 +169,7 @@ class Total {
     check: DeclaredCheck,
     options: CheckOptions,
     started: number,
+    alive: () => void,
   ): { result: CheckResult; steps: RecordedStep[] } {
     const result = this.result(started, this.done === this.jobs)
     if (this.failed === undefined) return { result, steps: [] }
@@ -184,7 +185,7 @@ class Total {
       check.setup,
     )
     again.run()
-    const { result: replayed, steps } = conclude(again, true)
+    const { result: replayed, steps } = conclude(again, true, alive)
     const why = 'it stopped at the failure'
     return {
       result: { ...result, ok: false, why, failure: replayed.failure, threads: replayed.threads },

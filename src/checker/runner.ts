@@ -178,7 +178,7 @@ async function searchHere(
     await new Promise<void>(done => void setImmediate(done))
   }
   show(undefined)
-  return conclude(search)
+  return conclude(search, undefined, () => watchdog.pat(label))
 }
 
 const SLICE_MS = 100

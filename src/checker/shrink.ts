@@ -10,12 +10,17 @@ import { STEPS_MAX } from './search.ts'
 /**
  * Looks for a shorter schedule with a failure of the same kind: fewer steps, then fewer switches. First every schedule
  * with no, one, two … preemptions, as long as that is affordable; then pieces are cut out of the best one so far,
- * and runs moved together, until nothing more comes off or the executions are used up.
+ * and runs moved together, until nothing more comes off or the executions are used up. `alive` is told of each execution.
  */
-export function shrink(search: Search, failure: Failure, executionsMax: number): Failure {
+export function shrink(
+  search: Search,
+  failure: Failure,
+  executionsMax: number,
+  alive: () => void = () => undefined,
+): Failure {
   if (executionsMax === 0) return failure
   return search.withGuards(() => {
-    const shrinking = new Shrinking(search, failure, executionsMax)
+    const shrinking = new Shrinking(search, failure, executionsMax, alive)
     const half = executionsMax / 2
     for (let bound = 0; bound <= PREEMPTIONS_MAX && shrinking.left > half; bound++) {
       if (shrinking.fewPreemptions(bound, half)) break
@@ -32,10 +37,12 @@ class Shrinking {
   /** How many executions may still be tried. */
   left: number
   private readonly search: Search
+  private readonly alive: () => void
   private machine: Machine
 
-  constructor(search: Search, failure: Failure, executionsMax: number) {
+  constructor(search: Search, failure: Failure, executionsMax: number, alive: () => void) {
     this.search = search
+    this.alive = alive
     this.best = failure
     this.left = executionsMax
     this.machine = search.scout()
@@ -106,6 +113,7 @@ class Shrinking {
   private tryOut(explorer: Explorer): Failure | undefined | 'again' {
     const { search } = this
     this.left--
+    this.alive()
     try {
       return search.tryOut(this.machine, explorer, this.best.schedule.crashes)
     } catch (error) {

@@ -53,6 +53,14 @@ const endless = `check('long', { rerun: false }, () => {
   return { threads: [add, add, add] }
 })\n`
 
+/** Its set-up takes so long that the search for a shorter schedule takes seconds. */
+const slowlyShrunk = `check('slow', { races: false, shrink: 240 }, () => {
+  ${words}
+  for (let turn = 0; turn < 20_000_000; turn++) if (turn < 0) throw new Error('never')
+  const add = () => { for (let i = 0; i < 3; i++) memory[0] = memory[0] + 1 }
+  return { threads: [add, add, add], final: () => { if (memory[0] < 9) throw new Error('lost: ' + memory[0]) } }
+})\n`
+
 const forever = "const forever = new Function('for (;;);')\n"
 const stuckBody = `${forever}check('stuck body', {}, () => ({ threads: [() => forever()] }))\n`
 const stuckEnd = `${forever}check('stuck end', {}, () => ({ threads: [() => 1], final: () => forever() }))\n`
@@ -159,6 +167,17 @@ describe('heddle check', () => {
     ).toEqual([])
     expect(results.length).toBeGreaterThan(15)
     expect(code).toBe(0)
+  })
+
+  test('takes the search for a shorter schedule for a sign of life, however long that takes', async () => {
+    const { out, err, code } = await heddleCheck([
+      checkFile('slow.check.ts', slowlyShrunk),
+      '--patience',
+      '1',
+    ])
+    expect(err).not.toContain('nothing has come back')
+    expect(out).toContain('lost: ')
+    expect(code).toBe(1)
   })
 
   test.each([
