@@ -108,11 +108,10 @@ export class Deadlines {
 
   /**
    * Recovery: makes the queue hold exactly these nodes, whatever it and they were in the middle of. Each keeps its deadline,
-   * and its place among equals. `others` may have been on it, and are on none.
+   * and its place among equals. One that was on it and is not any more says still that it is queued: `forget` it before it is used.
    */
-  rebuild(nodes: readonly number[], others: readonly number[]): void {
+  rebuild(nodes: readonly number[]): void {
     const { i32, queue } = this
-    for (const node of others) i32[node + height] = 0
     i32[queue + DeadlineQueue.root] = 0
     i32[queue + DeadlineQueue.first] = 0
     i32[queue + DeadlineQueue.count] = 0
@@ -120,6 +119,11 @@ export class Deadlines {
       i32[node + height] = 0
       this.insert(node, this.deadlineOf(node))
     }
+  }
+
+  /** The node is on no queue, whatever a death has left in it. */
+  forget(node: number): void {
+    this.i32[node + height] = 0
   }
 
   /** Takes off and returns the earliest timer that is due at `now`, or 0. */

@@ -57,6 +57,20 @@ describe('event rings', () => {
     expect(reader.lost).toBe(25)
   })
 
+  it('counts each event once that is overwritten while it reads', () => {
+    const { write, read, reader } = rings()
+    for (let n = 0; n < 10; n++) write(n)
+    reader['copyOut'] = () => {
+      delete (reader as Partial<EventReader>)['copyOut' as never]
+      for (let n = 10; n < 100; n++) write(n)
+    }
+    expect(read()).toEqual([])
+    expect(reader.lost).toBe(10)
+    const kept = read()
+    expect(kept).toHaveLength(CAPACITY - 1)
+    expect(reader.lost + kept.length).toBe(100)
+  })
+
   it('keeps the first when it is told to stop when full, and counts the rest', () => {
     const { write, read, reader } = rings(STOP_WHEN_FULL)
     for (let n = 0; n < 20; n++) write(n)

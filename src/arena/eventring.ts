@@ -1,6 +1,6 @@
 import type { Arena, ArenaPlan, Region } from './arena.ts'
 import { assert } from './assert.ts'
-import { type Layout, ownLine, record, word } from './record.ts'
+import { type Layout, LINE_WORDS, ownLine, record, roundUp, word } from './record.ts'
 import { CPU_MAX } from './thread.ts'
 
 /**
@@ -39,7 +39,9 @@ const RingHeader: Layout<'written' | 'refused'> = record('event ring', {
   refused: word,
 })
 
-export const EVENT_WORDS = 8
+const CONTROL_WORDS = roundUp(Control.words, LINE_WORDS)
+
+const EVENT_WORDS = 8
 const TIME = 0
 const KIND = 2
 const TASK = 3
@@ -64,12 +66,8 @@ export function reserveEventRings(plan: ArenaPlan, cpus: number, capacity: numbe
     )
   }
   const rings = cpus + THREAD_RINGS
-  const words = Control.words + rings * (RingHeader.words + capacity * EVENT_WORDS) + 2 * EVENT_WORDS
-  return { region: plan.reserve('event rings', roundToLine(words)), cpus, capacity }
-}
-
-function roundToLine(words: number): number {
-  return Math.ceil(words / 16) * 16
+  const words = CONTROL_WORDS + rings * (RingHeader.words + capacity * EVENT_WORDS)
+  return { region: plan.reserve('event rings', words), cpus, capacity }
 }
 
 /** How many rings there are. */
@@ -85,7 +83,7 @@ export function ringOfThread(plan: EventRingsPlan, thread: number): number {
 }
 
 function headerOf(plan: EventRingsPlan, ring: number): number {
-  return plan.region.start + roundToLine(Control.words) + ring * RingHeader.words
+  return plan.region.start + CONTROL_WORDS + ring * RingHeader.words
 }
 
 function eventsOf(plan: EventRingsPlan, ring: number): number {
@@ -218,14 +216,15 @@ export class EventReader {
     const later = Atomics.load(i32, this.header + RingHeader.written) // (E)
     const oldest = (later - capacity + 1) | 0
     const whole = Atomics.load(i32, this.modeWord) === STOP_WHEN_FULL || ((oldest - first) | 0) <= 0
-    const from = whole ? first : oldest
+    // Those after `written` are for the next time: also if they are lost by now.
+    const from = whole ? first : ((oldest - written) | 0) > 0 ? written : oldest
     this.lost += (from - this.next) | 0
     this.next = written
     const refused = Atomics.load(i32, this.header + RingHeader.refused)
     this.lost += refused - this.refusedSeen
     this.refusedSeen = refused
     let visited = 0
-    for (let n = Math.max(0, (from - first) | 0); n < count; n++, visited++) {
+    for (let n = (from - first) | 0; n < count; n++, visited++) {
       const at = n * EVENT_WORDS
       event.time = this.copyTimes[(at + TIME) >> 1]
       event.kind = this.copy[at + KIND]

@@ -1,6 +1,6 @@
 import type { ArenaPlan, Region } from './arena.ts'
 import { assert } from './assert.ts'
-import { roundUp } from './record.ts'
+import { LINE_WORDS, roundUp } from './record.ts'
 
 /**
  * Latency histograms in the arena: log-linear, four buckets to each doubling of a microsecond, so a quantile read from one is
@@ -11,7 +11,7 @@ const SUB_BITS = 2
 const SUB = 1 << SUB_BITS
 /** 0 to 2^31 microseconds: 36 minutes; longer ones count as that. */
 export const BUCKETS: number = (31 - SUB_BITS) * SUB + SUB
-const WORDS = roundUp(BUCKETS, 16)
+const WORDS = roundUp(BUCKETS, LINE_WORDS)
 
 /** What is measured. */
 export const WAKEUP_LATENCY = 0

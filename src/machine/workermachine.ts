@@ -69,16 +69,19 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   async start(cpu: number): Promise<void> {
     const { i32 } = this.arena
     const record = cpuRecord(this.region, cpu)
-    const was = Atomics.compareExchange(i32, record + CpuRecord.state, CPU_OFFLINE, CPU_STARTING)
-    if (was !== CPU_OFFLINE || this.running[cpu] !== undefined) {
-      throw new Error(`start(${cpu}): CPU ${cpu} is running already, or has died and was not recovered`)
+    // Its thread first: one whose program has ended is OFFLINE, and would be taken for dead in another state when it is gone.
+    const mayStart =
+      this.running[cpu] === undefined &&
+      Atomics.compareExchange(i32, record + CpuRecord.state, CPU_OFFLINE, CPU_STARTING) === CPU_OFFLINE
+    if (!mayStart) {
+      throw new Error(
+        `start(${cpu}): CPU ${cpu} is running already, or has died and was not recovered; stop or recover it first`,
+      )
     }
     Atomics.store(i32, record + CpuRecord.stopRequested, 0)
     Atomics.store(i32, record + CpuRecord.needResched, 0)
     Atomics.store(i32, record + CpuRecord.mail, 0)
     finishHalt(i32, record)
-    // It may have died while it was the one that spins.
-    Atomics.compareExchange(i32, this.region.start + MachineRecord.spinner, record, 0)
     const started = this.launch(cpu)
     this.running[cpu] = started
     const waiting = Atomics.waitAsync(i32, record + CpuRecord.state, CPU_STARTING)
@@ -137,6 +140,8 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     Atomics.store(i32, record + CpuRecord.state, CPU_DEAD)
     setActive(i32, this.region, cpu, false)
     disarmSlice(i32, record)
+    // It may have died while it was the one that spins (halt.ts).
+    Atomics.compareExchange(i32, this.region.start + MachineRecord.spinner, record, 0)
     const death: CpuDeath = { cpu, reason: deathReason(thrown, terminated), exitCode, ...thrown }
     for (const listener of this.listeners) listener(death)
   }

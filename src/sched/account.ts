@@ -14,10 +14,11 @@ import type { Scheduler } from './scheduler.ts'
  *   ------                          ------
  *   (A) store(high)                 (D) load(check)
  *   (B) store(low)                  (E) load(low)
- *   (C) store(check)                (F) load(high); if it is not what (D) saw, again
+ *   (C) store(check)                (F) load(high); if it is not what (D) saw, low belongs to neither: 0
  *
  * (D) sees the new high word only after (B); (F) sees the old one only before it. The high word changes once in 71
- * minutes, so (A) and (C) are hardly ever done.
+ * minutes, so (A) and (C) are hardly ever done. A reader never waits for (C): whoever was to do it may have died. Then the time stands
+ * at the new high word until it is next published, which is when a writer sees that (C) is missing.
  */
 const PUBLISH_EVERY_US = 100
 const LOW_SPAN = 0x1_0000_0000
@@ -145,11 +146,11 @@ function storeCount(i32: Int32Array, at: number, count: number): void {
   if (i32[at] !== count) Atomics.store(i32, at, count)
 }
 
-/** Three words: high, low, check. */
+/** Three words that stand together: high, low, check. */
 function storeTime(i32: Int32Array, at: number, us: number): void {
   const high = Math.floor(us / LOW_SPAN)
   const low = us | 0
-  if (high === i32[at]) {
+  if (high === i32[at + 2]) {
     if (low !== i32[at + 1]) Atomics.store(i32, at + 1, low)
     return
   }
@@ -160,9 +161,8 @@ function storeTime(i32: Int32Array, at: number, us: number): void {
 
 /** Milliseconds. */
 function readTime(i32: Int32Array, at: number): number {
-  for (;;) {
-    const check = Atomics.load(i32, at + 2) // (D)
-    const low = Atomics.load(i32, at + 1) // (E)
-    if (Atomics.load(i32, at) === check) return (check * LOW_SPAN + (low >>> 0)) / 1000 // (F)
-  }
+  const check = Atomics.load(i32, at + 2) // (D)
+  const low = Atomics.load(i32, at + 1) // (E)
+  const high = Atomics.load(i32, at) // (F)
+  return (high * LOW_SPAN + (high === check ? low >>> 0 : 0)) / 1000
 }

@@ -107,9 +107,8 @@ function goOn(kernel: Kernel): void {
 function living({ i32, cpus }: Kernel): number[] {
   const { tasks } = cpus[0]
   const found: number[] = []
-  for (let index = 0; index < tasks.capacity; index++) {
-    const task = tasks.pointerAt(index)
-    if (!tasks.isAllocated(i32, task) || i32[task + Task.state] === UNUSED) continue
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
+    if (i32[task + Task.state] === UNUSED) continue
     if (majorPriority(i32[i32[task + Task.entity] + Entity.priority]) < IDLE_MAJOR_PRIORITY) found.push(task)
   }
   return found
@@ -341,6 +340,22 @@ export const timerCancelled: Deed = {
   },
 }
 
+/** A task on CPU 1 sleeps with a timeout for the first time, while the timers of CPU 0 are put together again. */
+export const timersAgainstSleep: Deed = {
+  beside: true,
+  tasks: 1,
+  scene: kernel => {
+    const task = onSurvivor(kernel, true)
+    const [mortal, home] = kernel.cpus
+    return {
+      mortal: () => mortal.rcu.quiescent(mortal.thread),
+      other: () => beginSleep(home, task, INTERRUPTIBLE, 5) && schedulerYield(home, SUSPENDED),
+      final: () =>
+        assert(home.timers[SURVIVOR].isQueued(task + Task.timer), 'it sleeps, and its timer is on no queue'),
+    }
+  },
+}
+
 /** The end of a task, its switch and its reaping; and its slots' way back. */
 export const exit: Deed = {
   tasks: 2,
@@ -484,6 +499,7 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'wakeup of all who wait on a channel': channelWakeup,
   'expiry of a timer': timerExpiry,
   'arming and cancelling a timer': timerCancelled,
+  'nothing, while another arms its first timer': timersAgainstSleep,
   'end of a task': exit,
   'end of a child': exitOfChild,
   'end of a parent': exitOfParent,

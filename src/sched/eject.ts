@@ -12,6 +12,7 @@ import {
   ExtRecord,
   LEAVING,
   NONE,
+  ownState,
   QUEUE_UNUSED,
   REPORTING,
 } from './extlayout.ts'
@@ -82,8 +83,8 @@ export function eject(
 ): boolean {
   const { i32, ext } = s
   const { record } = ext
-  if (Atomics.compareExchange(i32, record + ExtRecord.state, ACTIVE, REPORTING) !== ACTIVE) return false // (A)
-  Atomics.store(i32, record + ExtRecord.by, s.thread.id)
+  const reporting = ownState(REPORTING, s.thread)
+  if (Atomics.compareExchange(i32, record + ExtRecord.state, ACTIVE, reporting) !== ACTIVE) return false // (A)
   Atomics.store(i32, record + ExtRecord.takes, 0)
   i32[record + ExtRecord.reason] = reasons.indexOf(reason)
   i32[record + ExtRecord.task] = task
@@ -121,8 +122,7 @@ export function policyName(s: Scheduler): string {
 export function drainEjected(s: Scheduler): boolean {
   const { i32, ext, entities } = s
   const at = ext.record + ExtRecord.state
-  if (Atomics.compareExchange(i32, at, EJECTED, DRAINING) !== EJECTED) return false // (C)
-  Atomics.store(i32, ext.record + ExtRecord.by, s.thread.id)
+  if (Atomics.compareExchange(i32, at, EJECTED, ownState(DRAINING, s.thread)) !== EJECTED) return false // (C)
   const guest = s.cpu < 0
   // A thread that is no CPU must be seen by RCU while it looks at tasks that may end.
   if (guest) s.rcu.idleExit(s.thread)

@@ -1,7 +1,10 @@
 /** The races of the ext class, explored in full. The broken variants are in extraces.test.ts. */
 import { check } from '../checker/check.ts'
+import { MORTAL_CPU } from './deathprograms.ts'
 import {
   consumeAgainstStop,
+  deathOfEjector,
+  deathOfLoader,
   dispatchAgainstAffinity,
   idleAgainstDispatch,
   startAgainstEject,
@@ -17,3 +20,5 @@ check('a CPU goes idle while a task comes to a queue', { rerun: false }, idleAga
 // Which class a new task is told of is looked at without its lock: it may change, and the class it joins is told then.
 check('a task starts while its policy is ejected', { races: false, rerun: false }, startAgainstEject())
 check('two threads eject one policy', { rerun: false }, twoEjectors())
+check('a CPU dies while it ejects a policy', { crashes: MORTAL_CPU, steps: 50_000 }, deathOfEjector())
+check('a CPU dies while it loads a policy', { crashes: MORTAL_CPU, steps: 50_000 }, deathOfLoader())

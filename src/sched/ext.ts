@@ -31,6 +31,7 @@ import {
   QUEUE_FIFO,
   QUEUE_UNUSED,
   QUEUED,
+  stateIn,
   UNTOLD,
 } from './extlayout.ts'
 import { leastQueued } from './fifo.ts'
@@ -98,7 +99,7 @@ export class Ext {
   }
 
   state(): number {
-    return Atomics.load(this.i32, this.record + ExtRecord.state)
+    return stateIn(Atomics.load(this.i32, this.record + ExtRecord.state))
   }
 
   /** Whether there is a policy, and it is asked. */
@@ -185,10 +186,8 @@ export const extClass: SchedClass = {
   reset(s, rq, running) {
     const { i32, entities } = s
     const cpu = i32[rq + ClassRq.cpu]
-    for (let index = 0; index < entities.capacity; index++) {
-      const se = entities.pointerAt(index)
-      if (!entities.isAllocated(i32, se) || Atomics.load(i32, se + Entity.cpu) !== cpu || se === running)
-        continue
+    for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
+      if (Atomics.load(i32, se + Entity.cpu) !== cpu || se === running) continue
       const queue = i32[se + Entity.extQueue]
       if (queue !== 0) {
         acquire(s.thread, queue + DispatchQueue.lock)

@@ -2,7 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { listFirst, ListHead, listNext } from '../arena/list.ts'
 import { Entity } from './entity.ts'
 import { stateOf } from './ext.ts'
-import { CURRENT, DispatchQueue, ExtRq, HELD, LOCAL, OUT, PENDING, QUEUED } from './extlayout.ts'
+import { CURRENT, DispatchQueue, ExtRq, HELD, LOCAL, NONE, OUT, PENDING, QUEUED } from './extlayout.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { ClassRq, classRq } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -19,9 +19,7 @@ export function checkExt(s: Scheduler): void {
   const onQueue = new Map<number, number>()
   const pending = new Int32Array(s.cpus)
   const local = new Int32Array(s.cpus)
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
-    if (!entities.isAllocated(i32, se)) continue
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     const state = stateOf(s, se)
     const queue = i32[se + Entity.extQueue]
     const queued = i32[se + Entity.onRq] === 1
@@ -35,7 +33,7 @@ export function checkExt(s: Scheduler): void {
     if (queue !== 0) onQueue.set(queue, (onQueue.get(queue) ?? 0) + 1)
     if (state === PENDING) pending[i32[se + Entity.cpu]]++
     if (state === LOCAL) local[i32[se + Entity.cpu]]++
-    assert(state !== HELD || ext.state() !== 0, 'a task is held by a policy that is not there')
+    assert(state !== HELD || ext.state() !== NONE, 'a task is held by a policy that is not there')
   }
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     const rq = classRq(s.queueOf(cpu), EXT_MAJOR_PRIORITY)

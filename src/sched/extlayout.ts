@@ -2,6 +2,7 @@ import type { ArenaPlan, Region } from '../arena/arena.ts'
 import { ListHead } from '../arena/list.ts'
 import { type Layout, LINE_WORDS, ownLine, record, roundUp, word, words } from '../arena/record.ts'
 import { Lock } from '../arena/spinlock.ts'
+import type { KernelThread } from '../arena/thread.ts'
 import { ClassRq } from './runqueue.ts'
 
 /**
@@ -17,6 +18,10 @@ import { ClassRq } from './runqueue.ts'
  *
  * In every state a task at level 33 is on some CPU's account and can run: a CPU that does not ask the policy takes its
  * tasks in turn.
+ *
+ * [1], [3] and [5] are one thread's, and the word says whose, above the state: so the one compare-exchange that takes the state also
+ * says whose death leaves it there (extrecover.ts). In a word beside it, stored after the state, a thread that dies between the two
+ * would leave a state that nobody ends.
  */
 export const NONE = 0
 export const LOADING = 1
@@ -25,6 +30,24 @@ export const REPORTING = 3
 export const EJECTED = 4
 export const DRAINING = 5
 export const LEAVING = 6
+
+const STATE_MASK = 0xff
+const THREAD_SHIFT = 8
+
+/** The word for a state that is this thread's. */
+export function ownState(state: number, thread: KernelThread): number {
+  return state | (thread.ownerTag << THREAD_SHIFT)
+}
+
+/** The state in the word. */
+export function stateIn(word: number): number {
+  return word & STATE_MASK
+}
+
+/** Whether the state in the word is that thread's. */
+export function isStateOf(word: number, thread: number): boolean {
+  return word >>> THREAD_SHIFT === thread + 1
+}
 
 export const extStateNames: readonly string[] = [
   'none',
@@ -42,7 +65,6 @@ export const ExtRecord: Layout<
   | 'takes'
   | 'enabled'
   | 'hold'
-  | 'by'
   | 'reason'
   | 'task'
   | 'cpu'
@@ -60,8 +82,6 @@ export const ExtRecord: Layout<
   enabled: words(2),
   /** CPUs that start wait while this is not 0. */
   hold: word,
-  /** The thread that reports or drains, so that its death can be mended. */
-  by: word,
   /** Why the policy was ejected (eject.ts), which task and CPU it was about. */
   reason: word,
   task: word,

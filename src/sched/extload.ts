@@ -2,7 +2,7 @@ import { POLICY_LOADED } from '../arena/events.ts'
 import { recordPolicy } from './events.ts'
 import { Entity } from './entity.ts'
 import { drainEjected, eject, tellCpus } from './eject.ts'
-import { ACTIVE, ExtRecord, extStateNames, LOADING, NONE } from './extlayout.ts'
+import { ACTIVE, ExtRecord, extStateNames, LOADING, NONE, ownState, stateIn } from './extlayout.ts'
 import { readText, writeText } from './exttext.ts'
 import { EXT_MAJOR_PRIORITY, EXT_PRIORITY, FAIR_MAJOR_PRIORITY, FAIR_PRIORITY } from './priority.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -22,10 +22,10 @@ export interface PolicyToLoad {
 export function loadPolicy(s: Scheduler, { name, href = '' }: PolicyToLoad): void {
   const { i32, ext } = s
   const { record, plan } = ext
-  const was = Atomics.compareExchange(i32, record + ExtRecord.state, NONE, LOADING)
+  const was = Atomics.compareExchange(i32, record + ExtRecord.state, NONE, ownState(LOADING, s.thread))
   if (was !== NONE) {
     throw new Error(
-      `loadPolicy('${name}'): a policy is there already (${extStateNames[was]}); unload it first`,
+      `loadPolicy('${name}'): a policy is there already (${extStateNames[stateIn(was)]}); unload it first`,
     )
   }
   i32.fill(0, plan.words.start, plan.words.start + plan.words.words)

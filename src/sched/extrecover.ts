@@ -2,7 +2,7 @@ import { ListNode } from '../arena/list.ts'
 import { breakLock, nudgeLock, release } from '../arena/spinlock.ts'
 import { Entity } from './entity.ts'
 import { endIfLast, tellCpus } from './eject.ts'
-import { DispatchQueue, DRAINING, EJECTED, ExtRecord, ExtRq, REPORTING } from './extlayout.ts'
+import { DispatchQueue, EJECTED, ExtRecord, ExtRq, isStateOf, LOADING, NONE, stateIn } from './extlayout.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { classRq } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -29,21 +29,25 @@ export function repairExt(s: Scheduler, dead: number): void {
     i32[classRq(s.queueOf(dead), EXT_MAJOR_PRIORITY) + ExtRq.asks] = 0
     Atomics.and(i32, record + ExtRecord.enabled + (dead >> 5), ~(1 << (dead & 31)))
   }
-  // It was to report, or to drain: the next one drains.
-  if (Atomics.load(i32, record + ExtRecord.by) === dead) {
-    Atomics.compareExchange(i32, record + ExtRecord.state, REPORTING, EJECTED)
-    Atomics.compareExchange(i32, record + ExtRecord.state, DRAINING, EJECTED)
-    tellCpus(s)
-  }
+  const word = Atomics.load(i32, record + ExtRecord.state)
+  if (isStateOf(word, dead)) endState(s, stateIn(word))
   endIfLast(s)
+}
+
+/** The dead thread was to load, to report or to drain: there is no policy, or the next one drains. */
+function endState(s: Scheduler, state: number): void {
+  const { i32 } = s
+  const { record } = s.ext
+  Atomics.store(i32, record + ExtRecord.takes, 0)
+  Atomics.store(i32, record + ExtRecord.state, state === LOADING ? NONE : EJECTED)
+  tellCpus(s)
 }
 
 function rebuildDispatchQueue(s: Scheduler, queue: number): void {
   const { i32, f64, ext, entities } = s
   const found: number[] = []
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
-    if (entities.isAllocated(i32, se) && i32[se + Entity.extQueue] === queue) found.push(se)
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
+    if (i32[se + Entity.extQueue] === queue) found.push(se)
   }
   found.sort((a, b) => f64[(a + Entity.execStart) >> 1] - f64[(b + Entity.execStart) >> 1])
   ext.queues.reset(queue)

@@ -40,7 +40,10 @@ export function cpuOnline(s: Scheduler): void {
   publishQueue(s, queue)
   if (i32[s.recording] !== 0) recordCpu(s, s.cpu, true, 0)
   release(thread, queue + RunQueue.lock)
+  // Another CPU may be in the middle of adopting them.
+  acquire(thread, queue + RunQueue.timerLock)
   s.nextTimer = s.timers[s.cpu].next()
+  release(thread, queue + RunQueue.timerLock)
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     if (cpu === s.cpu || isOnline(s, cpu)) continue
     drainQueue(s, cpu)

@@ -3,7 +3,13 @@ import { ListHead } from '../arena/list.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { checkExt } from './extinvariants.ts'
 import { ExtRq } from './extlayout.ts'
-import { EXT_MAJOR_PRIORITY, IDLE_MAJOR_PRIORITY, MAJOR_LEVELS } from './priority.ts'
+import {
+  EXT_MAJOR_PRIORITY,
+  IDLE_MAJOR_PRIORITY,
+  MAJOR_LEVELS,
+  MINOR_LEVELS,
+  PRIORITY_NONE,
+} from './priority.ts'
 import { isReady, ReadyMask } from './readymask.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -30,9 +36,7 @@ export function checkInvariants(s: Scheduler): void {
   }
   const queued = new Int32Array(s.cpus)
   const atLevel = new Int32Array(s.cpus * MAJOR_LEVELS)
-  for (let index = 0; index < entities.capacity; index++) {
-    const se = entities.pointerAt(index)
-    if (!entities.isAllocated(i32, se)) continue
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     if (i32[se + Entity.priority] >> 2 === IDLE_MAJOR_PRIORITY) continue
     checkEntity(s, se, running.get(se))
     if (i32[se + Entity.onRq] === 1) {
@@ -80,7 +84,7 @@ function checkQueue(s: Scheduler, cpu: number, queued: Int32Array, atLevel: Int3
   const queue = s.queueOf(cpu)
   assert(i32[queue + RunQueue.taskCount] === queued[cpu], 'a run queue miscounts its tasks')
   const busy = i32[queue + RunQueue.current] === i32[queue + RunQueue.idle] ? 0 : 1
-  const published = i32[queue + RunQueue.runningPriority] <= 255
+  const published = i32[queue + RunQueue.runningPriority] !== PRIORITY_NONE
   assert(!published || i32[queue + RunQueue.load] === queued[cpu] + busy, 'the published load is wrong')
   const mask = queue + RunQueue.readyMask
   let groups = 0
@@ -93,7 +97,7 @@ function checkQueue(s: Scheduler, cpu: number, queued: Int32Array, atLevel: Int3
     assert(isReady(i32, mask, level) === ready, 'the ready mask does not say which levels have tasks')
     if (ready) groups |= 1 << (level >> 3)
     let minors = 0
-    for (let minor = 0; minor < 4; minor++) {
+    for (let minor = 0; minor < MINOR_LEVELS; minor++) {
       minors += i32[rq + ClassRq.counts + minor]
       const seen = i32[rq + ClassRq.published + minor]
       assert(seen === i32[rq + ClassRq.counts + minor], 'the published counts are wrong')

@@ -34,7 +34,7 @@ import {
   YIELDED,
 } from './switch.ts'
 import { INTERRUPTIBLE, isSleeping, RUNNING, Task, WAKE_ANY, WOKEN } from './taskrecord.ts'
-import { expireTimers } from './timer.ts'
+import { adoptTimers, expireTimers } from './timer.ts'
 import { wakeSelf, wakeupTask } from './wakeup.ts'
 
 export type Wake = (s: Scheduler, task: number) => boolean
@@ -498,6 +498,40 @@ export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup 
       final: ({ results }) => {
         kernel.check()
         if (results[1] === true) assert(isSleeping(kernel.state(task)), 'a late timer ended the next sleep')
+      },
+    }
+  }
+}
+
+/**
+ * CPU 1 adopts the timer of a sleeper from CPU 0, which has gone, while CPU 2 wakes the sleeper, runs it, and it goes to sleep
+ * again with another timeout: its timer is on one queue, that of CPU 2.
+ */
+export function adoptionAgainstSleep(adopt: (s: Scheduler, gone: number) => number = adoptTimers): Setup {
+  return () => {
+    const kernel = new Kernel(3, 1, false)
+    const task = kernel.running([0, 1, 2])
+    const [gone, adopter, runner] = kernel.cpus
+    beginSleep(gone, task, INTERRUPTIBLE, 5)
+    schedulerYield(gone, SUSPENDED)
+    cpuOffline(gone, PREEMPTED)
+    setAffinity(kernel.others[0], task, 1 << runner.cpu, 0)
+    return {
+      always: kernel.always(task),
+      threads: {
+        'CPU 1': () => void adopt(adopter, gone.cpu),
+        'CPU 2': () => {
+          wakeupTask(runner, task)
+          schedulerYield(runner, PREEMPTED)
+          endSleep(runner, task, 5)
+          if (beginSleep(runner, task, INTERRUPTIBLE, 7)) schedulerYield(runner, SUSPENDED)
+        },
+      },
+      final: () => {
+        kernel.check()
+        const counts = runner.timers.map(({ count }) => count)
+        assert(counts.join() === '0,0,1', 'the timer is not on the queue that it was armed on, or on two')
+        assert(runner.timers[runner.cpu].next() === 8, 'the timer does not have its own deadline')
       },
     }
   }

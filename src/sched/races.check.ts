@@ -1,6 +1,7 @@
 /** The scheduler's races, explored in full. The broken variants are in races.test.ts. */
 import { check } from '../checker/check.ts'
 import {
+  adoptionAgainstSleep,
   arrivalAgainstOffline,
   arrivalAgainstTake,
   affinityAgainstWakeup,
@@ -34,3 +35,4 @@ check('CPU going offline against enqueue', offlineAgainstEnqueue())
 check('arrival against the CPU that takes it', arrivalAgainstTake())
 check('arrival against a CPU going offline', arrivalAgainstOffline())
 check('a late timer against the next sleep', lateTimer())
+check('a timer that is adopted against the next sleep', adoptionAgainstSleep())

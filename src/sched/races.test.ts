@@ -6,6 +6,7 @@ import { publishCount, publishQueue, rqDequeueTask, rqDropCurrent, rqPickNextTas
 import { Entity, POLICY_ARRIVED } from './entity.ts'
 import { enqueueSelected, placeOn } from './place.ts'
 import {
+  adoptionAgainstSleep,
   affinityAgainstWakeup,
   continueOnCpu,
   arrivalAgainstOffline,
@@ -386,5 +387,29 @@ describe('a late timer against the next sleep', () => {
       })
     }
     expect(found(lateTimer(expire))).toMatch('a late timer ended the next sleep')
+  })
+})
+
+describe('a timer that is adopted against the next sleep', () => {
+  test('passes', () => passes(adoptionAgainstSleep()))
+
+  test('one that is put on the queue wherever it is armed is on two', () => {
+    const adopt = (s: Scheduler, gone: number): number => {
+      const lock = s.queueOf(gone) + RunQueue.timerLock
+      acquire(s.thread, lock)
+      const node = s.timers[gone].first()
+      const deadline = s.timers[gone].next()
+      if (node !== 0) {
+        s.timers[gone].remove(node)
+        Atomics.store(s.i32, node - Task.timer + Task.timerCpu, s.cpu)
+      }
+      release(s.thread, lock)
+      if (node === 0) return 0
+      acquire(s.thread, s.queue + RunQueue.timerLock)
+      if (s.i32[node - Task.timer + Task.timerArmed] !== 0) s.timers[s.cpu].insert(node, deadline)
+      release(s.thread, s.queue + RunQueue.timerLock)
+      return 1
+    }
+    expect(found(adoptionAgainstSleep(adopt))).toMatch(/on a deadline queue already|or on two/)
   })
 })

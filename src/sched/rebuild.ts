@@ -8,11 +8,12 @@ import { ReadyMask, setReady } from './readymask.ts'
 import { ClassRq, classRq, pushList, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Task } from './taskrecord.ts'
+import { isArmedOn } from './timer.ts'
 
 /**
  * What a lock of the scheduler guards, put together again from facts in the records, whatever its holder died in the middle
- * of. The caller holds that lock, and takes no other: so each can be done on its own, in any order, also by a thread that holds
- * outer locks.
+ * of. The caller holds that lock, and takes none that is not inner to it: so each can be done on its own, in any order, also by a
+ * thread that holds outer locks.
  *
  *   structure              the fact                                       changed by one store, under the lock of
  *   run queue of a CPU     entity.onRq is 1 and entity.cpu is that CPU    the queue that it names
@@ -149,20 +150,18 @@ function publishLevel(i32: Int32Array, rq: number): void {
 }
 
 /**
- * The timers of a CPU. The lock of its timers is held. One that has expired and whose sleeper has not said so yet (cancelTimer)
+ * The timers of a CPU. The lock of its timers is held. A node that is not one of them is not written to: it may be on another CPU's
+ * queue by now. One that has expired and whose sleeper has not said so yet (cancelTimer)
  * is armed still: it is put back, and expires again. Whoever took it off may have died before the wakeup; if not, the second
  * expiry finds the sleeper awake.
  */
 export function rebuildTimers(s: Scheduler, cpu: number): void {
   const { i32, tasks } = s
   const armed: number[] = []
-  const cancelled: number[] = []
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.timerCpu) !== cpu) continue
-    if (i32[task + Task.timerArmed] !== 0) armed.push(task + Task.timer)
-    else cancelled.push(task + Task.timer)
+    if (tasks.isSettled(i32, task) && isArmedOn(s, task, cpu)) armed.push(task + Task.timer)
   }
-  s.timers[cpu].rebuild(armed, cancelled)
+  s.timers[cpu].rebuild(armed)
 }
 
 /** The wait tree. The sleep lock is held. */

@@ -115,6 +115,20 @@ describe('what recovery does is needed', () => {
     expect(broken(deeds['expiry of a timer'], without)).toMatch('it sleeps, and its timer is gone')
   })
 
+  test('timers that are put together again with a look at who is none of theirs, and a word to it later', () => {
+    const late: Recover = (s, dead) => {
+      const { i32, tasks } = s
+      const none: number[] = []
+      for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task))
+        if (i32[task + Task.timerCpu] === dead && i32[task + Task.timerArmed] === 0) none.push(task)
+      const lost = recoverScheduler(s, dead)
+      for (const task of none) s.timers[dead].forget(task + Task.timer)
+      return lost
+    }
+    const deed = deeds['nothing, while another arms its first timer']
+    expect(broken(deed, late)).toMatch('it sleeps, and its timer is on no queue')
+  })
+
   test('a child that has ended, in the hands of a parent’s CPU, without the name of that CPU', () => {
     const nameless: Recover = (s, dead) => {
       for (let task = s.tasks.after(s.i32, 0); task !== 0; task = s.tasks.after(s.i32, task))

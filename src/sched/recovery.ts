@@ -11,6 +11,7 @@ import { repairExt } from './extrecover.ts'
 import { drainQueue, isOnline } from './hotplug.ts'
 import { claimLost, type LostTask } from './lost.ts'
 import { enqueueSelected } from './place.ts'
+import { IDLE_MAJOR_PRIORITY, majorPriority } from './priority.ts'
 import { notePushable } from './pushable.ts'
 import { clearLinks, rebuildChildren, rebuildRunQueue, rebuildTimers, rebuildWaitTree } from './rebuild.ts'
 import { RunQueue } from './runqueue.ts'
@@ -195,13 +196,20 @@ function mendPi(s: Scheduler, task: number, se: number, dead: number): void {
   const { i32, thread } = s
   const lock = se + Entity.piLock
   if (!breakLock(thread, lock, dead)) return
+  // Nothing ever happens to an idle task: whoever had its lock was going through all of them.
+  if (majorPriority(i32[se + Entity.basePriority]) !== IDLE_MAJOR_PRIORITY) mendTask(s, task, se)
+  release(thread, lock)
+}
+
+/** Finishes what was under way with a task. Its pi lock is held. */
+function mendTask(s: Scheduler, task: number, se: number): void {
+  const { i32, thread } = s
   const queue = lockTaskQueue(s, se)
   notePushable(s, se)
   release(thread, queue + RunQueue.lock)
   setEffectivePriority(s, task, Math.min(i32[se + Entity.basePriority], i32[se + Entity.inherited]))
   if (Atomics.load(i32, task + Task.state) !== WAKENING) queueIfNowhere(s, task, se)
   else if (i32[task + Task.wakeReason] !== LOST) finishWakeup(s, task, se)
-  release(thread, lock)
 }
 
 /** Queues a task that is runnable and nowhere. Its pi lock is held: nobody else will. */

@@ -85,7 +85,8 @@ export const RunQueue: Layout<
   moved: word,
   woken: word,
   stolen: word,
-  busyTimeHigh: ownLine(word),
+  /** Three words that stand together (account.ts), at the start of a line that is written only when figures are published. */
+  busyTimeHigh: { words: 1, align: LINE_WORDS, ownLine: false },
   busyTimeLow: word,
   busyTimeCheck: word,
   switches: word,

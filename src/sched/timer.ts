@@ -25,6 +25,17 @@ import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
  * (C) comes before (D). Asleep at (C) in the sleep that the timer was for, the task stays so: waking it takes the pi lock.
  * Asleep at (C) in a later one, it has been at (B), and (D) sees that. With (D) first, the task could be awake and not
  * yet at (B) there, and asleep again when the wakeup looks at its state.
+ *
+ * `timerArmed` and `timerCpu` say which queue a timer is on; the lock of the CPU in `timerCpu` guards both, and the node. Who holds
+ * another timer lock reads them in the order that makes them exact, and writes to no node that is not on its own queue:
+ *
+ *   who holds the lock of Q's timers           the task, on CPU P
+ *   --------------------------------           ------------------
+ *                                              timer lock of P
+ *   (G) timerArmed: 1                          (E) timerCpu = P
+ *   (H) timerCpu: P, it is none of Q's         puts the timer on its queue; (F) timerArmed = 1; unlock
+ *
+ * (E) before (F) and (G) before (H): one that is seen armed and still has Q as its CPU is Q's, and cannot leave Q without its lock.
  */
 
 /** The current task's sleep ends at `deadline`. On its CPU, before its state says that it sleeps. */
@@ -32,10 +43,12 @@ export function armTimer(s: Scheduler, task: number, deadline: number): void {
   const { i32, thread, queue } = s
   assert(queue !== 0, 'a task sleeps on a CPU')
   acquire(thread, queue + RunQueue.timerLock)
-  Atomics.store(i32, task + Task.timerCpu, s.cpu)
+  assert(Atomics.load(i32, task + Task.timerArmed) === 0, 'a task has one timer')
+  Atomics.store(i32, task + Task.timerCpu, s.cpu) // (E)
   Atomics.add(i32, task + Task.sleeps, 1)
+  s.timers[s.cpu].forget(task + Task.timer)
   s.timers[s.cpu].insert(task + Task.timer, deadline)
-  i32[task + Task.timerArmed] = 1
+  Atomics.store(i32, task + Task.timerArmed, 1) // (F)
   release(thread, queue + RunQueue.timerLock)
   if (deadline < s.nextTimer) s.nextTimer = deadline
 }
@@ -50,8 +63,8 @@ export function cancelTimer(s: Scheduler, task: number): void {
     const here = Atomics.load(i32, task + Task.timerCpu) === cpu
     if (here) {
       Atomics.add(i32, task + Task.sleeps, 1) // (B)
-      i32[task + Task.timerArmed] = 0
-      if (s.timers[cpu].isQueued(task + Task.timer)) s.timers[cpu].remove(task + Task.timer)
+      const armed = Atomics.exchange(i32, task + Task.timerArmed, 0) !== 0
+      if (armed && s.timers[cpu].isQueued(task + Task.timer)) s.timers[cpu].remove(task + Task.timer)
       // Another CPU learns it when it wakes for nothing.
       if (cpu === s.cpu) s.nextTimer = s.timers[cpu].next()
     }
@@ -91,10 +104,26 @@ function timeOut(s: Scheduler, task: number, sleeps: number): boolean {
   return woke
 }
 
+/** Whether the timer is armed on this CPU. Exact while the lock of its timers is held. */
+export function isArmedOn({ i32 }: Scheduler, task: number, cpu: number): boolean {
+  return Atomics.load(i32, task + Task.timerArmed) !== 0 && Atomics.load(i32, task + Task.timerCpu) === cpu // (G) (H)
+}
+
 /**
- * The timers of a CPU that has gone move to this one, one at a time. Two timer locks are never held together, so a timer
- * is on neither queue for a moment: `timerArmed`, which the lock of the CPU in `timerCpu` guards, says whether it was
- * cancelled meanwhile.
+ * The timers of a CPU that has gone move to this one, one at a time. Two timer locks are never held together, so a timer is on neither
+ * queue for a moment:
+ *
+ *   CPU 1, adopts                              CPU 2
+ *   -------------                              -----
+ *   timer lock of the one that has gone;
+ *   takes the timer off; timerCpu = 1; unlock
+ *                                              wakes the sleeper, runs it; it cancels its timer, which is CPU 1's,
+ *                                              and sleeps again, with a timer on the queue of CPU 2
+ *   own timer lock; (I) the timer is armed,
+ *   but not here: leaves it alone
+ *
+ * Or, if a third CPU dies meanwhile with the timer lock of CPU 1, who puts these timers together again finds it armed here, and at (I)
+ * it is on the queue already.
  */
 export function adoptTimers(s: Scheduler, gone: number): number {
   const { i32, thread } = s
@@ -113,7 +142,7 @@ export function adoptTimers(s: Scheduler, gone: number): number {
     release(thread, lock)
     if (node === 0) return adopted
     acquire(thread, s.queue + RunQueue.timerLock)
-    if (i32[task + Task.timerArmed] !== 0) s.timers[s.cpu].insert(node, deadline)
+    if (isArmedOn(s, task, s.cpu) && !s.timers[s.cpu].isQueued(node)) s.timers[s.cpu].insert(node, deadline) // (I)
     release(thread, s.queue + RunQueue.timerLock)
     if (deadline < s.nextTimer) s.nextTimer = deadline
   }

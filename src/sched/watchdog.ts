@@ -9,7 +9,6 @@ import { isOnline } from './hotplug.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { Task } from './taskrecord.ts'
 
 /**
  * The watchdog looks, now and then, for two things that should not last:
@@ -95,9 +94,8 @@ export class Watchdog {
 
   private lookAtTasks(now: number, reports: WatchdogReport[]): void {
     const { i32, f64, entities, thread } = this.s
-    for (let index = 0; index < entities.capacity; index++) {
-      const se = entities.pointerAt(index)
-      if (!entities.isAllocated(i32, se) || Atomics.load(i32, se + Entity.onRq) === 0) continue
+    for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
+      if (Atomics.load(i32, se + Entity.onRq) === 0) continue
       const cpu = Atomics.load(i32, se + Entity.cpu)
       const queue = this.s.queueOf(cpu)
       acquire(thread, queue + RunQueue.lock)
@@ -137,14 +135,4 @@ function ejectFor(s: Scheduler, state: number, task: number, cpu: number, ms: nu
     cpu,
   )
   drainEjected(s)
-}
-
-/** Whether a task is stopped, for who looks from outside. */
-export function isStopped(s: Scheduler, task: number): boolean {
-  const { i32, thread } = s
-  const se = i32[task + Task.entity]
-  acquire(thread, se + Entity.piLock)
-  const stopped = i32[task + Task.stopped] !== 0
-  release(thread, se + Entity.piLock)
-  return stopped
 }
