@@ -1,9 +1,12 @@
 import { afterEach, expect, test } from 'vitest'
 import { Schedule } from '../coroutine/index.ts'
 import { sleep } from '../coroutine/blocking.ts'
+import { ambient } from '../futex/ambient.ts'
 import { Kernel } from '../task/kernel.ts'
 import type * as Stranger from './fixtures/stranger.ts'
 import { Condition, debugLocks, type LockReport, locks, Mutex, RwLock } from './index.ts'
+import { LockTable } from './locktable.ts'
+import { observer } from './observer.ts'
 
 let off: (() => void) | null = null
 const reports: LockReport[] = []
@@ -180,4 +183,25 @@ test('a CPU whose modules load nothing of this library keeps the record of its t
   Atomics.store(words, 1, 1)
   await holding
   expect(holders.map(({ who }) => who)).toEqual([expect.stringContaining("task 'stranger'")])
+})
+
+test('what was held when debug mode was turned off is not on record when it is turned on again', () => {
+  debug()
+  const mutex = new Mutex({ name: 'long ago' })
+  mutex.lockSync()
+  off?.()
+  mutex.unlock()
+  debug()
+  expect(locks()).toEqual([])
+})
+
+test('a thread that joined leaves at its next lock once debug mode is turned off', () => {
+  const { context } = ambient().futexes
+  const table = new LockTable(context)
+  table.turnOn()
+  const mutex = new Mutex()
+  expect(observer).not.toBeNull()
+  table.turnOff()
+  mutex.lockSync().unlock()
+  expect(observer).toBeNull()
 })

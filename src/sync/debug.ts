@@ -51,17 +51,18 @@ const LOOK_MS = 100
 /**
  * Debug mode, for all threads of the domain: from here on, each lock's holder and each waiter are on record with their stacks. A circle of waits is
  * reported by whoever closes it; a lock whose holder has ended, by whoever waits for it, or within a tenth of a second by the thread that turned
- * debug mode on. It makes locks slow. Other threads turn it on when they next make or receive an object. Returns what turns it off.
+ * debug mode on. It makes locks slow. Other threads join when they next make or receive an object, and leave at the next lock after it was turned
+ * off. Returns what turns it off.
  */
 export function debugLocks(options: DebugOptions = {}): () => void {
   const watching = new Watching(ambient().futexes.context, options)
-  watching.table.turn(true)
+  watching.table.turnOn()
   setObserver(watching)
   const timer = setInterval(() => watching.lookForEnded(), LOOK_MS)
   ;(timer as { unref?: () => void }).unref?.()
   return () => {
     clearInterval(timer)
-    watching.table.turn(false)
+    watching.table.turnOff()
     if (observer === watching) setObserver(null)
   }
 }
@@ -115,17 +116,20 @@ class Watching implements LockObserver {
   }
 
   acquired(place: Place, kind: string, name: string | undefined, tid: number): void {
+    if (this.isOver()) return
     const object = this.idOf(place)
     const entry = { object, tid, kind, name, who: whoIs(tid), stack: stackHere() }
     this.table.locked(() => this.table.addHold(entry))
   }
 
   released(place: Place, tid: number): void {
+    if (this.isOver()) return
     const object = this.idOf(place)
     this.table.locked(() => this.table.removeHold(object, tid))
   }
 
   waits(place: Place, kind: string, name: string | undefined, tid: number): void {
+    if (this.isOver()) return
     const object = this.idOf(place)
     const entry = { object, tid, kind, name, who: whoIs(tid), stack: stackHere() }
     const found = this.table.locked(() => {
@@ -148,6 +152,7 @@ class Watching implements LockObserver {
   }
 
   waited(place: Place, tid: number): void {
+    if (this.isOver()) return
     const object = this.idOf(place)
     this.table.locked(() => this.table.removeWait(object, tid))
   }
@@ -157,6 +162,13 @@ class Watching implements LockObserver {
       this.table.holds().filter(hold => hasEnded(this.context, hold.tid) && this.table.markReported(hold)),
     )
     for (const hold of ended) this.report({ problem: 'held by one that ended', message: endedMessage(hold) })
+  }
+
+  /** Whether debug mode was turned off, on whatever thread: then this one leaves it. */
+  private isOver(): boolean {
+    if (LockTable.isOn(this.context)) return false
+    if (observer === this) setObserver(null)
+    return true
   }
 
   private idOf(place: Place): number {

@@ -53,7 +53,7 @@ export interface NewEntry {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Everything here is done inside `locked`, but for `isOn` and `turnOn`. */
+/** Everything here is done inside `locked`, but for turning it on and off, and asking whether it is. */
 export class LockTable {
   private readonly context: FutexContext
   private readonly i32: Int32Array<SharedArrayBuffer>
@@ -74,8 +74,18 @@ export class LockTable {
     return Atomics.load(i32, layout.lockTable.start + ON) === 1
   }
 
-  turn(on: boolean): void {
-    Atomics.store(this.i32, this.start + ON, on ? 1 : 0)
+  /** What was on record when it was last turned off is forgotten: nobody has kept it up since. */
+  turnOn(): void {
+    this.locked(() => {
+      if (Atomics.exchange(this.i32, this.start + ON, 1) === 1) return
+      for (let record = 0; record < this.records; record++) {
+        this.i32[this.start + FIRST + record * RECORD_WORDS + USE] = FREE
+      }
+    })
+  }
+
+  turnOff(): void {
+    Atomics.store(this.i32, this.start + ON, 0)
   }
 
   locked<T>(fn: () => T): T {
