@@ -35,7 +35,7 @@ const repaired = done.reduce((total, { repaired: n }) => total + n, 0)
 const transfers = done.reduce((total, { transfers: n }) => total + n, 0)
 // The last one to fall over may have done so when all clerks had gone home: whoever looks at the books next takes the lock.
 {
-  using _audit = lock.lockSync()
+  using _audit = await lock.lockAsync()
   if (lock.ownerDied) {
     undo(memory)
     lock.makeConsistent()

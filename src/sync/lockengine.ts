@@ -133,7 +133,10 @@ export class LockEngine {
 
   makeConsistent(owner: LockOwner): void {
     if (this.real().makeConsistent(owner) < 0) {
-      throw new SyncError('ERR_HEDDLE_NOT_HELD', 'makeConsistent: no owner of this mutex has died with it')
+      throw new SyncError(
+        'ERR_HEDDLE_NOT_HELD',
+        'makeConsistent: the caller does not hold the mutex, or no owner has died with it',
+      )
     }
     this.ownerDied = false
   }

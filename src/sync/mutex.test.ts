@@ -119,6 +119,20 @@ test('a robust mutex whose holder had locked it twice when it died is the next o
   expect(mutex.locked).toBe(false)
 })
 
+test('a robust mutex whose holder died is mended by a flow of promises that has it next', async () => {
+  const mutex = new Mutex({ robust: true, type: 'recursive' })
+  const worker = new Worker(new URL('./fixtures/lockstwice.ts', import.meta.url), {
+    workerData: mutex.handle,
+  })
+  await new Promise(resolve => worker.on('exit', resolve))
+  const token = await mutex.lockAsync()
+  expect(mutex.ownerDied).toBe(true)
+  mutex.makeConsistent()
+  token.unlock()
+  mutex.lockSync().unlock()
+  expect(mutex.locked).toBe(false)
+})
+
 test('a lock that found no room to keep its queue in can be had when there is some', () => {
   const mutex = new Mutex({ robust: true })
   const map = vi.spyOn(ambient().futexes.space, 'map').mockImplementationOnce(() => {

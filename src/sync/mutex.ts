@@ -220,7 +220,7 @@ export class Mutex implements Place {
   makeConsistent(): void {
     if (this.engine === null)
       throw new SyncError('ERR_HEDDLE_NOT_HELD', 'makeConsistent: the mutex is not robust')
-    this.engine.makeConsistent(currentOwner())
+    this.engine.makeConsistent(asyncOwnerOf(this.holder()) ?? currentOwner())
   }
 
   /** Nobody may use it from here on, on any thread. It must be free. */
