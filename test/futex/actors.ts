@@ -1,31 +1,17 @@
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
+import { acquire, release } from '../../src/arena/spinlock.ts'
 import type { Timespec, Uaddr } from '../../src/futex/call.ts'
-import { FutexContext } from '../../src/futex/context.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import {
-  type FutexLayout,
-  type FutexSizes,
-  initializeFutexes,
-  reserveFutexes,
-} from '../../src/futex/layout.ts'
 import { findOwner, type LockOwner, ownerPriority } from '../../src/futex/owner.ts'
 import { setOwnerPriority } from '../../src/futex/pichain.ts'
+import { Owner } from '../../src/futex/records.ts'
 import { recoverFutexes } from '../../src/futex/recover.ts'
-import { Owner, Waiter } from '../../src/futex/records.ts'
-import type { MappedBuffer } from '../../src/futex/space.ts'
 import { SchedulerTask } from '../../src/futex/tasks.ts'
-import type { Scheduler } from '../../src/sched/scheduler.ts'
-import { Simulation, type SimulatedContext } from '../../src/sched/simulation.ts'
-import { beginSleep, endSleep, killTask, signalTask, takePending } from '../../src/sched/sleep.ts'
+import type { SimulatedContext } from '../../src/sched/simulation.ts'
+import { beginSleep, endSleep, takePending } from '../../src/sched/sleep.ts'
 import { SUSPENDED } from '../../src/sched/switch.ts'
 import { UNINTERRUPTIBLE } from '../../src/sched/taskrecord.ts'
 import { wakeupTask } from '../../src/sched/wakeup.ts'
-import { acquire, release } from '../../src/arena/spinlock.ts'
-import type { Kind } from './bench.ts'
-import type { WorkerBoot } from './worker.ts'
-
-const WAITERS = 128
-export const sizes: FutexSizes = { waiters: WAITERS, mappings: 32, spaces: 8, buckets: 16 }
+import { FIRST_THREAD, type Kind, Stage, type Watched } from './stage.ts'
 
 /** A system call as an actor makes it. */
 export interface ActorCall {
@@ -64,11 +50,7 @@ export interface Actor {
   end(): Promise<void>
 }
 
-export interface Started {
-  readonly result: Promise<number>
-  /** Whether it has returned, or its fate is sealed. */
-  isDone(): Promise<boolean>
-}
+export type Started = Watched
 
 interface Given {
   readonly order: Order
@@ -80,50 +62,14 @@ interface Hired {
   readonly ask: (order: Order) => Promise<unknown>
 }
 
-/** One arena with a buffer mapped in it, and as many actors of one kind as a row asks for. */
-export class ActorBench {
-  readonly kind: Kind
-  readonly sim: Simulation
-  readonly fx: Futexes
-  readonly view: Int32Array<SharedArrayBuffer>
-  readonly mapped: MappedBuffer[] = []
-  layout!: FutexLayout
-  private readonly perCpu = new Map<Scheduler, FutexContext>()
-  private readonly workers: Worker[] = []
+/** A stage with two mappings of its buffer, and as many actors of one kind as a row asks for. */
+export class ActorBench extends Stage {
   private actors: Actor[] = []
-  private open: Promise<unknown>[] = []
   private readonly idle: Hired[] = []
-  private nextId = 70
 
   constructor(kind: Kind, cpus = 2) {
-    this.kind = kind
-    this.sim = new Simulation({
-      cpus,
-      seed: 1,
-      tasks: 64,
-      reserve: (plan, scheduler) => {
-        this.layout = reserveFutexes(plan, sizes, scheduler.rcu)
-      },
-    })
-    const { s } = this.sim
-    initializeFutexes(s.arena, this.layout)
-    this.fx = new Futexes(s.thread, this.layout, {
-      now: kind === 'task' ? () => s.now() : () => performance.now(),
-      scheduler: s,
-    })
-    const buffer = new SharedArrayBuffer(1 << 17)
-    this.mapped.push(this.fx.map(buffer))
-    this.mapped.push(this.fx.map(buffer))
-    this.view = this.mapped[0].i32
-  }
-
-  at(index: number, map = 0): Uaddr {
-    return { view: this.mapped[map].i32, index }
-  }
-
-  /** Lets simulated CPUs run, but not time pass: at most a hundredth of a millisecond. */
-  settle(): void {
-    if (this.kind === 'task') this.sim.run({ until: this.sim.machine.now() + 0.05 })
+    super(kind, { cpus, bytes: 1 << 17, settleMs: 0.05, inherits: true })
+    this.mapped.push(this.fx.map(this.mapped[0].buffer))
   }
 
   /** The priority that the owner of a TID has now. */
@@ -134,33 +80,6 @@ export class ActorBench {
     const priority = ownerPriority(context, record)
     release(context.thread, record + Owner.lock)
     return priority
-  }
-
-  signal(actor: Actor): void {
-    signalTask(this.sim.s, actor.task)
-    this.settle()
-  }
-
-  kill(actor: Actor): void {
-    killTask(this.sim.s, actor.task)
-    this.settle()
-  }
-
-  private queuedWaiters(): number[] {
-    const { i32 } = this.sim.s
-    const { waiters } = this.layout
-    const found: number[] = []
-    for (let at = 0; at < WAITERS; at++) {
-      const waiter = waiters.pointerAt(at)
-      if (waiters.isAllocated(i32, waiter) && Atomics.load(i32, waiter + Waiter.queue) > 0) {
-        found.push(waiters.handleOf(i32, waiter))
-      }
-    }
-    return found
-  }
-
-  queued(): number {
-    return this.queuedWaiters().length
   }
 
   async actor(priority?: number): Promise<Actor> {
@@ -175,36 +94,6 @@ export class ActorBench {
     const actor = await this.threadActor()
     if (priority !== undefined) await actor.setPriority(priority)
     return actor
-  }
-
-  /** Watches a call that was just started until it sleeps or returns. */
-  private async watch(before: ReadonlySet<number>, promise: Promise<number>): Promise<Started> {
-    let done = false
-    this.open.push(promise)
-    void promise.then(() => {
-      done = true
-    })
-    const hasReturned = (): boolean => done
-    let mine = 0
-    while (mine === 0 && !hasReturned()) {
-      this.settle()
-      await new Promise(resolve => setImmediate(resolve))
-      mine = this.queuedWaiters().find(waiter => !before.has(waiter)) ?? 0
-    }
-    const isDone = async (): Promise<boolean> => {
-      this.settle()
-      return mine === 0 || !this.queuedWaiters().includes(mine)
-    }
-    const drain = async (): Promise<number> => {
-      if (this.kind === 'task') this.sim.run()
-      return promise
-    }
-    return {
-      isDone,
-      get result() {
-        return drain()
-      },
-    }
   }
 
   private wrap(tid: number, task: number, send: (order: Order) => Promise<unknown>): Actor {
@@ -324,26 +213,8 @@ export class ActorBench {
     }
   }
 
-  /** The calls that a task makes run on the CPU that it is on. */
-  private futexesOn(s: Scheduler): Futexes {
-    return Object.assign(Object.create(Futexes.prototype) as Futexes, {
-      context: this.contextOn(s),
-      space: this.fx.space,
-    })
-  }
-
-  private contextOn(s: Scheduler): FutexContext {
-    let context = this.perCpu.get(s)
-    if (context === undefined) {
-      context = new FutexContext(s.thread, this.layout, () => s.now(), undefined, undefined, s)
-      for (const [key, mapped] of this.fx.context.buffers) context.buffers.set(key, mapped)
-      this.perCpu.set(s, context)
-    }
-    return context
-  }
-
   private async threadActor(): Promise<Actor> {
-    const { worker, ask } = this.idle.pop() ?? this.hire()
+    const { worker, ask } = this.idle.pop() ?? this.hireActor()
     const tid = (await ask({ do: 'tid' })) as number
     return this.wrap(tid, 0, async order => {
       const answer = await ask(order)
@@ -352,18 +223,8 @@ export class ActorBench {
     })
   }
 
-  private hire(): Hired {
-    const boot: WorkerBoot = {
-      arena: this.sim.s.arena.buffer,
-      id: this.nextId++,
-      cpus: 2,
-      tasks: 64,
-      space: this.fx.space.handle,
-      mappings: this.mapped.map(({ buffer, handles }) => ({ buffer, handles })),
-    }
-    const worker = new Worker(new URL('./pi-worker.ts', import.meta.url), { workerData: boot })
-    this.workers.push(worker)
-    worker.setMaxListeners(0)
+  private hireActor(): Hired {
+    const worker = this.hire('./pi-worker.ts')
     const ask = (order: Order): Promise<unknown> =>
       new Promise((resolve, reject) => {
         worker.once('message', resolve)
@@ -376,12 +237,12 @@ export class ActorBench {
   /** What is left once every call has returned and every actor has ended. */
   async leftovers(): Promise<{ waiters: number; queued: number; owners: number }> {
     if (this.kind === 'task') this.sim.run()
-    await Promise.all(this.open)
+    await Promise.all(this.watched)
     for (const actor of this.actors) await actor.end()
     if (this.kind === 'task') this.sim.run()
     const { i32 } = this.sim.s
     this.actors = []
-    this.open = []
+    this.watched = []
     this.view.fill(0)
     return {
       waiters: this.layout.waiters.count(i32),
@@ -393,10 +254,6 @@ export class ActorBench {
   /** The thread of an actor dies, without a word. */
   async terminate(which: number): Promise<void> {
     await this.workers[which].terminate()
-    recoverFutexes(this.fx.context, 70 + which)
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(this.workers.map(worker => worker.terminate()))
+    recoverFutexes(this.fx.context, FIRST_THREAD + which)
   }
 }

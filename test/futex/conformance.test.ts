@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { Bench, kinds } from './bench.ts'
+import { Bench } from './bench.ts'
 import { rows, signalRows } from './rows.ts'
+import { kinds } from './stage.ts'
 
 for (const kind of kinds) {
   describe(`with a ${kind} as the waiter`, () => {

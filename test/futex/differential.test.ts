@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { Bench, type Kind, type Pending } from './bench.ts'
+import { Bench, type Pending } from './bench.ts'
+import type { Kind } from './stage.ts'
 import { buildLinuxFutex, runOnLinux } from './linux.ts'
 import { makeScript, type Step } from './script.ts'
 

@@ -1,8 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { ActorBench } from './actors.ts'
-import { kinds } from './bench.ts'
-import { piRows, piSignalRows } from './pi-rows.ts'
-import { robustRows } from './robust-rows.ts'
+import { piRows, piSignalRows, robustRows } from './pi-rows.ts'
+import { kinds } from './stage.ts'
 
 for (const kind of kinds) {
   describe(`with a ${kind} as the owner`, () => {

@@ -2,7 +2,7 @@ import { FUTEX_CMP_REQUEUE_PI, FUTEX_REQUEUE } from '../../src/futex/call.ts'
 import { FUTEX_TID_MASK } from '../../src/futex/owner.ts'
 import { pointerTo, ROBUST_HEAD_BYTES } from '../../src/futex/robust.ts'
 import { type Actor, ActorBench, type Started } from './actors.ts'
-import type { Kind } from './bench.ts'
+import type { Kind } from './stage.ts'
 import { ACTORS, type PiStep, WORDS } from './pi-script.ts'
 
 const HEADS = 500

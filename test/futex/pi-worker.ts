@@ -1,26 +1,10 @@
-import { parentPort, workerData } from 'node:worker_threads'
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { KernelThread } from '../../src/arena/thread.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import { reserveFutexes } from '../../src/futex/layout.ts'
+import { parentPort } from 'node:worker_threads'
 import { setOwnerPriority } from '../../src/futex/pichain.ts'
-import { reserveMachine } from '../../src/machine/cpurecord.ts'
-import { planScheduler } from '../../src/sched/scheduler.ts'
-import { type ActorCall, type Order, sizes } from './actors.ts'
-import type { WorkerBoot } from './worker.ts'
+import type { ActorCall, Order } from './actors.ts'
+import { comeOnStage } from './stagethread.ts'
 
 /** A plain thread that owns locks: it makes the calls that it is told to, one after the other. */
-const boot = workerData as WorkerBoot
-const arena = Arena.attach(boot.arena)
-const plan = new ArenaPlan()
-reserveMachine(plan, boot.cpus)
-const scheduler = planScheduler(plan, { cpus: boot.cpus, tasks: boot.tasks })
-const layout = reserveFutexes(plan, sizes, scheduler.rcu)
-const fx = new Futexes(new KernelThread(arena, boot.id), layout, {
-  now: () => performance.now(),
-  space: boot.space,
-})
-const mapped = boot.mappings.map(({ buffer, handles }) => fx.space.adopt(buffer, handles))
+const { fx, mapped } = comeOnStage()
 
 parentPort?.on('message', (order: Order) => {
   parentPort?.postMessage(obey(order))

@@ -1,34 +1,9 @@
-import { parentPort, workerData } from 'node:worker_threads'
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { KernelThread } from '../../src/arena/thread.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import { reserveFutexes } from '../../src/futex/layout.ts'
-import type { MappingHandles } from '../../src/futex/space.ts'
-import { reserveMachine } from '../../src/machine/cpurecord.ts'
-import { planScheduler } from '../../src/sched/scheduler.ts'
-import { type Call, sizes, type VectorCall } from './bench.ts'
+import { parentPort } from 'node:worker_threads'
+import type { Call, VectorCall } from './bench.ts'
+import { comeOnStage } from './stagethread.ts'
 
 /** A plain thread that makes one futex call after the other and tells what each returned. */
-export interface WorkerBoot {
-  readonly arena: SharedArrayBuffer
-  readonly id: number
-  readonly cpus: number
-  readonly tasks: number
-  readonly space: number
-  readonly mappings: readonly { buffer: SharedArrayBuffer; handles: MappingHandles }[]
-}
-
-const boot = workerData as WorkerBoot
-const arena = Arena.attach(boot.arena)
-const plan = new ArenaPlan()
-reserveMachine(plan, boot.cpus)
-const scheduler = planScheduler(plan, { cpus: boot.cpus, tasks: boot.tasks })
-const layout = reserveFutexes(plan, sizes, scheduler.rcu)
-const fx = new Futexes(new KernelThread(arena, boot.id), layout, {
-  now: () => performance.now(),
-  space: boot.space,
-})
-const mapped = boot.mappings.map(({ buffer, handles }) => fx.space.adopt(buffer, handles))
+const { fx, mapped } = comeOnStage()
 
 parentPort?.on('message', (call: Call | VectorCall) => {
   parentPort?.postMessage(run(call))

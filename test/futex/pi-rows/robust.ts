@@ -5,11 +5,11 @@ import {
   FUTEX_UNLOCK_PI,
   FUTEX_WAIT,
   FUTEX_WAKE,
-} from '../../src/futex/call.ts'
-import { EINVAL, ESRCH } from '../../src/futex/errno.ts'
-import { pointerTo, ROBUST_HEAD_BYTES, ROBUST_LIST_LIMIT } from '../../src/futex/robust.ts'
-import type { Actor, ActorBench, Started } from './actors.ts'
-import { DIED, type PiRow, WAITERS } from './pi-rows.ts'
+} from '../../../src/futex/call.ts'
+import { EINVAL, ESRCH } from '../../../src/futex/errno.ts'
+import { pointerTo, ROBUST_HEAD_BYTES, ROBUST_LIST_LIMIT } from '../../../src/futex/robust.ts'
+import type { Actor, ActorBench, Started } from '../actors.ts'
+import { DIED, type PiRow, WAITERS } from './row.ts'
 
 /** Where a row keeps its list: the head, then entries of two words and a lock each. */
 const HEAD = 1000

@@ -1,0 +1,23 @@
+import { workerData } from 'node:worker_threads'
+import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
+import { KernelThread } from '../../src/arena/thread.ts'
+import { Futexes } from '../../src/futex/futexes.ts'
+import { reserveFutexes } from '../../src/futex/layout.ts'
+import type { MappedBuffer } from '../../src/futex/space.ts'
+import { reserveMachine } from '../../src/machine/cpurecord.ts'
+import { planScheduler } from '../../src/sched/scheduler.ts'
+import { sizes, type StageBoot } from './stage.ts'
+
+/** A plain thread over the arena of the stage that has hired it: its futexes, and the stage's mappings. */
+export function comeOnStage(): { readonly fx: Futexes; readonly mapped: readonly MappedBuffer[] } {
+  const boot = workerData as StageBoot
+  const plan = new ArenaPlan()
+  reserveMachine(plan, boot.cpus)
+  const scheduler = planScheduler(plan, { cpus: boot.cpus, tasks: boot.tasks })
+  const layout = reserveFutexes(plan, sizes, scheduler.rcu)
+  const fx = new Futexes(new KernelThread(Arena.attach(boot.arena), boot.id), layout, {
+    now: () => performance.now(),
+    space: boot.space,
+  })
+  return { fx, mapped: boot.mappings.map(({ buffer, handles }) => fx.space.adopt(buffer, handles)) }
+}
