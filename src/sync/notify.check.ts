@@ -1,4 +1,5 @@
 import { check } from '../checker/check.ts'
+import { DIES } from './checksetup.ts'
 import { notify } from './notify.ts'
 import { notifyByStranger } from './notifyprograms.ts'
 
@@ -7,3 +8,4 @@ check(
   {},
   notifyByStranger(notify),
 )
+check('the same as who notifies dies at any step', DIES(2), notifyByStranger(notify, true))

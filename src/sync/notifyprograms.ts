@@ -23,11 +23,11 @@ interface Held {
 
 /**
  * Two wait at a condition, and the time of the first may be over. A thread that does not know their mutex notifies both: they have the mutex one
- * after the other.
+ * after the other. `dies`: that thread may, instead of the time of the first being over.
  */
-export function notifyByStranger(notifies: typeof notify): Setup {
+export function notifyByStranger(notifies: typeof notify, dies = false): Setup {
   return () => {
-    const threads = new CheckedThreads(3)
+    const threads = new CheckedThreads(3, dies)
     const { view, tids, contexts } = threads
     const mutexes = each(3, () => new Mutex({ view }))
     const conditions = each(3, () => new Condition({ view, index: 4 }))
@@ -40,21 +40,22 @@ export function notifyByStranger(notifies: typeof notify): Setup {
     const waits = (id: number, isLate: boolean): (() => void) => {
       assert(takeWord(mutexes[id], tids[id]), 'the mutex is free')
       const held = { mutex: mutexes[id], tid: tids[id], depth: 0 }
-      const sleeps = threads.asleep(id, steps[id].begin(held), isLate)
-      return () => {
-        sleeps()
+      const after = (): void => {
         mutexes[id].reacquireSync(tids[id])
         steps[id].ended(held)
         assert(mutexes[id].isHeldBy(tids[id]), 'a wait ends with the mutex held')
         mutexes[id].unlockAs(tids[id])
       }
+      const sleeps = threads.asleep(id, steps[id].begin(held), isLate, { after })
+      return () => void sleeps()
     }
     return {
       threads: {
-        late: waits(0, true),
+        late: waits(0, !dies),
         patient: waits(1, false),
         notifier: () => void notifies(contexts[2], conditions[2], steps[2], null, Infinity),
       },
+      ...(dies && { recover: (dead: number) => threads.recover(dead) }),
     }
   }
 }
