@@ -189,8 +189,15 @@ export class Slab {
 
   /** The handle of an allocated slot: pointer and generation. */
   handleOf(i32: Int32Array, pointer: number): Handle {
+    const handle = this.tryHandleOf(i32, pointer)
+    assert(handle !== 0, 'a free slot has no handle')
+    return handle
+  }
+
+  /** The same for a slot that another thread may free meanwhile; 0: it is free. */
+  tryHandleOf(i32: Int32Array, pointer: number): Handle {
     const header = Atomics.load(i32, pointer - 1)
-    assert((header & OWNER) !== 0, 'a free slot has no handle')
+    if ((header & OWNER) === 0) return 0
     return ((header >>> GENERATION_SHIFT) & GENERATION_MASK) * POINTER_SPAN + pointer
   }
 

@@ -1,6 +1,7 @@
 import { CONTENDED_WORDS } from './arena.ts'
 import { assert, fail } from './assert.ts'
 import { lockOrder } from './lockorder.ts'
+import { pause } from './pause.ts'
 import { type Layout, record, word } from './record.ts'
 import type { KernelThread } from './thread.ts'
 
@@ -50,9 +51,6 @@ const OWNER = 0xff
 
 /** How long a thread that can see deaths waits before it looks for one. Far longer than anything that a lock is held for. */
 export const STUCK_MS = 2
-
-const pause: (iterations?: number) => void =
-  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
 /** Sets the lock free and gives it its place in the lock order. Before any other thread can see it. */
 export function initLock(i32: Int32Array, lock: number, rank: number): void {

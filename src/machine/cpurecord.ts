@@ -12,7 +12,7 @@ import { CPU_MAX } from '../arena/thread.ts'
  *   [3] DEAD       its thread ended some other way; recovery is due       controller -> [0] after recovery
  *
  * `park`: see halt.ts. `needResched`: raised by anyone, read at safepoints, cleared by the CPU itself.
- * `sliceEnd`: see timekeeper.ts. `mail`: messages that were posted to the CPU's event loop and have not arrived.
+ * `sliceEnd`: see timekeeper.ts. `stopRequested`: the program is asked to end. `mail`: messages that were posted to the CPU's event loop and have not arrived.
  */
 export const CpuRecord: Layout<
   'park' | 'needResched' | 'state' | 'sliceEnd' | 'stopRequested' | 'mail' | 'kicks'

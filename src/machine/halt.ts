@@ -1,4 +1,5 @@
 import type { Region } from '../arena/arena.ts'
+import { pause } from '../arena/pause.ts'
 import { CpuRecord, MachineRecord } from './cpurecord.ts'
 import type { SpinBudget } from './spinbudget.ts'
 
@@ -55,9 +56,6 @@ export function prepareHalt(i32: Int32Array, cpu: number): boolean {
 export function finishHalt(i32: Int32Array, cpu: number): void {
   Atomics.store(i32, cpu + CpuRecord.park, RUNNING)
 }
-
-const pause: (iterations?: number) => void =
-  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
 /** Milliseconds that a CPU without work looks for a kick before it sleeps, at the most. */
 export const SPIN_MS = 0.05

@@ -1,4 +1,4 @@
-/** `heddle/machine`: what a kernel needs of hardware. `heddle/machine/node` has the real one. */
+/** `heddle/machine`: what a kernel needs of hardware. `heddle/machine/node` and `heddle/machine/web` have the real ones. */
 export * from './cpurecord.ts'
 export * from './halt.ts'
 export * from './machine.ts'

@@ -8,7 +8,7 @@ import { armSlice, disarmSlice } from './timekeeper.ts'
  * A machine is what the kernel needs of hardware: CPUs that start, stop and die; a clock; kick (the interrupt from
  * one CPU to another); halt; the tick. Kernel code is the same on all of them.
  *
- *   real       node.ts: CPUs are worker threads, time is real
+ *   real       node.ts, web.ts: CPUs are worker threads or Web Workers, time is real
  *   simulated  simulated.ts: CPUs take turns in one thread, time is virtual, every choice comes from a seed
  *
  * A `Machine` is the controller's side: one object, where the machine was made. A `Cpu` is the CPU's own side.

@@ -5,7 +5,7 @@ import { CpuRecord, cpuRecord } from './cpurecord.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
 import { Lifeline } from './node-lifeline.ts'
-import type { TimekeeperBoot } from './node-timekeeper.ts'
+import type { TimekeeperBoot } from './timekeeper.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
 
 export interface NodeMachineOptions {

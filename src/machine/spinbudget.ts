@@ -1,3 +1,8 @@
+/** A look that would be shorter is none. */
+const LEAST_MS = 0.004
+/** Sleeps without a look before one finds out whether things have changed. */
+const PROBE_EVERY = 64
+
 /**
  * How long a thread without work should look for some before it sleeps. A look that finds something saves both sides a
  * sleep and its end; one that does not takes the core from someone else, and on a machine with fewer cores than threads from the
@@ -29,6 +34,3 @@ export class SpinBudget {
     }
   }
 }
-
-const LEAST_MS = 0.004
-const PROBE_EVERY = 64

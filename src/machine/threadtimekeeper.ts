@@ -1,6 +1,7 @@
 import { Arena, ArenaPlan, type Region } from '../arena/arena.ts'
 import { CpuRecord, cpuRecord, MachineRecord, reserveMachine } from './cpurecord.ts'
-import { armSlice, disarmSlice, wakeTimekeeper } from './timekeeper.ts'
+import { hrtimeMs } from './node-clock.ts'
+import { armSlice, disarmSlice, type TimekeeperBoot, wakeTimekeeper } from './timekeeper.ts'
 
 /**
  * A timekeeper for a thread that is no CPU: a second thread that raises a word when a slice of this one ends. All who
@@ -35,7 +36,7 @@ let second: SecondThread | undefined
 
 /** The globals that may or may not be there. */
 interface Globals {
-  readonly process?: { getBuiltinModule?(name: string): unknown; hrtime?(): [number, number] }
+  readonly process?: { getBuiltinModule?(name: string): unknown; hrtime?: unknown }
   readonly crossOriginIsolated?: boolean
   readonly Worker?: typeof Worker
 }
@@ -48,13 +49,6 @@ interface NodeWorker {
 
 interface WorkerThreads {
   readonly Worker: new (file: URL, options: object) => NodeWorker
-}
-
-/** What both kinds of thread are told. */
-export interface ThreadTimekeeperBoot {
-  readonly buffer: SharedArrayBuffer
-  readonly region: Region
-  readonly origin: number
 }
 
 /** Undefined where there can be no second thread (no workers, or memory that cannot be shared), or too many ask. */
@@ -98,9 +92,7 @@ function startThread(): SecondThread | undefined {
   const { buffer, i32 } = Arena.create(plan)
   if (threads !== undefined && process?.hrtime !== undefined) {
     const here = performance.now()
-    const [seconds, nanoseconds] = process.hrtime()
-    const origin = seconds * 1e3 + nanoseconds / 1e6
-    const boot: ThreadTimekeeperBoot = { buffer, region, origin }
+    const boot: TimekeeperBoot = { buffer, region, origin: hrtimeMs() }
     const worker = new threads.Worker(new URL('./node-timekeeper.ts', import.meta.url), {
       workerData: boot,
       name: 'heddle timekeeper',
@@ -114,8 +106,7 @@ function startThread(): SecondThread | undefined {
   }
   if (globals.Worker === undefined) return undefined
   const here = performance.now()
-  const origin = performance.timeOrigin + here
-  const boot: ThreadTimekeeperBoot = { buffer, region, origin }
+  const boot: TimekeeperBoot = { buffer, region, origin: performance.timeOrigin + here }
   const worker = new Worker(new URL('./web-timekeeper.ts', import.meta.url), {
     type: 'module',
     name: 'heddle timekeeper',

@@ -21,6 +21,14 @@ import { CpuRecord, cpuCount, cpuRecord, MachineRecord } from './cpurecord.ts'
  */
 const ARMED = 1
 
+/** What the thread of a timekeeper is told. */
+export interface TimekeeperBoot {
+  readonly buffer: SharedArrayBuffer
+  readonly region: Region
+  /** When its machine was made, on the clock that all threads of the process or page have. */
+  readonly origin: number
+}
+
 /** The moment of a time in milliseconds since boot. */
 export function momentOf(ms: number): number {
   return (Math.trunc((ms * 1000) % 0x8000_0000) << 1) | ARMED

@@ -1,7 +1,8 @@
 import { Arena } from '../arena/arena.ts'
 import type { CpuProgram } from './machine.ts'
 import { hostPlatform } from './platform.ts'
-import { WEB_CPU_ALIVE, type WebCpuBoot, webClock } from './web.ts'
+import { WEB_CPU_ALIVE, type WebCpuBoot } from './web.ts'
+import { webClock } from './web-clock.ts'
 import { runCpu, WorkerCpu } from './workercpu.ts'
 
 /** What the module of a CPU's Web Worker calls: it waits to be told which CPU it is, and runs the program. */

@@ -1,9 +1,9 @@
 import { Arena } from '../arena/arena.ts'
-import type { ThreadTimekeeperBoot } from './threadtimekeeper.ts'
-import { keepTime } from './timekeeper.ts'
+import { keepTime, type TimekeeperBoot } from './timekeeper.ts'
+import { webClock } from './web-clock.ts'
 
 /** The Web Worker behind the timekeeper of a page or of one of its workers. */
-addEventListener('message', ({ data }: MessageEvent<ThreadTimekeeperBoot>) => {
+addEventListener('message', ({ data }: MessageEvent<TimekeeperBoot>) => {
   const { buffer, region, origin } = data
-  keepTime(Arena.attach(buffer).i32, region, () => performance.timeOrigin + performance.now() - origin)
+  keepTime(Arena.attach(buffer).i32, region, webClock(origin))
 })

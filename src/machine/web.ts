@@ -1,5 +1,6 @@
 import type { Arena, Region } from '../arena/arena.ts'
-import type { ThreadTimekeeperBoot } from './threadtimekeeper.ts'
+import type { TimekeeperBoot } from './timekeeper.ts'
+import { pageMs, webClock } from './web-clock.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
 
 /**
@@ -29,11 +30,6 @@ export interface WebCpuBoot {
 /** What it answers when it holds its lock. */
 export const WEB_CPU_ALIVE = 'heddle cpu alive'
 
-/** Milliseconds since `origin`, on whichever thread. */
-export function webClock(origin: number): () => number {
-  return () => performance.timeOrigin + performance.now() - origin
-}
-
 export class WebMachine extends WorkerMachine<RunningCpu> {
   readonly now: () => number
   private readonly options: WebMachineOptions
@@ -44,9 +40,9 @@ export class WebMachine extends WorkerMachine<RunningCpu> {
   constructor(options: WebMachineOptions) {
     super(options.arena, options.region)
     this.options = options
-    this.origin = performance.timeOrigin + performance.now()
+    this.origin = pageMs()
     this.now = webClock(this.origin)
-    const boot: ThreadTimekeeperBoot = { buffer: this.arena.buffer, region: this.region, origin: this.origin }
+    const boot: TimekeeperBoot = { buffer: this.arena.buffer, region: this.region, origin: this.origin }
     this.timekeeper = new Worker(new URL('./web-timekeeper.ts', import.meta.url), {
       type: 'module',
       name: 'heddle timekeeper',

@@ -2,6 +2,9 @@ import { expect, test } from 'vitest'
 import { cpuAccount } from './account.ts'
 import { Entity } from './entity.ts'
 import { RunQueue } from './runqueue.ts'
+import { Simulation } from './simulation.ts'
+import { schedulerSleep } from './sleep.ts'
+import { TIMER } from './taskrecord.ts'
 
 /** Microseconds at which the high word changes. */
 const HIGH_US = 2 ** 32
@@ -31,4 +34,17 @@ test('the words of a published time stand together', () => {
   ]) {
     expect([low, check]).toEqual([high + 1, high + 2])
   }
+})
+
+test('each wakeup is counted by its task, and by the CPU that it goes to', () => {
+  const sim = new Simulation({ cpus: 2, seed: 3 })
+  const { s } = sim
+  for (let task = 0; task < 4; task++) {
+    sim.fork(function* (context) {
+      for (let turn = 0; turn < 5; turn++) yield* schedulerSleep(context, 0, TIMER, 1)
+    })
+  }
+  expect(sim.run()).toBe('idle')
+  const accounts = [0, 1].map(cpu => cpuAccount(s.i32, s.queueOf(cpu)))
+  expect(accounts[0].wakeups + accounts[1].wakeups).toBe(4 * (1 + 5))
 })

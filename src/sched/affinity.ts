@@ -27,7 +27,7 @@ import { lockTaskQueue } from './taskqueue.ts'
  */
 export function setAffinity(s: Scheduler, task: number, low: number, high: number): void {
   const { i32, thread } = s
-  if ((low | high) === 0) throw new RangeError('affinity: give at least one CPU')
+  if ((low | high) === 0) throw new RangeError('affinity: the mask is empty; give at least one CPU')
   const se = i32[task + Task.entity]
   acquire(thread, se + Entity.piLock)
   const queue = lockTaskQueue(s, se)

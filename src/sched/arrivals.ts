@@ -3,6 +3,7 @@ import { assert } from '../arena/assert.ts'
 import { ListNode } from '../arena/list.ts'
 import { LINE_WORDS } from '../arena/record.ts'
 import { acquire, release } from '../arena/spinlock.ts'
+import { maskHas } from './cpumask.ts'
 import { Entity, POLICY_ARRIVED } from './entity.ts'
 import { recordSpawn } from './events.ts'
 import { ExtRecord } from './extlayout.ts'
@@ -140,7 +141,7 @@ export class Arrivals {
     let least = Infinity
     for (let turn = 0; turn < this.cpus; turn++) {
       const cpu = (this.target + turn) % this.cpus
-      if ((((cpu < 32 ? low : high) >>> (cpu & 31)) & 1) === 0) continue
+      if (!maskHas(low, high, cpu)) continue
       if (!this.isMarked(cpu)) pushed[cpu] = 0
       const load = Atomics.load(this.i32, s.queueOf(cpu) + RunQueue.load) + pushed[cpu]
       if (load < least) {

@@ -36,9 +36,12 @@ const CALLBACKS = 8 * LOOK_UP_EVERY
 /** With more than so many left, it asks the CPUs that they wait for to look up: a task that is alone on one need not for minutes. */
 const CALLBACKS_LEFT = 128
 
+/** How soon an idle CPU looks again at callbacks that wait for other CPUs. */
 const CALLBACK_WAIT_MS = 1
-const SHORT_TURN_MS = 0.001
+
+/** After so many turns in a row that were shorter than this, the clock is read at some switches only (TurnClock). */
 const SHORT_TURNS = 64
+const SHORT_TURN_MS = 0.001
 
 export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuRequest, void, void> {
   const { i32, queue, rcu, thread } = s
@@ -100,7 +103,6 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       runCallbacks(s)
       // A policy that has just been left may have put tasks on this very queue.
       if ((ext.policy !== null && workForIdle(s)) || i32[needResched] !== 0) continue
-      // Callbacks that wait for other CPUs are looked at again soon.
       cpu.haltUntil =
         rcu.queued(i32, s.cpu) === 0 ? s.nextTimer : Math.min(s.nextTimer, s.clock + CALLBACK_WAIT_MS)
       rcu.idleEnter(thread)
@@ -138,7 +140,7 @@ function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needRes
   const alone = s.cpus === 1
   let current = i32[queue + RunQueue.current]
   for (let turns = LOOK_UP_EVERY; turns > 0; turns--) {
-    if (i32[needResched] !== 0 || !(alone || !s.othersOffer())) break
+    if (i32[needResched] !== 0 || (!alone && s.othersOffer())) break
     if (turnClock.left > 0) turnClock.left--
     else turnClock.atSwitch(YIELDED, i32[current + Entity.priority])
     acquire(thread, queue + RunQueue.lock)

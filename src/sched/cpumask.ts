@@ -1,4 +1,5 @@
 import { assert } from '../arena/assert.ts'
+import { CPU_MAX } from '../arena/thread.ts'
 
 /** CPU masks are two words: CPUs 0 to 31 and 32 to 63. */
 
@@ -17,8 +18,8 @@ export function maskOf(cpus: readonly number[]): readonly [low: number, high: nu
   let low = 0
   let high = 0
   for (const cpu of cpus) {
-    if (!Number.isInteger(cpu) || cpu < 0 || cpu > 63) {
-      throw new RangeError(`affinity: ${String(cpu)} is not a CPU; CPUs are 0 to 63`)
+    if (!Number.isInteger(cpu) || cpu < 0 || cpu >= CPU_MAX) {
+      throw new RangeError(`affinity: ${String(cpu)} is not a CPU; CPUs are 0 to ${CPU_MAX - 1}`)
     }
     if (cpu < 32) low |= 1 << cpu
     else high |= 1 << (cpu - 32)
@@ -29,6 +30,6 @@ export function maskOf(cpus: readonly number[]): readonly [low: number, high: nu
 /** The CPUs of a mask, in order. */
 export function cpusOf(low: number, high: number): number[] {
   const cpus: number[] = []
-  for (let cpu = 0; cpu < 64; cpu++) if (maskHas(low, high, cpu)) cpus.push(cpu)
+  for (let cpu = 0; cpu < CPU_MAX; cpu++) if (maskHas(low, high, cpu)) cpus.push(cpu)
   return cpus
 }

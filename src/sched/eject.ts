@@ -114,7 +114,7 @@ export function ejectReport(s: Scheduler): EjectReport {
 }
 
 /** The name of the policy that is loaded, or was last. */
-export function policyName(s: Scheduler): string {
+function policyName(s: Scheduler): string {
   return readText(s.arena, s.ext.plan.name, s.i32[s.ext.record + ExtRecord.nameBytes])
 }
 
@@ -195,4 +195,9 @@ function describe(s: Scheduler, se: number): string {
 
 export function named(s: Scheduler, task: number): string {
   return `'${taskName(s, task)}' (${task})`
+}
+
+/** What a policy threw, for a report. */
+export function describeError(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 }

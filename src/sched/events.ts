@@ -1,5 +1,4 @@
 import {
-  BLOCK,
   CONTINUE,
   CPU_DOWN,
   CPU_UP,
@@ -106,9 +105,4 @@ export function recordCpu(s: Scheduler, cpu: number, up: boolean, why: number): 
 /** A policy was loaded, unloaded or ejected, and by which of the reasons. */
 export function recordPolicy(s: Scheduler, what: number, reason: number): void {
   s.events?.write(POLICY, s.now(), actorOf(s), what, reason, 0, 0)
-}
-
-/** What the running task is about to wait for. By the code that makes it wait, before it gives its CPU up. */
-export function recordBlock(s: Scheduler, why: number, what: number, whom: number): void {
-  s.events?.write(BLOCK, s.clock, actorOf(s), why, what, whom, 0)
 }

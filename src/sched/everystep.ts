@@ -1,9 +1,10 @@
 import { assert } from '../arena/assert.ts'
-import { ListHead, ListNode } from '../arena/list.ts'
+import { ListNode } from '../arena/list.ts'
 import { Lock } from '../arena/spinlock.ts'
 import type { Always } from '../checker/check.ts'
 import { Entity } from './entity.ts'
-import { ClassRq, classRq, RunQueue } from './runqueue.ts'
+import { subqueue } from './fifo.ts'
+import { classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { RUNNING, Task } from './taskrecord.ts'
 
@@ -33,7 +34,7 @@ export function everyStep(s: Scheduler, tasks: readonly number[]): Always {
   const queues: Queue[] = []
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     const queue = s.queueOf(cpu)
-    const head = classRq(queue, level) + ClassRq.subqueues + minor * ListHead.words
+    const head = subqueue(classRq(queue, level), minor)
     const names = { lock: `lock ${cpu}`, current: `current ${cpu}`, first: `first ${cpu}` }
     words[names.lock] = [i32, queue + RunQueue.lock + Lock.word]
     words[names.current] = [i32, queue + RunQueue.current]

@@ -1,7 +1,7 @@
 import { listFirst, ListHead, listIsEmpty, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { publishQueue } from './classrq.ts'
-import { drainEjected, eject, ejectReport, endIfLast } from './eject.ts'
+import { describeError, drainEjected, eject, ejectReport, endIfLast } from './eject.ts'
 import { Entity } from './entity.ts'
 import { keepsCpu, localIsEmpty, setSlice, setState, takeOut, toLocal, toPending } from './ext.ts'
 import {
@@ -62,7 +62,7 @@ export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
     ext.context = context
     ext.selectCpu = policy.selectCpu === undefined ? null : askSelectCpu
   } catch (error) {
-    eject(s, 'threw', `policy: enable threw ${describe(error)}`)
+    eject(s, 'threw', `policy: enable threw ${describeError(error)}`)
     // It is there until the next switch, as any that is ejected: then its tasks can be moved.
     ext.policy = failed
     ext.context = new PolicyContext(s)
@@ -104,7 +104,7 @@ export function beforeSwitch(s: Scheduler, why: number): void {
       askForWork(s, own && stays ? task : 0)
     }
   } catch (error) {
-    eject(s, 'threw', `policy: it threw ${describe(error)}`, task)
+    eject(s, 'threw', `policy: it threw ${describeError(error)}`, task)
     stopAsking(s)
   }
 }
@@ -128,7 +128,7 @@ export function afterSwitch(s: Scheduler, prev: number, current: number, why: nu
       if (isSeen(s, current)) policy.running?.(context, i32[current + Entity.task])
     }
   } catch (error) {
-    eject(s, 'threw', `policy: it threw ${describe(error)}`)
+    eject(s, 'threw', `policy: it threw ${describeError(error)}`)
   }
   if (!ext.isActive()) leavePolicy(s)
 }
@@ -140,7 +140,7 @@ export function workForIdle(s: Scheduler): boolean {
     tellPending(s)
     if (localIsEmpty(s)) askForWork(s, 0)
   } catch (error) {
-    eject(s, 'threw', `policy: dispatch threw ${describe(error)}`)
+    eject(s, 'threw', `policy: dispatch threw ${describeError(error)}`)
   }
   if (ext.isActive()) return !localIsEmpty(s)
   leavePolicy(s)
@@ -155,7 +155,7 @@ export function cpuForgetsPolicy(s: Scheduler): void {
 }
 
 /** What selectCpu says, among these CPUs; -1: nothing. The task's pi lock is held. */
-export function askSelectCpu(s: Scheduler, se: number): number {
+function askSelectCpu(s: Scheduler, se: number): number {
   const { i32, ext } = s
   const { policy, context } = ext
   if (policy?.selectCpu === undefined || context === null || !ext.isActive()) return -1
@@ -164,7 +164,7 @@ export function askSelectCpu(s: Scheduler, se: number): number {
   try {
     return policy.selectCpu(context, task, i32[se + Entity.cpu])
   } catch (error) {
-    eject(s, 'threw', `policy: selectCpu threw ${describe(error)}`, task)
+    eject(s, 'threw', `policy: selectCpu threw ${describeError(error)}`, task)
     return -1
   } finally {
     context.selecting = 0
@@ -207,7 +207,7 @@ function tellPending(s: Scheduler): void {
       if (untold && (flags & ENQUEUE_NEW) === 0) policy.dequeue?.(context, task)
       policy.enqueue(context, task, flags)
     } catch (error) {
-      eject(s, 'threw', `policy: enqueue threw ${describe(error)}`, task)
+      eject(s, 'threw', `policy: enqueue threw ${describeError(error)}`, task)
       return
     }
     if (!ext.isActive()) return
@@ -235,7 +235,7 @@ function tellDequeued(s: Scheduler): void {
       try {
         policy.dequeue?.(context, i32[se + Entity.task])
       } catch (error) {
-        eject(s, 'threw', `policy: dequeue threw ${describe(error)}`, i32[se + Entity.task])
+        eject(s, 'threw', `policy: dequeue threw ${describeError(error)}`, i32[se + Entity.task])
         return
       }
     }
@@ -311,8 +311,4 @@ function setAsks(s: Scheduler, asks: 0 | 1): void {
   }
   publishQueue(s, queue)
   release(thread, queue + RunQueue.lock)
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 }

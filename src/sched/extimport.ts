@@ -1,6 +1,6 @@
 import { CpuRecord } from '../machine/cpurecord.ts'
 import type { Cpu } from '../machine/machine.ts'
-import { eject } from './eject.ts'
+import { describeError, eject } from './eject.ts'
 import { enablePolicy } from './extcpu.ts'
 import { policyHref } from './extload.ts'
 import type { PolicySource } from './policy.ts'
@@ -38,8 +38,7 @@ async function load(s: Scheduler, href: string, generation: number): Promise<voi
     // Unloaded, and perhaps another one loaded, while this one was on its way.
     if (s.ext.generation === generation) enablePolicy(s, module.default as PolicySource)
   } catch (error) {
-    const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
     if (s.ext.generation === generation)
-      eject(s, 'threw', `policy: CPU ${s.cpu} cannot import ${href}: ${why}`)
+      eject(s, 'threw', `policy: CPU ${s.cpu} cannot import ${href}: ${describeError(error)}`)
   }
 }

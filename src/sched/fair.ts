@@ -8,6 +8,10 @@ import { NICE_0_WEIGHT } from './priority.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
+/** What covers the rounding of sums: without it the last eligible one might be passed over. */
+const SLACK = 1e-12
+const SLACK_MS = 1e-9
+
 /**
  * The fair class: earliest eligible virtual deadline first (EEVDF).
  *
@@ -54,8 +58,7 @@ export const fairClass: SchedClass = {
     const { i32, f64 } = s
     updateRunning(s, rq)
     const average = averageVruntime(s, rq)
-    // The slack covers the rounding of sums; without it the last eligible one might be passed over.
-    const limit = average + Math.abs(average) * 1e-12 + 1e-9
+    const limit = average + Math.abs(average) * SLACK + SLACK_MS
     const root = rq + ClassRq.root
     let best = s.fairTree.earliestEligible(root, limit)
     const running = i32[rq + ClassRq.running]
@@ -138,7 +141,7 @@ export function fairSliceEnd(s: Scheduler, se: number): number {
 }
 
 /** V: the weighted average vruntime of the queued and the running entities; `base` when there are none. */
-export function averageVruntime(s: Scheduler, rq: number): number {
+function averageVruntime(s: Scheduler, rq: number): number {
   const { i32, f64 } = s
   const base = f64[(rq + ClassRq.base) >> 1]
   let sum = f64[(rq + ClassRq.weightedSum) >> 1]

@@ -32,7 +32,6 @@ export interface TaskOptions {
   readonly unsettled?: boolean
 }
 
-const FIRST_LIFE = 0
 const MASK_ALL = -1
 const lockRankTask = lockRank('task')
 const lockRankPi = lockRank('pi')
@@ -53,7 +52,7 @@ export function createTask(
     )
   }
   const [low, high] = options.affinity === undefined ? [MASK_ALL, MASK_ALL] : maskOf(options.affinity)
-  if ((low | high) === 0) throw new RangeError('affinity: give at least one CPU')
+  if ((low | high) === 0) throw new RangeError('affinity: the list is empty; give at least one CPU')
   const task = s.tasks.allocate(thread)
   const se = s.entities.allocate(thread)
   // Plain stores, all of it: nobody sees the records before they are settled. The locks are free with that.
@@ -61,7 +60,6 @@ export function createTask(
   clear(i32, se, ENTITY_WORDS)
   i32[task + Task.entity] = se
   i32[task + Task.slot] = s.tasks.indexOf(task)
-  i32[task + Task.wakeReason] = FIRST_LIFE
   i32[task + Task.lock + Lock.rank] = lockRankTask
   initList(i32, task + Task.children)
   if (options.name !== undefined) setName(s, task, options.name)

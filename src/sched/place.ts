@@ -58,6 +58,7 @@ function enqueueOn(s: Scheduler, queue: number, se: number, arrives = false): bo
     if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
     const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
     assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
+    i32[queue + RunQueue.woken]++
     if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
     placeOn(s, queue, se, last, !arrives)
     if (arrives) waitsSinceSpawn(s, se)

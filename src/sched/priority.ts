@@ -15,9 +15,7 @@ import { assert } from '../arena/assert.ts'
 export const MAJOR_LEVELS = 64
 export const MINOR_LEVELS = 4
 
-export const EXIT_MAJOR_PRIORITY = 0
-export const FIFO_MAJOR_PRIORITY = 1
-export const FIFO_MAJOR_PRIORITY_LAST = 62
+const EXIT_MAJOR_PRIORITY = 0
 export const FAIR_MAJOR_PRIORITY = 32
 export const EXT_MAJOR_PRIORITY = 33
 export const IDLE_MAJOR_PRIORITY = 63
@@ -27,10 +25,6 @@ export const PRIORITY_NONE = 256
 
 export function majorPriority(priority: number): number {
   return priority >> 2
-}
-
-export function minorPriority(priority: number): number {
-  return priority & 3
 }
 
 export function makePriority(major: number, minor: number): number {

@@ -1,8 +1,8 @@
 import { assert } from '../arena/assert.ts'
 import { listFirst, listIsEmpty, listNext, ListNode, listPush, listRemove } from '../arena/list.ts'
 import { Entity, POLICY_BOUND, POLICY_PUSHABLE } from './entity.ts'
-import { EXT_MAJOR_PRIORITY } from './priority.ts'
-import { bestReady, clearReady, setReady } from './readymask.ts'
+import { EXT_MAJOR_PRIORITY, MAJOR_LEVELS } from './priority.ts'
+import { bestReady, clearReady, isReady, setReady } from './readymask.ts'
 import { pushList, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -60,8 +60,8 @@ export function findPushable(s: Scheduler, queue: number, cpu: number): number {
   const { i32 } = s
   const half = cpu >> 5
   const bit = 1 << (cpu & 31)
-  for (let level = 0; level < 64; level++) {
-    if (((i32[queue + RunQueue.pushMask + 1 + (level >> 5)] >>> (level & 31)) & 1) === 0) continue
+  for (let level = 0; level < MAJOR_LEVELS; level++) {
+    if (!isReady(i32, queue + RunQueue.pushMask, level)) continue
     const list = pushList(queue, level)
     let best = 0
     for (let node = listFirst(i32, list); node !== 0; node = listNext(i32, list, node)) {

@@ -24,7 +24,6 @@ export const RunQueue: Layout<
   | 'cpu'
   | 'online'
   | 'bound'
-  | 'clock'
   | 'pushMask'
   | 'pushCount'
   | 'runningPriority'
@@ -62,8 +61,6 @@ export const RunQueue: Layout<
   online: word,
   /** Living tasks that are bound to this CPU. Atomic. */
   bound: word,
-  /** When this queue last looked at the clock. */
-  clock: float64,
   /** When the tick that is armed comes; 0: none is. */
   tickAt: float64,
   /** Which levels have tasks that another CPU could take (pushable.ts). */
@@ -77,13 +74,14 @@ export const RunQueue: Layout<
   pushBest: word,
   /** Counts switches and looks for work: it stands still while the CPU is stuck in code without safepoints. */
   heartbeat: word,
+  /** Tasks that were woken, and put here. Beside `load`, which a wakeup writes too. */
+  woken: word,
   timerLock: ownLine(words(Lock.words)),
   timers: words(DeadlineQueue.words),
   busyTime: float64,
   turns: word,
   preempted: word,
   moved: word,
-  woken: word,
   stolen: word,
   /** Three words that stand together (account.ts), at the start of a line that is written only when figures are published. */
   busyTimeHigh: { words: 1, align: LINE_WORDS, ownLine: false },

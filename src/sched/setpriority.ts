@@ -28,16 +28,11 @@ import { lockTaskQueue } from './taskqueue.ts'
  *   neither   the word alone changes
  */
 
+const ANY_LEVEL = -1
+
 /** Changes the priority that the task has of its own. One that inherits a higher priority keeps that. No lock is held. */
 export function setPriority(s: Scheduler, task: number, priority: number): void {
-  const { i32, thread } = s
-  const se = i32[task + Task.entity]
-  acquire(thread, se + Entity.piLock)
-  i32[se + Entity.basePriority] = priority
-  setEffectivePriority(s, task, Math.min(priority, i32[se + Entity.inherited]))
-  release(thread, se + Entity.piLock)
-  // It may wait for a lock, in the order of priorities, and its owner inherit from it.
-  if (Atomics.load(i32, task + Task.owner) !== 0) s.lockHooks?.priorityChanged(task)
+  setPriorityFrom(s, task, ANY_LEVEL, priority)
 }
 
 /** The same for a task whose own priority is at this level; says whether it was. */
@@ -45,12 +40,13 @@ export function setPriorityFrom(s: Scheduler, task: number, level: number, prior
   const { i32, thread } = s
   const se = i32[task + Task.entity]
   acquire(thread, se + Entity.piLock)
-  const there = i32[se + Entity.basePriority] >> 2 === level
+  const there = level === ANY_LEVEL || i32[se + Entity.basePriority] >> 2 === level
   if (there) {
     i32[se + Entity.basePriority] = priority
     setEffectivePriority(s, task, Math.min(priority, i32[se + Entity.inherited]))
   }
   release(thread, se + Entity.piLock)
+  // It may wait for a lock, in the order of priorities, and its owner inherit from it.
   if (there && Atomics.load(i32, task + Task.owner) !== 0) s.lockHooks?.priorityChanged(task)
   return there
 }

@@ -92,12 +92,12 @@ function moveBest(s: Scheduler, from: number, priority: number, most: number): n
 function chooseVictim(s: Scheduler, priority: number, triedLow: number, triedHigh: number): number {
   const { i32 } = s
   const low = s.pushCpusHalf(0) & ~triedLow
-  const high = s.cpus > 32 ? s.pushCpusHalf(1) & ~triedHigh : 0
+  const high = s.pushCpusHalf(1) & ~triedHigh
   let victim = -1
   let best = priority >> 2
   let load = 0
   for (let cpu = 0; cpu < s.cpus; cpu++) {
-    if (cpu === s.cpu || (((cpu < 32 ? low : high) >>> (cpu & 31)) & 1) === 0) continue
+    if (cpu === s.cpu || !maskHas(low, high, cpu)) continue
     const from = s.queueOf(cpu)
     const offered = Atomics.load(i32, from + RunQueue.pushBest)
     if (offered === PRIORITY_NONE || offered >> 2 > best) continue

@@ -1,4 +1,5 @@
 import { assert } from '../arena/assert.ts'
+import { pause } from '../arena/pause.ts'
 import { acquire, holds, release, STUCK_MS } from '../arena/spinlock.ts'
 import { Entity, POLICY_WOKEN } from './entity.ts'
 import { enqueueHere, enqueueSelected } from './place.ts'
@@ -121,9 +122,6 @@ export function wakeSelf(s: Scheduler, task: number, states: number, reason: num
 export function isCurrent(s: Scheduler, se: number): boolean {
   return s.queue !== 0 && s.i32[s.queue + RunQueue.current] === se
 }
-
-const pause: (iterations?: number) => void =
-  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
 /**
  * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would leave a task that

@@ -39,9 +39,8 @@ export function closeSettings(options: CloseOptions): CloseSettings {
 export function killAll(view: KernelView, reason: unknown): number {
   const { i32, jobs } = view
   let killed = 0
-  for (let index = 0; index < jobs.capacity; index++) {
-    const job = jobs.pointerAt(index)
-    if (!jobs.isAllocated(i32, job) || Atomics.load(i32, job + Job.outcome) !== PENDING) continue
+  for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+    if (Atomics.load(i32, job + Job.outcome) !== PENDING) continue
     if (requestKill(view, job, KILL_CLOSED, reason)) killed++
   }
   return killed

@@ -1,4 +1,5 @@
 import type { Region } from '../arena/arena.ts'
+import { pause } from '../arena/pause.ts'
 import { LINE_WORDS } from '../arena/record.ts'
 import { Job } from './job.ts'
 
@@ -19,9 +20,6 @@ import { Job } from './job.ts'
 const HEAD = 0
 const ASLEEP = LINE_WORDS
 export const COMPLETIONS_WORDS: number = 2 * LINE_WORDS
-
-const pause: (iterations?: number) => void =
-  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
 export class Completions {
   private readonly i32: Int32Array<SharedArrayBuffer>

@@ -83,12 +83,13 @@ export class Housekeeping {
     const kills = Atomics.load(i32, plan.counters.start + Counters.kills)
     if (kills === this.kills) return
     this.kills = kills
-    for (let index = 0; index < jobs.capacity; index++) {
-      const job = jobs.pointerAt(index)
-      if (!jobs.isAllocated(i32, job) || this.graces.has(job)) continue
+    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+      // The handle first: the job may end meanwhile, and be freed by whoever joins it on a CPU.
+      const handle = jobs.tryHandleOf(i32, job)
+      if (handle === 0 || this.graces.has(job)) continue
       if (Atomics.load(i32, job + Job.outcome) !== PENDING) continue
       if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue
-      this.graces.set(job, { handle: jobs.handleOf(i32, job), end: s.now() + this.grace })
+      this.graces.set(job, { handle, end: s.now() + this.grace })
     }
   }
 

@@ -117,11 +117,11 @@ export const BY_OWNER = 256
 
 export const LOCAL_FUNCTION: number = -1
 
-export const NOT_KILLED = 0
 /**
- * Below 0: someone is about to say; it is the id + 1 of that thread, negated, and `reason` is being written. Left so by a
- * thread that died there, until it is recovered.
+ * Which kill came first. Below 0: someone is about to say; it is the id + 1 of that thread, negated, and `reason` is being written. Left
+ * so by a thread that died there, until it is recovered.
  */
+export const NOT_KILLED = 0
 /** `task.kill(reason)`. */
 export const KILL_CALLED = 1
 /** The spawn's `signal` was aborted. */

@@ -1,4 +1,5 @@
 import type { Blocking } from '../coroutine/blocking.ts'
+import type { AnyFunction } from './functions.ts'
 import { show, type SpawnOptions } from './options.ts'
 
 declare const kinds: unique symbol
@@ -27,8 +28,6 @@ export type ResultOf<R> =
       : R extends Blocking<infer T>
         ? Awaited<T>
         : Awaited<R>
-
-type AnyFunction = (...args: any[]) => unknown
 
 /** A module as `kernel.import` shows it: its functions, and nothing else. */
 export type ModuleView<M> = {

@@ -13,13 +13,13 @@ const ENTRIES = 2
 const BASE = 0
 const URL_PAYLOAD = 1
 const ENTRY_WORDS = 2
-export const MODULES_MAX: number = 1023
+const MODULES_MAX = 1023
 export const MODULE_TABLE_WORDS: number = ENTRIES + MODULES_MAX * ENTRY_WORDS
 
 /** No module may have more: the next one's base is so far behind. */
 export const FUNCTIONS_PER_MODULE = 4096
 /** The numbers below belong to the kernel itself. */
-export const FIRST_BASE: number = FUNCTIONS_PER_MODULE
+const FIRST_BASE = FUNCTIONS_PER_MODULE
 
 export class ModuleTable {
   private readonly i32: Int32Array
