@@ -1,7 +1,7 @@
 /** `heddle compile file.ts`: what the compiler makes of a file, and what it says about it. */
 import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
-import { CommandError } from './failure.ts'
+import { fileError } from './failure.ts'
 import { compile, type CompileResult, type Diagnostic, type FunctionStat } from '../compiler/compile.ts'
 
 export interface CompileFlags {
@@ -46,16 +46,15 @@ export function compileCommand(): Command {
     })
 }
 
-/** Compiles one file and prints it. Returns the exit code: 1 when it cannot be read or does not parse. */
+/** Compiles one file and prints it. Returns the exit code: 1 when it does not parse. */
 export function compileFile(file: string, flags: CompileFlags, { out, err }: Output): number {
   let source: string
   try {
     source = readFileSync(file, 'utf8')
   } catch (error) {
-    const [message, hint] = unreadable(file, (error as NodeJS.ErrnoException).code)
-    if (flags.json) err(new CommandError(message, { hint }).line('compile', true))
-    else err(`heddle compile: ${message}: ${hint}\n`)
-    return 1
+    const failure = fileError(file, error, 'read')
+    err(failure.line('compile', flags.json))
+    return failure.exitCode
   }
   const { mode = 'task', lowering } = flags
   const result = compile(source, file, lowering === undefined ? { mode } : { mode, lowering })
@@ -80,23 +79,6 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
 }
 
 /** What is wrong, and what to do about it. */
-function unreadable(file: string, code: string | undefined): [message: string, hint: string] {
-  switch (code) {
-    case 'ENOENT':
-      return [`no file ${file}`, `check the path, which is taken from ${process.cwd()}`]
-    case 'EISDIR':
-      return [`${file} is a folder`, 'name one file in it']
-    case 'EACCES':
-    case 'EPERM':
-      return [`${file} may not be read`, 'check its permissions']
-    default:
-      return [
-        `${file} cannot be read (${code ?? 'unknown reason'})`,
-        'name a TypeScript, JSX or JavaScript file',
-      ]
-  }
-}
-
 function describe({ severity, message, file, line, column, frame, code }: Diagnostic): string {
   return `${severity}: ${message} [${code}]\n  ${file}:${line}:${column}\n${frame.trimEnd()}\n`
 }

@@ -27,11 +27,15 @@ export class CommandError extends Error {
 /** Bad arguments. */
 export const EXIT_USAGE = 2
 
+/** That a path leads to no file is the fault of who named it. */
+const misnamed: ReadonlySet<string | undefined> = new Set(['ENOENT', 'EISDIR', 'ENOTDIR'])
+
 /** Why a file could not be read or written, in words. */
 export function fileError(file: string, error: unknown, verb: 'read' | 'written'): CommandError {
   const code = (error as NodeJS.ErrnoException).code
   const hints: Readonly<Record<string, [string, string]>> = {
     ENOENT: [`no file ${file}`, `the path is taken from ${process.cwd()}`],
+    ENOTDIR: [`no file ${file}`, 'what it names as a folder is a file'],
     EISDIR: [`${file} is a folder`, 'name one file in it'],
     EACCES: [`${file} may not be ${verb}`, 'check its permissions'],
     EPERM: [`${file} may not be ${verb}`, 'check its permissions'],
@@ -41,5 +45,6 @@ export function fileError(file: string, error: unknown, verb: 'read' | 'written'
     `${file} cannot be ${verb} (${code ?? String(error)})`,
     undefined,
   ]
-  return new CommandError(message, hint === undefined ? {} : { hint })
+  const exitCode = verb === 'read' && misnamed.has(code) ? EXIT_USAGE : 1
+  return new CommandError(message, hint === undefined ? { exitCode } : { exitCode, hint })
 }

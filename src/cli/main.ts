@@ -4,6 +4,7 @@ import { benchCommand } from './bench.ts'
 import { checkCommand } from './check.ts'
 import { compileCommand } from './compile.ts'
 import { completionCommand } from './completion.ts'
+import { EXIT_USAGE } from './failure.ts'
 import { runCommand } from './run.ts'
 import { selftest } from './selftest.ts'
 import { topCommand } from './top/top.ts'
@@ -29,6 +30,13 @@ heddle.addCommand(benchCommand())
 heddle.addCommand(topCommand())
 heddle.addCommand(traceCommand())
 heddle.addCommand(completionCommand())
+
+// What commander refuses (an unknown option, a missing argument) is bad arguments, as what the commands refuse themselves.
+function refuseWith2(command: Command): void {
+  command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE))
+  command.commands.forEach(refuseWith2)
+}
+refuseWith2(heddle)
 
 // Whoever reads our output may stop, as head does.
 process.stdout.on('error', error => {

@@ -56,7 +56,7 @@ describe('heddle', () => {
       [['run', '--policy', './none.ts', program('busy')], 2, /^heddle run: .*none\.ts/],
       [
         ['trace', 'summarise', 'nothing.pftrace'],
-        1,
+        2,
         /^heddle trace summarise: no file nothing\.pftrace \(.*\)\n$/,
       ],
       [
@@ -64,6 +64,11 @@ describe('heddle', () => {
         1,
         /^heddle trace convert: .* is not a trace.*\(name a file that heddle run --trace wrote\)\n$/,
       ],
+      [['compile', folder], 2, /^heddle compile: .* is a folder \(name one file in it\)\n$/],
+      [['compile'], 2, /^error: missing required argument 'file'\n/],
+      [['check', '--nothing'], 2, /^error: unknown option '--nothing'\n/],
+      [['nothing'], 2, /^error: unknown command 'nothing'\n/],
+      [['top', 'me'], 2, /^heddle top: me is no process id \(give a number, .*\)\n$/],
       [['top', '999999'], 1, /^heddle top: process 999999 runs no heddle kernel \(.*\)\n$/],
     ]
     for (const [args, status, line] of cases) {
@@ -101,7 +106,7 @@ describe('heddle', () => {
       [['top', '--json', '999999'], { command: 'top', exitCode: 1 }],
       [['trace', 'summarise', '--json', 'nix'], { command: 'trace summarise', error: 'no file nix' }],
       [['trace', 'convert', '--json', 'nix'], { command: 'trace convert', exitCode: 2 }],
-      [['compile', '--json', 'nix.ts'], { command: 'compile', error: 'no file nix.ts', exitCode: 1 }],
+      [['compile', '--json', 'nix.ts'], { command: 'compile', error: 'no file nix.ts', exitCode: 2 }],
     ] as const) {
       const ran = heddle(...args)
       const said = JSON.parse(ran.stderr)

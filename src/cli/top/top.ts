@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import type { ControlReply, ControlRequest } from '../../trace/control.ts'
 import { ControlClient, runningKernels } from '../../trace/node-control.ts'
 import type { KernelSnapshot } from '../../trace/snapshot.ts'
-import { CommandError } from '../failure.ts'
+import { CommandError, EXIT_USAGE } from '../failure.ts'
 import { terminalOf } from '../terminal.ts'
 import { keysOf, press } from './keys.ts'
 import { newModel, type TopModel, update } from './model.ts'
@@ -37,6 +37,12 @@ export function topCommand(): Command {
 }
 
 function findKernel(pid: string | undefined): string {
+  if (pid !== undefined && !/^[0-9]+$/.test(pid)) {
+    throw new CommandError(`${pid} is no process id`, {
+      exitCode: EXIT_USAGE,
+      hint: 'give a number, as ps prints it',
+    })
+  }
   const kernels = runningKernels()
   const found = pid === undefined ? kernels.at(-1) : kernels.findLast(kernel => kernel.pid === Number(pid))
   if (found !== undefined) return found.path
