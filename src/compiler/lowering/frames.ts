@@ -57,7 +57,7 @@ export class FramesLowering extends StripLowering {
     if (plan === undefined) {
       plan =
         this.#choose(func) === 'generator'
-          ? 'it was asked for, or it does nothing but block'
+          ? 'it was asked for, it does nothing but block, or it is loops in loops that nobody in its file calls'
           : planOf(func, {
               analysis: this.analysis,
               prefix: this.names.prefix,
