@@ -87,11 +87,13 @@ async function* cpus(): AsyncGenerator<Row> {
     const work = await kernel.import<typeof import('./kernel/work.ts')>(
       new URL('./kernel/work.ts', import.meta.url),
     )
-    yield await point(series, count, async () => {
+    const spawnBatch = async (): Promise<number> => {
       const start = performance.now()
       await Promise.all(Array.from({ length: batch }, (_, n) => kernel.spawn(work.add, [n, 1])))
       return ((performance.now() - start) * 1e3) / batch
-    })
+    }
+    for (let warmUp = 0; warmUp < 10; warmUp++) await spawnBatch()
+    yield await point(series, count, spawnBatch)
   }
 }
 
@@ -154,9 +156,10 @@ async function* payloadSize(): AsyncGenerator<Row> {
   const work = await kernel.import<typeof import('./kernel/work.ts')>(
     new URL('./kernel/work.ts', import.meta.url),
   )
+  for (let warmUp = 0; warmUp < 2000; warmUp++) await kernel.spawn(work.touch, [new Uint8Array(16)])
   for (const bytes of [16, 256, 4096, 65_536, 1_048_576, 16_777_216]) {
     const payload = new Uint8Array(bytes)
-    const turns = bytes > 100_000 ? 4 : 50
+    const turns = Math.max(4, Math.min(200, 2 ** 24 / bytes))
     yield await point(series, bytes, async () => {
       const start = performance.now()
       for (let turn = 0; turn < turns; turn++) await kernel.spawn(work.touch, [payload])
