@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import type { Arena } from '../arena/arena.ts'
 import { Rcu } from '../arena/rcu.ts'
 import { CPU_MAX, type KernelThread } from '../arena/thread.ts'
@@ -10,9 +11,6 @@ import { FREE_FUTEX, Futex } from './records.ts'
 import type { MappedBuffer } from './space.ts'
 
 const REST_MS = 1
-
-const pause: (iterations?: number) => void =
-  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
 /** Makes a task runnable again: the scheduler's wakeup, from whatever thread this is. */
 export type WakeTask = (task: number) => void

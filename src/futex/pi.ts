@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import { listFirst, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
@@ -76,9 +77,6 @@ export function idleOwner(who: WaiterOptions): LockOwner {
   }
   return owner
 }
-
-const pause: (iterations?: number) => void =
-  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
 /**
  * LOCK_PI and TRYLOCK_PI: 0, the lock is the owner's; a wait; or an error, negated. `again`: the owner had waited already when a

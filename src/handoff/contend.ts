@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import { currentRunner } from '../coroutine/runner.ts'
 import { PREEMPTED } from '../coroutine/stops.ts'
 import type { Handoff } from './handoff.ts'
@@ -29,9 +30,6 @@ const giveWayHere: GiveWay = () => {
   currentRunner('a contended lock').giveWay?.()
   return PREEMPTED
 }
-
-export const pause: (iterations?: number) => void =
-  (Atomics as { pause?: (iterations?: number) => void }).pause ?? (() => undefined)
 
 /** A thread that has nobody to give way to pauses so often between two looks. */
 const PAUSES = 16

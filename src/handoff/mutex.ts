@@ -1,7 +1,8 @@
+import { pause } from '../arena/pause.ts'
 import { EBUSY, EOWNERDEAD } from '../futex/errno.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import type { ParkingTask } from '../futex/sleep.ts'
-import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay, pause } from './contend.ts'
+import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
 import { type Handoff, nextGeneration } from './handoff.ts'
 import { LockEntry } from './layout.ts'
 

@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { twin } from '../coroutine/coroutine.ts'
 import { resumable } from '../coroutine/generators.ts'
@@ -310,8 +311,6 @@ export class Channel<T = unknown> {
     return new SyncError('ERR_HEDDLE_CLOSED', `${what}: ${which} is closed`)
   }
 }
-
-const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
 /** Where a value is put together before the channel is locked. */
 const staging = scratch(1)

@@ -43,6 +43,11 @@ export function finishGrant({ i32: arena }: FutexContext, { i32, at }: Place): v
   Atomics.store(i32, at + EXTRA, 0)
 }
 
+/** Whether a waiter that was woken has been given its part with that. */
+export function isGranted(arena: Int32Array, waiter: number): boolean {
+  return Atomics.load(arena, waiter + GRANTED) === 1
+}
+
 /** Whether a waiter that is off the queue and that nobody woke has its part all the same. The queue is not locked. */
 export function wasGranted(
   context: FutexContext,
@@ -55,5 +60,5 @@ export function wasGranted(
     finishGrant(context, place)
     place.queue.unlock(context)
   }
-  return Atomics.load(context.i32, waiter + GRANTED) === 1
+  return isGranted(context.i32, waiter)
 }

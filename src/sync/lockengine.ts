@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import { wait as waitForPromise } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { Futexes } from '../futex/futexes.ts'
@@ -30,7 +31,6 @@ const CLAIM = 10
 const WORD = 4
 const HANDLES = 12
 const CLAIMED = -2
-const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
 export type Protocol = 'none' | 'inherit' | 'handoff'
 

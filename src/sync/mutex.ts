@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
@@ -25,6 +26,7 @@ import { UnlockToken } from './token.ts'
 import {
   blockingMethods,
   checkWait,
+  SPINS,
   Finished,
   timedOut,
   waitAsync,
@@ -43,9 +45,6 @@ export interface MutexOptions extends OwnPlace {
   /** For messages and for `locks()`. */
   readonly name?: string | undefined
 }
-
-const SPINS = 60
-const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
 /**
  * Mutual exclusion between tasks, threads and promises. Free and uncontended, locking is one compare-exchange and so is unlocking.

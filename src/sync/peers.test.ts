@@ -131,6 +131,27 @@ describe('a readers-writer lock starves nobody', () => {
     expect(order).toEqual(['writer', 'one', 'two'])
   })
 
+  test('a writer comes in though there is always one who reads before it has woken up', async () => {
+    const lock = new RwLock()
+    let guard = lock.lockReadSync()
+    const written: string[] = []
+    const writer = lock.lockWriteAsync().then(held => {
+      written.push('writer')
+      held.unlock()
+    })
+    let overtakings = 0
+    while (written.length === 0 && overtakings < 100) {
+      guard.unlock()
+      guard = await lock.lockReadAsync()
+      overtakings++
+      await soon()
+    }
+    guard.unlock()
+    await writer
+    expect(overtakings).toBeGreaterThan(1)
+    expect(overtakings).toBeLessThan(10)
+  })
+
   test('readers behind a second writer go with the first reader in line, and the writer comes right after', async () => {
     const lock = new RwLock()
     const order: string[] = []

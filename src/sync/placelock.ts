@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import { STUCK_MS } from '../arena/spinlock.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -20,7 +21,6 @@ import type { Place } from './place.ts'
  */
 const PARKED = 0x4000_0000
 const TID = 0x3fff_ffff
-const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
 /** True: the last holder died in it. */
 export function lockPlace(context: FutexContext, { i32, at }: Place): boolean {

@@ -1,129 +1,21 @@
-import { assert } from '../arena/assert.ts'
-import { check, type Setup } from '../checker/check.ts'
-import { CheckedThreads, DIES, each } from './checksetup.ts'
-import { RwLock } from './rwlock.ts'
-import { readersOf, ReadWait, UpgradeWait, WRITER, WriteWait } from './rwwaits.ts'
-import type { Wait } from './waiting.ts'
+import { check, type CheckOptions } from '../checker/check.ts'
+import { DIES } from './checksetup.ts'
+import { type Scene, scene } from './rwprograms.ts'
 
-type Wants = 'read' | 'write' | 'upgrade'
-type Doing = 'comes to' | 'waits to' | 'is late to' | 'is cancelled as it waits to'
-
-interface Scene {
-  /** How thread 0 has the lock at first; it lets go. An upgrade's thread reads, too. */
-  readonly held: 'read' | 'write'
-  readonly others: readonly [Doing, Wants][]
-  readonly mortal?: number
-}
-
-function scene({ held, others, mortal }: Scene): Setup {
-  return () => {
-    const count = others.length + 1
-    const threads = new CheckedThreads(count, mortal !== undefined)
-    const { view, tids } = threads
-    const locks = each(count, () => new RwLock({ view }))
-    threads.keep(locks.map(({ queue }) => queue))
-    const upgraders = others.filter(([, wants]) => wants === 'upgrade').length
-    Atomics.store(view, 0, held === 'write' ? WRITER | tids[0] : 1 + upgraders)
-    let readers = (held === 'read' ? 1 : 0) + upgraders
-    let writers = held === 'write' ? 1 : 0
-    let died = false
-    const waitOf = (id: number, wants: Wants): Wait => {
-      if (wants === 'read') return new ReadWait(locks[id])
-      return wants === 'write' ? new WriteWait(locks[id], tids[id]) : new UpgradeWait(locks[id], tids[id])
-    }
-    const enter = (wants: Wants): void => {
-      if (wants === 'upgrade') readers--
-      if (wants === 'read') readers++
-      else writers++
-      // Who died inside is still counted there.
-      assert(died || writers === 0 || (writers === 1 && readers === 0), 'readers, or one writer alone')
-    }
-    const leave = (id: number, wants: Wants): void => {
-      if (wants === 'read') readers--
-      else writers--
-      if (wants === 'read') locks[id].unlockRead()
-      else locks[id].unlockWriteAs(tids[id])
-    }
-    const inside: [number, Wants][] = []
-    const bodies = others.map(([doing, wants], at) => {
-      const id = at + 1
-      const wait = waitOf(id, wants)
-      if (doing === 'is cancelled as it waits to') {
-        const cancelled = threads.cancelled(id, wait)
-        return () => {
-          cancelled()
-          if (wants === 'upgrade') leave(id, 'read')
-        }
-      }
-      const sleeps = doing === 'comes to' ? null : threads.asleep(id, wait, doing === 'is late to')
-      return () => {
-        try {
-          if (sleeps === null && wants === 'read') locks[id].lockReadSync()
-          else if (sleeps === null) locks[id].lockWriteSync()
-          else if (!sleeps()) {
-            if (wants === 'upgrade') leave(id, 'read')
-            return 'late'
-          }
-        } catch (error) {
-          assert((error as { code?: string }).code === 'ERR_HEDDLE_NOT_RECOVERABLE', 'it is told')
-          return 'told'
-        }
-        enter(wants)
-        if (mortal === undefined) leave(id, wants)
-        else inside.push([id, wants])
-        return 'in'
-      }
-    })
-    return {
-      threads: [() => leave(0, held), ...bodies],
-      ...(mortal !== undefined && {
-        recover(dead: number) {
-          died = true
-          threads.recover(dead, () => {
-            // A reader has no name: who knows that it died lets go in its place.
-            const reads = dead === 0 && held === 'read' && readersOf(Atomics.load(view, 0)) > 0
-            if (reads) locks[count].unlockRead()
-          })
-        },
-      }),
-      final({ results, crashed }) {
-        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is done now.
-        for (const [id, wants] of inside) if (!crashed.includes(id)) leave(id, wants)
-        const state = Atomics.load(view, 0)
-        const dead = crashed.length > 0
-        assert(dead || (state & ~0x8000_0000) === 0, 'free at the end')
-        const readersDied = crashed.filter(id => (id === 0 ? held : others[id - 1][1]) !== 'write').length
-        assert(readersOf(state) <= readersDied, 'nobody reads but one who died')
-        for (const [at, [doing]] of others.entries()) {
-          const result = results[at + 1]
-          const had = result === 'in' || (result === 'late' && doing === 'is late to')
-          const told = result === 'told' && (state & WRITER) !== 0
-          assert(
-            had || told || crashed.includes(at + 1) || doing === 'is cancelled as it waits to',
-            'it came in, was late, or was told that the writer died',
-          )
-        }
-      },
-    }
-  }
+/** Once for those who compete, once for those who are given the lock. */
+function both(name: string, options: CheckOptions, what: Scene): void {
+  check(name, options, scene(what))
+  check(`${name}; who waits is given the lock`, options, scene({ ...what, demanding: true }))
 }
 
 check('a writer ends as a reader comes', {}, scene({ held: 'write', others: [['comes to', 'read']] }))
 check('a reader ends as a writer comes', {}, scene({ held: 'read', others: [['comes to', 'write']] }))
-check(
-  'a writer ends as the time of another is over',
-  {},
-  scene({ held: 'write', others: [['is late to', 'write']] }),
-)
-check(
-  'a reader ends as the time of a writer is over',
-  {},
-  scene({ held: 'read', others: [['is late to', 'write']] }),
-)
-check(
+both('a writer ends as the time of another is over', {}, { held: 'write', others: [['is late to', 'write']] })
+both('a reader ends as the time of a writer is over', {}, { held: 'read', others: [['is late to', 'write']] })
+both(
   'a writer ends as a reader is cancelled',
   {},
-  scene({ held: 'write', others: [['is cancelled as it waits to', 'read']] }),
+  { held: 'write', others: [['is cancelled as it waits to', 'read']] },
 )
 check(
   'one of two readers ends as the other upgrades',
@@ -146,38 +38,38 @@ check(
     ],
   }),
 )
-check(
+both(
   'a writer that is cancelled leaves the line to the writer behind it',
   {},
-  scene({
+  {
     held: 'write',
     others: [
       ['is cancelled as it waits to', 'write'],
       ['waits to', 'write'],
     ],
-  }),
+  },
 )
-check(
+both(
   'a reader and a writer wait for a writer: one after the other comes in',
   {},
-  scene({
+  {
     held: 'write',
     others: [
       ['waits to', 'read'],
       ['waits to', 'write'],
     ],
-  }),
+  },
 )
-check(
+both(
   'a writer waits, and a reader comes',
   {},
-  scene({
+  {
     held: 'read',
     others: [
       ['waits to', 'write'],
       ['comes to', 'read'],
     ],
-  }),
+  },
 )
 check(
   'a reader upgrades before a writer that is in line already',
@@ -191,42 +83,34 @@ check(
   }),
 )
 
-check(
-  'a writer dies at any step, and who waits to read comes in or is told',
-  DIES(0),
-  scene({ held: 'write', others: [['waits to', 'read']], mortal: 0 }),
-)
-check(
-  'a writer dies at any step, and who waits to write comes in or is told',
-  DIES(0),
-  scene({ held: 'write', others: [['waits to', 'write']], mortal: 0 }),
-)
-check(
+both('a writer dies at any step, and who waits to read comes in or is told', DIES(0), {
+  held: 'write',
+  others: [['waits to', 'read']],
+  mortal: 0,
+})
+both('a writer dies at any step, and who waits to write comes in or is told', DIES(0), {
+  held: 'write',
+  others: [['waits to', 'write']],
+  mortal: 0,
+})
+both(
   'a reader dies at any step: nobody writes beside it, and who waits comes in when someone lets go in its place',
   DIES(0),
-  scene({ held: 'read', others: [['waits to', 'write']], mortal: 0 }),
+  { held: 'read', others: [['waits to', 'write']], mortal: 0 },
 )
-check(
-  'a writer dies at any step as it lets two readers in',
-  DIES(0),
-  scene({
-    held: 'write',
-    others: [
-      ['waits to', 'read'],
-      ['waits to', 'read'],
-    ],
-    mortal: 0,
-  }),
-)
-check(
-  'one that waits to read dies at any step, and the other comes in',
-  DIES(1),
-  scene({
-    held: 'write',
-    others: [
-      ['waits to', 'read'],
-      ['waits to', 'read'],
-    ],
-    mortal: 1,
-  }),
-)
+both('a writer dies at any step as it lets two readers in', DIES(0), {
+  held: 'write',
+  others: [
+    ['waits to', 'read'],
+    ['waits to', 'read'],
+  ],
+  mortal: 0,
+})
+both('one that waits to read dies at any step, and the other comes in', DIES(1), {
+  held: 'write',
+  others: [
+    ['waits to', 'read'],
+    ['waits to', 'read'],
+  ],
+  mortal: 1,
+})

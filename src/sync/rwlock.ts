@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
@@ -25,6 +26,7 @@ import {
 import {
   blockingMethods,
   checkWait,
+  SPINS,
   Finished,
   timedOut,
   waitAsync,
@@ -44,9 +46,10 @@ import {
  *
  * UPGRADING, beside [4] and readers: the first in line is a reader that wants to write, and still reads.
  *
- * Nobody starves. In [4] nobody overtakes: a reader that comes while a writer is in line waits behind it. When the lock comes to the line and a
- * reader is first, all readers in the line go together, those behind writers too: so each writer waits for at most one such
- * batch for each writer before it, and each reader for at most the writers before it.
+ * In [4] nobody joins those who read: a reader that comes while a writer is in line waits behind it. When the lock becomes free, the first in line
+ * is woken, and if that is a reader all readers in the line, those behind writers too. Who is woken competes with whoever comes by, because a running thread
+ * can use the lock while a sleeping one wakes up: were it given to the sleeper, every section would last as long as a wakeup, for as long as there is a line.
+ * But nobody starves: one that has lost LOSSES times is given the lock when it is first in line.
  *
  * A writer that died with the lock is known by its TID, and whoever wants the lock is told. Readers have no names: one that died with the lock
  * is counted for ever, so writers should have a timeout where readers may die.
@@ -96,7 +99,7 @@ export class RwLock extends SyncObject {
   lockReadSync(options?: WaitOptions): ReadGuard {
     if (runnerOrNull() !== null) refuseInTask('lockRead')
     if (options !== undefined) checkWait(options)
-    if (!this.tryReading()) this.blockInLine(new ReadWait(this), options, currentTid())
+    if (!this.tryReading() && !this.spin(0)) this.blockInLine(new ReadWait(this), options, currentTid())
     return this.readGuard
   }
 
@@ -125,7 +128,7 @@ export class RwLock extends SyncObject {
     if (runnerOrNull() !== null) refuseInTask('lockWrite')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
-    if (!this.tryWriting(tid)) this.blockInLine(new WriteWait(this, tid), options, tid)
+    if (!this.tryWriting(tid) && !this.spin(tid)) this.blockInLine(new WriteWait(this, tid), options, tid)
     return this.writeGuard
   }
 
@@ -263,6 +266,20 @@ export class RwLock extends SyncObject {
     if (Atomics.compareExchange(i32, at, 1, WRITER | tid) !== 1) return false
     this.tellAcquired(tid)
     return true
+  }
+
+  /** Before it blocks, a thread looks on for a moment: many sections are short. `tid`: who would write; 0: it would read. */
+  private spin(tid: number): boolean {
+    const { i32, at } = this
+    const { spins } = ambient().futexes.context.thread
+    for (let spin = 0; spin < SPINS && spin < spins; spin++) {
+      pause()
+      const seen = Atomics.load(i32, at)
+      if ((seen & ~WAITERS) === 0 && seen !== 0) return false
+      if (seen < 0) continue
+      if (tid === 0 ? this.tryReading() : seen === 0 && this.tryWriting(tid)) return true
+    }
+    return false
   }
 
   private *inLine<T>(wait: Wait, options: WaitOptions | undefined, guard: T): Generator<number, T, unknown> {

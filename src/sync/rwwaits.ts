@@ -3,7 +3,7 @@ import { type Decision, SKIP, STOP, WAKE } from '../futex/decision.ts'
 import { Waiter } from '../futex/records.ts'
 import { findOwner } from '../futex/owner.ts'
 import { SyncError } from './errors.ts'
-import { expectGrant, finishGrant, grant, wasGranted } from './grant.ts'
+import { expectGrant, finishGrant, grant, isGranted, wasGranted } from './grant.ts'
 import { TID_MASK } from './lockwait.ts'
 import type { SyncObject } from './object.ts'
 import { WAITERS } from './place.ts'
@@ -36,18 +36,25 @@ export function withoutUpgrade(state: number): number {
   return (state & WRITER) === 0 ? state & ~UPGRADING : state
 }
 
-/** In a waiter's bits: what it wants, and above it the TID of who would write. */
+/** In a waiter's bits: what it wants, and above it the TID of who would write, or DEMANDS of who would read. */
+const WRITE_AT_LAST = 0
 const READ = 1
 const WRITE = 2
 const UPGRADE = 3
 const WANTS = 3
 const TID_SHIFT = 2
+const DEMANDS = 4
 
-/** Lets in those at the head of the line who may come in together. */
+/** Who has been woken so often, and has found the lock taken, is given it. */
+export const LOSSES = 4
+
+/** Lets in those at the head of the line who may come in together, or wakes them to see for themselves. */
 class LettingIn implements Decision {
   private readonly lock: RwLock
   /** A reader was first: all readers go. */
   private batch = false
+  /** A writer was woken to take the lock, if nobody comes by first. */
+  private called = false
 
   constructor(lock: RwLock) {
     this.lock = lock
@@ -56,20 +63,19 @@ class LettingIn implements Decision {
   decide(arena: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
     const bits = arena[waiter + Waiter.bitset]
     const state = Atomics.load(this.lock.i32, this.lock.at)
-    if ((state & WRITER) !== 0) return STOP
-    switch (bits & WANTS) {
-      case READ:
-        this.batch = true
-        grant(arena, waiter, this.lock, state + 1)
-        return WAKE
-      case WRITE:
-        if (this.batch) return SKIP
-        if ((state & READERS) !== 0) return STOP
-        break
-      default:
-        if ((state & READERS) !== 1) return STOP
+    if ((state & WRITER) !== 0 || this.called) return STOP
+    const wants = bits & WANTS
+    if (wants === READ) {
+      this.batch = true
+      if ((state & READERS) !== 0 || (bits & DEMANDS) !== 0) grant(arena, waiter, this.lock, state + 1)
+      return WAKE
     }
-    grant(arena, waiter, this.lock, WAITERS | WRITER | (bits >>> TID_SHIFT))
+    if (wants === UPGRADE) {
+      if ((state & READERS) !== 1) return STOP
+    } else if (this.batch) return SKIP
+    else if ((state & READERS) !== 0) return STOP
+    this.called = wants === WRITE
+    if (!this.called) grant(arena, waiter, this.lock, WAITERS | WRITER | (bits >>> TID_SHIFT))
     return WAKE
   }
 }
@@ -84,9 +90,23 @@ export function serveLine(context: FutexContext, lock: RwLock): void {
   Atomics.store(i32, at, withoutUpgrade(state & ~WAITERS))
 }
 
+/**
+ * In line. One that is woken without being given the lock (LettingIn) may go instead of taking it:
+ *
+ *   a writer unlocks           W, first in line              X, behind it
+ *   ----------------           ----------------              ------------
+ *   free; wakes W
+ *                              its time is over
+ *                              (A) the lock is free:
+ *                              wakes X
+ *
+ * Without (A) X would sleep at a free lock. If W dies instead, the recovery sends all who wait round.
+ */
 abstract class LineWait implements Wait {
   abstract readonly what: string
-  abstract readonly bits: number
+  abstract get bits(): number
+  /** How often it was woken and found the lock taken. */
+  protected losses = 0
   readonly queue: SyncObject['queue']
   protected readonly lock: RwLock
 
@@ -95,8 +115,13 @@ abstract class LineWait implements Wait {
     this.queue = lock.queue
   }
 
-  /** The state with this one let in, or -1: it cannot be. Nobody is in line before it. */
+  /** The state with this one let in, or -1: it cannot be. */
   protected abstract letIn(seen: number): number
+
+  /** Whether it may pass those who are in line, in this state. */
+  protected mayPass(seen: number): boolean {
+    return (seen & ~WAITERS) === 0
+  }
 
   admit(context: FutexContext, waiter: number): boolean {
     const { i32, at } = this.lock
@@ -107,9 +132,9 @@ abstract class LineWait implements Wait {
     for (;;) {
       const seen = Atomics.load(i32, at)
       this.refuseDead(context, seen)
-      const entered = first ? this.letIn(seen & ~WAITERS) : -1
-      if (Atomics.compareExchange(i32, at, seen, entered < 0 ? seen | WAITERS : entered) === seen)
-        return entered >= 0
+      const entered = first || this.mayPass(seen) ? this.letIn(seen & ~WAITERS) : -1
+      const next = entered < 0 ? seen | WAITERS : first ? entered : entered | WAITERS
+      if (Atomics.compareExchange(i32, at, seen, next) === seen) return entered >= 0
     }
   }
 
@@ -124,8 +149,10 @@ abstract class LineWait implements Wait {
     )
   }
 
-  woken(): boolean {
-    return true
+  woken({ i32 }: FutexContext, waiter: number): boolean {
+    if (isGranted(i32, waiter)) return true
+    this.losses++
+    return false
   }
 
   /** What to undo when it was let in and does not want it any more. */
@@ -135,10 +162,12 @@ abstract class LineWait implements Wait {
     return wasGranted(context, this.lock, waiter)
   }
 
-  leave(context: FutexContext, woken: boolean): void {
+  leave(context: FutexContext, woken: boolean, waiter: number): void {
     this.queue.lock(context)
     finishGrant(context, this.lock)
-    changeAndServe(context, this.lock, seen => (woken ? this.undo(seen) : this.forget(seen)))
+    const granted = woken && isGranted(context.i32, waiter)
+    // (A)
+    changeAndServe(context, this.lock, seen => (granted ? this.undo(seen) : this.forget(seen)))
     this.queue.unlock(context)
   }
 
@@ -149,7 +178,15 @@ abstract class LineWait implements Wait {
 
 export class ReadWait extends LineWait {
   readonly what = 'lockRead'
-  readonly bits: number = READ
+
+  get bits(): number {
+    return this.losses < LOSSES ? READ : READ | DEMANDS
+  }
+
+  /** One who was woken with other readers reads beside them. */
+  protected override mayPass(seen: number): boolean {
+    return super.mayPass(seen) || (this.losses > 0 && readersOf(seen) > 0 && (seen & UPGRADING) === 0)
+  }
 
   protected letIn(seen: number): number {
     return (seen & WRITER) === 0 ? seen + 1 : -1
@@ -161,21 +198,25 @@ export class ReadWait extends LineWait {
 }
 
 abstract class WritingWait extends LineWait {
-  readonly bits: number
   protected readonly writing: number
 
-  constructor(lock: RwLock, tid: number, wants: number) {
+  constructor(lock: RwLock, tid: number) {
     super(lock)
     this.writing = WRITER | tid
-    this.bits = (tid << TID_SHIFT) | wants
   }
+
+  get bits(): number {
+    return (this.writing << TID_SHIFT) | this.wants
+  }
+
+  protected abstract get wants(): number
 }
 
 export class WriteWait extends WritingWait {
   readonly what = 'lockWrite'
 
-  constructor(lock: RwLock, tid: number) {
-    super(lock, tid, WRITE)
+  protected get wants(): number {
+    return this.losses < LOSSES ? WRITE : WRITE_AT_LAST
   }
 
   protected letIn(seen: number): number {
@@ -192,10 +233,7 @@ export class UpgradeWait extends WritingWait {
   readonly first = true
   /** The bit is its own. */
   private upgrading = false
-
-  constructor(lock: RwLock, tid: number) {
-    super(lock, tid, UPGRADE)
-  }
+  protected readonly wants: number = UPGRADE
 
   /** Before all who are in line: they wait for its reading to end. */
   override admit(context: FutexContext, waiter: number): boolean {

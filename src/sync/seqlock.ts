@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import { ambient } from '../futex/ambient.ts'
 import { findOwner } from '../futex/owner.ts'
 import { checkCount } from './errors.ts'
@@ -122,5 +123,3 @@ export class SeqLock implements Place {
     for (let field = 0; field < fields; field++) Atomics.store(i32, copy + field, record[field])
   }
 }
-
-const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)

@@ -78,6 +78,9 @@ export interface Parking {
   restarted?(): boolean
 }
 
+/** So often a thread looks at a lock before it blocks. */
+export const SPINS = 60
+
 const FIRST_PRIORITY = -1
 
 /** A wait at one queue. */
