@@ -13,12 +13,12 @@ import { Entity, POLICY_BOUND } from './entity.ts'
 import { exitTask, reapTask } from './exit.ts'
 import { createTask, forkTask } from './fork.ts'
 import { endLost, type LostTask } from './lost.ts'
-import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, makePriority } from './priority.ts'
+import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, makePriority, weightOfNice } from './priority.ts'
 import { Kernel } from './raceprograms.ts'
 import { recoverScheduler } from './recovery.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { setPriority } from './setpriority.ts'
+import { setNice, setPriority } from './setpriority.ts'
 import { beginSleep, wakeupOnChannel } from './sleep.ts'
 import { stealTask } from './steal.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
@@ -276,6 +276,26 @@ export const priorityOfRunning: Deed = {
   },
 }
 
+export const niceOfQueued: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    setPriority(kernel.others[0], onSurvivor(kernel, false), FAIR_PRIORITY)
+    const task = onSurvivor(kernel, false)
+    setPriority(kernel.others[0], task, FAIR_PRIORITY)
+    const se = kernel.i32[task + Task.entity]
+    return {
+      mortal: () => setNice(kernel.cpus[MORTAL], task, 5),
+      final() {
+        const { i32 } = kernel
+        assert(
+          i32[se + Entity.weight] === weightOfNice(i32[se + Entity.nice]),
+          'a task weighs what its nice says',
+        )
+      },
+    }
+  },
+}
+
 export const affinityOfQueued: Deed = {
   tasks: 1,
   scene: kernel => {
@@ -495,6 +515,7 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'stop and continue': stopOfQueued,
   'priority of a queued task': priorityOfQueued,
   'priority of a running task': priorityOfRunning,
+  'nice of a queued task': niceOfQueued,
   'affinity of a queued task': affinityOfQueued,
   'wakeup of all who wait on a channel': channelWakeup,
   'expiry of a timer': timerExpiry,

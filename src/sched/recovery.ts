@@ -16,7 +16,7 @@ import { notePushable } from './pushable.ts'
 import { clearLinks, rebuildChildren, rebuildRunQueue, rebuildTimers, rebuildWaitTree } from './rebuild.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { setEffectivePriority } from './setpriority.ts'
+import { mendPriority } from './setpriority.ts'
 import { wakeupOnChannel } from './sleep.ts'
 import { LOST, RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from './taskrecord.ts'
 import { lockTaskQueue } from './taskqueue.ts'
@@ -207,7 +207,7 @@ function mendTask(s: Scheduler, task: number, se: number): void {
   const queue = lockTaskQueue(s, se)
   notePushable(s, se)
   release(thread, queue + RunQueue.lock)
-  setEffectivePriority(s, task, Math.min(i32[se + Entity.basePriority], i32[se + Entity.inherited]))
+  mendPriority(s, task)
   if (Atomics.load(i32, task + Task.state) !== WAKENING) queueIfNowhere(s, task, se)
   else if (i32[task + Task.wakeReason] !== LOST) finishWakeup(s, task, se)
 }

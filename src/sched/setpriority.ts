@@ -72,6 +72,16 @@ export function setEffectivePriority(s: Scheduler, task: number, priority: numbe
   change(s, se, priority, i32[se + Entity.weight])
 }
 
+/** Recovery: whoever changed the task may have died in the middle. It is scheduled by what its own words say. The caller holds the pi lock. */
+export function mendPriority(s: Scheduler, task: number): void {
+  const { i32 } = s
+  const se = i32[task + Task.entity]
+  const priority = Math.min(i32[se + Entity.basePriority], i32[se + Entity.inherited])
+  const weight = weightOfNice(i32[se + Entity.nice])
+  if (i32[se + Entity.priority] !== priority || i32[se + Entity.weight] !== weight)
+    change(s, se, priority, weight)
+}
+
 /** Changes the task's nice, and with it its weight in the fair class. */
 export function setNice(s: Scheduler, task: number, nice: number): void {
   const { i32, thread } = s
