@@ -30,7 +30,12 @@ export interface WebCpuBoot {
 /** What it answers when it holds its lock. */
 export const WEB_CPU_ALIVE = 'heddle cpu alive'
 
-export class WebMachine extends WorkerMachine<RunningCpu> {
+interface RunningWebCpu extends RunningCpu {
+  /** It is being terminated, and may never say that it is alive. */
+  readonly giveUp: () => void
+}
+
+export class WebMachine extends WorkerMachine<RunningWebCpu> {
   readonly now: () => number
   private readonly options: WebMachineOptions
   private readonly origin: number
@@ -50,10 +55,12 @@ export class WebMachine extends WorkerMachine<RunningCpu> {
     this.timekeeper.postMessage(boot)
   }
 
-  protected launch(cpu: number): RunningCpu {
+  protected launch(cpu: number): RunningWebCpu {
     const worker = this.options.worker(`heddle cpu ${cpu}`)
     const lock = `heddle cpu ${cpu} of ${this.origin} start ${++this.starts}`
-    const gone = this.watch(cpu, worker, lock)
+    let giveUp!: () => void
+    const givenUp = new Promise<void>(resolve => (giveUp = resolve))
+    const gone = this.watch(cpu, worker, lock, givenUp)
     const boot: WebCpuBoot = {
       buffer: this.arena.buffer,
       region: this.region,
@@ -63,21 +70,22 @@ export class WebMachine extends WorkerMachine<RunningCpu> {
       data: this.options.data,
     }
     worker.postMessage(boot)
-    return { worker, gone, terminated: false }
+    return { worker, gone, giveUp, terminated: false }
+  }
+
+  protected override isEnding({ terminated, giveUp }: RunningWebCpu): void {
+    if (terminated) giveUp()
   }
 
   protected async timekeeperEnd(): Promise<void> {
     this.timekeeper.terminate()
   }
 
-  private async watch(cpu: number, worker: Worker, lock: string): Promise<void> {
+  private async watch(cpu: number, worker: Worker, lock: string, givenUp: Promise<void>): Promise<void> {
     let thrown: { error: unknown } | undefined
-    let isAlive = false
     const told = new Promise<void>(resolve => {
       worker.addEventListener('message', ({ data }) => {
-        if (data !== WEB_CPU_ALIVE) return
-        isAlive = true
-        resolve()
+        if (data === WEB_CPU_ALIVE) resolve()
       })
       worker.addEventListener('error', event => {
         thrown = { error: event.error ?? new Error(event.message || 'its module could not be loaded') }
@@ -85,8 +93,9 @@ export class WebMachine extends WorkerMachine<RunningCpu> {
         resolve()
       })
     })
-    await told
-    if (isAlive) await navigator.locks.request(lock, () => undefined)
+    await Promise.race([told, givenUp])
+    // Also where it was not yet alive: it may have the lock, and have died before it could say so.
+    await navigator.locks.request(lock, () => undefined)
     this.ended(cpu, 1, thrown)
   }
 }

@@ -86,6 +86,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
         'TaskKilledError: task stubborn was killed, did not end within the grace period, and lost its CPU: now',
       back: 'restarted',
       many: 20_100,
+      again: 5,
     })
   })
 })
