@@ -18,15 +18,18 @@ const busy = rest.includes('--busy')
   ? spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' })
   : undefined
 const vitest = join(import.meta.dirname, '..', 'node_modules', '.bin', 'vitest')
+const QUIET_MS = 60_000
 const start = performance.now()
+let told = start
 let failed = 0
 for (let run = 1; run <= count && failed === 0; run++) {
   const done = spawnSync(vitest, ['run', '--reporter=dot', ...paths], { encoding: 'utf8' })
   if (done.status !== 0) {
     failed = run
     console.log(done.stdout + done.stderr)
-  } else if (run % 10 === 0 || run === count) {
-    console.log(`${run} of ${count} runs, ${((performance.now() - start) / 1000).toFixed(0)} s`)
+  } else if (run % 10 === 0 || run === count || performance.now() - told > QUIET_MS) {
+    told = performance.now()
+    console.log(`${run} of ${count} runs, ${((told - start) / 1000).toFixed(0)} s`)
   }
 }
 busy?.kill()

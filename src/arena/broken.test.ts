@@ -35,9 +35,23 @@ const mistakes: readonly Mistake[] = [
   {
     what: 'a thread that parks at a spin lock and does not note where',
     file: 'spinlock',
-    right: 'i32[CONTENDED_WORDS + thread.id] = lock // (E)\n  // From',
+    right: 'Atomics.store(i32, CONTENDED_WORDS + thread.id, lock) // (E)\n  // From',
     wrong: '// From',
     kind: 'lost-wakeup',
+  },
+  {
+    what: 'a thread that sees deaths and looks no further than at who holds the lock that it wants',
+    file: 'spinlock',
+    right: 'else if (isDead(holder)) rescue(holder, at)',
+    wrong: 'else if (isDead(holder)) return',
+    kind: 'livelock',
+  },
+  {
+    what: 'a thread that sees deaths and passes by a free lock at which others sleep',
+    file: 'spinlock',
+    right: 'if (holder < 0) nudgeLock(i32, at)',
+    wrong: 'if (holder < 0) return',
+    kind: 'livelock',
   },
   {
     what: 'an SPSC ring that publishes before it writes',

@@ -2,7 +2,16 @@ import { check } from '../checker/check.ts'
 import { Arena, ArenaPlan } from './arena.ts'
 import { assert } from './assert.ts'
 import { lockRank } from './lockorder.ts'
-import { acquire, breakLock, initLock, Lock, nudgeContended, release, tryAcquire } from './spinlock.ts'
+import {
+  acquire,
+  breakLock,
+  initLock,
+  Lock,
+  nudgeContended,
+  release,
+  rescueBehind,
+  tryAcquire,
+} from './spinlock.ts'
 import { KernelThread } from './thread.ts'
 
 /** A lock, a word that says who is inside, and a counter that only the lock guards. */
@@ -95,6 +104,56 @@ check(
       threads: { mortal: () => enter(0), holder: () => enter(1), survivor: () => enter(2) },
       recover,
       final: ({ crashed }) => allWereInside(3 - crashed.length),
+    }
+  },
+)
+
+check(
+  'who sees deaths waits for one that waits for a lock of the dead, and breaks that',
+  { crashes: { max: 1, threads: [2] } },
+  () => {
+    const plan = new ArenaPlan()
+    const [outer, inner] = ['outer', 'inner'].map(name => plan.reserve(name, Lock.words).start)
+    const gone = plan.reserve('gone', 1).start
+    const done = plan.reserve('done', 1).start
+    const arena = Arena.create(plan)
+    const { i32 } = arena
+    for (const lock of [outer, inner]) initLock(i32, lock, lockRank('unranked'))
+    const kernel = Array.from({ length: 4 }, (_, id) => new KernelThread(arena, id, true, 0))
+    const [sees, between, mortal, later] = kernel
+    const isGone = (id: number): boolean => Atomics.load(i32, gone) === id
+    const mend = (by: KernelThread, dead: number, lock: number): void => {
+      if (breakLock(by, lock, dead)) release(by, lock)
+    }
+    sees.stuck = (owner, lock) =>
+      rescueBehind(i32, owner, lock, isGone, (dead, behind) => mend(sees, dead, behind))
+    return {
+      threads: {
+        sees() {
+          acquire(sees, outer)
+          release(sees, outer)
+          Atomics.store(i32, done, 1)
+          Atomics.notify(i32, done)
+        },
+        between() {
+          acquire(between, outer)
+          acquire(between, inner)
+          release(between, inner)
+          release(between, outer)
+        },
+        mortal() {
+          acquire(mortal, inner)
+          release(mortal, inner)
+        },
+      },
+      // The death is told when `sees` is back in its event loop.
+      recover(dead: number) {
+        Atomics.store(i32, gone, dead)
+        Atomics.wait(i32, done, 0)
+        nudgeContended(i32, dead)
+        mend(later, dead, inner)
+      },
+      final: () => assert((i32[outer] & 0xff) === 0 && (i32[inner] & 0xff) === 0, 'nobody holds a lock'),
     }
   },
 )

@@ -100,7 +100,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
       pause()
     }
   }
-  i32[CONTENDED_WORDS + thread.id] = lock // (E)
+  Atomics.store(i32, CONTENDED_WORDS + thread.id, lock) // (E)
   // From here on this thread may have been parked beside others: it takes the lock as [3].
   for (;;) {
     const seen = Atomics.load(i32, at)
@@ -121,7 +121,7 @@ function releaseContended(thread: KernelThread, lock: number): void {
   const at = lock + Lock.word
   const seen = Atomics.load(thread.i32, at)
   if (seen !== (thread.ownerTag | WAITERS)) fail('a thread released a spin lock that it does not hold')
-  thread.i32[CONTENDED_WORDS + thread.id] = lock // (E)
+  Atomics.store(thread.i32, CONTENDED_WORDS + thread.id, lock) // (E)
   Atomics.store(thread.i32, at, 0) // (C)
   Atomics.notify(thread.i32, at, 1)
 }
@@ -165,8 +165,44 @@ export function nudgeLock(i32: Int32Array, lock: number): void {
 
 /** The same for the one lock that the dead thread may have left so: (E). */
 export function nudgeContended(i32: Int32Array, deadId: number): void {
-  const lock = i32[CONTENDED_WORDS + deadId]
+  const lock = Atomics.load(i32, CONTENDED_WORDS + deadId)
   if (lock !== 0) nudgeLock(i32, lock)
+}
+
+/**
+ * A thread that sees deaths (`stuck`) may wait for a living one that waits for a dead one:
+ *
+ *   who sees deaths            a living thread            a dead one
+ *   ---------------            ---------------            ----------
+ *                                                         holds L2
+ *                              holds L1, parks at L2
+ *   parks at L1
+ *
+ * Nobody else would break L2. So who sees deaths follows (E) from the `owner` of the `lock` that it wants, as far as each is at a lock that is inner to the
+ * one before: so the end is inner to all that the caller holds, also where (E) is old. A lock of a dead thread that it finds there is rescued; one that is
+ * free may have been left so, with sleepers, and is nudged.
+ */
+export function rescueBehind(
+  i32: Int32Array,
+  owner: number,
+  lock: number,
+  isDead: (thread: number) => boolean,
+  rescue: (dead: number, lock: number) => void,
+): void {
+  if (owner < 0) return
+  const at = Atomics.load(i32, CONTENDED_WORDS + owner)
+  if (at === 0 || !isInner(i32, at, lock)) return
+  const holder = lockOwner(i32, at)
+  if (holder < 0) nudgeLock(i32, at)
+  else if (isDead(holder)) rescue(holder, at)
+  else rescueBehind(i32, holder, at, isDead, rescue)
+}
+
+/** Whether the lock may be taken while `outer` is held. */
+function isInner(i32: Int32Array, lock: number, outer: number): boolean {
+  const rank = i32[lock + Lock.rank]
+  const outerRank = i32[outer + Lock.rank]
+  return outerRank < rank || (outerRank === rank && lockOrder[rank].sameRank === 'by address' && outer < lock)
 }
 
 function checkOrder(thread: KernelThread, lock: number): void {
@@ -174,11 +210,9 @@ function checkOrder(thread: KernelThread, lock: number): void {
   if (holds(thread, lock)) fail('recursive acquire: this thread holds the spin lock already')
   const rank = i32[lock + Lock.rank]
   for (const held of heldLocks) {
-    const heldRank = i32[held + Lock.rank]
-    if (heldRank < rank) continue
-    if (heldRank === rank && lockOrder[rank].sameRank === 'by address' && held < lock) continue
+    if (isInner(i32, lock, held)) continue
     const inner = lockOrder[rank].name
-    const outer = lockOrder[heldRank].name
+    const outer = lockOrder[i32[held + Lock.rank]].name
     fail(
       `lock order: took a '${inner}' lock while holding a '${outer}' lock; the order is ${lockOrder.map(({ name }) => name).join(', ')}`,
     )

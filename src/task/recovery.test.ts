@@ -1,11 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import type { CpuDeath } from '../machine/machine.ts'
+import { CONTENDED_WORDS } from '../arena/arena.ts'
+import { Lock } from '../arena/spinlock.ts'
+import type { CpuDeath, Machine } from '../machine/machine.ts'
+import { RunQueue } from '../sched/runqueue.ts'
+import { makeKernel } from './boot.ts'
 import { CpuLostError } from './errors.ts'
 import { failureOf, sharedWords as words, until } from './fixtures/ending.ts'
 import { inUse } from './fixtures/inuse.ts'
 import { Kernel } from './kernel.ts'
 import type { ModuleView } from './modules.ts'
 import type { KernelOptions } from './options.ts'
+import { rescuer } from './recovery.ts'
 
 type Work = typeof import('./fixtures/mortalwork.ts')
 
@@ -195,4 +200,42 @@ test('a module that is imported while no CPU is there is loaded by the first tha
   })
   await failureOf(kernel.spawn(work.exits, [7]))
   expect(await kernel.spawn((await other).echo, [2])).toBe(2)
+})
+
+describe('a thread that sees deaths, and waits for a living CPU that waits for a dead one,', () => {
+  /** CPUs 0 and 1 are alive, CPU 2 is gone; none of them does anything by itself. */
+  async function still() {
+    const { view, machine } = await makeKernel({ cpus: 3, watchdog: false }, () => {})
+    const stuck = rescuer(view, { ...machine, cpus: 3, isGone: cpu => cpu === 2 } as Machine)
+    const held = (cpu: number): number => view.s.queueOf(cpu) + RunQueue.lock
+    const word = (lock: number): number => view.i32[lock + Lock.word]
+    return { view, machine, stuck, held, word }
+  }
+  const tag = (cpu: number): number => cpu + 1
+
+  test('breaks the lock at which that one waits, and no other', async () => {
+    const { view, machine, stuck, held, word } = await still()
+    const { i32 } = view
+    i32[held(1) + Lock.word] = tag(1)
+    i32[held(2) + Lock.word] = tag(2)
+    i32[CONTENDED_WORDS + 1] = held(0)
+    expect(stuck(1, held(1))).toBe(false)
+    expect(word(held(2))).toBe(tag(2))
+    i32[CONTENDED_WORDS + 1] = held(2)
+    expect(stuck(1, held(1))).toBe(false)
+    expect([word(held(1)), word(held(2))]).toEqual([tag(1), 0])
+    await machine.close()
+  })
+
+  test('closes the dead CPU, unless it may hold the lock of a run queue itself', async () => {
+    const { view, machine, stuck, held } = await still()
+    const { i32, s } = view
+    const online = s.queueOf(2) + RunQueue.online
+    i32[online] = 1
+    stuck(1, held(1))
+    expect(i32[online]).toBe(1)
+    stuck(1, 0)
+    expect(i32[online]).toBe(0)
+    await machine.close()
+  })
 })

@@ -1,6 +1,6 @@
 import { ArenaFullError } from '../arena/arena.ts'
 import { lockRank } from '../arena/lockorder.ts'
-import { Lock } from '../arena/spinlock.ts'
+import { Lock, rescueBehind } from '../arena/spinlock.ts'
 import { exitTaskOwner } from '../futex/exit.ts'
 import { recoverFutexes, rescueFutexLock, wakeOrphans } from '../futex/recover.ts'
 import type { CpuDeath, Machine } from '../machine/machine.ts'
@@ -9,6 +9,7 @@ import { Entity, POLICY_ROUND_ROBIN } from '../sched/entity.ts'
 import { type TaskOptions, taskName } from '../sched/fork.ts'
 import { claimTask, endLost, type LostTask } from '../sched/lost.ts'
 import { recoverScheduler, rescueLock } from '../sched/recovery.ts'
+import { RunQueue } from '../sched/runqueue.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { Counters, deadlockWord, uncountEnded, uncountSpawned } from './counters.ts'
 import { type CpuLoss, describe } from './errors.ts'
@@ -96,16 +97,31 @@ export function recoverCpu(view: KernelView, collector: JobCollector, death: Cpu
 
 /**
  * For a thread that may wait for a dead CPU before its event loop can tell it of the death: what it does then. `owner` is the
- * thread that it waits for, at `lock`, or for a task to be off it.
+ * thread that it waits for, at `lock`, or for a task to be off it (0). If that one is alive it may itself wait for a dead one: at a lock
+ * (`rescueBehind`), or for a task to be off a dead CPU, which nobody does who holds more than a pi lock.
  */
 export function rescuer(view: KernelView, machine: Machine): (owner: number, lock: number) => boolean {
+  const { s, i32 } = view
   const heap = lockRank('heap')
+  // Who waits for a task to be off a CPU holds one of these at most.
+  const anyPiLock = i32[s.queueOf(0) + RunQueue.idle] + Entity.piLock
+  const isDead = (cpu: number): boolean => cpu >= 0 && cpu < machine.cpus && machine.isGone?.(cpu) === true
+  const rescue = (dead: number, lock: number): void => {
+    if (rescueLock(s, dead, lock)) return
+    if (i32[lock + Lock.rank] === heap) view.codec.recover(dead, visit => visitPayloads(view, visit))
+    else rescueFutexLock(view.futexes.context, dead, lock)
+  }
   return (owner, lock) => {
-    if (owner < 0 || owner >= machine.cpus || machine.isGone?.(owner) !== true) return false
-    if (rescueLock(view.s, owner, lock)) return true
-    if (view.i32[lock + Lock.rank] === heap) view.codec.recover(owner, visit => visitPayloads(view, visit))
-    else rescueFutexLock(view.futexes.context, owner, lock)
-    return true
+    if (isDead(owner)) {
+      rescue(owner, lock)
+      return true
+    }
+    rescueBehind(i32, owner, lock === 0 ? anyPiLock : lock, isDead, rescue)
+    if (lock !== 0 && i32[lock + Lock.rank] > i32[anyPiLock + Lock.rank]) return false
+    for (let cpu = 0; cpu < s.cpus; cpu++) {
+      if (isDead(cpu) && Atomics.load(i32, s.queueOf(cpu) + RunQueue.online) !== 0) rescue(cpu, 0)
+    }
+    return false
   }
 }
 
