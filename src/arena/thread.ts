@@ -34,6 +34,9 @@ export class KernelThread {
    */
   stuck: ((owner: number, lock: number) => boolean | void) | null = null
 
+  /** A thread that others depend on: what it does for them, now and then, while it blocks for its own sake. It holds no lock then. */
+  meanwhile: (() => void) | null = null
+
   constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS) {
     if (!Number.isInteger(id) || id < 0 || id >= THREAD_MAX) {
       throw new RangeError(`KernelThread(id: ${id}): an id is an integer from 0 to ${THREAD_MAX - 1}`)

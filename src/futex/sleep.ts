@@ -97,8 +97,21 @@ export function sleepThread(context: FutexContext, waiters: readonly number[], d
     if (hasFate(i32, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
     const left = deadline - context.now()
     if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-    if (Atomics.wait(i32, signal, 0, left) === 'timed-out') return finishWait(context, waiters, -ETIMEDOUT)
+    if (!sleepAt(context, signal, left)) return finishWait(context, waiters, -ETIMEDOUT)
   }
+}
+
+const MEANWHILE_MS = 20
+
+/** False: the time is over. */
+function sleepAt({ i32, thread }: FutexContext, signal: number, ms: number): boolean {
+  const { meanwhile } = thread
+  if (meanwhile === null) return Atomics.wait(i32, signal, 0, ms) !== 'timed-out'
+  for (let left = ms; left > 0; left -= MEANWHILE_MS) {
+    if (Atomics.wait(i32, signal, 0, Math.min(left, MEANWHILE_MS)) !== 'timed-out') return true
+    meanwhile()
+  }
+  return false
 }
 
 /** Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. Returns what ends that. */

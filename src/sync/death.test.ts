@@ -35,6 +35,18 @@ async function runsInto(task: PromiseLike<unknown>, words: Int32Array<SharedArra
   await until('it is there', () => Atomics.load(words, 0) === 1)
 }
 
+test('the booting thread is told though it blocks, and so hears of no death', async () => {
+  const mutex = new Mutex({ robust: true })
+  const words = shared(4)
+  await runsInto(kernel.spawn(tasks.exitWith, [mutex, words], mortal), words)
+  const token = mutex.lockSync({ timeout: 30_000 })
+  expect(mutex.ownerDied).toBe(true)
+  mutex.makeConsistent()
+  token.unlock()
+  // The rest of the recovery comes with the event: another CPU takes its place.
+  expect(await kernel.spawn(tasks.idle, [], mortal)).toBe('idle')
+})
+
 test('a task on another CPU goes on when one dies in the lock of a channel', async () => {
   const channel = new Channel<number>(4)
   const words = shared(4)

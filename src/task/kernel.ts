@@ -1,5 +1,7 @@
+import { CPU_ONLINE, cpuRecord, CpuRecord } from '../machine/cpurecord.ts'
 import type { CpuDeath } from '../machine/machine.ts'
 import type { TaskOptions } from '../sched/fork.ts'
+import type { LostTask } from '../sched/lost.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import { type BootedKernel, makeKernel, startCpu, startCpus } from './boot.ts'
 import { joinAmbient, leaveAmbient } from './ambient.ts'
@@ -30,7 +32,7 @@ import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } 
 import { type Launch, launchOf } from './launch.ts'
 import { type Origin, Origins } from './origins.ts'
 import { LoadedPolicy, policyAddress, type PolicyOptions } from './policy.ts'
-import { recoverCpu, rescuer } from './recovery.ts'
+import { recoverCpu, releaseDead, rescuer } from './recovery.ts'
 import { withRunDefaults } from './rundefaults.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
 import { TaskScope } from './scope.ts'
@@ -66,6 +68,8 @@ export class Kernel {
   private isEnding = false
   /** How often in a row a CPU has died before it ran. */
   private readonly failedStarts = new Map<number, number>()
+  /** Of CPUs that are gone, and whose death has not been told yet: the tasks that are lost with them. */
+  private readonly released = new Map<number, readonly LostTask[]>()
 
   private constructor(booted: BootedKernel, onKick: { call: () => void }) {
     const { machine, settings, view } = booted
@@ -108,7 +112,10 @@ export class Kernel {
     await startCpus(booted.machine, booted.view.s)
     joinAmbient(booted.view)
     booted.machine.onDeath(death => kernel.died(death))
-    if (booted.machine.isGone !== undefined) booted.view.thread.stuck = rescuer(booted.view, booted.machine)
+    if (booted.machine.isGone !== undefined) {
+      booted.view.thread.stuck = rescuer(booted.view, booted.machine)
+      booted.view.thread.meanwhile = () => kernel.releaseUntold()
+    }
     kernel.undoHooks = runBootHooks(kernel, booted.view, {
       control: options.control ?? true,
       events: kernel.listeners,
@@ -248,11 +255,22 @@ export class Kernel {
     leaveAmbient(view)
   }
 
+  /** This thread blocks, and hears of no death: nobody is to wait for a CPU that is gone. The rest is done when it is told. */
+  private releaseUntold(): void {
+    const { machine, view } = this.booted
+    for (let cpu = 0; cpu < machine.cpus; cpu++) {
+      if (this.released.has(cpu) || machine.isGone?.(cpu) !== true) continue
+      const state = cpuRecord(view.plan.machine, cpu) + CpuRecord.state
+      if (Atomics.load(view.i32, state) === CPU_ONLINE) this.released.set(cpu, releaseDead(view, cpu))
+    }
+  }
+
   /** A CPU has died: what it left is repaired, its tasks are seen to, and another takes its place. */
   private died(death: CpuDeath): void {
     const { machine, view } = this.booted
     this.collector.deaths.set(death.cpu, death)
-    recoverCpu(view, this.collector, death)
+    recoverCpu(view, this.collector, death, this.released.get(death.cpu))
+    this.released.delete(death.cpu)
     machine.recovered(death.cpu)
     // What was lost with both ends of it ended without anyone being told.
     view.completions.interrupt()

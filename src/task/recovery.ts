@@ -34,7 +34,8 @@ import { respawnJob } from './spawn.ts'
 import type { KernelView } from './view.ts'
 
 /**
- * A CPU has died, and nothing else does. On the booting thread, once it has been told:
+ * A CPU has died, and nothing else does. On the booting thread, once it has been told; 1 and 2 before that, where it blocks and so cannot be told: it may
+ * wait for the very lock that died with the CPU.
  *
  *   1  the scheduler          its locks, queues, timers (src/sched/recovery.ts); the tasks that it had started are lost
  *   2  futexes and locks      its waits end; who waited for a lost task's locks gets them
@@ -67,11 +68,10 @@ export interface JobCollector {
   restarted?(job: number): void
 }
 
-export function recoverCpu(view: KernelView, collector: JobCollector, death: CpuDeath): Recovery {
-  const { s, i32, codec } = view
+/** 1 and 2: nobody waits for the dead CPU any more. Returns the tasks that are lost with it, for the rest. */
+export function releaseDead(view: KernelView, dead: number): LostTask[] {
   const { context } = view.futexes
-  const dead = death.cpu
-  const lostTasks = recoverScheduler(s, dead) // 1
+  const lostTasks = recoverScheduler(view.s, dead) // 1
   // Its waits leave the queues before its locks are passed on: whoever gets one must be alive to take it.
   recoverFutexes(context, dead) // 2
   for (const { task } of lostTasks) {
@@ -79,6 +79,17 @@ export function recoverCpu(view: KernelView, collector: JobCollector, death: Cpu
     exitTaskOwner(context, task)
   }
   wakeOrphans(context)
+  return lostTasks
+}
+
+export function recoverCpu(
+  view: KernelView,
+  collector: JobCollector,
+  death: CpuDeath,
+  lostTasks: readonly LostTask[] = releaseDead(view, death.cpu),
+): Recovery {
+  const { s, i32, codec } = view
+  const dead = death.cpu
   codec.recover(dead, visit => visitPayloads(view, visit)) // 3
   // All that the dead CPU handed over is here now: what it has not is found below.
   collector.collect()
