@@ -33,7 +33,7 @@ export interface CheckedFutexes {
 const WORDS = 2
 /** What the checks wake and wait with; the residents have another bit, and come last. */
 const BITS = 1
-const RESIDENT = { bits: 2, priority: 1000 }
+export const RESIDENT = { bits: 2, priority: 1000 }
 
 /** `slots`: waiters and futexes; a bitmap word of the slabs for each thread, unless a check has to look at every slot. */
 export function checkedFutexes(threads: number, slots: number = 32 * threads, buckets = 8): CheckedFutexes {

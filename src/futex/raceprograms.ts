@@ -1,12 +1,13 @@
 import { listRemove } from '../arena/list.ts'
 import { assert } from '../arena/assert.ts'
-import { acquire, breakLock, release } from '../arena/spinlock.ts'
+import { acquire, breakLock, lockOwner, release } from '../arena/spinlock.ts'
 import type { Setup } from '../checker/check.ts'
 import {
   type CheckedFutexes,
   type CheckedThread,
   checkedFutexes,
   queueOf,
+  RESIDENT,
   waitAt,
   wakeAt,
 } from './checksetup.ts'
@@ -19,7 +20,7 @@ import { requeue } from './requeue.ts'
 import { sleepThread } from './sleep.ts'
 import type { FutexWord } from './space.ts'
 import { lockFutex, unlockFutex } from './table.ts'
-import { queueWaiter } from './waitwake.ts'
+import { queueWaiter, wake } from './waitwake.ts'
 
 /** How a thread moves the first waiter of one word to the other: the product's way, or a broken one. */
 export type Move = (thread: CheckedThread, from: number, to: number) => number
@@ -113,6 +114,23 @@ export type Recover = (context: FutexContext, dead: number) => void
 /** As few slots as it takes: recovery looks at them all, step by step, beside the survivor. */
 const FEW_SLOTS = 5
 
+/** Thread 0 waits at a word that has no futex, and may die at any step of making one. */
+export function killedMaker(recover: Recover = recoverFutexes): Setup {
+  return () => {
+    const futexes = checkedFutexes(3, FEW_SLOTS, 1)
+    const { threads } = futexes
+    assert(
+      wake(threads[2].context, threads[2].words[1], false, 1, RESIDENT.bits) === 1,
+      'nobody waits there any more',
+    )
+    return {
+      threads: { mortal: () => waitAt(threads[0], 1, 0, true) },
+      recover: () => recover(threads[2].context, 0),
+      final: () => assert(noneIsLocked(futexes), 'no slot is locked, in use or not'),
+    }
+  }
+}
+
 /** Thread 0 waits, and may die at any step of that. */
 export function killedWaiter(recover: Recover = recoverFutexes): Setup {
   return () => {
@@ -165,6 +183,14 @@ export function killedWaker(recover: Recover = recoverFutexes): Setup {
       },
     }
   }
+}
+
+function noneIsLocked({ threads }: CheckedFutexes): boolean {
+  const { i32, layout } = threads[0].context
+  for (let index = 0; index < layout.futexes.capacity; index++) {
+    if (lockOwner(i32, layout.futexes.pointerAt(index) + Futex.lock) >= 0) return false
+  }
+  return true
 }
 
 function isGivenBack({ i32, threads }: CheckedFutexes, id: number): boolean {

@@ -37,6 +37,7 @@ import { MATCH_ANY, wakeKey } from './waitwake.ts'
  *   count of a space    a mapping is alive or not           the mappings that name the space
  *   chain of a bucket   it is whole                         left as it is, but for a futex that was only just being made
  *   queue of a futex    a waiter's queue word               the waiters whose word names the futex, by priority and order
+ *   lock of a slot      it outlives the futexes there      free, unless a futex is there
  *   waiters of bucket   never too low                       left as it is: one too many costs a look
  *   pi state of a futex the word                            by its waiters: each begins its call anew
  *   an owner's list     a futex's owner word                the futexes that name the owner
@@ -62,6 +63,7 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
     if (layout.futexes.isSettled(i32, futex)) repairQueue(context, futex, dead)
   }
+  freeSlots(context, dead)
   for (let waiter = layout.waiters.after(i32, 0); waiter !== 0; waiter = layout.waiters.after(i32, waiter)) {
     settleWaiter(context, waiter, dead)
   }
@@ -111,7 +113,9 @@ export function rescueFutexLock(context: FutexContext, dead: number, lock: numbe
       repairBucket(context, lock - Bucket.lock, dead)
       return true
     case QUEUE:
-      repairQueue(context, lock - Futex.lock, dead)
+      if (context.layout.futexes.isSettled(context.i32, lock - Futex.lock))
+        repairQueue(context, lock - Futex.lock, dead)
+      else if (breakLock(context.thread, lock, dead)) release(context.thread, lock)
       return true
     case OWNER:
       repairOwner(context, lock - Owner.lock, dead)
@@ -179,6 +183,17 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
   }
   detachOwner(context, futex)
   unlockFutexUnlessDead(context, futex)
+}
+
+/**
+ * The locks of slots that have no futex: the dead thread was making one there, or had come by an old handle (lockIfKey). A slot's lock
+ * outlives its futexes, so left as it is it would meet whoever makes the next one there: a thread of the same id as one that holds it already.
+ */
+function freeSlots({ thread, layout }: FutexContext, dead: number): void {
+  for (let index = 0; index < layout.futexes.capacity; index++) {
+    const lock = layout.futexes.pointerAt(index) + Futex.lock
+    if (breakLock(thread, lock, dead)) release(thread, lock)
+  }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { check } from '../checker/check.ts'
 import {
+  killedMaker,
   killedMover,
   killedWaiter,
   killedWaker,
@@ -20,5 +21,6 @@ check('requeue against unmap: the waiter is told, wherever it was', { rerun: fal
 const MORTAL = { crashes: { max: 1, threads: [0] } }
 
 check('a waiter that is killed at any step is taken off, and the others go on', MORTAL, killedWaiter())
+check('one that is killed at any step of making a futex leaves no lock behind', MORTAL, killedMaker())
 check('a mover that is killed at any step loses nobody', MORTAL, killedMover())
 check('a waker that is killed at any step leaves nobody asleep that another wakes', MORTAL, killedWaker())
