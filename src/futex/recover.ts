@@ -37,7 +37,7 @@ import { MATCH_ANY, wakeKey } from './waitwake.ts'
  *   count of a space    a mapping is alive or not           the mappings that name the space
  *   chain of a bucket   it is whole                         left as it is, but for a futex that was only just being made
  *   queue of a futex    a waiter's queue word               the waiters whose word names the futex, by priority and order
- *   lock of a slot      it outlives the futexes there      free, unless a futex is there
+ *   lock of a slot      it outlives what is made there      free, unless something is there
  *   waiters of bucket   never too low                       left as it is: one too many costs a look
  *   pi state of a futex the word                            by its waiters: each begins its call anew
  *   an owner's list     a futex's owner word                the futexes that name the owner
@@ -186,13 +186,20 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
 }
 
 /**
- * The locks of slots that have no futex: the dead thread was making one there, or had come by an old handle (lockIfKey). A slot's lock
- * outlives its futexes, so left as it is it would meet whoever makes the next one there: a thread of the same id as one that holds it already.
+ * The locks of slots that have no futex or owner: the dead thread was making one there, or freeing it, or had come by an old handle (lockIfKey). A slot's
+ * lock outlives its records, so left as it is it would meet whoever makes the next one there: a thread of the same id as one that it holds already.
  */
-function freeSlots({ thread, layout }: FutexContext, dead: number): void {
-  for (let index = 0; index < layout.futexes.capacity; index++) {
-    const lock = layout.futexes.pointerAt(index) + Futex.lock
+function freeSlots({ i32, thread, layout: { futexes, owners } }: FutexContext, dead: number): void {
+  const free = (lock: number): void => {
     if (breakLock(thread, lock, dead)) release(thread, lock)
+  }
+  for (let index = 0; index < futexes.capacity; index++) {
+    const futex = futexes.pointerAt(index)
+    if (!futexes.isSettled(i32, futex)) free(futex + Futex.lock)
+  }
+  for (let index = 0; index < owners.capacity; index++) {
+    const owner = owners.pointerAt(index)
+    if (!owners.isAllocated(i32, owner)) free(owner + Owner.lock)
   }
 }
 
