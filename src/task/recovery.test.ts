@@ -121,6 +121,12 @@ test('who waits for a lost task on another CPU is told', async () => {
   await expect.poll(() => inUse(kernel), { timeout: 20_000 }).toEqual(before)
 })
 
+test('who joins a task is told of its result though the CPU died before it could wake anyone', async () => {
+  const { kernel, work } = await boot()
+  await using _kernel = kernel
+  expect(await kernel.spawn(work.joinsIt, [], { affinity: [0] })).toBe(7)
+})
+
 test('the children of a lost task go on, and what they leave is given back', async () => {
   const { kernel, work } = await boot()
   await using _kernel = kernel

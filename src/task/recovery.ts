@@ -45,7 +45,7 @@ import type { KernelView } from './view.ts'
  *      unsettled, the dead CPU's         it was being spawned. Started: it goes on, and nobody joins it. Not: it is dropped
  *      PENDING, its task is lost         had not begun, or is RESTARTABLE: a new task. Else LOST, or EVICTED
  *      PENDING, parted from its task     it was about to get its outcome: the same
- *      ended, and not handed over        it is now
+ *      ended, and not handed over        it is now; and whoever waits to join it is woken once more
  *      the dead CPU held its handle      nobody will join it
  *
  *   5  the lost tasks end     their records come back
@@ -201,7 +201,11 @@ class JobRecovery {
     }
     const handedOver = (control & BOOTER) !== 0 ? here : isHeldBy(control, here, owned)
     if (handedOver) this.collector.settle(job)
-    else if (owned && (control & DISOWNED) === 0) disownJob(this.view, job)
+    else if ((control & DISOWNED) === 0) {
+      if (owned) disownJob(this.view, job)
+      // It may have died between the outcome and the wake.
+      else if (here && (control & BOOTER) === 0) this.view.futexes.wake(this.view.joinWord(job), Infinity)
+    }
   }
 
   /** Its CPU took the job with it. */
