@@ -221,7 +221,9 @@ describe('a recording of a kernel', () => {
     expect(published).toEqual([{ message }])
     channel('heddle:deadlock').unsubscribe(listen)
     for (const task of tasks) task.kill()
-    expect((await Promise.allSettled(tasks)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    // What the first one lets go may let the other come to its end before its own kill arrives.
+    const [first] = await Promise.allSettled(tasks)
+    expect(first.status).toBe('rejected')
     off()
     recorder.stop()
   })
