@@ -221,9 +221,8 @@ describe('a recording of a kernel', () => {
     expect(published).toEqual([{ message }])
     channel('heddle:deadlock').unsubscribe(listen)
     for (const task of tasks) task.kill()
-    // What the first one lets go may let the other come to its end before its own kill arrives.
-    const [first] = await Promise.allSettled(tasks)
-    expect(first.status).toBe('rejected')
+    // What one of them lets go may let the other come to its end before its own kill arrives.
+    expect((await Promise.allSettled(tasks)).map(({ status }) => status)).toContain('rejected')
     off()
     recorder.stop()
   })
