@@ -1,3 +1,4 @@
+import { pause } from '../../src/arena/pause.ts'
 import { needResched } from '../../src/coroutine/safepoint.ts'
 import { Mutex } from '../../src/sync/mutex.ts'
 import type { SyncHandle } from '../../src/sync/place.ts'
@@ -77,8 +78,6 @@ export function* handoffPairs(handle: SyncHandle, pairs: number): Generator<numb
   }
   return ((performance.now() - begun) * 1e6) / pairs
 }
-
-const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => undefined)
 
 function takeWord(words: Int32Array): null {
   while (Atomics.compareExchange(words, 0, 0, 1) !== 0) pause()

@@ -244,10 +244,19 @@ export class Slab {
    *     for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) …
    */
   after(i32: Int32Array, pointer: number): number {
+    return this.next(i32, pointer, false)
+  }
+
+  /** The same for slots that may have been used ever, allocated now or not. */
+  afterUsed(i32: Int32Array, pointer: number): number {
+    return this.next(i32, pointer, true)
+  }
+
+  private next(i32: Int32Array, pointer: number, free: boolean): number {
     const from = pointer === 0 ? 0 : this.indexOf(pointer) + 1
     for (let at = from; at < this.capacity; at++) {
       if ((at === from || (at & 31) === 0) && Atomics.load(i32, this.touched + (at >>> 5)) === 0) at |= 31
-      else if ((Atomics.load(i32, this.first + at * this.stride - 1) & OWNER) !== 0) return this.pointerAt(at)
+      else if (free || this.isAllocated(i32, this.pointerAt(at))) return this.pointerAt(at)
     }
     return 0
   }

@@ -1,6 +1,7 @@
 import { initList, isListed, ListNode, listPush } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { acquire, breakLock, Lock, nudgeLock, release } from '../arena/spinlock.ts'
+import type { KernelThread } from '../arena/thread.ts'
 import { adoptCallbacks } from '../sched/hotplug.ts'
 import type { FutexContext } from './context.ts'
 import { endOwner } from './exit.ts'
@@ -115,7 +116,7 @@ export function rescueFutexLock(context: FutexContext, dead: number, lock: numbe
     case QUEUE:
       if (context.layout.futexes.isSettled(context.i32, lock - Futex.lock))
         repairQueue(context, lock - Futex.lock, dead)
-      else if (breakLock(context.thread, lock, dead)) release(context.thread, lock)
+      else freeLock(context.thread, lock, dead)
       return true
     case OWNER:
       repairOwner(context, lock - Owner.lock, dead)
@@ -190,17 +191,17 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
  * lock outlives its records, so left as it is it would meet whoever makes the next one there: a thread of the same id as one that it holds already.
  */
 function freeSlots({ i32, thread, layout: { futexes, owners } }: FutexContext, dead: number): void {
-  const free = (lock: number): void => {
-    if (breakLock(thread, lock, dead)) release(thread, lock)
+  for (let futex = futexes.afterUsed(i32, 0); futex !== 0; futex = futexes.afterUsed(i32, futex)) {
+    if (!futexes.isSettled(i32, futex)) freeLock(thread, futex + Futex.lock, dead)
   }
-  for (let index = 0; index < futexes.capacity; index++) {
-    const futex = futexes.pointerAt(index)
-    if (!futexes.isSettled(i32, futex)) free(futex + Futex.lock)
+  for (let owner = owners.afterUsed(i32, 0); owner !== 0; owner = owners.afterUsed(i32, owner)) {
+    if (!owners.isAllocated(i32, owner)) freeLock(thread, owner + Owner.lock, dead)
   }
-  for (let index = 0; index < owners.capacity; index++) {
-    const owner = owners.pointerAt(index)
-    if (!owners.isAllocated(i32, owner)) free(owner + Owner.lock)
-  }
+}
+
+/** Breaks a lock that guards nothing just now. */
+function freeLock(thread: KernelThread, lock: number, dead: number): void {
+  if (breakLock(thread, lock, dead)) release(thread, lock)
 }
 
 /**

@@ -4,17 +4,9 @@ import { CheckedThreads, DIES, each } from './checksetup.ts'
 import { Condition } from './condition.ts'
 import { takeWord, TID_MASK } from './lockwait.ts'
 import { Mutex } from './mutex.ts'
-import type { Wait } from './waiting.ts'
+import type { Steps } from './notifyprograms.ts'
 
 type Doing = 'comes' | 'waits' | 'is late' | 'is cancelled'
-
-/** What a condition does on its way to sleep and after it: a check has it asleep from the start. */
-interface Steps {
-  begin(held: { mutex: Mutex; tid: number; depth: number }): Wait & { notified: boolean; passOn(): void }
-  ended(held: { mutex: Mutex; tid: number; depth: number }): void
-  waiting: Mutex['queue']
-  notified: Mutex['queue']
-}
 
 const READY = 100
 

@@ -31,7 +31,8 @@ export const NOBODY: number = TID_MASK
 /** In a waiter's bits, beside its TID. */
 export const DEMANDS = 0x4000_0000
 
-const LOSSES = 4
+/** Who has been woken so often, and has found the lock taken, is given it. */
+export const LOSSES = 4
 
 /** Takes the word from [1] or [4]. False: someone holds it, perhaps the caller. */
 export function takeWord({ i32, at }: Place, tid: number): boolean {

@@ -8,8 +8,8 @@ import type { notify } from './notify.ts'
 import type { Wait } from './waiting.ts'
 
 /** What a condition does on its way to sleep and after it: a check has it asleep from the start. */
-interface Steps {
-  begin(held: Held): Wait & { notified: boolean }
+export interface Steps {
+  begin(held: Held): Wait & { notified: boolean; passOn(): void }
   ended(held: Held): void
   waiting: Mutex['queue']
   notified: Mutex['queue']

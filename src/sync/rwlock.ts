@@ -275,7 +275,8 @@ export class RwLock extends SyncObject {
     for (let spin = 0; spin < SPINS && spin < spins; spin++) {
       pause()
       const seen = Atomics.load(i32, at)
-      if ((seen & ~WAITERS) === 0 && seen !== 0) return false
+      // Free, with a line: whoever goes there now may have it.
+      if (seen === WAITERS) return false
       if (seen < 0) continue
       if (tid === 0 ? this.tryReading() : seen === 0 && this.tryWriting(tid)) return true
     }

@@ -1,8 +1,9 @@
 import { assert } from '../arena/assert.ts'
 import type { Setup } from '../checker/check.ts'
 import { CheckedThreads, each } from './checksetup.ts'
+import { LOSSES } from './lockwait.ts'
 import { RwLock } from './rwlock.ts'
-import { LOSSES, readersOf, ReadWait, UpgradeWait, WRITER, WriteWait } from './rwwaits.ts'
+import { readersOf, ReadWait, UpgradeWait, WRITER, WriteWait } from './rwwaits.ts'
 import type { Wait } from './waiting.ts'
 
 type Wants = 'read' | 'write' | 'upgrade'

@@ -4,7 +4,7 @@ import { Waiter } from '../futex/records.ts'
 import { findOwner } from '../futex/owner.ts'
 import { SyncError } from './errors.ts'
 import { expectGrant, finishGrant, grant, isGranted, wasGranted } from './grant.ts'
-import { TID_MASK } from './lockwait.ts'
+import { LOSSES, TID_MASK } from './lockwait.ts'
 import type { SyncObject } from './object.ts'
 import { WAITERS } from './place.ts'
 import { changeAndServe, type RwLock } from './rwlock.ts'
@@ -44,9 +44,6 @@ const UPGRADE = 3
 const WANTS = 3
 const TID_SHIFT = 2
 const DEMANDS = 4
-
-/** Who has been woken so often, and has found the lock taken, is given it. */
-export const LOSSES = 4
 
 /** Lets in those at the head of the line who may come in together, or wakes them to see for themselves. */
 class LettingIn implements Decision {
