@@ -74,7 +74,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
   disown(): void {
     if (this.job === 0) return
     const { job } = this
-    this.job = 0
+    this.keepStatus()
     disownJob(this.view, job)
   }
 

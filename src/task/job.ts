@@ -46,9 +46,14 @@ export const Job: Layout<
   | 'number'
   | 'spawnCount'
   | 'endCount'
+  | 'priority'
+  | 'nice'
+  | 'switches'
+  | 'preemptions'
   | 'began'
   | 'ended'
   | 'runTime'
+  | 'waitTime'
 > = record('job', {
   /** The list of ended jobs that the booting thread collects (completions.ts). */
   next: word,
@@ -75,18 +80,25 @@ export const Job: Layout<
   starts: word,
   /** The payload of what travels with the task: context, trace; 0: nothing. */
   context: word,
-  /** The mask that it was spawned with: the entity's collapses when it starts. */
+  /** The CPUs that it may start on: the entity's mask collapses when it starts. */
   affinity: words(2),
   /** Counts all jobs of the kernel: what people see as the task's id. 0: the record is not filled in yet, or no more. */
   number: word,
   /** What the thread that spawned it, and the one that ended it, had counted then (counters.ts). */
   spawnCount: word,
   endCount: word,
+  /** What its kernel task came to in the end; stored when the two part. */
+  priority: word,
+  nice: word,
+  switches: word,
+  preemptions: word,
   /** When it first ran, and when it ended, in the machine's milliseconds. */
   began: float64,
   ended: float64,
   /** Milliseconds that it was on a CPU; stored at its end. */
   runTime: float64,
+  /** Milliseconds that it waited for one; stored when job and task part. */
+  waitTime: float64,
 })
 
 export const PENDING = 0

@@ -190,25 +190,33 @@ describe('a task is steered:', () => {
     }
   })
 
-  test('affinity and priority can change until it has started', async () => {
+  test('affinity, priority and nice can change until it has started, and are told when it has ended', async () => {
     const hogs = [0, 1].map(cpu => kernel.spawn(work.hog, [], { affinity: [cpu], priority: 'high' }))
     const task = kernel.spawn(work.where, [], { affinity: [0], priority: 'low' })
-    expect(task.status).toMatchObject({ state: 'queued', cpu: null, priority: 'low', affinity: [0] })
+    expect(task.status).toMatchObject({ state: 'queued', cpu: null, priority: 'low', nice: 0, affinity: [0] })
     expect(task.setAffinity([1])).toBe(true)
+    expect(task.setNice(3)).toBe(true)
     expect(task.setPriority('realtime')).toBe(true)
-    expect(task.status).toMatchObject({ priority: 'realtime', affinity: [1] })
+    // It may run, and end, at any time from here on.
+    const changed = { priority: 'realtime', nice: 3, affinity: [1] }
+    expect(task.status).toMatchObject(changed)
     for (const hog of hogs) hog.kill()
     expect(await task).toBe(1)
+    expect(task.status).toMatchObject({ ...changed, state: 'returned', cpu: 1 })
     await Promise.allSettled(hogs)
   })
 
   test('its status tells when it ran, for how long, and where', async () => {
     const task = kernel.spawn(work.crunch, [1e6], { affinity: [1], name: 'cruncher', nice: 5 })
     await task
-    const { started, ended, runTime } = task.status
+    const { started, ended, runTime, waitTime } = task.status
     expect(task.status).toMatchObject({ state: 'returned', name: 'cruncher', cpu: 1, starts: 1, nice: 5 })
     expect(ended).toBeGreaterThan(started as number)
     expect(runTime).toBeGreaterThan(0)
+    expect(waitTime).toBeGreaterThan(0)
+    const napper = kernel.spawn(work.naps, [1])
+    await napper
+    expect(napper.status.switches).toBeGreaterThan(0)
   })
 
   test('it is queued, and waits, from the moment it is spawned', async () => {

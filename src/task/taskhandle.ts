@@ -62,8 +62,8 @@ export abstract class TaskHandle {
   readonly view: KernelView
   /** @internal Its job; 0 once the result has been taken. */
   job: number
-  /** @internal What was known of it when its result was taken. */
-  last: EndedJob | null = null
+  /** @internal What was known of it when the handle gave up the job. */
+  last: JobFigures | null = null
   /** @internal */
   readonly options: SpawnOptions
   private listeners: Map<TaskEvent, Set<() => void>> | null = null
@@ -156,7 +156,7 @@ export abstract class TaskHandle {
   /** What it is doing right now. */
   get status(): TaskStatus {
     const { last } = this
-    return last === null ? this.readStatus() : this.statusOf(last)
+    return last === null ? this.readStatus() : this.statusOf(last, stateOf(last))
   }
 
   /** Calls `listener` whenever that happens to the task; what is returned ends it. */
@@ -174,40 +174,26 @@ export abstract class TaskHandle {
     if (heard !== undefined) for (const listener of heard) listener()
   }
 
-  /** @internal Before the record is freed. */
+  /** @internal Before the handle gives up the record. */
   keepStatus(): void {
-    const { i32, f64 } = this.view
-    const { job } = this
-    this.last = {
-      outcome: i32[job + Job.outcome],
-      cpu: i32[job + Job.cpu],
-      starts: i32[job + Job.starts],
-      killKind: i32[job + Job.killKind],
-      began: f64[(job + Job.began) >> 1],
-      ended: f64[(job + Job.ended) >> 1],
-      runTime: f64[(job + Job.runTime) >> 1],
-    }
+    this.last = figuresOf(this.view, this.job)
     this.job = 0
   }
 
   private readStatus(): TaskStatus {
-    const { i32, f64, plan } = this.view
-    const { job } = this
-    const outcome = Atomics.load(i32, job + Job.outcome)
-    let state: TaskState = outcome === PENDING ? 'queued' : outcomeName(outcome)
-    let priority = priorityOf(this.options.priority ?? 'normal')
-    let nice = 0
-    let waitTime = 0
-    let runTime = f64[(job + Job.runTime) >> 1]
-    let switches = 0
-    let preemptions = 0
-    this.view.withTask(job, task => {
+    const { i32 } = this.view
+    const figures = figuresOf(this.view, this.job)
+    let state = stateOf(figures)
+    this.view.withTask(this.job, task => {
       const se = i32[task + TaskRecord.entity]
-      const account = taskAccount(i32, se)
-      ;({ runTime, waitTime, switches, preemptions } = account)
-      priority = i32[se + Entity.basePriority]
-      nice = i32[se + Entity.nice]
-      if (outcome !== PENDING) return
+      const { runTime, waitTime, switches, preemptions } = taskAccount(i32, se)
+      figures.runTime = runTime
+      figures.waitTime = waitTime
+      figures.switches = switches
+      figures.preemptions = preemptions
+      figures.priority = i32[se + Entity.basePriority]
+      figures.nice = i32[se + Entity.nice]
+      if (figures.outcome !== PENDING) return
       const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
       // One that was told to stop runs on until its next safepoint.
       if (i32[task + TaskRecord.stopped] !== 0 && !isOnCpu) state = 'stopped'
@@ -215,60 +201,75 @@ export abstract class TaskHandle {
         state = 'sleeping'
       else if (isOnCpu) state = 'running'
     })
-    const cpu = Atomics.load(i32, job + Job.cpu)
-    const starts = i32[job + Job.starts]
+    return this.statusOf(figures, state)
+  }
+
+  private statusOf(figures: JobFigures, state: TaskState): TaskStatus {
+    const { outcome, cpu, starts, runTime, waitTime, switches, preemptions } = figures
     return {
       id: this.id,
       name: this.name,
       state,
       cpu: cpu === 0 ? null : cpu - 1,
-      priority: priorityName(priority),
-      nice,
-      affinity: cpusOf(i32[job + Job.affinity], i32[job + Job.affinity + 1]).filter(
-        at => at < plan.sizes.cpus,
+      priority: priorityName(figures.priority),
+      nice: figures.nice,
+      affinity: cpusOf(figures.affinityLow, figures.affinityHigh).filter(
+        at => at < this.view.plan.sizes.cpus,
       ),
-      killed: Atomics.load(i32, job + Job.killKind) !== NOT_KILLED,
+      killed: figures.killKind !== NOT_KILLED,
       starts,
-      started: starts === 0 ? null : f64[(job + Job.began) >> 1],
-      ended: outcome === PENDING ? null : f64[(job + Job.ended) >> 1],
+      started: starts === 0 ? null : figures.began,
+      ended: outcome === PENDING ? null : figures.ended,
       runTime,
       waitTime,
       switches,
       preemptions,
     }
   }
-
-  private statusOf(last: EndedJob): TaskStatus {
-    const { priority = 'normal', nice = 0, affinity } = this.options
-    return {
-      id: this.id,
-      name: this.name,
-      state: outcomeName(last.outcome),
-      cpu: last.cpu === 0 ? null : last.cpu - 1,
-      priority,
-      nice,
-      affinity: affinity ?? Array.from({ length: this.view.plan.sizes.cpus }, (_, cpu) => cpu),
-      killed: last.killKind !== NOT_KILLED,
-      starts: last.starts,
-      started: last.starts === 0 ? null : last.began,
-      ended: last.ended,
-      runTime: last.runTime,
-      waitTime: 0,
-      switches: 0,
-      preemptions: 0,
-    }
-  }
 }
 
-/** What is left of a job when its record is freed. */
-export interface EndedJob {
+/** What the job's record says: all there is when its task has ended, and what is left when the record is freed. */
+interface JobFigures {
   readonly outcome: number
   readonly cpu: number
   readonly starts: number
   readonly killKind: number
+  readonly affinityLow: number
+  readonly affinityHigh: number
   readonly began: number
   readonly ended: number
-  readonly runTime: number
+  priority: number
+  nice: number
+  switches: number
+  preemptions: number
+  runTime: number
+  waitTime: number
+}
+
+function figuresOf(view: KernelView, job: number): JobFigures {
+  const { i32, f64 } = view
+  return {
+    // First: what its task came to is there when this says that it has ended.
+    outcome: Atomics.load(i32, job + Job.outcome),
+    cpu: Atomics.load(i32, job + Job.cpu),
+    starts: i32[job + Job.starts],
+    killKind: Atomics.load(i32, job + Job.killKind),
+    affinityLow: i32[job + Job.affinity],
+    affinityHigh: i32[job + Job.affinity + 1],
+    began: f64[(job + Job.began) >> 1],
+    ended: f64[(job + Job.ended) >> 1],
+    priority: i32[job + Job.priority],
+    nice: i32[job + Job.nice],
+    switches: i32[job + Job.switches],
+    preemptions: i32[job + Job.preemptions],
+    runTime: f64[(job + Job.runTime) >> 1],
+    waitTime: f64[(job + Job.waitTime) >> 1],
+  }
+}
+
+function stateOf(figures: JobFigures): TaskState {
+  if (figures.outcome !== PENDING) return outcomeName(figures.outcome)
+  return figures.starts === 0 ? 'queued' : 'running'
 }
 
 export function outcomeName(outcome: number): TaskState {

@@ -7,6 +7,7 @@ import { Futexes } from '../futex/futexes.ts'
 import type { FutexWord, MappedBuffer, MappingHandles } from '../futex/space.ts'
 import { Handoff } from '../handoff/handoff.ts'
 import { isActive } from '../machine/cpurecord.ts'
+import { Entity } from '../sched/entity.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { Completions } from './completions.ts'
@@ -91,10 +92,17 @@ export class KernelView {
     this.i32[job + Job.task] = task
   }
 
-  /** The task is about to end: from here on neither leads to the other. */
+  /** The task is about to end: the job keeps its figures, and from here on neither leads to the other. */
   partJob(task: number, job: number): void {
-    Atomics.store(this.i32, this.jobTable + this.i32[task + Task.slot], 0)
-    Atomics.store(this.i32, job + Job.task, 0)
+    const { i32, f64 } = this
+    const se = i32[task + Task.entity]
+    i32[job + Job.priority] = i32[se + Entity.basePriority]
+    i32[job + Job.nice] = i32[se + Entity.nice]
+    i32[job + Job.switches] = i32[se + Entity.switches]
+    i32[job + Job.preemptions] = i32[se + Entity.preemptions]
+    f64[(job + Job.waitTime) >> 1] = f64[(se + Entity.waitTime) >> 1]
+    Atomics.store(i32, this.jobTable + i32[task + Task.slot], 0)
+    Atomics.store(i32, job + Job.task, 0)
   }
 
   /** The word of a job that others wait at until it has an outcome. */
