@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { packageSteps } from './package-check.ts'
 
 /**
@@ -81,7 +81,7 @@ for (const step of steps) {
   if (wrong !== undefined && step !== unit) console.log(wrong.trimEnd())
 }
 
-const { passed, failed, skipped } = unitCounts()
+const { passed, failed, skipped, names } = unitCounts()
 const otherSteps = results.filter(result => result.name !== unit.name)
 const passedAll = passed + otherSteps.filter(result => result.ok).length
 const unitStep = results.find(result => result.name === unit.name)
@@ -97,18 +97,34 @@ for (const { name, ok, seconds } of results) {
     `  ${ok ? '✓' : '✗'} ${name.padEnd(32)} ${detail.padEnd(24)} ${seconds.toFixed(1).padStart(6)} s`,
   )
 }
+for (const name of names) console.log(`  failed: ${name}`)
 console.log(`\n${passedAll} passed, ${failedAll} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 process.exitCode = failedAll === 0 ? 0 : 1
 
-function unitCounts(): { passed: number; failed: number; skipped: number } {
+function unitCounts(): { passed: number; failed: number; skipped: number; names: string[] } {
   try {
     const report = JSON.parse(readFileSync(vitestJson, 'utf8'))
     return {
       passed: report.numPassedTests,
       failed: report.numFailedTests + (report.numFailedTests === 0 ? report.numFailedTestSuites : 0),
       skipped: report.numPendingTests + report.numTodoTests,
+      names: report.testResults.flatMap(failuresOf),
     }
   } catch {
-    return { passed: 0, failed: 1, skipped: 0 }
+    return { passed: 0, failed: 1, skipped: 0, names: [] }
   }
+}
+
+interface FileResult {
+  readonly name: string
+  readonly status: string
+  readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[]
+}
+
+/** The tests of one file that failed, or the file where it failed before its first test. */
+function failuresOf({ name, status, assertionResults }: FileResult): string[] {
+  const file = relative(root, name)
+  const tests = assertionResults.filter(test => test.status === 'failed')
+  if (tests.length === 0) return status === 'failed' ? [file] : []
+  return tests.map(test => `${file} > ${test.fullName}`)
 }
