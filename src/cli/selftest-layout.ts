@@ -7,18 +7,19 @@ import { SpscRing } from '../arena/spsc.ts'
 import { reserveMachine } from '../machine/cpurecord.ts'
 
 /** Where the self-test keeps its state: computed alike on every thread. */
-export const Board: Layout<'phase' | 'finished' | 'lock' | 'counter' | 'turn' | 'checksum' | 'seen'> = record(
-  'board',
-  {
-    phase: ownLine(word),
-    finished: ownLine(word),
-    lock: ownLine(words(Lock.words)),
-    counter: ownLine(word),
-    turn: ownLine(word),
-    checksum: ownLine(words(2)),
-    seen: ownLine(words(2)),
-  },
-)
+export const Board: Layout<
+  'phase' | 'finished' | 'lock' | 'counter' | 'turn' | 'checksum' | 'seen' | 'nobody'
+> = record('board', {
+  phase: ownLine(word),
+  finished: ownLine(word),
+  lock: ownLine(words(Lock.words)),
+  counter: ownLine(word),
+  turn: ownLine(word),
+  checksum: ownLine(words(2)),
+  seen: ownLine(words(2)),
+  /** A word that nobody writes: where a CPU sleeps for a moment. */
+  nobody: ownLine(word),
+})
 
 export const IDLE = 0
 export const COUNT = 1

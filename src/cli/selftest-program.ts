@@ -1,3 +1,4 @@
+import { pause } from '../arena/pause.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { type Cpu, type CpuRequest, HALT } from '../machine/machine.ts'
 import {
@@ -68,13 +69,21 @@ function stream(cpu: Cpu, layout: SelftestLayout): void {
   let sum = 0
   for (let value = 1; value <= VALUES; ) {
     if (cpu.id === 0) {
-      if (ring.push(value)) value++
+      if (!ring.push(value)) {
+        giveWay(cpu, layout.board)
+        continue
+      }
+      value++
     } else {
       const got = ring.pop()
-      if (got === 0) continue
+      if (got === 0) {
+        giveWay(cpu, layout.board)
+        continue
+      }
       sum = (sum + Math.imul(got, value)) | 0
       value++
     }
+    spins = 0
   }
   cpu.i32[layout.board + Board.checksum + cpu.id] = sum
 }
@@ -108,20 +117,41 @@ function passPayloads(cpu: Cpu, layout: SelftestLayout): void {
   for (let i = 0; i < PAYLOADS; ) {
     if (cpu.id === 0) {
       const pointer = heap.tryAllocate(thread, 8 + (Math.imul(i, 2654435761) >>> 23))
-      if (pointer === 0) continue
+      if (pointer === 0) {
+        giveWay(cpu, layout.board)
+        continue
+      }
       i32[pointer] = i
       i32[pointer + 1] = ~i
-      while (!ring.push(pointer));
+      while (!ring.push(pointer)) giveWay(cpu, layout.board)
       i++
     } else {
       const pointer = ring.pop()
-      if (pointer === 0) continue
+      if (pointer === 0) {
+        giveWay(cpu, layout.board)
+        continue
+      }
       if (i32[pointer] !== i || i32[pointer + 1] !== ~i) wrong++
       heap.free(thread, pointer)
       i++
     }
+    spins = 0
   }
   i32[layout.board + Board.checksum + cpu.id] = wrong
+}
+
+const SPINS = 1000
+/** In vain, in a row. */
+let spins = 0
+
+/** The ring is full, or empty: the other is on its way, or it has no core to run on. */
+function giveWay(cpu: Cpu, board: number): void {
+  if (++spins < SPINS) {
+    pause()
+    return
+  }
+  spins = 0
+  Atomics.wait(cpu.i32, board + Board.nobody, 0, 0.1)
 }
 
 /** The CPUs take turns: each halts until the other kicks it. */

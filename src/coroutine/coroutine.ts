@@ -1,5 +1,5 @@
 import { enter, FrameChain, frames, rest } from './frames.ts'
-import { adopt, GeneratorChain, isGenerator, resumable } from './generators.ts'
+import { adopt, advance, type Chain, isGenerator, resumable, THREW } from './generators.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**
@@ -70,47 +70,57 @@ export function unwinds(fn: unknown): fn is (...args: any[]) => unknown {
   return typeof fn === 'function' && (fn as { [itself]?: unknown })[itself] === fn
 }
 
-const noArguments: readonly unknown[] = []
+const UNWOUND: readonly unknown[] = []
 
-/** A coroutine that runs one function: through its twin, through its generator, or in one go. */
-class FunctionCoroutine<T> implements Coroutine<T> {
+/**
+ * A coroutine that runs one function: through its twin, through its generator, or in one go. It is the chain of its generators
+ * itself, and three of its fields are something else before it has started: there may be a hundred thousand of these.
+ *
+ *                    root                frames                                     value
+ *   before           the function        its arguments                              its `this`
+ *   of generators    the outermost one   all of them, once there are two or more
+ *   of saved frames  the FrameChain      UNWOUND
+ *   ended                                                                           what it ended with
+ */
+class FunctionCoroutine<T> implements Coroutine<T>, Chain {
   state: CoroutineState = 'ready'
-  result: T | unknown = undefined
   preemptionDepth = 0
-  #fn: ((...args: any[]) => unknown) | null
-  #args: readonly unknown[]
-  #self: unknown
-  #chain: GeneratorChain | FrameChain | null = null
+  root: any
+  frames: any
+  value: unknown
 
   constructor(fn: (...args: any[]) => unknown, args: readonly unknown[], self: unknown) {
-    this.#fn = fn
-    this.#args = args
-    this.#self = self
+    this.root = fn
+    this.frames = args
+    this.value = self
+  }
+
+  get result(): T | unknown {
+    return this.state === 'returned' || this.state === 'threw' ? this.value : undefined
   }
 
   start(): boolean {
     if (this.state !== 'ready') throw new Error(`coroutine started while ${this.state}`)
+    const { root: fn, frames: args, value: self } = this
     this.state = 'running'
-    const fn = this.#fn!
-    const args = this.#args
-    const self = this.#self
-    this.#fn = null
-    this.#args = noArguments
-    this.#self = undefined
+    this.root = null
+    this.frames = null
+    this.value = undefined
     let made: unknown
     try {
-      made = unwinds(fn) ? enter(fn, self, args) : call(fn, args as unknown[], self)
+      made = unwinds(fn) ? enter(fn, self, args) : call(fn, args, self)
     } catch (error) {
-      return this.#finish('threw', error)
+      return this.finish('threw', error)
     }
     if (frames.u !== 0) {
       const chain = new FrameChain()
-      this.#chain = chain
-      return this.#stopped(chain.took())
+      this.root = chain
+      this.frames = UNWOUND
+      return this.stopped(chain.took())
     }
-    if (unwinds(fn) || !isGenerator(made)) return this.#finish('returned', made)
-    this.#chain = new GeneratorChain(made)
-    return this.#advance(this.#chain, false, undefined)
+    if (unwinds(fn) || !isGenerator(made)) return this.finish('returned', made)
+    this.root = made
+    return this.advance(false, undefined)
   }
 
   resume(value?: unknown): boolean {
@@ -118,33 +128,35 @@ class FunctionCoroutine<T> implements Coroutine<T> {
       throw new Error(`coroutine resumed while ${this.state}`)
     }
     this.state = 'running'
-    return this.#advance(this.#chain!, false, value)
+    return this.advance(false, value)
   }
 
   raise(error: unknown): boolean {
-    if (this.state === 'ready') return this.#finish('threw', error)
+    if (this.state === 'ready') return this.finish('threw', error)
     if (this.state !== 'preempted' && this.state !== 'suspended') {
       throw new Error(`coroutine thrown into while ${this.state}`)
     }
     this.state = 'running'
-    return this.#advance(this.#chain!, true, error)
+    return this.advance(true, error)
   }
 
-  #advance(chain: GeneratorChain | FrameChain, raising: boolean, value: unknown): boolean {
-    const stop = chain.advance(raising, value)
-    if (stop < 0) return this.#finish(chain.threw ? 'threw' : 'returned', chain.result)
-    return this.#stopped(stop)
+  private advance(raising: boolean, sent: unknown): boolean {
+    const unwound: FrameChain | null = this.frames === UNWOUND ? this.root : null
+    const stop = unwound === null ? advance(this, raising, sent) : unwound.advance(raising, sent)
+    if (stop >= 0) return this.stopped(stop)
+    return this.finish(stop === THREW ? 'threw' : 'returned', (unwound ?? this).value)
   }
 
-  #stopped(stop: number): false {
+  private stopped(stop: number): false {
     this.state = stop === SUSPENDED ? 'suspended' : 'preempted'
     return false
   }
 
-  #finish(state: 'threw' | 'returned', result: unknown): true {
+  private finish(state: 'threw' | 'returned', value: unknown): true {
     this.state = state
-    this.result = result
-    this.#chain = null
+    this.value = value
+    this.root = null
+    this.frames = null
     return true
   }
 }

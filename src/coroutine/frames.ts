@@ -22,7 +22,7 @@
  * Nothing of anyone else's runs in [1]: arguments are evaluated before. So a compiled function that `sort` or a getter
  * calls finds `ok` at 0, runs as plain code does, and hands no permission on.
  */
-import { GeneratorChain, type OnPass } from './generators.ts'
+import { advance, GeneratorChain, type OnPass, RETURNED, THREW } from './generators.ts'
 import { isRaised, needResched, type Words, words } from './safepoint.ts'
 import { PREEMPTED } from './stops.ts'
 
@@ -139,10 +139,10 @@ function resumeGenerator(this: GeneratorChain): unknown {
   const value = sent
   raising = false
   sent = undefined
-  const why = this.advance(throws, value)
-  if (why >= 0) suspendIn(this, why)
-  else if (this.threw) throw this.result
-  else return this.result
+  const why = advance(this, throws, value)
+  if (why === THREW) throw this.value
+  if (why === RETURNED) return this.value
+  suspendIn(this, why)
   return undefined
 }
 
@@ -170,9 +170,8 @@ export function* rest(): Generator<number, any, unknown> {
       throws = true
     }
     why = chain.advance(throws, value)
-    if (why >= 0) continue
-    if (chain.threw) throw chain.result
-    return chain.result
+    if (why === THREW) throw chain.value
+    if (why === RETURNED) return chain.value
   }
 }
 
@@ -182,8 +181,7 @@ const FRAMES_MAX = 2_000_000
 /** The frames of a coroutine that has stopped, outermost first. */
 export class FrameChain {
   readonly #frames: Frame[] = []
-  result: unknown = undefined
-  threw = false
+  value: unknown = undefined
 
   /** Takes what has just been saved, and ends the unwinding. Why it was, is returned. */
   took(): number {
@@ -195,7 +193,7 @@ export class FrameChain {
     return stop
   }
 
-  /** Runs to the next stop, and returns SUSPENDED or PREEMPTED, or to the end: then -1. */
+  /** Runs to the next stop, and returns SUSPENDED or PREEMPTED, or to the end: RETURNED or THREW. */
   advance(throws: boolean, value: unknown): number {
     return resumeInnermostFrame(this, this.#frames, throws, value)
   }
@@ -224,9 +222,8 @@ function resumeInnermostFrame(chain: FrameChain, list: Frame[], throws: boolean,
       return chain.took()
     }
     if (list.length === 0) {
-      chain.result = value
-      chain.threw = throws
-      return -1
+      chain.value = value
+      return throws ? THREW : RETURNED
     }
   }
 }

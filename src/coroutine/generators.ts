@@ -26,9 +26,14 @@ type AnyGenerator = Generator<number, any, any>
 const prototype = Object.getPrototypeOf(function* () {}).prototype as AnyGenerator
 const { next: nativeNext, throw: nativeThrow } = prototype
 
-/** The list that a chain joins while it stops: that of the coroutine that runs, innermost first from `base` up. */
-let joining: AnyGenerator[] | null = null
-let base = 0
+/**
+ * What has joined since the driver resumed, innermost first, from `base` up to `count`: below is what a driver further out
+ * has in hand. Not the list of any coroutine: most of those never have one, and theirs then has the length that it needs.
+ */
+const joined: (AnyGenerator | undefined)[] = []
+let count = 0
+/** -1: nothing is being driven. */
+let base = -1
 let passing: IteratorResult<number, any> | null = null
 
 /** The generator that has ended, and what its parent's `yield*` is to be given. */
@@ -54,13 +59,7 @@ function heddleNext(this: AnyGenerator, value: unknown): IteratorResult<number, 
     return { value: kept, done: true }
   }
   const result = nativeNext.call(this, value)
-  if (!result.done && joining !== null) {
-    if (result !== passing) {
-      passing = result
-      if (joining.length > base) joining.length = base // (A)
-    }
-    joining.push(this)
-  }
+  if (!result.done && base >= 0) join(this, result)
   return result
 }
 
@@ -71,14 +70,16 @@ function heddleThrow(this: AnyGenerator, error: unknown): IteratorResult<number,
     throw error
   }
   const result = nativeThrow.call(this, error)
-  if (!result.done && joining !== null) {
-    if (result !== passing) {
-      passing = result
-      if (joining.length > base) joining.length = base // (A)
-    }
-    joining.push(this)
-  }
+  if (!result.done && base >= 0) join(this, result)
   return result
+}
+
+function join(generator: AnyGenerator, result: IteratorResult<number, any>): void {
+  if (result !== passing) {
+    passing = result
+    count = base // (A)
+  }
+  joined[count++] = generator
 }
 
 const chained: object = Object.create(prototype, {
@@ -104,92 +105,107 @@ export function adopt(fn: (...args: any[]) => unknown): void {
   Reflect.set(fn, 'prototype', chained)
 }
 
-/** A chain of generators that is being run: outermost first. */
-export class GeneratorChain {
-  readonly frames: AnyGenerator[]
-  /** After `advance` has returned -1: what it ended with, and whether that was thrown. */
-  result: unknown = undefined
-  threw = false
+/** Instead of a stop: it has ended, and `value` is what it returned or threw. */
+export const RETURNED = -1
+export const THREW = -2
+
+/** A chain of generators that is being run. */
+export interface Chain {
+  root: AnyGenerator
+  /** The root and those inside it, outermost first, from when there was a second one. */
+  frames: AnyGenerator[] | null
+  /** What it ended with. */
+  value: unknown
+}
+
+/** A chain that is no more than that. */
+export class GeneratorChain implements Chain {
+  root: AnyGenerator
+  frames: AnyGenerator[] | null = null
+  value: unknown = undefined
 
   constructor(root: AnyGenerator) {
-    this.frames = [root]
+    this.root = root
   }
+}
 
-  /** Runs to the next stop, and returns SUSPENDED or PREEMPTED, or to the end: then -1. */
-  advance(raising: boolean, sent: unknown): number {
-    const outerJoining = joining
-    const outerBase = base
-    try {
-      return resumeInnermost(this, raising, sent)
-    } finally {
-      joining = outerJoining
-      base = outerBase
-      ended = null
-      failed = null
-    }
+/** Runs the chain to its next stop, and returns SUSPENDED or PREEMPTED, or to the end: RETURNED or THREW. */
+export function advance(chain: Chain, raising: boolean, sent: unknown): number {
+  const outerBase = base
+  const outerCount = count
+  base = count
+  try {
+    return resumeInnermost(chain, raising, sent)
+  } finally {
+    base = outerBase
+    count = outerCount
+    ended = null
+    failed = null
   }
 }
 
 /** Deeper than any stack: recursion that goes on and on ends as it does in plain code, not when memory does. */
 const FRAMES_MAX = 50_000
 
-function resumeInnermost(chain: GeneratorChain, raising: boolean, sent: unknown): number {
+function resumeInnermost(chain: Chain, raising: boolean, sent: unknown): number {
   const { frames } = chain
-  joining = frames
-  if (frames.length > FRAMES_MAX && !raising) {
+  let depth = frames === null ? 1 : frames.length
+  if (depth > FRAMES_MAX && !raising) {
     raising = true
     sent = new RangeError('Maximum call stack size exceeded')
   }
   for (;;) {
-    const innermost = frames[frames.length - 1]
-    base = frames.length
+    const innermost = depth === 1 ? chain.root : frames![depth - 1]
+    count = base
     let result: IteratorResult<number, any>
     try {
       result = raising ? nativeThrow.call(innermost, sent) : nativeNext.call(innermost, sent)
     } catch (error) {
-      frames.length = base - 1
-      if (base === 1) return finish(chain, error, true)
+      if (depth === 1) return finish(chain, error, THREW)
       failed = innermost
       raising = true
       sent = error
+      frames!.length = --depth
       continue
     }
     if (!result.done) {
-      if (frames.length > base) settle(frames, result)
+      if (count > base) settle(chain, result)
       passing = null
       return result.value === SUSPENDED ? SUSPENDED : PREEMPTED
     }
-    frames.length = base - 1
-    if (base === 1) return finish(chain, result.value, false)
+    if (depth === 1) return finish(chain, result.value, RETURNED)
     ended = innermost
     endedWith = result.value
     raising = false
     sent = undefined
+    frames!.length = --depth
   }
 }
 
-function finish(chain: GeneratorChain, result: unknown, threw: boolean): number {
-  chain.result = result
-  chain.threw = threw
-  return -1
+function finish(chain: Chain, value: unknown, how: number): number {
+  chain.value = value
+  return how
 }
 
 /** The machinery in stack traces: frames that are left out, and the one below which nothing is the coroutine's. */
 export const machineryNames: readonly string[] = [heddleNext.name, heddleThrow.name]
 export const floorName: string = resumeInnermost.name
 
-/** What has joined since the driver resumed: the chain that stopped, innermost first, or a stale end. */
-function settle(frames: AnyGenerator[], result: IteratorResult<number, any>): void {
-  if (result === passing) reverse(frames, base)
-  else frames.length = base // (A)
+/** What has joined since the driver resumed is the chain that stopped, or a stale end (A). */
+function settle(chain: Chain, result: IteratorResult<number, any>): void {
+  if (result === passing) append(chain)
+  joined.fill(undefined, base, count)
 }
 
-function reverse(frames: AnyGenerator[], from: number): void {
-  for (let low = from, high = frames.length - 1; low < high; low++, high--) {
-    const frame = frames[low]
-    frames[low] = frames[high]
-    frames[high] = frame
+function append(chain: Chain): void {
+  const { frames } = chain
+  if (frames !== null) {
+    for (let at = count - 1; at >= base; at--) frames.push(joined[at]!)
+    return
   }
+  // Of just this length: grown by a push, it would have room for sixteen more.
+  joined[count++] = chain.root
+  chain.frames = joined.slice(base, count).toReversed() as AnyGenerator[]
 }
 
 export function isGenerator(value: unknown): value is AnyGenerator {

@@ -46,8 +46,7 @@ export const Job: Layout<
   | 'number'
   | 'spawnCount'
   | 'endCount'
-  | 'priority'
-  | 'nice'
+  | 'rank'
   | 'switches'
   | 'preemptions'
   | 'began'
@@ -88,8 +87,7 @@ export const Job: Layout<
   spawnCount: word,
   endCount: word,
   /** What its kernel task came to in the end; stored when the two part. */
-  priority: word,
-  nice: word,
+  rank: word,
   switches: word,
   preemptions: word,
   /** When it first ran, and when it ended, in the machine's milliseconds. */
@@ -100,6 +98,19 @@ export const Job: Layout<
   /** Milliseconds that it waited for one; stored when job and task part. */
   waitTime: float64,
 })
+
+/** Priority and nice in one word. */
+export function rankOf(priority: number, nice: number): number {
+  return (priority << 8) | (nice & 0xff)
+}
+
+export function priorityOfRank(rank: number): number {
+  return rank >> 8
+}
+
+export function niceOfRank(rank: number): number {
+  return (rank << 24) >> 24
+}
 
 export const PENDING = 0
 export const RETURNED = 1

@@ -6,7 +6,18 @@ import { setNice, setPriority } from '../sched/setpriority.ts'
 import { schedulerContinue, schedulerStop } from '../sched/stop.ts'
 import { isSleeping, Task as TaskRecord } from '../sched/taskrecord.ts'
 import { requestKill } from './cancel.ts'
-import { EVICTED, Job, KILL_CALLED, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
+import {
+  EVICTED,
+  Job,
+  KILL_CALLED,
+  KILLED,
+  LOST,
+  niceOfRank,
+  NOT_KILLED,
+  PENDING,
+  priorityOfRank,
+  RETURNED,
+} from './job.ts'
 import {
   checkAffinity,
   checkNice,
@@ -248,9 +259,11 @@ interface JobFigures {
 
 function figuresOf(view: KernelView, job: number): JobFigures {
   const { i32, f64 } = view
+  // First: what its task came to is there when this says that it has ended.
+  const outcome = Atomics.load(i32, job + Job.outcome)
+  const rank = i32[job + Job.rank]
   return {
-    // First: what its task came to is there when this says that it has ended.
-    outcome: Atomics.load(i32, job + Job.outcome),
+    outcome,
     cpu: Atomics.load(i32, job + Job.cpu),
     starts: i32[job + Job.starts],
     killKind: Atomics.load(i32, job + Job.killKind),
@@ -258,8 +271,8 @@ function figuresOf(view: KernelView, job: number): JobFigures {
     affinityHigh: i32[job + Job.affinity + 1],
     began: f64[(job + Job.began) >> 1],
     ended: f64[(job + Job.ended) >> 1],
-    priority: i32[job + Job.priority],
-    nice: i32[job + Job.nice],
+    priority: priorityOfRank(rank),
+    nice: niceOfRank(rank),
     switches: i32[job + Job.switches],
     preemptions: i32[job + Job.preemptions],
     runTime: f64[(job + Job.runTime) >> 1],

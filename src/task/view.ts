@@ -12,7 +12,7 @@ import type { Scheduler } from '../sched/scheduler.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { Completions } from './completions.ts'
 import type { Deadlock } from './deadlock.ts'
-import { Job } from './job.ts'
+import { Job, rankOf } from './job.ts'
 import type { KernelPlan } from './layout.ts'
 import { PayloadCodec } from './payload/codec.ts'
 
@@ -96,8 +96,7 @@ export class KernelView {
   partJob(task: number, job: number): void {
     const { i32, f64 } = this
     const se = i32[task + Task.entity]
-    i32[job + Job.priority] = i32[se + Entity.basePriority]
-    i32[job + Job.nice] = i32[se + Entity.nice]
+    i32[job + Job.rank] = rankOf(i32[se + Entity.basePriority], i32[se + Entity.nice])
     i32[job + Job.switches] = i32[se + Entity.switches]
     i32[job + Job.preemptions] = i32[se + Entity.preemptions]
     f64[(job + Job.waitTime) >> 1] = f64[(se + Entity.waitTime) >> 1]
