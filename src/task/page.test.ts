@@ -11,6 +11,9 @@ import { afterAll, describe, expect, test } from 'vitest'
 const chromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 const src = resolve(import.meta.dirname, '..')
 
+/** Below the runner's own limit, so that it is told where. */
+const SILENT_MS = 110_000
+
 let server: Server | undefined
 let browser: ChildProcess | undefined
 let profile: string | undefined
@@ -31,15 +34,20 @@ async function source(path: string): Promise<string> {
 /** Serves a page that runs the module, and resolves with what it tells. */
 function pageSays(module: string, headers: Record<string, string>): Promise<Record<string, unknown>> {
   return new Promise((said, failed) => {
+    const steps: string[] = []
+    const giveUp = (): void =>
+      failed(new Error(`the page fell silent after ${steps.join(', ') || 'nothing'}`))
+    AbortSignal.timeout(SILENT_MS).addEventListener('abort', giveUp)
     const serving = createServer((request, response) => {
       for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
       const path = request.url ?? '/'
-      if (path === '/said') {
+      if (request.method === 'POST') {
         let body = ''
         request.on('data', part => (body += part))
         request.on('end', () => {
           response.end()
-          said(JSON.parse(body) as Record<string, unknown>)
+          if (path === '/step') steps.push(JSON.parse(body))
+          else said(JSON.parse(body) as Record<string, unknown>)
         })
       } else if (path === '/') {
         response.setHeader('content-type', 'text/html')
@@ -61,7 +69,14 @@ function pageSays(module: string, headers: Record<string, string>): Promise<Reco
     serving.listen(0, () => {
       const { port } = serving.address() as AddressInfo
       profile = mkdtempSync(join(tmpdir(), 'heddle-page-'))
-      const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', `--user-data-dir=${profile}`]
+      const quiet = ['--no-first-run', '--disable-background-networking', '--disable-component-update']
+      const flags = [
+        '--headless=new',
+        '--no-sandbox',
+        '--disable-gpu',
+        `--user-data-dir=${profile}`,
+        ...quiet,
+      ]
       browser = spawn(chromium as string, [...flags, `http://localhost:${port}/`], { stdio: 'ignore' })
       browser.once('error', failed)
     })
