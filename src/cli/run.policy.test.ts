@@ -31,20 +31,20 @@ test('an ordinary program is put under hand-off without a change, and the counte
   // Its mutex is the program's own, made with `new Mutex()`.
   expect(Number(acquisitions)).toBe(1600)
   expect(Number(contended)).toBe(Number(handedOff) + Number(fallbacks))
-}, 60_000)
+})
 
 test('a program that does not close its kernel has its counters printed too', async () => {
   const { out, err } = await heddle('run', '--policy', 'handoff', program, '--no-close')
   expect(out).toBe('sum 1600, args --no-close\n')
   expect(err).toMatch(counters)
-}, 60_000)
+})
 
 test('a policy of one’s own is loaded by its path', async () => {
   const { code, out, err } = await heddle('run', '--policy', './fixtures/run/mine.ts', program)
   expect(code).toBe(7)
   expect(out).toBe('sum 1600, args \n')
   expect(err).toMatch(/^heddle: policy mine: 0 acquisitions/m)
-}, 60_000)
+})
 
 test('a policy that fails is ejected, the program ends as if there had been none, and the reason is reported', async () => {
   const { code, out, err } = await heddle('run', '--policy', './fixtures/run/bad.ts', program)
@@ -52,7 +52,7 @@ test('a policy that fails is ejected, the program ends as if there had been none
   expect(out).toBe('sum 1600, args \n')
   expect(err).toMatch(/policy 'bad' was ejected \(threw\): policy: enqueue threw Error: at the fifth task/)
   expect(err).toMatch(/^cpu 0: /m)
-}, 60_000)
+})
 
 test('a policy that there is not, or that is none, is refused before the program runs', async () => {
   expect(await heddle('run', '--policy', 'nix', program)).toMatchObject({ code: 2, out: '' })
@@ -60,4 +60,4 @@ test('a policy that there is not, or that is none, is refused before the program
   expect(code).not.toBe(7)
   expect(out).toBe('')
   expect(err).toMatch(/cannot load .*work\.ts: a policy module's default export/)
-}, 60_000)
+})

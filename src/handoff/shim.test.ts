@@ -23,7 +23,7 @@ test('hints overwritten at any time: every interleaving', () => {
 test('the owner dies at any step: every interleaving', () => {
   const dying = { ...options, crashes: { max: 1, threads: [0] } }
   expect(check('dies', dying, lockers(2, { dies: true }))).toMatchObject({ ok: true, complete: true })
-}, 60_000)
+})
 
 test('a lock that believes its hints is found out', () => {
   expect(found(lockers(2, {}, believesHints), options)).toMatch(/two threads have the lock/)

@@ -16,13 +16,13 @@ const OPTIONS = { rerun: false }
 
 test('two CPUs take one task from a queue: every interleaving', () => {
   expect(check('two consumers', { rerun: false }, twoConsumers())).toMatchObject({ ok: true, complete: true })
-}, 60_000)
+})
 
 test('a CPU that takes a task without looking again takes one that another has', () => {
   expect(found(twoConsumers(consumeHastily), OPTIONS)).toMatch(
     /not exactly one CPU has the task|in two|on no list|double insert|data race/,
   )
-}, 60_000)
+})
 
 test('a CPU that does not ask once more before it halts sleeps while a task waits', () => {
   expect(
@@ -31,13 +31,13 @@ test('a CPU that does not ask once more before it halts sleeps while a task wait
       OPTIONS,
     ),
   ).toMatch(/a task waits on a queue, and a CPU sleeps/)
-}, 60_000)
+})
 
 test('a task that joins a policy and does not look again stays behind', () => {
   expect(found(startAgainstEject(startHastily), { ...OPTIONS, races: false })).toMatch(
     /a task stays with no policy/,
   )
-}, 60_000)
+})
 
 test('a policy whose ejector dies, and nobody knows who that was, never ends', () => {
   const nameless: Recover = (s, dead) => {
@@ -47,4 +47,4 @@ test('a policy whose ejector dies, and nobody knows who that was, never ends', (
   }
   const options = { ...OPTIONS, crashes: MORTAL_CPU, steps: 50_000, races: false }
   expect(found(deathOfEjector(nameless), options)).toMatch('a policy never ends')
-}, 60_000)
+})

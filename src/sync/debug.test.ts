@@ -11,9 +11,16 @@ import { observer } from './observer.ts'
 let off: (() => void) | null = null
 const reports: LockReport[] = []
 
-function debug(throws = false): void {
+/** The signal ends the waits of those who are in a circle, once it has been reported. */
+function debug(throws = false): AbortSignal {
+  const reported = new AbortController()
   reports.length = 0
-  off = debugLocks({ onProblem: report => reports.push(report), throws })
+  const onProblem = (report: LockReport): void => {
+    reports.push(report)
+    queueMicrotask(() => reported.abort())
+  }
+  off = debugLocks({ onProblem, throws })
+  return reported.signal
 }
 
 afterEach(() => {
@@ -22,13 +29,13 @@ afterEach(() => {
 })
 
 test('two tasks that lock two mutexes crosswise are reported, with names and both stacks, when the circle closes', async () => {
-  debug()
+  const signal = debug()
   const [accounts, audit] = [new Mutex({ name: 'accounts' }), new Mutex({ name: 'audit' })]
   const schedule = new Schedule()
   function* transfer(first: Mutex, second: Mutex): Generator<number, void, unknown> {
     using _first = yield* first.lock()
     yield* sleep(1)
-    using _second = yield* second.lock({ timeout: 30 })
+    using _second = yield* second.lock({ signal })
   }
   const ends = await Promise.allSettled([
     schedule.run({ name: 'payer' }, transfer, accounts, audit),
@@ -74,7 +81,7 @@ test('one that waits for a lock that it holds itself closes the smallest circle'
 })
 
 test('a circle through a readers-writer lock is one too', async () => {
-  debug()
+  const signal = debug()
   const lock = new RwLock({ name: 'table' })
   const mutex = new Mutex({ name: 'row' })
   const schedule = new Schedule()
@@ -82,12 +89,12 @@ test('a circle through a readers-writer lock is one too', async () => {
     schedule.run(function* () {
       using _read = yield* lock.lockRead()
       yield* sleep(1)
-      using _row = yield* mutex.lock({ timeout: 20 })
+      using _row = yield* mutex.lock({ signal })
     }),
     schedule.run(function* () {
       using _row = yield* mutex.lock()
       yield* sleep(1)
-      using _write = yield* lock.lockWrite({ timeout: 20 })
+      using _write = yield* lock.lockWrite({ signal })
     }),
   ])
   schedule.exit()

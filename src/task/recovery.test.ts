@@ -94,7 +94,7 @@ describe.each(Object.entries(ways))('a CPU %s', (_, { reason, exitCode, message,
     expect(await kernel.spawn(work.echo, [42], { affinity: [0] })).toBe(42)
     neighbour.kill()
     await neighbour.join().catch(() => undefined)
-    await expect.poll(() => inUse(kernel), { timeout: 20_000 }).toEqual(before)
+    await expect.poll(() => inUse(kernel)).toEqual(before)
   })
 })
 
@@ -118,7 +118,7 @@ test('who waits for a lost task on another CPU is told', async () => {
       /^task child was lost while it was (asleep|running): its CPU 0 died \(terminated\)$/,
     ),
   })
-  await expect.poll(() => inUse(kernel), { timeout: 20_000 }).toEqual(before)
+  await expect.poll(() => inUse(kernel)).toEqual(before)
 })
 
 test('who joins a task is told of its result though the CPU died before it could wake anyone', async () => {
@@ -138,8 +138,8 @@ test('the children of a lost task go on, and what they leave is given back', asy
   await failureOf(lost)
   Atomics.store(shared, 3, 1)
   await until('the child has ended', () => Atomics.load(shared, 4) === 1)
-  await expect.poll(() => kernel.active, { timeout: 20_000 }).toBe(0)
-  await expect.poll(() => inUse(kernel), { timeout: 20_000 }).toEqual(before)
+  await expect.poll(() => kernel.active).toBe(0)
+  await expect.poll(() => inUse(kernel)).toEqual(before)
 })
 
 test('a task that runs when its CPU dies says so, and one that waits behind it too', async () => {
@@ -170,7 +170,7 @@ test('a kernel whose every CPU dies at once goes on', async () => {
   const echoes = Array.from({ length: 100 }, (_, index) => kernel.spawn(work.echo, [index]))
   for (const error of await Promise.all(failures)) expect(error).toBeInstanceOf(CpuLostError)
   expect(await Promise.all(echoes)).toEqual(echoes.map((_, index) => index))
-  await expect.poll(() => inUse(kernel), { timeout: 20_000 }).toEqual(before)
+  await expect.poll(() => inUse(kernel)).toEqual(before)
 })
 
 test('a restartable task that was killed does not begin again', async () => {
@@ -193,7 +193,7 @@ test('a child that was bound to the dead CPU, and never started, is dropped once
   const spawning = kernel.spawn(work.diesSpawning, [], { affinity: [0], name: 'spawning' })
   expect(await failureOf(spawning)).toMatchObject({ task: 'spawning', was: 'running', exitCode: 7 })
   expect(await kernel.spawn(work.echo, [1], { affinity: [0] })).toBe(1)
-  await expect.poll(() => inUse(kernel), { timeout: 20_000 }).toEqual(before)
+  await expect.poll(() => inUse(kernel)).toEqual(before)
 })
 
 test('a module that is imported while no CPU is there is loaded by the first that comes', async () => {

@@ -78,7 +78,7 @@ describe('a recording of a kernel', () => {
     const recording = record(kernel, summary)
     const release = new Int32Array(new SharedArrayBuffer(8))
     const task = kernel.spawn(work.spinUntil, [release], { name: 'alone', priority: 'high' })
-    await expect.poll(() => Atomics.load(release, 1), { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => Atomics.load(release, 1)).toBe(1)
     const seen = performance.now()
     await new Promise(resolve => setTimeout(resolve, 20))
     const ranMs = performance.now() - seen
@@ -98,9 +98,9 @@ describe('a recording of a kernel', () => {
     const recording = record(kernel, notes)
     const release = new Int32Array(new SharedArrayBuffer(4))
     const low = kernel.spawn(locks.hold, [mutex.handle, release], { name: 'low', priority: 'low' })
-    await expect.poll(() => mutex.locked, { timeout: 20_000 }).toBe(true)
+    await expect.poll(() => mutex.locked).toBe(true)
     const high = kernel.spawn(locks.hold, [mutex.handle, release], { name: 'high', priority: 'high' })
-    await expect.poll(() => high.status.state, { timeout: 20_000 }).toBe('sleeping')
+    await expect.poll(() => high.status.state).toBe('sleeping')
     Atomics.store(release, 0, 1)
     await Promise.all([low, high])
     await settled()
@@ -135,9 +135,9 @@ describe('a recording of a kernel', () => {
       const recording = record(kernel, notes)
       const release = new Int32Array(new SharedArrayBuffer(4))
       const first = kernel.spawn(locks.hold, [mutex.handle, release], { name: 'first', affinity: [0] })
-      await expect.poll(() => mutex.locked, { timeout: 20_000 }).toBe(true)
+      await expect.poll(() => mutex.locked).toBe(true)
       const second = kernel.spawn(locks.hold, [mutex.handle, release], { name: 'second', affinity: [1] })
-      await expect.poll(() => second.status.state, { timeout: 20_000 }).toBe('sleeping')
+      await expect.poll(() => second.status.state).toBe('sleeping')
       Atomics.store(release, 0, 1)
       await Promise.all([first, second])
       await settled()
@@ -377,9 +377,7 @@ describe('the control socket', () => {
 
   it('is in a folder that only its user can enter, and goes with the kernel', async () => {
     const other = await Kernel.boot({ cpus: 1 })
-    await expect
-      .poll(() => runningKernels().filter(({ pid }) => pid === process.pid).length, { timeout: 20_000 })
-      .toBe(2)
+    await expect.poll(() => runningKernels().filter(({ pid }) => pid === process.pid).length).toBe(2)
     const { path } = runningKernels().findLast(({ pid }) => pid === process.pid)!
     expect(statSync(dirname(path)).mode & 0o077).toBe(0)
     expect(statSync(path).mode & 0o077).toBe(0)
@@ -401,7 +399,7 @@ describe('the control socket', () => {
     const task = kernel.spawn(work.nap, [60_000], { name: 'sleeper' })
     const look = async () =>
       snapshotIn(await asks.ask({ op: 'snapshot' })).tasks.find(({ id }) => id === task.id)
-    await expect.poll(async () => (await look())?.state, { timeout: 20_000 }).toBe('sleeping')
+    await expect.poll(async () => (await look())?.state).toBe('sleeping')
     expect(await look()).toMatchObject({ name: 'sleeper', priority: 128 })
     expect(await asks.ask({ op: 'priority', task: task.id, priority: 'high' })).toEqual({
       ok: true,

@@ -154,7 +154,7 @@ test(`${TASKS} tasks on ${CPUS} CPUs, of which one is terminated every ${KILL_EV
       }
     }
     expect(chaos.deaths).toBeGreaterThan(TASKS / 5000)
-    await expect.poll(() => inUse(kernel), { timeout: 30_000 }).toEqual(before)
+    await expect.poll(() => inUse(kernel)).toEqual(before)
     const { machine, view } = kernel['booted']
     for (let cpu = 0; cpu < CPUS; cpu++) await machine.stop(cpu)
     checkInvariants(view.s)

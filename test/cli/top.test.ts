@@ -49,7 +49,7 @@ function terminal(...args: string[]) {
   const lines = (): string[] =>
     Array.from({ length: rows }, (_, at) => screen.buffer.active.getLine(at)?.translateToString(true) ?? '')
   const seen = async (text: string | RegExp): Promise<void> => {
-    await expect.poll(() => lines().join('\n'), { timeout: 20_000, interval: 50 }).toMatch(text)
+    await expect.poll(() => lines().join('\n'), { interval: 50 }).toMatch(text)
   }
   return {
     lines,
@@ -100,7 +100,7 @@ describe('heddle top, in a terminal', () => {
     top.type('h')
     await top.seen(/any key goes back/)
     top.type('xq')
-    await expect.poll(() => top.exit(), { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => top.exit()).toBe(0)
     expect(top.written()).toContain(ENTER)
     expect(top.written().trimEnd().endsWith(LEAVE)).toBe(true)
     child.kill('SIGTERM')
@@ -111,20 +111,20 @@ describe('heddle top, in a terminal', () => {
     const first = terminal('top', '--interval', '100')
     await first.seen(/spinner B/)
     first.type('\u0003')
-    await expect.poll(() => first.exit(), { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => first.exit()).toBe(0)
     expect(first.written()).toContain(LEAVE)
 
     const second = terminal('top', '--interval', '100')
     await second.seen(/spinner B/)
     child.kill('SIGTERM')
-    await expect.poll(() => second.exit(), { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => second.exit()).toBe(0)
     expect(second.written()).toContain('the program has ended')
   })
 
   it('watches a program that it starts, and shows what that printed afterwards', async () => {
     const top = terminal('run', '--top', busy, '4000')
     await top.seen(/sleeper/)
-    await expect.poll(() => top.exit(), { timeout: 30_000 }).toBe(0)
+    await expect.poll(() => top.exit()).toBe(0)
     expect(top.written().slice(top.written().indexOf(LEAVE))).toContain(
       'booted\r\nfulfilled fulfilled fulfilled',
     )
