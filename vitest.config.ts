@@ -9,10 +9,10 @@ const config: ViteUserConfig = defineConfig({
     exclude: ['**/fixtures/**', '**/node_modules/**'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 120_000,
+    testTimeout: 600_000,
     // A busy machine may take its time: what is polled for comes, or the test hangs.
-    expect: { poll: { timeout: 60_000, interval: 5 } },
-    hookTimeout: 60_000,
+    expect: { poll: { timeout: 120_000, interval: 5 } },
+    hookTimeout: 300_000,
   },
 })
 

@@ -22,7 +22,7 @@ const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(r
 
 async function until(what: string, condition: () => boolean): Promise<void> {
   for (let tries = 0; !condition(); tries++) {
-    if (tries > 20_000) throw new Error(`gave up waiting until ${what}`)
+    if (tries > 120_000) throw new Error(`gave up waiting until ${what}`)
     await pause(1)
   }
 }

@@ -36,7 +36,7 @@ ${body}
 `,
   )
   return new Promise(resolve => {
-    execFile(process.execPath, [...flags, file], { timeout: 60_000 }, (error, out, err) => {
+    execFile(process.execPath, [...flags, file], { timeout: 300_000 }, (error, out, err) => {
       resolve({ code: error === null ? 0 : (error.code ?? error.signal ?? null), out, err })
     })
   })
