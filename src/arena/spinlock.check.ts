@@ -157,3 +157,50 @@ check(
     }
   },
 )
+
+check(
+  'one who may not block sees the death of the holder, and breaks its lock',
+  { crashes: { max: 1, threads: [1] } },
+  () => {
+    const plan = new ArenaPlan()
+    const lock = plan.reserve('lock', Lock.words).start
+    const gone = plan.reserve('gone', 1).start
+    const done = plan.reserve('done', 1).start
+    const inside = plan.reserve('inside', 1).start
+    const arena = Arena.create(plan)
+    const { i32 } = arena
+    initLock(i32, lock, lockRank('unranked'))
+    const page = new KernelThread(arena, 0, false, 0)
+    const mortal = new KernelThread(arena, 1, true, 0)
+    const later = new KernelThread(arena, 2, true, 0)
+    const mend = (by: KernelThread, dead: number): void => {
+      if (breakLock(by, lock, dead)) release(by, lock)
+    }
+    page.stuck = owner => {
+      if (Atomics.load(i32, gone) === owner) mend(page, owner)
+    }
+    return {
+      threads: {
+        page() {
+          acquire(page, lock)
+          assert(i32[inside]++ === 0, 'alone')
+          i32[inside]--
+          release(page, lock)
+          Atomics.store(i32, done, 1)
+          Atomics.notify(i32, done)
+        },
+        mortal() {
+          acquire(mortal, lock)
+          release(mortal, lock)
+        },
+      },
+      // The undertaker: the death is written, and told only when the page is back in its event loop.
+      recover(dead: number) {
+        Atomics.store(i32, gone, dead)
+        Atomics.wait(i32, done, 0)
+        mend(later, dead)
+      },
+      final: () => assert((i32[lock] & 0xff) === 0, 'nobody holds the lock'),
+    }
+  },
+)

@@ -90,13 +90,14 @@ function acquireContended(thread: KernelThread, lock: number): void {
   const at = lock + Lock.word
   const tag = thread.ownerTag
   const { stuck } = thread
-  // One that may not block goes on for ever, and counts nothing: each of its turns is the same.
-  for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += thread.mayBlock ? 1 : 0) {
+  // One that may not block goes on for ever, and looks each time whether the holder is alive: a turn that changes nothing is a turn like the last.
+  for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += spin < thread.spins ? 1 : 0) {
     const seen = Atomics.load(i32, at)
     if (seen === 0) {
       if (Atomics.compareExchange(i32, at, 0, tag) === 0) return
     } else {
       if ((seen & OWNER) === tag) fail('a thread took a spin lock that it holds already')
+      if (spin === thread.spins && stuck !== null) stuck((seen & OWNER) - 1, lock)
       pause()
     }
   }

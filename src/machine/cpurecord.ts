@@ -15,7 +15,7 @@ import { CPU_MAX } from '../arena/thread.ts'
  * `sliceEnd`: see timekeeper.ts. `stopRequested`: the program is asked to end. `mail`: messages that were posted to the CPU's event loop and have not arrived.
  */
 export const CpuRecord: Layout<
-  'park' | 'needResched' | 'state' | 'sliceEnd' | 'stopRequested' | 'mail' | 'kicks'
+  'park' | 'needResched' | 'state' | 'sliceEnd' | 'stopRequested' | 'mail' | 'kicks' | 'gone'
 > = record('cpu', {
   park: ownLine(word),
   needResched: ownLine(word),
@@ -25,6 +25,8 @@ export const CpuRecord: Layout<
   mail: word,
   /** How often a kick had to wake the thread: the kicks that cost a system call. */
   kicks: word,
+  /** In a browser: which of the starts of the machine's CPUs was the last of this one whose thread is gone. */
+  gone: word,
 })
 
 export const CPU_OFFLINE = 0

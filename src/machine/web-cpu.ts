@@ -1,7 +1,8 @@
 import { Arena } from '../arena/arena.ts'
+import { CpuRecord, cpuRecord } from './cpurecord.ts'
 import type { CpuProgram } from './machine.ts'
 import { hostPlatform } from './platform.ts'
-import { WEB_CPU_ALIVE, type WebCpuBoot } from './web.ts'
+import type { WebCpuBoot } from './web.ts'
 import { webClock } from './web-clock.ts'
 import { runCpu, WorkerCpu } from './workercpu.ts'
 
@@ -11,15 +12,18 @@ export function runWebCpu(program: CpuProgram): void {
 }
 
 async function run(program: CpuProgram, boot: WebCpuBoot): Promise<void> {
-  // Held until the worker ends: how the machine learns that it has.
+  // Held until the worker ends: how the undertaker learns that it has.
   await new Promise<void>(resolve => {
     void navigator.locks.request(boot.lock, () => {
       resolve()
       return new Promise(() => undefined)
     })
   })
-  postMessage(WEB_CPU_ALIVE)
-  const cpu = new WorkerCpu(Arena.attach(boot.buffer), boot.region, boot.id, webClock(boot.origin))
+  const arena = Arena.attach(boot.buffer)
+  // Terminated before it had the lock, it is gone for all others: whoever had it first has said so.
+  if (Atomics.load(arena.i32, cpuRecord(boot.region, boot.id) + CpuRecord.gone) === boot.start) return
+  boot.undertaker.postMessage(null)
+  const cpu = new WorkerCpu(arena, boot.region, boot.id, webClock(boot.origin))
   await runCpu(cpu, program, boot.data, hostPlatform().turn)
   close()
 }

@@ -1,4 +1,5 @@
 import type { Arena, Region } from '../arena/arena.ts'
+import { CpuRecord, cpuRecord } from './cpurecord.ts'
 import type { TimekeeperBoot } from './timekeeper.ts'
 import { pageMs, webClock } from './web-clock.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
@@ -6,8 +7,22 @@ import { type RunningCpu, WorkerMachine } from './workermachine.ts'
 /**
  * CPUs on Web Workers, of a page that is cross-origin isolated or of one of its workers.
  *
- * A browser does not say when a worker is gone. So each CPU holds a lock of the Web Locks API for as long as it lives, and
- * this side asks for the same lock: it is granted when the worker has ended, in whatever way.
+ * A browser does not say when a worker is gone. So each CPU holds a lock of the Web Locks API for as long as it lives, and the
+ * undertaker asks for the same lock: it is granted when the worker has ended, in whatever way. The undertaker is a worker that does nothing
+ * else and never blocks. It writes what it learns into the CPU's record, and then tells: a page that spins at a lock of the kernel hears
+ * nothing, and the lock may be one of the CPU that is gone.
+ *
+ *   the page                        the undertaker                     the CPU
+ *   --------                        --------------                     -------
+ *                                                                      has the Web Lock, says so
+ *                                   asks for the Web Lock              holds L of the kernel
+ *   terminates the CPU                                                 is gone, with L
+ *   spins at L, looks at `gone`     has it: gone = this start, tells
+ *   breaks L
+ *   is told
+ *
+ * The page does not ask for the Web Lock itself: it would be given it, and not know, while it spins. A start has a number: what is
+ * learned of one is not said of the next.
  */
 export interface WebMachineOptions {
   readonly arena: Arena
@@ -23,16 +38,27 @@ export interface WebCpuBoot {
   readonly region: Region
   readonly id: number
   readonly origin: number
+  readonly start: number
   readonly lock: string
+  /** To the undertaker: says that it holds its lock. */
+  readonly undertaker: MessagePort
   readonly data: unknown
 }
 
-/** What it answers when it holds its lock. */
-export const WEB_CPU_ALIVE = 'heddle cpu alive'
+/** What the undertaker is told of a CPU: where to write the number of this start when its lock is free. Through the port the CPU says that it has it. */
+export interface Undertaking {
+  readonly buffer: SharedArrayBuffer
+  readonly gone: number
+  readonly start: number
+  readonly lock: string
+  readonly cpu: MessagePort
+}
+
+/** What the undertaker is told of one that may never have had its lock: the number of its start. It answers with that of each one that is gone. */
+export type Burial = number
 
 interface RunningWebCpu extends RunningCpu {
-  /** It is being terminated, and may never say that it is alive. */
-  readonly giveUp: () => void
+  readonly start: number
 }
 
 export class WebMachine extends WorkerMachine<RunningWebCpu> {
@@ -40,6 +66,9 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
   private readonly options: WebMachineOptions
   private readonly origin: number
   private readonly timekeeper: Worker
+  private readonly undertaker: Worker
+  /** Who is to be told that the CPU of this start is gone. */
+  private readonly buried = new Map<Burial, () => void>()
   private starts = 0
 
   constructor(options: WebMachineOptions) {
@@ -53,49 +82,67 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
       name: 'heddle timekeeper',
     })
     this.timekeeper.postMessage(boot)
+    this.undertaker = new Worker(new URL('./web-undertaker.ts', import.meta.url), {
+      type: 'module',
+      name: 'heddle undertaker',
+    })
+    this.undertaker.addEventListener('message', ({ data }: MessageEvent<Burial>) => this.buried.get(data)?.())
+  }
+
+  /** Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the event loop. */
+  isGone(cpu: number): boolean {
+    const running = this.running[cpu]
+    return running === undefined || Atomics.load(this.arena.i32, this.goneWord(cpu)) === running.start
   }
 
   protected launch(cpu: number): RunningWebCpu {
     const worker = this.options.worker(`heddle cpu ${cpu}`)
-    const lock = `heddle cpu ${cpu} of ${this.origin} start ${++this.starts}`
-    let giveUp!: () => void
-    const givenUp = new Promise<void>(resolve => (giveUp = resolve))
-    const gone = this.watch(cpu, worker, lock, givenUp)
+    const start = ++this.starts
+    const lock = `heddle cpu ${cpu} of ${this.origin} start ${start}`
+    const { buffer } = this.arena
+    const { port1, port2 } = new MessageChannel()
+    const undertaking: Undertaking = { buffer, gone: this.goneWord(cpu), start, lock, cpu: port1 }
+    this.undertaker.postMessage(undertaking, [port1])
     const boot: WebCpuBoot = {
-      buffer: this.arena.buffer,
+      buffer,
       region: this.region,
       id: cpu,
       origin: this.origin,
+      start,
       lock,
+      undertaker: port2,
       data: this.options.data,
     }
-    worker.postMessage(boot)
-    return { worker, gone, giveUp, terminated: false }
+    worker.postMessage(boot, [port2])
+    return { worker, start, gone: this.watch(cpu, worker, start), terminated: false }
   }
 
-  protected override isEnding({ terminated, giveUp }: RunningWebCpu): void {
-    if (terminated) giveUp()
+  protected override isEnding({ terminated, start }: RunningWebCpu): void {
+    if (terminated) this.bury(start)
   }
 
   protected async timekeeperEnd(): Promise<void> {
     this.timekeeper.terminate()
+    this.undertaker.terminate()
   }
 
-  private async watch(cpu: number, worker: Worker, lock: string, givenUp: Promise<void>): Promise<void> {
+  private goneWord(cpu: number): number {
+    return cpuRecord(this.region, cpu) + CpuRecord.gone
+  }
+
+  private bury(start: Burial): void {
+    this.undertaker.postMessage(start)
+  }
+
+  private async watch(cpu: number, worker: Worker, start: number): Promise<void> {
     let thrown: { error: unknown } | undefined
-    const told = new Promise<void>(resolve => {
-      worker.addEventListener('message', ({ data }) => {
-        if (data === WEB_CPU_ALIVE) resolve()
-      })
-      worker.addEventListener('error', event => {
-        thrown = { error: event.error ?? new Error(event.message || 'its module could not be loaded') }
-        worker.terminate()
-        resolve()
-      })
+    worker.addEventListener('error', event => {
+      thrown = { error: event.error ?? new Error(event.message || 'its module could not be loaded') }
+      worker.terminate()
+      this.bury(start)
     })
-    await Promise.race([told, givenUp])
-    // Also where it was not yet alive: it may have the lock, and have died before it could say so.
-    await navigator.locks.request(lock, () => undefined)
+    await new Promise<void>(resolve => this.buried.set(start, resolve))
+    this.buried.delete(start)
     this.ended(cpu, 1, thrown)
   }
 }

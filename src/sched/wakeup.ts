@@ -142,11 +142,14 @@ export function waitOffCpu(s: Scheduler, se: number): void {
     if (Atomics.load(i32, se + Entity.onCpu) === 0) return
     pause()
   }
+  const { stuck } = thread
   if (!thread.mayBlock) {
-    while (Atomics.load(i32, se + Entity.onCpu) !== 0) pause()
+    while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
+      if (stuck !== null) stuck(Atomics.load(i32, se + Entity.cpu), 0)
+      pause()
+    }
     return
   }
-  const { stuck } = thread
   Atomics.add(i32, se + Entity.awaited, 1) // (G)
   while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
     // A thread that can see deaths looks, now and then, whether the CPU that should switch is alive.

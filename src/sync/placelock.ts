@@ -48,6 +48,11 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
     } else if (findOwner(context, seen & TID) === 0) {
       if (Atomics.compareExchange(i32, at, seen, mine | (seen & PARKED)) === seen) return true
     } else if (!mayBlock) {
+      if (
+        isGone(context, seen & TID) &&
+        Atomics.compareExchange(i32, at, seen, mine | (seen & PARKED)) === seen
+      )
+        return true
       pause()
     } else if ((seen & PARKED) !== 0 || Atomics.compareExchange(i32, at, seen, seen | PARKED) === seen) {
       if (Atomics.wait(i32, at, seen | PARKED, STUCK_MS) !== 'timed-out' || !isGone(context, seen & TID))

@@ -89,7 +89,7 @@ const isolated = {
 }
 
 describe.skipIf(chromium === undefined)('in a browser', () => {
-  test('tasks run on Web Workers: every kind of function, children, failures, kills, a CPU that is replaced', async () => {
+  test('tasks run on Web Workers: every kind of function, children, failures, kills, CPUs that are replaced, and locks of dead ones', async () => {
     expect(await pageSays('/task/fixtures/page.ts', isolated)).toEqual({
       add: 3,
       naps: 'slept',
@@ -102,6 +102,8 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       back: 'restarted',
       many: 20_100,
       again: 5,
+      priority: 'high',
+      holder: expect.stringMatching(/^CpuLostError: /),
     })
   })
 })
