@@ -155,6 +155,25 @@ describe('closing:', () => {
 })
 
 describe('a task that does not end within the grace period', () => {
+  test('costs its CPU also where its record was that of another that was killed a moment ago', async () => {
+    // Looks are far apart, and the first is ours.
+    await using strict = await Kernel.boot({ cpus: 1, grace: 1000, watchdog: false })
+    const { stubborn, tidies } = await strict.import<Work>(new URL('./fixtures/work.ts', import.meta.url))
+    const [first, second] = [shared(), shared()]
+    const tidy = strict.spawn(tidies, [first])
+    await until('the first runs', () => Atomics.load(first, 0) === 1)
+    const { job } = tidy
+    tidy.kill()
+    strict['housekeeping'].look()
+    await failureOf(tidy)
+    const task = strict.spawn(stubborn, [second])
+    expect(task.job).toBe(job)
+    await until('the second runs', () => Atomics.load(second, 0) === 1)
+    task.kill()
+    strict['housekeeping'].look()
+    expect(await failureOf(task)).toMatchObject({ how: 'evicted' })
+  })
+
   test('costs its CPU: it says so, its neighbours are lost, others are untouched, and a new CPU comes', async () => {
     await using strict = await Kernel.boot({ cpus: 2, grace: 30, watchdog: false })
     const its = await strict.import<Work>(new URL('./fixtures/work.ts', import.meta.url))

@@ -86,7 +86,8 @@ export class Housekeeping {
     for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
       // The handle first: the job may end meanwhile, and be freed by whoever joins it on a CPU.
       const handle = jobs.tryHandleOf(i32, job)
-      if (handle === 0 || this.graces.has(job)) continue
+      // What is known of this record may be of a job that has ended since, and of which nobody has looked again.
+      if (handle === 0 || this.graces.get(job)?.handle === handle) continue
       if (Atomics.load(i32, job + Job.outcome) !== PENDING) continue
       if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue
       this.graces.set(job, { handle, end: s.now() + this.grace })
