@@ -4,6 +4,7 @@ import type { CpuProgram } from './machine.ts'
 import { hostPlatform } from './platform.ts'
 import type { WebCpuBoot } from './web.ts'
 import { webClock } from './web-clock.ts'
+import { joinHub } from './webhub.ts'
 import { runCpu, WorkerCpu } from './workercpu.ts'
 
 /** What the module of a CPU's Web Worker calls: it waits to be told which CPU it is, and runs the program. */
@@ -22,7 +23,8 @@ async function run(program: CpuProgram, boot: WebCpuBoot): Promise<void> {
   const arena = Arena.attach(boot.buffer)
   // Terminated before it had the lock, it is gone for all others: whoever had it first has said so.
   if (Atomics.load(arena.i32, cpuRecord(boot.region, boot.id) + CpuRecord.gone) === boot.start) return
-  boot.undertaker.postMessage(null)
+  boot.undertaker.postMessage(boot.start)
+  joinHub(boot.buffer, boot.undertaker)
   const cpu = new WorkerCpu(arena, boot.region, boot.id, webClock(boot.origin))
   await runCpu(cpu, program, boot.data, hostPlatform().turn)
   close()

@@ -2,6 +2,7 @@ import type { Arena, Region } from '../arena/arena.ts'
 import { CpuRecord, cpuRecord } from './cpurecord.ts'
 import type { TimekeeperBoot } from './timekeeper.ts'
 import { pageMs, webClock } from './web-clock.ts'
+import { type HubMessage, joinHub } from './webhub.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
 
 /**
@@ -40,12 +41,12 @@ export interface WebCpuBoot {
   readonly origin: number
   readonly start: number
   readonly lock: string
-  /** To the undertaker: says that it holds its lock. */
+  /** To the undertaker: the number of its start says that it holds its lock. */
   readonly undertaker: MessagePort
   readonly data: unknown
 }
 
-/** What the undertaker is told of a CPU: where to write the number of this start when its lock is free. Through the port the CPU says that it has it. */
+/** What the undertaker is told of a CPU: where to write the number of this start when its lock is free. Through the port the CPU says that it has it, and what it tells all others. */
 export interface Undertaking {
   readonly buffer: SharedArrayBuffer
   readonly gone: number
@@ -86,7 +87,10 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
       type: 'module',
       name: 'heddle undertaker',
     })
-    this.undertaker.addEventListener('message', ({ data }: MessageEvent<Burial>) => this.buried.get(data)?.())
+    this.undertaker.addEventListener('message', ({ data }: MessageEvent<Burial | HubMessage>) => {
+      if (typeof data === 'number') this.buried.get(data)?.()
+    })
+    joinHub(this.arena.buffer, this.undertaker)
   }
 
   /** Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the event loop. */

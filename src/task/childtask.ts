@@ -1,5 +1,5 @@
 import type { Handle } from '../arena/slab.ts'
-import { type Blocking, blocking, timeoutError, type WaitOptions } from '../coroutine/blocking.ts'
+import { type Blocking, blocking, timeoutError, wait, type WaitOptions } from '../coroutine/blocking.ts'
 import { killError, requestKill } from './cancel.ts'
 import { type CpuLoss, CpuLostError, unknownLoss } from './errors.ts'
 import { EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, KILLED, LOST, PENDING, RETURNED } from './job.ts'
@@ -34,7 +34,13 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     while (this.taken === null && this.isPending()) {
       await this.view.futexes.waitAsync(this.view.joinWord(this.job), PENDING)
     }
+    for (let missing = this.missing(); missing !== null; missing = this.missing()) await missing
     return this.take()
+  }
+
+  /** @internal In a browser, what its result refers to may be on its way. */
+  missing(): Promise<unknown> | null {
+    return this.job === 0 ? null : this.view.codec.missing(this.view.i32[this.job + Job.result])
   }
 
   /** @internal */
@@ -132,6 +138,8 @@ export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T
         ...(signal !== undefined && { signal }),
       })
     }
+    for (let missing = child.missing(); missing !== null; missing = child.missing())
+      yield* wait(missing, { signal })
     return child.take()
   },
 ) as never

@@ -88,14 +88,18 @@ export class Collector {
     let collected = 0
     for (let job = completions.take(); job !== 0; collected++) {
       const next = i32[job + Job.next]
-      // It was given up while its CPU was about to store the outcome: soon.
+      // It was given up while its CPU was about to store the outcome, or has a result of which something is on its way: soon.
       const outcome = Atomics.load(i32, job + Job.outcome)
-      if (outcome === PENDING) completions.push(job)
+      if (outcome === PENDING || !this.hasAll(job)) completions.push(job)
       else this.settle(job, outcome)
       job = next
     }
     if (collected > 0) this.listener.collected()
     return collected
+  }
+
+  private hasAll(job: number): boolean {
+    return this.view.codec.missing(this.view.i32[job + Job.result]) === null
   }
 
   close(): void {

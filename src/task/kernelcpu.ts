@@ -173,6 +173,8 @@ export class KernelCpu implements Runner {
     if (this.view.codec.lent.isAsked) this.view.codec.lent.serve()
     const fn = this.code.functionOf(job)
     if (fn === undefined) return this.loadFirst(task, job)
+    const missing = this.missingFor(job)
+    if (missing !== null) return this.awaitResult(this.currentRun(), missing)
     // In this order: who recovers a dead CPU takes a bound task for a started one.
     Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
     this.bind(task)
@@ -187,6 +189,12 @@ export class KernelCpu implements Runner {
       return this.finish({ threw: true, value: error })
     }
     return fn.inOneGo ? this.runInOneGo(fn, args) : this.start(fn, args)
+  }
+
+  /** In a browser, what the job refers to may be on its way. */
+  private missingFor(job: number): Promise<unknown> | null {
+    const { codec, i32 } = this.view
+    return codec.missing(i32[job + Job.args]) ?? codec.missing(i32[job + Job.context])
   }
 
   /** What whoever spawned the task gave it along: every stretch of the task runs in it. The job keeps it. */
@@ -331,7 +339,7 @@ export class KernelCpu implements Runner {
     if (settled === null) return this.sleepAsync(run)
     rare.promise = null
     this.endOutside()
-    // It was the module that was waited for: now it can begin.
+    // It was the module that was waited for, or what the arguments refer to: now it can begin.
     if (run.coroutine === null && this.view.i32[run.job + Job.cpu] === 0 && !settled.threw)
       return this.begin(run.task)
     return this.finish(settled)

@@ -96,6 +96,10 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       later: 'later',
       family: 12,
       fails: 'RangeError: on a page',
+      shared: [2, 7],
+      returned: [9, 1, 7],
+      inherited: 9,
+      cell: [1, 7],
       killed: 'TaskKilledError: task forever was killed: enough',
       evicted:
         'TaskKilledError: task stubborn was killed, did not end within the grace period, and lost its CPU: now',

@@ -48,7 +48,7 @@ const mistakes: readonly Mistake[] = [
 /** Runs the check of the exchange on a copy of its sources with the mistake in it, and returns the kinds of failure. */
 function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<string[]> {
   mkdirSync(join(copy, 'src', 'task'), { recursive: true })
-  for (const part of ['arena', 'task/payload']) {
+  for (const part of ['arena', 'machine', 'task/payload']) {
     cpSync(join(root, 'src', part), join(copy, 'src', part), { recursive: true })
   }
   symlinkSync(join(root, 'src', 'checker'), join(copy, 'src', 'checker'))
@@ -76,7 +76,8 @@ function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<stri
   })
   return new Promise((resolve, reject) => {
     child.on('error', reject)
-    child.on('close', () => {
+    child.on('close', code => {
+      if (said === '') return reject(new Error(`the check said nothing, and ended with ${code}`))
       const results = said
         .trim()
         .split('\n')

@@ -1,3 +1,4 @@
+import { hubOf } from '../../machine/webhub.ts'
 import type { LentExchange, LentMessage } from './lent.ts'
 
 type Receive = (channel: BroadcastChannel) => { message: unknown } | undefined
@@ -9,19 +10,31 @@ interface NodeProcess {
  * A channel that all threads of the program have: a message reaches everyone who has joined. Node lets a thread take a message out
  * without a turn of its event loop; a browser does not, so a worker there takes it in at its next turn.
  */
-export function openChannel(name: string, serve: () => void): LentExchange {
+export function openChannel(arena: SharedArrayBuffer, name: string, serve: () => void): LentExchange {
+  const delivered: LentMessage[] = []
+  const deliver = (message: unknown): void => {
+    delivered.push(message as LentMessage)
+    serve()
+  }
+  const hub = hubOf(arena)
+  if (hub !== undefined) {
+    hub.listener = deliver
+    return {
+      isDirect: false,
+      publish: message => hub.post(message),
+      receive: () => delivered.shift(),
+      close: () => (hub.listener = null),
+    }
+  }
   const { process } = globalThis as { process?: NodeProcess }
   const receiveNow = process?.getBuiltinModule?.('node:worker_threads')?.receiveMessageOnPort
   const channel = new BroadcastChannel(name)
-  const delivered: LentMessage[] = []
-  channel.onmessage = event => {
-    delivered.push(event.data as LentMessage)
-    serve()
-  }
+  channel.onmessage = event => deliver(event.data)
   // Listening must not keep a program alive.
   const { unref } = channel as { unref?: () => void }
   unref?.call(channel)
   return {
+    isDirect: receiveNow !== undefined,
     publish: message => channel.postMessage(message),
     receive: () => delivered.shift() ?? (receiveNow?.(channel)?.message as LentMessage | undefined),
     close: () => channel.close(),

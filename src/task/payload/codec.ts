@@ -77,15 +77,17 @@ export class PayloadCodec {
   }
 
   /**
-   * Whether everything that travels by reference in a payload has arrived on this thread. Where a thread takes messages in only at a turn
-   * of its event loop (a browser), who decodes turns it until this is so; elsewhere `decode` sees to it.
+   * Null: everything that travels by reference in a payload has arrived on this thread. Else a promise of the rest. Where a thread takes
+   * messages in only at a turn of its event loop (a browser), who decodes waits for it; elsewhere `decode` sees to it.
    */
-  isComplete(word: number): boolean {
-    if (word <= 0) return true
+  missing(word: number): Promise<unknown> | null {
+    if (word <= 0 || this.lent.isDirect) return null
     const { i32 } = this.arena
     const end = word + i32[word + STRUCTURE_WORDS_AT]
-    for (let at = end - i32[word + LENT_COUNT_AT]; at < end; at++) if (!this.lent.has(i32[at])) return false
-    return true
+    for (let at = end - i32[word + LENT_COUNT_AT]; at < end; at++) {
+      if (!this.lent.has(i32[at])) return this.lent.arrival(i32[at])
+    }
+    return null
   }
 
   /** Gives the block of a payload back, if it has one. */

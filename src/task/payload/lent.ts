@@ -16,12 +16,17 @@ import type { Lender } from './encode.ts'
  * A thread that joined between (A) and (C) never got the message: it asks all others, who publish the object again.
  */
 export interface LentExchange {
+  /** Whether `receive` gives what others have published without a turn of the event loop. */
+  readonly isDirect: boolean
   /** To all other threads. */
   publish(message: LentMessage): void
   /** The next message of another thread, without waiting; undefined if there is none. */
   receive(): LentMessage | undefined
   close(): void
 }
+
+/** Joins the channel of a name, or of an arena; calls `serve` when a message came while the thread was in its event loop. */
+export type OpenExchange = (arena: SharedArrayBuffer, name: string, serve: () => void) => LentExchange
 
 export type LentMessage =
   | { readonly id: number; readonly object: object; readonly wanted?: undefined }
@@ -49,22 +54,21 @@ export class LentObjects implements Lender, Borrower {
   private readonly i32: Int32Array<SharedArrayBuffer>
   private readonly control: number
   private readonly mayBlock: boolean
-  private readonly openExchange: (name: string, serve: () => void) => LentExchange
+  private readonly openExchange: OpenExchange
   private exchange: LentExchange | null = null
   private readonly ids = new WeakMap<object, number>()
   private readonly objects = new Map<number, object>()
+  private readonly arrivals = new Map<
+    number,
+    { readonly promise: Promise<void>; readonly resolve: () => void }
+  >()
   private wantedSeen = 0
 
   /**
    * The one of this thread for this arena: a simulated machine has many CPUs on one thread. `openExchange` joins the channel of a name,
    * and calls `serve` when a message came while the thread was in its event loop.
    */
-  static of(
-    arena: Arena,
-    region: Region,
-    mayBlock: boolean,
-    openExchange: (name: string, serve: () => void) => LentExchange,
-  ): LentObjects {
+  static of(arena: Arena, region: Region, mayBlock: boolean, openExchange: OpenExchange): LentObjects {
     let lent = ofThisThread.get(arena.buffer)
     if (lent === undefined) {
       lent = new LentObjects(arena, region, mayBlock, openExchange)
@@ -73,12 +77,7 @@ export class LentObjects implements Lender, Borrower {
     return lent
   }
 
-  private constructor(
-    arena: Arena,
-    region: Region,
-    mayBlock: boolean,
-    openExchange: (name: string, serve: () => void) => LentExchange,
-  ) {
+  private constructor(arena: Arena, region: Region, mayBlock: boolean, openExchange: OpenExchange) {
     this.i32 = arena.i32
     this.control = region.start
     this.mayBlock = mayBlock
@@ -106,7 +105,12 @@ export class LentObjects implements Lender, Borrower {
     for (let part = 0; part < NAME_WORDS; part++) {
       name += `:${(this.i32[this.control + NAME + part] >>> 0).toString(36)}`
     }
-    this.exchange = this.openExchange(name, () => this.serve())
+    this.exchange = this.openExchange(this.i32.buffer, name, () => this.serve())
+  }
+
+  /** Whether what has been published is here when it is asked for. */
+  get isDirect(): boolean {
+    return this.exchange?.isDirect !== false
   }
 
   close(): void {
@@ -142,6 +146,19 @@ export class LentObjects implements Lender, Borrower {
     return this.objects.has(id)
   }
 
+  /** Resolves when the object has arrived here. Whoever has it is asked: this thread may have joined after it was published. */
+  arrival(id: number): Promise<void> {
+    if (this.has(id)) return Promise.resolve()
+    let arrival = this.arrivals.get(id)
+    if (arrival === undefined) {
+      let resolve!: () => void
+      arrival = { promise: new Promise(settle => (resolve = settle)), resolve: () => resolve() }
+      this.arrivals.set(id, arrival)
+      this.ask(id)
+    }
+    return arrival.promise
+  }
+
   /** Takes in what others published, and answers what they ask for. On a CPU, when `isAsked`; elsewhere, from the event loop. */
   serve(): void {
     this.wantedSeen = Atomics.load(this.i32, this.control + WANTED)
@@ -167,6 +184,9 @@ export class LentObjects implements Lender, Borrower {
   private remember(id: number, object: object): void {
     this.objects.set(id, object)
     this.ids.set(object, id)
+    const arrived = this.arrivals.get(id)
+    this.arrivals.delete(id)
+    arrived?.resolve()
   }
 
   private publish(id: number, object: object): void {
@@ -175,11 +195,20 @@ export class LentObjects implements Lender, Borrower {
     Atomics.notify(this.i32, this.control + PUBLISHED)
   }
 
+  private ask(id: number): void {
+    this.exchange?.publish({ id, wanted: true })
+    Atomics.add(this.i32, this.control + WANTED, 1)
+  }
+
   private askFor(id: number): object {
     const { i32, control } = this
+    if (!this.isDirect) {
+      throw new Error(
+        'an object that travels by reference is not here yet: in a browser give it to a task as an argument, or return it, instead of sending it through a channel',
+      )
+    }
     let published = Atomics.load(i32, control + PUBLISHED)
-    this.exchange?.publish({ id, wanted: true })
-    Atomics.add(i32, control + WANTED, 1)
+    this.ask(id)
     for (let waited = 0; waited < ANSWER_MS_MAX && this.mayBlock; waited += ANSWER_STEP_MS) {
       Atomics.wait(i32, control + PUBLISHED, published, ANSWER_STEP_MS)
       published = Atomics.load(i32, control + PUBLISHED)
