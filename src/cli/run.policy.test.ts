@@ -50,7 +50,7 @@ test('a policy that fails is ejected, the program ends as if there had been none
   const { code, out, err } = await heddle('run', '--policy', './fixtures/run/bad.ts', program)
   expect(code).toBe(7)
   expect(out).toBe('sum 1600, args \n')
-  expect(err).toMatch(/policy 'bad' was ejected \(threw\): policy: enqueue threw Error: at the fifth task/)
+  expect(err).toMatch(/policy 'bad' was ejected \(threw\): policy: enqueue threw Error: at the third task/)
   expect(err).toMatch(/^cpu 0: /m)
 })
 
