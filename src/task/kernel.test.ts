@@ -219,6 +219,16 @@ describe('a task is steered:', () => {
     expect(napper.status.switches).toBeGreaterThan(0)
   })
 
+  test('it is queued again when another has its CPU', async () => {
+    const words = shared()
+    const first = kernel.spawn(work.ticks, [words], { affinity: [1] })
+    await until('it ticks', () => Atomics.load(words, 0) > 0)
+    const hog = kernel.spawn(work.hog, [], { affinity: [1], priority: 'high' })
+    await until('it waits behind the hog', () => first.status.state === 'queued')
+    for (const task of [first, hog]) task.kill()
+    await Promise.allSettled([first, hog])
+  })
+
   test('it is queued, and waits, from the moment it is spawned', async () => {
     const one = await Kernel.boot({ cpus: 1, watchdog: false })
     const { holds, naps } = await one.import<Work>(workUrl)

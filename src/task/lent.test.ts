@@ -1,6 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { Arena, ArenaPlan } from '../arena/arena.ts'
 import { CpuLostError } from './errors.ts'
 import { Kernel } from './kernel.ts'
+import { reserveLent } from './payload/codec.ts'
+import { type LentMessage, LentObjects } from './payload/lent.ts'
 
 type Work = typeof import('./fixtures/lentwork.ts')
 
@@ -16,4 +19,43 @@ test('a shared buffer reaches every CPU, and one that took a dead one’s place'
   }
   for (const cpus of affinity) await kernel.spawn(work.add, [word], { affinity: cpus })
   expect(word[0]).toBe(4)
+})
+
+describe('where messages come at a turn of the event loop alone, as in a browser,', () => {
+  function thread(): { lent: LentObjects; sent: LentMessage[]; deliver: (message: LentMessage) => void } {
+    const plan = new ArenaPlan()
+    const region = reserveLent(plan)
+    const arena = Arena.create(plan)
+    LentObjects.initialize(arena, region)
+    const sent: LentMessage[] = []
+    const inbox: LentMessage[] = []
+    let serve = (): void => undefined
+    const lent = LentObjects.of(arena, region, false, (_arena, _name, onMessage) => {
+      serve = onMessage
+      return {
+        isDirect: false,
+        publish: message => sent.push(message),
+        receive: () => inbox.shift(),
+        close: () => undefined,
+      }
+    })
+    lent.open()
+    return { lent, sent, deliver: message => (inbox.push(message), serve()) }
+  }
+
+  test('what is on its way is asked for once, and can be awaited', async () => {
+    const { lent, sent, deliver } = thread()
+    const arrivals = [lent.arrival(7), lent.arrival(7)]
+    expect(sent).toEqual([{ id: 7, wanted: true }])
+    const object = new SharedArrayBuffer(4)
+    deliver({ id: 7, object })
+    await Promise.all(arrivals)
+    expect(lent.objectOf(7)).toBe(object)
+  })
+
+  test('what is not here cannot be waited for in the middle of a task: the error says what can be done', () => {
+    expect(() => thread().lent.objectOf(7)).toThrow(
+      /not here yet.*give it to a task as an argument, or return it/,
+    )
+  })
 })

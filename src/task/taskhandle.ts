@@ -195,7 +195,7 @@ export abstract class TaskHandle {
     const { i32 } = this.view
     const figures = figuresOf(this.view, this.job)
     let state = stateOf(figures)
-    this.view.withTask(this.job, task => {
+    const isThere = this.view.withTask(this.job, task => {
       const se = i32[task + TaskRecord.entity]
       const { runTime, waitTime, switches, preemptions } = taskAccount(i32, se)
       figures.runTime = runTime
@@ -205,6 +205,7 @@ export abstract class TaskHandle {
       figures.priority = i32[se + Entity.basePriority]
       figures.nice = i32[se + Entity.nice]
       if (figures.outcome !== PENDING) return
+      state = 'queued'
       const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
       // One that was told to stop runs on until its next safepoint.
       if (i32[task + TaskRecord.stopped] !== 0 && !isOnCpu) state = 'stopped'
@@ -212,7 +213,10 @@ export abstract class TaskHandle {
         state = 'sleeping'
       else if (isOnCpu) state = 'running'
     })
-    return this.statusOf(figures, state)
+    if (isThere) return this.statusOf(figures, state)
+    // Parted, perhaps since the record was read: only now it says what the task came to.
+    const last = figuresOf(this.view, this.job)
+    return this.statusOf(last, stateOf(last))
   }
 
   private statusOf(figures: JobFigures, state: TaskState): TaskStatus {
@@ -259,7 +263,6 @@ interface JobFigures {
 
 function figuresOf(view: KernelView, job: number): JobFigures {
   const { i32, f64 } = view
-  // First: what its task came to is there when this says that it has ended.
   const outcome = Atomics.load(i32, job + Job.outcome)
   const rank = i32[job + Job.rank]
   return {

@@ -146,9 +146,8 @@ export class LentObjects implements Lender, Borrower {
     return this.objects.has(id)
   }
 
-  /** Resolves when the object has arrived here. Whoever has it is asked: this thread may have joined after it was published. */
+  /** Resolves when the object, which is not here, has arrived. Whoever has it is asked: this thread may have joined after it was published. */
   arrival(id: number): Promise<void> {
-    if (this.has(id)) return Promise.resolve()
     let arrival = this.arrivals.get(id)
     if (arrival === undefined) {
       let resolve!: () => void
