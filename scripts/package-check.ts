@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodes } from './nodes.ts'
+import { lostImports } from './sideeffects.ts'
 import type { command as Command, Step } from './test.ts'
 
 /** The package as a stranger gets it: built, packed, checked by publint and attw, installed, run on three Nodes. */
@@ -42,6 +43,11 @@ export function packageSteps(root: string, scratch: string, command: typeof Comm
           return String(error)
         }
       },
+    },
+    {
+      name: 'imports for effect are in the package',
+      run: async () =>
+        lostImports(root, join(consumer, 'node_modules', 'heddle', 'dist')).join('\n') || undefined,
     },
     ...nodes(root).map(({ name, path }) => ({
       name: `smoke test on ${name}`,

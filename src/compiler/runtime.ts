@@ -41,4 +41,5 @@ export {
 export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/generator.ts'
 export { above, below, isShort, isShortList, limit, near } from './runtime/limit.ts'
 import './runtime/install.ts'
+import './runtime/forms.ts'
 export { eachOf } from './runtime/forms.ts'

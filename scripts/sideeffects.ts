@@ -1,0 +1,100 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, posix, relative, sep } from 'node:path'
+import { parseSync } from 'oxc-parser'
+
+/** A module's imports, and whether it exists for its effect alone. Paths have no extension. */
+interface ModuleShape {
+  readonly name: string
+  /** Relative imports; `bare` are those without a name: `import './x'`. */
+  readonly imports: readonly string[]
+  readonly bare: readonly string[]
+  /** It exports no value, and does something. */
+  readonly onlyActs: boolean
+}
+
+interface Statement {
+  readonly type: string
+  readonly specifiers?: readonly unknown[]
+  readonly source?: { readonly value: string } | null
+  readonly importKind?: string
+  readonly exportKind?: string
+}
+
+function shapeOf(folder: string, file: string): ModuleShape {
+  const { program, errors } = parseSync(file, readFileSync(join(folder, file), 'utf8'))
+  if (errors.length > 0) throw new Error(`${file} does not parse: ${errors[0]!.message}`)
+  const statements = (program.body as never as Statement[]).filter(isValue)
+  const name = withoutExtension(file)
+  const target = ({ source }: Statement): string => withoutExtension(posix.join(dirname(name), source!.value))
+  const imports = statements.filter(
+    ({ type, source }) => type === 'ImportDeclaration' && source!.value.startsWith('.'),
+  )
+  return {
+    name,
+    imports: imports.map(target),
+    bare: imports.filter(({ specifiers }) => specifiers!.length === 0).map(target),
+    onlyActs:
+      !statements.some(({ type }) => type.startsWith('Export')) &&
+      statements.some(({ type }) => type !== 'ImportDeclaration'),
+  }
+}
+
+/** Not a type: `import type`, `interface`, `export type`. */
+function isValue({ type, importKind, exportKind }: Statement): boolean {
+  return importKind !== 'type' && exportKind !== 'type' && !type.startsWith('TS')
+}
+
+const withoutExtension = (file: string): string => file.replace(/\.[jt]s$/, '')
+
+/** Every module of the source that is built. */
+function shapes(root: string): ModuleShape[] {
+  const folder = join(root, 'src')
+  return filesBelow(folder, '.ts')
+    .filter(file => !/(^|\/)(fixtures|differential|realcode|programs)\/|\.(test|check)\.ts$/.test(file))
+    .map(file => shapeOf(folder, file))
+}
+
+/**
+ * The modules that do something as they load. Two rules find them, so the list in package.json is derived and not remembered:
+ *
+ *   [1] a module that exports no value exists for its effect
+ *   [2] `import './x.ts'`, without a name, wants the effect of x: a bundler must pass by neither x nor the module that says so
+ */
+export function effectModules(root: string): string[] {
+  const found = new Set<string>()
+  for (const { name, bare, onlyActs } of shapes(root)) {
+    if (onlyActs || bare.length > 0) found.add(name)
+    for (const target of bare) found.add(target)
+  }
+  return [...found].sort()
+}
+
+/** What `sideEffects` lacks, and what it should not name. Each module stands there twice: bundlers see the source too, in tests. */
+export function wrongSideEffects(root: string): string[] {
+  const { sideEffects } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    sideEffects: string[]
+  }
+  const wanted = effectModules(root).flatMap(name => [`./dist/${name}.js`, `./src/${name}.ts`])
+  return [
+    ...wanted.filter(path => !sideEffects.includes(path)).map(path => `sideEffects lacks ${path}`),
+    ...sideEffects.filter(path => !wanted.includes(path)).map(path => `sideEffects names ${path} in vain`),
+  ]
+}
+
+/** The imports for effect that the build has lost: `dist` is the built folder. */
+export function lostImports(root: string, dist: string): string[] {
+  return shapes(root).flatMap(({ name, bare }) => {
+    if (bare.length === 0) return []
+    const built = shapeOf(dist, `${name}.js`).imports
+    return bare
+      .filter(target => !built.includes(target))
+      .map(target => `${name}.js does not import ${target}.js`)
+  })
+}
+
+/** Files with this ending below `folder`, as posix paths. */
+function filesBelow(folder: string, ending: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile() && entry.name.endsWith(ending))
+    .map(entry => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
+}
