@@ -72,11 +72,12 @@ export const ExtRecord: Layout<
   | 'reportBytes'
   | 'hrefBytes'
   | 'nameBytes'
+  | 'listBytes'
 > = record('ext', {
   state: ownLine(word),
   /** Counts policies: a CPU whose own count is another one has news to look at. */
   generation: word,
-  /** 1: every ordinary task is the policy's, new ones too. 0: only those that are named. */
+  /** Which ordinary tasks become the policy's without being named one by one: TAKES_ below. */
   takes: word,
   /** CPUs that have enabled the policy. */
   enabled: words(2),
@@ -91,7 +92,15 @@ export const ExtRecord: Layout<
   reportBytes: word,
   hrefBytes: word,
   nameBytes: word,
+  listBytes: word,
 })
+
+/** None. */
+export const TAKES_NONE = 0
+/** Every one, new ones too. */
+export const TAKES_ALL = 1
+/** New ones that the allowlist names; `list` holds it. Whoever starts a task compares. */
+export const TAKES_LISTED = 2
 
 /** A dispatch queue. Guarded by its lock, but for `count` and `order`, which anyone may read as hints. */
 export const DispatchQueue: Layout<'lock' | 'number' | 'order' | 'count' | 'root' | 'arrivals' | 'list'> =
@@ -176,8 +185,12 @@ export interface ExtPlan {
   readonly dequeued: Region
   readonly href: Region
   readonly name: Region
+  readonly list: Region
   readonly report: Region
 }
+
+/** How long the text of an allowlist may be. */
+export const ALLOWLIST_BYTES = 4096
 
 export function reserveExt(plan: ArenaPlan, cpus: number, tasks: number, sizes: ExtSizes = {}): ExtPlan {
   const { queues = 2 * cpus + 8, words: shared = 256, report = 4096 } = sizes
@@ -192,6 +205,7 @@ export function reserveExt(plan: ArenaPlan, cpus: number, tasks: number, sizes: 
     dequeued: plan.reserve('dequeued tasks', Math.ceil(tasks / 32)),
     href: plan.reserve('policy address', 256),
     name: plan.reserve('policy name', LINE_WORDS),
+    list: plan.reserve('policy allowlist', ALLOWLIST_BYTES / 4),
     report: plan.reserve('policy report', Math.ceil(report / 4)),
   }
 }

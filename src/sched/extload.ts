@@ -2,7 +2,18 @@ import { POLICY_LOADED } from '../arena/events.ts'
 import { recordPolicy } from './events.ts'
 import { Entity } from './entity.ts'
 import { drainEjected, eject, tellCpus } from './eject.ts'
-import { ACTIVE, ExtRecord, extStateNames, LOADING, NONE, ownState, stateIn } from './extlayout.ts'
+import {
+  ACTIVE,
+  ExtRecord,
+  extStateNames,
+  LOADING,
+  NONE,
+  ownState,
+  stateIn,
+  TAKES_ALL,
+  TAKES_LISTED,
+  TAKES_NONE,
+} from './extlayout.ts'
 import { readText, writeText } from './exttext.ts'
 import { EXT_MAJOR_PRIORITY, EXT_PRIORITY, FAIR_MAJOR_PRIORITY, FAIR_PRIORITY } from './priority.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -60,15 +71,32 @@ export function hasPolicy(s: Scheduler, cpu: number): boolean {
 
 /** Every ordinary task is the policy's from now on, new ones too. */
 export function takeAllTasks(s: Scheduler): void {
-  const { i32, entities, ext } = s
-  Atomics.store(i32, ext.record + ExtRecord.takes, 1)
-  if (!ext.isActive()) Atomics.store(i32, ext.record + ExtRecord.takes, 0)
+  const { i32, entities } = s
+  takeFromNowOn(s, TAKES_ALL)
   const guest = s.cpu < 0
   if (guest) s.rcu.idleExit(s.thread)
   for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     if (entities.isSettled(i32, se)) joinPolicy(s, i32[se + Entity.task])
   }
   if (guest) s.rcu.idleEnter(s.thread)
+}
+
+function takeFromNowOn({ i32, ext }: Scheduler, which: number): void {
+  Atomics.store(i32, ext.record + ExtRecord.takes, which)
+  if (!ext.isActive()) Atomics.store(i32, ext.record + ExtRecord.takes, TAKES_NONE)
+}
+
+/** New tasks that the allowlist names are the policy's from now on. `list` is text of at most ALLOWLIST_BYTES that the layer above reads. */
+export function takeListedTasks(s: Scheduler, list: string): void {
+  const { i32, ext, arena } = s
+  i32[ext.record + ExtRecord.listBytes] = writeText(arena, ext.plan.list, list)
+  takeFromNowOn(s, TAKES_LISTED)
+}
+
+/** The text of the allowlist, or null: no allowlist is in force. */
+export function listedTasks({ i32, ext, arena }: Scheduler): string | null {
+  if (Atomics.load(i32, ext.record + ExtRecord.takes) !== TAKES_LISTED) return null
+  return readText(arena, ext.plan.list, i32[ext.record + ExtRecord.listBytes])
 }
 
 /** Gives one task to the policy: the allowlist. False: there is no policy, and the task is an ordinary one. */
@@ -84,7 +112,15 @@ export function disallowTask(s: Scheduler, task: number): void {
 
 /** An ordinary task joins the policy that takes all of them. */
 export function joinPolicy(s: Scheduler, task: number): void {
-  if (Atomics.load(s.i32, s.ext.record + ExtRecord.takes) === 0) return
+  if (Atomics.load(s.i32, s.ext.record + ExtRecord.takes) === TAKES_ALL) moveToPolicy(s, task)
+}
+
+/** An ordinary task joins the policy because the allowlist names it. */
+export function joinAsListed(s: Scheduler, task: number): void {
+  if (Atomics.load(s.i32, s.ext.record + ExtRecord.takes) === TAKES_LISTED) moveToPolicy(s, task)
+}
+
+function moveToPolicy(s: Scheduler, task: number): void {
   if (setPriorityFrom(s, task, FAIR_MAJOR_PRIORITY, EXT_PRIORITY)) staysIfActive(s, task)
 }
 

@@ -93,6 +93,7 @@ export function spawn(
       view,
       {
         fn: number ?? LOCAL_FUNCTION,
+        name,
         args: word,
         context,
         control,

@@ -203,7 +203,7 @@ export class Kernel {
    */
   async loadPolicy(policy: URL | string, options: PolicyOptions = {}): Promise<LoadedPolicy> {
     this.throwIfClosed('loadPolicy')
-    return await LoadedPolicy.load(this.booted.view, policyAddress(policy), options)
+    return await LoadedPolicy.load(this.booted.view, policyAddress(policy), options, job => this.nameOf(job))
   }
 
   /** Resolves when there is room for another task. */
@@ -313,6 +313,7 @@ export class Kernel {
       word = view.codec.encodeList(args, 'args', transfer)
       job = spawnJob(view, {
         fn: reference.number,
+        name: name ?? reference.name,
         args: word,
         context,
         control,

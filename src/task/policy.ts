@@ -6,12 +6,20 @@ import {
   allowTask,
   disallowTask,
   hasPolicy,
+  joinAsListed,
   loadPolicy,
   takeAllTasks,
+  takeListedTasks,
   unloadPolicy,
 } from '../sched/extload.ts'
 import { checkPolicy, type PolicySource } from '../sched/policy.ts'
+import { type Allowlist, writeAllowlist } from './allowlist.ts'
+import type { ChildTask } from './childtask.ts'
+import { Job } from './job.ts'
 import { warn } from './kernelevents.ts'
+import { show } from './options.ts'
+import type { Task } from './task.ts'
+import { TaskHandle } from './taskhandle.ts'
 import type { KernelView } from './view.ts'
 
 /** Policies that are part of the package, by name. */
@@ -30,8 +38,11 @@ export function isPolicy(policy: string): boolean {
 }
 
 export interface PolicyOptions {
-  /** 'all': every ordinary task is the policy's, new ones too. 'listed': only those that `allow` names. */
-  readonly tasks?: 'all' | 'listed'
+  /**
+   * 'all': every ordinary task is the policy's, new ones too. 'listed': only those that `allow` is given. An allowlist: those whose
+   * name or module it has, new ones too, and those that `allow` is given.
+   */
+  readonly tasks?: 'all' | 'listed' | Allowlist
 }
 
 /** The address of a policy module: one of the package's by name, else a file or URL. */
@@ -68,8 +79,14 @@ export class LoadedPolicy {
   }
 
   /** Loads it on every CPU that runs, and gives it its tasks. Throws what is wrong with the module. */
-  static async load(view: KernelView, href: string, options: PolicyOptions = {}): Promise<LoadedPolicy> {
+  static async load(
+    view: KernelView,
+    href: string,
+    options: PolicyOptions = {},
+    nameOf: (job: number) => string = () => '',
+  ): Promise<LoadedPolicy> {
     const { tasks = 'all' } = options
+    const list = tasks === 'all' || tasks === 'listed' ? null : writeAllowlist(tasks)
     const { i32, s } = view
     let source: PolicySource
     let name: string
@@ -92,6 +109,10 @@ export class LoadedPolicy {
     // Not when it has ended: CPUs that are held cannot say goodbye before whoever holds them is told.
     if (!loaded.isActive) throw new Error(`policy '${name}': ${ejectReport(s).message}`)
     if (tasks === 'all') takeAllTasks(s)
+    if (list !== null) {
+      takeListedTasks(s, list)
+      giveListed(view, nameOf)
+    }
     return loaded
   }
 
@@ -122,13 +143,29 @@ export class LoadedPolicy {
     return await this.ended
   }
 
-  /** Gives it one task, of those that are not its own already. */
-  allow(task: number): boolean {
-    return this.isActive && allowTask(this.view.s, task)
+  /** Gives it one task, of those that are not its own already. False: the policy or the task has ended. */
+  allow(task: Task | ChildTask): boolean {
+    const { s } = this.view
+    let allowed = false
+    this.withTask('allow', task, record => {
+      allowed = this.isActive && allowTask(s, record)
+    })
+    return allowed
   }
 
-  disallow(task: number): void {
-    disallowTask(this.view.s, task)
+  /** Takes one task out of the policy's hands: it is an ordinary one again. False: the task has ended. */
+  disallow(task: Task | ChildTask): boolean {
+    return this.withTask('disallow', task, record => disallowTask(this.view.s, record))
+  }
+
+  private withTask(what: string, task: unknown, act: (record: number) => void): boolean {
+    if (!(task instanceof TaskHandle)) {
+      throw new TypeError(`${what}(${show(task)}): not a task; give what spawn returned`)
+    }
+    if (task.view.arena.buffer !== this.view.arena.buffer) {
+      throw new TypeError(`${what}(task): task ${task.name} belongs to another kernel than the policy`)
+    }
+    return task.job !== 0 && this.view.withTask(task.job, act)
   }
 
   private look(resolve: (report: EjectReport) => void): void {
@@ -144,6 +181,18 @@ export class LoadedPolicy {
       warn(`policy '${report.policy}' was ejected (${report.reason}): ${told}`, 'HEDDLE_POLICY_EJECTED')
     }
     resolve(report)
+  }
+}
+
+/** Tasks that were there before the policy. */
+function giveListed(view: KernelView, nameOf: (job: number) => string): void {
+  const { i32, jobs, s } = view
+  for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+    const handle = jobs.tryHandleOf(i32, job)
+    if (handle === 0 || !view.allowlist.names(nameOf(job), i32[job + Job.fn])) continue
+    view.withTask(job, task => {
+      if (jobs.resolve(i32, handle) === job) joinAsListed(s, task)
+    })
   }
 }
 

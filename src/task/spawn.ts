@@ -1,6 +1,7 @@
 import { RunQueue } from '../sched/runqueue.ts'
 import { startSoon } from '../sched/arrivals.ts'
 import { Entity, POLICY_BOUND } from '../sched/entity.ts'
+import { ExtRecord, TAKES_LISTED } from '../sched/extlayout.ts'
 import { createTask, settleTask, startTask, type TaskOptions } from '../sched/fork.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { maskOf } from '../sched/cpumask.ts'
@@ -12,6 +13,8 @@ import type { KernelView } from './view.ts'
 /** What the kernel is asked to run. */
 export interface JobSpec {
   readonly fn: number
+  /** What the task is called: its own name, or its function's. */
+  readonly name: string
   /** A payload, owned by this thread until it is the job's; 0: no arguments. */
   readonly args: number
   readonly context: number
@@ -59,6 +62,8 @@ export function spawnJob(view: KernelView, spec: JobSpec, beforeStart?: (job: nu
   settleTask(s, task)
   if ((spec.control & LOCAL) !== 0) bindUnstarted(view, task)
   countSpawned(view, job)
+  if (Atomics.load(i32, s.ext.record + ExtRecord.takes) === TAKES_LISTED)
+    view.allowlist.offer(task, spec.name, spec.fn)
   beforeStart?.(job)
   if (thread.id === BOOTING_THREAD) startSoon(s, task)
   else startTask(s, task)

@@ -12,6 +12,7 @@ import type { Scheduler } from '../sched/scheduler.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { Completions } from './completions.ts'
 import type { Deadlock } from './deadlock.ts'
+import { AllowlistReader } from './allowlist.ts'
 import { Job, rankOf } from './job.ts'
 import type { KernelPlan } from './layout.ts'
 import { PayloadCodec } from './payload/codec.ts'
@@ -39,6 +40,7 @@ export class KernelView {
   readonly futexes: Futexes
   readonly completions: Completions
   readonly handoff: Handoff
+  readonly allowlist: AllowlistReader
   /** On the booting thread: who is told of a deadlock that is found there. */
   onDeadlock: ((deadlock: Deadlock) => void) | null = null
   /** The arena itself, as a buffer whose words can be waited at. */
@@ -72,6 +74,7 @@ export class KernelView {
       scheduler: s,
       context: this.futexes.context,
     })
+    this.allowlist = new AllowlistReader(this)
   }
 
   isCpuActive(cpu: number): boolean {
