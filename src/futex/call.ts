@@ -1,4 +1,5 @@
 import type { FutexContext } from './context.ts'
+import { deadlineOf, wallLimit } from './deadline.ts'
 import { EAGAIN, EFAULT, EINTR, EINVAL, ENOSYS, EPERM } from './errno.ts'
 import { idleOwner, lockPi, type LockWait, unlockPi, writeOwner } from './pi.ts'
 import { hadMoved, requeuePi, waitRequeuePi } from './pirequeue.ts'
@@ -143,8 +144,8 @@ export function findWord(context: FutexContext, space: AddressSpace, uaddr: Uadd
   return mapped.word(context, index)
 }
 
-/** A timeout as a moment on the context's clock, or an error, negated (a moment is never negative). */
-function deadlineOf(
+/** A timeout as a deadline, or an error, negated (a deadline is never negative). */
+function deadlineOfCall(
   context: FutexContext,
   timeout: Timespec | null | undefined,
   relative: boolean,
@@ -154,9 +155,8 @@ function deadlineOf(
   const { sec, nsec } = timeout
   if (!(sec >= 0) || !(nsec >= 0) || nsec > 999_999_999) return -EINVAL
   const ms = sec * 1e3 + nsec / 1e6
-  if (relative) return context.now() + ms
-  if (realtime) return Math.max(0, context.now() + (ms - Date.now()))
-  return ms
+  if (relative) return deadlineOf(context.now, ms)
+  return realtime ? wallLimit(ms) : ms
 }
 
 /**
@@ -182,7 +182,7 @@ export function prepareCall(
     if (typeof timeoutOrVal2 === 'number') return -EFAULT
     // LOCK_PI measures by the wall clock, whatever it is told.
     const wall = realtime || command === FUTEX_LOCK_PI
-    deadline = deadlineOf(context, timeoutOrVal2, command === FUTEX_WAIT, wall)
+    deadline = deadlineOfCall(context, timeoutOrVal2, command === FUTEX_WAIT, wall)
     if (deadline < 0) return deadline
   }
   if (
@@ -401,7 +401,7 @@ export function prepareWaitv(
   let deadline = Infinity
   if (timeout !== null) {
     if (clock !== CLOCK_REALTIME && clock !== CLOCK_MONOTONIC) return -EINVAL
-    deadline = deadlineOf(context, timeout, false, clock === CLOCK_REALTIME)
+    deadline = deadlineOfCall(context, timeout, false, clock === CLOCK_REALTIME)
     if (deadline < 0) return deadline
   }
   for (const entry of entries) {

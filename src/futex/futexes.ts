@@ -19,6 +19,7 @@ import {
 } from './call.ts'
 import { tellFutex } from './events.ts'
 import { FutexContext, type WakeTask } from './context.ts'
+import { deadlineOf } from './deadline.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from './errno.ts'
 import { exitOwner } from './exit.ts'
 import type { FutexLayout } from './layout.ts'
@@ -354,7 +355,7 @@ export class Futexes {
     if (Number.isNaN(timeout))
       throw new FutexError(EINVAL, 'futex', 'timeout: NaN is not a number of milliseconds')
     if (bitset === 0) throw new FutexError(EINVAL, 'futex', 'bitset: 0 meets no wake; give at least one bit')
-    const deadline = timeout === Infinity ? Infinity : this.context.now() + Math.max(0, timeout)
+    const deadline = deadlineOf(this.context.now, timeout)
     return prepareWordWait(this.context, who, word, shared, expected, deadline, bitset)
   }
 

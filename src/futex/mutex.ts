@@ -1,6 +1,7 @@
 import { parkFor, type Futexes } from './futexes.ts'
 import type { FutexContext } from './context.ts'
 import { finishCall, type Prepared, prepareWordWait } from './call.ts'
+import { deadlineOf } from './deadline.ts'
 import {
   EBUSY,
   EAGAIN,
@@ -403,6 +404,6 @@ export class WordMutex {
   private deadlineOf(timeout: number): number {
     if (timeout === Infinity) return Infinity
     if (Number.isNaN(timeout)) throw new RangeError('timeout: NaN is not a number of milliseconds')
-    return this.fx.context.now() + Math.max(0, timeout)
+    return deadlineOf(this.fx.context.now, timeout)
   }
 }

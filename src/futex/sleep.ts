@@ -1,4 +1,5 @@
 import type { FutexContext } from './context.ts'
+import { napOf, timeLeft, wokeEarly } from './deadline.ts'
 import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
 import { tellBlocked } from './events.ts'
 import { takeOff } from './queue.ts'
@@ -88,16 +89,17 @@ export function finishWait(context: FutexContext, waiters: readonly number[], ot
   return gone ? -EFAULT : result
 }
 
-/** Blocks the thread. `deadline` on the context's clock. Returns as finishWait. */
+/** Blocks the thread. `deadline` as deadline.ts has them. Returns as finishWait. */
 export function sleepThread(context: FutexContext, waiters: readonly number[], deadline: number): number {
   const { i32 } = context
   const signal = waiters[0] + Waiter.signal
   for (;;) {
     Atomics.store(i32, signal, 0) // (A)
     if (hasFate(i32, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
-    const left = deadline - context.now()
+    const left = timeLeft(context.now, deadline)
     if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-    if (!sleepAt(context, signal, left)) return finishWait(context, waiters, -ETIMEDOUT)
+    if (!sleepAt(context, signal, napOf(deadline, left)) && !wokeEarly(context.now, deadline, left))
+      return finishWait(context, waiters, -ETIMEDOUT)
   }
 }
 
@@ -145,11 +147,12 @@ export async function sleepPromise(
         if (result === -EINTR) throw abort.reason
         return result
       }
-      const left = deadline - context.now()
+      const left = timeLeft(context.now, deadline)
       if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-      const waiting = Atomics.waitAsync(i32, signal, 0, left)
-      if (waiting.async && (await waiting.value) === 'timed-out')
-        return finishWait(context, waiters, -ETIMEDOUT)
+      // Whole milliseconds, as its timer has them: with a fraction, the rest of it would be spent in turns of the loop.
+      const waiting = Atomics.waitAsync(i32, signal, 0, Math.ceil(napOf(deadline, left)))
+      const isOver = waiting.async && (await waiting.value) === 'timed-out'
+      if (isOver && !wokeEarly(context.now, deadline, left)) return finishWait(context, waiters, -ETIMEDOUT)
     }
   } finally {
     release()
@@ -181,9 +184,9 @@ export function* sleepTask(
         otherwise = -EINTR
         break
       }
-      const left = deadline - now()
+      const left = timeLeft(now, deadline)
       if (left <= 0) break
-      if (!task.beginPark(left)) {
+      if (!task.beginPark(napOf(deadline, left))) {
         otherwise = -EINTR
         break
       }

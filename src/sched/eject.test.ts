@@ -208,6 +208,8 @@ test('a policy is not blamed for tasks that wait because others outrank them', (
 
 const misuses: Record<string, Policy['enqueue']> = {
   'a number that is no task': context => void context.dispatch(17, context.global),
+  'the virtual time of a number that is no task': context => void context.setVtime(17, 1),
+  'the slice of a number that is no task': context => void context.setSlice(17, 1),
   'a number that is no queue': (context, task) => void context.dispatch(task, 123),
   'a queue that nobody has made': (context, task) => void context.dispatch(task, context.queue(0) + 32),
   'a slice below 0': (context, task) => void context.dispatch(task, context.global, -1),

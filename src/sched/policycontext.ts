@@ -232,6 +232,7 @@ export class PolicyContext {
 
   setVtime(task: number, vtime: number): void {
     const { i32, f64 } = this.scheduler
+    if (!this.isTask(task)) return
     f64[(i32[task + Task.entity] + Entity.vruntime) >> 1] = vtime
   }
 

@@ -1,12 +1,14 @@
 import { suspend } from '../coroutine/blocking.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { ambient } from '../futex/ambient.ts'
+import { deadlineOf, napOf, timeLeft, WALL_STEP_MS, wokeEarly } from '../futex/deadline.ts'
+import { startAlarm } from '../machine/alarm.ts'
 import type { Channel } from './channel.ts'
 import { SyncError } from './errors.ts'
 import { type LocalPipe, Selection } from './localpipe.ts'
 import { CasesWait } from './sharedcases.ts'
 import { SharedPipe } from './sharedpipe.ts'
-import { parkAsync, parkSync, parkTask, type WaitOptions } from './waiting.ts'
+import { limitOf, parkAsync, parkSync, parkTask, type WaitOptions } from './waiting.ts'
 
 /** One end of a channel, in a wait at one or several. */
 export interface End {
@@ -117,14 +119,16 @@ export function* endsInTask(
     const served = waiting.tryLocal(pipes)
     if (served !== null) return served
     const selection = waiting.queue(pipes)
+    const nap = napWithin(options)
     try {
       yield* suspend(waker => {
         selection.wake = () => waker.wake()
-      }, options)
+      }, nap)
     } catch (thrown) {
       waiting.abandon(pipes, selection)
-      if (isTimeout(thrown, options)) return null
-      throw thrown
+      if (!isTimeout(thrown, nap)) throw thrown
+      if (isOver(options)) return null
+      continue
     }
     for (const pipe of pipes.length > 1 ? pipes : []) pipe.forget(selection)
     if (!selection.moved) return selection
@@ -147,8 +151,16 @@ export function endsOnThread(
   }
   const served = waiting.tryLocal(pipes)
   if (served !== null) return served
-  if (options?.timeout !== undefined) {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, options.timeout)
+  if (limitOf(options) !== Infinity) {
+    // Only time can end it.
+    const { now } = ambient().futexes.context
+    const deadline = deadlineOf(now, limitOf(options))
+    const nothing = new Int32Array(new SharedArrayBuffer(4))
+    for (let left = timeLeft(now, deadline); left > 0; ) {
+      Atomics.wait(nothing, 0, 0, napOf(deadline, left))
+      if (!wokeEarly(now, deadline, left)) break
+      left = timeLeft(now, deadline)
+    }
     return null
   }
   throw new SyncError(
@@ -172,10 +184,13 @@ export async function endsAsync(
     const served = waiting.tryLocal(pipes)
     if (served !== null) return served
     const selection = waiting.queue(pipes)
-    const result = await awaitSelection(selection, options)
+    const result = await awaitSelection(selection, napWithin(options))
     if (result !== SERVED) {
       waiting.abandon(pipes, selection)
-      if (result === TIME_OVER) return null
+      if (result === TIME_OVER) {
+        if (isOver(options)) return null
+        continue
+      }
       throw options?.signal?.reason
     }
     for (const pipe of pipes.length > 1 ? pipes : []) pipe.forget(selection)
@@ -190,17 +205,29 @@ const ABORTED = 2
 function awaitSelection(selection: Selection, options: WaitOptions | undefined): Promise<number> {
   const { timeout, signal } = options ?? {}
   return new Promise<number>(resolve => {
-    let timer: ReturnType<typeof setTimeout> | undefined
+    let cancel = (): void => undefined
     const finish = (result: number): void => {
-      clearTimeout(timer)
+      cancel()
       signal?.removeEventListener('abort', onAbort)
       resolve(selection.over ? SERVED : result)
     }
     const onAbort = (): void => finish(ABORTED)
     selection.wake = () => finish(SERVED)
-    if (timeout !== undefined && timeout !== Infinity) timer = setTimeout(() => finish(TIME_OVER), timeout)
+    if (timeout !== undefined) cancel = startAlarm(timeout, () => finish(TIME_OVER))
     signal?.addEventListener('abort', onAbort)
   })
+}
+
+/** A moment of the wall clock is waited for in steps, as that clock may be set. */
+function napWithin(options: WaitOptions | undefined): WaitOptions | undefined {
+  if (options?.until === undefined) return options
+  const left = Number(options.until) - Date.now()
+  return { signal: options.signal, timeout: Math.min(WALL_STEP_MS, Math.max(0, left)) }
+}
+
+/** A nap has ended by itself: whether that was the end of the wait. */
+function isOver(options: WaitOptions | undefined): boolean {
+  return options?.until === undefined || Number(options.until) <= Date.now()
 }
 
 function isTimeout(thrown: unknown, options: WaitOptions | undefined): boolean {

@@ -13,7 +13,7 @@ import { domainTag } from '../futex/domainwords.ts'
 import { SyncError } from './errors.ts'
 import { TID_MASK } from './lockwait.ts'
 import { EXTRA, type Place, viewOf } from './place.ts'
-import type { WaitOptions } from './waiting.ts'
+import { limitOf, type WaitOptions } from './waiting.ts'
 
 /**
  * Locks that keep their own queue: those that pass priorities on, that survive their owner, or that are handed over. They wait at a
@@ -80,18 +80,18 @@ export class LockEngine {
   }
 
   lockSync(owner: LockOwner, options: WaitOptions | undefined): boolean {
-    return this.took(this.real().lockSync(owner, options?.timeout ?? Infinity), 'lockSync')
+    return this.took(this.real().lockSync(owner, limitOf(options)), 'lockSync')
   }
 
   async lockAsync(owner: LockOwner, options: WaitOptions | undefined): Promise<boolean> {
-    const result = await this.real().lockAsync(owner, options?.timeout ?? Infinity, options?.signal)
+    const result = await this.real().lockAsync(owner, limitOf(options), options?.signal)
     return this.took(result, 'lockAsync')
   }
 
   /** `owner` is the coroutine's, where it is one of a schedule and not a task. */
   *lockTask(owner: LockOwner, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
     const task = ambient().currentTask()
-    const timeout = options?.timeout ?? Infinity
+    const timeout = limitOf(options)
     if (task !== null) {
       const result = yield* this.real().lockTask(task, timeout, options?.signal)
       if (result === -EINTR) options?.signal?.throwIfAborted()

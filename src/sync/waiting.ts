@@ -3,6 +3,7 @@ import { twin } from '../coroutine/coroutine.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { type Ambient, ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
+import { deadlineOf as deadlineOfLimit, napOf, timeLeft, wallLimit } from '../futex/deadline.ts'
 import { EINTR, ETIMEDOUT } from '../futex/errno.ts'
 import { Waiter, WOKEN } from '../futex/records.ts'
 import {
@@ -56,6 +57,11 @@ export interface Wait {
 export interface WaitOptions {
   /** Milliseconds; then a TimeoutError is thrown. */
   readonly timeout?: number | undefined
+  /**
+   * A moment of the wall clock, as a Date or as Date.now() counts; then a TimeoutError is thrown. When that clock is set meanwhile, the
+   * wait follows it. Not beside `timeout`.
+   */
+  readonly until?: Date | number | undefined
   /** Ends the wait by throwing the signal's reason. A thread that blocks looks at it only before it does. */
   readonly signal?: AbortSignal | undefined
 }
@@ -119,16 +125,32 @@ export class OneQueue implements Parking {
 export function checkWait(options: WaitOptions | undefined): void {
   if (options === undefined) return
   if (options.timeout !== undefined) checkTime('timeout', options.timeout)
+  if (options.until !== undefined) checkUntil(options)
   options.signal?.throwIfAborted()
 }
 
+function checkUntil({ until, timeout }: WaitOptions): void {
+  if (!(until instanceof Date ? until.getTime() >= 0 : typeof until === 'number' && until >= 0)) {
+    throw new RangeError(`until: ${String(until)} is not a moment; give a Date, or a number as of Date.now()`)
+  }
+  if (timeout !== undefined)
+    throw new TypeError('until: a wait has a timeout or an end, not both; leave one out')
+}
+
 export function timedOut(what: string, options: WaitOptions | undefined): Error {
-  return timeoutError(what, options?.timeout ?? 0)
+  if (options?.until === undefined) return timeoutError(what, options?.timeout ?? 0)
+  return new DOMException(`${what}: ${new Date(options.until).toISOString()} has passed`, 'TimeoutError')
+}
+
+/** How long a wait may last, as futex/deadline.ts has limits. */
+export function limitOf(options: WaitOptions | undefined): number {
+  if (options === undefined) return Infinity
+  return options.until === undefined ? (options.timeout ?? Infinity) : wallLimit(Number(options.until))
 }
 
 function deadlineOf({ now }: FutexContext, options: WaitOptions | undefined): number {
-  const timeout = options?.timeout ?? Infinity
-  return timeout === Infinity ? Infinity : now() + timeout
+  const limit = limitOf(options)
+  return limit === Infinity ? Infinity : deadlineOfLimit(now, limit)
 }
 
 /** [1]: the waiter, queued; or 0: there is nothing to wait for. */
@@ -298,9 +320,9 @@ function* sleepCoroutine(
     for (;;) {
       Atomics.store(i32, at, 0)
       if (hasFate(i32, waiters)) break
-      const left = deadline - context.now()
+      const left = timeLeft(context.now, deadline)
       if (left <= 0) break
-      const waiting = Atomics.waitAsync(i32, at, 0, left)
+      const waiting = Atomics.waitAsync(i32, at, 0, Math.ceil(napOf(deadline, left)))
       if (waiting.async) yield* waitFor(waiting.value, { signal })
     }
     finished = true

@@ -1,4 +1,5 @@
 import { CPU_ONLINE, cpuRecord, CpuRecord } from '../machine/cpurecord.ts'
+import { startAlarm } from '../machine/alarm.ts'
 import type { CpuDeath } from '../machine/machine.ts'
 import type { TaskOptions } from '../sched/fork.ts'
 import type { LostTask } from '../sched/lost.ts'
@@ -392,14 +393,14 @@ export class Kernel {
 
 /** Whether the promise is settled before so many milliseconds have passed. */
 async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let cancel = (): void => undefined
   const late = new Promise<boolean>(resolve => {
-    timer = setTimeout(() => resolve(false), Math.min(ms, 0x7fff_ffff))
+    cancel = startAlarm(ms, () => resolve(false))
   })
   try {
     return await Promise.race([promise.then(() => true), late])
   } finally {
-    clearTimeout(timer)
+    cancel()
   }
 }
 

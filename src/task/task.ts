@@ -1,4 +1,5 @@
 import { checkTime, timeoutError, type WaitOptions } from '../coroutine/blocking.ts'
+import { startAlarm } from '../machine/alarm.ts'
 import { KILL_ABORTED, KILL_TIMED_OUT } from './job.ts'
 import type { SpawnOptions } from './options.ts'
 import { TaskHandle } from './taskhandle.ts'
@@ -96,12 +97,9 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   /** The spawn's own limits: unlike those of a join, they kill. */
   private watch(signal: AbortSignal | undefined, timeout: number | undefined): void {
     const onAbort = (): void => void this.killAs(KILL_ABORTED, signal?.reason)
-    const timer =
-      timeout === undefined || timeout === Infinity
-        ? undefined
-        : setTimeout(() => void this.killAs(KILL_TIMED_OUT, timeout), timeout)
+    const cancel = startAlarm(timeout ?? Infinity, () => void this.killAs(KILL_TIMED_OUT, timeout))
     const cleanup = (): void => {
-      clearTimeout(timer)
+      cancel()
       signal?.removeEventListener('abort', onAbort)
     }
     this.extra = { killReason: undefined, cleanup }
@@ -129,13 +127,12 @@ function limited<T>(promise: Promise<T>, name: string, { signal, timeout }: Wait
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted()
     const onAbort = (): void => reject(signal?.reason)
-    const timer =
-      timeout === undefined || timeout === Infinity
-        ? undefined
-        : setTimeout(() => reject(timeoutError(`join of task ${name}`, timeout)), timeout)
+    const cancel = startAlarm(timeout ?? Infinity, () =>
+      reject(timeoutError(`join of task ${name}`, timeout ?? 0)),
+    )
     signal?.addEventListener('abort', onAbort, { once: true })
     const done = (): void => {
-      clearTimeout(timer)
+      cancel()
       signal?.removeEventListener('abort', onAbort)
     }
     promise.then(resolve, reject).finally(done)
