@@ -2,6 +2,7 @@ import type { Arena, Region } from '../arena/arena.ts'
 import { KernelThread } from '../arena/thread.ts'
 import { CpuRecord, cpuRecord, isActive, setActive } from './cpurecord.ts'
 import { kickCpu } from './halt.ts'
+import { isMail } from './mail.ts'
 import { armSlice, disarmSlice } from './timekeeper.ts'
 
 /**
@@ -30,6 +31,10 @@ export interface Machine {
   terminate(cpu: number): Promise<void>
   /** Whether the CPU runs no more, for a thread that waits for it and cannot let its event loop turn. Not every machine can say. */
   isGone?(cpu: number): boolean
+  /** Sends a message to the CPU, which runs or is being started. */
+  post?(cpu: number, message: unknown, transfer?: readonly object[]): void
+  /** Called for each message that a CPU sends: mail, or one of the program's own (mail.ts). */
+  onMessage?(listener: (cpu: number, message: unknown) => void): void
   /** Called for each CPU that ends without its program having returned. */
   onDeath(listener: (death: CpuDeath) => void): void
   /** Ends every CPU and the timekeeper. */
@@ -121,6 +126,24 @@ export abstract class Cpu {
 
   get stopRequested(): boolean {
     return Atomics.load(this.i32, this.record + CpuRecord.stopRequested) !== 0
+  }
+
+  /** Sends a message to the thread that made the machine (mail.ts). */
+  post(_message: unknown, _transfer?: readonly object[]): void {
+    throw new Error('this machine carries no messages')
+  }
+
+  /** Takes in what has been sent here, without a turn of the event loop, where the platform can. */
+  poll(): void {}
+
+  /** Hears what the thread that made the machine sends. */
+  onMail: (message: unknown) => void = () => undefined
+
+  /** A message has come to this CPU's thread: mail, or one of the program's own. */
+  receive(message: unknown): void {
+    if (!isMail(message)) return
+    Atomics.sub(this.i32, this.record + CpuRecord.mail, 1)
+    this.onMail(message.heddleMail)
   }
 
   /** Messages wait in the event loop's queue: the program should yield TURN. */

@@ -1,7 +1,5 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import type { Arena, Region } from '../arena/arena.ts'
-import { assert } from '../arena/assert.ts'
-import { CpuRecord, cpuRecord } from './cpurecord.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
 import { Lifeline } from './node-lifeline.ts'
@@ -16,8 +14,11 @@ export interface NodeMachineOptions {
   readonly program: URL
   /** Structured-cloned to each CPU's program. */
   readonly data?: unknown
-  readonly resourceLimits?: WorkerOptions['resourceLimits']
-  readonly execArgv?: string[]
+  /** What each CPU's thread is made with. */
+  readonly worker?: Pick<
+    WorkerOptions,
+    'argv' | 'env' | 'execArgv' | 'resourceLimits' | 'trackUnmanagedFds' | 'workerData'
+  >
   /** CPUs do not keep the program alive, once they run, but while one is being stopped. */
   readonly unref?: boolean
 }
@@ -51,13 +52,9 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     this.timekeeperGone = new Promise(resolve => this.timekeeper.once('exit', () => resolve()))
   }
 
-  /** Sends a message to the CPU's event loop, and makes a halted CPU turn it. */
-  post(cpu: number, message: unknown, transfer?: Parameters<Worker['postMessage']>[1]): void {
-    const running = this.running[cpu]
-    assert(running !== undefined, 'messages go to CPUs that run')
-    Atomics.add(this.arena.i32, cpuRecord(this.region, cpu) + CpuRecord.mail, 1)
-    running.worker.postMessage(message, transfer)
-    this.kick(cpu)
+  /** The thread of a CPU that runs, or is being started. */
+  threadOf(cpu: number): Worker | undefined {
+    return this.running[cpu]?.worker
   }
 
   /** Whether the CPU's thread runs no more, though its death may not have been told yet. Exact, and without a turn of the event loop. */
@@ -78,12 +75,11 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
       data: this.options.data,
     }
     const worker = new Worker(new URL('./node-cpu.ts', import.meta.url), {
-      workerData: boot,
-      transferList: [lifeline.far],
       name: `heddle cpu ${cpu}`,
-      ...(this.options.resourceLimits && { resourceLimits: this.options.resourceLimits }),
-      ...(this.options.execArgv && { execArgv: this.options.execArgv }),
+      ...this.options.worker,
     })
+    // The first message: `workerData` is the program's.
+    worker.postMessage(boot, [lifeline.far])
     return { worker, lifeline, terminated: false, ending: false, gone: this.watch(cpu, worker, lifeline) }
   }
 
@@ -103,6 +99,7 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
 
   private watch(cpu: number, worker: Worker, lifeline: Lifeline): Promise<void> {
     let thrown: { error: unknown } | undefined
+    worker.on('message', message => this.heard(cpu, message))
     worker.on('error', error => {
       thrown = { error }
     })

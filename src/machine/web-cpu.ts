@@ -1,6 +1,7 @@
 import { Arena } from '../arena/arena.ts'
 import { CpuRecord, cpuRecord } from './cpurecord.ts'
 import type { CpuProgram } from './machine.ts'
+import { sealed } from './mail.ts'
 import { hostPlatform } from './platform.ts'
 import type { WebCpuBoot } from './web.ts'
 import { webClock } from './web-clock.ts'
@@ -26,6 +27,9 @@ async function run(program: CpuProgram, boot: WebCpuBoot): Promise<void> {
   boot.undertaker.postMessage(boot.start)
   joinHub(boot.buffer, boot.undertaker)
   const cpu = new WorkerCpu(arena, boot.region, boot.id, webClock(boot.origin))
+  cpu.post = (message, transfer) =>
+    postMessage(sealed(message), { transfer: [...(transfer ?? [])] as Transferable[] })
+  addEventListener('message', ({ data }) => cpu.receive(data))
   await runCpu(cpu, program, boot.data, hostPlatform().turn)
   close()
 }

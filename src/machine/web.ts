@@ -140,6 +140,7 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
 
   private async watch(cpu: number, worker: Worker, start: number): Promise<void> {
     let thrown: { error: unknown } | undefined
+    worker.addEventListener('message', event => this.heard(cpu, event.data))
     worker.addEventListener('error', event => {
       thrown = { error: event.error ?? new Error(event.message || 'its module could not be loaded') }
       worker.terminate()

@@ -23,7 +23,7 @@ class ToldMachine extends WorkerMachine<RunningCpu> {
   protected launch(cpu: number): RunningCpu {
     const gone = new Promise<void>(resolve => (this.ends[cpu] = resolve))
     queueMicrotask(() => this.setState(cpu, CPU_ONLINE))
-    return { worker: { terminate() {} }, gone, terminated: false }
+    return { worker: { terminate() {}, postMessage() {} }, gone, terminated: false }
   }
 
   protected async timekeeperEnd(): Promise<void> {}

@@ -14,11 +14,12 @@ import {
 } from './cpurecord.ts'
 import { finishHalt, kickCpu } from './halt.ts'
 import type { CpuDeath, Machine } from './machine.ts'
+import { sealed } from './mail.ts'
 import { disarmSlice, wakeTimekeeper } from './timekeeper.ts'
 
 /** A CPU whose worker has been made, and has not ended. */
 export interface RunningCpu {
-  readonly worker: { terminate(): unknown }
+  readonly worker: { terminate(): unknown; postMessage(message: unknown, transfer: any): void }
   /** Resolves when its thread is gone, after its death, if it was one, has been told. */
   readonly gone: Promise<void>
   terminated: boolean
@@ -35,6 +36,7 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   abstract readonly now: () => number
   protected readonly running: (R | undefined)[] = []
   private readonly listeners: ((death: CpuDeath) => void)[] = []
+  private readonly messageListeners: ((cpu: number, message: unknown) => void)[] = []
 
   constructor(arena: Arena, region: Region) {
     this.arena = arena
@@ -60,6 +62,28 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
 
   kick(cpu: number): void {
     kickCpu(this.arena.i32, cpuRecord(this.region, cpu))
+  }
+
+  post(cpu: number, message: unknown, transfer: readonly object[] = []): void {
+    const running = this.running[cpu]
+    if (running === undefined) throw new Error(`post(${cpu}): CPU ${cpu} does not run`)
+    const mail = cpuRecord(this.region, cpu) + CpuRecord.mail
+    Atomics.add(this.arena.i32, mail, 1) // (A) of mail.ts
+    try {
+      running.worker.postMessage(sealed(message), transfer) // (B)
+    } catch (error) {
+      Atomics.sub(this.arena.i32, mail, 1)
+      throw error
+    }
+    this.kick(cpu)
+  }
+
+  onMessage(listener: (cpu: number, message: unknown) => void): void {
+    this.messageListeners.push(listener)
+  }
+
+  protected heard(cpu: number, message: unknown): void {
+    for (const listener of this.messageListeners) listener(cpu, message)
   }
 
   onDeath(listener: (death: CpuDeath) => void): void {

@@ -1,3 +1,4 @@
+import type { Arena } from '../arena/arena.ts'
 import { KernelThread } from '../arena/thread.ts'
 import type { CpuDeath } from '../machine/machine.ts'
 import { hostPlatform } from '../machine/platform.ts'
@@ -6,8 +7,8 @@ import { areHeld } from '../sched/extload.ts'
 import { isOnline } from '../sched/hotplug.ts'
 import { Scheduler } from '../sched/scheduler.ts'
 import { describe } from './errors.ts'
-import { BOOTING_THREAD, type CpuBoot, createArena } from './layout.ts'
-import { checkPlatform, coreCount, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
+import { BOOTING_THREAD, type CpuBoot, createArena, type KernelPlan } from './layout.ts'
+import { checkPlatform, coreCount, isNode, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
 import { type BootSettings, bootSettings, type KernelOptions } from './options.ts'
 import { companionModules } from './payload/travelling.ts'
 import { turn } from './turn.ts'
@@ -22,6 +23,20 @@ export interface BootedKernel {
 
 /** Makes the arena and the machine. `onKick` hears of each CPU that this thread makes look for work. */
 export async function makeKernel(options: KernelOptions, onKick: () => void): Promise<BootedKernel> {
+  const drawn = drawKernel(options)
+  return assembleKernel(drawn, await makeMachine(drawn.arena, drawn.plan, options, drawn.data), onKick)
+}
+
+/** A kernel that has an arena, and no machine yet. */
+export interface DrawnKernel {
+  readonly settings: BootSettings
+  readonly arena: Arena
+  readonly plan: KernelPlan
+  readonly data: { -readonly [K in keyof CpuBoot]: CpuBoot[K] }
+}
+
+/** Checks the options, and makes the arena. */
+export function drawKernel(options: KernelOptions): DrawnKernel {
   const settings = bootSettings(options, coreCount)
   checkPlatform()
   const { cpus, tasks, heap, slice } = settings
@@ -34,15 +49,28 @@ export async function makeKernel(options: KernelOptions, onKick: () => void): Pr
     debug: options.debug ?? false,
   }
   const { arena, kernel: plan } = createArena(sizes)
-  const data: { -readonly [K in keyof CpuBoot]: CpuBoot[K] } = {
+  const data: DrawnKernel['data'] = {
     sizes,
     slice,
     space: 0,
     arenaMapping: { mapping: 0, backing: 0 },
     loader: loaderUrl(),
     companions: companionModules(),
+    turnsIdle: options.eventLoop === 'always',
+    ...((!isNode() || options.machine === 'simulated') && {
+      workerData: structuredClone(options.workerData),
+    }),
   }
-  const machine = await makeMachine(arena, plan, options, data)
+  return { settings, arena, plan, data }
+}
+
+/** The kernel on its machine, whose CPUs have not been started. */
+export function assembleKernel(
+  { settings, arena, plan, data }: DrawnKernel,
+  machine: KernelMachine,
+  onKick: () => void,
+): BootedKernel {
+  const { slice } = settings
   const s = new Scheduler({
     plan: plan.scheduler,
     machine: plan.machine,
@@ -61,15 +89,15 @@ export async function makeKernel(options: KernelOptions, onKick: () => void): Pr
   return { settings, machine, view }
 }
 
-/** Starts every CPU. If one does not come up, all are ended, and what stopped it is thrown. */
-export async function startCpus(machine: KernelMachine, s: Scheduler): Promise<void> {
+/** Starts the first CPUs. If one does not come up, all are ended, and what stopped it is thrown. */
+export async function startCpus(machine: KernelMachine, s: Scheduler, count: number): Promise<void> {
   const deaths: CpuDeath[] = []
   let booting = true
   machine.onDeath(death => {
     if (booting) deaths.push(death)
   })
   const started = await Promise.allSettled(
-    Array.from({ length: machine.cpus }, (_, cpu) => startCpu(machine, s, cpu)),
+    Array.from({ length: count }, (_, cpu) => startCpu(machine, s, cpu)),
   )
   booting = false
   const failed = started.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined

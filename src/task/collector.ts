@@ -3,7 +3,20 @@ import { SpinBudget } from '../machine/spinbudget.ts'
 import { killError } from './cancel.ts'
 import { activeJobs, countEnded } from './counters.ts'
 import { addOrigin, type CpuLoss, CpuLostError, TaskKilledError, unknownLoss } from './errors.ts'
-import { BY_ENDER, EVICTED, Job, KILL_TIMED_OUT, KILLED, LOST, NOT_KILLED, PENDING, RETURNED } from './job.ts'
+import {
+  BY_ENDER,
+  EVICTED,
+  Job,
+  KILL_TIMED_OUT,
+  KILLED,
+  LOST,
+  NOT_KILLED,
+  PENDING,
+  RESULT_MAILED,
+  RETURNED,
+} from './job.ts'
+import { LOAD_MODULE } from './functions.ts'
+import type { BooterMail } from './mail.ts'
 import type { Task } from './task.ts'
 import { turn } from './turn.ts'
 import type { KernelView } from './view.ts'
@@ -38,9 +51,13 @@ export interface CollectorListener {
 export class Collector {
   /** Tasks of this thread whose results have not been taken. */
   waiting = 0
+  /** Tasks of this thread that have ended, and those of them that have not returned. */
+  completed = 0
+  failed = 0
   /** How a CPU that died did so, for the tasks that were lost with it. */
   readonly deaths: Map<number, { readonly reason: string; readonly error?: unknown }> = new Map()
   private readonly view: KernelView
+  private readonly mail: BooterMail
   private readonly listener: CollectorListener
   private drainWaiters: (() => void)[] = []
   private readonly handles: (Task<any> | undefined)[] = []
@@ -49,8 +66,9 @@ export class Collector {
   private isClosed = false
   private readonly budget = new SpinBudget(HOT_MS)
 
-  constructor(view: KernelView, listener: CollectorListener) {
+  constructor(view: KernelView, mail: BooterMail, listener: CollectorListener) {
     this.view = view
+    this.mail = mail
     this.listener = listener
   }
 
@@ -99,7 +117,10 @@ export class Collector {
   }
 
   private hasAll(job: number): boolean {
-    return this.view.codec.missing(this.view.i32[job + Job.result]) === null
+    const { i32, codec } = this.view
+    if ((Atomics.load(i32, job + Job.control) & RESULT_MAILED) !== 0)
+      return this.mail.hasResult(i32[job + Job.number])
+    return codec.missing(i32[job + Job.result]) === null
   }
 
   close(): void {
@@ -121,13 +142,18 @@ export class Collector {
     }
     this.handles[index] = undefined
     this.waiting--
+    if (view.i32[job + Job.fn] !== LOAD_MODULE) {
+      this.completed++
+      if (outcome !== RETURNED) this.failed++
+    }
     if (outcome === RETURNED) {
       const pointer = view.i32[job + Job.result]
       let value: unknown
       let threw = false
-      if (pointer !== 0) {
+      const isMailed = (Atomics.load(view.i32, job + Job.control) & RESULT_MAILED) !== 0
+      if (pointer !== 0 || isMailed) {
         try {
-          value = view.codec.decode(pointer)
+          value = isMailed ? this.mail.takeResult(task.id) : view.codec.decode(pointer)
         } catch (error) {
           threw = true
           value = error

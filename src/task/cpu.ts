@@ -5,6 +5,7 @@ import { joinAmbient } from './ambient.ts'
 import { KernelCpu } from './kernelcpu.ts'
 import { type CpuBoot, planKernel } from './layout.ts'
 import { KernelView } from './view.ts'
+import { setWorkerData } from './workerdata.ts'
 
 /** The program of every CPU of a kernel, on whatever machine. */
 export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuRequest, void, void> {
@@ -16,6 +17,11 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   view.codec.lent.open()
   if (!cpu.stepwise) joinAmbient(view)
   const on = new KernelCpu(cpu, view, boot)
+  if (boot.workerData !== undefined) setWorkerData(boot.workerData)
+  if (boot.turnsIdle) {
+    cpu.outstanding++
+    s.turnAt = 0
+  }
   yield* load(cpu, on)
   yield* cpuLoop(cpu, s, task => on.resume(task))
 }

@@ -88,7 +88,7 @@ export function spawn(
   let word = 0
   let job: number
   try {
-    if (!isLocal) word = view.codec.encodeList(args, 'args', options.transfer)
+    if (!isLocal) word = view.codec.encodeList(args, 'args', options.transfer as readonly ArrayBuffer[])
     job = spawnJob(
       view,
       {
@@ -157,7 +157,8 @@ export class TaskLocal<T> {
   }
 }
 
-function here(what: string): { on: KernelCpu; run: TaskRun } {
+/** @internal The running task, and its CPU. */
+export function here(what: string): { on: KernelCpu; run: TaskRun } {
   const on = runningCpu()
   if (on !== null && on.job !== 0) return { on, run: on.currentRun() }
   const run = asyncContext.current()

@@ -2,7 +2,9 @@ import { exitTask } from '../sched/exit.ts'
 import { Entity } from '../sched/entity.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { FINISHED } from '../sched/switch.ts'
-import { DETACHED, Job, KILLED, RETURNED, THREW } from './job.ts'
+import type { CpuMail } from './cpumail.ts'
+import { BOOTER, DETACHED, Job, KILLED, RESULT_MAILED, RETURNED, THREW } from './job.ts'
+import { Moved, onlyBuffers } from './moved.ts'
 import { publishOutcome } from './outcome.ts'
 import type { TaskRun } from './taskrun.ts'
 import type { KernelView } from './view.ts'
@@ -40,12 +42,13 @@ export function finishJob(
   task: number,
   run: TaskRun | null,
   ending: Ending,
+  mail: CpuMail,
 ): number {
   const { i32, f64, s } = view
   const rare = run === null ? null : run.rare
   let outcome = KILLED
   if (!(ending.isKill || (ending.threw && rare?.isKilled && ending.value === rare.killedWith))) {
-    outcome = storeResult(view, job, ending)
+    outcome = storeResult(view, job, ending, mail)
   }
   if (rare !== null && rare.children !== null) for (const child of rare.children) child.disown()
   const se = i32[task + TaskRecord.entity]
@@ -59,7 +62,7 @@ export function finishJob(
 }
 
 /** Stores the payload of what it returned or threw; says which. */
-function storeResult(view: KernelView, job: number, ending: Ending): number {
+function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMail): number {
   const { codec, i32 } = view
   let { threw, value } = ending
   if (threw && value instanceof TaskExit) {
@@ -70,13 +73,28 @@ function storeResult(view: KernelView, job: number, ending: Ending): number {
   if (!threw && value === undefined) return RETURNED
   let pointer: number
   try {
-    pointer = threw ? codec.encodeFailure(value) : codec.encode(value, 'result')
+    pointer = threw ? codec.encodeFailure(value) : resultWord(view, job, value, mail)
   } catch (error) {
     threw = true
     pointer = encodeFailure(view, error)
   }
   codec.put(job + Job.result, pointer)
   return threw ? THREW : RETURNED
+}
+
+/** The payload of what a task returned; 0 where it goes as a message. */
+function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail): number {
+  const { codec, i32 } = view
+  if (!(value instanceof Moved)) return codec.encode(value, 'result')
+  if (onlyBuffers(value.transfer)) return codec.encode(value.value, 'result', value.transfer)
+  if ((i32[job + Job.control] & BOOTER) === 0) {
+    throw new TypeError(
+      'move(value, transfer): another task spawned this one, and only ArrayBuffers can be given to it',
+    )
+  }
+  mail.send({ kind: 'result', task: i32[job + Job.number], value: value.value }, value.transfer)
+  Atomics.or(i32, job + Job.control, RESULT_MAILED)
+  return 0
 }
 
 /** A result that cannot travel makes the task fail with why; 0 where even that finds no room. */

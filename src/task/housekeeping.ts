@@ -94,6 +94,16 @@ export class Housekeeping {
     }
   }
 
+  /** A killed job has so many milliseconds to end, and no more. */
+  limitGrace(job: number, ms: number): void {
+    const { jobs, i32, s } = this.view
+    const handle = jobs.tryHandleOf(i32, job)
+    if (handle === 0) return
+    this.graces.set(job, { handle, end: s.now() + ms })
+    if (ms === 0) this.lookAtGraces()
+    else if (ms < this.period) setTimeout(() => this.lookAtGraces(), ms)
+  }
+
   private lookAtGraces(): void {
     const { i32, jobs, s } = this.view
     const now = s.now()

@@ -138,6 +138,13 @@ export const DETACHED = 64
 export const BY_ENDER = 128
 export const BY_OWNER = 256
 
+/** Its arguments came as a message to the CPU that it is allowed on; `args` says which (mail.ts). */
+export const ARGS_MAILED = 512
+/** Its result goes to the booting thread as a message. */
+export const RESULT_MAILED = 1024
+/** The booting thread has messages for it, which wait until it has begun. */
+export const MAIL_WAITS = 2048
+
 export const LOCAL_FUNCTION: number = -1
 
 /**

@@ -1,21 +1,34 @@
 import { CPU_ONLINE, cpuRecord, CpuRecord } from '../machine/cpurecord.ts'
 import { startAlarm } from '../machine/alarm.ts'
 import type { CpuDeath } from '../machine/machine.ts'
+import { isMail } from '../machine/mail.ts'
+import { cpuAccount } from '../sched/account.ts'
 import type { TaskOptions } from '../sched/fork.ts'
 import type { LostTask } from '../sched/lost.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
-import { type BootedKernel, makeKernel, startCpu, startCpus } from './boot.ts'
+import {
+  assembleKernel,
+  type BootedKernel,
+  drawKernel,
+  type DrawnKernel,
+  makeKernel,
+  startCpus,
+} from './boot.ts'
+import { Admission } from './admission.ts'
 import { joinAmbient, leaveAmbient } from './ambient.ts'
 import { type CloseOptions, type CloseSettings, closeSettings, killAll } from './close.ts'
 import { Collector, type UnjoinedFailure } from './collector.ts'
 import { captureContextWord } from './context.ts'
+import { CpuSet } from './cpuset.ts'
 import { describe, KernelClosedError, SpawnQueueFullError } from './errors.ts'
 import { type ExportedFunction, importModule, LOAD_MODULE } from './functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { Housekeeping } from './housekeeping.ts'
-import { BOOTER, DETACHED, Job, RESTARTABLE } from './job.ts'
+import { ARGS_MAILED, BOOTER, DETACHED, Job, RESTARTABLE, RESULT_MAILED } from './job.ts'
 import { type KernelEvents, KernelListeners, type StuckTask, warn } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
+import { BooterMail, type MailedArgs, type ToBooter } from './mail.ts'
+import { onlyBuffers } from './moved.ts'
 import {
   FunctionReference,
   moduleUrl,
@@ -25,7 +38,7 @@ import {
   type Spawnable,
   type SpawnArguments,
 } from './modules.ts'
-import { loaderUrl } from './machines.ts'
+import { type KernelMachine, loaderUrl } from './machines.ts'
 import { companionModules } from './payload/travelling.ts'
 import { type MapOptions, TaskMap } from './map.ts'
 import { ModuleTable } from './moduletable.ts'
@@ -37,8 +50,10 @@ import { recoverCpu, releaseDead, rescuer } from './recovery.ts'
 import { withRunDefaults } from './rundefaults.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
 import { TaskScope } from './scope.ts'
-import { spawnJob } from './spawn.ts'
+import { type JobSpec, spawnJob } from './spawn.ts'
+import { KernelSummary } from './summary.ts'
 import { Task } from './task.ts'
+import type { KernelView } from './view.ts'
 
 const noOptions: SpawnOptions = {}
 const noTaskOptions: TaskOptions = {}
@@ -67,6 +82,9 @@ export class Kernel {
   private undoHooks: () => void = () => undefined
   private launch: Launch | null = null
   private isEnding = false
+  private readonly cpuSet: CpuSet
+  private readonly mail: BooterMail
+  private readonly admission: Admission | null
   /** How often in a row a CPU has died before it ran. */
   private readonly failedStarts = new Map<number, number>()
   /** Of CPUs that are gone, and whose death has not been told yet: the tasks that are lost with them. */
@@ -81,8 +99,11 @@ export class Kernel {
       stuck: report => this.reportStuck(report),
       deadlock: deadlock => void this.listeners.tell('deadlock', deadlock),
     })
+    view.limitGrace = (job, ms) => this.housekeeping.limitGrace(job, ms)
+    this.mail = new BooterMail(view, machine)
+    view.mail = this.mail
     view.onDeadlock = deadlock => void this.listeners.tell('deadlock', deadlock)
-    this.collector = new Collector(view, {
+    this.collector = new Collector(view, this.mail, {
       collected: () => this.madeRoom(),
       failed: failure => this.reportFailure(failure),
       nameOf: job => this.nameOf(job),
@@ -90,6 +111,20 @@ export class Kernel {
       idle: () => this.housekeeping.stop(),
     })
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
+    this.cpuSet = new CpuSet(
+      view,
+      machine,
+      { min: settings.minCpus, max: settings.cpus, idle: settings.idle },
+      {
+        online: cpu => {
+          this.listeners.tell('online', { cpu })
+          this.admission?.admit()
+        },
+        offline: cpu => void this.listeners.tell('offline', { cpu }),
+      },
+    )
+    this.admission =
+      settings.tasksPerCpu === Infinity ? null : new Admission(view, this.cpuSet, settings.tasksPerCpu)
     this.driver =
       machine instanceof SimulatedMachine
         ? new SimulatedDriver(
@@ -110,24 +145,74 @@ export class Kernel {
     const kernel = new Kernel(booted, onKick)
     const launch = launchOf(booted.view)
     launch?.hold()
-    await startCpus(booted.machine, booted.view.s)
-    joinAmbient(booted.view)
-    booted.machine.onDeath(death => kernel.died(death))
-    if (booted.machine.isGone !== undefined) {
-      booted.view.thread.stuck = rescuer(booted.view, booted.machine)
-      booted.view.thread.meanwhile = () => kernel.releaseUntold()
-    }
-    kernel.undoHooks = runBootHooks(kernel, booted.view, {
-      control: options.control ?? true,
-      events: kernel.listeners,
-    })
+    const { minCpus } = booted.settings
+    await startCpus(booted.machine, booted.view.s, minCpus)
+    kernel.cpuSet.started(minCpus)
+    kernel.attach(options)
     kernel.launch = launch
     await launch?.continue()
     return kernel
   }
 
+  /**
+   * @internal Boots a kernel without waiting for its CPUs, on a machine that `make` makes: tasks that are spawned meanwhile wait
+   * for the first CPU. One that dies before it takes tasks is told as any other.
+   */
+  static bootNow(
+    asked: KernelOptions,
+    make: (drawn: DrawnKernel, options: KernelOptions) => KernelMachine,
+  ): Kernel {
+    const options = withRunDefaults(asked)
+    const drawn = drawKernel(options)
+    const kernel = new Kernel(
+      assembleKernel(drawn, make(drawn, options), () => undefined),
+      { call: () => undefined },
+    )
+    const launch = launchOf(kernel.booted.view)
+    launch?.hold()
+    kernel.attach(options)
+    for (let cpu = 0; cpu < drawn.settings.minCpus; cpu++) void kernel.cpuSet.start(cpu)
+    kernel.launch = launch
+    void launch?.continue()
+    return kernel
+  }
+
+  /** What the booting thread does for a kernel whose CPUs run, or are about to. */
+  private attach(options: KernelOptions): void {
+    const { machine, view } = this.booted
+    joinAmbient(view)
+    machine.onMessage?.((cpu, message) => {
+      if (isMail(message)) this.mail.receive(message.heddleMail as ToBooter)
+      else this.listeners.tell('message', { cpu, message })
+    })
+    machine.onDeath(death => this.died(death))
+    if (machine.isGone !== undefined) {
+      view.thread.stuck = rescuer(view, machine)
+      view.thread.meanwhile = () => this.releaseUntold()
+    }
+    this.undoHooks = runBootHooks(this, view, { control: options.control ?? true, events: this.listeners })
+  }
+
+  /** The most CPUs that there may be. */
   get cpus(): number {
     return this.booted.machine.cpus
+  }
+
+  /** CPUs that there are now, or that are about to be: between the `min` and the `max` of the option `cpus`. */
+  get online(): number {
+    return this.cpuSet.count
+  }
+
+  /** What the kernel has done since its boot; `String(kernel.summary)` is one line for people. */
+  get summary(): KernelSummary {
+    const { completed, failed, active } = this.collector
+    const { view, machine } = this.booted
+    return new KernelSummary(view, machine.now(), { completed, failed, active, online: this.online })
+  }
+
+  /** @internal */
+  get internals(): { readonly view: KernelView; readonly machine: KernelMachine; readonly cpuSet: CpuSet } {
+    return { view: this.booted.view, machine: this.booted.machine, cpuSet: this.cpuSet }
   }
 
   /** Tasks that have not ended. */
@@ -242,6 +327,7 @@ export class Kernel {
       // What is spawned meanwhile, by tasks that have not ended yet, is killed too.
       while (this.collector.isBusy) {
         killAll(view, reason)
+        this.admission?.open()
         await endsWithin(drained, KILL_AGAIN_MS)
       }
     }
@@ -251,6 +337,7 @@ export class Kernel {
     this.driver?.close()
     this.collector.close()
     this.isEnding = true
+    this.cpuSet.close()
     await machine.close()
     view.codec.lent.close()
     leaveAmbient(view)
@@ -272,11 +359,46 @@ export class Kernel {
     this.collector.deaths.set(death.cpu, death)
     recoverCpu(view, this.collector, death, this.released.get(death.cpu))
     this.released.delete(death.cpu)
+    this.mail.died(death.cpu)
+    this.loseMailedResults(death.cpu)
     machine.recovered(death.cpu)
     // What was lost with both ends of it ended without anyone being told.
     view.completions.interrupt()
     this.listeners.tell('death', death)
-    if (!this.isEnding) void this.replace(death)
+    const isWanted = this.cpuSet.died(death.cpu)
+    if (isWanted && !this.isEnding) void this.replace(death)
+  }
+
+  /** Jobs that have ended on the dead CPU, and whose results it had not sent. */
+  private loseMailedResults(dead: number): void {
+    const { i32, jobs } = this.booted.view
+    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+      if ((Atomics.load(i32, job + Job.control) & RESULT_MAILED) === 0) continue
+      if (Atomics.load(i32, job + Job.cpu) === dead + 1) this.mail.loseResult(i32[job + Job.number])
+    }
+  }
+
+  /** The CPU that a task with these options is sent to, with what only a message carries. */
+  private cpuForMail(affinity: readonly number[] | undefined): number {
+    const { machine, view } = this.booted
+    if (machine.post === undefined)
+      throw new TypeError('transfer: a simulated machine moves ArrayBuffers only; use machine: "threads"')
+    const allowed = affinity ?? Array.from({ length: machine.cpus }, (_, cpu) => cpu)
+    let best = -1
+    let least = Infinity
+    for (const cpu of allowed) {
+      if (!this.cpuSet.isHere(cpu)) continue
+      const load = cpuAccount(view.i32, view.s.queueOf(cpu)).load
+      if (load < least) {
+        best = cpu
+        least = load
+      }
+    }
+    if (best >= 0) return best
+    const coming = allowed.find(cpu => this.cpuSet.isComing(cpu)) ?? this.cpuSet.grow()
+    if (coming < 0)
+      throw new Error('transfer: no CPU can take what is transferred now; try again when one is back')
+    return coming
   }
 
   /** Starts a CPU again. One that dies by itself before it runs, time and again, is left alone: others go on. */
@@ -287,14 +409,11 @@ export class Kernel {
       warn(`CPU ${cpu} died ${failures} times before it ran, and is not started again`, 'HEDDLE_CPU_GONE')
       return
     }
-    try {
-      await startCpu(this.booted.machine, this.booted.view.s, cpu)
-      this.failedStarts.delete(cpu)
-      this.driver?.kick()
-      this.listeners.tell('restart', { cpu })
-    } catch {
-      // Its death has been told, and it is started again from there.
-    }
+    // One that dies again is told so, and started again from there.
+    if (!(await this.cpuSet.start(cpu))) return
+    this.failedStarts.delete(cpu)
+    this.driver?.kick()
+    this.listeners.tell('restart', { cpu })
   }
 
   private start(
@@ -306,13 +425,25 @@ export class Kernel {
     const { view } = this.booted
     const { name, detached, restartable, transfer } = options
     if (options !== noOptions) checkSpawnOptions(options, this.cpus)
-    const control = BOOTER | (detached ? DETACHED : 0) | (restartable ? RESTARTABLE : 0)
+    let control = BOOTER | (detached ? DETACHED : 0) | (restartable ? RESTARTABLE : 0)
     const context = captureContextWord(view.codec)
     let word = 0
     let job: number
+    let mailed: MailedArgs | null = null
+    const waits = this.admission !== null && reference.number !== LOAD_MODULE
     try {
-      word = view.codec.encodeList(args, 'args', transfer)
-      job = spawnJob(view, {
+      if (transfer === undefined || onlyBuffers(transfer)) {
+        word = view.codec.encodeList(args, 'args', transfer)
+      } else {
+        if (restartable)
+          throw new TypeError('restartable: what is transferred cannot be given a second time; leave it out')
+        const cpu = this.cpuForMail(options.affinity)
+        mailed = { id: this.mail.sendArgs(cpu, args, transfer), cpu }
+        word = view.codec.encode(mailed, 'args')
+        control |= ARGS_MAILED
+        options = { ...options, affinity: [cpu] }
+      }
+      const spec: JobSpec = {
         fn: reference.number,
         name: name ?? reference.name,
         args: word,
@@ -321,14 +452,19 @@ export class Kernel {
         owner: BOOTING_THREAD,
         spawner: 0,
         task: options === noOptions ? noTaskOptions : taskOptions(options),
-      })
+      }
+      job = spawnJob(view, spec, undefined, !waits)
     } catch (error) {
       view.codec.free(word)
       view.codec.free(context)
+      if (mailed !== null) this.mail.dropArgs(mailed.cpu, mailed.id)
       throw error
     }
     const task = new Task<unknown>(view, job, name ?? reference.name, options, origin)
+    if (mailed !== null) this.mail.sent(task, mailed.cpu)
     this.collector.add(task)
+    if (waits) this.admission?.add(task)
+    if (this.cpuSet.isElastic) this.cpuSet.demand()
     this.driver?.kick()
     return task
   }

@@ -22,11 +22,14 @@ import { cancelTimer } from '../sched/timer.ts'
 import { wakeupTask } from '../sched/wakeup.ts'
 import { asyncContext } from './asynccontext.ts'
 import { killError } from './cancel.ts'
+import { CpuMail } from './cpumail.ts'
 import { type CapturedContext, enterContext } from './context.ts'
 import { type Ending, finishJob } from './finish.ts'
 import { type TaskFunction, taskFunction } from './functions.ts'
-import { Job, LOCAL_FUNCTION, NOT_KILLED } from './job.ts'
+import { ARGS_MAILED, Job, LOCAL_FUNCTION, NOT_KILLED } from './job.ts'
 import { JobCode } from './jobcode.ts'
+import type { MailedArgs } from './mail.ts'
+import { beginsJob } from './mailwords.ts'
 import { swapRunning } from './running.ts'
 import { CLAIMED, GIVES_WAY, PARKED, rareState, TaskRun, TIMED, WAKEABLE } from './taskrun.ts'
 import type { CpuBoot } from './layout.ts'
@@ -47,6 +50,7 @@ export class KernelCpu implements Runner {
   readonly view: KernelView
   readonly s: Scheduler
   readonly code: JobCode
+  readonly mail: CpuMail
   /** The run of the task that runs now; null: none does, or it has needed none so far. */
   run: TaskRun | null = null
   /** The job of the task that runs now; 0: none does. */
@@ -64,6 +68,7 @@ export class KernelCpu implements Runner {
     this.runner = new CpuRunner(cpu)
     this.life = cpu.lives
     this.code = new JobCode(view, boot)
+    this.mail = new CpuMail(cpu)
   }
 
   /** Runs a task until it stops; says why, as cpuLoop wants it. */
@@ -173,10 +178,10 @@ export class KernelCpu implements Runner {
     if (this.view.codec.lent.isAsked) this.view.codec.lent.serve()
     const fn = this.code.functionOf(job)
     if (fn === undefined) return this.loadFirst(task, job)
-    const missing = this.missingFor(job)
+    const missing = this.missingFor(job) ?? this.mailedArgs(job)
     if (missing !== null) return this.awaitResult(this.currentRun(), missing)
     // In this order: who recovers a dead CPU takes a bound task for a started one.
-    Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
+    if (beginsJob(i32, job, this.cpu.id)) this.mail.send({ kind: 'began', task: i32[job + Job.number] })
     this.bind(task)
     i32[job + Job.starts]++
     if (i32[job + Job.starts] === 1) f64[(job + Job.began) >> 1] = this.s.clock
@@ -184,7 +189,7 @@ export class KernelCpu implements Runner {
     let args: readonly unknown[]
     try {
       if (i32[job + Job.context] !== 0) this.openContext(job)
-      args = this.code.takeArguments(job)
+      args = this.argumentsOf(job)
     } catch (error) {
       return this.finish({ threw: true, value: error })
     }
@@ -195,6 +200,14 @@ export class KernelCpu implements Runner {
   private missingFor(job: number): Promise<unknown> | null {
     const { codec, i32 } = this.view
     return codec.missing(i32[job + Job.args]) ?? codec.missing(i32[job + Job.context])
+  }
+
+  /** Arguments that come as a message: a promise while they are on their way. */
+  private mailedArgs(job: number): Promise<unknown> | null {
+    const { codec, i32 } = this.view
+    if ((i32[job + Job.control] & ARGS_MAILED) === 0) return null
+    const { id, cpu } = codec.decode(i32[job + Job.args]) as MailedArgs
+    return cpu === this.cpu.id ? this.mail.missing(id) : null
   }
 
   /** What whoever spawned the task gave it along: every stretch of the task runs in it. The job keeps it. */
@@ -216,6 +229,15 @@ export class KernelCpu implements Runner {
     const run = this.currentRun()
     assert(run.task === task, 'the task that loads is the one that runs')
     return this.awaitResult(run, load)
+  }
+
+  private argumentsOf(job: number): readonly unknown[] {
+    const args = this.code.takeArguments(job)
+    if ((this.view.i32[job + Job.control] & ARGS_MAILED) === 0) return args
+    const { id, cpu } = args as unknown as MailedArgs
+    if (cpu !== this.cpu.id)
+      throw new Error(`CPU ${cpu} died, and with it the objects that were transferred to the task`)
+    return this.mail.takeArgs(id)
   }
 
   private runInOneGo(fn: TaskFunction, args: readonly unknown[]): number {
@@ -357,7 +379,8 @@ export class KernelCpu implements Runner {
       return SUSPENDED
     }
     this.runs[this.view.i32[this.task + TaskRecord.slot]] = undefined
-    return finishJob(this.view, this.job, this.task, run, ending)
+    this.mail.close(this.view.i32[this.job + Job.number])
+    return finishJob(this.view, this.job, this.task, run, ending, this.mail)
   }
 
   private isKillPending(task: number): boolean {

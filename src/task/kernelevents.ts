@@ -25,6 +25,12 @@ export interface KernelEvents {
   death: CpuDeath
   /** A CPU that had died is back. */
   restart: { readonly cpu: number }
+  /** Code on a CPU has called `parentPort.postMessage`, in a browser `postMessage`: what `worker.on('message')` hears elsewhere. */
+  message: { readonly cpu: number; readonly message: unknown }
+  /** A CPU takes tasks that did not before: one more is needed, or one that died is back. */
+  online: { readonly cpu: number }
+  /** A CPU takes no more tasks: it had nothing to do, and there are enough without it. */
+  offline: { readonly cpu: number }
 }
 
 /** Who listens to what of a kernel. */

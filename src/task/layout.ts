@@ -108,4 +108,8 @@ export interface CpuBoot {
   readonly loader: string | null
   /** Modules that every CPU has, because classes of theirs travel (payload/travelling.ts). */
   readonly companions: readonly string[]
+  /** Its event loop turns also while it has no task. */
+  readonly turnsIdle: boolean
+  /** In a browser: what the program gave each CPU. Node has it in its worker_threads module. */
+  readonly workerData?: unknown
 }

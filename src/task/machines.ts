@@ -1,5 +1,6 @@
 import type { Arena } from '../arena/arena.ts'
 import type { Machine } from '../machine/machine.ts'
+import type { NodeMachineOptions } from '../machine/node.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import kernelCpu from './cpu.ts'
 import type { CpuBoot, KernelPlan } from './layout.ts'
@@ -48,16 +49,40 @@ export async function makeMachine(
       ...(options.skew !== undefined && { skew: options.skew }),
     })
   }
-  if (!isNode()) return await makeWebMachine(arena, plan, data)
+  if (!isNode()) {
+    for (const option of ['argv', 'env', 'execArgv', 'resourceLimits', 'trackUnmanagedFds'] as const) {
+      if (options[option] !== undefined)
+        throw new TypeError(`${option}: a browser's workers have none; leave the option out`)
+    }
+    return await makeWebMachine(arena, plan, data)
+  }
   const { NodeMachine } = await import('../machine/node.ts')
+  return makeNodeMachine(NodeMachine, arena, plan, options, data)
+}
+
+/** The machine of Node's worker threads. The class is given: only its own module may import node:worker_threads. */
+export function makeNodeMachine(
+  NodeMachine: new (options: NodeMachineOptions) => KernelMachine,
+  arena: Arena,
+  plan: KernelPlan,
+  options: KernelOptions,
+  data: CpuBoot,
+): KernelMachine {
+  const { argv, env, execArgv, resourceLimits, trackUnmanagedFds, workerData } = options
   return new NodeMachine({
     arena,
     region: plan.machine,
     program: new URL('./cpu.ts', import.meta.url),
     data,
     unref: true,
-    ...(options.resourceLimits && { resourceLimits: options.resourceLimits }),
-    ...(options.execArgv && { execArgv: [...options.execArgv] }),
+    worker: {
+      workerData,
+      ...(argv && { argv: [...argv] }),
+      ...(env && { env: env as NonNullable<NodeMachineOptions['worker']>['env'] }),
+      ...(execArgv && { execArgv: [...execArgv] }),
+      ...(resourceLimits && { resourceLimits }),
+      ...(trackUnmanagedFds !== undefined && { trackUnmanagedFds }),
+    },
   })
 }
 

@@ -1,3 +1,4 @@
+import { CPU_MAX } from '../arena/thread.ts'
 import { checkCpus } from '../machine/cpurecord.ts'
 import { checkTime } from '../coroutine/blocking.ts'
 import { FAIR_PRIORITY, makePriority, NICE_MAX, NICE_MIN } from '../sched/priority.ts'
@@ -5,10 +6,18 @@ import type { FutexSizes } from '../futex/layout.ts'
 
 /** How a kernel is booted. Everything has a default. */
 export interface KernelOptions {
-  /** Worker threads that run tasks: 1 to 64. As many as the machine has cores. */
-  readonly cpus?: number
+  /**
+   * Worker threads that run tasks: 1 to 64. As many as the machine has cores. Or `{ min, max, idle }`: the kernel starts with
+   * `min`, adds CPUs while tasks wait for one, and ends a CPU that had nothing to do for `idle` milliseconds.
+   */
+  readonly cpus?: number | CpuRange
   /** Milliseconds that a task runs before an equal gets its turn. 10. */
   readonly slice?: number
+  /**
+   * How many of the tasks that the booting thread spawns may have started on each CPU; the others wait for one to end, by priority. What tasks
+   * spawn is not counted. No limit by default.
+   */
+  readonly tasksPerCpu?: number
   /** How many tasks may live at once. 65536. */
   readonly tasks?: number
   /** How many tasks may be on their way before `spawn` throws. As many as `tasks`. */
@@ -24,6 +33,19 @@ export interface KernelOptions {
   readonly resourceLimits?: ResourceLimits
   /** Node's flags for each CPU; those of this process by default. */
   readonly execArgv?: readonly string[]
+  /** What follows the first two words of `process.argv` on each CPU. Node only. */
+  readonly argv?: readonly unknown[]
+  /** `process.env` of each CPU: a copy of this thread's by default; `SHARE_ENV` of node:worker_threads: the same object. Node only. */
+  readonly env?: Readonly<Record<string, string | undefined>> | symbol
+  /** A value that each CPU gets a copy of: `workerData` of node:worker_threads there, and `workerData()` of heddle. */
+  readonly workerData?: unknown
+  /** Close the files that a CPU opened and left open, when it ends. True, as node:worker_threads has it. Node only. */
+  readonly trackUnmanagedFds?: boolean
+  /**
+   * When a CPU lets its event loop turn. 'needed': while a task waits for something that only the event loop brings. 'always': also
+   * while it has no task, so that timers and sockets which a task left there go on. 'needed'.
+   */
+  readonly eventLoop?: 'needed' | 'always'
   /** 'threads': CPUs are worker threads. 'simulated': virtual CPUs in this thread, in virtual time, by `seed`. */
   readonly machine?: 'threads' | 'simulated'
   /** Of a simulated machine: the same seed gives the same run. */
@@ -36,6 +58,16 @@ export interface KernelOptions {
   readonly control?: boolean
   /** Check the kernel's lock order. */
   readonly debug?: boolean
+}
+
+/** How many CPUs a kernel has, where the number changes with the work. */
+export interface CpuRange {
+  /** 0 to 64. 1. */
+  readonly min?: number
+  /** `min` to 64, at least 1. As many as the machine has cores, or `min` where that is more. */
+  readonly max?: number
+  /** Milliseconds without a task before a CPU above `min` ends. 10000; Infinity: it stays. */
+  readonly idle?: number
 }
 
 export interface WatchdogOptions {
@@ -71,8 +103,11 @@ export interface SpawnOptions {
   readonly detached?: boolean
   /** It may be started again, with the same arguments, when its CPU dies. */
   readonly restartable?: boolean
-  /** ArrayBuffers among the arguments that are moved instead of copied. */
-  readonly transfer?: readonly ArrayBuffer[]
+  /**
+   * ArrayBuffers among the arguments that are moved instead of copied. From the booting thread also ports, and whatever else
+   * `postMessage` transfers: such a task's CPU is chosen when it is spawned.
+   */
+  readonly transfer?: readonly object[]
 }
 
 const levels: Readonly<Record<Exclude<TaskPriority, number>, number>> = {
@@ -121,7 +156,9 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(`options: ${show(options)} is not an object of spawn options`)
   }
-  const { name, nice, affinity, signal, timeout } = options
+  const { name, nice, affinity, signal, timeout, transfer } = options
+  if (transfer !== undefined && !Array.isArray(transfer))
+    throw new TypeError(`transfer: ${show(transfer)} is not a list of objects, as in [buffer]`)
   if (name !== undefined && typeof name !== 'string')
     throw new TypeError(`name: ${show(name)} is not a string`)
   if (nice !== undefined) checkNice(nice)
@@ -134,9 +171,15 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
 
 /** The options of a boot, checked, with every default in place. */
 export interface BootSettings {
+  /** The most that there can be. */
   readonly cpus: number
+  /** How many there are at first, and at least. */
+  readonly minCpus: number
+  /** Milliseconds before an idle CPU above `minCpus` ends. */
+  readonly idle: number
   readonly slice: number
   readonly tasks: number
+  readonly tasksPerCpu: number
   readonly queue: number
   readonly heap: number
   readonly grace: number
@@ -149,8 +192,8 @@ export function bootSettings(options: KernelOptions, cores: () => number): BootS
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(`Kernel.boot(options): ${show(options)} is not an object of boot options`)
   }
-  const cpus = options.cpus ?? Math.min(64, Math.max(1, cores()))
-  checkCpus(cpus)
+  const { cpus, minCpus, idle } = cpuSettings(options.cpus, cores)
+  checkCpuOptions(options)
   const { slice = 10, tasks = 65_536, heap = 256 * 1024 * 1024, grace = 1000 } = options
   if (typeof slice !== 'number' || !(slice > 0) || slice > 10_000) {
     throw new RangeError(`slice: ${show(slice)} is not a slice; give milliseconds above 0, as in 10`)
@@ -158,6 +201,8 @@ export function bootSettings(options: KernelOptions, cores: () => number): BootS
   checkCount('tasks', tasks, TASKS_MAX)
   const queue = options.queue ?? tasks
   checkCount('queue', queue, tasks)
+  const { tasksPerCpu = Infinity } = options
+  if (tasksPerCpu !== Infinity) checkCount('tasksPerCpu', tasksPerCpu, tasks)
   checkTime('grace', grace)
   const { machine = 'threads' } = options
   if (machine !== 'threads' && machine !== 'simulated') {
@@ -166,15 +211,74 @@ export function bootSettings(options: KernelOptions, cores: () => number): BootS
   const asked = options.watchdog ?? {}
   const limit = asked === false ? 0 : (asked.limit ?? 1000)
   checkTime('watchdog.limit', limit)
+  if (machine === 'simulated' && minCpus !== cpus) {
+    throw new TypeError(
+      `cpus: a simulated machine has the same CPUs from its boot on; give a number, as in cpus: ${cpus}`,
+    )
+  }
   return {
     cpus,
+    minCpus,
+    idle,
     slice,
     tasks,
+    tasksPerCpu,
     queue,
     heap,
     grace,
     watchdog: asked === false ? null : { limit, evict: asked.evict ?? false },
   }
+}
+
+function cpuSettings(
+  asked: KernelOptions['cpus'],
+  cores: () => number,
+): Pick<BootSettings, 'cpus' | 'minCpus' | 'idle'> {
+  const most = (): number => Math.min(CPU_MAX, Math.max(1, cores()))
+  if (typeof asked !== 'object' || asked === null) {
+    const cpus = asked ?? most()
+    checkCpus(cpus)
+    return { cpus, minCpus: cpus, idle: Infinity }
+  }
+  for (const key of Object.keys(asked)) {
+    if (key !== 'min' && key !== 'max' && key !== 'idle')
+      throw new TypeError(`cpus.${key}: there is no such option; give min, max and idle`)
+  }
+  const { min = 1, idle = 10_000 } = asked
+  if (typeof min !== 'number' || !Number.isInteger(min) || min < 0 || min > CPU_MAX) {
+    throw new RangeError(
+      `cpus.min: ${show(min)} is not a number of CPUs; give an integer from 0 to ${CPU_MAX}`,
+    )
+  }
+  const { max = Math.max(min, most()) } = asked
+  if (typeof max !== 'number' || !Number.isInteger(max) || max < Math.max(1, min) || max > CPU_MAX) {
+    throw new RangeError(
+      `cpus.max: ${show(max)} is not a number of CPUs; give an integer from ${Math.max(1, min)}, as cpus.min says, to ${CPU_MAX}`,
+    )
+  }
+  checkTime('cpus.idle', idle)
+  return { cpus: max, minCpus: min, idle }
+}
+
+/** The options that are handed on to each CPU's thread. */
+function checkCpuOptions(options: KernelOptions): void {
+  const { env, argv, execArgv, resourceLimits, trackUnmanagedFds, eventLoop = 'needed' } = options
+  if (env !== undefined && typeof env !== 'symbol' && (typeof env !== 'object' || env === null)) {
+    throw new TypeError(`env: ${show(env)} is no environment; give an object of strings, or SHARE_ENV`)
+  }
+  for (const [name, list] of Object.entries({ argv, execArgv })) {
+    if (list !== undefined && !Array.isArray(list))
+      throw new TypeError(`${name}: ${show(list)} is not a list; give an array of strings`)
+  }
+  if (resourceLimits !== undefined && (typeof resourceLimits !== 'object' || resourceLimits === null)) {
+    throw new TypeError(
+      `resourceLimits: ${show(resourceLimits)} is not an object of limits, as in { maxOldGenerationSizeMb: 512 }`,
+    )
+  }
+  if (trackUnmanagedFds !== undefined && typeof trackUnmanagedFds !== 'boolean')
+    throw new TypeError(`trackUnmanagedFds: ${show(trackUnmanagedFds)} is not a boolean`)
+  if (eventLoop !== 'needed' && eventLoop !== 'always')
+    throw new TypeError(`eventLoop: ${show(eventLoop)} is not known; give 'needed' or 'always'`)
 }
 
 function checkCount(option: string, value: unknown, most: number): void {

@@ -27,9 +27,14 @@ export interface JobSpec {
 
 /**
  * Makes a job and its task, and starts it: straight into the run queue of a CPU, from any thread. `beforeStart` sees the
- * job before any CPU can. Throws ArenaFullError when there is no room; the payloads are then still the caller's.
+ * job before any CPU can. With `starts` false the caller starts the task, and is the booting thread. Throws ArenaFullError when there is no room; the payloads are then still the caller's.
  */
-export function spawnJob(view: KernelView, spec: JobSpec, beforeStart?: (job: number) => void): number {
+export function spawnJob(
+  view: KernelView,
+  spec: JobSpec,
+  beforeStart?: (job: number) => void,
+  starts = true,
+): number {
   const { codec, i32, jobs, s, thread } = view
   const job = jobs.allocate(thread)
   let task: number
@@ -65,6 +70,10 @@ export function spawnJob(view: KernelView, spec: JobSpec, beforeStart?: (job: nu
   if (Atomics.load(i32, s.ext.record + ExtRecord.takes) === TAKES_LISTED)
     view.allowlist.offer(task, spec.name, spec.fn)
   beforeStart?.(job)
+  if (!starts) {
+    jobs.settle(i32, job)
+    return job
+  }
   if (thread.id === BOOTING_THREAD) startSoon(s, task)
   else startTask(s, task)
   // Until here a thread that dies takes the job with it, for no task would ever run it.

@@ -2,7 +2,7 @@ import { checkTime, timeoutError, type WaitOptions } from '../coroutine/blocking
 import { startAlarm } from '../machine/alarm.ts'
 import { KILL_ABORTED, KILL_TIMED_OUT } from './job.ts'
 import type { SpawnOptions } from './options.ts'
-import { TaskHandle } from './taskhandle.ts'
+import { type TaskEvent, TaskHandle } from './taskhandle.ts'
 import type { KernelView } from './view.ts'
 
 const WAITING = 0
@@ -58,6 +58,21 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     this.outcome ??= this.makeOutcome()
     const promise = this.outcome.promise as Promise<T>
     return options === undefined ? promise : limited(promise, this.name, options)
+  }
+
+  /**
+   * Sends a message to the task, which takes it with `receive()`; one that has not started finds it when it does. Copied as
+   * `postMessage` does; `transfer` lists what is moved instead. False: the task has ended.
+   */
+  post(value: unknown, transfer: readonly object[] = []): boolean {
+    return this.view.mail?.send(this, value, transfer) ?? false
+  }
+
+  override on(event: 'message', listener: (value: any) => void): () => void
+  override on(event: TaskEvent, listener: () => void): () => void
+  override on(event: TaskEvent, listener: (value?: any) => void): () => void {
+    if (event === 'message') this.view.mail?.listen(this)
+    return super.on(event as 'message', listener)
   }
 
   /** @internal Someone has asked how it ends. */

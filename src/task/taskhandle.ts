@@ -5,6 +5,7 @@ import { Entity } from '../sched/entity.ts'
 import { setNice, setPriority } from '../sched/setpriority.ts'
 import { schedulerContinue, schedulerStop } from '../sched/stop.ts'
 import { isSleeping, Task as TaskRecord } from '../sched/taskrecord.ts'
+import { checkTime } from '../coroutine/blocking.ts'
 import { requestKill } from './cancel.ts'
 import {
   EVICTED,
@@ -63,7 +64,13 @@ export interface TaskStatus {
   readonly preemptions: number
 }
 
-export type TaskEvent = 'stop' | 'resume' | 'kill' | 'restart' | 'end'
+export type TaskEvent = 'stop' | 'resume' | 'kill' | 'restart' | 'end' | 'message'
+
+/** How a task is killed. */
+export interface KillOptions {
+  /** Milliseconds that it has to end before it costs its CPU; those of the boot by default. 0: it costs its CPU now. Heeded on the thread that booted the kernel. */
+  readonly grace?: number
+}
 
 /** What can be done to a task from anywhere: its handle, wherever that is held. */
 export abstract class TaskHandle {
@@ -77,7 +84,7 @@ export abstract class TaskHandle {
   last: JobFigures | null = null
   /** @internal */
   readonly options: SpawnOptions
-  private listeners: Map<TaskEvent, Set<() => void>> | null = null
+  private listeners: Map<TaskEvent, Set<(value?: any) => void>> | null = null
 
   /** @internal */
   constructor(view: KernelView, job: number, name: string, options: SpawnOptions) {
@@ -92,8 +99,11 @@ export abstract class TaskHandle {
    * Asks the task to end: `reason` is thrown into it at its next wait or safepoint, as the cause of a TaskKilledError.
    * False: it has ended already, or was killed before.
    */
-  kill(reason?: unknown): boolean {
-    return this.killAs(KILL_CALLED, reason)
+  kill(reason?: unknown, options: KillOptions = {}): boolean {
+    if (options.grace !== undefined) checkTime('grace', options.grace)
+    if (!this.killAs(KILL_CALLED, reason)) return false
+    if (options.grace !== undefined) this.view.limitGrace?.(this.job, options.grace)
+    return true
   }
 
   /** @internal */
@@ -171,7 +181,9 @@ export abstract class TaskHandle {
   }
 
   /** Calls `listener` whenever that happens to the task; what is returned ends it. */
-  on(event: TaskEvent, listener: () => void): () => void {
+  on(event: 'message', listener: (value: any) => void): () => void
+  on(event: TaskEvent, listener: () => void): () => void
+  on(event: TaskEvent, listener: (value?: any) => void): () => void {
     this.listeners ??= new Map()
     const heard = this.listeners.get(event) ?? new Set()
     heard.add(listener)
@@ -180,9 +192,9 @@ export abstract class TaskHandle {
   }
 
   /** @internal */
-  emit(event: TaskEvent): void {
+  emit(event: TaskEvent, value?: unknown): void {
     const heard = this.listeners?.get(event)
-    if (heard !== undefined) for (const listener of heard) listener()
+    if (heard !== undefined) for (const listener of heard) listener(value)
   }
 
   /** @internal Before the handle gives up the record. */

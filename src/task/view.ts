@@ -15,6 +15,7 @@ import type { Deadlock } from './deadlock.ts'
 import { AllowlistReader } from './allowlist.ts'
 import { Job, rankOf } from './job.ts'
 import type { KernelPlan } from './layout.ts'
+import type { BooterMail } from './mail.ts'
 import { PayloadCodec } from './payload/codec.ts'
 
 /** Where a thread other than the first finds the kernel's futexes. */
@@ -43,6 +44,10 @@ export class KernelView {
   readonly allowlist: AllowlistReader
   /** On the booting thread: who is told of a deadlock that is found there. */
   onDeadlock: ((deadlock: Deadlock) => void) | null = null
+  /** On the booting thread: gives a killed job so many milliseconds to end, and no more. */
+  limitGrace: ((job: number, ms: number) => void) | null = null
+  /** On the booting thread: sends a message to a task, or hears its messages. */
+  mail: BooterMail | null = null
   /** The arena itself, as a buffer whose words can be waited at. */
   readonly mapped: MappedBuffer
   private readonly jobTable: number

@@ -133,7 +133,7 @@ test('a CPU that calls process.exit is noticed with its exit code', async () => 
 })
 
 test('a CPU that runs out of memory is noticed as such, and the process lives', async () => {
-  const bench = await boot(1, { resourceLimits: { maxOldGenerationSizeMb: 16 } })
+  const bench = await boot(1, { worker: { resourceLimits: { maxOldGenerationSizeMb: 16 } } })
   bench.ask(0, asks.EXHAUST)
   expect(await deathOf(bench)).toMatchObject({ cpu: 0, reason: 'out of memory' })
 })

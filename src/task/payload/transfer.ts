@@ -7,7 +7,8 @@
 /** Throws unless every entry can be moved. */
 export function checkTransfer(transfer: readonly unknown[]): void {
   for (const [index, buffer] of transfer.entries()) {
-    if (!isArrayBuffer(buffer)) throw new TypeError(`transfer[${index}]: only an ArrayBuffer can be moved`)
+    if (!isArrayBuffer(buffer))
+      throw new TypeError(`transfer[${index}]: only an ArrayBuffer can be moved here`)
     if (transfer.indexOf(buffer) !== index) {
       throw new TypeError(`transfer[${index}]: the same ArrayBuffer is listed twice`)
     }
@@ -24,7 +25,7 @@ export function detach(transfer: readonly ArrayBuffer[]): void {
   }
 }
 
-function isArrayBuffer(value: unknown): value is ArrayBuffer {
+export function isArrayBuffer(value: unknown): value is ArrayBuffer {
   return Object.prototype.toString.call(value) === '[object ArrayBuffer]'
 }
 
