@@ -12,6 +12,8 @@ export interface Analysis {
   /** The binding of every identifier that refers to one; null for a global. */
   bindingOf: Map<Node, Binding | null>
   scopeOf: Map<Node, Scope>
+  /** The scopes of each function, with the nodes that they belong to, in the order of the text. */
+  scopesIn: Map<Func, [owner: Node, scope: Scope][]>
   /** Property names that this file gives functions of its own. */
   ownMethods: Set<string>
   /** Identifiers that `+=` writes. */

@@ -68,6 +68,7 @@ export class Analyzer {
       funcOf: this.funcOf,
       bindingOf: this.bindingOf,
       scopeOf: this.scopeOf,
+      scopesIn: scopesIn(this.scopeOf),
       ownMethods: this.ownMethods,
       appends: this.#appends,
       misplaced: this.#misplaced,
@@ -379,4 +380,15 @@ export class Analyzer {
     if (made.name === '') made.name = id.name
     made.binding = scope.find(id.name)
   }
+}
+
+function scopesIn(scopeOf: Analysis['scopeOf']): Analysis['scopesIn'] {
+  const found: Analysis['scopesIn'] = new Map()
+  for (const entry of scopeOf) {
+    const { func } = entry[1]
+    const list = found.get(func)
+    if (list === undefined) found.set(func, [entry])
+    else list.push(entry)
+  }
+  return found
 }

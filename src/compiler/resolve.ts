@@ -26,7 +26,7 @@ export function resolve({ uses, decorated, evals, funcs, bindingOf, scopeOf }: W
   for (const { node, scope, func, callee, write } of uses) {
     const binding = scope.find(node.name)
     bindingOf.set(node, binding)
-    binding?.references.push({ node, func, callee, write })
+    binding?.refer({ node, func, callee, write })
     if (binding !== null && decorated.has(node)) binding.decorated = true
   }
   for (const start of evals) {

@@ -47,13 +47,35 @@ export class Binding {
     this.scope = scope
   }
 
+  /** True when something assigns to it. */
+  assigned = false
+  /** True when a function other than the declaring one sees it. */
+  captured = false
+  #starts: readonly number[] | null = null
+
   get written(): boolean {
-    return this.volatile || this.declarations.length > 1 || this.references.some(({ write }) => write)
+    return this.volatile || this.declarations.length > 1 || this.assigned
   }
 
-  /** True when a function other than the declaring one sees it. */
-  get captured(): boolean {
-    return this.references.some(({ func }) => func !== this.scope.func)
+  refer(reference: Reference): void {
+    this.references.push(reference)
+    if (reference.write) this.assigned = true
+    if (reference.func !== this.scope.func) this.captured = true
+    this.#starts = null
+  }
+
+  /** True when a reference starts in this range of the source. Costs a search, not a walk: it is asked at every place. */
+  isUsedIn(from: number, to: number): boolean {
+    this.#starts ??= this.references.map(({ node }) => node.start).sort((left, right) => left - right)
+    const starts = this.#starts
+    let low = 0
+    let high = starts.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (starts[middle]! < from) low = middle + 1
+      else high = middle
+    }
+    return low < starts.length && starts[low]! < to
   }
 }
 

@@ -75,6 +75,11 @@ const apart_ms_least = 0.05
  */
 const pace_most = 256
 let pace = 64
+/**
+ * The same while the line is up and the code that runs may not unwind: it goes on at its own speed, and the first function
+ * that may unwind does so after a few safepoints.
+ */
+const pace_refused = 16
 let looked_ms = 0
 /** The clock costs more than the look: where safepoints come fast it is read at each fourth. */
 const looks_a_reading = 4
@@ -86,7 +91,7 @@ let looks = 0
  */
 export function lookInTime(ok: unknown): boolean {
   if (!ok) {
-    frames.left = isRaised() ? 0 : pace
+    frames.left = isRaised() ? Math.min(pace, pace_refused) : pace
     return false
   }
   if (look(ok)) return true

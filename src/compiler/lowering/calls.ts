@@ -110,11 +110,7 @@ export abstract class CallLowering extends Writer {
 
   privateTarget(callee: Node, cx: Context): Func | null {
     if (callee.type !== 'MemberExpression' || callee.property.type !== 'PrivateIdentifier') return null
-    for (const func of cx.available) {
-      if (func.kind !== 'method' || func.holder?.key.type !== 'PrivateIdentifier') continue
-      if (func.holder.key.name === callee.property.name) return func
-    }
-    return null
+    return cx.available.privateMethod(callee.property.name)
   }
 
   /** The value of a member of what `object` is. */

@@ -18,11 +18,23 @@ export function lowerBy(func: Func, { bindingOf, funcs }: Analysis): LoweringNam
     blocking.push(node)
   }
   if (blocking.length === 0) {
-    const isCalled = funcs.some(({ calls }) => calls.some(({ target }) => target === func))
-    return isNest(func) && !isCalled ? 'generator' : 'frames'
+    return isNest(func) && !calledIn(funcs).has(func) ? 'generator' : 'frames'
   }
   const waits = (loop: Node): boolean => blocking.some(call => contains(loop, call))
   return func.loops.every(waits) ? 'generator' : 'frames'
+}
+
+const called = new WeakMap<readonly Func[], ReadonlySet<Func>>()
+
+/** The functions that are called by name. */
+function calledIn(funcs: readonly Func[]): ReadonlySet<Func> {
+  let found = called.get(funcs)
+  if (found === undefined) {
+    const targets = funcs.flatMap(({ calls }) => calls.map(({ target }) => target))
+    found = new Set(targets.filter(target => target !== null))
+    called.set(funcs, found)
+  }
+  return found
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { Func } from '../functions.ts'
 import { type Piece, Rope, rope } from '../rope.ts'
 import { bare, isFunction, keyName, type Node } from '../syntax.ts'
-import { type Context, noJumps } from './context.ts'
+import { Available, type Context, noJumps } from './context.ts'
 import type { Writer } from './writer.ts'
 
 export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
@@ -36,21 +36,17 @@ export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
 }
 
 /** What is available inside a class: its private names hide those of the classes around it. */
-function privateTwins(writer: Writer, elements: Node[], cx: Context): ReadonlySet<Func> {
-  const available = new Set(cx.available)
-  for (const { key } of elements) {
-    if (key?.type !== 'PrivateIdentifier') continue
-    for (const func of available) {
-      const other = func.holder?.key
-      if (other?.type === 'PrivateIdentifier' && other.name === key.name) available.delete(func)
-    }
-  }
+function privateTwins(writer: Writer, elements: Node[], cx: Context): Available {
+  const own = new Set<Func>()
+  const hidden = new Set<string>()
   for (const { type, key, value } of elements) {
-    if (type !== 'MethodDefinition' || key.type !== 'PrivateIdentifier') continue
+    if (key?.type !== 'PrivateIdentifier') continue
+    hidden.add(key.name)
+    if (type !== 'MethodDefinition') continue
     const func = writer.analysis.funcOf.get(value)
-    if (func !== undefined && writer.flavor(func) === 'plain' && writer.wants(func, cx)) available.add(func)
+    if (func !== undefined && writer.flavor(func) === 'plain' && writer.wants(func, cx)) own.add(func)
   }
-  return available
+  return hidden.size === 0 ? cx.available : new Available(cx.available, own, hidden)
 }
 
 function writeElement(writer: Writer, element: Node, cx: Context, links: string[]): Rope {

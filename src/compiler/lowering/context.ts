@@ -36,6 +36,43 @@ export class Frame {
   }
 }
 
+/** Functions whose resumable form is in scope: a chain of scopes, so that a deep one costs no copy of those around it. */
+export class Available {
+  readonly #around: Available | null
+  readonly #own: ReadonlySet<Func>
+  /** Private names that the class of this scope declares: they hide those of the classes around it. */
+  readonly #hidden: ReadonlySet<string>
+
+  constructor(around: Available | null, own: ReadonlySet<Func>, hidden: ReadonlySet<string> = nothingHidden) {
+    this.#around = around
+    this.#own = own
+    this.#hidden = hidden
+  }
+
+  has(func: Func): boolean {
+    if (this.#own.has(func)) return true
+    const key = func.holder?.key
+    if (key?.type === 'PrivateIdentifier' && this.#hidden.has(key.name)) return false
+    return this.#around !== null && this.#around.has(func)
+  }
+
+  /** The private method of this name that is in scope, or null. */
+  privateMethod(name: string): Func | null {
+    if (!this.#hidden.has(name)) return this.#around?.privateMethod(name) ?? null
+    for (const func of this.#own) {
+      const key = func.holder?.key
+      if (key?.type === 'PrivateIdentifier' && key.name === name) return func
+    }
+    return null
+  }
+
+  with(func: Func): Available {
+    return new Available(this, new Set([func]))
+  }
+}
+
+const nothingHidden: ReadonlySet<string> = new Set()
+
 export interface Context {
   /** The function whose code this is. */
   func: Func
@@ -53,7 +90,7 @@ export interface Context {
   /** The function whose `this` and so on are lent out by name here. */
   lent: Func | null
   /** Functions whose resumable form is in scope here. */
-  available: ReadonlySet<Func>
+  available: Available
   /** Jumps that must go elsewhere, because their loop was taken apart. */
   jumps: ReadonlyMap<object, Rope>
   /** The cursors of the loops around, innermost first, that a `return` has to close here. */

@@ -1,7 +1,7 @@
 /** The output as a whole: what stands first in the source, what the runtime gives, then the statements. */
 import { type Rope, rope } from '../rope.ts'
 import { directives, type Node } from '../syntax.ts'
-import { type Context, noJumps } from './context.ts'
+import { Available, type Context, noJumps } from './context.ts'
 import type { Writer } from './writer.ts'
 
 /** The whole output. `preamble` stands before all else, and is asked for when all else is written. */
@@ -13,7 +13,7 @@ export function writeProgram(writer: Writer, runtime: string, preamble: () => st
     attach: 'explicit',
     alias: false,
     lent: null,
-    available: new Set(),
+    available: new Available(null, new Set()),
     jumps: noJumps,
     renamed: null,
   }

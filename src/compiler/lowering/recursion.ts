@@ -20,7 +20,7 @@ export function recursiveOf(analysis: Analysis): ReadonlySet<Func> {
     }
     next.set(func, reached)
   }
-  for (const func of analysis.funcs) if (!found.has(func) && comesBack(func, next, found)) found.add(func)
+  breakCycles(next, found)
   return found
 }
 
@@ -36,21 +36,31 @@ function reachedBy(
   return methods.get(callee.property.name) ?? null
 }
 
-/** True when the function leads back to itself by functions that do not look. */
-function comesBack(
-  start: Func,
-  next: ReadonlyMap<Func, readonly Func[]>,
-  looking: ReadonlySet<Func>,
-): boolean {
-  const seen = new Set<Func>()
-  const queue = [...next.get(start)!]
-  for (let func = queue.pop(); func !== undefined; func = queue.pop()) {
-    if (func === start) return true
-    if (seen.has(func) || looking.has(func)) continue
-    seen.add(func)
-    queue.push(...(next.get(func) ?? []))
+/**
+ * Has one function of each cycle of functions that do not look do so: one that a walk along the calls meets again while
+ * it is still inside of it.
+ */
+function breakCycles(next: ReadonlyMap<Func, readonly Func[]>, looking: Set<Func>): void {
+  const inside = new Set<Func>()
+  const done = new Set<Func>()
+  for (const start of next.keys()) {
+    const path: { func: Func; at: number }[] = []
+    const enter = (func: Func): void => {
+      inside.add(func)
+      path.push({ func, at: 0 })
+    }
+    if (!done.has(start) && !looking.has(start)) enter(start)
+    while (path.length > 0) {
+      const top = path[path.length - 1]!
+      const reached = next.get(top.func)?.[top.at++]
+      if (reached === undefined) {
+        path.pop()
+        inside.delete(top.func)
+        done.add(top.func)
+      } else if (inside.has(reached)) looking.add(reached)
+      else if (!done.has(reached) && !looking.has(reached)) enter(reached)
+    }
   }
-  return false
 }
 
 /** By name: the functions that this file gives to properties, where it gives the name to nothing else. */
@@ -63,7 +73,11 @@ function methodsOf({ program, funcOf }: Analysis): ReadonlyMap<string, readonly 
     while (given?.type === 'AssignmentExpression') given = bare(given.right)
     const func = given === null ? undefined : funcOf.get(given)
     if (func === undefined) others.add(name)
-    else methods.set(name, [...(methods.get(name) ?? []), func])
+    else {
+      const list = methods.get(name)
+      if (list === undefined) methods.set(name, [func])
+      else list.push(func)
+    }
   }
   walk(program, node => {
     switch (node.type) {

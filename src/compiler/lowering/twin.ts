@@ -11,8 +11,7 @@ import type { Writer } from './writer.ts'
 export function writeTwin(writer: Writer, func: Func, outer: Context, head: string): Rope {
   const { node } = func
   const frame = new Frame(func, writer.names.prefix)
-  const available = new Set(outer.available)
-  if (func.self !== null) available.add(func)
+  const available = func.self === null ? outer.available : outer.available.with(func)
   const cx: Context = {
     func,
     frame,

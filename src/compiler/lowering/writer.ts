@@ -12,7 +12,7 @@ import { join, type Piece, Rope, rope } from '../rope.ts'
 import { bare, children, directives, isFunction, type Node } from '../syntax.ts'
 import { writeDeclaration, writeFunction } from './attach.ts'
 import { writeClass } from './classes.ts'
-import { type Context, type Frame, noJumps } from './context.ts'
+import { Available, type Context, type Frame, noJumps } from './context.ts'
 import { writeLent } from './lent.ts'
 import { writeMoved } from './moved.ts'
 import { Names } from './names.ts'
@@ -92,16 +92,16 @@ export abstract class Writer {
   }
 
   /** What can be called by the name of its twin among these statements. */
-  availableIn(statements: readonly Node[], cx: Context): ReadonlySet<Func> {
-    let available: Set<Func> | null = null
+  availableIn(statements: readonly Node[], cx: Context): Available {
+    let own: Set<Func> | null = null
     for (const statement of statements) {
       for (const func of this.declaredIn(statement)) {
         if (!this.wants(func, cx)) continue
-        available ??= new Set(cx.available)
-        available.add(func)
+        own ??= new Set()
+        own.add(func)
       }
     }
-    return available ?? cx.available
+    return own === null ? cx.available : new Available(cx.available, own)
   }
 
   /** The functions that a statement gives names to. */

@@ -189,14 +189,13 @@ export class Emitter {
       if (place === 'entry' || (place === 'block' && !this.opened.has(variable))) continue
       const top = owner === func.node
       if (!top && !(at >= owner.start && at <= owner.end)) continue
-      const { references, kind, declarations } = binding
+      const { kind, declarations } = binding
       const isLexical = kind === 'let' || kind === 'const' || kind === 'class'
       if (variable.box === null && isLexical && declarations[0]!.start >= at) continue
-      const later = references.some(({ node }) => node.start >= from)
+      const later = binding.isUsedIn(from, Number.POSITIVE_INFINITY)
       const again = this.loops.some(
         loop =>
-          (top || owner === loop || !contains(loop.body, owner)) &&
-          references.some(({ node }) => contains(loop, node)),
+          (top || owner === loop || !contains(loop.body, owner)) && binding.isUsedIn(loop.start, loop.end),
       )
       if (later || again || place === 'block') yield variable
     }

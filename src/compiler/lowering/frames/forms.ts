@@ -40,8 +40,7 @@ export function writeUnwinding(lowering: FramesLowering, plan: Plan, outer: Cont
 
 /** Where the body stands: its variables go by the names that the plan gives them. */
 function contextOf({ names }: FramesLowering, { func, variables, single }: Plan, outer: Context): Context {
-  const available = new Set(outer.available)
-  if (func.self !== null) available.add(func)
+  const available = func.self === null ? outer.available : outer.available.with(func)
   const alias = func.isArrow && outer.alias
   const renamed = new Map<Binding | 'arguments' | 'target', string>(outer.renamed)
   for (const { binding, name, box } of variables.values()) {

@@ -77,7 +77,7 @@ class Planner {
     const declared = new Map<Node, Variable[]>()
     const variables = new Map<Binding, Variable>()
     const taken = this.#outerNames()
-    const scopes = [...this.#questions.analysis.scopeOf].filter(([, scope]) => scope.func === func)
+    const scopes = [...(this.#questions.analysis.scopesIn.get(func) ?? [])]
     // The function's own scope first: its names stay.
     scopes.sort(([left], [right]) => (left === func.node ? -1 : right === func.node ? 1 : 0))
     for (const [owner, scope] of scopes) {
@@ -105,8 +105,8 @@ class Planner {
       size += node.end - node.start
     }
     if (size > inner_size_most) return false
-    for (const [owner, scope] of this.#questions.analysis.scopeOf) {
-      if (scope.func !== func || !this.#isWritten(owner)) continue
+    for (const [owner, scope] of this.#questions.analysis.scopesIn.get(func) ?? []) {
+      if (!this.#isWritten(owner)) continue
       for (const { kind, references, declarations } of scope.bindings.values()) {
         const inside = references.filter(reference => reference.func !== func)
         if (inside.length === 0 || kind === 'self') continue
@@ -153,9 +153,14 @@ class Planner {
 
   /** Names of the world outside that the function uses. */
   #outerNames(): Set<string> {
-    const { bindingOf } = this.#questions.analysis
+    const { bindingOf, scopesIn } = this.#questions.analysis
     const func = this.#func
     const taken = new Set<string>()
+    // Only the variables of blocks are moved, and may then meet other names.
+    const moves = (scopesIn.get(func) ?? []).some(
+      ([owner, { bindings }]) => owner !== func.node && bindings.size > 0 && this.#isWritten(owner),
+    )
+    if (!moves) return taken
     walk(func.node, node => {
       if (node.type !== 'Identifier' && node.type !== 'JSXIdentifier') return
       const binding = bindingOf.get(node)
@@ -167,13 +172,13 @@ class Planner {
 
   #variable(binding: Binding, owner: Node, single: boolean, taken: Set<string>): Variable | null {
     const func = this.#func
-    const { kind, references } = binding
+    const { kind } = binding
     if (kind === 'self' || kind === 'import' || binding.name === 'this') return null
     const top = owner === func.node
-    const captured = references.some(reference => reference.func !== func)
-    const written = references.some(({ write }) => write) || binding.declarations.length > 1
+    const { captured } = binding
+    const written = binding.assigned || binding.declarations.length > 1
     const inLoop = !top && this.#loops.some(loop => contains(loop, owner))
-    if (kind === 'const' && references.some(({ write }) => write)) this.#reason ??= 'a constant is assigned'
+    if (kind === 'const' && binding.assigned) this.#reason ??= 'a constant is assigned'
     if (kind === 'function' && !top && written) this.#reason ??= 'a function in a block is assigned'
     const early = this.#isEarly(binding, owner, captured)
     let place: Variable['place'] = 'slot'

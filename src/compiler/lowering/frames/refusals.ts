@@ -9,14 +9,16 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
   const refuse = (why: string): void => {
     reason ??= why
   }
-  const stops = (node: Node | null | undefined): boolean => node != null && anyStop(node, stopping)
+  const stops = (node: Node | null | undefined): boolean => node != null && stopping.has(node)
   for (const inner of allInner(func)) {
     if (inner.refusals.some(({ code }) => code === 'eval' || code === 'with')) {
       refuse('a function inside uses `eval` or `with`')
     }
   }
   for (const one of [func, ...allInner(func)]) {
-    if (defaultsAreApart(one, analysis)) refuse('a parameter is set by what the body does not see')
+    if (defaultsAreApart(one, analysis, one === func)) {
+      refuse('a parameter is set by what the body does not see')
+    }
   }
   if (!func.strict && func.usesArguments) {
     const scope = analysis.scopeOf.get(func.node)!
@@ -95,8 +97,11 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
   return reason
 }
 
-/** Defaults have a scope of their own: it matters when they make closures, or name what comes after them. */
-function defaultsAreApart(func: Func, { bindingOf, scopeOf }: Analysis): boolean {
+/**
+ * Defaults have a scope of their own: it matters when they name what comes after them and, in the function that
+ * unwinds itself, when they make closures.
+ */
+function defaultsAreApart(func: Func, { bindingOf, scopeOf }: Analysis, isItself: boolean): boolean {
   const own = scopeOf.get(func.node)!
   let apart = false
   const params = (func.node.params ?? []) as Node[]
@@ -104,7 +109,7 @@ function defaultsAreApart(func: Func, { bindingOf, scopeOf }: Analysis): boolean
     if (param.type === 'Identifier') continue
     const named = boundNames(param)
     walk(param, node => {
-      if (isFunction(node) || isClass(node)) apart = true
+      if (isItself && (isFunction(node) || isClass(node))) apart = true
       if (node.type !== 'Identifier' || named.includes(node)) return !apart
       const binding = bindingOf.get(node)
       if (binding == null || binding.scope !== own) return !apart
@@ -114,16 +119,6 @@ function defaultsAreApart(func: Func, { bindingOf, scopeOf }: Analysis): boolean
     })
   }
   return apart
-}
-
-function anyStop(node: Node, stopping: ReadonlySet<Node>): boolean {
-  let found = false
-  walk(node, child => {
-    if (isFunction(child)) return false
-    if (stopping.has(child)) found = true
-    return !found
-  })
-  return found
 }
 
 /** True when a closure in the head of a `for` sees its variables: those of the first turn are others than the next's. */
