@@ -14,6 +14,7 @@ import {
   isErased,
   isFunction,
   isLoop,
+  keyName,
   type Node,
   wordOf,
 } from './syntax.ts'
@@ -206,6 +207,10 @@ export class Analyzer {
           if (!node.computed) this.ownMethods.add(wordOf(node.key))
         } else this.visit(node.value, scope, func)
         return
+      case 'ObjectExpression':
+        for (const child of children(node)) this.visit(child, scope, func)
+        this.#refuseUnnamed(node)
+        return
       case 'LabeledStatement':
         this.visit(node.body, scope, func)
         return
@@ -248,6 +253,21 @@ export class Analyzer {
       default:
     }
     for (const child of children(node)) this.visit(child, scope, func)
+  }
+
+  /**
+   * Functions under computed names are made in an object of their own, which is spread where they stand: that one is
+   * another for `super`, and V8 puts accessors that follow a spread behind all else.
+   */
+  #refuseUnnamed({ properties }: Node): void {
+    const hasAccessor = properties.some(({ kind }: Node) => kind === 'get' || kind === 'set')
+    for (const property of properties as Node[]) {
+      const made = property.type === 'Property' ? this.funcOf.get(bare(property.value)) : undefined
+      if (made === undefined || keyName(property) !== null) continue
+      if (made.kind === 'method' ? hasAccessor || made.usesSuper : hasAccessor && made.node.id === null) {
+        made.refuse('computed-key', 'the name of the function is only known at run time', property)
+      }
+    }
   }
 
   #misplacedDirective(node: Node, func: Func): void {

@@ -10,7 +10,7 @@ import { lowerBy } from './lowering/choice.ts'
 import { FramesLowering } from './lowering/frames.ts'
 import { GeneratorLowering } from './lowering/generator.ts'
 import { Lines } from './lines.ts'
-import { isTooDeep, type Parsed, parse, syntaxErrorIn } from './parse.ts'
+import { isTooDeep, type Parsed, parse, reportEarlyErrors, syntaxErrorIn } from './parse.ts'
 import { print } from './rope.ts'
 
 export interface CompileOptions {
@@ -90,6 +90,9 @@ export function compile(source: string, file: string, options: CompileOptions = 
   if (parsed === null) return unchanged()
   const compilation = new Compilation(source, file, options, parsed)
   const first = compilation.first()
+  // What it wrote may be wrong because the source is, in a way that only shows when names are looked up.
+  if (first instanceof Failure && reportEarlyErrors(source, file, parsed.isModule, reporter))
+    return unchanged()
   const found = first instanceof Failure ? compilation.without(first) : first
   if (found instanceof Failure) {
     const message = `this file stays plain, because the compiler failed on it: ${found.reason}`

@@ -1,5 +1,5 @@
 /** Source text to syntax tree, in whichever of the languages the file is written. */
-import { parseSync } from 'oxc-parser'
+import { type OxcError as ParseError, parseSync } from 'oxc-parser'
 import type { Reporter } from './diagnostics.ts'
 import type { Node } from './syntax.ts'
 
@@ -56,23 +56,45 @@ export function parse(source: string, file: string, reporter: Reporter): Parsed 
       }
     }
   }
-  const errors = result.errors.filter(({ severity }) => (severity as string) === 'Error')
-  if (errors.length > 0) {
-    for (const error of errors) {
-      const label = error.labels[0] ?? { start: 0, end: 0 }
-      const help = error.helpMessage ? ` (${error.helpMessage})` : ''
-      reporter.report('error', 'syntax', `${error.message}${help}`, label)
-    }
-    return null
-  }
+  if (reportAll(result.errors, reporter)) return null
   return { program: result.program as unknown as Node, isModule }
 }
 
-/** The first syntax error in a text, or null. Makes no tree of it. */
-export function syntaxErrorIn(source: string, file: string, isModule: boolean): string | null {
-  if (isTooDeep(source, 2 * depthMost)) return 'it is nested too deeply'
+/** Reports the errors, and returns true when there are any. */
+function reportAll(all: readonly ParseError[], reporter: Reporter): boolean {
+  const errors = all.filter(({ severity }) => (severity as string) === 'Error')
+  for (const error of errors) {
+    const label = error.labels[0] ?? { start: 0, end: 0 }
+    const help = error.helpMessage ? ` (${error.helpMessage})` : ''
+    reporter.report('error', 'syntax', `${error.message}${help}`, label)
+  }
+  return errors.length > 0
+}
+
+/** Reports what is wrong with a text that parses: `with` in strict code, a name that is declared twice. */
+export function reportEarlyErrors(
+  source: string,
+  file: string,
+  isModule: boolean,
+  reporter: Reporter,
+): boolean {
+  return reportAll(earlyErrorsIn(source, file, isModule), reporter)
+}
+
+/**
+ * The errors in a text. Also those that no parser finds without looking names up: a name that strict code must not delete
+ * or assign, a jump without a target, a name that is declared twice.
+ */
+function earlyErrorsIn(source: string, file: string, isModule: boolean): readonly ParseError[] {
   const path = file.replace(/[?#].*$/, '')
   const sourceType = isModule ? 'module' : 'commonjs'
-  const { errors } = parseSync(path, source, { ...options, lang: languageOf(path), sourceType } as never)
+  const lang = languageOf(path)
+  return parseSync(path, source, { ...options, showSemanticErrors: true, lang, sourceType } as never).errors
+}
+
+/** The first error in a text, or null. Makes no tree of it. */
+export function syntaxErrorIn(source: string, file: string, isModule: boolean): string | null {
+  if (isTooDeep(source, 2 * depthMost)) return 'it is nested too deeply'
+  const errors = earlyErrorsIn(source, file, isModule)
   return errors.find(({ severity }) => (severity as string) === 'Error')?.message ?? null
 }

@@ -37,6 +37,12 @@ export function isAnonymous(node: Node): boolean {
   return (isFunction(node) || node.type === 'ClassExpression') && node.id == null
 }
 
+/** True for an assignment or a default that gives a function the name of its variable. `(x) = …` gives none. */
+export function givesName({ start, left, operator }: Node): boolean {
+  if (left.type !== 'Identifier' || left.start !== start) return false
+  return operator === undefined || /^(?:=|&&=|\|\|=|\?\?=)$/.test(operator)
+}
+
 /** The children that hold code, in the order of their text. */
 export function children(node: Node): Node[] {
   const keys = visitorKeys[node.type]

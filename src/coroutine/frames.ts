@@ -35,6 +35,8 @@ interface Frame {
   values: unknown[]
   /** Null: by the function that was being entered again when this frame was saved. */
   reenter: Reenter | null
+  /** The frame of its caller. */
+  below: Frame | null
 }
 
 /**
@@ -45,8 +47,10 @@ export const frames: Words = words
 
 /** Why the task unwinds. */
 let stop: number = PREEMPTED
-/** The frames saved since unwinding began, innermost first. */
-let saved: Frame[] = []
+/** The frames saved since unwinding began: the first one, the last one, and how many. */
+let innermost: Frame | null = null
+let outermost: Frame | null = null
+let saved_count = 0
 /** What the frame that is being entered is to be given. */
 let sent: unknown
 let raising = false
@@ -112,7 +116,11 @@ export function lookInTime(ok: unknown): boolean {
 
 /** Saves a frame, on the way out. */
 export function save(self: unknown, place: number, values: unknown[], reenter: Reenter | null): undefined {
-  saved.push({ self, place, values, reenter })
+  const frame: Frame = { self, place, values, reenter, below: null }
+  if (outermost === null) innermost = frame
+  else outermost.below = frame
+  outermost = frame
+  saved_count++
 }
 
 /** What the place that is entered again is given: the value of its call, or a throw. */
@@ -183,34 +191,40 @@ export function* rest(): Generator<number, any, unknown> {
 /** More frames than any stack holds and less than a heap does: recursion that goes on and on ends here. */
 const FRAMES_MAX = 2_000_000
 
-/** The frames of a coroutine that has stopped, outermost first. */
+/** The frames of a coroutine that has stopped. */
 export class FrameChain {
-  readonly #frames: Frame[] = []
+  /** The innermost. */
+  top: Frame | null = null
+  depth = 0
   value: unknown = undefined
 
   /** Takes what has just been saved, and ends the unwinding. Why it was, is returned. */
   took(): number {
-    const { length } = saved
-    for (let at = length - 1; at >= 0; at--) this.#frames.push(saved[at]!)
-    if (length > 64) saved = []
-    else saved.length = 0
+    outermost!.below = this.top
+    this.top = innermost
+    this.depth += saved_count
+    innermost = null
+    outermost = null
+    saved_count = 0
     frames.u = 0
     return stop
   }
 
   /** Runs to the next stop, and returns SUSPENDED or PREEMPTED, or to the end: RETURNED or THREW. */
   advance(throws: boolean, value: unknown): number {
-    return resumeInnermostFrame(this, this.#frames, throws, value)
+    return resumeInnermostFrame(this, throws, value)
   }
 }
 
-function resumeInnermostFrame(chain: FrameChain, list: Frame[], throws: boolean, value: unknown): number {
-  if (list.length > FRAMES_MAX && !throws) {
+function resumeInnermostFrame(chain: FrameChain, throws: boolean, value: unknown): number {
+  if (chain.depth > FRAMES_MAX && !throws) {
     throws = true
     value = new RangeError('Maximum call stack size exceeded')
   }
   for (;;) {
-    const frame = list.pop()!
+    const frame = chain.top!
+    chain.top = frame.below
+    chain.depth--
     raising = throws
     sent = value
     try {
@@ -222,11 +236,10 @@ function resumeInnermostFrame(chain: FrameChain, list: Frame[], throws: boolean,
       throws = true
     }
     if (frames.u !== 0) {
-      const outermost = saved[saved.length - 1]!
-      outermost.reenter ??= frame.reenter
+      outermost!.reenter ??= frame.reenter
       return chain.took()
     }
-    if (list.length === 0) {
+    if (chain.top === null) {
       chain.value = value
       return throws ? THREW : RETURNED
     }

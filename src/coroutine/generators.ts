@@ -19,6 +19,7 @@
  * stays one and the same result object, so (A) a generator whose result is not the one that was seen last is where
  * the stop began, and what was on the list above the driver's own part is stale.
  */
+import { put } from './define.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 type AnyGenerator = Generator<number, any, any>
@@ -79,7 +80,7 @@ function join(generator: AnyGenerator, result: IteratorResult<number, any>): voi
     passing = result
     count = base // (A)
   }
-  joined[count++] = generator
+  put(joined, count++, generator)
 }
 
 const chained: object = Object.create(prototype, {
@@ -200,11 +201,11 @@ function settle(chain: Chain, result: IteratorResult<number, any>): void {
 function append(chain: Chain): void {
   const { frames } = chain
   if (frames !== null) {
-    for (let at = count - 1; at >= base; at--) frames.push(joined[at]!)
+    for (let at = count - 1; at >= base; at--) put(frames, frames.length, joined[at]!)
     return
   }
   // Of just this length: grown by a push, it would have room for sixteen more.
-  joined[count++] = chain.root
+  put(joined, count++, chain.root)
   chain.frames = joined.slice(base, count).toReversed() as AnyGenerator[]
 }
 

@@ -55,6 +55,15 @@ export function writeFunction(writer: Writer, node: Node, cx: Context): Rope {
   return rope` ${writeAttachment(writer, func, named, cx)}`
 }
 
+/** A function or class whose name is only known when it is made: what the variable `key` holds. */
+export function writeNamedBy(writer: Writer, node: Node, key: string, cx: Context): Rope {
+  const func = writer.analysis.funcOf.get(node)
+  const named = (text: Rope): Rope => rope`{ [${key}]: ${text} }[${key}]`
+  if (func === undefined) return named(writer.node(node, cx))
+  const plain = named(writer.plain(node, func, cx))
+  return writer.wants(func, cx) ? writeAttachment(writer, func, plain, cx) : plain
+}
+
 /** `attach(plain, twin)`, with whatever an arrow's twin must borrow. */
 export function writeAttachment(writer: Writer, func: Func, plain: Rope, cx: Context): Rope {
   const attacher = writer.attacher(func)

@@ -4,7 +4,7 @@
  */
 import type { Call, Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
-import { bare, isFunction, type Node, walk } from '../syntax.ts'
+import { bare, isAnonymous, isFunction, type Node, walk } from '../syntax.ts'
 import type { Context } from './context.ts'
 import { calleeText } from './message.ts'
 import { Writer } from './writer.ts'
@@ -157,7 +157,7 @@ export abstract class CallLowering extends Writer {
       case 'CallExpression':
         return this.#linkCall(node, cx)
       default:
-        return { guards: [], value: this.node(node, cx), held: [] }
+        return { guards: [], value: this.#unnamed(node, cx), held: [] }
     }
   }
 
@@ -312,11 +312,17 @@ export abstract class CallLowering extends Writer {
         setup.add(rope`${name} = [${this.node(argument, cx)}], `)
         args.push(`...${name}`)
       } else {
-        setup.add(rope`${name} = ${this.node(argument, cx)}, `)
+        setup.add(rope`${name} = ${this.#unnamed(argument, cx)}, `)
         args.push(name)
       }
     }
     return { setup, args: join(args, ', '), list: args, taken }
+  }
+
+  /** A value as a variable of ours holds it: a function does not take its name from that. */
+  #unnamed(node: Node, cx: Context): Rope {
+    const value = this.node(node, cx)
+    return isAnonymous(bare(node)) ? rope`(0, ${value})` : value
   }
 
   tagged(node: Node, cx: Context): Rope | null {
@@ -332,7 +338,7 @@ export abstract class CallLowering extends Writer {
     for (const expression of node.quasi.expressions as Node[]) {
       const name = frame.take()
       taken.push(name)
-      setup.add(rope`${name} = ${this.node(expression, cx)}, `)
+      setup.add(rope`${name} = ${this.#unnamed(expression, cx)}, `)
       quasi.add({ start: reached, end: expression.start }).add(name)
       reached = expression.end
     }

@@ -202,7 +202,10 @@ export class CheckerLowering extends GeneratorLowering {
       return writeSet(this, node, left, cx)
     }
     const place = isMember ? this.place(left, cx) : this.node(node.left, cx)
-    const written = rope`${place}${{ start: node.left.end, end: node.right.start }}${this.node(node.right, cx)}`
+    const before = isMember
+      ? { start: node.left.start, end: node.left.start }
+      : { start: node.start, end: node.left.start }
+    const written = rope`${before}${place}${{ start: node.left.end, end: node.right.start }}${this.node(node.right, cx)}`
     return left.type === 'Identifier' && !this.#isOuter(left, cx) ? written : this.effect(written)
   }
 

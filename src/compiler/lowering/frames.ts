@@ -9,7 +9,7 @@
 import type { Analysis } from '../analysis.ts'
 import type { Func } from '../functions.ts'
 import { join, type Piece, type Rope, rope } from '../rope.ts'
-import { bare, type Node, walk } from '../syntax.ts'
+import { bare, isAnonymous, type Node, walk } from '../syntax.ts'
 import type { Context } from './context.ts'
 import { Slots } from './frames/emitter.ts'
 import { writeUnwinding } from './frames/forms.ts'
@@ -171,8 +171,8 @@ export class FramesLowering extends StripLowering {
         if (isHead && node.declarations.length === 1) parts.push(target)
         continue
       }
-      if (id.type === 'Identifier') this.hint(init, id.name)
-      parts.push(rope`${target} = ${this.node(init, cx)}`)
+      const isNamed = id.type === 'Identifier' && isAnonymous(bare(init))
+      parts.push(rope`${target} = ${isNamed ? this.named(init, id, cx) : this.node(init, cx)}`)
     }
     const text = join(parts, ', ')
     if (isHead) return text

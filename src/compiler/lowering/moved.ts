@@ -1,6 +1,6 @@
 /** Variables that a function which unwinds keeps under another name, and what goes with them. */
 import { type Rope, rope } from '../rope.ts'
-import type { Node } from '../syntax.ts'
+import { bare, givesName, isAnonymous, type Node } from '../syntax.ts'
 import type { Context } from './context.ts'
 import type { Writer } from './writer.ts'
 
@@ -16,6 +16,15 @@ export function writeMoved(writer: Writer, node: Node, cx: Context): Rope | null
       const target = node.value.type === 'AssignmentPattern' ? node.value.left : node.value
       if (target.type !== 'Identifier' || writer.renamed(target, cx) === undefined) return null
       return rope`${target.name}: ${writer.node(node.value, cx)}`
+    }
+    case 'AssignmentExpression':
+    case 'AssignmentPattern': {
+      // A function that is given to a variable with another name takes the name that the source has.
+      const { left, right, operator } = node
+      if (!givesName(node) || !isAnonymous(bare(right))) return null
+      const other = writer.renamed(left, cx)
+      if (other === undefined) return null
+      return rope`${other} ${operator ?? '='} ${writer.named(right, left, cx)}`
     }
     case 'MetaProperty': {
       const name = node.meta.name === 'new' ? cx.renamed!.get('target') : undefined

@@ -9,8 +9,8 @@
 import type { Analysis } from '../analysis.ts'
 import type { Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
-import { bare, children, directives, isFunction, type Node } from '../syntax.ts'
-import { writeDeclaration, writeFunction } from './attach.ts'
+import { bare, children, directives, givesName, isFunction, type Node } from '../syntax.ts'
+import { namedProperty, propertyText, writeDeclaration, writeFunction } from './attach.ts'
 import { writeClass } from './classes.ts'
 import { Available, type Context, type Frame, noJumps } from './context.ts'
 import { writeLent } from './lent.ts'
@@ -203,7 +203,7 @@ export abstract class Writer {
         break
       case 'AssignmentExpression':
       case 'AssignmentPattern':
-        if (node.left.type === 'Identifier') this.hint(node.right, node.left.name)
+        if (givesName(node)) this.hint(node.right, node.left.name)
         break
       case 'ExportDefaultDeclaration':
         this.hint(node.declaration, 'default')
@@ -253,7 +253,10 @@ export abstract class Writer {
     for (const child of children(node)) {
       if (child.start < reached) continue
       made.add({ start: reached, end: child.start })
-      made.add(this.node(child, cx))
+      const text = this.node(child, cx)
+      // `new function () {…}()`: with a call around it, the function would be an argument of what `new` makes.
+      const isMade = node.type === 'NewExpression' && child === node.callee && beginsWithFunction(child)
+      made.add(isMade ? rope`(${text})` : text)
       reached = child.end
     }
     return made.add({ start: reached, end: node.end })
@@ -333,10 +336,37 @@ export abstract class Writer {
     if (isFunction(node) && node.id === null) this.#hints.set(node, name)
   }
 
+  /** A function or class without a name of its own, which is given to the variable `id`: it takes the name from there. */
+  named(value: Node, id: Node, cx: Context): Rope {
+    const other = this.renamed(id, cx)
+    if (other !== undefined && other !== id.name) return this.namedAs(value, id.name, cx)
+    this.hint(value, id.name)
+    return this.node(value, cx)
+  }
+
+  /** The same with a name that is not that of the variable. */
+  namedAs(value: Node, name: string, cx: Context): Rope {
+    this.hint(value, name)
+    const text = this.node(value, cx)
+    const func = this.analysis.funcOf.get(bare(value))
+    // What is attached to its twin has its name already.
+    if (func !== undefined && this.wants(func, cx)) return text
+    return namedProperty(name, rope`${propertyText(name)}: ${text}`)
+  }
+
   /** The twin of a private method is a private method beside it. */
   privateName(name: string): string {
     return `#${this.names.prefix}${name}`
   }
+}
+
+/** True when the text of an expression begins with a function or an object, which may get a call around it. */
+function beginsWithFunction(node: Node): boolean {
+  let inner = node
+  while (inner.type === 'MemberExpression' || inner.type === 'TaggedTemplateExpression') {
+    inner = inner.object ?? inner.tag
+  }
+  return isFunction(inner) || inner.type === 'ObjectExpression'
 }
 
 /** The function declaration that a statement is, or exports. */

@@ -1,5 +1,6 @@
 /** What loops of functions that unwind run over: cursors, which are saved like any other value. */
 import { run } from '../../coroutine/frames.ts'
+import { define } from '../../coroutine/define.ts'
 import { bodyStep, generatorBody, nextOf, stopsInNext } from './generator.ts'
 
 const arrayValues: unknown = Array.prototype.values
@@ -20,8 +21,7 @@ class IteratorCursor implements Cursor {
   readonly #next: any
   #open = false
 
-  constructor(iterable: any, message: string) {
-    const method = iterable === undefined || iterable === null ? undefined : iterable[Symbol.iterator]
+  constructor(iterable: any, method: unknown, message: string) {
     if (typeof method !== 'function') {
       // What is wrong with it, the engine says best, but for the name.
       throw new TypeError(message)
@@ -139,16 +139,11 @@ class NextCursor extends StoppingCursor {
 
 /** What a `for…of` runs over; null: an array, place by place. `message` is what the engine says when it cannot. */
 export function cursor(ok: unknown, iterable: any, message: string): Cursor | null {
-  if (
-    Array.isArray(iterable) &&
-    iterable[Symbol.iterator] === arrayValues &&
-    arrayIterator.next === arrayNext
-  ) {
-    return null
-  }
   if (ok && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
-  if (ok && stopsInNext(iterable)) return new NextCursor(iterable[Symbol.iterator]())
-  return new IteratorCursor(iterable, message)
+  const method = iterable === undefined || iterable === null ? undefined : iterable[Symbol.iterator]
+  if (method === arrayValues && Array.isArray(iterable) && arrayIterator.next === arrayNext) return null
+  if (ok && stopsInNext(iterable, method)) return new NextCursor(Reflect.apply(method, iterable, []))
+  return new IteratorCursor(iterable, method, message)
 }
 
 /** A `for…in` that can be left and entered again: keys that are deleted meanwhile are passed by. */
@@ -157,15 +152,16 @@ export class KeyCursor {
   readonly #object: any
   readonly #keys: string[] = []
   #at = 0
+  #count = 0
 
   constructor(object: unknown) {
     this.#object = object
     // oxlint-disable-next-line guard-for-in
-    for (const key in object as object) this.#keys.push(key)
+    for (const key in object as object) define(this.#keys, this.#count++, key)
   }
 
   step(): boolean {
-    while (this.#at < this.#keys.length) {
+    while (this.#at < this.#count) {
       const key = this.#keys[this.#at++]!
       if (!(key in Object(this.#object))) continue
       this.value = key

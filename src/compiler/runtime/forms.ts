@@ -10,7 +10,8 @@ import { itself, twin, unwinds } from '../../coroutine/coroutine.ts'
 import { frames, look, type Reenter, run, save, take } from '../../coroutine/frames.ts'
 import { own, unwinding } from './attach.ts'
 import { form, isMade } from './frames.ts'
-import { define, speciesArray } from './iteration.ts'
+import { define } from '../../coroutine/define.ts'
+import { speciesArray } from './iteration.ts'
 
 type Callable = (...args: any[]) => any
 
@@ -49,13 +50,9 @@ function give(original: any, built: any): void {
   found[form] = built
 }
 
-function has(list: any, k: number): boolean {
-  return list[k] !== undefined || k in list
-}
-
-/** True for an array that nobody else has seen: it is written as it is. */
+/** True for an array that nobody else has seen: its holes are written as they are, where no prototype has that index. */
 function isOwn(made: any): boolean {
-  return made.constructor === Array
+  return made.constructor === Array && Object.getPrototypeOf(made) === prototype && Object.isExtensible(made)
 }
 
 // forEach
@@ -74,9 +71,10 @@ export function eachOf(fn: unknown, list: any): number {
 
 function forEachFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): undefined {
   for (let k = start; k < length; k++) {
-    if (!has(list, k)) continue
+    if (!(k in list)) continue
+    const value = list[k]
     frames.ok = kind
-    fn.call(self, list[k], k, list)
+    fn.call(self, value, k, list)
     if (frames.u !== 0 || ((k & between) === between && look(true))) {
       return save(undefined, k + 1, [length, list, fn, self, kind], forEachAgain as Reenter)
     }
@@ -105,13 +103,14 @@ function mapFrom(start: number, length: number, list: any, fn: any, self: any, k
     if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind, made], mapOn as Reenter)
     }
-    if (!has(list, k)) continue
+    if (!(k in list)) continue
+    const element = list[k]
     frames.ok = kind
-    const value = fn.call(self, list[k], k, list)
+    const value = fn.call(self, element, k, list)
     if (frames.u !== 0) {
       return save(undefined, k, [length, list, fn, self, kind, made], mapAgain as Reenter)
     }
-    if (own) made[k] = value
+    if (own && !(k in made)) made[k] = value
     else define(made, k, value)
   }
   return made
@@ -153,7 +152,7 @@ function filterFrom(
     if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind, made, count], filterOn as Reenter)
     }
-    if (!has(list, k)) continue
+    if (!(k in list)) continue
     const value = list[k]
     frames.ok = kind
     const keep = fn.call(self, value, k, list)
@@ -161,7 +160,7 @@ function filterFrom(
       return save(undefined, k, [length, list, fn, self, kind, made, count, value], filterAgain as Reenter)
     }
     if (!keep) continue
-    if (own) made.push(value)
+    if (own && !(count in made)) made[count] = value
     else define(made, count, value)
     count++
   }
@@ -193,9 +192,10 @@ function someFrom(start: number, length: number, list: any, fn: any, self: any, 
     if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], someOn as Reenter)
     }
-    if (!has(list, k)) continue
+    if (!(k in list)) continue
+    const value = list[k]
     frames.ok = kind
-    const found = fn.call(self, list[k], k, list)
+    const found = fn.call(self, value, k, list)
     if (frames.u !== 0) return save(undefined, k + 1, [length, list, fn, self, kind], someAgain as Reenter)
     if (found) return true
   }
@@ -221,9 +221,10 @@ function everyFrom(start: number, length: number, list: any, fn: any, self: any,
     if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], everyOn as Reenter)
     }
-    if (!has(list, k)) continue
+    if (!(k in list)) continue
+    const value = list[k]
     frames.ok = kind
-    const holds = fn.call(self, list[k], k, list)
+    const holds = fn.call(self, value, k, list)
     if (frames.u !== 0) return save(undefined, k + 1, [length, list, fn, self, kind], everyAgain as Reenter)
     if (!holds) return false
   }
@@ -283,8 +284,9 @@ function findIndexFrom(start: number, length: number, list: any, fn: any, self: 
     if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], findIndexOn as Reenter)
     }
+    const value = list[k]
     frames.ok = kind
-    const found = fn.call(self, list[k], k, list)
+    const found = fn.call(self, value, k, list)
     if (frames.u !== 0) return save(undefined, k, [length, list, fn, self, kind], findIndexAgain as Reenter)
     if (found) return k
   }
@@ -310,7 +312,7 @@ give(reduce, function (this: any, fn: any, initial: any) {
   const { length } = this
   if (arguments.length > 1) return reduceFrom(0, length, this, fn, kind, initial)
   let k = 0
-  while (k < length && !has(this, k)) k++
+  while (k < length && !(k in this)) k++
   if (k === length) throw new TypeError('Reduce of empty array with no initial value')
   return reduceFrom(k + 1, length, this, fn, kind, this[k])
 })
@@ -321,7 +323,7 @@ function reduceFrom(start: number, length: number, list: any, fn: any, kind: num
     if ((k & between) === between && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, kind, held], reduceOn as Reenter)
     }
-    if (!has(list, k)) continue
+    if (!(k in list)) continue
     const value = list[k]
     frames.ok = kind
     held = fn(held, value, k, list)
@@ -381,7 +383,7 @@ function listOf(list: any): unknown[] {
   }
   const made: unknown[] = []
   const length = Math.max(0, Math.trunc(Number(list.length)) || 0)
-  for (let k = 0; k < length; k++) made.push(list[k])
+  for (let k = 0; k < length; k++) define(made, k, list[k])
   return made
 }
 

@@ -105,5 +105,6 @@ export function refuseObject(text: string, value: unknown): never {
 
 /** The name of a property, worked out where it stands. */
 export function keyOf(value: unknown): PropertyKey {
-  return typeof value === 'symbol' ? value : typeof value === 'string' ? value : `${value as string}`
+  if (typeof value === 'symbol' || typeof value === 'string') return value
+  return Reflect.ownKeys({ [value as string]: 0 })[0]!
 }

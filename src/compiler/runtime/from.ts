@@ -1,8 +1,9 @@
 /** `Array.from` and its kin, with a mapping that may stop and an iterable that may. */
 import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
 import { between, type Callable, callable, resumableOf } from './callback.ts'
-import { iterate, paused, wait } from './generator.ts'
-import { define, emptyArray } from './iteration.ts'
+import { iterateBy, paused, wait } from './generator.ts'
+import { define } from '../../coroutine/define.ts'
+import { emptyArray } from './iteration.ts'
 
 type Stops = Generator<number, any, unknown>
 
@@ -10,10 +11,11 @@ export function* arrayFrom(maker: any, items: any, fn: Callable | undefined, sel
   const resumable = fn === undefined ? undefined : resumableOf(fn)
   const plain = fn === undefined ? undefined : callable(fn)
   const constructs = isConstructor(maker)
-  if (items[Symbol.iterator] !== undefined && items[Symbol.iterator] !== null) {
+  const method = items[Symbol.iterator]
+  if (method !== undefined && method !== null) {
     const made = constructs ? new maker() : []
     let k = 0
-    const source = iterate(items, '')
+    const source = iterateBy(items, method, `${typeof method} is not a function`)
     for (const item of source) {
       if (item === paused) {
         yield* wait(source)

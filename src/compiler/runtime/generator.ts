@@ -4,6 +4,7 @@
  * whoever iterates. What a caller gets is an object that looks and acts like the plain generator, whose `next`,
  * `return` and `throw` carry twins.
  */
+import { define } from '../../coroutine/define.ts'
 import { SUSPENDED, type Twin, twin } from '../../coroutine/coroutine.ts'
 
 type Callable = (...args: any[]) => any
@@ -243,9 +244,8 @@ class NextAdapter implements IterableIterator<unknown> {
  * An iterable says on its `Symbol.iterator` method that its iterators' `next` can stop inside. What the compiler made
  * resumable says something else: that the method itself can.
  */
-export function stopsInNext(iterable: any): boolean {
+export function stopsInNext(iterable: any, method: any): boolean {
   if (typeof iterable !== 'object' || iterable === null) return false
-  const method = iterable[Symbol.iterator]
   const found = method?.[twin]
   return found !== undefined && !Object.hasOwn(found, owner)
 }
@@ -258,19 +258,18 @@ export function nextOf(iterator: Iterator<unknown>): Generator<number, Step, unk
 
 /** What a `for…of` in a twin iterates: the thing itself, or an adapter where that can stop inside. */
 export function iterate(iterable: any, message: string): any {
-  if (typeof iterable === 'object' && iterable !== null) {
-    const body = bodies.get(iterable)
-    if (body !== undefined) return new Adapter(body)
-    if (stopsInNext(iterable)) return new NextAdapter(iterable[Symbol.iterator]())
-    if (Symbol.iterator in iterable) return iterable
-  } else if (
-    typeof iterable === 'string' ||
-    (typeof iterable === 'function' && Symbol.iterator in iterable)
-  ) {
-    return iterable
-  }
-  if (iterable !== null && iterable !== undefined && iterable[Symbol.iterator] !== undefined) return iterable
-  throw new TypeError(message)
+  const method = iterable === null || iterable === undefined ? undefined : iterable[Symbol.iterator]
+  return iterateBy(iterable, method, message)
+}
+
+/** The same where the method that makes its iterators has been read. */
+export function iterateBy(iterable: any, method: any, message: string): any {
+  const body = generatorBody(iterable)
+  if (body !== undefined) return new Adapter(body as Body)
+  if (stopsInNext(iterable, method)) return new NextAdapter(Reflect.apply(method, iterable, []))
+  if (typeof method !== 'function') throw new TypeError(message)
+  // The method has been read: the loop must not read it again.
+  return { [Symbol.iterator]: () => Reflect.apply(method, iterable, []) }
 }
 
 /** Runs a stopped generator on until it has a value or an end. */
@@ -290,10 +289,11 @@ export function* collect(iterable: any): Generator<number, any, unknown> {
   const body = typeof iterable === 'object' && iterable !== null ? bodies.get(iterable) : undefined
   if (body === undefined) return iterable
   const values: unknown[] = []
+  let count = 0
   for (;;) {
     const step = yield* body.resumable('next', undefined)
     if (step.done) return values
-    values.push(step.value)
+    define(values, count++, step.value)
   }
 }
 

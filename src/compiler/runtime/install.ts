@@ -5,6 +5,7 @@
 import { needResched, PREEMPTED, type Twin, twin } from '../../coroutine/coroutine.ts'
 import { attach } from './attach.ts'
 import { between, type Callable, callable, resumableOf } from './callback.ts'
+import { define } from '../../coroutine/define.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
 import { mergeSort } from './mergesort.ts'
@@ -93,12 +94,12 @@ function* sortArray(list: any, fn: Callable): Stops {
     if (!(k in list)) continue
     const value = list[k]
     if (value === undefined) undefinedCount++
-    else values.push(value)
+    else define(values, values.length, value)
   }
   insertionInSort ??= insertionMost('sort')
   yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertionInSort)
   let at = 0
-  for (const value of values) list[at++] = value
+  for (; at < values.length; at++) list[at] = values[at]
   for (let k = 0; k < undefinedCount; k++) list[at++] = undefined
   for (; at < length; at++) if (at in list) delete list[at]
   return list
@@ -110,12 +111,12 @@ function* toSortedArray(list: any, fn: Callable): Stops {
   const values: unknown[] = []
   for (let k = 0; k < length; k++) {
     const value = list[k]
-    if (value !== undefined) values.push(value)
+    if (value !== undefined) define(values, values.length, value)
   }
   const undefinedCount = length - values.length
   insertionInToSorted ??= insertionMost('toSorted')
   yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertionInToSorted)
-  for (let k = 0; k < undefinedCount; k++) values.push(undefined)
+  for (let k = 0; k < undefinedCount; k++) define(values, values.length, undefined)
   return values
 }
 

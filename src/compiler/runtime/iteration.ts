@@ -3,6 +3,7 @@
  * called through its twin. They serve arrays, typed arrays and whatever looks like an array, as the originals do.
  */
 import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
+import { define } from '../../coroutine/define.ts'
 import { between, type Callable, callable, resumableOf } from './callback.ts'
 
 type Stops = Generator<number, any, unknown>
@@ -21,7 +22,6 @@ function lengthOf(list: any): number {
 
 export const arrays: Kind = { length: lengthOf, has: (list, index) => index in list }
 
-const arrayPrototype: object = Array.prototype
 const typedPrototype = Object.getPrototypeOf(Int8Array.prototype) as object
 const typedLength = Object.getOwnPropertyDescriptor(typedPrototype, 'length')!.get!
 
@@ -154,14 +154,6 @@ export function* flatMap(list: any, fn: Callable, self: unknown): Stops {
 export function emptyArray(length: number): unknown[] {
   // oxlint-disable-next-line no-new-array
   return new Array(length)
-}
-
-export function define(target: any, index: number, value: unknown): void {
-  if (Object.getPrototypeOf(target) === arrayPrototype && !(index in target) && Object.isExtensible(target)) {
-    target[index] = value
-  } else {
-    Object.defineProperty(target, index, { value, writable: true, enumerable: true, configurable: true })
-  }
 }
 
 /** `ArraySpeciesCreate`. */

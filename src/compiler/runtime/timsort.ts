@@ -3,6 +3,7 @@
  * engine's own algorithm for arrays, comparison for comparison.
  */
 import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
+import { define } from '../../coroutine/define.ts'
 import { gallopLeft, gallopRight } from './gallop.ts'
 import { number, type Order, type Stops } from './order.ts'
 
@@ -64,8 +65,8 @@ class TimSort {
         yield* this.insert(low, low + length, low + forced)
         length = forced
       }
-      this.#bases.push(low)
-      this.#lengths.push(length)
+      define(this.#bases, this.#bases.length, low)
+      define(this.#lengths, this.#lengths.length, length)
       yield* this.#collapse()
       low += length
       remaining -= length

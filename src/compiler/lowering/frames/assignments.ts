@@ -11,8 +11,8 @@ export function assignmentValue(at: Expressions, node: Node): Rope {
   const left = bare(node.left)
   const isPattern = left.type === 'ObjectPattern' || left.type === 'ArrayPattern'
   if (isPattern) return rope`(${patternText(at, left)} = ${apartValue(at, left, right, at.value(right))})`
-  if (!at.stops(right)) return rope`(${targetText(at, left, false)} ${operator} ${at.verbatim(right)})`
-  const target = targetText(at, left, true)
+  if (!at.stops(right)) return rope`(${targetText(at, left, false, null)} ${operator} ${at.verbatim(right)})`
+  const target = targetText(at, left, true, right)
   if (operator === '=') return rope`(${target} = ${at.value(right)})`
   if (operator === '&&=' || operator === '||=' || operator === '??=') {
     const result = at.take()
@@ -24,24 +24,24 @@ export function assignmentValue(at: Expressions, node: Node): Rope {
     at.release(held)
     return rope`${result}`
   }
-  const before = at.hold(target)
+  const before = at.order.mayChange(left, [right]) ? rope`${at.hold(target)}` : target
   return rope`(${target} = ${before} ${operator.slice(0, -1)} (${at.value(right)}))`
 }
 
-/** What is assigned to; with `held`, in a form that can be read and then written. */
-export function targetText(at: Expressions, node: Node, held: boolean): Rope {
+/** What is assigned to; with `held`, in a form that can be read, and written after `right` has been evaluated. */
+export function targetText(at: Expressions, node: Node, held: boolean, right: Node | null): Rope {
   const target = bare(node)
   if (target.type !== 'MemberExpression') return at.verbatim(target)
   const isSuper = target.object.type === 'Super'
-  const keep = (part: Node): Rope => {
+  const keep = (part: Node, ...others: (Node | null)[]): Rope => {
     const value = at.value(part)
-    return at.stays(part) ? value : rope`${at.hold(value)}`
+    return at.order.mayChange(part, others) ? rope`${at.hold(value)}` : value
   }
   const object = isSuper
     ? rope`super`
     : held || at.stops(target.property)
-      ? keep(target.object)
+      ? keep(target.object, target.computed ? target.property : null, right)
       : operand(at.value(target.object))
   if (!target.computed) return rope`${object}.${target.property}`
-  return rope`${object}[${held ? keep(target.property) : at.value(target.property)}]`
+  return rope`${object}[${held ? keep(target.property, right) : at.value(target.property)}]`
 }

@@ -13,10 +13,14 @@ import { operand } from './operands.ts'
 export abstract class Calls extends Expressions {
   /** Arguments that a call may be given more than once in the text, of which once is run. */
   #arguments(nodes: readonly Node[]): Rope[] {
-    const values = listValues(this, nodes)
+    return this.#settled(nodes, listValues(this, nodes))
+  }
+
+  /** Values that are read at once, in any order: what runs when it is read is held, and what that may change. */
+  #settled(nodes: readonly Node[], values: readonly Rope[]): Rope[] {
     return values.map((value, index) => {
       const node = nodes[index]!
-      if (isTrivial(node)) return value
+      if (!this.order.mayChange(node, nodes.slice(index + 1))) return value
       if (node.type !== 'SpreadElement') return rope`${this.hold(value)}`
       return rope`...${this.hold(rope`[${value}]`)}`
     })
@@ -24,7 +28,7 @@ export abstract class Calls extends Expressions {
 
   /** A call on its way to a function that takes the permission to unwind: nothing runs in between. */
   #permitted(callee: Rope, receiver: Piece | null, nodes: readonly Node[], values: Rope[]): Rope {
-    const last = nodes.findLastIndex(node => !isTrivial(node))
+    const last = nodes.findLastIndex(node => !this.order.isRead(node))
     const { permit } = this
     const list: Piece[] = values.map((value, index) => {
       if (index !== last) return value
@@ -71,7 +75,7 @@ export abstract class Calls extends Expressions {
     if (callee.type === 'MemberExpression' && callee.object.type !== 'Super') {
       let object = this.value(callee.object)
       if (callee.optional) object = rope`${this.guard(object)}`
-      else if (node.arguments.some((argument: Node) => this.stops(argument)) && !isPath(callee.object)) {
+      else if (this.lastStop(node.arguments) >= 0 && this.order.mayChange(callee.object, node.arguments)) {
         object = rope`${this.hold(object)}`
       }
       const access = callee.computed
@@ -85,13 +89,18 @@ export abstract class Calls extends Expressions {
     }
     let fn: Piece = callee.type === 'Super' ? rope`super` : this.value(node.callee)
     if (node.optional) fn = this.guard(fn)
+    else if (callee.type === 'Identifier') {
+      this.#refuseEarly(callee, node.arguments)
+      fn = this.#callable(fn)
+    }
     return rope`${fn}(${join(listValues(this, node.arguments), ', ')})`
   }
 
   #known(node: Node, callee: Node, target: Func, way: 'frames' | 'generator', held: number): Rope {
     const { host, frames, ok } = this
-    const values = way === 'frames' ? listValues(this, node.arguments) : this.#arguments(node.arguments)
     const name = this.verbatim(callee)
+    this.#refuseEarly(callee, node.arguments)
+    const values = way === 'frames' ? listValues(this, node.arguments) : this.#arguments(node.arguments)
     const direct = this.#callable(name)
     const call =
       way === 'frames'
@@ -103,6 +112,16 @@ export abstract class Calls extends Expressions {
     })
   }
 
+  /** A name that may not have been declared yet is refused before its arguments are evaluated. */
+  #refuseEarly(callee: Node, args: readonly Node[]): void {
+    if (!this.order.isRead(callee) && this.lastStop(args) >= 0) this.simple(rope`${this.verbatim(callee)};`)
+  }
+
+  /** True when a variable that is called can be read after the arguments. */
+  #readsLast(callee: Node, args: readonly Node[]): boolean {
+    return args.every(argument => this.order.isRead(argument)) || !this.order.mayChange(callee, args)
+  }
+
   /** A variable in a form that lends no object to its call. */
   #callable(name: Rope): Rope {
     return name.text(this.host.source).includes('.') ? rope`(0, ${name})` : name
@@ -110,10 +129,10 @@ export abstract class Calls extends Expressions {
 
   #private(node: Node, callee: Node, target: Func, held: number): Rope {
     const { host, frames, ok } = this
-    const stays = this.stays(callee.object)
     const itself = host.isFrames(target)
     const object = this.value(callee.object)
-    const receiver = stays && itself ? object : rope`${this.hold(object)}`
+    const stays = itself && !this.order.mayChange(callee.object, node.arguments)
+    const receiver = stays ? object : rope`${this.hold(object)}`
     const values = itself ? listValues(this, node.arguments) : this.#arguments(node.arguments)
     const method = rope`${receiver}.${callee.property}`
     const list = join(values, ', ')
@@ -150,9 +169,9 @@ export abstract class Calls extends Expressions {
     const { frames } = this
     let fn: Rope
     if (node.optional) fn = rope`${this.guard(this.value(node.callee))}`
-    else if (callee.type === 'Identifier' && (this.stays(callee) || node.arguments.every(isTrivial))) {
+    else if (callee.type === 'Identifier' && this.#readsLast(callee, node.arguments))
       fn = this.verbatim(callee)
-    } else fn = rope`${this.hold(this.value(node.callee))}`
+    else fn = rope`${this.hold(this.value(node.callee))}`
     const values = this.#arguments(node.arguments)
     const args = join(values, ', ')
     const found = this.take()
@@ -178,15 +197,10 @@ export abstract class Calls extends Expressions {
     else {
       const object = this.value(callee.object)
       if (callee.optional) receiver = rope`${this.guard(object)}`
-      else if (this.stays(callee.object)) receiver = object
-      else if (
-        callee.object.type === 'Identifier' &&
-        !callee.computed &&
-        !node.optional &&
-        node.arguments.every(isTrivial)
-      ) {
-        receiver = object
-      } else receiver = rope`${this.hold(object)}`
+      else if (this.order.isFixed(callee.object)) receiver = object
+      // The method itself is read in between, perhaps by a getter.
+      else if (!this.order.mayChange(callee.object, [callee, ...node.arguments])) receiver = object
+      else receiver = rope`${this.hold(object)}`
     }
     const method = isSuper
       ? this.value(callee)
@@ -198,7 +212,7 @@ export abstract class Calls extends Expressions {
     const values =
       made === null
         ? this.#arguments(node.arguments)
-        : [rope`${this.hold(made)}`, ...this.#arguments(node.arguments.slice(1))]
+        : [rope`${this.hold(rope`(0, ${made})`)}`, ...this.#arguments(node.arguments.slice(1))]
     const found = this.take()
     const args = join([receiver, ...values], ', ')
     const text = JSON.stringify(calleeText(callee))
@@ -235,10 +249,12 @@ export abstract class Calls extends Expressions {
     const at = this.take()
     const end = this.take()
     this.simple(rope`${end} = ${host.runtime('eachOf')}(${fn}, ${list}); ${at} = ${end} < 0 ? ${end} : 0;`)
+    const element = this.take()
     const turn = this.nested(() => {
       this.place(node.end, null, unwind => {
-        const call = rope`${this.permit}; ${callback}(${list}[${at}], ${at}, ${list}); if (${frames}.u) ${unwind}`
-        return rope`if (${list}[${at}] !== void 0 || ${at} in ${list}) { ${call} }`
+        // The element is read before the permission is given: a getter must not get it.
+        const call = rope`${element} = ${list}[${at}]; ${this.permit}; ${callback}(${element}, ${at}, ${list}); if (${frames}.u) ${unwind}`
+        return rope`if (${at} in ${list}) { ${call} }`
       })
       this.place(
         node.end,
@@ -287,13 +303,13 @@ export abstract class Calls extends Expressions {
     const held = this.held
     const canStop = call !== undefined && !host.staysPlain(call) && tag.type !== 'MemberExpression'
     const expressions = node.quasi.expressions as Node[]
-    const [fn, ...values] = this.values([node.tag, ...expressions])
+    const [fn, ...plain] = this.values([node.tag, ...expressions])
     const kept = canStop ? rope`${this.hold(fn!)}` : fn!
+    const values = canStop ? this.#settled(expressions, plain) : plain
     const quasi = new Rope()
     let reached = node.quasi.start
     for (const [index, expression] of expressions.entries()) {
-      const value = canStop && !isTrivial(expression) ? rope`${this.hold(values[index]!)}` : values[index]!
-      quasi.add({ start: reached, end: expression.start }).add(value)
+      quasi.add({ start: reached, end: expression.start }).add(values[index]!)
       reached = expression.end
     }
     quasi.add({ start: reached, end: node.quasi.end })
@@ -306,22 +322,4 @@ export abstract class Calls extends Expressions {
       return rope`${found} = ${made}(${ok}, ${kept}, ${text}); ${result} = ${found}${quasi}; if (${frames}.u) ${unwind}`
     })
   }
-}
-
-/** An argument of which nothing runs when it is read: a variable, a constant. */
-function isTrivial(node: Node): boolean {
-  switch (node.type) {
-    case 'Identifier':
-    case 'ThisExpression':
-      return true
-    case 'Literal':
-      return typeof node.value !== 'object' || node.value === null
-    default:
-      return false
-  }
-}
-
-/** Names joined by dots, which a call in between does not change in any way that matters: a namespace. */
-function isPath(node: Node): boolean {
-  return node.type === 'Identifier' || node.type === 'ThisExpression'
 }

@@ -3,19 +3,21 @@
  * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it stands.
  */
 import { join, type Rope, rope } from '../../rope.ts'
-import { bare, type Node } from '../../syntax.ts'
+import { bare, isAnonymous, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { assignmentValue, targetText } from './assignments.ts'
 import { Emitter, type Slots } from './emitter.ts'
 import type { Host } from './host.ts'
 import { arrayValue, objectValue, spreadValue, templateValue } from './literals.ts'
 import { conditionOf, operand } from './operands.ts'
+import { Order } from './order.ts'
 import type { Plan } from './plan.ts'
 
 export abstract class Expressions extends Emitter {
   readonly host: Host
   /** The permission is the object itself, which it hands on or was handed; else it is 1 or 0. */
   readonly hands: boolean
+  readonly order: Order
   /** Where the code stands: names and jumps change on the way in. */
   cx: Context
   /** What a null inside the chain that is being written leaves. */
@@ -25,6 +27,7 @@ export abstract class Expressions extends Emitter {
     super(plan, prefix, guards, slots)
     this.host = host
     this.hands = host.hands(plan.func)
+    this.order = new Order(host.bindings, plan.func)
     this.cx = cx
   }
 
@@ -68,21 +71,15 @@ export abstract class Expressions extends Emitter {
     return /^\d+$/.test(only.slice(this.prefix.length)) ? only : null
   }
 
-  /** Values of which the later ones may stop: the earlier are held. */
+  /** Values of which the later ones may stop: the earlier are held, where what comes in between may change them. */
   values(nodes: readonly Node[]): Rope[] {
     const last = this.lastStop(nodes)
     return nodes.map((node, index) => {
       const value = this.value(node)
-      return index < last && !this.stays(node) ? rope`${this.hold(value)}` : value
+      return index < last && this.order.mayChange(node, nodes.slice(index + 1))
+        ? rope`${this.hold(value)}`
+        : value
     })
-  }
-
-  /** True when a second look, after whatever, gives the same. */
-  stays(node: Node): boolean {
-    const inner = bare(node)
-    if (inner.type === 'ThisExpression') return true
-    if (inner.type === 'Literal') return typeof inner.value !== 'object' || inner.value === null
-    return inner.type === 'Identifier' && this.host.bindingIsConstant(inner)
   }
 
   /** A call, also one that cannot stop itself. */
@@ -91,6 +88,8 @@ export abstract class Expressions extends Emitter {
 
   /** The value of an expression, to be used at once: whatever has to come before is written. */
   value(node: Node): Rope {
+    // A function takes its name from where it stands in the source, not from the temporary that it is held in.
+    if (isAnonymous(bare(node))) return rope`(0, ${this.verbatim(node)})`
     if (!this.stops(node) && !(this.#chain !== null && isLink(node))) {
       return node.type === 'SequenceExpression' ? rope`(${this.verbatim(node)})` : this.verbatim(node)
     }
@@ -121,11 +120,15 @@ export abstract class Expressions extends Emitter {
       case 'AssignmentExpression':
         return assignmentValue(this, node)
       case 'UpdateExpression': {
-        const target = targetText(this, node.argument, false)
+        const target = targetText(this, node.argument, false, null)
         return node.prefix ? rope`(${node.operator}${target})` : rope`(${target}${node.operator})`
       }
       case 'UnaryExpression': {
         const { operator } = node
+        if (operator === 'delete' && bare(node.argument).type !== 'MemberExpression') {
+          // What a call returns is no reference: it is not deleted, and that succeeds.
+          return rope`(${this.value(node.argument)}, true)`
+        }
         const word = operator.length > 1 ? `${operator} ` : operator
         return rope`(${word}${this.value(node.argument)})`
       }
@@ -172,7 +175,7 @@ export abstract class Expressions extends Emitter {
     let object = this.value(node.object)
     if (node.optional) object = rope`${this.guard(object)}`
     if (!node.computed) return rope`${operand(object)}.${node.property}`
-    if (this.stops(node.property) && !node.optional && !this.stays(node.object)) {
+    if (this.stops(node.property) && !node.optional && this.order.mayChange(node.object, [node.property])) {
       object = rope`${this.hold(object)}`
     }
     return rope`${operand(object)}[${this.value(node.property)}]`

@@ -1,9 +1,10 @@
 /** The one thing that the emitter of a function that unwinds knows of the lowering that it writes for. */
+import type { Analysis } from '../../analysis.ts'
 import type { Call, Func } from '../../functions.ts'
 import type { Rope } from '../../rope.ts'
 import type { Binding } from '../../scope.ts'
 import { bare, isFunction, type Node, walk } from '../../syntax.ts'
-import { writeAttachment } from '../attach.ts'
+import { writeAttachment, writeNamedBy } from '../attach.ts'
 import type { Context } from '../context.ts'
 import type { FramesLowering } from '../frames.ts'
 import { isSmall } from '../weight.ts'
@@ -18,6 +19,8 @@ export interface Temporaries {
 /** What the emitter asks. */
 export interface Host {
   readonly source: string
+  /** The variable that each name means. */
+  readonly bindings: Analysis['bindingOf']
   /** A node that cannot stop, as it stands. */
   node(node: Node, cx: Context): Rope
   runtime(name: string): string
@@ -37,8 +40,12 @@ export interface Host {
   /** A function that unwinds, as it is made but without its mark; null for any other. */
   unmarked(node: Node, cx: Context): Rope | null
   renamed(node: Node, cx: Context): string | undefined
-  hint(value: Node, name: string): void
-  bindingIsConstant(node: Node): boolean
+  /** A function or class without a name, which takes that of the variable it is given to. */
+  named(value: Node, id: Node, cx: Context): Rope
+  /** The same, which takes this name. */
+  namedAs(value: Node, name: string, cx: Context): Rope
+  /** The same, which takes the name that this temporary holds. */
+  namedBy(value: Node, key: string, cx: Context): Rope
   /** The loop in strips, with `safepoint` between them and without its init; null when it is no such loop. */
   strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null
   /** How many turns a strip has. */
@@ -58,6 +65,7 @@ export interface Host {
 export function hostOf(lowering: FramesLowering): Host {
   return {
     source: lowering.source,
+    bindings: lowering.analysis.bindingOf,
     strip: lowering.strip,
     node: (node, cx) => lowering.node(node, cx),
     runtime: name => lowering.names.runtime(name),
@@ -75,12 +83,9 @@ export function hostOf(lowering: FramesLowering): Host {
     hands: func => lowering.hands(func),
     spreadStops: node => lowering.spreads.has(node),
     renamed: (node, cx) => lowering.renamed(node, cx),
-    hint: (value, name) => lowering.hint(value, name),
-    bindingIsConstant: node => {
-      const binding = lowering.analysis.bindingOf.get(node)
-      if (binding === null || binding === undefined || binding.volatile) return false
-      return binding.kind !== 'import' && !binding.written
-    },
+    named: (value, id, cx) => lowering.named(value, id, cx),
+    namedAs: (value, name, cx) => lowering.namedAs(value, name, cx),
+    namedBy: (value, key, cx) => writeNamedBy(lowering, bare(value), key, cx),
     bindingOf: id => lowering.analysis.bindingOf.get(id),
     // A generator made in a block has no name of its own there: it is found by what its function carries.
     availableIn: (statements, cx) =>

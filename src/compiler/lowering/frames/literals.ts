@@ -3,13 +3,13 @@ import { join, type Piece, Rope, rope } from '../../rope.ts'
 import { bare, isAnonymous, isFunction, type Node, wordOf } from '../../syntax.ts'
 import type { Expressions } from './expressions.ts'
 
-/** Values in a list of which the later ones may stop: the earlier are held. */
+/** Values in a list of which the later ones may stop: the earlier are held, where what is in between may change them. */
 export function listValues(at: Expressions, nodes: readonly (Node | null)[]): Rope[] {
   const last = at.lastStop(nodes)
   return nodes.map((node, index) => {
     if (node === null) return rope``
     const value = at.value(node)
-    if (index >= last || at.stays(node)) return value
+    if (index >= last || !at.order.mayChange(node, nodes.slice(index + 1))) return value
     if (node.type !== 'SpreadElement') return rope`${at.hold(value)}`
     return rope`...${at.hold(rope`[${value}]`)}`
   })
@@ -52,26 +52,30 @@ export function objectValue(at: Expressions, node: Node): Rope {
       }
       return at.verbatim(property)
     }
+    if (!property.computed && isFunction(bare(property.value)) && !before) return at.verbatim(property)
     let key: Piece = { start: property.key.start, end: property.key.end }
+    let text: Rope
     if (property.computed) {
-      let name = at.value(property.key)
-      if (before || at.stops(property.value)) {
-        name = rope`${at.hold(rope`${at.host.runtime('keyOf')}(${name})`)}`
+      const isNamed = isAnonymous(bare(property.value))
+      let name: Piece = at.value(property.key)
+      if (before || isNamed || at.stops(property.value)) {
+        name = at.hold(rope`${at.host.runtime('keyOf')}(${name})`)
       }
       key = rope`[${name}]`
-    }
-    if (!property.computed && isFunction(bare(property.value)) && !before) return at.verbatim(property)
-    const text = propertyValue(at, property)
-    const value = before && !at.stays(property.value) ? rope`${at.hold(text)}` : text
+      text = isNamed ? at.host.namedBy(property.value, name as string, at.cx) : at.value(property.value)
+    } else text = propertyValue(at, property)
+    const changes = before && at.order.mayChange(property.value, properties.slice(index + 1))
+    const value = changes ? rope`${at.hold(text)}` : text
     return rope`${key}: ${value}`
   })
   return rope`({ ${join(parts, ', ')} })`
 }
 
 function propertyValue(at: Expressions, property: Node): Rope {
-  if (!isAnonymous(bare(property.value)) || property.computed) return at.value(property.value)
   const name = wordOf(property.key)
-  return rope`{ ${JSON.stringify(name)}: ${at.value(property.value)} }[${JSON.stringify(name)}]`
+  // `__proto__: …` is no property, and gives no name.
+  if (name === '__proto__' || !isAnonymous(bare(property.value))) return at.value(property.value)
+  return at.host.namedAs(property.value, name, at.cx)
 }
 
 export function templateValue(at: Expressions, node: Node): Rope {

@@ -1,7 +1,7 @@
 /** The parameters of a function that unwinds. What is more than a name is set in the body: code of others may run there. */
 import type { Func } from '../../functions.ts'
 import { join, type Piece, Rope, rope } from '../../rope.ts'
-import type { Node } from '../../syntax.ts'
+import { bare, isAnonymous, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import type { FramesLowering } from '../frames.ts'
 import { patternText } from './patterns.ts'
@@ -70,8 +70,11 @@ export function writeParameters(
           : pattern
     let value: Rope = rope`${from}`
     if (pattern.type === 'AssignmentPattern') {
-      if (target.type === 'Identifier') lowering.hint(pattern.right, target.name)
-      value = rope`${from} === void 0 ? ${lowering.node(pattern.right, cx)} : ${from}`
+      const isNamed = target.type === 'Identifier' && isAnonymous(bare(pattern.right))
+      const otherwise = isNamed
+        ? lowering.namedAs(pattern.right, target.name, cx)
+        : lowering.node(pattern.right, cx)
+      value = rope`${from} === void 0 ? ${otherwise} : ${from}`
     }
     if (target.type !== 'Identifier') {
       if (pattern.type === 'AssignmentPattern') made.add(rope`${from} = ${value}; `)

@@ -1,6 +1,6 @@
 /** Destructuring, and the names that values take from what they are given to. */
 import { join, type Piece, type Rope, rope } from '../../rope.ts'
-import { bare, isAnonymous, type Node, wordOf } from '../../syntax.ts'
+import { bare, givesName, isAnonymous, type Node, wordOf } from '../../syntax.ts'
 import { calleeText, notIterableText } from '../message.ts'
 import type { Expressions } from './expressions.ts'
 
@@ -44,8 +44,7 @@ export function patternText(at: Expressions, node: Node): Rope {
       return rope`[${join(elements, ', ')}${last === null ? ',' : ''}]`
     }
     case 'AssignmentPattern': {
-      if (node.left.type === 'Identifier') at.host.hint(node.right, node.left.name)
-      return rope`${patternText(at, node.left)} = ${namedValue(at, node.left, node.right)}`
+      return rope`${patternText(at, node.left)} = ${givesName(node) ? namedValue(at, node.left, node.right) : at.value(node.right)}`
     }
     case 'RestElement':
       return rope`...${patternText(at, node.argument)}`
@@ -62,11 +61,6 @@ export function patternText(at: Expressions, node: Node): Rope {
 
 /** A value that takes its name from the variable it is given to, also where that goes by another. */
 export function namedValue(at: Expressions, id: Node, value: Node): Rope {
-  const inner = bare(value)
-  if (id.type !== 'Identifier') return at.value(value)
-  at.host.hint(inner, id.name)
-  const text = at.value(value)
-  const renamed = at.host.renamed(id, at.cx)
-  if (!isAnonymous(inner) || renamed === undefined || renamed === id.name) return text
-  return rope`{ ${JSON.stringify(id.name)}: ${text} }[${JSON.stringify(id.name)}]`
+  if (id.type !== 'Identifier' || !isAnonymous(bare(value))) return at.value(value)
+  return at.host.named(value, id, at.cx)
 }
