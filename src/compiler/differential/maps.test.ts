@@ -37,8 +37,7 @@ function expectTrueMap(source: string, file: string, lowering: 'frames' | 'gener
   }
   // Names that the compiler writes once more (a loop's counter, a callee) lead to the statement that they serve. A
   // function that unwinds names its variables at each place where it can: those are as many as they are.
-  if (lowering === 'generator')
-    expect(strange.length, strange.slice(0, 20).join(', ')).toBeLessThan(same / 10)
+  if (lowering === 'generator') expect(strange.length, strange.slice(0, 20).join(', ')).toBeLessThan(same / 8)
   expect(same).toBeGreaterThan(source.length / 20)
 
   // Each place of the source that a call or a throw stands at is found again: that is what stack traces show.
