@@ -1,9 +1,8 @@
 /** `heddle run`: a program, with what is said here about the kernels that it boots. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { constants, tmpdir } from 'node:os'
-import { extname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
 import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
@@ -94,7 +93,8 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
   }
   // `run file.ts -- args` is the same as without the dashes: they are ours.
   const own = args[0] === '--' ? args.slice(1) : args
-  const command = [...process.execArgv, ...loaders(path), path, ...own]
+  const preload = ['--import', new URL('./runpreload.ts', import.meta.url).href]
+  const command = [...process.execArgv, ...preload, path, ...own]
   const env = (wanted: RunRequest): NodeJS.ProcessEnv => ({
     ...process.env,
     ...policyVariables(flags.policy),
@@ -144,21 +144,6 @@ function policyVariables(policy: string | undefined): Record<string, string> {
   return {
     [POLICY_VARIABLE]: isPath ? pathToFileURL(resolve(policy)).href : policy,
     ...(policy === 'handoff' && { [PROTOCOL_VARIABLE]: 'handoff' }),
-  }
-}
-
-/** What Node has to load before the program. */
-function loaders(path: string): string[] {
-  const preload = ['--import', new URL('./runpreload.ts', import.meta.url).href]
-  const isTypeScript = /^\.[mc]?tsx?$/.test(extname(path))
-  if (!isTypeScript || process.features.typescript) return preload
-  try {
-    const tsx = createRequire(path).resolve('tsx')
-    return ['--import', pathToFileURL(tsx).href, ...preload]
-  } catch {
-    throw new CommandError(`Node ${process.version} does not run TypeScript by itself`, {
-      hint: 'install tsx beside the program, or use Node 22.18 or newer',
-    })
   }
 }
 

@@ -14,15 +14,21 @@ import { warn } from './warnings.ts'
 interface ClassifyOptions {
   /** Every function gets a resumable form, marked or not, short or not. */
   everything: boolean
+  /** Every function is marked, as if the module began with 'use task'. */
+  whole?: boolean
 }
 
 /** Fills in marks, call targets, `recursive`, `long`, `twin` and `why`, and reports what stays plain and should not. */
-export function classify(analysis: Analysis, reporter: Reporter, { everything }: ClassifyOptions): void {
+export function classify(
+  analysis: Analysis,
+  reporter: Reporter,
+  { everything, whole = false }: ClassifyOptions,
+): void {
   for (const func of analysis.funcs) {
     name(func)
     refuseUnsupported(func, everything)
   }
-  mark(analysis, everything)
+  mark(analysis, everything || whole)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
   findRecursion(analysis.funcs)
   findLong(analysis.funcs)
@@ -103,9 +109,9 @@ function isShadowed(holder: Node, owner: Node): boolean {
   )
 }
 
-function mark({ program, funcs }: Analysis, everything: boolean): void {
+function mark({ program, funcs }: Analysis, all: boolean): void {
   const module = markIn(program.body)
-  const whole = everything || module !== undefined
+  const whole = all || module !== undefined
   for (const func of funcs) {
     if (func.kind === 'module') continue
     const { body } = func.node

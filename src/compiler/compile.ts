@@ -25,6 +25,8 @@ export interface CompileOptions {
   runtime?: string
   /** False leaves the map out. */
   sourcemap?: boolean
+  /** True: every function is compiled, as if the module began with 'use task'. */
+  whole?: boolean
   /** How many turns of a loop without calls stand between two looks at the safepoint: 512. Tests make it small. */
   strip?: number
 }
@@ -72,7 +74,7 @@ export function compile(source: string, file: string, options: CompileOptions = 
     diagnostics: reporter.sorted(),
     stats,
   })
-  if (!checking && !source.includes('use task')) return unchanged()
+  if (!checking && options.whole !== true && !source.includes('use task')) return unchanged()
   if (isTooDeep(source)) {
     reporter.warn('depth', 'this file stays plain: it is nested too deeply to be parsed', {
       start: 0,
@@ -151,7 +153,7 @@ class Compilation {
         if (!excluded.has(func.node.start)) continue
         func.refuse('internal', `the compiler failed on it: ${reason}`, func.node)
       }
-      classify(analysis, reporter, { everything: checking })
+      classify(analysis, reporter, { everything: checking, whole: this.#options.whole === true })
       tried = analysis.funcs.filter(({ twin }) => twin).map(({ node }) => node.start)
       const stats = statistics(analysis, lines)
       if (tried.length === 0) {

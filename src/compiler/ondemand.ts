@@ -1,55 +1,77 @@
 /**
- * As register.ts, for a thread that may never meet a module with 'use task' in it: a CPU of the kernel. The compiler is
- * loaded when the first such module is, where Node can do that from inside a hook; else at once.
+ * Puts the loader in place on this thread: `heddle/register` for the main program, and each CPU of a kernel by itself. Until a module
+ * is to be compiled that the cache does not hold, the compiler is not loaded, where Node can load it from inside a hook.
+ *
+ * registerHooks runs in the loading thread and covers `import` and `require`. Where Node lacks it, `register` covers
+ * `import`, and CommonJS is compiled where Node itself compiles it.
  */
+import { readFileSync } from 'node:fs'
 import Module from 'node:module'
-import type { Loaded } from './loader.ts'
+import { MessageChannel } from 'node:worker_threads'
+import { claimsMemory } from '../machine/node-claims.ts'
+import type { HooksData } from './hooks.ts'
+import {
+  announce,
+  compileLoaded,
+  compileRequired,
+  nodeStrips,
+  selection,
+  setRuntime,
+  setTranslator,
+} from './loader.ts'
 
-const runtimeSymbol = Symbol.for('heddle.runtime')
-const directive = 'use task'
+const { require_module: canRequire } = process.features as { require_module?: boolean }
 
-interface Compiler {
-  compileLoaded<T extends Loaded>(url: string, loaded: T): T
-}
-
-let compiler: Compiler | undefined
-let isLoading = false
-
-/** The compiler itself mentions the directive: while it is loaded, nothing is compiled. */
-function loadCompiler(): Compiler {
-  isLoading = true
-  try {
-    const require = Module.createRequire(import.meta.url)
-    const suffix = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
-    const value: unknown = require(`./runtime${suffix}`)
-    Object.defineProperty(globalThis, runtimeSymbol, { value, configurable: true, enumerable: false })
-    process.setSourceMapsEnabled(true)
-    return require(`./loader${suffix}`) as Compiler
-  } finally {
-    isLoading = false
+if (!(Symbol.for('heddle.loader') in globalThis)) {
+  if (typeof Module.registerHooks === 'function') {
+    if (canRequire !== true) await loadAll()
+    announce(() => undefined)
+    Module.registerHooks({ load: (url, context, nextLoad) => compileLoaded(url, nextLoad(url, context)) })
+  } else {
+    await loadAll()
+    registerInThread()
+    hookRequire()
   }
 }
 
-function mentions(source: Loaded['source']): boolean {
-  if (source === null || source === undefined) return false
-  if (typeof source === 'string') return source.includes(directive)
-  const bytes = ArrayBuffer.isView(source)
-    ? Buffer.from(source.buffer, source.byteOffset, source.byteLength)
-    : Buffer.from(source)
-  return bytes.includes(directive)
+async function loadAll(): Promise<void> {
+  const [translator, runtime] = await Promise.all([import('./translate.ts'), import('./runtime.ts')])
+  setTranslator(translator)
+  setRuntime(runtime)
 }
 
-const canRequire = (process.features as { require_module?: boolean }).require_module === true
+function registerInThread(): void {
+  const { port1, port2 } = new MessageChannel()
+  announce(patterns => port1.postMessage(patterns))
+  port1.unref()
+  const data: HooksData = { patterns: selection.texts, port: port2, claims: claimsMemory() }
+  const hooks = import.meta.url.endsWith('.ts') ? './hooks.ts' : './hooks.js'
+  Module.register(hooks, import.meta.url, { data, transferList: [port2] })
+}
 
-if (typeof Module.registerHooks === 'function' && canRequire) {
-  Module.registerHooks({
-    load(url, context, nextLoad) {
-      const loaded = nextLoad(url, context)
-      if (isLoading || !url.startsWith('file:') || !mentions(loaded.source)) return loaded
-      compiler ??= loadCompiler()
-      return compiler.compileLoaded(url, loaded)
-    },
-  })
-} else {
-  await import('./register.ts')
+interface CommonJsModule {
+  _compile(this: unknown, content: string, filename: string, ...rest: unknown[]): unknown
+}
+
+function hookRequire(): void {
+  const prototype = Module.prototype as unknown as CommonJsModule
+  const compileOriginal = prototype._compile
+  prototype._compile = function (content, filename, ...rest) {
+    const compiled = typeof content === 'string' ? compileRequired(content, filename, false) : null
+    return compileOriginal.call(this, compiled ?? content, filename, ...rest)
+  }
+  if (!nodeStrips) requireTypeScript(compileOriginal)
+}
+
+type Extension = (module: CommonJsModule, file: string) => unknown
+
+/** `require` of TypeScript, where nobody else has taught Node that. */
+function requireTypeScript(compile: CommonJsModule['_compile']): void {
+  const { _extensions: extensions } = Module as unknown as { _extensions: Record<string, Extension> }
+  for (const ending of ['.ts', '.cts', '.mts']) {
+    extensions[ending] ??= (module, file) => {
+      const source = readFileSync(file, 'utf8')
+      return compile.call(module, compileRequired(source, file, true) ?? source, file)
+    }
+  }
 }

@@ -27,6 +27,7 @@ import { ClockSlices } from './slices.ts'
 import { Switch } from './switch.ts'
 import { TickSource } from './ticksource.ts'
 import { captureOrigin, signError } from './uncaught.ts'
+import { saysTask, tellUncompiled } from './uncompiled.ts'
 
 const RING_CAPACITY = 256
 const SLICE_MS = 10
@@ -265,7 +266,10 @@ export class Schedule {
     const name = options.name ?? (fn.name || 'anonymous')
     const co = new Co(id, name, priorityLevel(options.priority ?? 'normal'), coroutine, captureOrigin(below))
     co.context = this.platform.capture?.() ?? null
-    if (runsInOneGo(fn)) co.warning = ms => this.#warn(fn, co, ms)
+    if (runsInOneGo(fn)) {
+      tellUncompiled(fn)
+      co.warning = ms => this.#warn(fn, co, ms)
+    }
     this.#places.all.set(id, co)
     if (!options.suspended) this.#places.makeReady(co)
     return co
@@ -362,7 +366,7 @@ export class Schedule {
   /** A function that held everyone up, and that nothing could have stopped. Said once for each. */
   #warn(fn: AnyFunction, co: Co<any>, ms: number): void {
     co.warning = null
-    if (warned.has(fn)) return
+    if (warned.has(fn) || saysTask(fn)) return
     warned.add(fn)
     this.platform.warn?.(
       `${co.name} ran for ${Math.round(ms)} ms in one go: nothing can preempt it. Begin it with 'use task', and load its module through heddle (node --import heddle/register, or the bundler plugin)`,

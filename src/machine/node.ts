@@ -1,5 +1,6 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import type { Arena, Region } from '../arena/arena.ts'
+import { claimsMemory } from './node-claims.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
 import { Lifeline } from './node-lifeline.ts'
@@ -41,6 +42,7 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   constructor(options: NodeMachineOptions) {
     super(options.arena, options.region)
     this.options = options
+    claimsMemory()
     this.origin = hrtimeMs()
     this.now = clockSince(this.origin)
     const boot: TimekeeperBoot = { buffer: this.arena.buffer, region: this.region, origin: this.origin }

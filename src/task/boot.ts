@@ -7,6 +7,7 @@ import { areHeld } from '../sched/extload.ts'
 import { isOnline } from '../sched/hotplug.ts'
 import { Scheduler } from '../sched/scheduler.ts'
 import { describe } from './errors.ts'
+import type { CodeSource } from './functions.ts'
 import { BOOTING_THREAD, type CpuBoot, createArena, type KernelPlan } from './layout.ts'
 import { checkPlatform, coreCount, isNode, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
 import { type BootSettings, bootSettings, type KernelOptions } from './options.ts'
@@ -54,8 +55,7 @@ export function drawKernel(options: KernelOptions): DrawnKernel {
     slice,
     space: 0,
     arenaMapping: { mapping: 0, backing: 0 },
-    loader: loaderUrl(),
-    companions: companionModules(),
+    code: codeSource(settings.compile),
     turnsIdle: options.eventLoop === 'always',
     ...((!isNode() || options.machine === 'simulated') && {
       workerData: structuredClone(options.workerData),
@@ -87,6 +87,11 @@ export function assembleKernel(
   Object.assign(data, view.domain)
   view.codec.lent.open()
   return { settings, machine, view }
+}
+
+/** How the threads of a kernel come to the code of its tasks. */
+export function codeSource(compile: readonly string[]): CodeSource {
+  return { loader: loaderUrl(), compile, companions: companionModules() }
 }
 
 /** Starts the first CPUs. If one does not come up, all are ended, and what stopped it is thrown. */

@@ -1,4 +1,5 @@
 import { runsInOneGo } from '../coroutine/coroutine.ts'
+import { loaderFace, tellUncompiled } from '../coroutine/uncompiled.ts'
 import { FUNCTIONS_PER_MODULE } from './moduletable.ts'
 
 export type AnyFunction = (...args: any[]) => unknown
@@ -17,6 +18,7 @@ export interface TaskFunction {
 export interface ExportedFunction {
   readonly name: string
   readonly number: number
+  readonly isClass: boolean
 }
 
 /** Function number 0: loads a module on the CPU that runs it. */
@@ -26,13 +28,10 @@ export const LOAD_MODULE = 0
 export class FunctionTable {
   private readonly byNumber: (TaskFunction | undefined)[] = []
   private readonly numbers = new Map<AnyFunction, number>()
-  private readonly loader: string | null
-  private readonly companions: readonly string[]
+  private readonly code: CodeSource
 
-  /** See CpuBoot. */
-  constructor(loader: string | null, companions: readonly string[]) {
-    this.loader = loader
-    this.companions = companions
+  constructor(code: CodeSource) {
+    this.code = code
   }
 
   get(number: number): TaskFunction | undefined {
@@ -56,15 +55,26 @@ export class FunctionTable {
   }
 
   private async importAndNumber(url: string, base: number): Promise<readonly ExportedFunction[]> {
-    return this.number(await importModule(url, this.loader, this.companions), base)
+    return this.number(await importModule(url, this.code), base)
   }
 
   private number(module: TaskModule, base: number): readonly ExportedFunction[] {
     return module.map(({ name, fn }, index) => {
       this.set(base + index, name, fn)
-      return { name, number: base + index }
+      return { name, number: base + index, isClass: isClass(fn) }
     })
   }
+}
+
+/** A class cannot be called: no task can run it. */
+export function isClass(fn: AnyFunction): boolean {
+  return /^class\b/.test(Function.prototype.toString.call(fn))
+}
+
+export function classError(name: string): TypeError {
+  return new TypeError(
+    `spawn(${name}): ${name} is a class, and a task calls a function; export a function that makes one, and spawn that`,
+  )
 }
 
 /** A module's functions, by name. */
@@ -73,31 +83,64 @@ type TaskModule = readonly { readonly name: string; readonly fn: AnyFunction }[]
 /** What this thread has imported for tasks. One that failed is not here: another try, later, may find the file mended. */
 const importedHere = new Map<string, TaskModule>()
 
-/** Imports a module of tasks on this thread, with what its functions need (see CpuBoot). */
+/** How this thread comes to the code of its tasks. */
+export interface CodeSource {
+  /** The module that compiles 'use task' functions as they are loaded; null: they are compiled already. */
+  readonly loader: string | null
+  /** Packages and files that are compiled although nothing in them says so. */
+  readonly compile: readonly string[]
+  /** Modules that every CPU has, because classes of theirs travel (payload/travelling.ts). */
+  readonly companions: readonly string[]
+}
+
+/** Imports a module of tasks on this thread, with what its functions need. */
 export async function importModule(
   url: string,
-  loader: string | null,
-  companions: readonly string[],
+  { loader, compile, companions }: CodeSource,
 ): Promise<TaskModule> {
-  if (loader !== null && !(runtimeSymbol in globalThis)) await import(/* @vite-ignore */ loader)
+  if (loader !== null && loaderFace() === undefined) await import(/* @vite-ignore */ loader)
+  if (compile.length > 0) loaderFace()?.include(compile)
   for (const companion of companions) await import(/* @vite-ignore */ companion)
-  const exported = (await import(/* @vite-ignore */ url)) as Readonly<Record<string, unknown>>
-  const names = Object.keys(exported).filter(name => typeof exported[name] === 'function')
+  const exported = functionsOf(await importOrLocate(url))
+  const names = Object.keys(exported)
   if (names.length > FUNCTIONS_PER_MODULE) {
     throw new RangeError(
       `${url} exports ${names.length} functions; a module of tasks has at most ${FUNCTIONS_PER_MODULE}`,
     )
   }
-  const module = names.sort().map(name => ({ name, fn: exported[name] as AnyFunction }))
+  const module = names.sort().map(name => ({ name, fn: exported[name]! }))
   importedHere.set(url, module)
   return module
 }
 
-/** Where the compiler's loader leaves its runtime: it is active on this thread. */
-const runtimeSymbol: unique symbol = Symbol.for('heddle.runtime') as never
+/** An engine's own SyntaxError does not say in which file it is. */
+async function importOrLocate(url: string): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return (await import(/* @vite-ignore */ url)) as Readonly<Record<string, unknown>>
+  } catch (error) {
+    if (!(error instanceof SyntaxError) || /:\d+:\d+(?:\n|$)/.test(error.message)) throw error
+    const found = loaderFace()?.findSyntaxError(url) ?? null
+    throw found === null ? error : new SyntaxError(found, { cause: error })
+  }
+}
+
+/** The functions of a module. One of CommonJS may show only its `default`, which is what it exports. */
+function functionsOf(exported: Readonly<Record<string, unknown>>): Record<string, AnyFunction> {
+  const found: Record<string, AnyFunction> = {}
+  const whole = exported.default
+  const isCommon = 'module.exports' in exported || (typeof whole === 'object' && whole !== null)
+  for (const from of isCommon ? [whole as Readonly<Record<string, unknown>>, exported] : [exported]) {
+    for (const name of Object.keys(from ?? {})) {
+      const value = from[name]
+      if (typeof value === 'function' && name !== 'module.exports') found[name] = value as AnyFunction
+    }
+  }
+  return found
+}
 
 export function taskFunction(name: string, fn: AnyFunction): TaskFunction {
   const inOneGo = runsInOneGo(fn)
+  if (inOneGo) tellUncompiled(fn, name)
   const isAsync = inOneGo && Object.prototype.toString.call(fn) === '[object AsyncFunction]'
   return { fn, name, inOneGo, isAsync }
 }

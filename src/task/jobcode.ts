@@ -11,9 +11,9 @@ export class JobCode {
   private readonly modules: ModuleTable
   private readonly local = new Map<number, { fn: TaskFunction; args: readonly unknown[] }>()
 
-  constructor(view: KernelView, { loader, companions }: CpuBoot) {
+  constructor(view: KernelView, { code }: CpuBoot) {
     this.view = view
-    this.functions = new FunctionTable(loader, companions)
+    this.functions = new FunctionTable(code)
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
     this.functions.set(LOAD_MODULE, 'heddle import', (url: string, base: number) =>
       this.functions.load(url, base),

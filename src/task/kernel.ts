@@ -9,6 +9,7 @@ import { SimulatedMachine } from '../machine/simulated.ts'
 import {
   assembleKernel,
   type BootedKernel,
+  codeSource,
   drawKernel,
   type DrawnKernel,
   makeKernel,
@@ -38,8 +39,7 @@ import {
   type Spawnable,
   type SpawnArguments,
 } from './modules.ts'
-import { type KernelMachine, loaderUrl } from './machines.ts'
-import { companionModules } from './payload/travelling.ts'
+import type { KernelMachine } from './machines.ts'
 import { type MapOptions, TaskMap } from './map.ts'
 import { ModuleTable } from './moduletable.ts'
 import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } from './options.ts'
@@ -472,7 +472,9 @@ export class Kernel {
   private async load(url: string): Promise<Record<string, FunctionReference>> {
     const { view, machine } = this.booted
     // How long files take to be read must not show in virtual time. What is wrong with the module, the CPUs say.
-    if (this.driver !== null) await importModule(url, loaderUrl(), companionModules()).catch(() => undefined)
+    if (this.driver !== null) {
+      await importModule(url, codeSource(this.booted.settings.compile)).catch(() => undefined)
+    }
     const word = view.codec.encode(url, 'url')
     if (word > 0) view.heap.settle(word)
     const base = this.modules.add(word)

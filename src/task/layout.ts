@@ -1,6 +1,7 @@
 import { Arena, ArenaPlan, type Region } from '../arena/arena.ts'
 import { PayloadHeap } from '../arena/heap.ts'
 import { Slab } from '../arena/slab.ts'
+import type { CodeSource } from './functions.ts'
 import type { Handle } from '../arena/slab.ts'
 import { CPU_MAX } from '../arena/thread.ts'
 import { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from '../futex/layout.ts'
@@ -104,10 +105,7 @@ export interface CpuBoot {
   readonly slice: number
   readonly space: Handle
   readonly arenaMapping: MappingHandles
-  /** What compiles 'use task' functions as they are loaded; null: they are compiled already. */
-  readonly loader: string | null
-  /** Modules that every CPU has, because classes of theirs travel (payload/travelling.ts). */
-  readonly companions: readonly string[]
+  readonly code: CodeSource
   /** Its event loop turns also while it has no task. */
   readonly turnsIdle: boolean
   /** In a browser: what the program gave each CPU. Node has it in its worker_threads module. */

@@ -1,5 +1,5 @@
 import type { Blocking } from '../coroutine/blocking.ts'
-import type { AnyFunction } from './functions.ts'
+import { type AnyFunction, classError, type ExportedFunction } from './functions.ts'
 import { show, type SpawnOptions } from './options.ts'
 
 declare const kinds: unique symbol
@@ -44,12 +44,15 @@ export class FunctionReference implements Spawnable {
   readonly kernel: object
   /** @internal */
   readonly number: number
+  /** @internal */
+  readonly isClass: boolean
 
-  constructor(kernel: object, module: string, name: string, number: number) {
+  constructor(kernel: object, module: string, name: string, number: number, isClass: boolean = false) {
     this.kernel = kernel
     this.module = module
     this.name = name
     this.number = number
+    this.isClass = isClass
   }
 }
 
@@ -57,10 +60,12 @@ export class FunctionReference implements Spawnable {
 export function moduleView(
   kernel: object,
   url: string,
-  functions: readonly { readonly name: string; readonly number: number }[],
+  functions: readonly ExportedFunction[],
 ): Record<string, FunctionReference> {
   const view: Record<string, FunctionReference> = Object.create(null)
-  for (const { name, number } of functions) view[name] = new FunctionReference(kernel, url, name, number)
+  for (const { name, number, isClass } of functions) {
+    view[name] = new FunctionReference(kernel, url, name, number, isClass)
+  }
   return new Proxy(Object.freeze(view), {
     get(target, key) {
       if (typeof key === 'symbol' || key === 'then' || key in target) return target[key as string]
@@ -73,6 +78,7 @@ export function moduleView(
 /** The reference in what was given to `spawn`. Throws a TypeError that says what is wrong with it. */
 export function referenceOf(kernel: object, fn: unknown): FunctionReference {
   if (fn instanceof FunctionReference) {
+    if (fn.isClass) throw classError(fn.name)
     if (fn.kernel === kernel) return fn
     throw new TypeError(
       `spawn(${fn.name}): the function belongs to another kernel; import its module in this one`,

@@ -46,6 +46,11 @@ export interface KernelOptions {
    * while it has no task, so that timers and sockets which a task left there go on. 'needed'.
    */
   readonly eventLoop?: 'needed' | 'always'
+  /**
+   * On Node: what CPUs compile although nothing in it says 'use task'. Packages by name (`'jpeg-js'`, `'@acme/*'`, `/^@acme\\//`), files and
+   * folders by an absolute path or a file: URL, `'all'`; `'!react'` leaves one out.
+   */
+  readonly compile?: readonly (string | RegExp | URL)[] | 'all'
   /** 'threads': CPUs are worker threads. 'simulated': virtual CPUs in this thread, in virtual time, by `seed`. */
   readonly machine?: 'threads' | 'simulated'
   /** Of a simulated machine: the same seed gives the same run. */
@@ -184,6 +189,7 @@ export interface BootSettings {
   readonly heap: number
   readonly grace: number
   readonly watchdog: { readonly limit: number; readonly evict: boolean } | null
+  readonly compile: readonly string[]
 }
 
 const TASKS_MAX = 1_000_000
@@ -227,6 +233,7 @@ export function bootSettings(options: KernelOptions, cores: () => number): BootS
     heap,
     grace,
     watchdog: asked === false ? null : { limit, evict: asked.evict ?? false },
+    compile: compilePatterns(options.compile ?? []),
   }
 }
 
@@ -279,6 +286,26 @@ function checkCpuOptions(options: KernelOptions): void {
     throw new TypeError(`trackUnmanagedFds: ${show(trackUnmanagedFds)} is not a boolean`)
   if (eventLoop !== 'needed' && eventLoop !== 'always')
     throw new TypeError(`eventLoop: ${show(eventLoop)} is not known; give 'needed' or 'always'`)
+}
+
+/** The patterns as texts, which travel to the CPUs (compiler/selection.ts). Throws for what is none. */
+function compilePatterns(given: unknown): string[] {
+  const patterns: unknown = given === 'all' ? ['all'] : given
+  const hint = "give a list of package names, as in ['marked', '@acme/*'], or 'all'"
+  if (!Array.isArray(patterns)) throw new TypeError(`compile: ${show(given)} is not a list; ${hint}`)
+  return (patterns as unknown[]).map(pattern => {
+    if (pattern instanceof RegExp) return `regexp:${pattern.flags}:${pattern.source}`
+    if (pattern instanceof URL) return pattern.href
+    if (typeof pattern !== 'string' || pattern.replace(/^!/, '') === '') {
+      throw new TypeError(`compile: ${show(pattern)} is not a pattern; ${hint}`)
+    }
+    if (/^!?\.{1,2}(?:[/\\]|$)/.test(pattern)) {
+      throw new TypeError(
+        `compile: a CPU cannot know what ${show(pattern)} is relative to; give new URL(${show(pattern)}, import.meta.url).href`,
+      )
+    }
+    return pattern
+  })
 }
 
 function checkCount(option: string, value: unknown, most: number): void {

@@ -1,0 +1,63 @@
+/**
+ * Who does a thing that is to be done once in a process: the compiling of a module, or a warning. A table in memory that all threads
+ * share; each entry is a hash and a state. A thread claims a key by writing its hash.
+ *
+ *   thread A                              thread B
+ *   --------                              --------
+ *   (a) hash: 0 -> h, by compare-exchange
+ *                                         (b) compare-exchange finds h: not the first
+ *   compiles, writes the disk cache       (c) waits while state is 0
+ *   (d) state: 0 -> 1, notify
+ *                                         (e) wakes, reads the disk cache
+ *
+ * With a load and a store in the place of (a), both would be the first. With the state set before the cache is written, B would find
+ * nothing at (e), and compile too. A thread that dies between (a) and (d) leaves its entry behind: B gives up waiting, and compiles.
+ */
+const WORDS = 2
+
+export type Claim =
+  /** This thread is the first, and tells by `done` when it has finished. */
+  | { readonly first: true; done(): void }
+  /** Another is; `wait` returns when it has finished, or after `timeout_ms`. */
+  | { readonly first: false; wait(timeout_ms: number): void }
+
+const alone: Claim = { first: true, done: () => undefined }
+
+/** In what memory it is given: 8 bytes an entry. What no longer fits is done by each thread for itself. */
+export class Claims {
+  readonly #words: Int32Array
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory)
+  }
+
+  claim(key: string): Claim {
+    const words = this.#words
+    const entries = words.length / WORDS
+    const hash = hashOf(key)
+    for (let probe = 0; probe < Math.min(entries, 64); probe++) {
+      const at = (((hash >>> 0) + probe) % entries) * WORDS
+      const found = Atomics.compareExchange(words, at, 0, hash) // (a) (b)
+      if (found === 0) {
+        return {
+          first: true,
+          done() {
+            Atomics.store(words, at + 1, 1) // (d)
+            Atomics.notify(words, at + 1)
+          },
+        }
+      }
+      if (found === hash) {
+        return { first: false, wait: timeout_ms => void Atomics.wait(words, at + 1, 0, timeout_ms) } // (c)
+      }
+    }
+    return alone
+  }
+}
+
+/** FNV-1a; never 0. */
+function hashOf(key: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
+  return hash === 0 ? 1 : hash
+}

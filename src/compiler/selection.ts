@@ -1,0 +1,197 @@
+/**
+ * Which modules are compiled although nothing in them says 'use task': packages of other people, or everything. The patterns come from
+ * three places, and all of them count: HEDDLE_COMPILE in the environment (`heddle run --compile`), `"heddle": { "compile": […] }` in
+ * the package.json of the program, and `Kernel.boot({ compile })`.
+ *
+ *   'jpeg-js'        the package of that name; `*` stands for any characters: '@acme/*'
+ *   './lib/old.js'   a file, or every file below a folder; so do an absolute path and a file: URL
+ *   /^@acme\//       packages and files: tested against 'package/path/in/it.js'
+ *   'all'            every module but heddle's own
+ *   '!react'         not this one, whatever the others say
+ */
+import { readFileSync } from 'node:fs'
+import { dirname, join, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export type CompilePattern = string | RegExp
+
+/** A pattern as text, which travels to other threads and through the environment. */
+export function patternText(pattern: CompilePattern, folder: string): string {
+  if (pattern instanceof RegExp) return `regexp:${pattern.flags}:${pattern.source}`
+  const except = pattern.startsWith('!') ? '!' : ''
+  const name = pattern.slice(except.length)
+  if (name.startsWith('file:')) return except + fileURLToPath(name)
+  return except + (isPath(name) ? resolve(folder, name) : name)
+}
+
+const isPath = (name: string): boolean => /^\.{0,2}[/\\]|^\.{1,2}$|^[a-z]:[/\\]/i.test(name)
+
+/** Throws a TypeError that names the option and the value, unless it is a list of patterns. */
+export function checkPatterns(
+  option: string,
+  patterns: unknown,
+): asserts patterns is readonly CompilePattern[] {
+  const hint = "give a list of package names, as in ['marked', '@acme/*'], or 'all'"
+  if (!Array.isArray(patterns)) throw new TypeError(`${option}: ${String(patterns)} is not a list; ${hint}`)
+  for (const pattern of patterns as unknown[]) {
+    if (pattern instanceof RegExp || (typeof pattern === 'string' && pattern.replace(/^!/, '') !== ''))
+      continue
+    throw new TypeError(`${option}: ${JSON.stringify(pattern) ?? String(pattern)} is not a pattern; ${hint}`)
+  }
+}
+
+/** `'all'` alone, a list of patterns, or a text with commas between them. */
+export function patternList(given: string | readonly CompilePattern[]): readonly CompilePattern[] {
+  if (typeof given !== 'string') return given
+  return given.split(',').flatMap(part => part.trim() || [])
+}
+
+type Test = (module: { readonly file: string; readonly path: string; readonly name: string }) => boolean
+
+function testOf(text: string): Test {
+  if (text === 'all') return () => true
+  if (text.startsWith('file:')) return testOf(fileURLToPath(text))
+  if (text.startsWith('regexp:')) {
+    const [, flags, source] = /^regexp:([a-z]*):([^]*)$/.exec(text)!
+    const pattern = new RegExp(source!, flags!.replace(/[gy]/g, ''))
+    return ({ path }) => pattern.test(path)
+  }
+  if (isPath(text)) {
+    const below = text.endsWith(sep) ? text : text + sep
+    return ({ file }) => file === text || file.startsWith(below)
+  }
+  const pattern = new RegExp(`^${text.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`)
+  return ({ name }) => pattern.test(name)
+}
+
+/** What is compiled unasked on this thread. */
+export class Selection {
+  readonly texts: string[] = []
+  readonly #included: Test[] = []
+  readonly #excluded: Test[] = []
+  readonly #known = new Map<string, boolean>()
+
+  add(texts: readonly string[]): void {
+    for (const text of texts) {
+      if (this.texts.includes(text)) continue
+      this.texts.push(text)
+      if (text.startsWith('!')) this.#excluded.push(testOf(text.slice(1)))
+      else this.#included.push(testOf(text))
+    }
+    this.#known.clear()
+  }
+
+  get isEmpty(): boolean {
+    return this.#included.length === 0
+  }
+
+  includes(file: string): boolean {
+    if (this.#included.length === 0) return false
+    let known = this.#known.get(file)
+    if (known === undefined) {
+      const module = moduleOf(file)
+      known =
+        !ownPackages.has(module.name) &&
+        this.#included.some(test => test(module)) &&
+        !this.#excluded.some(test => test(module))
+      this.#known.set(file, known)
+    }
+    return known
+  }
+
+  /** Whether a pattern leaves the file out, by name. */
+  excludes(file: string): boolean {
+    return this.#excluded.length > 0 && this.#excluded.some(test => test(moduleOf(file)))
+  }
+}
+
+/** What compiles is not compiled. */
+const ownPackages: ReadonlySet<string> = new Set([
+  'heddle',
+  'oxc-parser',
+  '@oxc-project/types',
+  'magic-string',
+  '@jridgewell/sourcemap-codec',
+  'unplugin',
+  'commander',
+])
+
+interface Module {
+  readonly file: string
+  /** The package's name, and the path inside it. */
+  readonly path: string
+  readonly name: string
+}
+
+/** The package that a file belongs to: by the folder that it is installed in, else by the nearest package.json with a name. */
+export function moduleOf(file: string): Module {
+  const parts = file.split(sep)
+  const at = parts.lastIndexOf('node_modules')
+  if (at >= 0 && at + 2 < parts.length) {
+    const length = parts[at + 1]!.startsWith('@') ? 2 : 1
+    const name = parts.slice(at + 1, at + 1 + length).join('/')
+    return { file, name, path: parts.slice(at + 1).join('/') }
+  }
+  const found = nearestManifest(dirname(file), manifest => typeof manifest.name === 'string')
+  if (found === null) return { file, name: '', path: parts.join('/') }
+  const name = found.manifest.name!
+  return {
+    file,
+    name,
+    path: `${name}/${file
+      .slice(found.folder.length + 1)
+      .split(sep)
+      .join('/')}`,
+  }
+}
+
+export interface Manifest {
+  readonly name?: string
+  readonly type?: string
+  readonly version?: string
+  readonly heddle?: { readonly compile?: unknown }
+}
+
+const manifests = new Map<string, Manifest | null>()
+
+function manifestIn(folder: string): Manifest | null {
+  let manifest = manifests.get(folder)
+  if (manifest === undefined) {
+    try {
+      manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+    } catch {
+      manifest = null
+    }
+    manifests.set(folder, manifest)
+  }
+  return manifest
+}
+
+/** The nearest package.json at or above a folder that `accepts` takes. */
+export function nearestManifest(
+  folder: string,
+  accepts: (manifest: Manifest) => boolean = () => true,
+): { readonly folder: string; readonly manifest: Manifest } | null {
+  for (let at = folder; ; at = dirname(at)) {
+    const manifest = manifestIn(at)
+    if (manifest !== null && accepts(manifest)) return { folder: at, manifest }
+    if (dirname(at) === at) return null
+  }
+}
+
+/** The environment's variable: patterns with commas between them. */
+export const COMPILE_VARIABLE = 'HEDDLE_COMPILE'
+
+/** What the environment and the program's own package.json ask for. */
+export function askedFor(program: string | undefined): string[] {
+  const folder = program === undefined ? process.cwd() : dirname(resolve(program))
+  const fromEnvironment = patternList(process.env[COMPILE_VARIABLE] ?? '')
+  const found = nearestManifest(folder)
+  const compile = found?.manifest.heddle?.compile
+  const fromManifest = typeof compile === 'string' ? [compile] : (compile ?? [])
+  checkPatterns(`"heddle": { "compile" } of ${join(found?.folder ?? folder, 'package.json')}`, fromManifest)
+  return [
+    ...fromEnvironment.map(pattern => patternText(pattern, process.cwd())),
+    ...fromManifest.map(pattern => patternText(pattern, found!.folder)),
+  ]
+}

@@ -1,0 +1,74 @@
+/**
+ * Says it when a function that begins with 'use task' runs without having been compiled: nothing can preempt it, and its program would
+ * never hear of that otherwise. Once for each function.
+ */
+
+/** What the loader of this thread shows of itself (compiler/loader.ts). */
+interface LoaderFace {
+  include(patterns: readonly string[]): void
+  hasTold(name: string): boolean
+  warnOnce(key: string, message: string, code: string): void
+  findSyntaxError(url: string): string | null
+}
+
+const loaderSymbol: unique symbol = Symbol.for('heddle.loader') as never
+
+/** The loader of this thread; undefined: it has none. */
+export function loaderFace(): LoaderFace | undefined {
+  return (globalThis as { [loaderSymbol]?: LoaderFace })[loaderSymbol]
+}
+
+type AnyFunction = (...args: any[]) => unknown
+
+const told = new WeakSet<AnyFunction>()
+
+/** `'use task'`, or with a lowering behind it, as the first statement, after other directives at most. */
+const marked =
+  /[{]\s*(?:(?:\/\/[^\n]*\n|\/\*[^]*?\*\/|'[^'\n]*'|"[^"\n]*")\s*;?\s*)*?['"]use task(?: \w+)?['"]/
+
+/** Whether the text of a function says 'use task'. */
+export function saysTask(fn: AnyFunction): boolean {
+  const text = Function.prototype.toString.call(fn)
+  const at = text.indexOf('use task')
+  return at >= 0 && marked.test(text.slice(0, at + 24))
+}
+
+interface Globals {
+  readonly process?: {
+    readonly versions?: { readonly node?: string; readonly bun?: string; readonly deno?: string }
+    readonly argv?: readonly string[]
+    emitWarning?(message: string, options: { type: string; code: string }): void
+  }
+}
+
+const { process } = globalThis as unknown as Globals
+
+/** For a function that carries no resumable form. Whoever makes a coroutine or a task of it calls this. */
+export function tellUncompiled(fn: AnyFunction, name: string = fn.name): void {
+  if (told.has(fn)) return
+  told.add(fn)
+  if (!saysTask(fn) || loaderFace()?.hasTold(fn.name || name)) return
+  const message = `${name || 'a function'} says 'use task' and was not compiled, so nothing can preempt it: ${reason()}`
+  const loader = loaderFace()
+  if (loader !== undefined) loader.warnOnce(`uncompiled ${name}`, message, 'HEDDLE_NOT_COMPILED')
+  else if (process?.emitWarning === undefined) console.warn(message)
+  else process.emitWarning(message, { type: 'HeddleWarning', code: 'HEDDLE_NOT_COMPILED' })
+}
+
+function reason(): string {
+  const versions = process?.versions
+  const plugin = 'build it with the plugin (heddle/vite, /rollup, /rolldown, /webpack, /rspack or /esbuild)'
+  if (versions?.node === undefined) return `no plugin has compiled its module. ${capital(plugin)}`
+  if (versions.bun !== undefined || versions.deno !== undefined) {
+    return `this runtime has no loader that heddle can use. ${capital(plugin)}`
+  }
+  if (loaderFace() === undefined) {
+    const program = process?.argv?.[1]?.replace(/^.*[\\/]/, '') ?? 'main.ts'
+    return `this thread has no loader. Start the program with \`npx heddle run ${program}\` or \`node --import heddle/register ${program}\`, or ${plugin}`
+  }
+  return `another tool has loaded its module (vitest, a bundler: add the plugin heddle/vite), or it was loaded before the loader, or made by \`new Function\`, \`eval\` or \`vm\`, which no loader sees`
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
