@@ -10,7 +10,6 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   unlinkSync,
   utimesSync,
@@ -48,8 +47,8 @@ export class DiskCache {
     }
     const body = text.slice(HASH_LENGTH + 1)
     const end = body.indexOf('\n')
-    if (end < 0 || text.slice(0, HASH_LENGTH) !== hashOf(body)) {
-      rmSync(file, { force: true })
+    if (end < 0 || text.slice(0, HASH_LENGTH + 1) !== `${hashOf(body)}\n`) {
+      discard(file)
       return null
     }
     this.#use(file)
@@ -67,7 +66,7 @@ export class DiskCache {
       writeFileSync(temporary, `${hashOf(body)}\n${body}`, { flag: 'wx', mode: 0o600 })
       renameSync(temporary, file)
     } catch {
-      rmSync(temporary, { force: true })
+      discard(temporary)
       return
     }
     this.#written += body.length
@@ -111,6 +110,12 @@ export class DiskCache {
       if (Date.now() - statSync(file).mtimeMs > DAY_MS) utimesSync(file, new Date(), new Date())
     } catch {}
   }
+}
+
+function discard(file: string): void {
+  try {
+    unlinkSync(file)
+  } catch {}
 }
 
 const HASH_LENGTH = 64

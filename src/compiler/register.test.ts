@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { cp, glob, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { cp, glob, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -69,9 +70,11 @@ interface Run {
   code: number | null
 }
 
-function run(node: string, ...args: string[]): Promise<Run> {
+const run = (node: string, ...args: string[]): Promise<Run> => runWith({}, node, ...args)
+
+function runWith(more: NodeJS.ProcessEnv, node: string, ...args: string[]): Promise<Run> {
   return new Promise(resolve => {
-    const { NODE_OPTIONS: _, ...env } = process.env
+    const { NODE_OPTIONS: _, ...env } = { ...process.env, ...more }
     execFile(
       node,
       args,
@@ -162,6 +165,102 @@ for (const node of nodes) {
       expect(code).toBe(0)
       expect(errors).toContain('HeddleWarning')
       expect(errors).toContain('getter.js:3:')
+    })
+  })
+}
+
+/** A package as others write them: unmarked, of CommonJS, without a `type`. */
+async function addPackage(name: string, text: string, manifest: object = {}): Promise<void> {
+  const at = join(folder, 'app', 'node_modules', name)
+  await mkdir(at, { recursive: true })
+  await writeFile(join(at, 'package.json'), JSON.stringify({ name, main: 'index.js', ...manifest }))
+  await writeFile(join(at, 'index.js'), text)
+}
+
+const unmarked = `
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+exports.fib = fib
+exports.isCompiled = () => Symbol.for('heddle.itself') in fib || Symbol.for('heddle.twin') in fib
+`
+
+for (const node of nodes) {
+  describe(`packages, on ${node}`, () => {
+    const asks = async (file: string, text: string, env: NodeJS.ProcessEnv = {}): Promise<Run> => {
+      await writeFile(join(folder, 'app', file), text)
+      return runWith(env, node, '--import', 'heddle/register', file)
+    }
+
+    test('a marked function of a required package that does not say its type is compiled', async () => {
+      await addPackage('marked-cjs', unmarked.replace('fib(n) {', "fib(n) { 'use task';"))
+      const { lines, errors } = await asks(
+        'require.cjs',
+        "const a = require('marked-cjs'); console.log(a.isCompiled(), a.fib(10))",
+      )
+      expect(lines, errors).toEqual(['true 55'])
+    })
+
+    test('a package is compiled when it is asked for, required and imported, and not when it is left out', async () => {
+      await addPackage('foreign', unmarked)
+      await addPackage('foreign-esm', unmarked.replaceAll(/exports\.(\w+) = /g, 'export const $1_ = '), {
+        type: 'module',
+      })
+      const text = `
+        const a = require('foreign')
+        import('foreign-esm').then(b => console.log(a.isCompiled(), a.fib(10), b.isCompiled_(), b.fib_(10)))`
+      const on = { HEDDLE_COMPILE: 'foreign*' }
+      expect((await asks('both.cjs', text)).lines).toEqual(['false 55 false 55'])
+      expect((await asks('both.cjs', text, on)).lines).toEqual(['true 55 true 55'])
+      const partly = { HEDDLE_COMPILE: 'all,!foreign' }
+      expect((await asks('both.cjs', text, partly)).lines).toEqual(['false 55 true 55'])
+    })
+
+    test('a marked function that a pattern leaves out is told of, once', async () => {
+      await addPackage('marked-cjs', unmarked.replace('fib(n) {', "fib(n) { 'use task';"))
+      const { lines, errors } = await asks(
+        'require.cjs',
+        "const a = require('marked-cjs'); console.log(a.isCompiled())",
+        { HEDDLE_COMPILE: 'all,!marked-cjs' },
+      )
+      expect(lines, errors).toEqual(['false'])
+      expect(errors.match(/marked-cjs.index\.js says 'use task' and is not compiled/g)).toHaveLength(1)
+    })
+
+    test('what several threads load is compiled once, kept, and used by the next start; damage is mended', async () => {
+      const cache = join(folder, `cache-${nodes.indexOf(node)}`)
+      await addPackage('foreign', `${unmarked}\n// ${Math.random()}`)
+      const text = `
+        const { isMainThread, Worker } = require('node:worker_threads')
+        console.log(require('foreign').isCompiled())
+        if (isMainThread) for (let n = 0; n < 3; n++) new Worker(__filename)`
+      const env = { HEDDLE_COMPILE: 'foreign', HEDDLE_CACHE: cache, NODE_DEBUG: '' }
+      const entries = async (): Promise<string[]> =>
+        (await readdir(cache, { recursive: true })).filter(name => name.endsWith('.entry'))
+      const all = ['true', 'true', 'true', 'true']
+      expect((await asks('several.cjs', text, env)).lines).toEqual(all)
+      const [entry, ...others] = await entries()
+      expect(others).toEqual([])
+      // What the entry says is what runs: the second start compiles nothing.
+      const kept = await readFile(join(cache, entry!), 'utf8')
+      const body = kept
+        .slice(65)
+        .replace('exports.isCompiled = ', "console.log('kept'); exports.isCompiled = ")
+      await writeFile(join(cache, entry!), `${createHash('sha256').update(body).digest('hex')}\n${body}`)
+      expect((await asks('several.cjs', text, env)).lines.filter(line => line === 'kept')).toHaveLength(4)
+      await writeFile(join(cache, entry!), body)
+      expect((await asks('several.cjs', text, env)).lines).toEqual(all)
+      expect(await readFile(join(cache, entry!), 'utf8')).toBe(kept)
+    })
+
+    test('the first `import` of a package of CommonJS says what to type', async () => {
+      const at = join(folder, 'app', 'initialised')
+      await mkdir(at, { recursive: true })
+      await writeFile(join(at, 'package.json'), '{ "name": "initialised", "type": "commonjs" }')
+      for (const file of ['main.ts', 'main.js']) {
+        await writeFile(join(at, file), "import { join } from 'node:path'\nconsole.log(join('a', 'b'))")
+        const { errors, code } = await run(node, '--import', 'heddle/register', join(at, file))
+        expect(code).toBe(1)
+        expect(errors).toMatch(/npm pkg set type=module`, or name the file main\.m[jt]s/)
+      }
     })
   })
 }

@@ -49,19 +49,19 @@ export function patternList(given: string | readonly CompilePattern[]): readonly
 type Test = (module: { readonly file: string; readonly path: string; readonly name: string }) => boolean
 
 function testOf(text: string): Test {
-  if (text === 'all') return () => true
+  if (text === 'all') return isForeign
   if (text.startsWith('file:')) return testOf(fileURLToPath(text))
   if (text.startsWith('regexp:')) {
     const [, flags, source] = /^regexp:([a-z]*):([^]*)$/.exec(text)!
     const pattern = new RegExp(source!, flags!.replace(/[gy]/g, ''))
-    return ({ path }) => pattern.test(path)
+    return module => isForeign(module) && pattern.test(module.path)
   }
   if (isPath(text)) {
     const below = text.endsWith(sep) ? text : text + sep
     return ({ file }) => file === text || file.startsWith(below)
   }
   const pattern = new RegExp(`^${text.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`)
-  return ({ name }) => pattern.test(name)
+  return module => isForeign(module) && pattern.test(module.name)
 }
 
 /** What is compiled unasked on this thread. */
@@ -90,10 +90,7 @@ export class Selection {
     let known = this.#known.get(file)
     if (known === undefined) {
       const module = moduleOf(file)
-      known =
-        !ownPackages.has(module.name) &&
-        this.#included.some(test => test(module)) &&
-        !this.#excluded.some(test => test(module))
+      known = this.#included.some(test => test(module)) && !this.#excluded.some(test => test(module))
       this.#known.set(file, known)
     }
     return known
@@ -105,7 +102,7 @@ export class Selection {
   }
 }
 
-/** What compiles is not compiled. */
+/** What compiles is not compiled, unless a path names it. */
 const ownPackages: ReadonlySet<string> = new Set([
   'heddle',
   'oxc-parser',
@@ -115,6 +112,8 @@ const ownPackages: ReadonlySet<string> = new Set([
   'unplugin',
   'commander',
 ])
+
+const isForeign: Test = ({ name }) => !ownPackages.has(name)
 
 interface Module {
   readonly file: string

@@ -6,7 +6,7 @@ const CLAIMS_KEY = 'heddle.claims'
 const CLAIMS_BYTES = 32 * 1024
 
 /**
- * The memory in which the threads of this process agree on what is done once (compiler/claims.ts). The first thread that asks makes
+ * The memory in which the threads of this process agree on what is done once (arena/claims.ts). The first thread that asks makes
  * it, and the workers that it starts from then on find it: so a machine asks before it starts its first CPU.
  */
 export function claimsMemory(): SharedArrayBuffer {

@@ -1,0 +1,58 @@
+/** How CPUs come to the code of their tasks: CommonJS, code that nobody marked, code that does not parse. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, expect, test } from 'vitest'
+import { Kernel } from './kernel.ts'
+
+const common = new URL('./fixtures/common.cjs', import.meta.url)
+const folder = mkdtempSync(join(tmpdir(), 'heddle-code-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test('the functions of a CommonJS module are found, though only running it shows them', async () => {
+  await using kernel = await Kernel.boot({ cpus: 1 })
+  const work = await kernel.import(common)
+  expect(await kernel.spawn(work.two!)).toBe('two')
+  expect(await kernel.spawn(work.total!, [10])).toBe(45)
+  expect(await kernel.spawn(work.isCompiled!)).toBe(false)
+})
+
+test('`compile` makes what nobody has marked preemptible, on every CPU', async () => {
+  await using kernel = await Kernel.boot({ cpus: 2, compile: [common] })
+  const work = await kernel.import(common)
+  for (const cpu of [0, 1]) {
+    expect(await kernel.spawn(work.isCompiled!, [], { affinity: [cpu] })).toBe(true)
+  }
+  expect(await kernel.spawn(work.total!, [10])).toBe(45)
+})
+
+test.each([
+  [1, /^compile: 1 is not a list; give/],
+  ['marked', /^compile: 'marked' is not a list; give/],
+  [[''], /^compile: '' is not a pattern; give/],
+  [[{}], /is not a pattern/],
+  [['./lib'], /^compile: a CPU cannot know what '\.\/lib' is relative to; give new URL/],
+])('boot refuses compile: %j', async (compile, message) => {
+  await expect(Kernel.boot({ cpus: 1, compile: compile as never })).rejects.toThrow(message)
+})
+
+test('a class is refused where it is spawned', async () => {
+  await using kernel = await Kernel.boot({ cpus: 1 })
+  const { Klass } = await kernel.import(common)
+  expect(() => kernel.spawn(Klass!)).toThrow(/^spawn\(Klass\): Klass is a class.*export a function/)
+})
+
+test('a syntax error in an imported module, or in what that imports, has its file, line and text', async () => {
+  writeFileSync(join(folder, 'broken.mjs'), 'export const a = 1\n\nlet b = = 2\n')
+  writeFileSync(join(folder, 'outer.mjs'), "import { a } from './broken.mjs'\nexport const f = () => a\n")
+  await using kernel = await Kernel.boot({ cpus: 1 })
+  for (const file of ['broken.mjs', 'outer.mjs']) {
+    const failure = await kernel.import(pathToFileURL(join(folder, file))).then(
+      () => null,
+      (error: Error) => error.message,
+    )
+    expect(failure).toContain(`${join(folder, 'broken.mjs')}:3:9`)
+    expect(failure).toContain('let b = = 2')
+  }
+})
