@@ -157,7 +157,6 @@ export class Analyzer {
         break
       case 'VariableDeclaration':
         if (node.kind === 'await using') {
-          func.awaits.push(node)
           func.refuse('await-using', '`await using` has no resumable form', node)
         }
         for (const declarator of node.declarations) {
@@ -229,9 +228,6 @@ export class Analyzer {
       case 'ExportAllDeclaration':
       case 'TSImportEqualsDeclaration':
         return
-      case 'AwaitExpression':
-        func.awaits.push(node)
-        break
       case 'CallExpression':
         this.#call(node, scope, func)
         return
@@ -390,7 +386,6 @@ export class Analyzer {
       if (node.test !== null) this.visit(node.test, inner, func)
       if (node.update !== null) this.visit(node.update, inner, func)
     } else this.visit(node.right, inner, func)
-    if (node.await === true) func.awaits.push(node)
     this.visit(node.body, inner, func)
   }
 

@@ -67,8 +67,6 @@ export class Func {
   readonly refusals: Refusal[] = []
   /** Its uses of `new`. */
   readonly constructs: Node[] = []
-  /** Where it waits for promises. */
-  readonly awaits: Node[] = []
   /** What the function, or an arrow inside it, takes from its caller. */
   usesThis = false
   usesArguments = false

@@ -2,7 +2,7 @@
 import { type Analysis, globalName } from './analysis.ts'
 import type { Reporter } from './diagnostics.ts'
 import type { Func } from './functions.ts'
-import { bare, contains, type Node } from './syntax.ts'
+import { bare, type Node } from './syntax.ts'
 
 /** A refused function is worth a word when it was marked itself, or would stay long. */
 export function warn(
@@ -21,7 +21,6 @@ export function warn(
   for (const func of funcs) {
     if (func.twin && !everything) {
       warnOfDefaults(func, reporter)
-      warnOfJobs(func, reporter)
       warnOfNew(func, funcs, bindingOf, reporter)
     }
     if (func.mark === null || func.refusals.length === 0) continue
@@ -42,20 +41,6 @@ export function warn(
     const what = kind === 'initializer' ? `The ${name}` : `\`${name}\``
     const effect = func.mark === 'function' || !long ? 'stays plain' : 'can run long and stays plain'
     reporter.warn(code, `${what} ${effect}: ${why}`, clip(place))
-  }
-}
-
-/** What follows an `await` belongs to the event loop: a loop there that never waits is worth a word. */
-function warnOfJobs({ name, loops, awaits, isAsync }: Func, reporter: Reporter): void {
-  if (!isAsync || awaits.length === 0) return
-  const first = Math.min(...awaits.map(({ end }) => end))
-  const waits = (loop: Node): boolean => awaits.some(wait => contains(loop, wait))
-  for (const loop of loops) {
-    const around = loops.filter(other => other !== loop && contains(other, loop))
-    const again = around.some(waits)
-    if (waits(loop) || !(loop.start >= first || again) || around.some(other => !waits(other))) continue
-    const why = 'what follows an `await` is a job of the event loop, which cannot be resumed'
-    reporter.warn('after-await', `A loop of \`${name}\` can run long and stays plain: ${why}`, clip(loop))
   }
 }
 

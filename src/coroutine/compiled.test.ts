@@ -181,3 +181,41 @@ test('a marked generator function is a coroutine: it runs to its end, and may bl
   expect(await schedule.run(stages, log)).toBe('end')
   expect(log).toEqual([0, 1, 2])
 })
+
+describe('an async function after an await', () => {
+  test('is preempted: another coroutine ends what it waits for', async () => {
+    const { spins } = load(`
+      export async function spins(state) {
+        'use task'
+        await null
+        state.begun = true
+        for (let n = 0; !state.done; n++) if (n > 1e9) n = 0
+        return 'let in'
+      }`)
+    const { schedule } = virtual()
+    const state = { begun: false, done: false }
+    const spinning = schedule.run(spins, state)
+    const other = schedule.run(function* () {
+      while (!state.begun) yield* heddle.sleep(1)
+      state.done = true
+    })
+    expect(await spinning).toBe('let in')
+    await other
+  })
+
+  test('may block, with its name and priority', async () => {
+    const { naps } = load(`
+      import { sleep } from 'heddle'
+      export async function naps(schedule) {
+        'use task'
+        await null
+        sleep(5)
+        const { name, priority } = schedule.runningCo
+        await null
+        sleep(5)
+        return [name, priority === schedule.runningCo.priority]
+      }`)
+    const { schedule } = virtual()
+    expect(await schedule.run({ name: 'nap', priority: 'high' }, naps, schedule)).toEqual(['nap', true])
+  })
+})

@@ -20,6 +20,25 @@ export interface Runner {
   progress(value: unknown): void
   /** The coroutine that runs, for who must tell those of one thread apart. */
   running?(): object | null
+  /** Runs what follows an `await` of an async function that the running coroutine has called. */
+  afterAwait?(): AfterAwait
+}
+
+/**
+ * An async function goes on after an `await` as a job of the event loop, where nothing can preempt it and it cannot block.
+ * An owner takes each such stretch and runs it as a coroutine instead.
+ */
+export interface AfterAwait {
+  /** Called by the event loop when the awaited promise has settled. False: the owner cannot run it; the caller does. */
+  goOn(stretch: Stretch): boolean
+}
+
+/** The part of an async function from one `await` to the next. */
+export interface Stretch {
+  /** Runs as a coroutine. It throws nothing: what the function throws rejects its promise. */
+  run(): Generator<number, void, unknown>
+  /** Runs in the event loop: it is not preempted, and a blocking call throws. */
+  runInEventLoop(): void
 }
 
 /** Ends one wait of one coroutine. The first call counts; later ones do nothing. Any time, from this thread. */

@@ -3,7 +3,7 @@ import { SpscRing, spscWords } from '../arena/spsc.ts'
 import { hostPlatform, type Platform } from '../machine/platform.ts'
 import { type Blocking, checkTime, sleep, suspend } from './blocking.ts'
 import { Co, Outcome } from './co.ts'
-import { coroutineOf, runsInOneGo, twin, type Twin } from './coroutine.ts'
+import { type Coroutine, coroutineOf, runsInOneGo, twin, type Twin } from './coroutine.ts'
 import { CoroutineError } from './errors.ts'
 import { resumable } from './generators.ts'
 import { LoopKeeper } from './loopkeeper.ts'
@@ -12,7 +12,7 @@ import { type Priority, priorityLevel } from './priority.ts'
 import { callSafely, ProgressReports } from './progressreports.ts'
 import { exitedError, isExitedError, refuseForeign, refuseResume, refuseUnlessRunning } from './refusal.ts'
 import { Rest } from './rest.ts'
-import { type Runner, swapRunner } from './runner.ts'
+import { type AfterAwait, type Runner, swapRunner } from './runner.ts'
 import {
   type AnyFunction,
   checkSlice,
@@ -91,6 +91,7 @@ export class Schedule {
       park: ms => places.park(ms),
       unpark: () => places.unpark(),
       running: () => this.runningCo,
+      afterAwait: () => this.#afterAwait(),
       progress: value => {
         if (this.runningCo !== null) this.#reports.tell(this.runningCo, value)
       },
@@ -258,20 +259,39 @@ export class Schedule {
     await this.#looping
   }
 
+  /** What follows an await of the running coroutine runs as a coroutine of its name and priority. */
+  #afterAwait(): AfterAwait {
+    const { name, priority } = this.runningCo!
+    return {
+      goOn: stretch => {
+        if (this.#exited) return false
+        const co = this.#add(name, priority, coroutineOf(stretch.run, [], stretch), null)
+        this.#places.makeReady(co)
+        void this.#loop()
+        return true
+      },
+    }
+  }
+
   #make(options: GoOptions, fn: AnyFunction, args: unknown[], below: AnyFunction): Co<any> {
     this.#refuseAfterExit('go')
     const coroutine = coroutineOf(fn, args)
-    const id = (this.#ids = (this.#ids % 0x7fff_ffff) + 1)
-    assert(!this.coroutines.has(id), 'a coroutine of two thousand million starts ago is still alive')
     const name = options.name ?? (fn.name || 'anonymous')
-    const co = new Co(id, name, priorityLevel(options.priority ?? 'normal'), coroutine, captureOrigin(below))
-    co.context = this.platform.capture?.() ?? null
+    const co = this.#add(name, priorityLevel(options.priority ?? 'normal'), coroutine, captureOrigin(below))
     if (runsInOneGo(fn)) {
       tellUncompiled(fn)
       co.warning = ms => this.#warn(fn, co, ms)
     }
-    this.#places.all.set(id, co)
     if (!options.suspended) this.#places.makeReady(co)
+    return co
+  }
+
+  #add(name: string, priority: number, coroutine: Coroutine, origin: Co['origin']): Co<any> {
+    const id = (this.#ids = (this.#ids % 0x7fff_ffff) + 1)
+    assert(!this.coroutines.has(id), 'a coroutine of two thousand million starts ago is still alive')
+    const co = new Co<any>(id, name, priority, coroutine, origin)
+    co.context = this.platform.capture?.() ?? null
+    this.#places.all.set(id, co)
     return co
   }
 

@@ -15,7 +15,7 @@ import { CPU_MAX } from '../arena/thread.ts'
  * `sliceEnd`: see timekeeper.ts. `stopRequested`: the program is asked to end. `mail`: messages that were posted to the CPU's event loop and have not arrived.
  */
 export const CpuRecord: Layout<
-  'park' | 'needResched' | 'state' | 'sliceEnd' | 'stopRequested' | 'mail' | 'kicks' | 'gone'
+  'park' | 'needResched' | 'state' | 'sliceEnd' | 'stopRequested' | 'mail' | 'kicks' | 'gone' | 'turning'
 > = record('cpu', {
   park: ownLine(word),
   needResched: ownLine(word),
@@ -27,6 +27,8 @@ export const CpuRecord: Layout<
   kicks: word,
   /** In a browser: which of the starts of the machine's CPUs was the last of this one whose thread is gone. */
   gone: word,
+  /** 1 while the CPU's event loop has the thread: callbacks and microtasks run, which nothing can preempt. */
+  turning: word,
 })
 
 export const CPU_OFFLINE = 0

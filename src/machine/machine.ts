@@ -53,13 +53,15 @@ export interface CpuDeath {
 export const STEP = 0
 export const HALT = 1
 export const TURN = 2
-export type CpuRequest = typeof STEP | typeof HALT | typeof TURN
+export const MICROTASKS = 3
+export type CpuRequest = typeof STEP | typeof HALT | typeof TURN | typeof MICROTASKS
 
 /**
  * What a CPU runs: the scheduler loop, or a test's. It yields
  *   STEP   after each unit of work where `cpu.stepwise` says so: other CPUs take their turns (simulated)
  *   HALT   when there is nothing to do: sleeps until a kick or `cpu.haltUntil`
  *   TURN   to let the event loop run once: messages, timers, I/O
+ *   MICROTASKS  to let promises that have settled run what waits for them, and nothing else of the event loop
  * and returns when `cpu.stopRequested` and it is done. The same generator runs on every machine.
  */
 export type CpuProgram = (cpu: Cpu, data: unknown) => Generator<CpuRequest, void, void>

@@ -1,7 +1,7 @@
 import type { Arena, Region } from '../arena/arena.ts'
 import { CPU_OFFLINE, CPU_ONLINE, CpuRecord } from './cpurecord.ts'
 import { haltAfterSpin, haltTurning, SPIN_MS } from './halt.ts'
-import { Cpu, type CpuProgram, HALT, TURN } from './machine.ts'
+import { Cpu, type CpuProgram, HALT, MICROTASKS, STEP } from './machine.ts'
 import { SpinBudget } from './spinbudget.ts'
 
 /** A CPU on a thread of its own, in Node or in a browser: the entry module brings the clock and the event-loop turn. */
@@ -42,16 +42,29 @@ export async function runCpu(
   for (;;) {
     const { done, value } = running.next()
     if (done) break
-    if (value === HALT) {
-      const timeout = Math.max(0, cpu.haltUntil - cpu.now())
-      if (cpu.outstanding > 0) await haltTurning(i32, record, timeout)
-      else if (cpu.mailPending) await turn()
-      else haltAfterSpin(i32, cpu.region, record, timeout, now, budget)
-    } else if (value === TURN) {
-      await turn()
+    if (value === STEP) continue
+    if (value === HALT && cpu.outstanding === 0 && !cpu.mailPending) {
+      haltAfterSpin(i32, cpu.region, record, timeLeft(cpu), now, budget)
+      continue
     }
+    Atomics.store(i32, record + CpuRecord.turning, 1)
+    if (value === MICROTASKS) await microtasks()
+    else if (value === HALT && cpu.outstanding > 0) await haltTurning(i32, record, timeLeft(cpu))
+    else await turn()
+    Atomics.store(i32, record + CpuRecord.turning, 0)
   }
   cpu.setActive(false)
   cpu.disarmTick()
   Atomics.store(i32, record + CpuRecord.state, CPU_OFFLINE)
+}
+
+function timeLeft(cpu: WorkerCpu): number {
+  return Math.max(0, cpu.haltUntil - cpu.now())
+}
+
+/** A promise that has settled reaches an `await` in one hop, through a promise that it was resolved with in three. */
+const HOPS = 4
+
+async function microtasks(): Promise<void> {
+  for (let hop = 0; hop < HOPS; hop++) await undefined
 }

@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { CpuRecord } from '../machine/cpurecord.ts'
-import { type Cpu, type CpuRequest, HALT, STEP, TURN } from '../machine/machine.ts'
+import { type Cpu, type CpuRequest, HALT, MICROTASKS, STEP, TURN } from '../machine/machine.ts'
 import { takeArrivals } from './arrivals.ts'
 import { Entity } from './entity.ts'
 import { afterSwitch, beforeSwitch, cpuForgetsPolicy, lookForPolicy, workForIdle } from './extcpu.ts'
@@ -20,12 +20,15 @@ import { expireTimers } from './timer.ts'
 /**
  * What a CPU does all its life: switch, run a task until it gives the CPU back, switch again. How a task is run is not
  * the scheduler's business: `resume` runs it, and says why it stopped (PREEMPTED, SUSPENDED, YIELDED or FINISHED; see
- * switch.ts). On FINISHED the task is a ZOMBIE already (exit.ts).
+ * switch.ts; CONTINUES or AWAITS below). On FINISHED the task is a ZOMBIE already (exit.ts).
  */
 export type Resume = (task: number) => number
 
 /** On a machine that goes step by step: the task has not given the CPU back, but other CPUs take their turns. */
 export const CONTINUES = 4
+
+/** The task awaits a promise, and what follows may be ready as soon as microtasks have run: it keeps the CPU until then. */
+export const AWAITS = 5
 
 /** Every so many turns a CPU that nobody interrupts looks up: is it to stop, are there callbacks to run? */
 const LOOK_UP_EVERY = 256
@@ -123,6 +126,10 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     } else if (why === YIELDED) {
       why = yieldAround(s, resume, turnClock, needResched)
       current = i32[queue + RunQueue.current]
+    }
+    while (why === AWAITS) {
+      yield MICROTASKS
+      why = resume(i32[current + Entity.task])
     }
     assert(why >= PREEMPTED && why <= FINISHED, 'resume says why a task stopped')
   }

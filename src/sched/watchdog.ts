@@ -1,5 +1,6 @@
 import { acquire, release } from '../arena/spinlock.ts'
 import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
+import { KICKED } from '../machine/halt.ts'
 import { drainEjected, eject, named } from './eject.ts'
 import { Entity } from './entity.ts'
 import { stateOf } from './ext.ts'
@@ -14,7 +15,9 @@ import type { Scheduler } from './scheduler.ts'
  * The watchdog looks, now and then, for two things that should not last:
  *
  *   starved   a task has been runnable for `limit` and no CPU has run it
- *   stuck     a CPU has been asked to reschedule `limit` ago and has not: what it runs has no safepoints
+ *   stuck     a CPU has been asked to reschedule `limit` ago and has not: what it runs has no safepoints, or its event
+ *             loop has the thread and does not give it back (`turning`): a callback that runs long, or microtasks that
+ *             follow each other without end
  *
  * A policy (ext.ts) that starves one of its tasks, or has lost it, is ejected.
  *
@@ -32,9 +35,12 @@ export type WatchdogReport =
   | {
       readonly kind: 'stuck'
       readonly cpu: number
+      /** What the CPU runs; 0: nothing, its event loop has the thread. */
       readonly task: number
       readonly name: string
       readonly ms: number
+      /** The event loop has the thread: `task` is not to blame. */
+      readonly turning: boolean
     }
 
 export class Watchdog {
@@ -64,7 +70,11 @@ export class Watchdog {
     const seen = this.heartbeats[cpu]
     const count = Atomics.load(i32, queue + RunQueue.heartbeat)
     const running = isOnline(this.s, cpu) ? this.runningOn(queue) : 0
-    if (count !== seen.count || running === 0) {
+    const record = cpuRecord(this.s.machine, cpu)
+    const turning = Atomics.load(i32, record + CpuRecord.turning) !== 0
+    // An idle CPU owes an answer only once it was kicked: until then its event loop may take its time.
+    const owes = running !== 0 || (turning && Atomics.load(i32, record + CpuRecord.park) === KICKED)
+    if (count !== seen.count || !owes) {
       seen.count = count
       seen.since = now
       seen.asked = false
@@ -74,12 +84,13 @@ export class Watchdog {
       // From here on the time counts: the CPU has something to answer.
       seen.asked = true
       seen.since = now
-      Atomics.store(i32, cpuRecord(this.s.machine, cpu) + CpuRecord.needResched, 1)
+      Atomics.store(i32, record + CpuRecord.needResched, 1)
       return
     }
     const ms = now - seen.since
-    if (ms >= this.limit)
-      reports.push({ kind: 'stuck', cpu, task: running, name: taskName(this.s, running), ms })
+    if (ms < this.limit) return
+    const name = running === 0 ? '' : taskName(this.s, running)
+    reports.push({ kind: 'stuck', cpu, task: running, name, ms, turning })
   }
 
   /** The task that a CPU runs, or 0. */

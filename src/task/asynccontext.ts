@@ -1,3 +1,4 @@
+import type { EnterContext } from './context.ts'
 import type { AnyFunction } from './functions.ts'
 import type { TaskRun } from './taskrun.ts'
 
@@ -10,20 +11,38 @@ interface Storage {
   getStore(): TaskRun | undefined
 }
 
+interface StorageClass {
+  new (): Storage
+  snapshot?(): EnterContext
+}
+
 interface Globals {
   readonly process?: { getBuiltinModule?(name: string): unknown }
 }
 
 let storage: Storage | null | undefined
 
+function storageClass(): StorageClass | null {
+  const hooks = (globalThis as unknown as Globals).process?.getBuiltinModule?.('node:async_hooks') as
+    | { AsyncLocalStorage: StorageClass }
+    | undefined
+  return hooks?.AsyncLocalStorage ?? null
+}
+
 function storageOf(): Storage | null {
   if (storage === undefined) {
-    const hooks = (globalThis as unknown as Globals).process?.getBuiltinModule?.('node:async_hooks') as
-      | { AsyncLocalStorage: new () => Storage }
-      | undefined
-    storage = hooks === undefined ? null : new hooks.AsyncLocalStorage()
+    const found = storageClass()
+    storage = found === null ? null : new found()
   }
   return storage
+}
+
+let snapshots: StorageClass | null | undefined
+
+/** The asynchronous context of the moment; null: the platform has none. */
+export function currentContext(): EnterContext | null {
+  if (snapshots === undefined) snapshots = storageClass()
+  return snapshots?.snapshot?.() ?? null
 }
 
 export const asyncContext: {

@@ -1,6 +1,8 @@
 import { runsInOneGo } from '../coroutine/coroutine.ts'
 import { loaderFace, tellUncompiled } from '../coroutine/uncompiled.ts'
+import type { EnterContext } from './context.ts'
 import { FUNCTIONS_PER_MODULE } from './moduletable.ts'
+import type { TaskRun } from './taskrun.ts'
 
 export type AnyFunction = (...args: any[]) => unknown
 
@@ -12,6 +14,8 @@ export interface TaskFunction {
   readonly inOneGo: boolean
   /** It is an async function: what it awaits goes on outside of any task. */
   readonly isAsync: boolean
+  /** It runs a part of another task: in this asynchronous context, with that task's locals and signal. */
+  readonly onBehalfOf?: { readonly run: TaskRun; readonly enter: EnterContext | null }
 }
 
 /** What the booting thread is told of a module's export. */

@@ -3,7 +3,7 @@ import { Watchdog } from '../sched/watchdog.ts'
 import { Counters } from './counters.ts'
 import { type Deadlock, takeDeadlocks } from './deadlock.ts'
 import { LOAD_MODULE } from './functions.ts'
-import { EVICTING, Job, NOT_KILLED, PENDING } from './job.ts'
+import { ASYNC, EVICTING, Job, NOT_KILLED, PENDING } from './job.ts'
 import type { StuckTask } from './kernelevents.ts'
 import type { BootSettings } from './options.ts'
 import type { KernelView } from './view.ts'
@@ -126,17 +126,33 @@ export class Housekeeping {
     if (this.watchdog === null) return
     for (const report of this.watchdog.look()) {
       if (report.kind !== 'stuck') continue
-      const job = this.view.jobOf(report.task)
-      // A module may take its time to load.
-      if (job === 0 || this.view.i32[job + Job.fn] === LOAD_MODULE) continue
-      const id = this.view.i32[job + Job.number]
-      const key = `${report.cpu} ${id}`
-      if (this.told.has(key)) continue
-      this.told.add(key)
-      const { cpu, ms } = report
-      if (this.evictsStuck) Atomics.or(this.view.i32, job + Job.control, EVICTING)
-      this.household.stuck({ name: this.household.nameOf(job), id, cpu, ms, evicted: this.evictsStuck })
-      if (this.evictsStuck) this.household.evict(cpu)
+      const { cpu, ms, turning } = report
+      const jobs = turning ? this.asyncJobsOn(cpu) : [this.view.jobOf(report.task)]
+      for (const job of jobs) {
+        // A module may take its time to load.
+        if (job === 0 || this.view.i32[job + Job.fn] === LOAD_MODULE) continue
+        const id = this.view.i32[job + Job.number]
+        const key = `${cpu} ${id}`
+        if (this.told.has(key)) continue
+        this.told.add(key)
+        if (this.evictsStuck) Atomics.or(this.view.i32, job + Job.control, EVICTING)
+        const where = turning ? 'event loop' : 'task'
+        const name = this.household.nameOf(job)
+        this.household.stuck({ name, id, cpu, where, ms, evicted: this.evictsStuck })
+        if (this.evictsStuck) this.household.evict(cpu)
+      }
     }
+  }
+
+  /** The async tasks of a CPU: whose callback its event loop runs cannot be seen from outside. */
+  private asyncJobsOn(cpu: number): number[] {
+    const { i32, jobs } = this.view
+    const found: number[] = []
+    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+      const isThere = Atomics.load(i32, job + Job.cpu) === cpu + 1 && i32[job + Job.number] !== 0
+      if (!isThere || Atomics.load(i32, job + Job.outcome) !== PENDING) continue
+      if ((Atomics.load(i32, job + Job.control) & ASYNC) !== 0) found.push(job)
+    }
+    return found
   }
 }

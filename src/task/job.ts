@@ -144,6 +144,8 @@ export const ARGS_MAILED = 512
 export const RESULT_MAILED = 1024
 /** The booting thread has messages for it, which wait until it has begun. */
 export const MAIL_WAITS = 2048
+/** An async function: it awaits, and its CPU's event loop may run parts of it. */
+export const ASYNC = 4096
 
 export const LOCAL_FUNCTION: number = -1
 

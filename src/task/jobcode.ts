@@ -41,8 +41,15 @@ export class JobCode {
   }
 
   /** A function and its arguments that stay in this heap, for a job that was spawned with LOCAL_FUNCTION. */
-  addLocal(job: number, name: string, fn: AnyFunction, args: readonly unknown[]): void {
-    this.local.set(job, { fn: taskFunction(name, fn), args })
+  addLocal(
+    job: number,
+    name: string,
+    fn: AnyFunction,
+    args: readonly unknown[],
+    onBehalfOf?: TaskFunction['onBehalfOf'],
+  ): void {
+    const made = taskFunction(name, fn)
+    this.local.set(job, { fn: onBehalfOf === undefined ? made : { ...made, onBehalfOf }, args })
   }
 
   /** Undefined: this CPU has not loaded it. */

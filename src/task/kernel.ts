@@ -505,9 +505,13 @@ export class Kernel {
 
   private reportStuck(report: StuckTask): void {
     this.listeners.tell('stuck', report)
-    const { name, id, cpu, ms, evicted } = report
+    const { name, id, cpu, where, ms, evicted } = report
+    const how =
+      where === 'task'
+        ? 'without a safepoint'
+        : "in its event loop (promises that settle at once, or a long callback; begin the async function with 'use task')"
     warn(
-      `task ${name} #${id} has kept CPU ${cpu} for ${Math.round(ms)} ms without a safepoint: others wait behind it${evicted ? '; its CPU is taken from it' : ''}`,
+      `task ${name} #${id} has kept CPU ${cpu} for ${Math.round(ms)} ms ${how}: others wait behind it${evicted ? '; its CPU is taken from it' : ''}`,
       'HEDDLE_STUCK_TASK',
     )
   }

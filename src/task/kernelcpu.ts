@@ -2,10 +2,10 @@ import { assert } from '../arena/assert.ts'
 import { isGenerator } from '../coroutine/generators.ts'
 import { type Coroutine, coroutineOf } from '../coroutine/coroutine.ts'
 import { CpuRunner } from '../coroutine/cpurunner.ts'
-import { type Runner, swapRunner, TIMED_OUT, type Waker } from '../coroutine/runner.ts'
+import { type AfterAwait, type Runner, swapRunner, TIMED_OUT, type Waker } from '../coroutine/runner.ts'
 import type { Cpu } from '../machine/machine.ts'
 import { bindTask } from '../sched/affinity.ts'
-import { CONTINUES } from '../sched/cpuloop.ts'
+import { AWAITS, CONTINUES } from '../sched/cpuloop.ts'
 import { Entity, POLICY_BOUND } from '../sched/entity.ts'
 import { taskName } from '../sched/fork.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
@@ -26,18 +26,25 @@ import { CpuMail } from './cpumail.ts'
 import { type CapturedContext, enterContext } from './context.ts'
 import { type Ending, finishJob } from './finish.ts'
 import { type TaskFunction, taskFunction } from './functions.ts'
-import { ARGS_MAILED, Job, LOCAL_FUNCTION, NOT_KILLED } from './job.ts'
+import { ARGS_MAILED, ASYNC, Job, LOCAL_FUNCTION, NOT_KILLED } from './job.ts'
 import { JobCode } from './jobcode.ts'
 import type { MailedArgs } from './mail.ts'
 import { beginsJob } from './mailwords.ts'
 import { swapRunning } from './running.ts'
-import { CLAIMED, GIVES_WAY, PARKED, rareState, TaskRun, TIMED, WAKEABLE } from './taskrun.ts'
+import { Stretches } from './stretches.ts'
+import { CLAIMED, GIVES_WAY, OVER, PARKED, rareState, TaskRun, TIMED, WAKEABLE } from './taskrun.ts'
 import type { CpuBoot } from './layout.ts'
 import type { KernelView } from './view.ts'
 
 /** What a simulated CPU is charged for the stretch between two safepoints, and for a function that has none. */
 const STRETCH_MS = 0.001
 const ONE_GO_MS = 0.01
+
+/** After so many stretches an async task gives its CPU back: the event loop must turn, and the clock be read. */
+const STRETCHES_MAX = 16
+
+/** `drive`: the coroutine has finished. No reason of src/sched for a stop. */
+const DRIVEN_TO_END = -1
 
 const nobodyWakes: Waker = { wake: () => {}, fail: () => {} }
 
@@ -91,7 +98,7 @@ export class KernelCpu implements Runner {
   }
 
   /** The CPU has died, and its event loop has not: that of a simulated machine. */
-  private get isGone(): boolean {
+  get isGone(): boolean {
     return this.cpu.lives !== this.life
   }
 
@@ -189,6 +196,7 @@ export class KernelCpu implements Runner {
     let args: readonly unknown[]
     try {
       if (i32[job + Job.context] !== 0) this.openContext(job)
+      if (fn.onBehalfOf !== undefined) this.standInFor(fn.onBehalfOf)
       args = this.argumentsOf(job)
     } catch (error) {
       return this.finish({ threw: true, value: error })
@@ -214,6 +222,14 @@ export class KernelCpu implements Runner {
   private openContext(job: number): void {
     const { codec, i32 } = this.view
     rareState(this.currentRun()).enter = enterContext(codec.decode(i32[job + Job.context]) as CapturedContext)
+  }
+
+  private standInFor({ run, enter }: NonNullable<TaskFunction['onBehalfOf']>): void {
+    const theirs = rareState(run)
+    const own = rareState(this.currentRun())
+    own.enter = enter
+    own.locals = theirs.locals ??= new Map()
+    own.abort = theirs.abort ??= new AbortController()
   }
 
   /** A CPU that came later has not loaded every module: the task waits until it has. */
@@ -276,11 +292,16 @@ export class KernelCpu implements Runner {
     return this.advance(run)
   }
 
-  /** Runs the coroutine until it stops, ends, or must be left. */
   private advance(run: TaskRun): number {
     const coroutine = run.coroutine
     if (coroutine === null) return this.begin(run.task)
     if (run.rare?.end) return this.finish(run.rare.end)
+    const why = this.drive(run, coroutine)
+    return why === DRIVEN_TO_END ? this.ended(run, coroutine.state === 'threw', coroutine.result) : why
+  }
+
+  /** Runs a coroutine of the task until it stops, ends (DRIVEN_TO_END), or must be left. */
+  private drive(run: TaskRun, coroutine: Coroutine): number {
     let sent = run.sent
     run.sent = undefined
     let raising = false
@@ -294,17 +315,18 @@ export class KernelCpu implements Runner {
       }
     }
     for (;;) {
-      if (this.takeKill(run)) {
+      // A stretch after an await begins before a kill is thrown into it: its function stands at the await, and must see it.
+      if ((coroutine === run.coroutine || coroutine.state !== 'ready') && this.takeKill(run)) {
         sent = run.rare?.killedWith
         raising = true
       }
-      const enter = run.rare === null ? null : run.rare.enter
+      const enter = run.rare === null ? null : (run.rare.stretches?.enter ?? run.rare.enter)
       const finished =
         enter === null
           ? this.stretch(coroutine, raising, sent)
           : enter(() => this.stretch(coroutine, raising, sent))
       if (this.cpu.stepwise) this.cpu.charge(STRETCH_MS)
-      if (finished) return this.ended(run, coroutine.state === 'threw', coroutine.result)
+      if (finished) return DRIVEN_TO_END
       if (coroutine.state === 'suspended') return SUSPENDED
       if (!this.isKillPending(run.task)) break
     }
@@ -331,40 +353,92 @@ export class KernelCpu implements Runner {
     rare.settled = null
     this.bind(run.task)
     this.beginOutside()
+    Atomics.or(this.view.i32, run.job + Job.control, ASYNC)
     const settle = (threw: boolean, value: unknown): void => {
       if (this.isGone || rare.promise !== promise) return
       rare.settled = { threw, value }
-      wakeupTask(this.s, run.task)
-      this.kickSelf()
+      this.wakeFromAwait(run)
     }
     promise.then(
       value => settle(false, value),
       error => settle(true, error),
     )
-    return this.sleepAsync(run)
+    return this.awaitMicrotasks(run)
   }
 
-  /** Asleep until the promise is settled. A kill cannot be thrown into an async function: its signal is aborted. */
+  /** What follows an await is often a few microtasks away: then the task need not sleep for it. */
+  private awaitMicrotasks(run: TaskRun): number {
+    const stretches = run.rare?.stretches ?? null
+    return stretches === null || this.cpu.stepwise ? this.sleepAsync(run) : AWAITS
+  }
+
+  /** Asleep until the promise is settled. A kill cannot be thrown into an `await`: the task's signal is aborted. */
   private sleepAsync(run: TaskRun): number {
     while (!beginSleep(this.s, run.task, INTERRUPTIBLE)) {
-      if (this.takeKill(run)) rareState(run).abort?.abort(run.rare?.killedWith)
-      else takePending(this.view.i32, run.task)
+      if (!this.takeKill(run)) takePending(this.view.i32, run.task)
     }
+    rareState(run).sleepsAsync = true
     return SUSPENDED
   }
 
   private resumeAsync(run: TaskRun): number {
     const rare = rareState(run)
-    endSleep(this.s, run.task)
-    if (this.takeKill(run)) rare.abort?.abort(rare.killedWith)
+    if (rare.sleepsAsync) {
+      rare.sleepsAsync = false
+      endSleep(this.s, run.task)
+    }
+    const { stretches } = rare
+    if (stretches !== null && stretches.isReady) {
+      const why = this.runStretches(run, stretches)
+      if (why !== DRIVEN_TO_END) return why
+      if (rare.settled === null) return this.awaitMicrotasks(run)
+    }
+    this.takeKill(run)
     const { settled } = rare
     if (settled === null) return this.sleepAsync(run)
     rare.promise = null
     this.endOutside()
+    stretches?.release()
     // It was the module that was waited for, or what the arguments refer to: now it can begin.
     if (run.coroutine === null && this.view.i32[run.job + Job.cpu] === 0 && !settled.threw)
       return this.begin(run.task)
     return this.finish(settled)
+  }
+
+  // What follows the awaits of an async function, as a coroutine of its task (stretches.ts).
+
+  afterAwait(): AfterAwait {
+    const run = this.currentRun()
+    return (rareState(run).stretches ??= new Stretches(this, run))
+  }
+
+  /** Whether the task has nothing to run but what follows its awaits. */
+  takesStretches(run: TaskRun): boolean {
+    return run.rare !== null && run.rare.promise !== null && run.rare.settled === null
+  }
+
+  wakeFromAwait(run: TaskRun): void {
+    if (run.rare?.sleepsAsync !== true) return
+    wakeupTask(this.s, run.task)
+    this.kickSelf()
+  }
+
+  /** Runs what is ready until the task must give its CPU back. DRIVEN_TO_END: nothing is ready any more. */
+  private runStretches(run: TaskRun, stretches: Stretches): number {
+    for (;;) {
+      if (this.cpu.needResched || stretches.inARow >= STRETCHES_MAX) {
+        stretches.inARow = 0
+        return PREEMPTED
+      }
+      stretches.inARow++
+      const why = this.drive(run, stretches.begin())
+      if (why !== DRIVEN_TO_END) {
+        if (why === SUSPENDED) stretches.release()
+        return why
+      }
+      stretches.end()
+      if (!stretches.isReady) return DRIVEN_TO_END
+    }
   }
 
   private finish(ending: Ending): number {
@@ -379,6 +453,7 @@ export class KernelCpu implements Runner {
       return SUSPENDED
     }
     this.runs[this.view.i32[this.task + TaskRecord.slot]] = undefined
+    if (run !== null) run.flags |= OVER
     this.mail.close(this.view.i32[this.job + Job.number])
     return finishJob(this.view, this.job, this.task, run, ending, this.mail)
   }
@@ -395,6 +470,7 @@ export class KernelCpu implements Runner {
     if (rare.isKilled) return false
     rare.isKilled = true
     rare.killedWith = killError(this.view, run.job, this.nameOf(run), 'thrown')
+    if (rare.promise !== null) rare.abort?.abort(rare.killedWith)
     return true
   }
 
@@ -422,7 +498,7 @@ export class KernelCpu implements Runner {
   }
 
   /** This CPU is asleep while its event loop turns, and nobody kicks the CPU that it is. */
-  private kickSelf(): void {
+  kickSelf(): void {
     if (this.job === 0) this.cpu.kick(this.cpu.id)
   }
 }

@@ -2,12 +2,17 @@ import type { CpuDeath } from '../machine/machine.ts'
 import type { UnjoinedFailure } from './collector.ts'
 import type { Deadlock } from './deadlock.ts'
 
-/** A task runs, and has not come to a safepoint for too long. */
+/**
+ * A task has kept its CPU for too long: it runs code without safepoints, or the event loop runs what follows its awaits
+ * and does not come to an end.
+ */
 export interface StuckTask {
   readonly name: string
   /** The task's id; 0: it has ended meanwhile. */
   readonly id: number
   readonly cpu: number
+  /** What has the CPU's thread: the task's own code, or the event loop. */
+  readonly where: 'task' | 'event loop'
   /** Milliseconds since its CPU was asked to reschedule. */
   readonly ms: number
   /** Its CPU is being taken from it. */

@@ -3,6 +3,7 @@ import type { EnterContext } from './context.ts'
 import type { ChildTask } from './childtask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import type { KernelTask } from './parking.ts'
+import type { Stretches } from './stretches.ts'
 
 /**
  * A task that has started on this CPU: what its record in the arena cannot hold. It lives in the heap of one CPU, and dies
@@ -38,6 +39,9 @@ export const GIVES_WAY = 8
 /** A waker on another thread claimed it while it changed its mind: it must switch once before it can end. */
 export const CLAIMED = 16
 
+/** It has ended: nothing of it runs as this task any more. */
+export const OVER = 32
+
 /** What only some tasks have. */
 export class RareState {
   /** The CPU that it is on, for an async function: its continuations run outside of any task. */
@@ -47,6 +51,10 @@ export class RareState {
   /** An async function: it waits for this. */
   promise: PromiseLike<unknown> | null = null
   settled: { readonly threw: boolean; readonly value: unknown } | null = null
+  /** It sleeps until that promise settles, or a stretch of it can run. */
+  sleepsAsync = false
+  /** What follows its awaits. */
+  stretches: Stretches | null = null
   /** It has ended, and has still to say so. */
   end: { readonly threw: boolean; readonly value: unknown } | null = null
   /** What a kill has thrown into it. */

@@ -1,9 +1,12 @@
 /**
- * Async functions that are tasks. Called from a task, the part up to the first `await` runs inside that task and can
- * be preempted and can block; the caller then gets its promise, as always. What follows an `await` is a job of the
- * event loop: it belongs to no task, unless someone adopts it.
+ * Async functions that are tasks. Called from a task, the part up to the first `await` runs inside that task: it can be
+ * preempted and can block. The caller then gets the promise, as always. What follows an `await` begins as a job of the
+ * event loop. The owner of the calling coroutine (a kernel task, a schedule) takes it over and runs it as a coroutine;
+ * where there is no owner, or the owner has ended, the event loop runs it in one go.
  */
 import { SUSPENDED, type Twin } from '../../coroutine/coroutine.ts'
+import { resumable } from '../../coroutine/generators.ts'
+import { type AfterAwait, runnerOrNull, type Stretch } from '../../coroutine/runner.ts'
 import { cannotBlock } from './generator.ts'
 
 /** A value that the function waits for. */
@@ -16,7 +19,7 @@ export class Await {
 }
 
 type Raw = Generator<unknown, unknown, unknown>
-type Settle = { resolve(value: unknown): void; reject(error: unknown): void }
+type Verb = 'next' | 'throw'
 
 const { then } = Promise.prototype
 const resolved = Promise.resolve.bind(Promise)
@@ -24,65 +27,107 @@ const resolved = Promise.resolve.bind(Promise)
 /** The twin of an async function: it finishes at the first `await`, with the promise. */
 export function asyncTwin(body: Twin): Twin {
   return function* (this: unknown, ...args: unknown[]) {
-    let settle!: Settle
+    let call!: AsyncCall
     const promise = new Promise((resolve, reject) => {
-      settle = { resolve, reject }
+      call = new AsyncCall(resolve, reject, runnerOrNull()?.afterAwait?.() ?? null)
     })
-    let raw: Raw
     try {
-      raw = Reflect.apply(body, this, args) as never
+      call.raw = Reflect.apply(body, this, args) as never
     } catch (error) {
-      settle.reject(error)
+      call.reject(error)
       return promise
     }
-    let stop = advance(raw, 'next', undefined, settle)
+    yield* call.stretch('next', undefined)
+    return promise as never
+  }
+}
+
+/** One call of an async function. */
+class AsyncCall {
+  raw!: Raw
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+  readonly #owner: AfterAwait | null
+
+  constructor(resolve: (value: unknown) => void, reject: (error: unknown) => void, owner: AfterAwait | null) {
+    this.resolve = resolve
+    this.reject = reject
+    this.#owner = owner
+  }
+
+  /** Runs on to the next `await`, or to the end. Yields the stops in between. */
+  *stretch(verb: Verb, value: unknown): Generator<number, void, unknown> {
+    let stop = this.advance(verb, value)
     while (stop !== null) {
       let sent: unknown
       try {
         sent = yield stop
       } catch (error) {
-        stop = advance(raw, 'throw', error, settle)
+        stop = this.advance('throw', error)
         continue
       }
-      stop = advance(raw, 'next', sent, settle)
+      stop = this.advance('next', sent)
     }
-    return promise as never
+  }
+
+  /** Runs on to the next stop, which it returns. Null: it has come to an `await` or to its end. */
+  advance(verb: Verb, value: unknown): number | null {
+    let step: IteratorResult<unknown, unknown>
+    try {
+      step = this.raw[verb](value)
+    } catch (error) {
+      this.reject(error)
+      return null
+    }
+    if (step.done) {
+      this.resolve(step.value)
+      return null
+    }
+    if (typeof step.value === 'number') return step.value
+    let promise: Promise<unknown>
+    try {
+      promise = resolved((step.value as Await).value)
+    } catch (error) {
+      return this.advance('throw', error)
+    }
+    Reflect.apply(then, promise, [
+      (settled: unknown) => this.#goOn('next', settled),
+      (error: unknown) => this.#goOn('throw', error),
+    ])
+    return null
+  }
+
+  #goOn(verb: Verb, value: unknown): void {
+    const stretch = new AfterOneAwait(this, verb, value)
+    if (this.#owner === null || !this.#owner.goOn(stretch)) stretch.runInEventLoop()
   }
 }
 
-/** Runs on to the next stop, which it returns, or to an await or the end, which it sees to: null. */
-function advance(raw: Raw, verb: 'next' | 'throw', value: unknown, settle: Settle): number | null {
-  let step: IteratorResult<unknown, unknown>
-  try {
-    step = raw[verb](value)
-  } catch (error) {
-    settle.reject(error)
-    return null
+resumable(AsyncCall.prototype.stretch)
+
+/** What follows one `await`. */
+class AfterOneAwait implements Stretch {
+  readonly #call: AsyncCall
+  readonly #verb: Verb
+  readonly #value: unknown
+
+  constructor(call: AsyncCall, verb: Verb, value: unknown) {
+    this.#call = call
+    this.#verb = verb
+    this.#value = value
   }
-  if (step.done) {
-    settle.resolve(step.value)
-    return null
+
+  run(): Generator<number, void, unknown> {
+    return this.#call.stretch(this.#verb, this.#value)
   }
-  if (typeof step.value === 'number') return step.value
-  const { value: awaited } = step.value as Await
-  let promise: Promise<unknown>
-  try {
-    promise = resolved(awaited)
-  } catch (error) {
-    return advance(raw, 'throw', error, settle)
-  }
-  const carryOn = (verb: 'next' | 'throw', value: unknown): void => {
-    let stop = advance(raw, verb, value, settle)
+
+  runInEventLoop(): void {
+    let stop = this.#call.advance(this.#verb, this.#value)
     while (stop !== null) {
       stop =
         stop === SUSPENDED
-          ? advance(raw, 'throw', new Error(cannotBlock), settle)
-          : advance(raw, 'next', undefined, settle)
+          ? this.#call.advance('throw', new Error(cannotBlock))
+          : this.#call.advance('next', undefined)
     }
   }
-  Reflect.apply(then, promise, [
-    (value: unknown) => carryOn('next', value),
-    (error: unknown) => carryOn('throw', error),
-  ])
-  return null
 }
