@@ -90,6 +90,7 @@ function spawnStretch(on: KernelCpu, run: TaskRun, stretch: Stretch, enter: Ente
   const se = i32[run.task + TaskRecord.entity]
   const spec: JobSpec = {
     fn: LOCAL_FUNCTION,
+    name,
     args: 0,
     context: 0,
     control: LOCAL | DETACHED,
