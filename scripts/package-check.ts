@@ -53,6 +53,12 @@ export function packageSteps(root: string, scratch: string, command: typeof Comm
       name: `smoke test on ${name}`,
       run: command(path, [join(root, 'test', 'smoke', 'main.mjs'), consumer]),
     })),
+    ...nodes(root)
+      .filter(({ path }) => !path.includes('node24'))
+      .map(({ name, path }) => ({
+        name: `first steps on ${name}`,
+        run: command(path, [join(root, 'test', 'smoke', 'projects.mjs'), consumer]),
+      })),
   ]
 }
 

@@ -106,7 +106,13 @@ describe('heddle compile', () => {
       .exitOverride()
       .configureOutput({ writeErr() {} })
     expect(command.name()).toBe('compile')
-    expect(command.options.map(({ long }) => long)).toEqual(['--stats', '--json', '--mode', '--lowering'])
+    expect(command.options.map(({ long }) => long)).toEqual([
+      '--whole',
+      '--stats',
+      '--json',
+      '--mode',
+      '--lowering',
+    ])
     await expect(command.parseAsync(['x.ts', '--mode', 'nonsense'], { from: 'user' })).rejects.toThrow(
       /task, checker/,
     )

@@ -7,6 +7,7 @@ import { compile, type CompileResult, type Diagnostic, type FunctionStat } from 
 export interface CompileFlags {
   stats?: boolean
   json?: boolean
+  whole?: boolean
   mode?: 'task' | 'checker'
   lowering?: 'frames' | 'generator'
 }
@@ -29,6 +30,7 @@ export function compileCommand(): Command {
       "Prints a module as the compiler writes it: functions marked 'use task' with what makes them resumable.",
     )
     .argument('<file>', 'a TypeScript, JSX or JavaScript module')
+    .option('--whole', "every function, marked or not, as --compile does with a package's files")
     .option('--stats', 'say what became a twin and what stayed plain, and why, instead of the code')
     .option('--json', 'print one JSON object: code, stats and diagnostics (with --stats: no code)')
     .addOption(
@@ -56,8 +58,12 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
     err(failure.line('compile', flags.json))
     return failure.exitCode
   }
-  const { mode = 'task', lowering } = flags
-  const result = compile(source, file, lowering === undefined ? { mode } : { mode, lowering })
+  const { mode = 'task', lowering, whole = false } = flags
+  const result = compile(source, file, {
+    mode,
+    whole,
+    ...(lowering !== undefined && { lowering }),
+  })
   const failed = result.diagnostics.some(({ severity }) => severity === 'error')
   if (flags.json) {
     const { code, stats, diagnostics } = result

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
 import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
+import { COMPILE_VARIABLE, patternList, patternText } from '../compiler/selection.ts'
 import { POLICY_VARIABLE } from '../task/launch.ts'
 import { isPolicy, policyNames } from '../task/policy.ts'
 import { CommandError, EXIT_USAGE } from './failure.ts'
@@ -16,6 +17,7 @@ interface RunFlags {
   cpus?: number
   slice?: number
   policy?: string
+  compile?: string[]
   trace?: string
   top?: boolean
   sim?: boolean
@@ -37,6 +39,11 @@ export function runCommand(): Command {
     .option(
       '--policy <name>',
       `schedule with this policy: ${policyNames.join(', ')}, or a module, as in ./mine.ts`,
+    )
+    .option(
+      '--compile <packages>',
+      "compile these too, though nothing in them says 'use task': jpeg-js,@acme/*,./lib; all; !react leaves one out",
+      patterns,
     )
     .option('--trace <file>', 'record a trace: out.pftrace for Perfetto, out.json for the DevTools')
     .option('--top', 'watch it while it runs; its output is shown when it has ended')
@@ -98,6 +105,7 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
   const env = (wanted: RunRequest): NodeJS.ProcessEnv => ({
     ...process.env,
     ...policyVariables(flags.policy),
+    ...compileVariables(flags.compile),
     HEDDLE_RUN: JSON.stringify(wanted),
   })
   if (top) return await runUnderTop(process.execPath, command, env(request))
@@ -145,6 +153,21 @@ function policyVariables(policy: string | undefined): Record<string, string> {
     [POLICY_VARIABLE]: isPath ? pathToFileURL(resolve(policy)).href : policy,
     ...(policy === 'handoff' && { [PROTOCOL_VARIABLE]: 'handoff' }),
   }
+}
+
+/** What the loader of the program, and of its CPUs, finds in the environment (compiler/selection.ts). */
+export function compileVariables(asked: readonly string[] | undefined): Record<string, string> {
+  if (asked === undefined) return {}
+  const own = asked.map(pattern => patternText(pattern, process.cwd()))
+  const inherited = process.env[COMPILE_VARIABLE]
+  return { [COMPILE_VARIABLE]: (inherited ? [inherited, ...own] : own).join(',') }
+}
+
+/** The option may be given more than once. */
+export function patterns(text: string, before: readonly string[] = []): string[] {
+  const list = patternList(text) as string[]
+  if (list.length === 0) throw new InvalidArgumentError('give names of packages, with commas between them.')
+  return [...before, ...list]
 }
 
 /** Ctrl-C goes to the program too: it decides when it ends, and this waits for that. */

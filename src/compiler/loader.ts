@@ -11,6 +11,7 @@ import { claimsMemory } from '../machine/node-claims.ts'
 import { Claims } from '../arena/claims.ts'
 import type { Diagnostic } from './compile.ts'
 import { cacheFolder, cacheKey, compilerStamp, DiskCache } from './diskcache.ts'
+import { partly } from './partly.ts'
 import { askedFor, moduleOf, nearestManifest, Selection } from './selection.ts'
 import type { Language, Translation, Work } from './translate.ts'
 
@@ -224,15 +225,16 @@ function translated(source: string, file: string, language: Language): Translati
   const whole = selection.includes(file)
   const work: Work = { whole, strips: !nodeStrips, runtime: runtimeUrl() }
   const found = compiledOnce(source, file, language, work)
-  for (const diagnostic of found.diagnostics) {
-    if (diagnostic.severity !== 'error') continue
-    // In code of other people Node itself says what is wrong, if it is run at all.
-    if (!whole) throw syntaxError(diagnostic)
-    warnOnce(`syntax ${file}`, `${file} is not compiled: ${diagnostic.message}`, diagnostic.code)
-    return { ...found, code: null }
+  if (whole) {
+    const text = partly(found.diagnostics, file)
+    if (text !== null) warnOnce(`package ${file}`, text, 'partly-compiled')
+    // In code of other people Node itself says what does not parse, if it is run at all.
+  } else {
+    for (const diagnostic of found.diagnostics) {
+      if (diagnostic.severity === 'error') throw syntaxError(diagnostic)
+      tell(diagnostic)
+    }
   }
-  if (whole) tellOfPackage(file, found.diagnostics)
-  else for (const diagnostic of found.diagnostics) tell(diagnostic)
   if (found.code !== null) ensureRuntime()
   return found
 }
@@ -303,22 +305,6 @@ function tell({ message, file, line, column, frame, code }: Diagnostic): void {
   const place = `${file}:${line}:${column}`
   for (const [, name] of message.matchAll(/`([^`]+)`/g)) told.add(name!)
   warnOnce(`${code} ${place}`, `${message} (${place})`, code, frame)
-}
-
-/** Of a package that was selected, all in one: nobody asked for these functions by name. */
-function tellOfPackage(file: string, diagnostics: readonly Diagnostic[]): void {
-  const plain = diagnostics.filter(({ code }) => code !== 'unmarked')
-  if (plain.length === 0) return
-  const { path } = moduleOf(file)
-  const some = plain.slice(0, 3).map(({ message, line }) => `line ${line}: ${message}`)
-  const more = plain.length > some.length ? `; and ${plain.length - some.length} more` : ''
-  const text = `${path} is compiled, but not all of it: ${some.join('; ')}${more}`
-  warnOnce(
-    `package ${file}`,
-    text,
-    'partly-compiled',
-    `heddle compile --whole --stats ${file} lists all of it`,
-  )
 }
 
 /** One thread of the process says it, once. */

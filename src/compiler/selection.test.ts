@@ -26,20 +26,21 @@ const files = [
   'packages/linked/index.js',
   'lib/old.js',
   'main.js',
+  'node_modules/.vite/deps/@acme_tools.js',
 ]
 
 test.each<[CompilePattern[], number[]]>([
   [['marked'], [0]],
   [['jpeg-js'], [1]],
-  [['@acme/*'], [2, 5]],
-  [[/^@acme\//], [2, 5]],
+  [['@acme/*'], [2, 5, 8]],
+  [[/^@acme\//], [2, 5, 8]],
   [[/\/lib\//], [0, 6]],
   [['./lib'], [6]],
   [['./lib/old.js'], [6]],
-  [['all'], [0, 1, 2, 5, 6, 7]],
+  [['all'], [0, 1, 2, 5, 6, 7, 8]],
   [
     ['all', '!marked', '!./lib'],
-    [1, 2, 5, 7],
+    [1, 2, 5, 7, 8],
   ],
   [['!marked'], []],
   [['app'], [6, 7]],

@@ -126,6 +126,14 @@ interface Module {
 export function moduleOf(file: string): Module {
   const parts = file.split(sep)
   const at = parts.lastIndexOf('node_modules')
+  // Vite puts the packages that it has bundled for development into a folder of its own.
+  const bundled = /^deps(?:_\w+)?$/.test(parts[at + 2] ?? '')
+    ? parts[at + 3]?.replace(/\.js$/, '')
+    : undefined
+  if (at >= 0 && parts[at + 1] === '.vite' && bundled !== undefined) {
+    const name = bundled.startsWith('@') ? bundled.replace('_', '/') : bundled
+    return { file, name, path: `${name}.js` }
+  }
   if (at >= 0 && at + 2 < parts.length) {
     const length = parts[at + 1]!.startsWith('@') ? 2 : 1
     const name = parts.slice(at + 1, at + 1 + length).join('/')

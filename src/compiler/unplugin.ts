@@ -2,12 +2,21 @@
 import { fileURLToPath } from 'node:url'
 import { createUnplugin, type UnpluginInstance, type UnpluginOptions } from 'unplugin'
 import { compile, type Diagnostic } from './compile.ts'
+import { partly } from './partly.ts'
+import { checkPatterns, type CompilePattern, patternText, Selection } from './selection.ts'
 
 export interface HeddleOptions {
   /** The module that compiled code imports its runtime from. Default: heddle's own. */
   runtime?: string
   /** False leaves out the warnings about what stays plain. Default: true. */
   warnings?: boolean
+  /**
+   * What is compiled although nothing in it says 'use task': packages by name (`'jpeg-js'`, `'@acme/*'`), expressions for
+   * `package/path/in/it.js`, files and folders by their paths, or `'all'`.
+   */
+  include?: readonly CompilePattern[] | 'all'
+  /** What is not compiled, whatever `include` and the code itself say. */
+  exclude?: readonly CompilePattern[]
 }
 
 /**
@@ -18,24 +27,49 @@ const ownRuntime: string = import.meta.url.endsWith('.ts')
   ? fileURLToPath(new URL('./runtime.ts', import.meta.url))
   : 'heddle/runtime'
 
-function plugin({ runtime = ownRuntime, warnings = true }: HeddleOptions = {}): UnpluginOptions {
+const ids = /\.[cm]?[jt]sx?(?:$|\?)/
+
+function plugin(options: HeddleOptions = {}): UnpluginOptions {
+  const { runtime = ownRuntime, warnings = true } = options
+  const selection = selectionOf(options)
   return {
     name: 'heddle',
     // Before the bundler strips the types: diagnostics and maps then speak of what was written.
     enforce: 'pre',
     transform: {
-      filter: { id: /\.[cm]?[jt]sx?(?:$|\?)/, code: 'use task' },
+      filter: selection.isEmpty ? { id: ids, code: 'use task' } : { id: { include: ids, exclude: /\0/ } },
       handler(source, id) {
         const file = id.replace(/[?#].*$/, '')
-        const { code, map, changed, diagnostics } = compile(source, file, { runtime })
-        for (const diagnostic of diagnostics) {
-          if (diagnostic.severity === 'error') this.error(messageOf(diagnostic))
-          else if (warnings) this.warn(messageOf(diagnostic))
+        const whole = selection.includes(file)
+        if (!whole && !source.includes('use task')) return null
+        if (!whole && selection.excludes(file)) {
+          if (warnings) this.warn(`${file} says 'use task' and is not compiled: \`exclude\` leaves it out`)
+          return null
+        }
+        const { code, map, changed, diagnostics } = compile(source, file, { runtime, whole })
+        if (whole) {
+          const text = partly(diagnostics, file)
+          if (warnings && text !== null) this.warn(text)
+        } else {
+          for (const diagnostic of diagnostics) {
+            if (diagnostic.severity === 'error') this.error(messageOf(diagnostic))
+            else if (warnings) this.warn(messageOf(diagnostic))
+          }
         }
         return changed ? { code, map: map as never } : null
       },
     },
   }
+}
+
+function selectionOf({ include = [], exclude = [] }: HeddleOptions): Selection {
+  const included = include === 'all' ? ['all'] : include
+  checkPatterns('include', included)
+  checkPatterns('exclude', exclude)
+  const selection = new Selection()
+  const text = (pattern: CompilePattern): string => patternText(pattern, process.cwd())
+  selection.add([...included.map(text), ...exclude.map(pattern => `!${text(pattern)}`)])
+  return selection
 }
 
 function messageOf({ message, file, line, column, frame }: Diagnostic): {

@@ -89,9 +89,15 @@ export function assembleKernel(
   return { settings, machine, view }
 }
 
+const globals = globalThis as {
+  readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> }
+}
+
 /** How the threads of a kernel come to the code of its tasks. */
 export function codeSource(compile: readonly string[]): CodeSource {
-  return { loader: loaderUrl(), compile, companions: companionModules() }
+  // A CPU may be given another environment than the program was started with.
+  const asked = (isNode() && globals.process?.env?.HEDDLE_COMPILE?.split(',')) || []
+  return { loader: loaderUrl(), compile: [...compile, ...asked], companions: companionModules() }
 }
 
 /** Starts the first CPUs. If one does not come up, all are ended, and what stopped it is thrown. */

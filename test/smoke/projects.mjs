@@ -1,0 +1,87 @@
+// First steps with the installed package, as in the projects that people have: a package.json with and without a type, TypeScript and
+// JavaScript, modules and CommonJS, `heddle run` and `node --import heddle/register`. Each program counts on a CPU, and says whether
+// its function was compiled there and on its own thread.
+// node test/smoke/projects.mjs <folder in which heddle is installed>
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const consumer = process.argv[2]
+const heddle = join(consumer, 'node_modules', 'heddle', 'dist', 'cli', 'main.js')
+const folder = join(consumer, `projects-${process.version}`)
+
+const count = types => `function count(below${types ? ': number' : ''})${types ? ': number' : ''} {
+  'use task'
+  let odd${types ? ': number' : ''} = 0
+  for (let n = 0; n < below; n++) odd += n & 1
+  return odd
+}
+function isCompiled()${types ? ': boolean' : ''} {
+  return Symbol.for('heddle.itself') in count || Symbol.for('heddle.twin') in count
+}
+`
+const moduleWork = types => count(types).replaceAll(/^function/gm, 'export function')
+const commonWork = types => `${count(types)}module.exports = { count, isCompiled }\n`
+const moduleMain = (work, types) => `import { Kernel } from 'heddle'
+import { isCompiled } from './${work}'
+const kernel${types ? ': Kernel' : ''} = await Kernel.boot({ cpus: 2 })
+const work = await kernel.import${types ? `<typeof import('./${work}')>` : ''}(new URL('./${work}', import.meta.url))
+console.log(await kernel.spawn(work.count, [1000]), await kernel.spawn(work.isCompiled), isCompiled())
+await kernel.close()
+`
+const commonMain = (work, types) => `const { Kernel } = require('heddle')
+const { isCompiled } = require('./${work}')
+async function main()${types ? ': Promise<void>' : ''} {
+  const kernel = await Kernel.boot({ cpus: 2 })
+  const work = await kernel.import(require('node:path').join(__dirname, '${work}'))
+  console.log(await kernel.spawn(work.count, [1000]), await kernel.spawn(work.isCompiled), isCompiled())
+  await kernel.close()
+}
+main()
+`
+
+/** Puts a program and its work into a project whose package.json says this type, and runs it. */
+function run(type, ending, isModule, by = [heddle, 'run']) {
+  const types = ending.endsWith('ts')
+  const at = join(folder, type ?? 'untyped')
+  mkdirSync(at, { recursive: true })
+  writeFileSync(join(at, 'package.json'), JSON.stringify({ name: 'project', ...(type && { type }) }))
+  const [main, work] = [`main-${isModule}.${ending}`, `work-${isModule}.${ending}`]
+  writeFileSync(join(at, main), isModule ? moduleMain(work, types) : commonMain(work, types))
+  writeFileSync(join(at, work), isModule ? moduleWork(types) : commonWork(types))
+  const { stdout, stderr } = spawnSync(process.execPath, [...by, main], { cwd: at, encoding: 'utf8' })
+  return { stdout, stderr, what: `${by.join(' ')} ${main} in a package with type ${type}` }
+}
+
+const cells = [
+  ['module', 'ts', true],
+  ['module', 'cts', false],
+  [undefined, 'ts', true],
+  [undefined, 'js', false],
+  ['commonjs', 'ts', false],
+  ['commonjs', 'mts', true],
+  ['module', 'ts', true, ['--import', 'heddle/register']],
+  ['commonjs', 'js', false, ['--import', 'heddle/register']],
+]
+for (const cell of cells) {
+  const { stdout, stderr, what } = run(...cell)
+  assert.equal(stdout, '500 true true\n', `${what}: ${stderr}`)
+}
+
+const refused = run('commonjs', 'ts', true)
+assert.match(refused.stderr, /npm pkg set type=module`, or name the file main-true\.mts/, refused.what)
+
+// Without the loader the program's own thread is not compiled, and a schedule says so.
+const alone = join(folder, 'module', 'alone.mjs')
+writeFileSync(
+  alone,
+  "import { Schedule } from 'heddle'\nfunction work() {\n  'use task'\n  return 1\n}\nconsole.log(await new Schedule().run(work))\n",
+)
+const untold = spawnSync(process.execPath, [alone], { encoding: 'utf8' })
+assert.equal(untold.stdout, '1\n', untold.stderr)
+assert.match(untold.stderr, /work says 'use task' and was not compiled.*npx heddle run alone\.mjs/)
+assert.equal(untold.stderr.match(/HEDDLE_NOT_COMPILED/g).length, 1)
+
+rmSync(folder, { recursive: true, force: true })
+console.log(`${process.version}: ${cells.length + 2} first steps do what they say`)
