@@ -7,10 +7,8 @@ import {
   nodeStrips,
   selection,
   setClaimsMemory,
-  setTranslator,
   withoutRuntime,
 } from './loader.ts'
-import * as translator from './translate.ts'
 
 /** What the thread that registers the hooks gives them. */
 export interface HooksData {
@@ -23,7 +21,6 @@ export interface HooksData {
 let port: MessagePort | undefined
 
 export const initialize: InitializeHook<HooksData> = ({ patterns, port: given, claims }) => {
-  setTranslator(translator)
   withoutRuntime()
   setClaimsMemory(claims)
   selection.add(patterns)

@@ -23,12 +23,13 @@ import {
 const { require_module: canRequire } = process.features as { require_module?: boolean }
 
 if (!(Symbol.for('heddle.loader') in globalThis)) {
+  if (canRequire !== true) await loadAll()
   if (typeof Module.registerHooks === 'function') {
-    if (canRequire !== true) await loadAll()
     announce(() => undefined)
     Module.registerHooks({ load: (url, context, nextLoad) => compileLoaded(url, nextLoad(url, context)) })
   } else {
-    await loadAll()
+    // What another thread compiles runs here.
+    process.setSourceMapsEnabled(true)
     registerInThread()
     hookRequire()
   }
