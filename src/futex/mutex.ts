@@ -285,6 +285,18 @@ export class WordMutex {
     return 0
   }
 
+  /**
+   * Another has made this owner the holder, for a wait at a condition (pirequeue.ts): the owner's own side of it. Results as of lockSync. A
+   * robust lock is on no list until this is called: should its owner die before, whoever locks it next finds that out (`bury`).
+   */
+  granted(owner: LockOwner): number {
+    if (!this.robust) return 0
+    if (owner.last !== null) makeRoom(this.fx.context, owner)
+    owner.last = this
+    owner.pending[0] = this.entry
+    return this.finishLock(owner)
+  }
+
   /** 0 or below: done. 1: it is contended, and pending. Written out in one piece: it is compiled into whoever calls it. */
   private lockFast(owner: LockOwner): number {
     const { words, index } = this

@@ -89,7 +89,38 @@ export function requeuePi(
   const { i32 } = context
   if (!from.isMapped(i32, shared) || !to.isMapped(i32, shared)) return -EFAULT
   if (sameKey(from, to, shared)) return -EINVAL
-  const move = new Move(from, to, shared, moveLimit, expected)
+  const bucket = shared ? from.sharedBucket : from.privateBucket
+  const source = { bucket, owner: keyOf(from, shared), index: from.index }
+  const { error, count } = moveToLock(context, source, to, shared, moveLimit, { word: from, expected })
+  return error !== 0 ? error : count
+}
+
+/** The key of a queue, and its bucket. */
+export interface QueueKey {
+  readonly bucket: number
+  readonly owner: number
+  readonly index: number
+}
+
+interface Comparison {
+  readonly word: FutexWord
+  readonly expected: number
+}
+
+/**
+ * The first waiter of a queue gets the lock, if it is free, and up to `moveLimit` others wait for it from here on, each lending its priority.
+ * All of them wait to be moved to this very lock (PI_REQUEUE). `compare`: a word that must have a value. Returns how many were given the lock
+ * or moved, and the error, negated, that it ended with: those behind the one that it is about are where they were.
+ */
+export function moveToLock(
+  context: FutexContext,
+  source: QueueKey,
+  to: FutexWord,
+  shared: boolean,
+  moveLimit: number,
+  compare: Comparison | null = null,
+): { readonly count: number; readonly error: number } {
+  const move = new Move(source, to, shared, moveLimit, compare)
   context.enter()
   try {
     while (!move.done) {
@@ -104,16 +135,16 @@ export function requeuePi(
     context.leave()
   }
   wakeAll(context)
-  return move.error !== 0 ? move.error : move.count
+  return move
 }
 
 /** A call as far as it has come. */
 class Move {
-  readonly from: FutexWord
+  readonly from: QueueKey
   readonly to: FutexWord
   readonly shared: boolean
   readonly limit: number
-  readonly expected: number
+  readonly compare: Comparison | null
   source = 0
   target = 0
   /** The word has been compared: once is enough. */
@@ -128,12 +159,19 @@ class Move {
   moved = 0
   order = 0
 
-  constructor(from: FutexWord, to: FutexWord, shared: boolean, limit: number, expected: number) {
+  constructor(from: QueueKey, to: FutexWord, shared: boolean, limit: number, compare: Comparison | null) {
     this.from = from
     this.to = to
     this.shared = shared
     this.limit = limit
-    this.expected = expected
+    this.compare = compare
+  }
+
+  /** Whether the word has another value than it must have. */
+  get differs(): boolean {
+    const { compare } = this
+    if (this.compared || compare === null) return false
+    return Atomics.load(compare.word.i32, compare.word.index) !== compare.expected
   }
 
   end(error: number): void {
@@ -146,13 +184,12 @@ class Move {
 function lockBoth(context: FutexContext, move: Move, makes = false): boolean {
   const { i32, thread } = context
   const { from, to, shared } = move
-  const fromBucket = shared ? from.sharedBucket : from.privateBucket
   const toBucket = shared ? to.sharedBucket : to.privateBucket
   for (;;) {
     const find = makes ? lockOrCreateFutex : lockFutex
-    const source = find(context, fromBucket, keyOf(from, shared), from.index, 0)
+    const source = find(context, from.bucket, from.owner, from.index, 0)
     if (source === 0) {
-      if (!move.compared && Atomics.load(from.i32, from.index) !== move.expected) move.error = -EAGAIN
+      if (move.differs) move.error = -EAGAIN
       return false
     }
     release(thread, source + Futex.lock)
@@ -193,9 +230,9 @@ function retireIfEmpty(context: FutexContext, futex: number): void {
 /** Both futexes are locked. Goes on until the call is over, or a chain has to be walked with nothing held. */
 function moveSome(context: FutexContext, move: Move): void {
   const { i32 } = context
-  const { from, to, shared, source, target } = move
+  const { to, shared, source, target } = move
   if (!to.isMapped(i32, shared)) return move.end(-EFAULT)
-  if (!move.compared && Atomics.load(from.i32, from.index) !== move.expected) return move.end(-EAGAIN)
+  if (move.differs) return move.end(-EAGAIN)
   move.compared = true
   const head = source + Futex.waiters
   let waiter = listFirst(i32, head)

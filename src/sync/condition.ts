@@ -2,12 +2,15 @@ import type { Blocking } from '../coroutine/blocking.ts'
 import { checkTime } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
-import { Waiter } from '../futex/records.ts'
+import type { LockOwner } from '../futex/owner.ts'
+import { writeOwner } from '../futex/pi.ts'
+import { hadMoved } from '../futex/pirequeue.ts'
+import { PI_REQUEUE, PI_UNWRITTEN, Waiter } from '../futex/records.ts'
 import { checkNotified, disposedError, SyncError } from './errors.ts'
 import { WakeFirst } from './lockwait.ts'
 import { Mutex } from './mutex.ts'
 import { NOTIFIED, notify } from './notify.ts'
-import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
+import { currentOwner, currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import {
   DISPOSED,
   DOMAIN,
@@ -43,6 +46,8 @@ interface Held {
   readonly mutex: Mutex
   readonly tid: number
   depth: number
+  /** Of a mutex that keeps its own queue: who waits, as an owner of locks. */
+  readonly owner?: LockOwner | undefined
 }
 
 /**
@@ -56,7 +61,8 @@ interface Held {
  *
  * (C) can come between (B) and (D); (E) then finds the waiter on the queue all the same, and (D) returns at once.
  *
- * However many are notified, at most one of them is awake and without the mutex; how the others come to their turn: notify.ts.
+ * However many are notified, at most one of them is awake and without the mutex; how the others come to their turn: notify.ts. With a mutex that
+ * inherits, each of them lends its priority to the holder from there on, and is given the mutex while it sleeps.
  *
  * A wait ends with the mutex held: notified, out of time, or aborted. Only one that is cancelled as it locks the mutex again, or finds that
  * its holder has died, ends without; then (E) has woken it for nothing, and it passes on what it got: its notification, and its turn to
@@ -174,7 +180,7 @@ export class Condition implements Place {
         `wait: the caller does not hold ${mutex?.describe() ?? 'a mutex'}; lock it, and pass its token`,
       )
     }
-    return { mutex, tid, depth: 0 }
+    return { mutex, tid, depth: 0, owner: owner ?? undefined }
   }
 
   private *waitTask(
@@ -243,7 +249,8 @@ export class Condition implements Place {
   private begin(held: Held): ConditionWait {
     this.mutex = held.mutex
     const { context } = ambient().futexes
-    return new ConditionWait(this, this.waiting, held, held.mutex.queue.objectId(context))
+    const id = held.mutex.queue.objectId(context)
+    return new ConditionWait(this, this.waiting, held, held.mutex.movesWaiters ? id : -id)
   }
 
   /** The mutex again, whatever it takes. */
@@ -251,7 +258,7 @@ export class Condition implements Place {
     try {
       yield* held.mutex.reacquire(held.tid)
     } catch (thrown) {
-      this.passOn(told)
+      this.passOn(told, held.mutex)
       throw thrown
     }
     this.ended(held)
@@ -261,7 +268,7 @@ export class Condition implements Place {
     try {
       held.mutex.reacquireSync(held.tid)
     } catch (thrown) {
-      this.passOn(told)
+      this.passOn(told, held.mutex)
       throw thrown
     }
     this.ended(held)
@@ -271,7 +278,7 @@ export class Condition implements Place {
     try {
       await held.mutex.reacquireAsync(held.tid)
     } catch (thrown) {
-      this.passOn(told)
+      this.passOn(told, held.mutex)
       throw thrown
     }
     this.ended(held)
@@ -283,9 +290,10 @@ export class Condition implements Place {
   }
 
   /** @internal Thrown out of its wait, or of locking the mutex again: a notification that it had is another's, and so is its turn. */
-  passOn(notified: boolean): void {
+  passOn(notified: boolean, mutex: Mutex | null = null): void {
     if (notified) this.notify(1)
     this.wakeNext()
+    mutex?.passOnTurn()
   }
 
   /** Who was notified and not woken goes on, one after the other. */
@@ -307,6 +315,7 @@ class ConditionWait implements Wait {
   notified = false
   private readonly place: Condition
   private readonly held: Held
+  /** Negative: it keeps its own queue. */
   private readonly mutexId: number
 
   constructor(place: Condition, queue: ParkingQueue, held: Held, mutexId: number) {
@@ -317,8 +326,9 @@ class ConditionWait implements Wait {
     this.mutexId = mutexId
   }
 
-  admit(context: FutexContext): boolean {
+  admit(context: FutexContext, waiter: number): boolean {
     const { i32, at } = this.place
+    this.aim(context, waiter)
     if (this.queue.isEmpty(context)) Atomics.store(i32, at + EXTRA, this.mutexId)
     else if (Atomics.load(i32, at + EXTRA) !== this.mutexId) {
       throw new SyncError(
@@ -330,13 +340,32 @@ class ConditionWait implements Wait {
     return false
   }
 
+  /** Says in the waiter to which word whoever notifies may move it, and for whom it waits there. */
+  private aim({ i32 }: FutexContext, waiter: number): void {
+    const { mutex, owner } = this.held
+    const { target } = mutex
+    i32[waiter + Waiter.target] = target === null ? 0 : target.word.mapped.backing
+    if (target === null) return
+    i32[waiter + Waiter.targetIndex] = target.word.index
+    i32[waiter + Waiter.who] = (owner ?? currentOwner()).record
+    if (target.inherits) i32[waiter + Waiter.pi] = PI_REQUEUE
+  }
+
   queued(): void {
     this.held.depth = this.held.mutex.unlockWholly(this.held.tid)
     this.unlocked = true
   }
 
-  woken(): boolean {
+  woken(context: FutexContext, waiter: number): boolean {
+    this.write(context, waiter)
     return true
+  }
+
+  /** It was made the holder by a thread that cannot see the word. */
+  private write({ i32 }: FutexContext, waiter: number): void {
+    const { target } = this.held.mutex
+    if (target === null || i32[waiter + Waiter.pi] !== PI_UNWRITTEN) return
+    writeOwner(target.word.i32, target.word.index, this.held.tid)
   }
 
   /** It has let go of the mutex already: a wake for nothing, which whoever waits at a condition must bear. */
@@ -344,8 +373,10 @@ class ConditionWait implements Wait {
     return true
   }
 
-  leave({ i32 }: FutexContext, woken: boolean, waiter: number): void {
-    this.notified = woken || (i32[waiter + Waiter.bitset] & NOTIFIED) !== 0
+  leave(context: FutexContext, woken: boolean, waiter: number): void {
+    const { i32 } = context
+    if (woken) this.write(context, waiter)
+    this.notified = woken || (i32[waiter + Waiter.bitset] & NOTIFIED) !== 0 || hadMoved(i32, waiter)
   }
 
   passOn(): void {

@@ -4,8 +4,10 @@ import { ambient } from '../futex/ambient.ts'
 import type { Futexes } from '../futex/futexes.ts'
 import { EBUSY, EDEADLK, EINTR, ENOTRECOVERABLE, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../futex/errno.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../futex/mutex.ts'
-import { findOwner, type LockOwner } from '../futex/owner.ts'
+import { findOwner, FUTEX_WAITERS, type LockOwner } from '../futex/owner.ts'
+import { Bucket } from '../futex/records.ts'
 import type { AddressSpace, FutexWord } from '../futex/space.ts'
+import { MATCH_ANY, wake } from '../futex/waitwake.ts'
 import { lockTag } from '../futex/locktag.ts'
 import { handoffHere } from '../handoff/here.ts'
 import { HandoffMutex, type RealMutex } from '../handoff/mutex.ts'
@@ -38,7 +40,8 @@ export class LockEngine {
   private readonly place: Place
   private readonly protocol: Protocol
   private readonly kind: MutexKind
-  private known: { readonly futexes: Futexes; readonly real: RealMutex } | null = null
+  private known: { readonly futexes: Futexes; readonly real: RealMutex; readonly word: FutexWord } | null =
+    null
   /** Who locked it last through this object, and the lock as it sees it: an owner stays on its thread. */
   private lastOwner: LockOwner | null = null
   private lastReal: RealMutex | null = null
@@ -126,6 +129,39 @@ export class LockEngine {
     throw new SyncError('ERR_HEDDLE_NOT_HELD', `unlock: the caller does not hold the mutex (${-result})`)
   }
 
+  /** The word that its waiters are queued at. */
+  get target(): FutexWord {
+    return this.here().word
+  }
+
+  /** Whoever waits lends its priority: its queue takes waiters with their owners, and gives them the lock. */
+  get inherits(): boolean {
+    return (this.kind & PI) !== 0
+  }
+
+  /** The lock was given to this owner as it waited at a condition. */
+  granted(owner: LockOwner): void {
+    const real = this.real()
+    if (real instanceof WordMutex) this.took(real.granted(owner), 'wait')
+  }
+
+  /**
+   * Its holder was woken as the first of those who had been moved from a condition to the word: unlocking wakes the next of them, though
+   * nobody has said in the word that it waits.
+   */
+  wakesNext(): void {
+    const { word, futexes } = this.here()
+    const { i32 } = futexes.context
+    if (Atomics.load(i32, word.sharedBucket + Bucket.waiters) > 0)
+      Atomics.or(word.i32, word.index, FUTEX_WAITERS)
+  }
+
+  /** One who was woken so does not take the lock: the next is woken in its place. */
+  passOn(): void {
+    const { word, futexes } = this.here()
+    wake(futexes.context, word, true, 1, MATCH_ANY)
+  }
+
   /** False: it is not this owner's. */
   unlockIfHeld(owner: LockOwner): boolean {
     return this.realOf(owner).unlock(owner) === 0
@@ -165,13 +201,19 @@ export class LockEngine {
   }
 
   private real(): RealMutex {
-    const { futexes } = ambient()
-    if (this.known?.futexes !== futexes) this.known = { futexes, real: this.make(futexes) }
-    return this.known.real
+    return this.here().real
   }
 
-  private make(futexes: Futexes): RealMutex {
-    const word = this.word(futexes)
+  private here(): NonNullable<LockEngine['known']> {
+    const { futexes } = ambient()
+    if (this.known?.futexes !== futexes) {
+      const word = this.word(futexes)
+      this.known = { futexes, word, real: this.make(futexes, word) }
+    }
+    return this.known
+  }
+
+  private make(futexes: Futexes, word: FutexWord): RealMutex {
     const handoff = this.protocol === 'handoff' ? handoffHere() : null
     const real = new WordMutex(futexes, word, this.kind, handoff !== null)
     if (handoff === null) return real

@@ -3,6 +3,7 @@ import type { Blocking } from '../coroutine/blocking.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { LockOwner } from '../futex/owner.ts'
+import type { FutexWord } from '../futex/space.ts'
 import { defaultProtocol } from '../handoff/protocol.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
 import { disposedError, SyncError } from './errors.ts'
@@ -338,10 +339,31 @@ export class Mutex implements Place {
     return this.engine === null
   }
 
+  /** @internal The word that those who were notified at a condition are moved to, where the mutex keeps its own queue. */
+  get target(): { readonly word: FutexWord; readonly inherits: boolean } | null {
+    return this.engine === null ? null : { word: this.engine.target, inherits: this.engine.inherits }
+  }
+
+  /** @internal One who was notified does not come back to the mutex: its turn is another's. */
+  passOnTurn(): void {
+    if (this.engine?.inherits === false) this.engine.passOn()
+  }
+
+  /** A wait at a condition ended with the lock: it was given it. */
+  private isGranted(engine: LockEngine, owner: LockOwner): boolean {
+    if (!engine.inherits || engine.holder() !== owner.tid) return false
+    engine.granted(owner)
+    return true
+  }
+
   /** @internal After a wait at a condition: the lock again, whatever it takes. */
   *reacquire(tid: number): Generator<number, void, unknown> {
-    if (this.engine !== null) {
-      yield* this.engine.lockTask(currentOwner(), undefined)
+    const { engine } = this
+    if (engine !== null) {
+      const owner = currentOwner()
+      if (this.isGranted(engine, owner)) return
+      yield* engine.lockTask(owner, undefined)
+      if (!engine.inherits) engine.wakesNext()
       return
     }
     if (takeWord(this, tid)) return
@@ -356,14 +378,24 @@ export class Mutex implements Place {
 
   /** @internal */
   reacquireSync(tid: number): void {
-    if (this.engine !== null) this.engine.lockSync(currentOwner(), undefined)
-    else if (!takeWord(this, tid)) waitSync(ambient(), this.waitFor('wait', tid), undefined)
+    const { engine } = this
+    if (engine !== null) {
+      const owner = currentOwner()
+      if (this.isGranted(engine, owner)) return
+      engine.lockSync(owner, undefined)
+      if (!engine.inherits) engine.wakesNext()
+    } else if (!takeWord(this, tid)) waitSync(ambient(), this.waitFor('wait', tid), undefined)
   }
 
   /** @internal */
   async reacquireAsync(tid: number): Promise<void> {
-    if (this.engine !== null) await this.engine.lockAsync(asyncOwnerOf(tid) ?? currentOwner(), undefined)
-    else if (!takeWord(this, tid)) await waitAsync(ambient(), this.waitFor('wait', tid), undefined)
+    const { engine } = this
+    if (engine !== null) {
+      const owner = asyncOwnerOf(tid) ?? currentOwner()
+      if (this.isGranted(engine, owner)) return
+      await engine.lockAsync(owner, undefined)
+      if (!engine.inherits) engine.wakesNext()
+    } else if (!takeWord(this, tid)) await waitAsync(ambient(), this.waitFor('wait', tid), undefined)
   }
 
   /** @internal */

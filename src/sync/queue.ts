@@ -1,7 +1,8 @@
-import { listIsEmpty, ListNode } from '../arena/list.ts'
+import { listFirst, listIsEmpty, ListNode } from '../arena/list.ts'
 import type { FutexContext } from '../futex/context.ts'
 import type { Decision } from '../futex/decision.ts'
 import { domainTag, nextObject } from '../futex/domainwords.ts'
+import type { QueueKey } from '../futex/pirequeue.ts'
 import { enqueue, wakeAll, walkQueue } from '../futex/queue.ts'
 import { Bucket, Futex, Waiter } from '../futex/records.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../futex/table.ts'
@@ -39,6 +40,17 @@ export class ParkingQueue {
   objectId(context: FutexContext): number {
     if (this.owner === 0) this.findOwner(context)
     return -this.owner
+  }
+
+  /** Where the table of futexes has it. */
+  key(context: FutexContext): QueueKey {
+    if (this.owner === 0) this.findOwner(context)
+    return { bucket: this.bucket, owner: this.owner, index: this.index }
+  }
+
+  /** The first who waits, or 0. It is locked. */
+  first({ i32 }: FutexContext): number {
+    return listFirst(i32, this.futex + Futex.waiters)
   }
 
   /**
