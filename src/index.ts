@@ -16,7 +16,9 @@ export type { KernelSummary } from './task/summary.ts'
 export { workerData } from './task/workerdata.ts'
 export {
   CpuLostError,
+  CrashLoopError,
   KernelClosedError,
+  RecoveryError,
   SpawnQueueFullError,
   TaskKilledError,
 } from './task/errors.ts'

@@ -7,6 +7,8 @@ import { Lifeline } from './node-lifeline.ts'
 import type { TimekeeperBoot } from './timekeeper.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
 
+const TIMEKEEPER_END_MS = 5000
+
 export interface NodeMachineOptions {
   readonly arena: Arena
   /** From `reserveMachine`, in the plan that the arena was created from. */
@@ -96,7 +98,9 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
 
   protected timekeeperEnd(): Promise<void> {
     this.timekeeper.ref()
-    return this.timekeeperGone
+    // It ends by itself, unless its thread never came up.
+    const late = setTimeout(() => void this.timekeeper.terminate(), TIMEKEEPER_END_MS)
+    return this.timekeeperGone.finally(() => clearTimeout(late))
   }
 
   private watch(cpu: number, worker: Worker, lifeline: Lifeline): Promise<void> {

@@ -12,6 +12,7 @@ import { BOOTING_THREAD, type CpuBoot, createArena, type KernelPlan } from './la
 import { checkPlatform, coreCount, isNode, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
 import { type BootSettings, bootSettings, type KernelOptions } from './options.ts'
 import { companionModules } from './payload/travelling.ts'
+import { deathInWords } from './restarts.ts'
 import { turn } from './turn.ts'
 import { KernelView } from './view.ts'
 
@@ -119,11 +120,6 @@ export async function startCpus(machine: KernelMachine, s: Scheduler, count: num
   throw new Error(`Kernel.boot: CPU ${death?.cpu ?? 0} did not start: ${why}`, {
     cause: death?.error ?? failed.reason,
   })
-}
-
-function deathInWords(death: CpuDeath): string {
-  if (death.error !== undefined) return `${death.reason}: ${describe(death.error)}`
-  return `${death.reason} with code ${death.exitCode}`
 }
 
 /** Starts a CPU. Resolves when it takes tasks: its thread runs a little before that. */

@@ -64,6 +64,7 @@ export class Collector {
   private isPumping = false
   private keepAlive: ReturnType<typeof setInterval> | undefined
   private isClosed = false
+  private isAbandoned = false
   private readonly budget = new SpinBudget(HOT_MS)
 
   constructor(view: KernelView, mail: BooterMail, listener: CollectorListener) {
@@ -74,7 +75,7 @@ export class Collector {
 
   /** Something has not ended, or has not been taken. */
   get isBusy(): boolean {
-    return this.waiting > 0 || this.active > 0
+    return !this.isAbandoned && (this.waiting > 0 || this.active > 0)
   }
 
   /** Resolves when nothing is left to collect. */
@@ -103,6 +104,7 @@ export class Collector {
   /** Takes what has ended. Returns how many that were. */
   collect(): number {
     const { i32, completions } = this.view
+    if (this.isAbandoned) return 0
     let collected = 0
     for (let job = completions.take(); job !== 0; collected++) {
       const next = i32[job + Job.next]
@@ -123,6 +125,26 @@ export class Collector {
     return codec.missing(i32[job + Job.result]) === null
   }
 
+  /**
+   * No CPU will ever run again: every handle is settled with an error, whatever the arena says of its job; `errorOf` is told its name, and whether it had
+   * begun. Nothing is collected from here on.
+   */
+  abandon(errorOf: (name: string, started: boolean) => unknown): void {
+    this.collect()
+    this.isAbandoned = true
+    this.handles.forEach((task, index) => {
+      if (task === undefined) return
+      this.handles[index] = undefined
+      this.waiting--
+      const { i32 } = this.view
+      const started = i32[task.job + Job.starts] !== 0
+      Atomics.compareExchange(i32, task.job + Job.outcome, PENDING, started ? EVICTED : KILLED)
+      task.keepStatus()
+      task.settle(true, errorOf(task.name, started))
+    })
+    this.view.completions.interrupt()
+  }
+
   close(): void {
     this.isClosed = true
     this.view.completions.interrupt()
@@ -133,6 +155,7 @@ export class Collector {
   /** Gives the handle of an ended job its result, and frees the record. */
   settle(job: number, outcome: number = Atomics.load(this.view.i32, job + Job.outcome)): void {
     const { view } = this
+    if (this.isAbandoned) return
     const index = view.jobs.indexOf(job)
     const task = this.handles[index]
     assert(outcome !== PENDING, 'only a job that has ended is settled')

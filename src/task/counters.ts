@@ -63,6 +63,11 @@ export function countEnded(view: KernelView, job: number): void {
   Atomics.store(i32, at, count) // (D)
 }
 
+/** How many jobs a thread has ended. */
+export function endedBy(view: KernelView, thread: number): number {
+  return Atomics.load(view.i32, countsOf(view, thread) + ENDED)
+}
+
 /** Jobs that have no outcome yet, or one that nobody has been told. */
 export function activeJobs(view: KernelView): number {
   const { i32 } = view

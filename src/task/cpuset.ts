@@ -15,6 +15,7 @@ import type { KernelView } from './view.ts'
  *   [2] HERE      takes tasks                                              retire -> [3]; it died -> [0] or [1]
  *   [3] LEAVING   takes no more, and ends with the last task that is bound  its thread is gone -> [0]
  *                 to it
+ *   [4] GIVEN UP  has died too often, and is not started again             for good
  *
  * Tasks meet a CPU that leaves as they meet any that goes offline: src/sched/hotplug.ts.
  */
@@ -22,6 +23,7 @@ const OFF = 0
 const COMING = 1
 const HERE = 2
 const LEAVING = 3
+const GIVEN_UP = 4
 
 /** Hears of CPUs that come and go. */
 export interface CpuSetListener {
@@ -130,6 +132,11 @@ export class CpuSet {
     this.states[cpu] = OFF
     if (this.isClosed || wasLeaving) return false
     return this.count < this.min || this.isWanted()
+  }
+
+  /** A CPU that has died is never started again. */
+  giveUp(cpu: number): void {
+    this.states[cpu] = GIVEN_UP
   }
 
   /** Tasks have come: starts a CPU if they find none without work. */

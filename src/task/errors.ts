@@ -63,6 +63,43 @@ export class CpuLostError extends Error {
   }
 }
 
+/** A CPU has died by itself again and again, and is not started any more. `cause` is what was thrown there last, where it is known. */
+export class CrashLoopError extends Error {
+  override readonly name: string = 'CrashLoopError'
+  readonly code: string = 'ERR_HEDDLE_CRASH_LOOP'
+  readonly cpu: number
+  /** Why it died, the last death last. */
+  readonly reasons: readonly string[]
+  /** How many CPUs the kernel still has. */
+  readonly left: number
+
+  constructor(cpu: number, reasons: readonly string[], left: number, cause: unknown) {
+    const rest = left === 0 ? 'no CPU is left, and every task fails' : `${left} of the kernel’s CPUs are left`
+    super(
+      `CPU ${cpu} died ${reasons.length} times in a row and is not started again: ${reasons.at(-1)}; ${rest}`,
+      cause === undefined ? undefined : { cause },
+    )
+    this.cpu = cpu
+    this.reasons = reasons
+    this.left = left
+  }
+}
+
+/** What a dead CPU left could not be repaired: a fault of the kernel, which `cause` names. The CPU is not started again. */
+export class RecoveryError extends Error {
+  override readonly name: string = 'RecoveryError'
+  readonly code: string = 'ERR_HEDDLE_RECOVERY'
+  readonly cpu: number
+
+  constructor(cpu: number, cause: unknown) {
+    super(
+      `what CPU ${cpu} left when it died could not be repaired: ${describe(cause)}; close the kernel and boot another one`,
+      { cause },
+    )
+    this.cpu = cpu
+  }
+}
+
 /** As many tasks as the kernel was booted for are on their way. */
 export class SpawnQueueFullError extends Error {
   override readonly name: string = 'SpawnQueueFullError'

@@ -1,4 +1,6 @@
 import type { Handle } from '../arena/slab.ts'
+import { Entity } from '../sched/entity.ts'
+import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { Watchdog } from '../sched/watchdog.ts'
 import { Counters } from './counters.ts'
 import { type Deadlock, takeDeadlocks } from './deadlock.ts'
@@ -16,6 +18,19 @@ export interface Household {
   deadlock(deadlock: Deadlock): void
 }
 
+/** A killed job, until it ends or costs its CPU. */
+interface Grace {
+  readonly handle: Handle
+  end: number
+  /** How many turns its task had had when the grace period began. */
+  turns: number
+  /** It had no CPU until lately: it has a whole period from then on. */
+  waited: boolean
+}
+
+/** Turns that no task has had: it is not asked whether it waits for one. */
+const NO_EXCUSE = -2
+
 const LOOK_MS_MIN = 5
 const LOOK_MS_MAX = 250
 
@@ -30,7 +45,7 @@ export class Housekeeping {
   private readonly watchdog: Watchdog | null
   private readonly evictsStuck: boolean
   private readonly period: number
-  private readonly graces = new Map<number, { readonly handle: Handle; end: number }>()
+  private readonly graces = new Map<number, Grace>()
   private kills = 0
   private deadlocks = 0
   private timer: ReturnType<typeof setInterval> | undefined
@@ -90,7 +105,7 @@ export class Housekeeping {
       if (handle === 0 || this.graces.get(job)?.handle === handle) continue
       if (Atomics.load(i32, job + Job.outcome) !== PENDING) continue
       if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue
-      this.graces.set(job, { handle, end: s.now() + this.grace })
+      this.graces.set(job, { handle, end: s.now() + this.grace, turns: this.turnsOf(job), waited: false })
     }
   }
 
@@ -99,7 +114,7 @@ export class Housekeeping {
     const { jobs, i32, s } = this.view
     const handle = jobs.tryHandleOf(i32, job)
     if (handle === 0) return
-    this.graces.set(job, { handle, end: s.now() + ms })
+    this.graces.set(job, { handle, end: s.now() + ms, turns: NO_EXCUSE, waited: false })
     if (ms === 0) this.lookAtGraces()
     else if (ms < this.period) setTimeout(() => this.lookAtGraces(), ms)
   }
@@ -113,13 +128,38 @@ export class Housekeeping {
         this.graces.delete(job)
       } else if (now >= grace.end) {
         const cpu = Atomics.load(i32, job + Job.cpu)
-        // One that has not started costs nobody anything: it ends where it would start.
-        if (cpu === 0) continue
+        const waits = cpu === 0 || this.waitsForTurn(job, grace)
+        if (waits || grace.waited) {
+          // It ends when it gets a CPU. Until then it has not ignored the kill, and its period has not begun.
+          grace.end = now + this.grace
+          grace.turns = this.turnsOf(job)
+          grace.waited = waits
+          continue
+        }
         this.graces.delete(job)
         Atomics.or(i32, job + Job.control, EVICTING)
         this.household.evict(cpu - 1)
       }
     }
+  }
+
+  /** How often the job's task was given a CPU; -1: it has no task. */
+  private turnsOf(job: number): number {
+    const { i32 } = this.view
+    let turns = -1
+    this.view.withTask(job, task => (turns = i32[i32[task + TaskRecord.entity] + Entity.turns]))
+    return turns
+  }
+
+  /** Whether the job's task has been runnable since the period began, and other tasks had the CPU. */
+  private waitsForTurn(job: number, { turns }: Grace): boolean {
+    const { i32 } = this.view
+    let waits = false
+    this.view.withTask(job, task => {
+      const se = i32[task + TaskRecord.entity]
+      waits = Atomics.load(i32, se + Entity.onRq) === 1 && i32[se + Entity.turns] === turns
+    })
+    return waits
   }
 
   private lookAtCpus(): void {

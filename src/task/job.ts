@@ -41,6 +41,7 @@ export const Job: Layout<
   | 'spawner'
   | 'cpu'
   | 'starts'
+  | 'crashes'
   | 'context'
   | 'affinity'
   | 'number'
@@ -77,6 +78,8 @@ export const Job: Layout<
   cpu: word,
   /** How often it was started: more than once only where it is RESTARTABLE. */
   starts: word,
+  /** How often the CPU that ran it died by itself. */
+  crashes: word,
   /** The payload of what travels with the task: context, trace; 0: nothing. */
   context: word,
   /** The CPUs that it may start on: the entity's mask collapses when it starts. */

@@ -20,8 +20,16 @@ import { joinAmbient, leaveAmbient } from './ambient.ts'
 import { type CloseOptions, type CloseSettings, closeSettings, killAll } from './close.ts'
 import { Collector, type UnjoinedFailure } from './collector.ts'
 import { captureContextWord } from './context.ts'
+import { endedBy } from './counters.ts'
 import { CpuSet } from './cpuset.ts'
-import { describe, KernelClosedError, SpawnQueueFullError } from './errors.ts'
+import {
+  CrashLoopError,
+  describe,
+  KernelClosedError,
+  RecoveryError,
+  SpawnQueueFullError,
+  TaskKilledError,
+} from './errors.ts'
 import { type ExportedFunction, importModule, LOAD_MODULE } from './functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { Housekeeping } from './housekeeping.ts'
@@ -46,7 +54,8 @@ import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } 
 import { type Launch, launchOf } from './launch.ts'
 import { type Origin, Origins } from './origins.ts'
 import { LoadedPolicy, policyAddress, type PolicyOptions } from './policy.ts'
-import { recoverCpu, releaseDead, rescuer } from './recovery.ts'
+import { type Recovery, recoverCpu, releaseDead, rescuer } from './recovery.ts'
+import { Restarts } from './restarts.ts'
 import { withRunDefaults } from './rundefaults.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
 import { TaskScope } from './scope.ts'
@@ -58,10 +67,14 @@ import type { KernelView } from './view.ts'
 const noOptions: SpawnOptions = {}
 const noTaskOptions: TaskOptions = {}
 
-const STARTS_MAX = 5
-
 /** Milliseconds between two rounds of kills while a kernel closes. */
 const KILL_AGAIN_MS = 50
+
+/** Milliseconds that evictions and their recovery may take while a kernel closes; then its CPUs are terminated. */
+const EVICTIONS_MS = 1000
+
+/** Milliseconds that idle CPUs may take to stop. */
+const STOP_MS = 5000
 
 /**
  * A kernel: CPUs that run tasks. This is the side of the thread that booted it; what tasks themselves call is in
@@ -85,14 +98,18 @@ export class Kernel {
   private readonly cpuSet: CpuSet
   private readonly mail: BooterMail
   private readonly admission: Admission | null
-  /** How often in a row a CPU has died before it ran. */
-  private readonly failedStarts = new Map<number, number>()
+  private readonly restarts: Restarts
+  /** CPUs that are not started again. */
+  private readonly given = new Set<number>()
+  /** Why no CPU is left. */
+  private broken: CrashLoopError | null = null
   /** Of CPUs that are gone, and whose death has not been told yet: the tasks that are lost with them. */
   private readonly released = new Map<number, readonly LostTask[]>()
 
   private constructor(booted: BootedKernel, onKick: { call: () => void }) {
     const { machine, settings, view } = booted
     this.booted = booted
+    this.restarts = new Restarts(cpu => endedBy(view, cpu))
     this.housekeeping = new Housekeeping(view, settings, {
       nameOf: job => this.nameOf(job),
       evict: cpu => void machine.terminate(cpu),
@@ -318,18 +335,24 @@ export class Kernel {
     await this.close()
   }
 
+  /**
+   * With a deadline it ends, whatever has happened: nothing here waits for a CPU, or for what is in the arena, without a limit.
+   *
+   *   1  the tasks end by themselves             until the deadline
+   *   2  they are killed, again and again        for a grace period, and a little more
+   *   3  the CPUs are terminated, and what is left is settled from the handles alone
+   */
   private async shutDown({ aborts, reason, deadline }: CloseSettings): Promise<void> {
-    const { machine, view } = this.booted
+    const { view } = this.booted
     const drained = this.collector.drained()
     if (!aborts && (deadline === Infinity || (await endsWithin(drained, deadline)))) {
       await drained
-    } else {
-      // What is spawned meanwhile, by tasks that have not ended yet, is killed too.
-      while (this.collector.isBusy) {
-        killAll(view, reason)
-        this.admission?.open()
-        await endsWithin(drained, KILL_AGAIN_MS)
-      }
+    } else if (!(await this.killUntil(drained, reason))) {
+      await this.terminateAll()
+      this.collector.abandon((name, started) => {
+        const how = started ? 'evicted' : 'unstarted'
+        return new TaskKilledError(name, how, reason, 'was killed because its kernel closed')
+      })
     }
     await this.launch?.end()
     this.undoHooks()
@@ -338,9 +361,42 @@ export class Kernel {
     this.collector.close()
     this.isEnding = true
     this.cpuSet.close()
-    await machine.close()
+    await this.endMachine()
     view.codec.lent.close()
     leaveAmbient(view)
+  }
+
+  /** Kills every task until none is left. False: some did not end in time. */
+  private async killUntil(drained: Promise<void>, reason: unknown): Promise<boolean> {
+    const { settings, view } = this.booted
+    const grace = settings.grace === Infinity ? 0 : settings.grace
+    const end = performance.now() + grace + EVICTIONS_MS
+    // What is spawned meanwhile, by tasks that have not ended yet, is killed too.
+    while (this.collector.isBusy) {
+      if (performance.now() >= end && this.driver === null) return false
+      try {
+        killAll(view, reason)
+        this.admission?.open()
+      } catch (error) {
+        this.tellFault(new RecoveryError(-1, error))
+        return false
+      }
+      await endsWithin(drained, KILL_AGAIN_MS)
+    }
+    return true
+  }
+
+  private async terminateAll(): Promise<void> {
+    const { machine } = this.booted
+    this.isEnding = true
+    await Promise.all(Array.from({ length: machine.cpus }, (_, cpu) => machine.terminate(cpu)))
+  }
+
+  private async endMachine(): Promise<void> {
+    const { machine } = this.booted
+    const closed = machine.close()
+    if (!(await endsWithin(closed, STOP_MS))) await this.terminateAll()
+    await closed
   }
 
   /** This thread blocks, and hears of no death: nobody is to wait for a CPU that is gone. The rest is done when it is told. */
@@ -357,7 +413,16 @@ export class Kernel {
   private died(death: CpuDeath): void {
     const { machine, view } = this.booted
     this.collector.deaths.set(death.cpu, death)
-    recoverCpu(view, this.collector, death, this.released.get(death.cpu))
+    let recovery: Recovery
+    try {
+      recovery = recoverCpu(view, this.collector, death, this.released.get(death.cpu))
+    } catch (error) {
+      this.given.add(death.cpu)
+      this.cpuSet.giveUp(death.cpu)
+      this.tellFault(new RecoveryError(death.cpu, error))
+      this.listeners.tell('death', death)
+      return
+    }
     this.released.delete(death.cpu)
     this.mail.died(death.cpu)
     this.loseMailedResults(death.cpu)
@@ -366,7 +431,9 @@ export class Kernel {
     view.completions.interrupt()
     this.listeners.tell('death', death)
     const isWanted = this.cpuSet.died(death.cpu)
-    if (isWanted && !this.isEnding) void this.replace(death)
+    const wait = this.restarts.died(death, recovery.lost + recovery.crashed)
+    if (wait === Infinity) this.giveUp(death)
+    else if (isWanted) void this.replace(death.cpu, wait)
   }
 
   /** Jobs that have ended on the dead CPU, and whose results it had not sent. */
@@ -401,19 +468,32 @@ export class Kernel {
     return coming
   }
 
-  /** Starts a CPU again. One that dies by itself before it runs, time and again, is left alone: others go on. */
-  private async replace({ cpu, reason }: CpuDeath): Promise<void> {
-    const failures = (this.failedStarts.get(cpu) ?? 0) + (reason === 'terminated' ? 0 : 1)
-    this.failedStarts.set(cpu, failures)
-    if (failures > STARTS_MAX) {
-      warn(`CPU ${cpu} died ${failures} times before it ran, and is not started again`, 'HEDDLE_CPU_GONE')
-      return
-    }
+  /** Starts a CPU again, after `wait` milliseconds. */
+  private async replace(cpu: number, wait: number): Promise<void> {
+    if (wait > 0) await new Promise(resolve => setTimeout(resolve, wait))
+    if (this.isEnding || this.cpuSet.isHere(cpu) || this.cpuSet.isComing(cpu)) return
+    this.restarts.starts(cpu)
     // One that dies again is told so, and started again from there.
     if (!(await this.cpuSet.start(cpu))) return
-    this.failedStarts.delete(cpu)
     this.driver?.kick()
     this.listeners.tell('restart', { cpu })
+  }
+
+  /** A CPU is not started again. If it was the last, nothing will ever run. */
+  private giveUp({ cpu, error }: CpuDeath): void {
+    this.given.add(cpu)
+    this.cpuSet.giveUp(cpu)
+    const left = this.cpus - this.given.size
+    const loop = new CrashLoopError(cpu, this.restarts.reasonsOf(cpu), left, error)
+    if (left === 0) {
+      this.broken = loop
+      this.collector.abandon(() => loop)
+    }
+    this.tellFault(loop)
+  }
+
+  private tellFault(error: CrashLoopError | RecoveryError): void {
+    if (!this.listeners.tell('error', error)) warn(error.message, error.code)
   }
 
   private start(
@@ -530,6 +610,7 @@ export class Kernel {
 
   private throwIfClosed(what: string): void {
     if (this.closing !== null) throw new KernelClosedError(what)
+    if (this.broken !== null) throw this.broken
   }
 }
 

@@ -172,13 +172,31 @@ export class KernelCpu implements Runner {
     if ((i32[i32[task + TaskRecord.entity] + Entity.policy] & POLICY_BOUND) === 0) bindTask(this.s, task)
   }
 
+  /**
+   * This CPU gives the job its outcome from here on, also if it dies: before it begins the task, and before it ends one that never began.
+   * In this order: who recovers a dead CPU takes a bound task for one of that CPU's, which ends with it. True: messages for the task wait.
+   *
+   *   CPU 0                                   who recovers it              CPU 1
+   *   -----                                   ---------------              -----
+   *   the task was killed before its start:
+   *   job and task part; dies
+   *                                           the job is KILLED; the task
+   *                                           is not bound: queues it
+   *                                                                        runs a task that has no job: an invariant fails,
+   *                                                                        and the CPU dies of it, and the next, for ever
+   */
+  private claim(task: number, job: number): boolean {
+    const mailWaits = beginsJob(this.view.i32, job, this.cpu.id)
+    this.bind(task)
+    return mailWaits
+  }
+
   private begin(task: number): number {
     const { i32, f64 } = this.view
     const { job } = this
     assert(i32[job + Job.task] === task, 'a job and its task know each other')
     if (Atomics.load(i32, job + Job.killKind) !== NOT_KILLED) {
-      // Whoever gives a job its outcome is known by this.
-      Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
+      this.claim(task, job)
       return this.finish({ threw: true, value: undefined, isKill: true })
     }
     // A thread that joined late asks for what was lent before.
@@ -187,9 +205,7 @@ export class KernelCpu implements Runner {
     if (fn === undefined) return this.loadFirst(task, job)
     const missing = this.missingFor(job) ?? this.mailedArgs(job)
     if (missing !== null) return this.awaitResult(this.currentRun(), missing)
-    // In this order: who recovers a dead CPU takes a bound task for a started one.
-    if (beginsJob(i32, job, this.cpu.id)) this.mail.send({ kind: 'began', task: i32[job + Job.number] })
-    this.bind(task)
+    if (this.claim(task, job)) this.mail.send({ kind: 'began', task: i32[job + Job.number] })
     i32[job + Job.starts]++
     if (i32[job + Job.starts] === 1) f64[(job + Job.began) >> 1] = this.s.clock
     this.localName = i32[job + Job.fn] === LOCAL_FUNCTION ? fn.name : null
@@ -238,7 +254,7 @@ export class KernelCpu implements Runner {
     const isLoaded = this.run !== null && this.run.rare?.settled?.threw === false
     const load = isLoaded ? undefined : this.code.loadModuleOf(job)
     if (load === undefined) {
-      Atomics.store(i32, job + Job.cpu, this.cpu.id + 1)
+      this.claim(task, job)
       const error = new Error(`function ${i32[job + Job.fn]} is in no module that CPU ${this.cpu.id} knows`)
       return this.finish({ threw: true, value: error })
     }

@@ -45,6 +45,7 @@ import type { KernelView } from './view.ts'
  *      unsettled, the dead CPU's         it was being spawned. Started: it goes on, and nobody joins it. Not: it is dropped
  *      PENDING, its task is lost         had not begun, or is RESTARTABLE: a new task. Else LOST, or EVICTED
  *      PENDING, parted from its task     it was about to get its outcome: the same
+ *      PENDING, its task is elsewhere    the CPU had said that it begins it, and had not: it is not this CPU's any more
  *      ended, and not handed over        it is now; and whoever waits to join it is woken once more
  *      the dead CPU held its handle      nobody will join it
  *
@@ -56,9 +57,17 @@ import type { KernelView } from './view.ts'
 export interface Recovery {
   /** Jobs that ended with their CPU. */
   readonly lost: number
+  /** Jobs that the CPU had begun, and that count its death by itself: CRASHES_MAX. */
+  readonly crashed: number
   /** Jobs that begin again, or at last. */
   readonly restarted: number
 }
+
+/**
+ * So often a restartable job may have been on a CPU that died by itself (of an error, out of memory). It may be the one that kills them: it is lost then.
+ * CPUs that were terminated do not count.
+ */
+export const CRASHES_MAX = 3
 
 /** Takes what has ended, and settles one job. The booting thread's collector. */
 export interface JobCollector {
@@ -103,7 +112,7 @@ export function recoverCpu(
   // A kill that it was in the middle of is counted: whoever keeps the time of kills looks again.
   Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
   s.rcu.runCallbacks(view.thread)
-  return { lost: recovery.lost, restarted: recovery.restarted }
+  return recovery
 }
 
 /**
@@ -148,8 +157,9 @@ function visitPayloads(view: KernelView, visit: (at: number) => void): void {
   }
 }
 
-class JobRecovery {
+class JobRecovery implements Recovery {
   lost = 0
+  crashed = 0
   restarted = 0
   private readonly view: KernelView
   private readonly collector: JobCollector
@@ -196,6 +206,9 @@ class JobRecovery {
       const task = Atomics.load(i32, job + Job.task)
       const isParted = here && (task === 0 || task === this.parted)
       if (lost !== undefined || isParted) this.lose(job, lost)
+      // The CPU had only put its name there, and the task is queued elsewhere. A name left there would cost the next CPU of that number its life, each
+      // time that the job's grace period ends (housekeeping.ts). By compare-exchange: the task may have begun elsewhere.
+      else if (here) Atomics.compareExchange(i32, job + Job.cpu, this.dead + 1, 0)
       if (owned && (control & DISOWNED) === 0) disownJob(this.view, job)
       return
     }
@@ -221,7 +234,11 @@ class JobRecovery {
     const control = Atomics.load(i32, job + Job.control)
     const isKilled = Atomics.load(i32, job + Job.killKind) !== NOT_KILLED
     const begun = i32[job + Job.starts] !== 0
-    const again = !begun || (control & RESTARTABLE) !== 0
+    if (begun && this.death.reason !== 'terminated') {
+      i32[job + Job.crashes]++
+      this.crashed++
+    }
+    const again = !begun || ((control & RESTARTABLE) !== 0 && i32[job + Job.crashes] < CRASHES_MAX)
     if (options !== undefined && again && !isKilled && (control & (LOCAL | EVICTING)) === 0) {
       if (this.restart(job, control, options)) return
     }

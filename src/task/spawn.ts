@@ -55,6 +55,7 @@ export function spawnJob(
   i32[job + Job.spawner] = spec.spawner
   i32[job + Job.cpu] = 0
   i32[job + Job.starts] = 0
+  i32[job + Job.crashes] = 0
   i32[job + Job.control] = spec.control
   i32[job + Job.spawnCount] = 0
   i32[job + Job.endCount] = 0

@@ -1,0 +1,137 @@
+import { sleep, yieldNow } from '../../src/coroutine/blocking.ts'
+import type { Channel, Condition, Mutex, RwLock, Semaphore } from '../../src/index.ts'
+import { SeededRandom } from '../../src/machine/random.ts'
+import { join } from '../../src/task/childtask.ts'
+import { spawn } from '../../src/task/current.ts'
+
+/**
+ * What the tasks of the lock chaos do: each takes a few random steps at objects that all tasks share, then returns its number. Every
+ * wait has a time limit, because the task that would end it may have died.
+ */
+export interface Shared {
+  readonly mutexes: readonly Mutex[]
+  readonly rwlock: RwLock
+  readonly semaphore: Semaphore
+  readonly channels: readonly Channel<unknown>[]
+  readonly condition: Condition
+  /** The mutex that goes with `condition`. */
+  readonly guard: Mutex
+}
+
+type Steps<T = void> = Generator<number, T, unknown>
+
+const WAIT_MS = 20
+const STEPS = 4
+const TIMED = { timeout: WAIT_MS }
+
+/** Ends of a wait that are no fault: the time is over, the holder has died, the lock is lost, the child's CPU died. */
+export function isExpected(error: unknown): boolean {
+  const { name, code } = error as { name?: string; code?: string }
+  return (
+    name === 'TimeoutError' ||
+    name === 'CpuLostError' ||
+    code === 'ERR_HEDDLE_NOT_RECOVERABLE' ||
+    code === 'ERR_HEDDLE_CLOSED'
+  )
+}
+
+function spin(random: SeededRandom): number {
+  let sum = 0
+  for (let i = random.below(2000); i > 0; i--) sum = (sum * 31 + i) | 0
+  return sum
+}
+
+function* inside(random: SeededRandom): Steps {
+  const what = random.below(4)
+  if (what === 0) yield* yieldNow()
+  else if (what === 1) yield* sleep(random.below(3))
+  else spin(random)
+}
+
+function* useMutex(mutex: Mutex, random: SeededRandom): Steps {
+  const token = yield* mutex.lock(TIMED)
+  try {
+    if (mutex.robust && mutex.ownerDied) mutex.makeConsistent()
+    yield* inside(random)
+  } finally {
+    token.unlock()
+  }
+}
+
+function* useRwLock(rwlock: RwLock, random: SeededRandom): Steps {
+  const guard = random.below(3) === 0 ? yield* rwlock.lockWrite(TIMED) : yield* rwlock.lockRead(TIMED)
+  try {
+    yield* inside(random)
+  } finally {
+    guard.unlock()
+  }
+}
+
+function* useSemaphore(semaphore: Semaphore, random: SeededRandom): Steps {
+  const permits = yield* semaphore.acquire(1 + random.below(2), TIMED)
+  try {
+    yield* inside(random)
+  } finally {
+    permits.release()
+  }
+}
+
+function* useChannel(channel: Channel<unknown>, random: SeededRandom): Steps {
+  if (random.below(2) === 0) yield* channel.receive(TIMED)
+  else yield* channel.send(random.below(2) === 0 ? 7 : 'x'.repeat(random.below(2000)), TIMED)
+}
+
+function* useCondition({ condition, guard }: Shared, random: SeededRandom): Steps {
+  const token = yield* guard.lock(TIMED)
+  try {
+    if (guard.ownerDied) guard.makeConsistent()
+    if (random.below(2) === 0) yield* condition.wait(token, TIMED)
+    else condition.notify(1 + random.below(3))
+  } finally {
+    // A wait that failed may have ended without the mutex.
+    if (token.locked) token.unlock()
+  }
+}
+
+function* haveChild(random: SeededRandom): Steps {
+  const child = spawn(childWork, [random.below(1000)])
+  if (random.below(4) !== 0) yield* join(child)
+}
+
+export function* childWork(n: number): Steps<number> {
+  yield* yieldNow()
+  return n
+}
+
+function* step(shared: Shared, random: SeededRandom): Steps {
+  const { mutexes, rwlock, semaphore, channels } = shared
+  switch (random.below(8)) {
+    case 0:
+    case 1:
+      return yield* useMutex(mutexes[random.below(mutexes.length)], random)
+    case 2:
+      return yield* useRwLock(rwlock, random)
+    case 3:
+      return yield* useSemaphore(semaphore, random)
+    case 4:
+      return yield* useChannel(channels[random.below(channels.length)], random)
+    case 5:
+      return yield* useCondition(shared, random)
+    case 6:
+      return yield* haveChild(random)
+    default:
+      return yield* inside(random)
+  }
+}
+
+export function* roam(shared: Shared, n: number, seed: number): Steps<number> {
+  const random = new SeededRandom(seed)
+  for (let turn = 0; turn < STEPS; turn++) {
+    try {
+      yield* step(shared, random)
+    } catch (error) {
+      if (!isExpected(error)) throw error
+    }
+  }
+  return n
+}
