@@ -1,5 +1,7 @@
 import { CheckError } from './errors.ts'
 import type { Memory } from './memory.ts'
+import { realOf } from './pending.ts'
+import { kindOf } from './views.ts'
 
 /** A view whose elements are numbers. */
 export type WatchedView =
@@ -38,7 +40,8 @@ export class Watch {
     this.names = Object.keys(words)
     this.cells = new Uint8Array(memory.cells)
     for (const name of this.names) {
-      const [view, index] = words[name] ?? []
+      const [given, index] = words[name] ?? []
+      const view = realOf(given)
       if (!isWatchable(view) || !Number.isInteger(index) || index < 0 || index >= view.length) {
         throw wrong(`; ${JSON.stringify(name)} is not`)
       }
@@ -80,12 +83,8 @@ export class Watch {
 }
 
 function isWatchable(view: unknown): view is WatchedView {
-  return (
-    ArrayBuffer.isView(view) &&
-    !(view instanceof DataView) &&
-    !(view instanceof BigInt64Array) &&
-    !(view instanceof BigUint64Array)
-  )
+  const kind = kindOf(view)
+  return kind !== undefined && !kind.startsWith('Big')
 }
 
 function wrong(which: string): CheckError {

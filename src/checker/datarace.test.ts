@@ -1,17 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { check, CheckFailure, type Program } from './check.ts'
-import {
-  ADD,
-  BULK,
-  COMPARE_EXCHANGE,
-  LOAD,
-  NOTIFY,
-  PLAIN_READ,
-  PLAIN_WRITE,
-  STORE,
-  WAIT,
-} from './operations.ts'
+import { ADD, COMPARE_EXCHANGE, LOAD, NOTIFY, PLAIN_READ, PLAIN_WRITE, STORE, WAIT } from './operations.ts'
 import { op } from './runtime.ts'
 
 type Step = readonly [kind: number, view: 'words' | 'bytes' | 'halves', index: number, ...rest: unknown[]]
@@ -81,12 +71,6 @@ describe('a data race', () => {
     const byte = (kind: number, index: number): Step => [kind, 'bytes', index, 1]
     expect(hasRace(racing([byte(PLAIN_WRITE, 0)], [byte(PLAIN_WRITE, 1)]))).toBe(false)
     expect(hasRace(racing([byte(PLAIN_WRITE, 2)], [write(0)]))).toBe(true)
-  })
-
-  test('is a bulk access against a write inside of it', () => {
-    expect(hasRace(racing([[BULK, 'words', 0, 'fill', [7, 1, 3]]], [read(2)]))).toBe(true)
-    expect(hasRace(racing([[BULK, 'words', 0, 'fill', [7, 1, 3]]], [read(3)]))).toBe(false)
-    expect(hasRace(racing([[BULK, 'words', 0, 'slice', []]], [write(3)]))).toBe(true)
   })
 
   test('is not one where a read sees the atomic write that came after the plain one', () => {

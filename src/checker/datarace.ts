@@ -3,7 +3,9 @@ import {
   AWAIT,
   COMPARE_EXCHANGE,
   DATAVIEW_READ,
-  ITERATE,
+  DATAVIEW_WRITE,
+  GROW,
+  LENGTH,
   LOAD,
   LOCK,
   RESUME,
@@ -96,7 +98,8 @@ export class DataRaces {
     rows[row + thread] = log.ordinal[at]
     if (kind <= COMPARE_EXCHANGE) return this.access(at, row, thread, kind >= LOAD, kind !== STORE)
     if (kind === WAIT || kind === WAIT_ASYNC) return this.access(at, row, thread, true, true)
-    if (kind >= DATAVIEW_READ && kind <= ITERATE) return this.bulk(at, row, thread)
+    if (kind === LENGTH || kind === GROW) return this.access(at, row, thread, true, true)
+    if (kind === DATAVIEW_READ || kind === DATAVIEW_WRITE) return this.access(at, row, thread, false, false)
     if (kind === LOCK || kind === UNLOCK) {
       const cell = log.from2[at]
       if (kind === UNLOCK) this.set(PUBLISHED, cell, at)
@@ -104,19 +107,6 @@ export class DataRaces {
     } else if (kind === RESUME || kind === AWAIT) {
       const waker = log.expected[at] as number
       if (waker >= 0) this.join(row, waker)
-    }
-    return undefined
-  }
-
-  private bulk(at: number, row: number, thread: number): DataRace | undefined {
-    const { log } = this
-    const race = this.access(at, row, thread, false, false)
-    if (race !== undefined) return race
-    // The source of a copy is read.
-    for (let cell = log.from2[at]; cell < log.to2[at]; cell++) {
-      const earlier = this.conflict(at, row, cell, thread, false, false)
-      if (earlier >= 0) return { first: earlier, second: at }
-      this.remember(cell, PLAIN_READS, thread, at)
     }
     return undefined
   }

@@ -1,10 +1,10 @@
 import type { DataRace, DataRaces } from './datarace.ts'
-import { CheckError } from './errors.ts'
+import { asCheckError, CheckError } from './errors.ts'
 import { CHANGED } from './eventlog.ts'
 import type { Ended } from './explorer.ts'
 import { ASLEEP, BLOCKED, CRASHED, type Fault, FINISHED, type Machine, SPINNING, UNBORN } from './machine.ts'
 import { NOTIFY, WAIT, WAIT_ASYNC } from './operations.ts'
-import { pending, siteName } from './runtime.ts'
+import { pending, siteName } from './pending.ts'
 import type { Crash, Schedule } from './schedule.ts'
 
 export type FailureKind =
@@ -48,7 +48,8 @@ export function judge(
   })
   const fault = machine.faults[0]
   if (fault !== undefined) {
-    if (fault.error instanceof CheckError) throw fault.error
+    const wrong = asCheckError(fault.error)
+    if (wrong !== undefined) throw wrong
     // By name: the code under check may have met another copy of the runtime.
     if (fault.error instanceof Error && fault.error.name === 'EndlessLoopError') {
       throw new CheckError('ERR_CHECK_ENDLESS', fault.error.message, { cause: fault.error })

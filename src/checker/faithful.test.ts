@@ -7,16 +7,7 @@ import { evaluateModule, evaluateScript, type Namespace } from '../compiler/diff
 import { plain, programFiles, readProgram } from '../compiler/differential/programs.ts'
 import { programFrom } from '../compiler/differential/random.ts'
 import { twin } from '../coroutine/coroutine.ts'
-import {
-  BULK,
-  DATAVIEW_READ,
-  DATAVIEW_WRITE,
-  ITERATE,
-  KIND_NAMES,
-  PAUSE,
-  PLAIN_READ,
-  PLAIN_WRITE,
-} from './operations.ts'
+import { DATAVIEW_READ, DATAVIEW_WRITE, KIND_NAMES, PAUSE, PLAIN_READ, PLAIN_WRITE } from './operations.ts'
 import * as runtime from './runtime.ts'
 
 const { pending } = runtime
@@ -39,10 +30,6 @@ function perform(): unknown {
       return view[b[0]](index, b[1])
     case DATAVIEW_WRITE:
       return view[b[0]](index, a, b[1])
-    case BULK:
-      return view[a](...b)
-    case ITERATE:
-      return [...view]
     case PAUSE:
       return undefined
     default:

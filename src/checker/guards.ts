@@ -1,12 +1,16 @@
 import { CheckError } from './errors.ts'
 import type { Memory } from './memory.ts'
+import { attachAtomic } from './models.ts'
 import { AWAIT, KIND_NAMES, LOAD } from './operations.ts'
-import { isShared, pending, siteName } from './runtime.ts'
+import { isShared, pending } from './pending.ts'
+import { refuse, where } from './refusal.ts'
+import { isGuarded, plainOf, proxied, stretchBehind, typedArrays, viewProxy } from './views.ts'
 
 /**
  * While a check runs, some globals are not themselves:
- *   - `SharedArrayBuffer` gives the same buffers, zeroed, in every execution, so that locations keep their names;
- *   - `Atomics` refuses shared memory: instrumented code never calls it for that, so it was code that the compiler did not see;
+ *   - `SharedArrayBuffer` gives the same buffers, zeroed, in every execution, so that locations keep their names; they and their
+ *     views are behind proxies, so that nothing reaches them unseen (views.ts);
+ *   - functions that would take a proxy for something else are given what stands behind, or refuse inside a thread;
  *   - clocks, randomness and timers refuse: the same schedule must always run the same way.
  * A check runs synchronously, so nobody else meets them.
  */
@@ -22,7 +26,9 @@ export class Guards {
 
   install(): void {
     this.guardSharedArrayBuffer()
+    this.guardViews()
     this.guardAtomics()
+    this.guardCalls()
     this.guardNondeterminism()
   }
 
@@ -50,28 +56,90 @@ export class Guards {
     const active = (): boolean => this.active
     const { memory } = this
     const Real = SharedArrayBuffer
-    function Pooled(length?: unknown, options?: { maxByteLength?: number }): SharedArrayBuffer {
-      if (new.target === undefined) throw new TypeError("Constructor SharedArrayBuffer requires 'new'")
-      if (!active() || options?.maxByteLength !== undefined || typeof length !== 'number') {
-        return new Real(length as number, options as never)
-      }
-      if (!(length >= 0 && length < 2 ** 31)) return new Real(length)
-      return memory.allocate(pending.current, Math.trunc(length))
+    const Guarded = new Proxy(Real, {
+      construct(target, args: unknown[], newTarget) {
+        if (!active() || newTarget !== Guarded) return Reflect.construct(target, args, newTarget) as object
+        const options = args[1] as { maxByteLength?: unknown } | undefined
+        const max = options === undefined || options === null ? undefined : options.maxByteLength
+        const length = index(args[0])
+        const most = max === undefined ? undefined : index(max)
+        // What is wrong with the call, the original says best.
+        if (length < 0 || (most !== undefined && most < length))
+          return Reflect.construct(target, args) as object
+        return memory.allocate(pending.current, length, most)
+      },
+    })
+    this.replace(globalThis, 'SharedArrayBuffer', Guarded)
+  }
+
+  /** Views of the check's buffers come behind proxies. */
+  private guardViews(): void {
+    for (const [name, Real] of [...Object.entries(typedArrays), ['DataView', DataView] as const]) {
+      const Guarded: typeof Real = new Proxy(Real, {
+        construct(target, args: unknown[], newTarget) {
+          const maker = newTarget === Guarded ? target : newTarget
+          const stretch = stretchBehind(args[0])
+          if (stretch !== undefined) return makeView(target, stretch, args, maker)
+          if (!isGuarded(args[0])) return Reflect.construct(target, args, maker) as object
+          if (pending.current >= 0)
+            refuse(`new ${name}() copied shared memory`, 'Read the elements in the check itself')
+          return Reflect.construct(target, [plainOf(args[0]), ...args.slice(1)], maker) as object
+        },
+      })
+      pending.reals.set(Guarded, Real)
+      this.replace(globalThis, name, Guarded)
     }
-    Object.setPrototypeOf(Pooled, Real)
-    Pooled.prototype = Real.prototype
-    this.replace(globalThis, 'SharedArrayBuffer', Pooled)
   }
 
   private guardAtomics(): void {
     for (const name of ATOMICS) {
       const real = (Atomics as unknown as Record<string, (...args: unknown[]) => unknown>)[name]
       if (real === undefined) continue
-      this.replace(Atomics, name, (view: unknown, ...args: unknown[]): unknown => {
-        if (pending.current >= 0 && isShared(view)) throw uninstrumented(`Atomics.${name}`)
-        return real(view, ...args)
-      })
+      const guarded = (view: unknown, ...args: unknown[]): unknown => {
+        if (pending.current >= 0 && isShared(view)) {
+          refuse(`Atomics.${name} touched shared memory in code that is not instrumented`, ADVICE)
+        }
+        return real(plainOf(view), ...args)
+      }
+      attachAtomic(guarded, name)
+      this.replace(Atomics, name, guarded)
     }
+  }
+
+  /** Functions that look inside of what they are given, where a proxy has nothing. */
+  private guardCalls(): void {
+    const isView = ArrayBuffer.isView
+    this.replace(ArrayBuffer, 'isView', (x: unknown) => isView(plainOf(x)))
+    const held = globalThis as unknown as Record<string, any>
+    this.unwrap(held, 'structuredClone', 'structuredClone()')
+    this.unwrap(held['TextDecoder']?.prototype, 'decode', 'TextDecoder.decode()')
+    this.unwrap(held['TextEncoder']?.prototype, 'encodeInto', 'TextEncoder.encodeInto()')
+    this.unwrap(held['MessagePort']?.prototype, 'postMessage', 'MessagePort.postMessage()')
+    this.unwrap(held['Crypto']?.prototype, 'getRandomValues', 'crypto.getRandomValues()')
+    for (const name of ['from', 'concat', 'compare', 'copyBytesFrom', 'byteLength', 'isBuffer']) {
+      this.unwrap(held['Buffer'], name, `Buffer.${name}()`)
+    }
+  }
+
+  /** The function is given what stands behind a proxy; inside a thread it refuses. */
+  private unwrap(owner: object | undefined, name: string, call: string): void {
+    const real = (owner as Record<string, unknown> | undefined)?.[name] as
+      | ((...args: unknown[]) => unknown)
+      | undefined
+    if (owner === undefined || typeof real !== 'function') return
+    const guarded = function (this: unknown, ...args: unknown[]): unknown {
+      const given = (x: unknown): boolean => isGuarded(x) || (Array.isArray(x) && x.some(isGuarded))
+      if (!args.some(given)) return Reflect.apply(real, this, args)
+      if (pending.current >= 0)
+        refuse(
+          `${call} was given shared memory`,
+          'Read it in the check itself, element by element, and give the copy',
+        )
+      const plain = args.map(x => (Array.isArray(x) ? x.map(plainOf) : plainOf(x)) as unknown)
+      return proxied(Reflect.apply(real, this, plain))
+    }
+    Object.assign(guarded, real)
+    this.replace(owner, name, guarded)
   }
 
   private guardNondeterminism(): void {
@@ -126,25 +194,61 @@ export class Guards {
   }
 }
 
+/** `ToIndex`, or -1 for what that refuses. */
+function index(value: unknown): number {
+  const number = Math.trunc(Number(value)) || 0
+  return number < 0 || number >= 2 ** 31 ? -1 : number
+}
+
+type Maker = new (...args: any[]) => ArrayBufferView
+
+/** A view of a buffer of the check. One without a length of its own, of a buffer that can grow, grows with it. */
+function makeView(
+  target: Maker,
+  stretch: NonNullable<ReturnType<typeof stretchBehind>>,
+  args: unknown[],
+  maker: unknown,
+): object {
+  const [, offset, length] = args
+  const tracks = stretch.growable && length === undefined
+  if (stretch.growable) {
+    const size = (target as unknown as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1
+    const end = index(offset) + (tracks ? 0 : index(length) * size)
+    if (end > stretch.length)
+      throw new RangeError(`Invalid view of ${end} bytes on a buffer of ${stretch.length}`)
+  }
+  const size = (target as unknown as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1
+  const most = tracks ? Math.floor((stretch.buffer.byteLength - index(offset)) / size) : length
+  const made = Reflect.construct(target, [stretch.buffer, offset, most], maker as Maker) as ArrayBufferView
+  return viewProxy(made, tracks)
+}
+
+// Node's `inspect` looks through a proxy; what it calls first is put here once, since prototypes that change are slow.
+const custom = Symbol.for('nodejs.util.inspect.custom')
+for (const prototype of [
+  Object.getPrototypeOf(Int8Array.prototype),
+  DataView.prototype,
+  SharedArrayBuffer.prototype,
+]) {
+  const value = function (this: unknown): unknown {
+    if (pending.current >= 0 && (isShared(this) || isGuarded(this))) {
+      refuse('util.inspect() or console.log() read shared memory', 'Print what the check itself has read')
+    }
+    return this
+  }
+  Object.defineProperty(prototype, custom, { value, configurable: true, writable: true, enumerable: false })
+}
+
+const ADVICE =
+  'Name the module in the check: `{ modules: [...] }`, or move the call into the check file; what a constructor, getter or setter does must be in a method'
+
 const ATOMICS: readonly string[] = KIND_NAMES.slice(LOAD, AWAIT)
 
-function where(): string {
-  return pending.current < 0
-    ? 'the set-up'
-    : `thread ${pending.current}, after its step at ${siteName(pending.site[pending.current])}`
-}
-
 function nondeterministic(call: string, instead: string): CheckError {
-  return new CheckError(
+  const error = new CheckError(
     'ERR_CHECK_NONDETERMINISTIC',
-    `${call} was called in ${where()}: a schedule must run the same way every time, or it cannot be explored; ${instead}`,
+    `${call} was called ${where()}: a schedule must run the same way every time, or it cannot be explored; ${instead}`,
   )
-}
-
-function uninstrumented(call: string): CheckError {
-  return new CheckError(
-    'ERR_CHECK_UNINSTRUMENTED',
-    `${call} touched shared memory in code that is not instrumented, in ${where()}: the checker cannot schedule around it. ` +
-      'Name the module in the check: `{ modules: [...] }`, or move the call into the check file; what a getter or setter does must be in a method',
-  )
+  if (pending.current >= 0) pending.refusal ??= error
+  return error
 }

@@ -1,6 +1,6 @@
 import { twin } from '../coroutine/coroutine.ts'
 import { ALLOCATE, FREE } from './operations.ts'
-import { op } from './runtime.ts'
+import { op } from './pending.ts'
 
 /**
  * Told by an allocator: these elements of a view are given back, and nobody may touch them until they are handed out

@@ -1,4 +1,3 @@
-import { locateBulk } from './bulk.ts'
 import { CheckError } from './errors.ts'
 import { ASLEEP, BLOCKED, type Machine, RUNNABLE } from './machine.ts'
 import type { CheckedMutex } from './mutex.ts'
@@ -6,12 +5,12 @@ import { callDataView, dataViewBytes, native, type Numeric, type View } from './
 import {
   ALLOCATE,
   AWAIT,
-  BULK,
   COMPARE_EXCHANGE,
   DATAVIEW_READ,
   DATAVIEW_WRITE,
   FREE,
-  ITERATE,
+  GROW,
+  LENGTH,
   KIND_NAMES,
   LOAD,
   LOCK,
@@ -22,7 +21,8 @@ import {
   WAIT,
   WAIT_ASYNC,
 } from './operations.ts'
-import { pending } from './runtime.ts'
+import { pending } from './pending.ts'
+import { growing, kindOf } from './views.ts'
 import { CheckedPromise } from './waiters.ts'
 
 /** The result of something that turned out to be no shared access. */
@@ -56,6 +56,7 @@ export function locate(machine: Machine, thread: number): Immediate | undefined 
       machine.to[thread] = to
       machine.from2[thread] = 0
       machine.to2[thread] = 0
+      if (pending.grows) followLength(machine, thread)
       machine.status[thread] = RUNNABLE
       machine.enabled |= 1 << thread
       return undefined
@@ -63,6 +64,15 @@ export function locate(machine: Machine, thread: number): Immediate | undefined 
     return locateOddIndex(machine, thread, kind)
   }
   return locateOther(machine, thread, kind)
+}
+
+/** An access to a view that grows with its buffer also reads how long that is. */
+function followLength(machine: Machine, thread: number): void {
+  const view = pending.view[thread] as ArrayBufferView<SharedArrayBuffer>
+  if (growing(view) === undefined) return
+  const cell = machine.memory.lengthCell(machine.memory.stretchOf(view.buffer))
+  machine.from2[thread] = cell
+  machine.to2[thread] = cell + 1
 }
 
 function refuse(thread: number, kind: number): Immediate {
@@ -161,13 +171,17 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
       machine.plainSeen = true
       machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
       memory.note(machine.from[thread], machine.to[thread], 1)
+      if (pending.grows) followLength(machine, thread)
       break
     }
-    case BULK:
-    case ITERATE:
-      machine.plainSeen = true
-      locateBulk(machine, thread)
+    case LENGTH:
+    case GROW: {
+      const behind = pending.view[thread] as SharedArrayBuffer | ArrayBufferView<SharedArrayBuffer>
+      const stretch = memory.stretchOf('buffer' in behind ? behind.buffer : behind)
+      const cell = memory.lengthCell(stretch)
+      machine.place(thread, cell, cell + 1)
       break
+    }
     case FREE:
     case ALLOCATE: {
       const view = pending.view[thread] as Int32Array
@@ -201,7 +215,8 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
 }
 
 function isWaitable(view: unknown): boolean {
-  return view instanceof Int32Array || view instanceof BigInt64Array
+  const kind = kindOf(view)
+  return kind === 'Int32Array' || kind === 'BigInt64Array'
 }
 
 function refuseWait(thread: number, kind: number): Immediate {

@@ -15,7 +15,7 @@ import {
   resumableRecovery,
   type Setup,
 } from './program.ts'
-import { pending, THREADS_MAX } from './runtime.ts'
+import { pending, THREADS_MAX } from './pending.ts'
 import { SpinWatch } from './spinwatch.ts'
 import { type Sleeper, WaiterLists } from './waiters.ts'
 
@@ -80,8 +80,6 @@ export class Machine {
   values: unknown[] | undefined = undefined
   plainSeen = false
   steps = 0
-  /** Hides the memory while a thread runs its own code: see touchwatch.ts. */
-  hiding: { hide: () => void; reveal: (thread: number) => void } | undefined = undefined
   readonly freedCells: Map<number, number> = new Map()
   /** Sleepers that the operation just performed has woken. */
   readonly woken: Sleeper[] = []
@@ -121,7 +119,11 @@ export class Machine {
     if (this.freedCells.size > 0) this.freedCells.clear()
     pending.steps.fill(0)
     pending.effects.fill(0)
+    pending.writes.fill(0)
     pending.spunFrom.fill(-1)
+    pending.idleFrom.fill(-1)
+    pending.site.fill(-1)
+    pending.refusal = undefined
     if (this.reusable && this.reuse && pending.heapEffects === 0) {
       this.memory.rewind()
     } else {
@@ -150,6 +152,7 @@ export class Machine {
       )
     }
     if (this.names.length === 0) this.names = namesOf(program)
+    pending.names = this.names
     this.threads = count
     this.final = program.final
     this.recover = program.recover
@@ -374,19 +377,16 @@ export class Machine {
     let result: IteratorResult<number, unknown>
     pending.current = thread
     pending.idleTurns = 0
-    this.hiding?.hide()
     try {
       const generator = this.generators[thread]
       result = failed ? generator.throw(value) : generatorNext.call(generator, value)
     } catch (error) {
       pending.current = -1
-      this.hiding?.reveal(thread)
       this.end(thread, FINISHED)
       this.fault('exception', thread, error, -1)
       return false
     }
     pending.current = -1
-    this.hiding?.reveal(thread)
     if (result.done !== true) return true
     this.results[thread] = result.value
     this.end(thread, FINISHED)
@@ -459,7 +459,7 @@ export class Machine {
 
   /** Whether steps must be performed the long way: someone looks at each of them. */
   private get slow(): boolean {
-    return this.values !== undefined || this.hiding !== undefined || this.freedCells.size > 0
+    return this.values !== undefined || pending.grows || this.freedCells.size > 0
   }
 
   get crashed(): number[] {

@@ -1,4 +1,6 @@
 import { CheckError } from './errors.ts'
+import { pending, siteName } from './pending.ts'
+import { bufferProxy, kindOf, type SharedStretch, typedArrays } from './views.ts'
 
 /**
  * Shared memory as the explorer sees it: every buffer of a check lies in one line of addresses, and a cell is a
@@ -22,7 +24,6 @@ export class Memory {
   private ranges: Int32Array = new Int32Array(1024)
 
   private readonly pooled = new Map<string, Stretch>()
-  private readonly foreign: Stretch[] = []
   private stretches: Stretch[] = []
   private readonly ordinals = new Int32Array(33)
   private objects = new Map<string, number>()
@@ -66,19 +67,18 @@ export class Memory {
     }
   }
 
-  /** Forgets the last execution: buffers that the check makes again come back zeroed, others as they were found. */
+  /** Forgets the last execution: buffers that the check makes again come back zeroed. */
   begin(): void {
+    pending.grows = false
     this.ordinals.fill(0)
     this.views.fill(undefined)
     this.lastView = undefined
-    for (const stretch of this.foreign) {
-      if (stretch.initial !== undefined) stretch.bytes.set(stretch.initial)
-    }
   }
 
   /** Remembers what the set-up has put into memory, for `rewind`. */
   keep(): void {
     for (const stretch of this.stretches) {
+      stretch.keptLength = stretch.length
       if (stretch.image === undefined) stretch.image = stretch.bytes.slice()
       else stretch.image.set(stretch.bytes)
     }
@@ -87,25 +87,31 @@ export class Memory {
   /** Memory as it was at `keep`: instead of another set-up. */
   rewind(): void {
     for (let i = 0; i < this.stretches.length; i++) {
-      const { bytes, image, initial } = this.stretches[i]
-      const was = image ?? initial
-      if (was !== undefined) bytes.set(was)
+      const stretch = this.stretches[i]
+      stretch.length = stretch.keptLength
+      if (stretch.image !== undefined) stretch.bytes.set(stretch.image)
     }
     for (let thread = 1; thread < this.ordinals.length; thread++) this.ordinals[thread] = 0
   }
 
-  /** The buffer that `new SharedArrayBuffer(length)` gives to this thread (-1: set-up), the same in every execution. */
-  allocate(thread: number, length: number): SharedArrayBuffer {
+  /**
+   * The buffer that `new SharedArrayBuffer(length, { maxByteLength: max })` gives to this thread (-1: set-up), the same in every
+   * execution, behind its proxy.
+   */
+  allocate(thread: number, length: number, max: number | undefined): SharedArrayBuffer {
     const ordinal = this.ordinals[thread + 1]++
-    const key = `${thread}/${ordinal}/${length}`
+    const key = `${thread}/${ordinal}/${length}/${max}`
     let stretch = this.pooled.get(key)
     if (stretch === undefined) {
-      stretch = this.lay(new SharedBuffer(length))
+      stretch = this.lay(new SharedBuffer(max ?? length), max !== undefined)
       this.pooled.set(key, stretch)
     } else {
       stretch.bytes.fill(0)
     }
-    return stretch.buffer
+    stretch.length = length
+    stretch.keptLength = length
+    if (stretch.growable) pending.grows = true
+    return bufferProxy(stretch)
   }
 
   /** A cell of its own for something that is not bytes: a mutex, the death of a thread. */
@@ -158,15 +164,24 @@ export class Memory {
     return this.stretches
   }
 
-  private stretchOf(buffer: SharedArrayBuffer): Stretch {
+  /** The stretch of a real buffer. */
+  stretchOf(buffer: SharedArrayBuffer): Stretch {
     for (const stretch of this.stretches) if (stretch.buffer === buffer) return stretch
-    const stretch = this.lay(buffer)
-    stretch.initial = stretch.bytes.slice()
-    this.foreign.push(stretch)
-    return stretch
+    const place = pending.kind.findIndex(
+      (_, t) => (pending.view[t] as ArrayBufferView | undefined)?.buffer === buffer,
+    )
+    throw new CheckError(
+      'ERR_CHECK_MEMORY',
+      `a thread touched shared memory that the set-up did not make${place < 0 ? '' : `, at ${siteName(pending.site[place])}`}; make it in the set-up, which runs before every execution, so that each finds it the same and every access to it is seen`,
+    )
   }
 
-  private lay(buffer: SharedArrayBuffer): Stretch {
+  /** The cell that stands for the length of a buffer that can grow. */
+  lengthCell(stretch: Stretch): number {
+    return this.objectCell(`length ${stretch.start}`)
+  }
+
+  private lay(buffer: SharedArrayBuffer, growable: boolean): Stretch {
     const span = (buffer.byteLength + 7) & ~7
     const cells = span >> this.shift
     if (this.cells + 2 * cells > CELLS_MAX) {
@@ -177,10 +192,13 @@ export class Memory {
     }
     const stretch: Stretch = {
       buffer,
-      bytes: new Uint8Array(buffer),
+      growable,
+      bytes: new typedArrays['Uint8Array']!(buffer),
       start: this.cells << this.shift,
       span,
-      initial: undefined,
+      length: buffer.byteLength,
+      keptLength: buffer.byteLength,
+      proxy: undefined,
       image: undefined,
     }
     this.cells += 2 * cells
@@ -189,27 +207,24 @@ export class Memory {
   }
 }
 
+const FLOATS: ReadonlySet<string | undefined> = new Set([
+  'Float16Array',
+  'Float32Array',
+  'Float64Array',
+  'Uint8ClampedArray',
+  undefined,
+])
+
 function isIntegerView(view: ArrayBufferView): boolean {
-  return (
-    view instanceof Int32Array ||
-    view instanceof Uint32Array ||
-    view instanceof Int8Array ||
-    view instanceof Uint8Array ||
-    view instanceof Int16Array ||
-    view instanceof Uint16Array ||
-    view instanceof BigInt64Array ||
-    view instanceof BigUint64Array
-  )
+  return !FLOATS.has(kindOf(view))
 }
 
-interface Stretch {
-  readonly buffer: SharedArrayBuffer
+export interface Stretch extends SharedStretch {
   readonly bytes: Uint8Array
   readonly start: number
   readonly span: number
-  /** What a buffer that the check did not make in this execution held when it was first met. */
-  initial: Uint8Array | undefined
-  /** What it held at `keep`. */
+  /** How long it was, and what it held, at `keep`. */
+  keptLength: number
   image: Uint8Array | undefined
 }
 

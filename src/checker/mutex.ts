@@ -1,6 +1,6 @@
 import { twin } from '../coroutine/coroutine.ts'
 import { LOCK, UNLOCK } from './operations.ts'
-import { op, pending } from './runtime.ts'
+import { op, pending } from './pending.ts'
 
 /**
  * A mutex of the checker's own, for checks of code that takes its lock for granted: one event to lock, one to

@@ -1,4 +1,4 @@
-import { pending } from './runtime.ts'
+import { pending } from './pending.ts'
 
 export type Numeric = number | bigint
 export type View = Record<number, Numeric> & { readonly length: number; readonly BYTES_PER_ELEMENT: number }

@@ -23,9 +23,7 @@ export const AWAIT = 14
 /** index: the byte offset, b: `[method, littleEndian]`. */
 export const DATAVIEW_READ = 15
 export const DATAVIEW_WRITE = 16
-/** a: the method's name, b: its arguments. */
-export const BULK = 17
-export const ITERATE = 18
+/** 17 and 18 are free: what touches many elements takes a step for each. */
 export const PAUSE = 19
 /** The checker's own mutex. view: the mutex. */
 export const LOCK = 20
@@ -36,6 +34,10 @@ export const ALLOCATE = 23
 /** Never yielded by code: a sleeper whose timeout may pass, and the death of a thread. */
 export const RESUME = 24
 export const CRASH = 25
+/** The length of a buffer that can grow, or of a view that grows with it. a: the name of the property. */
+export const LENGTH = 26
+/** a: the new length in bytes. */
+export const GROW = 27
 
 export const KIND_NAMES: readonly string[] = [
   'read',
@@ -55,8 +57,8 @@ export const KIND_NAMES: readonly string[] = [
   'await',
   'read',
   'write',
-  'bulk',
-  'iterate',
+  '',
+  '',
   'pause',
   'lock',
   'unlock',
@@ -64,4 +66,6 @@ export const KIND_NAMES: readonly string[] = [
   'allocate',
   'wake up',
   'die',
+  'length',
+  'grow',
 ]

@@ -1,4 +1,3 @@
-import { performBulk } from './bulk.ts'
 import { CHANGED, FAILED, MIXED, WOKE, WRITES, WRITES_SECOND } from './eventlog.ts'
 import { ASLEEP, BLOCKED, type Machine, RUNNABLE } from './machine.ts'
 import type { CheckedMutex } from './mutex.ts'
@@ -8,15 +7,15 @@ import {
   ALLOCATE,
   AND,
   AWAIT,
-  BULK,
   COMPARE_EXCHANGE,
   CRASH,
   DATAVIEW_READ,
   DATAVIEW_WRITE,
   EXCHANGE,
   FREE,
-  ITERATE,
+  GROW,
   KIND_NAMES,
+  LENGTH,
   LOAD,
   LOCK,
   NOTIFY,
@@ -31,7 +30,8 @@ import {
   WAIT_ASYNC,
   XOR,
 } from './operations.ts'
-import { pending } from './runtime.ts'
+import { pending } from './pending.ts'
+import { checkGrowth, currentLength, growing, kindOf, typedArrays } from './views.ts'
 import { CheckedPromise, type Sleeper } from './waiters.ts'
 
 /** What `perform` returns when the thread has gone to sleep: it is not resumed. */
@@ -39,11 +39,31 @@ export const SLEEPS: unique symbol = Symbol('sleeps')
 
 /** Performs the next operation of a thread, and says in `machine.flags`, `before`, `wrote` what it did. */
 export function perform(machine: Machine, thread: number, kind: number, at: number): unknown {
+  if (pending.grows && (kind <= NOTIFY || kind === DATAVIEW_READ || kind === DATAVIEW_WRITE)) {
+    const beyond = performBeyond(machine, thread, kind)
+    if (beyond !== undefined) return beyond.value
+  }
   if (kind <= COMPARE_EXCHANGE) {
     if (machine.freedCells.size > 0) checkFreed(machine, thread, kind)
     return access(machine, thread, kind, at)
   }
   return performOther(machine, thread, kind, at)
+}
+
+/** An access that is beyond the length which its view has now: undefined when it is not. Throws where the language does. */
+function performBeyond(machine: Machine, thread: number, kind: number): { value: unknown } | undefined {
+  const view = pending.view[thread] as View
+  if (growing(view) === undefined) return undefined
+  const data = kind === DATAVIEW_READ || kind === DATAVIEW_WRITE
+  const size = data ? dataViewBytes((pending.b[thread] as [string])[0]) : 1
+  const end = (Math.trunc(Number(pending.index[thread])) || 0) + size
+  if (end <= currentLength(view, data ? 'byteLength' : 'length')) return undefined
+  if (kind === PLAIN_READ) return { value: undefined }
+  // Whether it writes must not depend on the length: see `Memory.mixed`.
+  machine.flags = WRITES
+  if (kind === PLAIN_WRITE) return { value: pending.a[thread] }
+  if (kind === LOAD || kind === DATAVIEW_READ) machine.flags = 0
+  throw new RangeError(data ? 'Offset is outside the bounds of the DataView' : 'Invalid atomic access index')
 }
 
 /** The access once more, in a replay: as `perform`, with `machine.flags` and `wrote`. */
@@ -120,12 +140,13 @@ function accessOdd(view: View, index: number, kind: number, a: unknown): unknown
   return native[KIND_NAMES[kind]](view, index, a)
 }
 
+/** As it is outside of checks. */
+const Words = Int32Array
+
 /** A value as this view would hold it. */
 function inView(view: View, value: unknown): unknown {
-  if (typeof value === 'number' && (value | 0) === value && (view as unknown) instanceof Int32Array)
-    return value
-  const Constructor = view.constructor as unknown as new (length: number) => View
-  const scratch = new Constructor(1)
+  if (typeof value === 'number' && (value | 0) === value && (view as unknown) instanceof Words) return value
+  const scratch = new typedArrays[kindOf(view)!]!(1) as View
   native.store(scratch, 0, value)
   return scratch[0]
 }
@@ -154,9 +175,18 @@ function performOther(machine: Machine, thread: number, kind: number, at: number
       machine.wrote = after
       return undefined
     }
-    case BULK:
-    case ITERATE:
-      return performBulk(machine, thread)
+    case LENGTH:
+      return currentLength(pending.view[thread], pending.a[thread] as 'length' | 'byteLength')
+    case GROW: {
+      const stretch = machine.memory.stretchOf(pending.view[thread] as SharedArrayBuffer)
+      checkGrowth(stretch, pending.a[thread])
+      const length = Math.trunc(Number(pending.a[thread])) || 0
+      machine.log.before[at] = stretch.length
+      if (length !== stretch.length) machine.flags = WRITES | CHANGED
+      machine.wrote = length
+      stretch.length = length
+      return undefined
+    }
     case LOCK: {
       const mutex = pending.view[thread] as CheckedMutex
       mutex.owner = thread

@@ -7,7 +7,6 @@ import {
   CRASH,
   DATAVIEW_READ,
   FREE,
-  ITERATE,
   KIND_NAMES,
   LOAD,
   LOCK,
@@ -19,7 +18,7 @@ import {
   WAIT,
   WAIT_ASYNC,
 } from './operations.ts'
-import { pending } from './runtime.ts'
+import { pending } from './pending.ts'
 import type { Schedule } from './schedule.ts'
 
 /** One step of a recorded execution, for people. */
@@ -102,8 +101,7 @@ function effectOf(
 ): string {
   const show = (x: unknown): string =>
     typeof x === 'bigint' ? `${x}n` : typeof x === 'object' && x !== null ? summary(x) : String(x)
-  if (kind === PLAIN_READ || kind === LOAD || kind === DATAVIEW_READ || kind === ITERATE)
-    return `→ ${show(value)}`
+  if (kind === PLAIN_READ || kind === LOAD || kind === DATAVIEW_READ) return `→ ${show(value)}`
   if (kind === PLAIN_WRITE || kind === STORE) return `= ${show(a)}`
   if (kind === COMPARE_EXCHANGE) {
     return (flags & (WRITES | FAILED)) === WRITES

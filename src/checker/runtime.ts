@@ -1,237 +1,49 @@
-import { attach, setTwinShape } from '../compiler/runtime.ts'
-import { twin } from '../coroutine/coroutine.ts'
-import { shorten } from './paths.ts'
+import { attach, own, setTwinShape } from '../compiler/runtime.ts'
+import { type Twin, twin } from '../coroutine/coroutine.ts'
+import { setPlainStop } from '../compiler/runtime/generator.ts'
+import { effect, isShared, pending, realOf } from './pending.ts'
+import { refuse } from './refusal.ts'
 
 /**
  * What instrumented code calls. It records the operation that the running virtual thread wants next; the machine
  * reads it after the generator has yielded, and performs it when the explorer picks the thread.
- *
- * The state hangs on a global symbol: a test runner may load this module twice (once transformed, once natively),
- * and instrumented code and machine must meet in one place.
  */
 export { twin }
 export * from '../compiler/runtime.ts'
+export * from './pending.ts'
+export { construct, elements, fields, list, lengthOf, modelled, places, take } from './models.ts'
 
 setTwinShape(resumable)
 
 // By whatever name it is called, a pause changes nothing: a turn of a loop with one in it can still be a useless one.
 if (typeof Atomics.pause === 'function' && !(twin in Atomics.pause)) attach(Atomics.pause, function* () {})
 
+setPlainStop(() => {
+  if (pending.current >= 0) {
+    refuse(
+      'a generator of the check, which stops at its shared accesses, was driven by code that cannot stop with it',
+      'drive it with `for…of`, `next()`, a spread or `Array.from` in the check itself',
+    )
+  }
+})
+
 /** A virtual thread switches at every access, a few calls deep: its generators stay as the engine makes them. */
 export function resumable<F>(fn: F): F {
   return fn
 }
 
-export const THREADS_MAX = 31
-
-/** One loop that a thread is in: what it looked like when its last turn began. */
-export interface Loop {
-  readonly site: number
-  /** The thread's count of effects, steps, and the values of the locals that the loop changes, at the turn's start. */
-  effects: number
-  step: number
-  first: unknown
-  second: unknown
-  third: unknown
-  rest: unknown[] | undefined
+/** The twin of what is called at this place: a function of the language that has one reports its steps there. */
+export function ownAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
+  pending.place = site
+  return own(fn)
 }
 
-export interface PendingOperations {
-  /** The virtual thread that runs, or -1: outside one, instrumented code is an error. */
-  current: number
-  kind: Int32Array
-  site: Int32Array
-  view: unknown[]
-  index: unknown[]
-  a: unknown[]
-  b: unknown[]
-  /** How often a thread has changed something, in shared memory or outside of it. */
-  effects: Int32Array
-  /** How often code has changed something outside of shared memory, in all threads together. */
-  heapEffects: number
-  /** Operations that a thread has performed. */
-  steps: Int32Array
-  /** Turns of loops since the thread's last operation: a loop without operations is found out by it. */
-  idleTurns: number
-  idleTurnsMax: number
-  /** Where a turn began that changed nothing, as the thread's step; -1 when the last turn was not such. */
-  spunFrom: Int32Array
-  spunSite: Int32Array
-  files: string[]
-  siteFile: number[]
-  siteLine: number[]
-  siteColumn: number[]
-  siteText: string[]
+/** A view as code outside of the threads uses it: set-ups and final assertions read and write as fast as ever. */
+export function direct<T>(x: T): T {
+  return pending.current < 0 && isShared(x) ? (realOf(x) as T) : x
 }
 
-const key = Symbol.for('heddle.checker.pending')
-const holder = globalThis as unknown as Record<symbol, PendingOperations | undefined>
-
-/** Shared by every copy of this module in the process. */
-export const pending: PendingOperations = (holder[key] ??= {
-  current: -1,
-  kind: new Int32Array(THREADS_MAX),
-  site: new Int32Array(THREADS_MAX),
-  view: Array.from({ length: THREADS_MAX }),
-  index: Array.from({ length: THREADS_MAX }),
-  a: Array.from({ length: THREADS_MAX }),
-  b: Array.from({ length: THREADS_MAX }),
-  effects: new Int32Array(THREADS_MAX),
-  heapEffects: 0,
-  steps: new Int32Array(THREADS_MAX),
-  idleTurns: 0,
-  idleTurnsMax: 5_000_000,
-  spunFrom: new Int32Array(THREADS_MAX).fill(-1),
-  spunSite: new Int32Array(THREADS_MAX),
-  files: [],
-  siteFile: [],
-  siteLine: [],
-  siteColumn: [],
-  siteText: [],
-})
-
-/** Registers a module's access sites; the id of its n-th site is what this returns, plus n. */
-export function module(file: string, sites: readonly (readonly [number, number, string])[]): number {
-  const base = pending.siteLine.length
-  const fileId = pending.files.push(file) - 1
-  for (const [line, column, text] of sites) {
-    pending.siteFile.push(fileId)
-    pending.siteLine.push(line)
-    pending.siteColumn.push(column)
-    pending.siteText.push(text)
-  }
-  return base
-}
-
-let shared0: unknown
-let shared1: unknown
-let shared2: unknown
-let shared3: unknown
-
-/** Whether x is a view on shared memory. Remembers the last four that were: a check touches few views. */
-export function isShared(x: unknown): x is ArrayBufferView<SharedArrayBuffer> {
-  if (typeof x !== 'object' || x === null) return false
-  if (x === shared0 || x === shared1 || x === shared2 || x === shared3) return true
-  return isSharedSlow(x)
-}
-
-const SharedBuffer = SharedArrayBuffer
-
-function isSharedSlow(x: object): boolean {
-  if (!ArrayBuffer.isView(x) || !(x.buffer instanceof SharedBuffer)) return false
-  shared3 = shared2
-  shared2 = shared1
-  shared1 = shared0
-  shared0 = x
-  return true
-}
-
-/** Records what the running thread wants to do next. What it returns is yielded; it means nothing more. */
-export function op(
-  kind: number,
-  site: number,
-  view: unknown,
-  index?: unknown,
-  a?: unknown,
-  b?: unknown,
-): number {
-  const thread = pending.current
-  if (thread < 0) outside(site)
-  pending.kind[thread] = kind
-  pending.site[thread] = site
-  pending.view[thread] = view
-  pending.index[thread] = index
-  pending.a[thread] = a
-  pending.b[thread] = b
-  return kind
-}
-
-function outside(site: number): never {
-  throw new Error(
-    `${siteName(site)}: the resumable form of a checked function ran outside of a virtual thread; call it from a thread body of a check`,
-  )
-}
-
-/** "ring.ts:12:5", for messages. */
-export function siteName(site: number): string {
-  if (site < 0 || site >= pending.siteLine.length) return 'unknown place'
-  const file = pending.files[pending.siteFile[site]]
-  return `${shorten(file)}:${pending.siteLine[site]}:${pending.siteColumn[site]}`
-}
-
-/** A loop is entered: what it returns goes to `turn` at the start of each of its turns. */
-export function loop(site: number): Loop {
-  return {
-    site,
-    effects: -1,
-    step: -1,
-    first: undefined,
-    second: undefined,
-    third: undefined,
-    rest: undefined,
-  }
-}
-
-/**
- * A turn of a loop begins. Its arguments are the variables that the loop assigns and that outlive a turn. When they are
- * what they were a turn ago and the thread has changed nothing since, the turn that just ended had no effect: the
- * next one can differ only when something that it read has changed. Returns true, to stand before a condition.
- */
-export function turn(entered: Loop, first?: unknown, second?: unknown, third?: unknown): true {
-  const thread = pending.current
-  if (thread < 0) return true
-  if (++pending.idleTurns > pending.idleTurnsMax) endless(entered.site)
-  const steps = pending.steps[thread]
-  const effects = pending.effects[thread]
-  // Most loops change three variables or fewer: only the others pay for a list.
-  const rest = arguments.length > 4 ? Array.prototype.slice.call(arguments, 4) : undefined
-  if (
-    entered.effects === effects &&
-    Object.is(entered.first, first) &&
-    Object.is(entered.second, second) &&
-    Object.is(entered.third, third) &&
-    sameRest(entered.rest, rest)
-  ) {
-    if (steps > entered.step) {
-      pending.spunFrom[thread] = entered.step
-      pending.spunSite[thread] = entered.site
-      entered.step = steps
-    }
-    return true
-  }
-  entered.effects = effects
-  entered.step = steps
-  entered.first = first
-  entered.second = second
-  entered.third = third
-  entered.rest = rest
-  return true
-}
-
-/** The thread changed something that is not shared memory: its turn of a loop is not an idle one. */
-export function effect<T>(value?: T): T | undefined {
-  const thread = pending.current
-  if (thread >= 0) {
-    pending.effects[thread]++
-    pending.heapEffects++
-  }
-  return value
-}
-
-function sameRest(before: unknown[] | undefined, now: unknown[] | undefined): boolean {
-  if (before === undefined || now === undefined) return before === now
-  for (let i = 0; i < now.length; i++) if (!Object.is(before[i], now[i])) return false
-  return before.length === now.length
-}
-
-function endless(site: number): never {
-  pending.idleTurns = 0
-  throw new EndlessLoopError(
-    `${siteName(site)}: this loop turned ${pending.idleTurnsMax} times without touching shared memory, so no other thread can ever end it; let it read shared memory, or bound it`,
-  )
-}
-
-/** A loop that no other thread can end. */
-export class EndlessLoopError extends Error {
-  override readonly name = 'EndlessLoopError'
+/** The plain form of a function begins to run: inside a thread, called by code that the compiler does not see. */
+export function entered(): void {
+  if (pending.current >= 0) effect()
 }

@@ -1,6 +1,6 @@
 import { PreemptionBounded } from './bounded.ts'
 import { DataRaces } from './datarace.ts'
-import { CheckError } from './errors.ts'
+import { asCheckError, CheckError } from './errors.ts'
 import type { Explorer } from './explorer.ts'
 import { type Failure, judge, messageOf } from './failure.ts'
 import { Guards } from './guards.ts'
@@ -10,10 +10,9 @@ import { BeginAgain, Memory } from './memory.ts'
 import { Optimal, type Root } from './optimal.ts'
 import { type CheckOptions, validateOptions } from './options.ts'
 import { CrashPlans } from './plans.ts'
-import { siteName } from './runtime.ts'
+import { pending, siteName } from './pending.ts'
 import { FairTail, Follow, Pct, RandomWalk, RoundRobin } from './sampling.ts'
 import { type Crash, parseSchedule } from './schedule.ts'
-import { watchTouches } from './touchwatch.ts'
 
 /** What a search found and how far it went. */
 export interface CheckResult {
@@ -252,6 +251,7 @@ export class Search {
     explorer.execute()
     const { ended } = explorer
     this.runs++
+    if (pending.refusal !== undefined) throw asCheckError(pending.refusal)!
     if (machine.diverged >= 0) throw this.nondeterminism()
     if (machine.log.length > this.depth) this.depth = machine.log.length
     const mayRace = machine.plainSeen || machine.memory.mixed.size > 0
@@ -270,7 +270,6 @@ export class Search {
     }
     if (options.rerun !== false) this.rerun()
     if (ended === 'truncated') this.lookForLivelock()
-    if ((this.runs & (this.runs - 1)) === 0 && this.runs <= 256) this.lookForTouches()
   }
 
   /** The same schedule once more, from the set-up on. */
@@ -321,16 +320,6 @@ export class Search {
       marked: [],
       error: undefined,
     }
-  }
-
-  private lookForTouches(): void {
-    const bytes = this.memory.buffers.reduce((sum, { bytes }) => sum + bytes.length, 0)
-    const { log } = this.machine
-    if (bytes * log.length > TOUCH_WORK_MAX) return
-    const machine = this.scout()
-    for (const { thread, step } of this.crashes) machine.crashAt[thread] = step
-    watchTouches(machine, this.setup, log.thread.slice(0, log.length))
-    this.memory.begin()
   }
 
   private nextPlan(): boolean {
@@ -404,5 +393,3 @@ export class Search {
 }
 
 export const STEPS_MAX = 5000
-/** Bytes of memory times steps of the execution: more would take longer than the search. */
-const TOUCH_WORK_MAX = 1 << 26

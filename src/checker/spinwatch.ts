@@ -1,7 +1,7 @@
 import { CHANGED, WRITES } from './eventlog.ts'
 import type { Machine } from './machine.ts'
 import { RUNNABLE, SPINNING } from './machine.ts'
-import { pending } from './runtime.ts'
+import { pending } from './pending.ts'
 
 /**
  * A turn of a loop that only read, and left its thread as it was, can only be repeated until something that it read

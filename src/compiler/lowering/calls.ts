@@ -33,6 +33,11 @@ export abstract class CallLowering extends Writer {
     return this.plainly(this.copy(node, cx), node)
   }
 
+  /** The resumable form of what is called here. */
+  ownOf(fn: Piece, _node: Node): Rope {
+    return rope`${this.names.runtime('own')}(${fn})`
+  }
+
   /** What runs something that has no resumable form. */
   plainly(written: Rope, _node: Node): Rope {
     return written
@@ -189,7 +194,6 @@ export abstract class CallLowering extends Writer {
       return { ...link, value: this.plainly(rope`${link.value}(${this.argumentsText(node, cx)})`, node) }
     }
     if (node.optional) this.#guard(link, cx)
-    const own = this.names.runtime('own')
     if (
       inner.type === 'Identifier' &&
       !node.optional &&
@@ -200,7 +204,7 @@ export abstract class CallLowering extends Writer {
       const name = link.value
       return {
         ...link,
-        value: rope`(${this.#isPlain(name)} ? ${this.plainly(rope`${name}(${args})`, node)} : yield* (0, ${own}(${name}))(${args}))`,
+        value: rope`(${this.#isPlain(name)} ? ${this.plainly(rope`${name}(${args})`, node)} : yield* (0, ${this.ownOf(name, node)})(${args}))`,
       }
     }
     const fn = frame.take()
@@ -210,7 +214,7 @@ export abstract class CallLowering extends Writer {
     const refuse = this.names.runtime('refuse')
     return {
       ...link,
-      value: rope`(${fn} = ${link.value}, ${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}(${args})`, node)} : ${refuse}(${text}) : yield* (0, ${own}(${fn}))(${args}))`,
+      value: rope`(${fn} = ${link.value}, ${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}(${args})`, node)} : ${refuse}(${text}) : yield* (0, ${this.ownOf(fn, node)})(${args}))`,
     }
   }
 
@@ -261,7 +265,6 @@ export abstract class CallLowering extends Writer {
     frame.give(...taken)
     const comma = node.arguments.length > 0 ? ', ' : ''
     const text = JSON.stringify(calleeText(callee))
-    const own = this.names.runtime('own')
     const apply = this.names.runtime('apply')
     const shared = this.sharedMethod(node, callee, receiver, list)
     if (shared !== null) setup = rope`${setup}${shared.test} ? ${shared.value} : `
@@ -272,7 +275,7 @@ export abstract class CallLowering extends Writer {
     if (plain) return { ...link, value: rope`(${setup}${plainCall})` }
     return {
       ...link,
-      value: rope`(${setup}${this.#isPlain(fn)} ? ${plainCall} : yield* ${own}(${fn}).call(${receiver}${comma}${args}))`,
+      value: rope`(${setup}${this.#isPlain(fn)} ? ${plainCall} : yield* ${this.ownOf(fn, node)}.call(${receiver}${comma}${args}))`,
     }
   }
 
@@ -345,7 +348,7 @@ export abstract class CallLowering extends Writer {
     quasi.add({ start: reached, end: node.quasi.end })
     frame.give(...taken)
     const text = JSON.stringify(calleeText(tag))
-    return rope`(${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}${quasi}`, node)} : ${this.names.runtime('refuse')}(${text}) : yield* (0, ${this.names.runtime('own')}(${fn}))${quasi})`
+    return rope`(${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}${quasi}`, node)} : ${this.names.runtime('refuse')}(${text}) : yield* (0, ${this.ownOf(fn, node)})${quasi})`
   }
 }
 

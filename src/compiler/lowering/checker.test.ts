@@ -27,13 +27,53 @@ class Recorder {
   #pending: Operation | null = null
 
   exports(): Namespace {
+    const isShared = (x: unknown): boolean => ArrayBuffer.isView(x) && x.buffer instanceof SharedArrayBuffer
+    const ask = (
+      kind: string,
+      site: number,
+      view: unknown,
+      index?: unknown,
+      a?: unknown,
+      b?: unknown,
+    ): number => {
+      this.#pending = { kind: names.indexOf(kind), site: site - 1000, view, index, a, b }
+      return 2
+    }
+    function* all(site: number, from: unknown): Generator<number, unknown, unknown> {
+      return isShared(from) ? yield ask('iterate', site, from) : from
+    }
     return {
       ...runtime,
       module: (_file: string, sites: [number, number, string][]) => {
         this.sites = sites
         return 1000
       },
-      isShared: (x: unknown) => ArrayBuffer.isView(x) && x.buffer instanceof SharedArrayBuffer,
+      isShared,
+      ownAt: (fn: never) => runtime.own(fn),
+      direct: (value: unknown) => value,
+      entered: () => undefined,
+      pending: { grows: false },
+      modelled: isShared,
+      *places(
+        site: number,
+        view: unknown,
+        name: string,
+        args: unknown[],
+      ): Generator<number, unknown, unknown> {
+        if (!(view instanceof DataView)) return yield ask('bulk', site, view, 0, name, args)
+        const [offset, second, third] = args
+        return name.startsWith('get')
+          ? yield ask('view read', site, view, offset, undefined, [name, second])
+          : yield ask('view write', site, view, offset, second, [name, third])
+      },
+      elements: (_site: number, from: unknown) => from,
+      take: all,
+      fields: all,
+      list: all,
+      // oxlint-disable-next-line require-yield
+      *construct(_site: number, maker: new (...args: unknown[]) => object, args: unknown[]) {
+        return new maker(...args)
+      },
       op: (kind: number, site: number, view: unknown, index: unknown, a: unknown, b: unknown) => {
         this.#pending = { kind, site: site - 1000, view, index, a, b }
         return 2
@@ -159,7 +199,7 @@ describe('an access to shared memory', () => {
     ],
     [
       'v[2] = 4; let s = 0; for (const x of v) s += x; return [s, [...v].length, Math.max(...v)]',
-      ['write', 'iterate', 'iterate', 'iterate'],
+      ['write', 'iterate', 'iterate'],
     ],
     ['Atomics.pause(); return v?.[0] ?? 1', ['pause', 'read']],
     ['return v[v[v[0]]] + v["length"]', ['read', 'read', 'read']],
@@ -245,6 +285,12 @@ describe('loops', () => {
     expect(quiet.recorder.effects).toBe(0)
     const loud = both('const o = {}; let n = 0; const set = () => { n++ }; while (n < 2) { o.x = n; set() }')
     expect(loud.recorder.effects).toBe(4)
+    const local = both('const own = new Int32Array(1); while (Atomics.add(own, 0, 1) < 2) {}')
+    expect(local.recorder.effects).toBe(3)
+    const driven = both(
+      'function* g() { let n = 0; for (;;) yield n++ } const it = g(); while (it.next().value < 2) {}',
+    )
+    expect(driven.recorder.effects).toBe(3)
   })
 })
 

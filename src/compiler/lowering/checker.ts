@@ -8,33 +8,32 @@ import type { Call, Func } from '../functions.ts'
 import { Lines } from '../lines.ts'
 import { join, type Piece, type Rope, rope } from '../rope.ts'
 import type { Binding } from '../scope.ts'
-import { bare, boundNames, isFunction, type Node, walk } from '../syntax.ts'
+import { bare, boundNames, contains, directives, isFunction, type Node, walk } from '../syntax.ts'
 import { Accessors, writeGet, writeSet } from './checker/accessors.ts'
 import { writeAssignment, writeAtomic, writeRead, writeUpdate, writeViewMethod } from './checker/accesses.ts'
-import { awaiting, isIndexed, iteration, mayTouchView } from './checker/operations.ts'
+import { awaiting, isIndexed, isLength, memoryMethod, plainWrite } from './checker/operations.ts'
 import {
   isPattern,
   readsElements,
   writeDestructuring,
+  writeParts,
   writePattern,
   writeSource,
 } from './checker/patterns.ts'
-import { writeTurns } from './checker/turns.ts'
+import { writeTold, writeTurns } from './checker/turns.ts'
 import type { Context, Frame } from './context.ts'
 import { GeneratorLowering } from './generator.ts'
 import { labelsText, writeForAwait, writeForOf, writeLoop } from './loops.ts'
 import type { Flavor } from './writer.ts'
 
 /** Global objects whose functions change nothing. */
-const quietObjects: ReadonlySet<string> = new Set([
-  'Math',
-  'Atomics',
-  'Number',
-  'String',
-  'BigInt',
-  'Symbol',
-  'JSON',
-])
+const quietObjects: ReadonlySet<string> = new Set(['Math', 'Number', 'String', 'BigInt', 'Symbol'])
+
+/** Global objects some of whose functions take steps when they are given shared memory. */
+const steppingObjects: ReadonlySet<string> = new Set(['Atomics', 'Array', 'JSON', 'Object', 'Reflect'])
+
+/** Global constructors that read what they are given. */
+const copyingMakers: RegExp = /^(?:(?:Big)?(?:Int|Uint|Float)\d+(?:Clamped)?Array|Map|Set|WeakMap|WeakSet)$/
 
 export class CheckerLowering extends GeneratorLowering {
   readonly #lines: Lines
@@ -42,6 +41,10 @@ export class CheckerLowering extends GeneratorLowering {
   readonly #sites: string[] = []
   readonly #accessors: Accessors
   #bindings: ReadonlySet<Binding> | null = null
+  /** Bodies of arrows that are being written. */
+  readonly #entering = new Set<Node>()
+  /** Members that name what `new` makes. */
+  readonly #named = new Set<Node>()
   /** Inside a destructuring that assigns: the place that stands for a member of what may be shared. */
   standIn: ((member: Node) => Rope) | null = null
 
@@ -93,8 +96,42 @@ export class CheckerLowering extends GeneratorLowering {
     return func.kind === 'declaration' && !func.isGenerator
   }
 
-  override entry(_func: Func, _frame: Frame): string {
-    return ''
+  /** What a generator has in its variables outlives the turn of a loop that drives it. */
+  override entry(func: Func, _frame: Frame): string {
+    return func.isGenerator ? `${this.names.runtime('effect')}();` : ''
+  }
+
+  /** The plain form of a function may run inside a thread, called by what the compiler does not see: it says so. */
+  override block(node: Node, cx: Context): Rope {
+    if (cx.frame !== null || cx.func.node.body !== node || cx.func.kind === 'module')
+      return super.block(node, cx)
+    const kept = directives(node.body)
+    const from = kept.length > 0 ? kept[kept.length - 1]!.end : node.start + 1
+    const { attached, statements } = this.list(node.body, cx, from, node.end)
+    return rope`${{ start: node.start, end: from }};${this.names.runtime('entered')}();${attached}${statements}`
+  }
+
+  override node(node: Node, cx: Context): Rope {
+    if (cx.frame !== null) return super.node(node, cx)
+    const isBody = cx.func.isArrow && cx.func.node.body === node && node.type !== 'BlockStatement'
+    if (isBody && !this.#entering.has(node)) {
+      this.#entering.add(node)
+      const written = this.node(node, cx)
+      this.#entering.delete(node)
+      return rope`(${this.names.runtime('entered')}(), ${written})`
+    }
+    // `new f(x)[i]()` would make another thing.
+    if (node.type === 'NewExpression') {
+      for (let part = node.callee; part?.type === 'MemberExpression'; part = part.object)
+        this.#named.add(part)
+    }
+    return isIndexedMember(node) && !this.#named.has(node) ? this.#direct(node, cx) : super.node(node, cx)
+  }
+
+  /** `x[i]` outside of the threads: on what stands behind `x`. */
+  #direct(node: Node, cx: Context): Rope {
+    const object = rope`${this.names.runtime('direct')}(${this.node(node.object, cx)})`
+    return rope`${object}${{ start: node.object.end, end: node.property.start }}${this.node(node.property, cx)}${{ start: node.property.end, end: node.end }}`
   }
 
   override safepoint(): string {
@@ -102,7 +139,13 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   override staysPlain(call: Call): boolean {
-    if (call.reach === 'short') return !mayTouchView(call.node)
+    if (call.reach === 'short') {
+      const callee = bare(call.node.callee ?? call.node.tag)
+      if (callee.type !== 'MemberExpression') return true
+      if (memoryMethod(callee) !== undefined) return false
+      const name = globalName(callee.object, this.analysis.bindingOf)
+      return name === null || !steppingObjects.has(name)
+    }
     return call.target !== null && !call.target.twin
   }
 
@@ -112,13 +155,16 @@ export class CheckerLowering extends GeneratorLowering {
 
   override loop(node: Node, cx: Context, labels: Node[]): Rope {
     const prefix = labelsText(labels)
-    const effect = `${this.names.runtime('effect')}();`
     if (node.type === 'ForOfStatement') {
-      return node.await
-        ? writeForAwait(this, node, cx, effect, prefix)
-        : rope`${prefix}${writeForOf(this, node, cx, effect)}`
+      return writeTold(this, node, cx, check =>
+        node.await
+          ? writeForAwait(this, node, cx, check, prefix)
+          : rope`${prefix}${writeForOf(this, node, cx, check)}`,
+      )
     }
-    if (node.type === 'ForInStatement') return rope`${prefix}${writeLoop(this, node, cx, effect)}`
+    if (node.type === 'ForInStatement') {
+      return writeTold(this, node, cx, check => rope`${prefix}${writeLoop(this, node, cx, check)}`)
+    }
     return writeTurns(this, node, cx, prefix)
   }
 
@@ -146,8 +192,7 @@ export class CheckerLowering extends GeneratorLowering {
   override resumable(node: Node, cx: Context): Rope | null {
     switch (node.type) {
       case 'MemberExpression':
-        if (node.object.type === 'Super' || !(isIndexed(node) || this.#accessors.has(node, 'getter')))
-          return null
+        if (node.object.type === 'Super' || !this.#mayStep(node)) return null
         return this.accessed(this.node(node.object, cx), node, cx)
       case 'AssignmentExpression': {
         const left = bare(node.left)
@@ -175,17 +220,51 @@ export class CheckerLowering extends GeneratorLowering {
         if (node.init === null || !isPattern(node.id)) return null
         return rope`${this.node(node.id, cx)}${{ start: node.id.end, end: node.init.start }}${writeSource(this, node.id, node.init, cx)}`
       case 'SpreadElement': {
-        const value = cx.frame!.take()
-        const written = this.iterated(node.argument, cx)
-        cx.frame!.give(value)
-        const stops = rope`${this.names.runtime('stops')}(${value} = ${written})`
-        return rope`...(${stops} ? yield* ${this.names.runtime('collect')}(${value}) : ${value})`
+        const written = this.node(node.argument, cx)
+        return rope`...(yield* ${this.names.runtime('list')}(${this.site(node)}, ${written}))`
       }
+      case 'NewExpression':
+        return this.#new(node, cx)
+      case 'YieldExpression':
+        return this.#yield(node, cx)
       case 'CallExpression':
         return writeAtomic(this, node, cx) ?? super.resumable(node, cx)
       default:
         return super.resumable(node, cx)
     }
+  }
+
+  /** A member whose value may be a step: an element, what has a getter here, the length of what can grow. */
+  #mayStep(node: Node): boolean {
+    return isIndexed(node) || this.#accessors.has(node, 'getter') || isLength(node)
+  }
+
+  /** What copies a view reads it. */
+  #new(node: Node, cx: Context): Rope {
+    const name = globalName(bare(node.callee), this.analysis.bindingOf)
+    if (name === null || !copyingMakers.test(name) || node.arguments.length === 0)
+      return this.plainly(this.copy(node, cx), node)
+    return rope`(yield* ${this.names.runtime('construct')}(${this.site(node)}, ${name}, [${this.argumentsText(node, cx)}]))`
+  }
+
+  /** A generator goes on: what it has in its variables may be something else than in the turn before. */
+  #yield(node: Node, cx: Context): Rope | null {
+    if (!cx.func.isGenerator) return null
+    if (node.delegate)
+      return this.effect(
+        rope`(yield* ${this.names.runtime('delegate')}(${this.iterated(node.argument, cx)}))`,
+      )
+    const value = node.argument === null ? '' : this.node(node.argument, cx)
+    return this.effect(rope`(yield new ${this.names.runtime('Out')}(${value}))`)
+  }
+
+  override spreadProperty(node: Node, cx: Context): Rope {
+    if (cx.frame === null) return super.spreadProperty(node, cx)
+    return rope`...(yield* ${this.names.runtime('fields')}(${this.site(node)}, ${this.node(node.argument, cx)}, true, []))`
+  }
+
+  override ownOf(fn: Piece, node: Node): Rope {
+    return rope`${this.names.runtime('ownAt')}(${fn}, ${this.site(node)})`
   }
 
   /** An assignment to something else: the left side is a place, not a value. */
@@ -229,23 +308,31 @@ export class CheckerLowering extends GeneratorLowering {
     return bare(left).type === 'MemberExpression' ? this.place(bare(left), cx) : this.node(left, cx)
   }
 
+  /** An element that a loop sets in each turn is written. */
+  override setHead(left: Node, value: string, cx: Context): Rope {
+    const member = bare(left)
+    if (!isIndexedMember(member)) return super.setHead(left, value, cx)
+    const [view, index] = [cx.frame!.take(), cx.frame!.take()] as const
+    const places = rope`${view} = ${this.node(member.object, cx)}, ${index} = ${this.node(member.property, cx)}`
+    cx.frame!.give(view, index)
+    const write = this.op(plainWrite, member, view, index, value)
+    return rope`(${places}, ${this.isShared(view)} ? ${write} : ${this.effect(rope`${view}[${index}] = ${value}`)});`
+  }
+
   override takesApart(left: Node): boolean {
     const pattern = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
-    return isPattern(pattern) && readsElements(pattern)
+    return isIndexedMember(pattern) || (isPattern(pattern) && readsElements(pattern))
   }
 
   override element(value: string, left: Node): Rope {
-    return this.takesApart(left) ? this.#elements(value, left) : rope`${value}`
-  }
-
-  /** A list that is about to be taken apart: all that it holds is read at once. */
-  #elements(value: string, node: Node): Rope {
-    return rope`(${this.isShared(value)} ? ${this.op(iteration, node, value)} : ${value})`
+    if (!this.takesApart(left)) return rope`${value}`
+    const pattern = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
+    return writeParts(this, pattern, left, rope`${value}`)
   }
 
   /**
-   * A parameter that is taken apart is taken apart at the start of the body, where the thread can stop; unless its order among
-   * the defaults of others, or a variable of its name in the body, would make a difference.
+   * A parameter that has a default, or is taken apart, gets its value at the start of the body, where the thread can stop; unless
+   * a variable of its name in the body would make a difference.
    */
   override parameter(
     parameter: Node,
@@ -254,28 +341,70 @@ export class CheckerLowering extends GeneratorLowering {
     beside: Context,
     cx: Context,
   ): { written: Rope; opening: Rope } {
-    const late =
-      isPattern(parameter) &&
-      readsElements(parameter) &&
-      !(func.node.params as Node[]).some(({ type }) => type === 'AssignmentPattern') &&
-      boundNames(parameter).every(name => this.analysis.bindingOf.get(name)?.declarations.length === 1)
-    if (!late) return super.parameter(parameter, index, func, beside, cx)
-    const whole = `${this.names.prefix}p${index}`
-    const opening = rope`let ${this.node(parameter, cx)} = ${this.#elements(whole, parameter)};`
-    return { written: rope`${whole}`, opening }
+    if (!this.#isLate(parameter, index, func)) return super.parameter(parameter, index, func, beside, cx)
+    const given = `${this.names.prefix}p${index}`
+    const hasDefault = parameter.type === 'AssignmentPattern'
+    const target: Node = hasDefault ? parameter.left : parameter
+    if (hasDefault && target.type === 'Identifier') this.hint(parameter.right, target.name)
+    const value = hasDefault
+      ? rope`(${given} === void 0 ? ${this.node(parameter.right, cx)} : ${given})`
+      : rope`${given}`
+    const parts = isPattern(target) ? writeParts(this, target, parameter, value) : value
+    return { written: rope`${given}`, opening: rope`let ${this.node(target, cx)} = ${parts};` }
+  }
+
+  #isLate(parameter: Node, index: number, func: Func): boolean {
+    const params: Node[] = func.node.params
+    const steps = ({ type, right }: Node): boolean =>
+      type === 'ArrayPattern' ||
+      type === 'ObjectPattern' ||
+      (type === 'AssignmentPattern' && right.type !== 'Literal')
+    if (parameter.type === 'Identifier' || parameter.type === 'RestElement' || func.isGenerator) return false
+    // What comes after one that is late may refer to it.
+    if (!params.slice(0, index + 1).some(steps)) return false
+    if (params.some(({ type }) => type === 'TSParameterProperty')) return false
+    if (!boundNames(parameter).every(name => this.analysis.bindingOf.get(name)?.declarations.length === 1))
+      return false
+    return !this.#namesOfBody(func, params)
+  }
+
+  /** Whether the parameters name something that the body declares anew: in the body it would be another thing. */
+  #namesOfBody(func: Func, params: Node[]): boolean {
+    const declared = new Set<string>()
+    for (const { scope, declarations, name } of this.bindings) {
+      if (scope.func === func && declarations.some(place => contains(func.node.body, place)))
+        declared.add(name)
+    }
+    let found = false
+    for (const parameter of params) {
+      walk(parameter, node => {
+        if (node.type === 'Identifier' && declared.has(node.name)) found = true
+      })
+    }
+    return found
   }
 
   override accessed(object: Rope, node: Node, cx: Context): Rope {
     if (this.#accessors.has(node, 'getter')) return writeGet(this, object, node, cx)
+    if (isLength(node)) return this.#length(object, node, cx)
     return isIndexed(node) ? writeRead(this, object, node, cx) : super.accessed(object, node, cx)
+  }
+
+  /** `x.length`: a step, where x is of a buffer that can grow. */
+  #length(object: Rope, node: Node, cx: Context): Rope {
+    const { names } = this
+    const name = node.property.name as string
+    const held = cx.frame!.take()
+    cx.frame!.give(held)
+    const step = rope`yield* ${names.runtime('lengthOf')}(${this.site(node)}, ${held}, ${JSON.stringify(name)})`
+    return rope`(${held} = ${object}, ${names.runtime('pending')}.grows ? ${step} : ${held}.${name})`
   }
 
   override chainStops(node: Node): boolean {
     let stops = super.chainStops(node)
     walk(node, child => {
       if (isFunction(child)) return false
-      if (child.type === 'MemberExpression' && isIndexed(child)) stops = true
-      if (this.#accessors.has(child, 'getter')) stops = true
+      if (child.type === 'MemberExpression' && this.#mayStep(child)) stops = true
       return !stops
     })
     return stops
@@ -286,7 +415,8 @@ export class CheckerLowering extends GeneratorLowering {
     const value = frame.take()
     const written = this.node(node, cx)
     frame.give(value)
-    return rope`(${this.isShared(rope`${value} = ${written}`)} ? ${this.op(iteration, node, value)} : ${value})`
+    const elements = rope`${this.names.runtime('elements')}(${this.site(node)}, ${value})`
+    return rope`(${this.isShared(rope`${value} = ${written}`)} ? ${elements} : ${value})`
   }
 
   override sharedMethod(
@@ -297,4 +427,8 @@ export class CheckerLowering extends GeneratorLowering {
   ): { test: Rope; value: Rope } | null {
     return writeViewMethod(this, node, callee, receiver, args)
   }
+}
+
+function isIndexedMember(node: Node): boolean {
+  return node.type === 'MemberExpression' && node.object.type !== 'Super' && isIndexed(node)
 }

@@ -5,6 +5,7 @@ import { type Program, runPlain } from '../differential/drive.ts'
 import { evaluateModule, evaluateScript } from '../differential/evaluate.ts'
 import { plain, programFiles, readProgram } from '../differential/programs.ts'
 import * as runtime from '../runtime.ts'
+import { bodyStep } from '../runtime/generator.ts'
 
 /** A checker with nothing to check: no memory is shared, and what is awaited is there at once. */
 let awaited: unknown
@@ -15,6 +16,33 @@ const checker = {
   op: (_kind: number, _site: number, value: unknown) => {
     awaited = value
     return 2
+  },
+  ownAt: (fn: never) => runtime.own(fn),
+  direct: (value: unknown) => value,
+  entered: () => undefined,
+  pending: { grows: false },
+  modelled: () => false,
+  *take(_site: number, from: unknown, most: number) {
+    if (!runtime.stops(from)) return from
+    const values: unknown[] = []
+    while (values.length < most) {
+      const step = yield* bodyStep(from as object)
+      if (step.done) return values
+      values.push(step.value)
+    }
+    ;(from as Generator).return(undefined)
+    return values
+  },
+  // oxlint-disable-next-line require-yield
+  *fields(_site: number, from: unknown) {
+    return from
+  },
+  *list(_site: number, from: unknown) {
+    return runtime.stops(from) ? yield* runtime.collect(from) : from
+  },
+  // oxlint-disable-next-line require-yield
+  *construct(_site: number, maker: new (...args: unknown[]) => object, args: unknown[]) {
+    return new maker(...args)
   },
   loop: () => ({}),
   turn: () => true,

@@ -151,6 +151,11 @@ export class GeneratorLowering extends CallLowering {
     return this.node(left, cx)
   }
 
+  /** Gives what a loop has come to its place. */
+  setHead(left: Node, value: string, cx: Context): Rope {
+    return rope`(${this.head(left, cx)} = ${this.element(value, left)});`
+  }
+
   /** Whether taking apart what a loop comes to, into this head, is more than the language's own business. */
   takesApart(_left: Node): boolean {
     return false

@@ -78,7 +78,7 @@ export function writeForOf(lowering: GeneratorLowering, node: Node, cx: Context,
   const iterate = rope`${source} = ${lowering.names.runtime('iterate')}(${lowering.iterated(right, cx)}, ${text})`
   const bind = declares
     ? rope`${left.kind} ${lowering.node(left.declarations[0].id, cx)} = ${lowering.element(value, left)};`
-    : rope`(${lowering.head(left, cx)} = ${lowering.element(value, left)});`
+    : lowering.setHead(left, value, cx)
   const onPending = `if (${value} === ${lowering.names.runtime('paused')}) { yield* ${lowering.names.runtime('wait')}(${source}); continue; }`
   const written = rope`for (const ${value} of ${iterate}) { ${onPending} ${check} ${bind} ${lowering.node(body, cx)} }`
   frame.give(source)

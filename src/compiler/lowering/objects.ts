@@ -24,7 +24,7 @@ export function writeObject(writer: Writer, node: Node, cx: Context): Rope {
 }
 
 function writeProperty(writer: Writer, property: Node, cx: Context, links: string[]): Rope {
-  if (property.type === 'SpreadElement') return writer.copy(property, cx)
+  if (property.type === 'SpreadElement') return writer.spreadProperty(property, cx)
   if (property.type !== 'Property' || !isFunction(bare(property.value))) return writer.node(property, cx)
   const value = bare(property.value)
   const func = writer.analysis.funcOf.get(value)!

@@ -238,6 +238,11 @@ export abstract class Writer {
     return cx.renamed.get(binding)
   }
 
+  /** `...value` in an object literal. */
+  spreadProperty(node: Node, cx: Context): Rope {
+    return this.copy(node, cx)
+  }
+
   argumentsText(node: Node, cx: Context): Rope {
     return join(
       node.arguments.map((argument: Node) => this.node(argument, cx)),

@@ -67,6 +67,7 @@ class Body {
     this.enter()
     let step = this.step(verb, value)
     while (typeof step === 'number') {
+      onPlainStop()
       step = step === SUSPENDED ? this.step('throw', new Error(cannotBlock)) : this.step('next', undefined)
     }
     return step
@@ -91,6 +92,13 @@ class Body {
     }
     return step
   }
+}
+
+let onPlainStop = (): void => undefined
+
+/** What is called when code that cannot stop drives a generator to a stop. */
+export function setPlainStop(handler: () => void): void {
+  onPlainStop = handler
 }
 
 /** What a blocking call throws when the code that it is in was entered from plain code. */

@@ -4,17 +4,7 @@ import { join, type Piece, type Rope, rope } from '../../rope.ts'
 import { bare, type Node } from '../../syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
-import {
-  atomics,
-  bulk,
-  bulkMethods,
-  dataViewMethod,
-  dataViewRead,
-  dataViewWrite,
-  pause,
-  plainRead,
-  plainWrite,
-} from './operations.ts'
+import { atomics, memoryMethod, pause, plainRead, plainWrite } from './operations.ts'
 
 /** The value of an element of what `object` is. */
 export function writeRead(lowering: CheckerLowering, object: Rope, node: Node, cx: Context): Rope {
@@ -93,10 +83,12 @@ export function writeAtomic(lowering: CheckerLowering, node: Node, cx: Context):
     ', ',
   )
   frame.give(...taken)
-  return rope`(${setup}, ${lowering.isShared(taken[0]!)} ? ${lowering.op(kind, node, ...taken)} : Atomics.${name}(${taken.join(', ')}))`
+  const plain = rope`Atomics.${name}(${taken.join(', ')})`
+  const otherwise = name === 'load' ? plain : lowering.effect(plain)
+  return rope`(${setup}, ${lowering.isShared(taken[0]!)} ? ${lowering.op(kind, node, ...taken)} : ${otherwise})`
 }
 
-/** A method of a view: what tells that it is one of shared memory, and the operation that it is then. */
+/** A method of a view or a buffer: what tells that it is one of shared memory, and the steps that it then takes. */
 export function writeViewMethod(
   lowering: CheckerLowering,
   node: Node,
@@ -104,20 +96,10 @@ export function writeViewMethod(
   receiver: Rope,
   args: Piece[],
 ): { test: Rope; value: Rope } | null {
-  if (callee.computed || callee.property.type !== 'Identifier') return null
-  const name = callee.property.name as string
-  const test = lowering.isShared(receiver)
-  const method = JSON.stringify(name)
-  const match = dataViewMethod.exec(name)
-  if (match !== null) {
-    if (node.arguments.some(({ type }: Node) => type === 'SpreadElement')) return null
-    const [offset = 'void 0', second = 'void 0', third = 'void 0'] = args
-    const value =
-      match[1] === 'get'
-        ? lowering.op(dataViewRead, node, receiver, offset, 'void 0', rope`[${method}, ${second}]`)
-        : lowering.op(dataViewWrite, node, receiver, offset, second, rope`[${method}, ${third}]`)
-    return { test, value }
-  }
-  if (!bulkMethods.has(name)) return null
-  return { test, value: lowering.op(bulk, node, receiver, '0', method, rope`[${join(args, ', ')}]`) }
+  const method = memoryMethod(callee)
+  if (method === undefined) return null
+  const name = JSON.stringify(method)
+  const test = rope`${lowering.names.runtime('modelled')}(${receiver}, ${name})`
+  const steps = rope`${lowering.names.runtime('places')}(${lowering.site(node)}, ${receiver}, ${name}, [${join(args, ', ')}])`
+  return { test, value: rope`(yield* ${steps})` }
 }

@@ -1,14 +1,10 @@
 /** What in a program may be an operation on shared memory, and the number that the checker knows each kind by. */
-import { bare, isWellKnownSymbol, type Node } from '../../syntax.ts'
+import { isWellKnownSymbol, bare, type Node } from '../../syntax.ts'
 
 /** The kinds of operations, as the checker numbers them. */
 export const plainRead = 0
 export const plainWrite = 1
 export const awaiting = 14
-export const dataViewRead = 15
-export const dataViewWrite = 16
-export const bulk = 17
-export const iteration = 18
 export const pause = 19
 
 export const atomics: ReadonlyMap<string, number> = new Map([
@@ -26,53 +22,65 @@ export const atomics: ReadonlyMap<string, number> = new Map([
   ['waitAsync', 13],
 ])
 
-/** Methods of typed arrays that touch many elements at once. */
-export const bulkMethods: ReadonlySet<string> = new Set([
-  'set',
-  'fill',
-  'slice',
-  'copyWithin',
+/** Methods that read or write the memory of a view or a buffer: each element is a step. */
+const memoryMethods: ReadonlySet<string> = new Set([
   'at',
-  'indexOf',
-  'lastIndexOf',
-  'includes',
-  'join',
-  'reverse',
-  'sort',
-  'toSorted',
-  'toReversed',
-  'with',
-  'map',
-  'filter',
-  'forEach',
+  'copyWithin',
+  'entries',
   'every',
-  'some',
+  'fill',
+  'filter',
   'find',
   'findIndex',
   'findLast',
   'findLastIndex',
+  'forEach',
+  'grow',
+  'includes',
+  'indexOf',
+  'join',
+  'keys',
+  'lastIndexOf',
+  'map',
   'reduce',
   'reduceRight',
-  'values',
-  'entries',
-  'toString',
+  'reverse',
+  'set',
+  'slice',
+  'some',
+  'sort',
   'toLocaleString',
+  'toReversed',
+  'toSorted',
+  'toString',
+  'values',
+  'with',
 ])
 
-export const dataViewMethod: RegExp = /^([gs]et)(?:Big)?(?:Int|Uint|Float)(?:8|16|32|64)$/
+const dataViewMethod: RegExp = /^[gs]et(?:Big)?(?:Int|Uint|Float)(?:8|16|32|64)$/
 
-/** A method that, on a view of shared memory, is an operation. */
-export function mayTouchView(node: Node): boolean {
-  const callee = bare(node.callee ?? node.tag)
-  if (callee.type !== 'MemberExpression' || callee.computed || callee.property.type !== 'Identifier')
-    return false
-  return bulkMethods.has(callee.property.name) || dataViewMethod.test(callee.property.name)
+/** The name of a method that, on shared memory, takes steps of its own; undefined for any other. */
+export function memoryMethod(callee: Node): string | undefined {
+  if (callee.type !== 'MemberExpression') return undefined
+  if (callee.computed) {
+    const isIterator = isWellKnownSymbol(callee.property) && callee.property.property.name === 'iterator'
+    return isIterator ? '[Symbol.iterator]' : undefined
+  }
+  if (callee.property.type !== 'Identifier') return undefined
+  const name = callee.property.name as string
+  return memoryMethods.has(name) || dataViewMethod.test(name) ? name : undefined
 }
 
 /** `x[i]`, with a key that could be an index. */
 export function isIndexed(node: Node): boolean {
   if (!node.computed) return false
   const key = bare(node.property)
-  if (key.type === 'Literal') return typeof key.value !== 'string'
-  return key.type !== 'TemplateLiteral' && !isWellKnownSymbol(key)
+  if (key.type === 'Literal') return typeof key.value !== 'string' || String(Number(key.value)) === key.value
+  return !isWellKnownSymbol(key)
+}
+
+/** `x.length` and `x.byteLength`, which change where x can grow. */
+export function isLength(node: Node): boolean {
+  if (node.computed || node.property.type !== 'Identifier') return false
+  return node.property.name === 'length' || node.property.name === 'byteLength'
 }

@@ -1,13 +1,30 @@
 /** Destructuring: the elements that it reads are read before it, the elements that it writes are written at its end. */
 import { Rope, rope } from '../../rope.ts'
-import type { Node } from '../../syntax.ts'
+import { keyName, type Node } from '../../syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
-import { isIndexed, iteration, plainWrite } from './operations.ts'
+import { isIndexed, plainWrite } from './operations.ts'
 
-/** What a destructuring takes apart: the elements of a view are read before. */
+/** What a destructuring takes apart: the elements of a view that it names are read before. */
 export function writeSource(lowering: CheckerLowering, pattern: Node, node: Node, cx: Context): Rope {
-  return readsElements(pattern) ? lowering.iterated(node, cx) : lowering.node(node, cx)
+  return writeParts(lowering, pattern, node, lowering.node(node, cx))
+}
+
+/** What `whole` is, with the elements read that the pattern takes out of it, should it be a view. */
+export function writeParts(lowering: CheckerLowering, pattern: Node, node: Node, whole: Rope): Rope {
+  if (!readsElements(pattern)) return whole
+  const site = lowering.site(node)
+  if (pattern.type === 'ArrayPattern') {
+    const rest = pattern.elements.at(-1)?.type === 'RestElement'
+    const most = rest ? 'Infinity' : String(pattern.elements.length)
+    return rope`(yield* ${lowering.names.runtime('take')}(${site}, ${whole}, ${most}))`
+  }
+  const properties: Node[] = pattern.properties
+  const all = properties.some(({ type }) => type === 'RestElement')
+  const names = properties.filter(({ type }) => type !== 'RestElement').map(keyName)
+  // Which element a computed key names is known only inside the pattern, where nothing can stop.
+  if (names.includes(null)) return whole
+  return rope`(yield* ${lowering.names.runtime('fields')}(${site}, ${whole}, ${String(all)}, ${JSON.stringify(names)}))`
 }
 
 /** A destructuring that assigns: what goes to shared memory goes there at its end, each an operation. */
@@ -31,9 +48,7 @@ export function writeDestructuring(lowering: CheckerLowering, node: Node, patter
   }
   const left = lowering.node(pattern, cx)
   lowering.standIn = outer
-  const source = readsElements(pattern)
-    ? rope`${lowering.isShared(whole)} ? ${lowering.op(iteration, node.right, whole)} : ${whole}`
-    : rope`${whole}`
+  const source = writeParts(lowering, pattern, node.right, rope`${whole}`)
   const made = rope`(${whole} = ${lowering.node(node.right, cx)}, ${parts} = [], ${left} = ${source}, ${writes}${whole})`
   frame.give(...taken)
   return lowering.effect(made)
@@ -82,6 +97,9 @@ export function isPattern({ type }: Node): boolean {
 export function readsElements(pattern: Node): boolean {
   if (pattern.type === 'ArrayPattern') return true
   return (pattern.properties as Node[]).some(
-    ({ type, computed, key }) => type === 'RestElement' || computed || typeof key.value === 'number',
+    property =>
+      property.type === 'RestElement' ||
+      property.computed ||
+      String(Number(keyName(property))) === keyName(property),
   )
 }

@@ -5,6 +5,21 @@ import { contains, type Node } from '../../syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
 
+/** A loop over what something comes to: each turn has an effect, and is told of all the same. */
+export function writeTold(
+  lowering: CheckerLowering,
+  node: Node,
+  cx: Context,
+  write: (check: string) => Rope,
+): Rope {
+  const entered = cx.frame!.take()
+  const enter = `${entered} = ${lowering.names.runtime('loop')}(${lowering.site(node)});`
+  const check = `${lowering.names.runtime('effect')}(); ${lowering.names.runtime('turn')}(${entered});`
+  const written = write(check)
+  cx.frame!.give(entered)
+  return rope`{ ${enter} ${written} }`
+}
+
 /** A `for`, a `while` or a `do`, with its labels before it. */
 export function writeTurns(lowering: CheckerLowering, node: Node, cx: Context, labels: Rope): Rope {
   const entered = cx.frame!.take()
@@ -33,10 +48,12 @@ function changing({ bindings }: CheckerLowering, loop: Node, func: Func): string
   const names: string[] = []
   for (const binding of bindings) {
     if (binding.scope.func !== func) continue
-    if (binding.declarations.some(place => contains(loop.body, place))) continue
-    const changes = binding.references.some(
-      ({ node, write, func: writer }) => write && writer === func && contains(loop, node),
-    )
+    // A `var` outlives the turn that declares it.
+    if (binding.kind !== 'var' && binding.declarations.some(place => contains(loop.body, place))) continue
+    const changes =
+      binding.references.some(
+        ({ node, write, func: writer }) => write && writer === func && contains(loop, node),
+      ) || binding.declarations.some(place => binding.kind === 'var' && contains(loop, place))
     if (changes) names.push(binding.name)
   }
   return names

@@ -1,0 +1,43 @@
+import { CheckError } from './errors.ts'
+import { pending, siteName } from './pending.ts'
+
+/** The code of a thread did what cannot be explored: it gets an error, which also stands if it catches it. */
+export function refuse(what: string, instead: string): never {
+  const error = new CheckError(
+    'ERR_CHECK_UNINSTRUMENTED',
+    `${what}, ${where()}: the checker cannot schedule around it. ${instead}`,
+  )
+  pending.refusal ??= error
+  throw error
+}
+
+/** Where the code that runs stands, as well as can be known. */
+export function where(): string {
+  const thread = pending.current
+  if (thread < 0) return 'in the set-up'
+  const name = pending.names[thread] ?? `thread ${thread}`
+  const line = callerOf(new Error('where').stack ?? '')
+  if (line !== undefined) return `in ${name} at ${line}`
+  if (pending.place >= 0) return `in ${name} at ${siteName(pending.place)}`
+  const site = pending.site[thread]
+  return site < 0 ? `in ${name}, before its first step` : `in ${name}, after its step at ${siteName(site)}`
+}
+
+const OWN =
+  /\/(?:checker|compiler|coroutine)\/(?!programs\/|fixtures\/)[^/]*\.[jt]s|\/(?:compiler)\/runtime\/|node:|<anonymous>|\(native\)|\/node_modules\//
+
+/** The first line of a stack that is not of the checker, its compiler or the language. */
+function callerOf(stack: string): string | undefined {
+  for (const line of stack.split('\n').slice(1)) {
+    const found = /\(?((?:file:\/\/)?\/[^()]*?:\d+:\d+)\)?$/.exec(line.trim())
+    if (found === null) continue
+    const isCheck = /\.check\.[cm]?[jt]sx?[:?]/.test(line)
+    if (!isCheck && OWN.test(line)) continue
+    return found[1]!
+      .replace(/^file:\/\//, '')
+      .replace(/\?[^:]*/, '')
+      .split('/')
+      .slice(-1)[0]
+  }
+  return undefined
+}
