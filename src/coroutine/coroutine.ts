@@ -215,3 +215,6 @@ function* throughMarked(making: Generator<number, any, any>): Generator<number, 
     }
   }
 }
+
+/** Below this function nothing in a stack belongs to a coroutine that has not stopped yet. */
+export const coroutineFloorName: string = `${FunctionCoroutine.name}.${FunctionCoroutine.prototype.start.name}`

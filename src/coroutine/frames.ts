@@ -24,6 +24,7 @@
  */
 import { advance, GeneratorChain, type OnPass, RETURNED, THREW } from './generators.ts'
 import { isRaised, needResched, type Words, words } from './safepoint.ts'
+import { type StopTrace, takeStopTrace } from './stoptrace.ts'
 import { PREEMPTED } from './stops.ts'
 
 /** Enters a function again: at this place, with these variables. */
@@ -37,7 +38,13 @@ interface Frame {
   reenter: Reenter | null
   /** The frame of its caller. */
   below: Frame | null
+  /** The stack when this frame was saved, and how many of the frames that were saved with it stood below it. */
+  trace: StopTrace | null
+  traced_below: number
 }
+
+/** A frame as it is shown in a stack. */
+export type SavedFrame = Readonly<Frame>
 
 /**
  * The words. It is also the permission itself, where both sides know each other: a last argument that nobody else
@@ -56,10 +63,15 @@ let sent: unknown
 let raising = false
 
 let onPass: OnPass | null = null
+let onThrow: OnThrow | null = null
 
-/** Told of each frame that an error passes on its way out. See uncaught.ts. */
-export function setOnFramePass(listener: OnPass): void {
-  onPass = listener
+/** `caller`: the frame that the error comes to next. */
+export type OnThrow = (error: unknown, caller: SavedFrame | null) => void
+
+/** Told of each error that leaves the innermost frame, and of each frame that it passes from there on. See uncaught.ts. */
+export function setOnFramePass(throws: OnThrow, passes: OnPass): void {
+  onThrow = throws
+  onPass = passes
 }
 
 /** Looks at the safepoint, where whoever asks may unwind. True: unwinding has begun. */
@@ -116,7 +128,7 @@ export function lookInTime(ok: unknown): boolean {
 
 /** Saves a frame, on the way out. */
 export function save(self: unknown, place: number, values: unknown[], reenter: Reenter | null): undefined {
-  const frame: Frame = { self, place, values, reenter, below: null }
+  const frame: Frame = { self, place, values, reenter, below: null, trace: null, traced_below: 0 }
   if (outermost === null) innermost = frame
   else outermost.below = frame
   outermost = frame
@@ -200,6 +212,14 @@ export class FrameChain {
 
   /** Takes what has just been saved, and ends the unwinding. Why it was, is returned. */
   took(): number {
+    const trace = takeStopTrace()
+    if (trace !== null) {
+      let below = saved_count
+      for (let frame = innermost; frame !== null; frame = frame.below) {
+        frame.trace = trace
+        frame.traced_below = --below
+      }
+    }
     outermost!.below = this.top
     this.top = innermost
     this.depth += saved_count
@@ -232,6 +252,7 @@ function resumeInnermostFrame(chain: FrameChain, throws: boolean, value: unknown
       throws = false
     } catch (error) {
       frames.ok = 0
+      onThrow?.(error, chain.top)
       value = error
       throws = true
     }
@@ -253,5 +274,7 @@ export const frameMachineryNames: readonly string[] = [
   run.name,
   resumeGenerator.name,
   rest.name,
+  look.name,
+  lookInTime.name,
 ]
 export const frameFloorName: string = resumeInnermostFrame.name

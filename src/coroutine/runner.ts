@@ -1,5 +1,6 @@
 import { CoroutineError } from './errors.ts'
 import { preemptionOff, preemptionOn } from './safepoint.ts'
+import { traceStop } from './stoptrace.ts'
 
 /**
  * Who runs the coroutine that runs on this thread: a `Schedule`, or a CPU of the kernel. Blocking calls ask for it, so
@@ -100,6 +101,7 @@ export function reportProgress(value: unknown): void {
  *   (B) preemption on
  */
 export function beginWait(waiting: Runner, ms: number, wakeable = true): Waker {
+  traceStop(beginWait)
   preemptionOff() // (A)
   try {
     return waiting.park(ms, wakeable)

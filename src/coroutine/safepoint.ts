@@ -1,4 +1,5 @@
 import { assert } from '../arena/assert.ts'
+import { traceStop } from './stoptrace.ts'
 
 /**
  * Safepoints, and preemption off: this thread's interrupt line and its mask.
@@ -95,7 +96,9 @@ function fires(): boolean {
   words.left = 0
   if (depth !== 0) return false
   const { interrupt } = line
-  return interrupt === null || interrupt()
+  if (interrupt !== null && !interrupt()) return false
+  traceStop(needResched)
+  return true
 }
 
 /** Safepoints do not fire until the matching `preemptionOn`. Nests. */

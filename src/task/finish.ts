@@ -1,3 +1,4 @@
+import { mendStack } from '../coroutine/uncaught.ts'
 import { exitTask } from '../sched/exit.ts'
 import { Entity } from '../sched/entity.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
@@ -71,6 +72,7 @@ function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMai
   }
   if (!threw && (i32[job + Job.control] & DETACHED) !== 0) return RETURNED
   if (!threw && value === undefined) return RETURNED
+  if (threw) mendStack(value)
   let pointer: number
   try {
     pointer = threw ? codec.encodeFailure(value) : resultWord(view, job, value, mail)

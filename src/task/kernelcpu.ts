@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { isGenerator } from '../coroutine/generators.ts'
 import { type Coroutine, coroutineOf } from '../coroutine/coroutine.ts'
 import { CpuRunner } from '../coroutine/cpurunner.ts'
+import { addStackFloor } from '../coroutine/uncaught.ts'
 import { type AfterAwait, type Runner, swapRunner, TIMED_OUT, type Waker } from '../coroutine/runner.ts'
 import type { Cpu } from '../machine/machine.ts'
 import { bindTask } from '../sched/affinity.ts'
@@ -35,6 +36,9 @@ import { Stretches } from './stretches.ts'
 import { CLAIMED, GIVES_WAY, OVER, PARKED, rareState, TaskRun, TIMED, WAKEABLE } from './taskrun.ts'
 import type { CpuBoot } from './layout.ts'
 import type { KernelView } from './view.ts'
+
+/** Below a function that runs in one go there is only this. */
+addStackFloor('KernelCpu.call')
 
 /** What a simulated CPU is charged for the stretch between two safepoints, and for a function that has none. */
 const STRETCH_MS = 0.001
