@@ -211,6 +211,7 @@ export class Analyzer {
         this.#refuseUnnamed(node)
         return
       case 'LabeledStatement':
+        this.refuseYield(node.label, func)
         this.visit(node.body, scope, func)
         return
       case 'BreakStatement':
@@ -285,12 +286,16 @@ export class Analyzer {
 
   #identifier(node: Node, scope: Scope, func: Func): void {
     if (node.name === 'arguments' && func.host.kind !== 'module') this.#lexical(func, 'Arguments')
-    if (node.name === 'yield') {
-      for (let at: Func | null = func; at !== null; at = at.parent) {
-        at.refuse('yield-name', '`yield` is a name here, and a keyword in the resumable form', node)
-      }
-    }
+    this.refuseYield(node, func)
     this.#refer(node, scope, func)
+  }
+
+  /** What is called `yield` in sloppy code. */
+  refuseYield(name: Node, func: Func): void {
+    if (name.name !== 'yield') return
+    for (let at: Func | null = func; at !== null; at = at.parent) {
+      at.refuse('yield-name', '`yield` is a name here, and a keyword in the resumable form', name)
+    }
   }
 
   #call(node: Node, scope: Scope, func: Func): void {
@@ -323,6 +328,7 @@ export class Analyzer {
   pattern(node: Node, scope: Scope, func: Func, write: boolean): void {
     switch (node.type) {
       case 'Identifier':
+        this.refuseYield(node, func)
         if (write) {
           if (node.name === 'yield' || node.name === 'arguments') this.#identifier(node, scope, func)
           this.#refer(node, scope, func, true)

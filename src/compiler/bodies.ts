@@ -10,6 +10,7 @@ export function visitFunction(walk: Analyzer, node: Node, scope: Scope, parent: 
   walk.funcs.push(func)
   walk.funcOf.set(node, func)
   func.name = node.id?.name ?? ''
+  if (node.id != null) walk.refuseYield(node.id, kind === 'declaration' ? parent : func)
   const body: Node[] = node.body.type === 'BlockStatement' ? node.body.body : []
   func.strict = parent.strict || directives(body).some(({ directive }) => directive === 'use strict')
   let outer = scope

@@ -90,6 +90,9 @@ function refuseUnsupported(func: Func, everything: boolean): void {
       func.refuse('shadowed', 'a later element of the class has the same name', holder)
     }
   }
+  if (func.isArrow && func.usesArguments && func.declaresArguments) {
+    func.refuse('arguments', '`arguments` is a variable here, and another thing in the resumable form', node)
+  }
   if (func.isArrow && func.derived && (func.usesThis || func.usesSuper || func.usesTarget)) {
     func.refuse('derived-this', 'inside a derived constructor `this` may not exist yet', node)
   }

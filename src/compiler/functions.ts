@@ -78,6 +78,9 @@ export class Func {
   lendsTarget = false
   lendsSuper = false
 
+  /** It uses a variable that the code calls `arguments`. */
+  declaresArguments = false
+
   recursive = false
   long = false
   /** Gets a resumable form. */

@@ -27,6 +27,10 @@ export function resolve({ uses, decorated, evals, funcs, bindingOf, scopeOf }: W
     const binding = scope.find(node.name)
     bindingOf.set(node, binding)
     binding?.refer({ node, func, callee, write })
+    if (binding !== null && node.name === 'arguments') {
+      func.declaresArguments = true
+      func.host.declaresArguments = true
+    }
     if (binding !== null && decorated.has(node)) binding.decorated = true
   }
   for (const start of evals) {

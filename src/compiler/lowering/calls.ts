@@ -68,9 +68,6 @@ export abstract class CallLowering extends Writer {
       if (this.isItself(privateTwin)) return this.#entered(rope`${object}.${callee.property}`, node, cx)
       return rope`(yield* ${object}.${this.privateName(callee.property.name)}(${this.argumentsText(node, cx)}))`
     }
-    if (node.callee.type === 'ParenthesizedExpression' && bare(node.callee).type === 'ChainExpression') {
-      return this.#plainCall(node, cx)
-    }
     const link = this.#link(node, cx)
     cx.frame!.give(...link.held)
     return link.value
@@ -80,7 +77,7 @@ export abstract class CallLowering extends Writer {
   #entered(callee: Rope, node: Node, cx: Context): Rope {
     const frame = cx.frame!
     const frames = this.names.runtime('frames')
-    const list: Rope[] = node.arguments.map((argument: Node) => this.node(argument, cx))
+    const list: Rope[] = node.arguments.map((argument: Node) => this.#unnamed(argument, cx))
     const result = frame.take()
     const permit = `${frames}.ok = 1`
     const last = list.length - 1
@@ -188,6 +185,9 @@ export abstract class CallLowering extends Writer {
     if (inner.type === 'MemberExpression') return this.#linkMethod(node, inner, cx, plain)
     if (inner.type === 'Super' || inner.type === 'Import')
       return { guards: [], value: this.#plainCall(node, cx), held: [] }
+    if (inner.type === 'ChainExpression' && inner.expression.type === 'MemberExpression') {
+      return this.#linkParenthesized(node, inner.expression, cx)
+    }
     const link = this.#link(callee, cx)
     if (plain) {
       if (node.optional) this.#guard(link, cx)
@@ -216,6 +216,35 @@ export abstract class CallLowering extends Writer {
       ...link,
       value: rope`(${fn} = ${link.value}, ${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}(${args})`, node)} : ${refuse}(${text}) : yield* (0, ${this.ownOf(fn, node)})(${args}))`,
     }
+  }
+
+  /** `(a?.b)()`: the parentheses end the chain, but what is called still is a method of `a`. */
+  #linkParenthesized(node: Node, member: Node, cx: Context): Link {
+    const frame = cx.frame!
+    const object = this.#link(member.object, cx)
+    if (member.optional) this.#guard(object, cx)
+    const receiver = frame.take()
+    const fn = frame.take()
+    const { names } = this
+    const chain = new Rope()
+    for (const guard of object.guards) chain.add(guard).add(' ? void 0 : ')
+    chain.add(rope`(${receiver} = ${object.value}, ${this.accessed(rope`${receiver}`, member, cx)})`)
+    const link: Link = { guards: [], value: rope``, held: [...object.held, receiver, fn] }
+    let setup = rope`${receiver} = void 0, ${fn} = ${chain}`
+    if (node.optional) {
+      link.guards.push(rope`(${setup}) == null`)
+      setup = rope``
+    } else setup = rope`${setup}, `
+    const { setup: settingUp, args, taken } = this.#holdArguments(node, cx)
+    frame.give(...taken)
+    const text = JSON.stringify(calleeText(member))
+    const plainCall = this.plainly(
+      rope`${names.runtime('apply')}(${fn}, ${receiver}, [${args}], ${text})`,
+      node,
+    )
+    const comma = node.arguments.length > 0 ? ', ' : ''
+    link.value = rope`(${setup}${settingUp}${this.#isPlain(fn)} ? ${plainCall} : yield* ${names.runtime('own')}(${fn}).call(${receiver}${comma}${args}))`
+    return link
   }
 
   #linkMethod(node: Node, callee: Node, cx: Context, plain: boolean): Link {

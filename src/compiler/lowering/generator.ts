@@ -11,6 +11,7 @@ import { CallLowering } from './calls.ts'
 import type { Context, Frame } from './context.ts'
 import { writeCounted, writeInStrips } from './instrips.ts'
 import { labelsText, writeForAwait, writeForOf, writeLoop, writeShortForOf } from './loops.ts'
+import { notIterableText } from './message.ts'
 import { nestOf, writeNest } from './nest.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { deepWeight, isSmall, loopDepth, nestWeight, type Weight, weightOf } from './weight.ts'
@@ -56,7 +57,7 @@ export class GeneratorLowering extends CallLowering {
       case 'YieldExpression':
         if (!cx.func.isGenerator) return null
         if (node.delegate)
-          return rope`(yield* ${this.names.runtime('delegate')}(${this.node(node.argument, cx)}))`
+          return rope`(yield* ${this.names.runtime('delegate')}(${this.node(node.argument, cx)}, ${JSON.stringify(notIterableText(node.argument))}))`
         return rope`(yield new ${this.names.runtime('Out')}(${node.argument === null ? '' : this.node(node.argument, cx)}))`
       case 'AwaitExpression':
         return this.awaited(this.node(node.argument, cx), node)

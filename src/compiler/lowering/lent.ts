@@ -19,7 +19,7 @@ const lendable = [
 /** Which of them a function lends to the arrows inside it, or uses itself: the names, and what they stand for. */
 export function lendings(func: Func, how: 'lends' | 'uses', names: Names): { name: string; value: string }[] {
   return lendable
-    .filter(({ use }) => func[`${how}${use}`])
+    .filter(({ use }) => func[`${how}${use}`] && !(use === 'Arguments' && func.declaresArguments))
     .map(({ name, value }) => ({ name: names.lent(name), value }))
 }
 
@@ -32,7 +32,9 @@ export function writeLent(writer: Writer, node: Node, cx: Context): Rope | null 
     case 'ThisExpression':
       return rope`${names.lent('this')}`
     case 'Identifier':
-      return node.name === 'arguments' ? rope`${names.lent('arguments')}` : null
+      return node.name === 'arguments' && analysis.bindingOf.get(node) == null
+        ? rope`${names.lent('arguments')}`
+        : null
     case 'MetaProperty':
       return node.meta.name === 'new' ? rope`${names.lent('target')}` : null
     case 'Property':

@@ -1,7 +1,7 @@
 /** What loops of functions that unwind run over: cursors, which are saved like any other value. */
 import { run } from '../../coroutine/frames.ts'
 import { define } from '../../coroutine/define.ts'
-import { bodyStep, generatorBody, nextOf, stopsInNext } from './generator.ts'
+import { bodyStep, callableIn, generatorBody, isObject, nextOf, stopsInNext } from './generator.ts'
 
 const arrayValues: unknown = Array.prototype.values
 const arrayIterator = Object.getPrototypeOf([][Symbol.iterator]())
@@ -59,8 +59,8 @@ class IteratorCursor implements Cursor {
     this.#open = false
     const method = this.#iterator.return
     if (method === undefined || method === null) return
-    const result = Reflect.apply(method, this.#iterator, [])
-    if (!isObject(result)) throw new TypeError(`${String(result)} is not an object`)
+    const result = Reflect.apply(callableIn(method), this.#iterator, [])
+    if (!isObject(result)) throw new TypeError(`Iterator result ${String(result)} is not an object`)
   }
 }
 
@@ -169,8 +169,4 @@ export class KeyCursor {
     }
     return false
   }
-}
-
-function isObject(value: unknown): value is any {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }

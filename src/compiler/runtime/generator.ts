@@ -59,7 +59,9 @@ class Body {
     }
     if (!step.done && typeof step.value === 'number') return step.value
     this.busy = false
-    return step.done ? step : { value: (step.value as Out).value, done: false }
+    if (step.done) return step
+    const given = step.value as Out | Passed
+    return given instanceof Passed ? given.result : { value: given.value, done: false }
   }
 
   /** A step from code that cannot stop: preemption waits, and a blocking call has nowhere to block. */
@@ -144,19 +146,59 @@ export function generatorTwin(fn: Callable, body: Twin): Twin {
   }
 }
 
-/** What `yield*` delegates to inside such a body: each value of a plain iterable boxed, a body of ours as it is. */
-export function delegate(iterable: any): Iterable<unknown> {
-  const body = typeof iterable === 'object' && iterable !== null ? bodies.get(iterable) : undefined
-  if (body !== undefined) return body.raw
-  const inner = iterable[Symbol.iterator]() as Iterator<unknown>
-  const boxed = (step: Step): Step => (step.done ? step : { value: new Out(step.value), done: false })
-  const outer: any = {
-    [Symbol.iterator]: () => outer,
-    next: (value: unknown) => boxed(inner.next(value as never)),
+/** A result that a `yield*` hands on as it got it, unread. */
+class Passed {
+  readonly result: Step
+
+  constructor(result: Step) {
+    this.result = result
   }
-  if (inner.throw !== undefined) outer.throw = (error: unknown) => boxed(inner.throw!(error))
-  if (inner.return !== undefined) outer.return = (value: unknown) => boxed(inner.return!(value))
+}
+
+/**
+ * What `yield*` delegates to inside such a body: a body of ours as it is, or what hands on each result of an iterator. It
+ * reads of the iterator what a plain `yield*` reads, when that does. `message` says what is wrong with what has none.
+ */
+export function delegate(iterable: any, message: string): Iterable<unknown> {
+  const body = generatorBody(iterable) as Body | undefined
+  if (body !== undefined) return body.raw
+  const make = iterable === undefined || iterable === null ? undefined : iterable[Symbol.iterator]
+  if (typeof make !== 'function') throw new TypeError(message)
+  const inner = Reflect.apply(make, iterable, [])
+  if (!isObject(inner)) throw new TypeError('Result of the Symbol.iterator method is not an object')
+  const { next } = inner
+  const step = (method: Callable, value: unknown): Step => {
+    const result = Reflect.apply(method, inner, [value])
+    if (!isObject(result)) throw new TypeError(`Iterator result ${String(result)} is not an object`)
+    return result.done ? { value: result.value, done: true } : { value: new Passed(result), done: false }
+  }
+  /** The method, where the engine asks for it. */
+  const method = (name: 'return' | 'throw'): unknown => {
+    const found = inner[name]
+    if (found === undefined || found === null) return undefined
+    return (value: unknown) => step(callableIn(found), value)
+  }
+  const outer = {
+    [Symbol.iterator]: () => outer,
+    next: (value: unknown) => step(next, value),
+    get return() {
+      return method('return') as () => Step
+    },
+    get throw() {
+      return method('throw') as () => Step
+    },
+  }
   return outer
+}
+
+/** A method of an iterator, or the engine's error. */
+export function callableIn(method: unknown): Callable {
+  if (typeof method === 'function') return method as Callable
+  throw new TypeError(`${typeof method} ${String(method)} is not a function`)
+}
+
+export function isObject(value: unknown): value is any {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
 /** Lets a loop run over a generator that stops inside: it then sees `paused`, and calls `wait`. */

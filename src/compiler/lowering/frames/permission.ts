@@ -3,7 +3,7 @@
  * function takes its permission first of all: from `frames.ok`, which it clears, or as one argument more.
  */
 import type { Func } from '../../functions.ts'
-import { bare, type Node } from '../../syntax.ts'
+import { bare, type Node, walk } from '../../syntax.ts'
 import type { FramesLowering } from '../frames.ts'
 
 /** What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does. */
@@ -37,11 +37,36 @@ export function handedAfter(func: Func): number | null {
 
 function isCalledByName(func: Func): boolean {
   const { holder } = func
-  if (func.kind === 'method') return holder?.key.type === 'PrivateIdentifier'
+  if (func.kind === 'method') return holder?.key.type === 'PrivateIdentifier' && !isSeen(func)
   const target = func.self?.target === func || func.binding?.target === func
   if (!target) return false
   const references = [...(func.binding?.references ?? []), ...(func.self?.references ?? [])]
   return references.some(({ callee }) => callee)
+}
+
+const seen = new WeakMap<Node, Set<string>>()
+
+/** True when a private method is used as a value: its `length` can be read, and the compiler's parameter must not count. */
+function isSeen({ holder, owner }: Func): boolean {
+  if (owner === null) return true
+  let names = seen.get(owner)
+  if (names === undefined) {
+    const found = new Set<string>()
+    const called = new Set<Node>()
+    walk(owner, node => {
+      if (node.type === 'CallExpression') called.add(bare(node.callee))
+      if (
+        node.type === 'MemberExpression' &&
+        node.property.type === 'PrivateIdentifier' &&
+        !called.has(node)
+      ) {
+        found.add(node.property.name)
+      }
+    })
+    names = found
+    seen.set(owner, names)
+  }
+  return names.has(holder!.key.name)
 }
 
 /** True when the function takes its permission as an argument, or calls one that may: then it is the object itself. */

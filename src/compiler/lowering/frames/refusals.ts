@@ -1,7 +1,7 @@
 /** What cannot be entered again in the middle, or not without a cost that a generator has not. */
 import type { Analysis } from '../../analysis.ts'
 import type { Func } from '../../functions.ts'
-import { bare, boundNames, children, isClass, isFunction, type Node, walk } from '../../syntax.ts'
+import { bare, boundNames, children, contains, isClass, isFunction, type Node, walk } from '../../syntax.ts'
 
 /** Why the function is better made a generator; null when nothing in it speaks against its unwinding. */
 export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis: Analysis): string | null {
@@ -23,7 +23,11 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
   if (!func.strict && func.usesArguments) {
     const scope = analysis.scopeOf.get(func.node)!
     for (const binding of scope.bindings.values()) {
-      if (binding.kind === 'parameter' && binding.written) refuse('`arguments` follows its parameters')
+      if (binding.kind !== 'parameter') continue
+      const isRead = binding.references.length > 0
+      if (binding.written || (isRead && givesArgumentsAway(func.node.body, analysis))) {
+        refuse('`arguments` follows its parameters')
+      }
     }
   }
   const visit = (node: Node, top: boolean): void => {
@@ -114,11 +118,22 @@ function defaultsAreApart(func: Func, { bindingOf, scopeOf }: Analysis, isItself
       const binding = bindingOf.get(node)
       if (binding == null || binding.scope !== own) return !apart
       const at = params.flatMap(other => boundNames(other)).find(({ name }) => name === binding.name)
-      if (at === undefined || at.start >= node.start) apart = true
+      if (at === undefined || at.start >= node.start || isSetBy(param, at, node)) apart = true
       return !apart
     })
   }
   return apart
+}
+
+/** True when the use stands in the default of the very name that it uses: `(x = x) => …`. */
+function isSetBy(param: Node, name: Node, use: Node): boolean {
+  let found = false
+  walk(param, node => {
+    if (node.type === 'AssignmentPattern' && contains(node.left, name) && contains(node.right, use))
+      found = true
+    return !found
+  })
+  return found
 }
 
 /** True when a closure in the head of a `for` sees its variables: those of the first turn are others than the next's. */
@@ -136,6 +151,79 @@ function headIsCaptured({ init, test, update }: Node, { bindingOf }: Analysis): 
   return init.declarations.some(({ id }: Node) =>
     boundNames(id).some(name => bindingOf.get(name)?.captured === true),
   )
+}
+
+/** Built-ins that only read the list that they are called on. */
+const readers: ReadonlySet<string> = new Set(['slice', 'concat', 'join', 'indexOf', 'includes'])
+
+/** True when `arguments` is more than read here: what gets it may write to it, and so to the parameters. */
+function givesArgumentsAway(body: Node, { bindingOf }: Analysis): boolean {
+  let away = false
+  const isOnlyRead = (node: Node, parent: Node, above: Node | null): boolean => {
+    switch (parent.type) {
+      case 'SpreadElement':
+      case 'ForInStatement':
+      case 'ForOfStatement':
+        return true
+      case 'CallExpression': {
+        const callee = bare(parent.callee)
+        if (callee.type !== 'MemberExpression' || callee.computed) return false
+        if (callee.property.name === 'apply') return parent.arguments[1] === node
+        const method = bare(callee.object)
+        return (
+          callee.property.name === 'call' &&
+          parent.arguments[0] === node &&
+          method.type === 'MemberExpression' &&
+          !method.computed &&
+          readers.has(method.property.name)
+        )
+      }
+      case 'MemberExpression':
+        return parent.object === node && above !== null && isRead(parent, above)
+      default:
+        return false
+    }
+  }
+  const visit = (node: Node, parent: Node, above: Node | null): void => {
+    if (away || (isFunction(node) && node.type !== 'ArrowFunctionExpression')) return
+    if (node.type === 'Identifier' && node.name === 'arguments' && (bindingOf.get(node) ?? null) === null) {
+      const isKey = (parent.key === node || parent.property === node) && !parent.computed && !parent.shorthand
+      if (!isKey && !isOnlyRead(node, parent, above)) away = true
+    }
+    for (const child of children(node)) visit(child, node, parent)
+  }
+  for (const child of children(body)) visit(child, body, null)
+  return away
+}
+
+/** True when a member is read where it stands: not written, deleted, or called as a method. */
+function isRead(member: Node, parent: Node): boolean {
+  switch (parent.type) {
+    case 'AssignmentExpression':
+    case 'AssignmentPattern':
+    case 'ForInStatement':
+    case 'ForOfStatement':
+      return parent.left !== member
+    case 'CallExpression':
+      return parent.callee !== member
+    case 'UnaryExpression':
+      return parent.operator !== 'delete'
+    case 'UpdateExpression':
+    case 'ArrayPattern':
+    case 'RestElement':
+    case 'TaggedTemplateExpression':
+    case 'ParenthesizedExpression':
+      return false
+    case 'Property':
+      return parent.key === member || !isTarget(parent)
+    default:
+      return true
+  }
+}
+
+/** Whether a property with a member for its value is part of a pattern is not told by itself: it counts as one. */
+function isTarget({ value }: Node): boolean {
+  return value.type === 'MemberExpression'
 }
 
 function isArguments(target: Node): boolean {

@@ -1,0 +1,21 @@
+/** What of test262 fails, and why that is so. */
+import type { Mode } from './execute.ts'
+
+interface Expected {
+  reason: string
+  /** Parts of paths. */
+  tests: readonly string[]
+  /** The beginnings of the modes in which they fail; all without. */
+  modes?: readonly string[]
+}
+
+const expected: readonly Expected[] = []
+
+/** Why the test fails in this mode, where that is expected; else null. */
+export function expectedReason(path: string, mode: Mode): string | null {
+  for (const { reason, tests, modes } of expected) {
+    if (modes !== undefined && !modes.some(name => mode.startsWith(name))) continue
+    if (tests.some(part => path.includes(part))) return reason
+  }
+  return null
+}
