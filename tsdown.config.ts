@@ -30,6 +30,14 @@ const config: UserConfig = defineConfig({
   deps: { neverBundle: [/^[^./]/] },
   plugins: [
     {
+      // Under the `browser` condition package.json puts machine/absent.ts in the place of these.
+      name: 'node-modules-by-condition',
+      resolveId(source, importer) {
+        const name = /\/(node-(?:host|thread|control))\.ts$/.exec(source)?.[1]
+        return name === undefined || importer === undefined ? null : { id: `#${name}`, external: true }
+      },
+    },
+    {
       name: 'worker-urls',
       transform(code) {
         if (!code.includes('import.meta.url')) return null

@@ -1,6 +1,15 @@
 /** One plugin for every bundler: each entry (`heddle/vite`, `heddle/rollup`, …) is this one, in that bundler's shape. */
 import { fileURLToPath } from 'node:url'
-import { createUnplugin, type UnpluginInstance, type UnpluginOptions } from 'unplugin'
+import {
+  createUnplugin,
+  type UnpluginContextMeta,
+  type UnpluginInstance,
+  type UnpluginOptions,
+} from 'unplugin'
+import { chunks } from './bundlers/chunks.ts'
+import { companion } from './bundlers/companion.ts'
+import { registry } from './bundlers/registry.ts'
+import { viteSettings } from './bundlers/vitesettings.ts'
 import { compile, type Diagnostic } from './compile.ts'
 import { partly } from './partly.ts'
 import { checkPatterns, type CompilePattern, patternText, Selection } from './selection.ts'
@@ -17,6 +26,8 @@ export interface HeddleOptions {
   include?: readonly CompilePattern[] | 'all'
   /** What is not compiled, whatever `include` and the code itself say. */
   exclude?: readonly CompilePattern[]
+  /** Vite's server and preview send the headers that give a page shared memory. Default: true. */
+  isolate?: boolean
 }
 
 /**
@@ -90,4 +101,26 @@ interface Location {
   column: number
 }
 
-export const heddle: UnpluginInstance<HeddleOptions | undefined, false> = createUnplugin(plugin)
+/** The plugins that one `heddle()` stands for: modules that are named by URL, 'use task', and what Vite has to be told. */
+function plugins(
+  options: HeddleOptions | undefined,
+  { framework }: Pick<UnpluginContextMeta, 'framework'>,
+): UnpluginOptions[] {
+  const tasks = plugin(options)
+  switch (framework) {
+    case 'vite':
+      return [viteSettings(options?.isolate ?? true), chunks(), tasks]
+    case 'rollup':
+    case 'rolldown':
+      return [chunks(), tasks]
+    case 'webpack':
+    case 'rspack':
+      return [registry(framework), tasks]
+    case 'esbuild':
+      return [companion(), tasks]
+    default:
+      return [tasks]
+  }
+}
+
+export const heddle: UnpluginInstance<HeddleOptions | undefined, true> = createUnplugin(plugins)

@@ -3,6 +3,7 @@ import { Arena } from '../arena/arena.ts'
 import type { Region } from '../arena/arena.ts'
 import type { CpuProgram } from './machine.ts'
 import { sealed } from './mail.ts'
+import { importByUrl } from './moduleimport.ts'
 import { clockSince } from './node-clock.ts'
 import { runCpu, WorkerCpu } from './workercpu.ts'
 
@@ -19,28 +20,33 @@ export interface CpuBoot {
   readonly lifeline: MessagePort
 }
 
-const port = parentPort
-if (port === null) throw new Error('node-cpu.ts is the entry of a worker thread; use NodeMachine')
-// A listener keeps the thread alive while a halt lets the event loop turn: waitAsync alone does not.
-let receive: (message: unknown) => void = () => undefined
-const booted = new Promise<unknown>(resolve => (receive = resolve))
-port.on('message', message => receive(message))
-const boot = (await booted) as CpuBoot
-const cpu = new WorkerCpu(Arena.attach(boot.buffer), boot.region, boot.id, clockSince(boot.origin))
-cpu.post = (message, transfer) => port.postMessage(sealed(message), transfer as Transferable[])
-receive = message => cpu.receive(message)
-cpu.poll = () => {
-  for (let taken = receiveMessageOnPort(port); taken !== undefined; taken = receiveMessageOnPort(port))
-    cpu.receive(taken.message)
+void run()
+
+// A function, because a bundle in CommonJS has no `await` at its top.
+async function run(): Promise<void> {
+  const port = parentPort
+  if (port === null) throw new Error('node-cpu.ts is the entry of a worker thread; use NodeMachine')
+  // A listener keeps the thread alive while a halt lets the event loop turn: waitAsync alone does not.
+  let receive: (message: unknown) => void = () => undefined
+  const booted = new Promise<unknown>(resolve => (receive = resolve))
+  port.on('message', message => receive(message))
+  const boot = (await booted) as CpuBoot
+  const cpu = new WorkerCpu(Arena.attach(boot.buffer), boot.region, boot.id, clockSince(boot.origin))
+  cpu.post = (message, transfer) => port.postMessage(sealed(message), transfer as Transferable[])
+  receive = message => cpu.receive(message)
+  cpu.poll = () => {
+    for (let taken = receiveMessageOnPort(port); taken !== undefined; taken = receiveMessageOnPort(port))
+      cpu.receive(taken.message)
+  }
+  const { default: program } = (await importByUrl(boot.program)) as { default: CpuProgram }
+
+  for (const stream of [process.stdout, process.stderr]) writeAtOnce(stream)
+
+  await runCpu(cpu, program, boot.data, () => new Promise(resolve => setImmediate(resolve)))
+  boot.lifeline.close()
+  // Whatever its tasks left in the event loop (a timer, a socket) does not keep the thread.
+  process.exit(0)
 }
-const { default: program } = (await import(boot.program)) as { default: CpuProgram }
-
-for (const stream of [process.stdout, process.stderr]) writeAtOnce(stream)
-
-await runCpu(cpu, program, boot.data, () => new Promise(resolve => setImmediate(resolve)))
-boot.lifeline.close()
-// Whatever its tasks left in the event loop (a timer, a socket) does not keep the thread.
-process.exit(0)
 
 /**
  * What a thread prints goes to the booting thread as messages, and the next one waits until that has asked for more: in a

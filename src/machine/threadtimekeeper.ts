@@ -1,6 +1,6 @@
 import { Arena, ArenaPlan, type Region } from '../arena/arena.ts'
 import { CpuRecord, cpuRecord, MachineRecord, reserveMachine } from './cpurecord.ts'
-import { hrtimeMs } from './node-clock.ts'
+import { startNodeTimekeeper } from './node-thread.ts'
 import { armSlice, disarmSlice, type TimekeeperBoot, wakeTimekeeper } from './timekeeper.ts'
 
 /**
@@ -36,19 +36,8 @@ let second: SecondThread | undefined
 
 /** The globals that may or may not be there. */
 interface Globals {
-  readonly process?: { getBuiltinModule?(name: string): unknown; hrtime?: unknown }
   readonly crossOriginIsolated?: boolean
   readonly Worker?: typeof Worker
-}
-
-interface NodeWorker {
-  unref(): void
-  on(event: 'error', listener: (error: unknown) => void): unknown
-  terminate(): unknown
-}
-
-interface WorkerThreads {
-  readonly Worker: new (file: URL, options: object) => NodeWorker
 }
 
 /** Undefined where there can be no second thread (no workers, or memory that cannot be shared), or too many ask. */
@@ -83,36 +72,30 @@ function endThread(thread: SecondThread): void {
 }
 
 function startThread(): SecondThread | undefined {
-  const globals = globalThis as unknown as Globals
-  const { process, crossOriginIsolated } = globals
+  const { crossOriginIsolated } = globalThis as unknown as Globals
   if (typeof SharedArrayBuffer === 'undefined' || crossOriginIsolated === false) return undefined
-  const threads = process?.getBuiltinModule?.('node:worker_threads') as WorkerThreads | undefined
   const plan = new ArenaPlan()
   const region = reserveMachine(plan, RECORDS)
   const { buffer, i32 } = Arena.create(plan)
-  if (threads !== undefined && process?.hrtime !== undefined) {
-    const here = performance.now()
-    const boot: TimekeeperBoot = { buffer, region, origin: hrtimeMs() }
-    const worker = new threads.Worker(new URL('./node-timekeeper.ts', import.meta.url), {
-      workerData: boot,
-      name: 'heddle timekeeper',
-      execArgv: [],
-      stdin: false,
-    })
-    // Without it the schedule goes on with the clock.
-    worker.on('error', () => {})
-    worker.unref()
-    return { i32, region, shift: -here, free: allRecords(), terminate: () => void worker.terminate() }
-  }
-  if (globals.Worker === undefined) return undefined
   const here = performance.now()
-  const boot: TimekeeperBoot = { buffer, region, origin: performance.timeOrigin + here }
+  const terminate = startNodeTimekeeper({ buffer, region }) ?? startWebTimekeeper({ buffer, region, here })
+  return terminate && { i32, region, shift: -here, free: allRecords(), terminate }
+}
+
+interface WebTimekeeper extends Omit<TimekeeperBoot, 'origin'> {
+  /** What `performance.now()` says here. */
+  readonly here: number
+}
+
+function startWebTimekeeper({ buffer, region, here }: WebTimekeeper): (() => void) | undefined {
+  if ((globalThis as unknown as Globals).Worker === undefined) return undefined
   const worker = new Worker(new URL('./web-timekeeper.ts', import.meta.url), {
     type: 'module',
     name: 'heddle timekeeper',
   })
+  const boot: TimekeeperBoot = { buffer, region, origin: performance.timeOrigin + here }
   worker.postMessage(boot)
-  return { i32, region, shift: -here, free: allRecords(), terminate: () => worker.terminate() }
+  return () => worker.terminate()
 }
 
 function allRecords(): number[] {

@@ -71,6 +71,8 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
   /** Who is to be told that the CPU of this start is gone. */
   private readonly buried = new Map<Burial, () => void>()
   private starts = 0
+  /** Why no CPU can run here. */
+  private broken: { readonly error: unknown } | undefined
 
   constructor(options: WebMachineOptions) {
     super(options.arena, options.region)
@@ -87,6 +89,9 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
       type: 'module',
       name: 'heddle undertaker',
     })
+    for (const worker of [this.timekeeper, this.undertaker]) {
+      worker.addEventListener('error', event => this.breakDown(workerError(event)))
+    }
     this.undertaker.addEventListener('message', ({ data }: MessageEvent<Burial | HubMessage>) => {
       if (typeof data === 'number') this.buried.get(data)?.()
     })
@@ -130,6 +135,12 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
     this.undertaker.terminate()
   }
 
+  /** A worker that the machine cannot do without is not there: no CPU can run, and the undertaker may not be there to say so. */
+  private breakDown(error: unknown): void {
+    this.broken ??= { error }
+    for (const resolve of this.buried.values()) resolve()
+  }
+
   private goneWord(cpu: number): number {
     return cpuRecord(this.region, cpu) + CpuRecord.gone
   }
@@ -142,12 +153,23 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
     let thrown: { error: unknown } | undefined
     worker.addEventListener('message', event => this.heard(cpu, event.data))
     worker.addEventListener('error', event => {
-      thrown = { error: event.error ?? new Error(event.message || 'its module could not be loaded') }
+      thrown = { error: workerError(event) }
       worker.terminate()
       this.bury(start)
     })
-    await new Promise<void>(resolve => this.buried.set(start, resolve))
+    if (this.broken === undefined) await new Promise<void>(resolve => this.buried.set(start, resolve))
+    else await Promise.resolve()
     this.buried.delete(start)
-    this.ended(cpu, 1, thrown)
+    if (this.broken !== undefined) worker.terminate()
+    this.ended(cpu, 1, thrown ?? this.broken)
   }
+}
+
+/** A worker whose script cannot be loaded says nothing but that. */
+function workerError({ error, message, filename }: ErrorEvent): unknown {
+  if (error !== null && error !== undefined) return error
+  if (message) return new Error(filename ? `${message} (${filename})` : message)
+  return new Error(
+    'the script of a worker of heddle could not be loaded; the server must send it with the headers of the page, and a bundler needs the plugin of heddle',
+  )
 }

@@ -1,5 +1,6 @@
 import { CpuRecord } from '../machine/cpurecord.ts'
 import type { Cpu } from '../machine/machine.ts'
+import { importByUrl } from '../machine/moduleimport.ts'
 import { describeError, eject } from './eject.ts'
 import { enablePolicy } from './extcpu.ts'
 import { policyHref } from './extload.ts'
@@ -34,7 +35,7 @@ export function policyImporter(cpu: Cpu): (s: Scheduler) => void {
 
 async function load(s: Scheduler, href: string, generation: number): Promise<void> {
   try {
-    const module = (await import(href)) as { readonly default?: PolicySource }
+    const module = (await importByUrl(href)) as { readonly default?: PolicySource }
     // Unloaded, and perhaps another one loaded, while this one was on its way.
     if (s.ext.generation === generation) enablePolicy(s, module.default as PolicySource)
   } catch (error) {

@@ -1,5 +1,6 @@
 import { runsInOneGo } from '../coroutine/coroutine.ts'
 import { loaderFace, tellUncompiled } from '../coroutine/uncompiled.ts'
+import { importByUrl } from '../machine/moduleimport.ts'
 import type { EnterContext } from './context.ts'
 import { FUNCTIONS_PER_MODULE } from './moduletable.ts'
 import type { TaskRun } from './taskrun.ts'
@@ -102,9 +103,9 @@ export async function importModule(
   url: string,
   { loader, compile, companions }: CodeSource,
 ): Promise<TaskModule> {
-  if (loader !== null && loaderFace() === undefined) await import(/* @vite-ignore */ loader)
+  if (loader !== null && loaderFace() === undefined) await importByUrl(loader)
   if (compile.length > 0) loaderFace()?.include(compile)
-  for (const companion of companions) await import(/* @vite-ignore */ companion)
+  for (const companion of companions) await importByUrl(companion)
   const exported = functionsOf(await importOrLocate(url))
   const names = Object.keys(exported)
   if (names.length > FUNCTIONS_PER_MODULE) {
@@ -120,7 +121,7 @@ export async function importModule(
 /** An engine's own SyntaxError does not say in which file it is. */
 async function importOrLocate(url: string): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return (await import(/* @vite-ignore */ url)) as Readonly<Record<string, unknown>>
+    return (await importByUrl(url)) as Readonly<Record<string, unknown>>
   } catch (error) {
     if (!(error instanceof SyntaxError) || /:\d+:\d+(?:\n|$)/.test(error.message)) throw error
     const found = loaderFace()?.findSyntaxError(url) ?? null

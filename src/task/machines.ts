@@ -1,9 +1,9 @@
 import type { Arena } from '../arena/arena.ts'
 import type { Machine } from '../machine/machine.ts'
-import type { NodeMachineOptions } from '../machine/node.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import kernelCpu from './cpu.ts'
 import type { CpuBoot, KernelPlan } from './layout.ts'
+import { loader, makeNodeMachine } from './node-host.ts'
 import type { KernelOptions } from './options.ts'
 
 /** A machine whose CPUs run the kernel's program. */
@@ -56,39 +56,12 @@ export async function makeMachine(
     }
     return await makeWebMachine(arena, plan, data)
   }
-  const { NodeMachine } = await import('../machine/node.ts')
-  return makeNodeMachine(NodeMachine, arena, plan, options, data)
+  return await makeNodeMachine(arena, plan, options, data)
 }
 
-/** The machine of Node's worker threads. The class is given: only its own module may import node:worker_threads. */
-export function makeNodeMachine(
-  NodeMachine: new (options: NodeMachineOptions) => KernelMachine,
-  arena: Arena,
-  plan: KernelPlan,
-  options: KernelOptions,
-  data: CpuBoot,
-): KernelMachine {
-  const { argv, env, execArgv, resourceLimits, trackUnmanagedFds, workerData } = options
-  return new NodeMachine({
-    arena,
-    region: plan.machine,
-    program: new URL('./cpu.ts', import.meta.url),
-    data,
-    unref: true,
-    worker: {
-      workerData,
-      ...(argv && { argv: [...argv] }),
-      ...(env && { env: env as NonNullable<NodeMachineOptions['worker']>['env'] }),
-      ...(execArgv && { execArgv: [...execArgv] }),
-      ...(resourceLimits && { resourceLimits }),
-      ...(trackUnmanagedFds !== undefined && { trackUnmanagedFds }),
-    },
-  })
-}
-
-/** The module that compiles 'use task' functions as they are loaded: part of the package, imported by each CPU. */
+/** The module that each CPU imports first, so that 'use task' functions are compiled as they are loaded; null where a build has done it. */
 export function loaderUrl(): string | null {
-  return isNode() ? new URL('../compiler/ondemand.ts', import.meta.url).href : null
+  return isNode() ? (loader?.href ?? null) : null
 }
 
 async function makeWebMachine(arena: Arena, plan: KernelPlan, data: CpuBoot): Promise<KernelMachine> {

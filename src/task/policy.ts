@@ -1,5 +1,6 @@
 import type { HandoffCounts } from '../handoff/handoff.ts'
 import { type EjectReport, ejectReport } from '../sched/eject.ts'
+import { importByUrl } from '../machine/moduleimport.ts'
 import { providePolicy } from '../sched/extimport.ts'
 import { ExtRecord, NONE } from '../sched/extlayout.ts'
 import {
@@ -91,7 +92,7 @@ export class LoadedPolicy {
     let source: PolicySource
     let name: string
     try {
-      source = ((await import(href)) as { readonly default: PolicySource }).default
+      source = ((await importByUrl(href)) as { readonly default: PolicySource }).default
       ;({ name } = checkPolicy(source))
     } catch (error) {
       throw new Error(

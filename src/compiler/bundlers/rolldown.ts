@@ -3,5 +3,5 @@ import { type HeddleOptions, heddle } from '../unplugin.ts'
 
 export type { HeddleOptions }
 
-const plugin: (options?: HeddleOptions) => RolldownPlugin = heddle.rolldown
+const plugin: (options?: HeddleOptions) => RolldownPlugin[] = heddle.rolldown
 export default plugin

@@ -3,5 +3,5 @@ import { type HeddleOptions, heddle } from '../unplugin.ts'
 
 export type { HeddleOptions }
 
-const plugin: (options?: HeddleOptions) => RollupPlugin = heddle.rollup
+const plugin: (options?: HeddleOptions) => RollupPlugin[] = heddle.rollup
 export default plugin

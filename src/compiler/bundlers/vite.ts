@@ -3,5 +3,5 @@ import { type HeddleOptions, heddle } from '../unplugin.ts'
 
 export type { HeddleOptions }
 
-const plugin: (options?: HeddleOptions) => VitePlugin = heddle.vite
+const plugin: (options?: HeddleOptions) => VitePlugin[] = heddle.vite
 export default plugin

@@ -1,0 +1,39 @@
+import type { Arena } from '../arena/arena.ts'
+import type { NodeMachineOptions } from '../machine/node.ts'
+import type { CpuBoot, KernelPlan } from './layout.ts'
+import type { KernelMachine } from './machines.ts'
+import type { KernelOptions } from './options.ts'
+
+/** What a kernel takes of Node. Builds for browsers have machine/absent.ts in its place. */
+
+/**
+ * The module that compiles 'use task' functions as they are loaded: part of the package, imported by each CPU. Null in a bundle,
+ * where the plugin has compiled them.
+ */
+export const loader: URL | null = new URL('../compiler/ondemand.ts', import.meta.url)
+
+/** The machine of Node's worker threads. Its module is imported here alone: no page loads node:worker_threads. */
+export async function makeNodeMachine(
+  arena: Arena,
+  plan: KernelPlan,
+  options: KernelOptions,
+  data: CpuBoot,
+): Promise<KernelMachine> {
+  const { NodeMachine } = await import('../machine/node.ts')
+  const { argv, env, execArgv, resourceLimits, trackUnmanagedFds, workerData } = options
+  return new NodeMachine({
+    arena,
+    region: plan.machine,
+    program: new URL('./cpu.ts', import.meta.url),
+    data,
+    unref: true,
+    worker: {
+      workerData,
+      ...(argv && { argv: [...argv] }),
+      ...(env && { env: env as NonNullable<NodeMachineOptions['worker']>['env'] }),
+      ...(execArgv && { execArgv: [...execArgv] }),
+      ...(resourceLimits && { resourceLimits }),
+      ...(trackUnmanagedFds !== undefined && { trackUnmanagedFds }),
+    },
+  })
+}
