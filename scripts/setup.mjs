@@ -44,7 +44,7 @@ function npm(folder, ...args) {
   })
 }
 
-function setUp(folder, what) {
+function setUp(folder, what, isNode = true) {
   const why = missing(folder)
   if (why !== undefined) {
     console.log(`heddle: installing ${what} from the lock file (${why}), once`)
@@ -55,7 +55,7 @@ function setUp(folder, what) {
       process.exit(1)
     }
   }
-  if (hasNode(folder)) return
+  if (!isNode || hasNode(folder)) return
   const where = folder === root ? '' : ` --prefix ${relative(root, folder)}`
   console.error(
     [
@@ -69,4 +69,10 @@ function setUp(folder, what) {
 }
 
 setUp(root, 'the development tools')
-if (process.argv.includes('--test')) setUp(join(root, 'test', 'node24'), 'Node 24 for the smoke test')
+const matrix = process.argv.includes('--matrix')
+if (matrix || process.argv.includes('--test')) {
+  setUp(join(root, 'test', 'matrix'), 'other runtimes for the matrix', false)
+  setUp(join(root, 'test', 'node20'), 'Node 20')
+  setUp(join(root, 'test', 'node24'), 'Node 24')
+}
+if (matrix) setUp(join(root, 'test', 'node22'), 'Node 22')

@@ -9,7 +9,7 @@ interface Locked {
   optionalDependencies?: Record<string, string>
 }
 
-for (const folder of ['.', 'test/node24']) {
+for (const folder of ['.', 'test/node20', 'test/node22', 'test/node24', 'test/matrix']) {
   const path = join(import.meta.dirname, '..', folder, 'package-lock.json')
   const packages = Object.entries<Locked>(JSON.parse(readFileSync(path, 'utf8')).packages)
   const locked = new Set(packages.map(([name]) => name.slice(name.lastIndexOf('node_modules/') + 13)))

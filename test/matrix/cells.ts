@@ -1,0 +1,6 @@
+import { bundlerCells } from './bundlercells.ts'
+import type { Cell } from './cell.ts'
+import { nodeCells } from './nodecells.ts'
+import { viteCells } from './vitecells.ts'
+
+export const cells: readonly Cell[] = [...nodeCells, ...viteCells, ...bundlerCells]
