@@ -1,6 +1,6 @@
 /** What functions that unwind are, beyond doing the same as plain ones: the differential suites show that. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { coroutineOf, itself, setSafepointFlag, twin, unwinds } from '../coroutine/coroutine.ts'
+import { coroutineOf, itself, setSafepointFlag, twin, twinOf, unwinds } from '../coroutine/coroutine.ts'
 import { frames } from '../coroutine/frames.ts'
 import * as heddle from '../coroutine/index.ts'
 import { Schedule } from '../coroutine/schedule.ts'
@@ -43,6 +43,29 @@ describe('a function that unwinds', () => {
     expect([3, 4, 5].map(fib)).toEqual([2, 3, 5])
     expect(up([3, 4, 5])).toEqual([2, 3, 5])
   })
+
+  test.each(['frames', 'generator'] as const)(
+    'is carried by what plain code binds, at the top of a module and in a constructor: %s',
+    lowering => {
+      const { bound, total, run, plain, broken } = load(
+        `'use task'
+         function sum(n) { let s = this.from; for (let i = 0; i < n; i++) s += one(i); return s }
+         function one(i) { return i < 0 ? one(i + 1) : 1 }
+         export const bound = sum.bind({ from: 10 }, 20)
+         class Total { constructor() { this.total = this.total.bind(this) } total(n) { return sum.call({ from: 0 }, n) } }
+         export const total = new Total().total
+         export const run = () => bound() + total(5)
+         export const plain = Math.max.bind(null, 1)
+         export const broken = (make = () => { const a = { b: {} }; let n = 0; a.b.bind(n++, n++) }) => make`,
+        { lowering },
+      )
+      for (const fn of [bound, total]) expect(twinOf(fn)).toBeDefined()
+      expect([bound.name, bound.length, plain(2)]).toEqual(['bound sum', 0, 2])
+      expect(preemptEverywhere(run, [])).toMatchObject({ value: 35 })
+      expect(preemptEverywhere(bound, []).preemptions).toBeGreaterThan(0)
+      expect(broken()).toThrow(new TypeError('a.b.bind is not a function'))
+    },
+  )
 
   test('carries a twin for generators that call it', () => {
     const { fib } = load(`'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)

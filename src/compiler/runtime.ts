@@ -23,6 +23,7 @@ export {
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'
 export { AsyncLoop } from './runtime/asyncloop.ts'
+export { binder } from './runtime/bind.ts'
 export { Box, declared, early } from './runtime/box.ts'
 export { cursor, KeyCursor } from './runtime/cursor.ts'
 export {

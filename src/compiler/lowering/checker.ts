@@ -61,6 +61,11 @@ export class CheckerLowering extends GeneratorLowering {
     return this.#bindings
   }
 
+  /** Its runtime is another. */
+  override get keepsBound(): boolean {
+    return false
+  }
+
   override program(runtime: string): Rope {
     const base = `${this.names.prefix}base`
     return super.program(runtime, () => {

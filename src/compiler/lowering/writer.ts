@@ -11,6 +11,7 @@ import type { Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
 import { bare, children, directives, givesName, isFunction, type Node } from '../syntax.ts'
 import { namedProperty, propertyText, writeDeclaration, writeFunction } from './attach.ts'
+import { isBind, writeBind } from './bind.ts'
 import { writeClass } from './classes.ts'
 import { Available, type Context, type Frame, noJumps } from './context.ts'
 import { writeLent } from './lent.ts'
@@ -153,6 +154,11 @@ export abstract class Writer {
     return rope`${this.attacher(func)}(${value})`
   }
 
+  /** True when what plain code binds carries a resumable form, as what it was made of does. */
+  get keepsBound(): boolean {
+    return true
+  }
+
   /** True when what the runtime exports is put into constants of the module, which engines know best. */
   get fixesImports(): boolean {
     return false
@@ -222,6 +228,7 @@ export abstract class Writer {
       const written = this.resumable(node, cx)
       if (written !== null) return written
     }
+    if (cx.frame === null && this.keepsBound && isBind(node)) return writeBind(this, node, cx)
     if (node.type === 'BlockStatement' || node.type === 'StaticBlock' || node.type === 'TSModuleBlock') {
       return this.block(node, cx)
     }
