@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { createRequire } from 'node:module'
 import { Command } from 'commander'
 import { benchCommand } from './bench.ts'
 import { checkCommand } from './check.ts'
@@ -10,8 +11,11 @@ import { selftest } from './selftest.ts'
 import { topCommand } from './top/top.ts'
 import { traceCommand } from './trace.ts'
 
+const { version } = createRequire(import.meta.url)('../../package.json') as { version: string }
+
 const heddle = new Command('heddle')
   .description('A preemptive multicore runtime for TypeScript.')
+  .version(version, '-v, --version', 'print the version')
   .showHelpAfterError('(heddle --help lists the commands)')
   .enablePositionalOptions()
 

@@ -5,6 +5,7 @@ import { constants, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
+import { CPU_MAX } from '../arena/thread.ts'
 import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
 import { COMPILE_VARIABLE, patternList, patternText } from '../compiler/selection.ts'
 import { POLICY_VARIABLE } from '../task/launch.ts'
@@ -34,7 +35,7 @@ export function runCommand(): Command {
     .argument('<file>', 'a TypeScript or JavaScript module')
     .argument('[args...]', 'arguments for the program, after -- or as they are')
     .passThroughOptions()
-    .option('--cpus <n>', 'how many CPUs', wholeNumber)
+    .option('--cpus <n>', 'how many CPUs: 1 to 64', cpuCount)
     .option('--slice <ms>', 'how long a slice is', positive)
     .option(
       '--policy <name>',
@@ -46,7 +47,10 @@ export function runCommand(): Command {
       patterns,
     )
     .option('--trace <file>', 'record a trace: out.pftrace for Perfetto, out.json for the DevTools')
-    .option('--top', 'watch it while it runs; its output is shown when it has ended')
+    .option(
+      '--top',
+      'watch it while it runs; what it prints is shown afterwards. q leaves the picture, Ctrl-C ends the program',
+    )
     .option('--sim', 'on simulated CPUs, in virtual time')
     .option('--seed <n>', 'with --sim: the same seed gives the same run', wholeNumber)
     .option(
@@ -187,6 +191,12 @@ export async function ended(child: ChildProcess): Promise<number> {
     process.off('SIGINT', patience)
     process.off('SIGTERM', forward)
   }
+}
+
+function cpuCount(text: string): number {
+  const value = wholeNumber(text)
+  if (value < 1 || value > CPU_MAX) throw new InvalidArgumentError(`give a number from 1 to ${CPU_MAX}.`)
+  return value
 }
 
 function wholeNumber(text: string): number {

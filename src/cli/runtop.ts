@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { runningKernels } from '../trace/node-control.ts'
 import { ended } from './run.ts'
-import { top } from './top/top.ts'
+import { EXIT_INTERRUPTED, top } from './top/top.ts'
 
 const LOOK_MS = 50
 
@@ -13,8 +13,17 @@ export async function runUnderTop(
 ): Promise<number> {
   const child = spawn(node, command, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const printed: { readonly to: NodeJS.WriteStream; readonly text: Buffer }[] = []
-  child.stdout.on('data', (text: Buffer) => printed.push({ to: process.stdout, text }))
-  child.stderr.on('data', (text: Buffer) => printed.push({ to: process.stderr, text }))
+  let isFree = false
+  const print = (to: NodeJS.WriteStream, text: Buffer): void => {
+    if (isFree) to.write(text)
+    else printed.push({ to, text })
+  }
+  const show = (): void => {
+    isFree = true
+    for (const { to, text } of printed.splice(0)) to.write(text)
+  }
+  child.stdout.on('data', (text: Buffer) => print(process.stdout, text))
+  child.stderr.on('data', (text: Buffer) => print(process.stderr, text))
   const program = { isRunning: true }
   const exit = ended(child).finally(() => {
     program.isRunning = false
@@ -22,14 +31,13 @@ export async function runUnderTop(
   while (program.isRunning) {
     const found = runningKernels().find(({ pid }) => pid === child.pid)
     if (found !== undefined) {
-      await top(found.path, {}).catch(() => undefined)
+      const code = await top(found.path, {}).catch(() => 0)
+      // q leaves the picture, and the program goes on; Ctrl-C is meant for the program.
+      if (code === EXIT_INTERRUPTED && program.isRunning) child.kill('SIGINT')
       break
     }
     await new Promise(resolve => setTimeout(resolve, LOOK_MS))
   }
-  // Whoever quits the picture ends the program, as Ctrl-C would.
-  if (program.isRunning) child.kill('SIGINT')
-  const code = await exit
-  for (const { to, text } of printed) to.write(text)
-  return code
+  show()
+  return await exit
 }

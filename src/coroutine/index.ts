@@ -12,7 +12,6 @@ export {
   type Twin,
   twinOf,
 } from './coroutine.ts'
-export { CpuRunner } from './cpurunner.ts'
 export { CoroutineError, type CoroutineErrorCode } from './errors.ts'
 export { resumable } from './generators.ts'
 export type { Priority } from './priority.ts'

@@ -6,6 +6,7 @@ import { Co, Outcome } from './co.ts'
 import { type Coroutine, coroutineOf, runsInOneGo, twin, type Twin } from './coroutine.ts'
 import { CoroutineError } from './errors.ts'
 import { resumable } from './generators.ts'
+import { refuseUnknown } from './knownoptions.ts'
 import { LoopKeeper } from './loopkeeper.ts'
 import { Places } from './places.ts'
 import { type Priority, priorityLevel } from './priority.ts'
@@ -17,9 +18,12 @@ import {
   type AnyFunction,
   checkSlice,
   type GoOptions,
+  goOptions,
   type ResultOf,
   type RunOptions,
+  runOptions,
   type ScheduleOptions,
+  scheduleOptions,
   splitCall,
 } from './scheduleoptions.ts'
 import { Timer } from './sleepqueue.ts'
@@ -67,6 +71,7 @@ export class Schedule {
       ringCapacity = RING_CAPACITY,
       platform = hostPlatform(),
     } = options
+    refuseUnknown('new Schedule(options)', options, scheduleOptions)
     checkSlice(slice)
     this.slice = slice
     this.platform = platform
@@ -133,6 +138,7 @@ export class Schedule {
   go<A extends unknown[], R>(options: GoOptions, fn: (...args: A) => R, ...args: A): Co<ResultOf<R>>
   go(first: GoOptions | AnyFunction, ...rest: unknown[]): Co<any> {
     const { options, fn, args } = splitCall<GoOptions>('go', first, rest)
+    refuseUnknown('go(options, fn)', options, goOptions)
     return this.#make(options, fn, args, this.go)
   }
 
@@ -186,6 +192,7 @@ export class Schedule {
     if (first === undefined) return this.#loop()
     try {
       const { options, fn, args } = splitCall<RunOptions>('run', first, rest)
+      refuseUnknown('run(options, fn)', options, runOptions)
       return this.#runOne(options, fn, args)
     } catch (error) {
       return Promise.reject(error)

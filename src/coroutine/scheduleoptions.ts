@@ -1,5 +1,6 @@
 import type { Platform } from '../machine/platform.ts'
 import type { Co } from './co.ts'
+import type { Known } from './knownoptions.ts'
 import type { Priority } from './priority.ts'
 import type { Slices } from './slices.ts'
 
@@ -32,6 +33,22 @@ export interface RunOptions extends Omit<GoOptions, 'suspended'> {
   timeout?: number | undefined
   /** Hears what the coroutine tells through `progress`, at most once a slice. */
   onProgress?: ((value: any) => void) | undefined
+}
+
+export const scheduleOptions: Known<ScheduleOptions> = {
+  slice: true,
+  ticks: true,
+  ringCapacity: true,
+  platform: true,
+  onError: true,
+}
+export const goOptions: Known<GoOptions> = { name: true, priority: true, suspended: true }
+export const runOptions: Known<RunOptions> = {
+  name: true,
+  priority: true,
+  signal: true,
+  timeout: true,
+  onProgress: true,
 }
 
 /** What a coroutine made of a function that returns `R` ends with. */

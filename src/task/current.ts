@@ -1,3 +1,4 @@
+import { isRecording } from '../arena/eventring.ts'
 import { CoroutineError } from '../coroutine/errors.ts'
 import { asyncContext } from './asynccontext.ts'
 import { ChildTask } from './childtask.ts'
@@ -76,8 +77,10 @@ export function spawn(
   const { priority, nice, affinity, detached = false, restartable = false } = options
   const name = options.name ?? (fn.name || 'task')
   const isLocal = number === undefined
+  const { events } = view.plan.scheduler
+  const isRecorded = events !== null && isRecording(view.i32, events)
   const task = {
-    ...(options.name !== undefined && { name: options.name }),
+    ...((options.name !== undefined || isRecorded) && { name }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
     ...(nice !== undefined && { nice }),
     ...(isLocal ? { affinity: [on.cpu.id] } : affinity !== undefined && { affinity }),

@@ -3,6 +3,7 @@ import { startAlarm } from '../machine/alarm.ts'
 import type { CpuDeath } from '../machine/machine.ts'
 import { isMail } from '../machine/mail.ts'
 import { cpuAccount } from '../sched/account.ts'
+import { isRecording } from '../arena/eventring.ts'
 import type { TaskOptions } from '../sched/fork.ts'
 import type { LostTask } from '../sched/lost.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
@@ -496,6 +497,13 @@ export class Kernel {
     if (!this.listeners.tell('error', error)) warn(error.message, error.code)
   }
 
+  /** Somebody writes a trace: tasks tell their names. */
+  private get isRecorded(): boolean {
+    const { i32, plan } = this.booted.view
+    const { events } = plan.scheduler
+    return events !== null && isRecording(i32, events)
+  }
+
   private start(
     reference: FunctionReference,
     args: readonly unknown[],
@@ -531,7 +539,11 @@ export class Kernel {
         control,
         owner: BOOTING_THREAD,
         spawner: 0,
-        task: options === noOptions ? noTaskOptions : taskOptions(options),
+        task: this.isRecorded
+          ? taskOptions({ ...options, name: name ?? reference.name })
+          : options === noOptions
+            ? noTaskOptions
+            : taskOptions(options),
       }
       job = spawnJob(view, spec, undefined, !waits)
     } catch (error) {

@@ -1,6 +1,7 @@
 import { CPU_MAX } from '../arena/thread.ts'
 import { checkCpus } from '../machine/cpurecord.ts'
 import { checkTime } from '../coroutine/blocking.ts'
+import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { FAIR_PRIORITY, makePriority, NICE_MAX, NICE_MIN } from '../sched/priority.ts'
 import type { FutexSizes } from '../futex/layout.ts'
 
@@ -157,10 +158,23 @@ export function checkAffinity(affinity: unknown, cpus: number): asserts affinity
   }
 }
 
+const spawnOptions: Known<SpawnOptions> = {
+  name: true,
+  priority: true,
+  nice: true,
+  affinity: true,
+  signal: true,
+  timeout: true,
+  detached: true,
+  restartable: true,
+  transfer: true,
+}
+
 export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(`options: ${show(options)} is not an object of spawn options`)
   }
+  refuseUnknown('spawn(fn, args, options)', options, spawnOptions)
   const { name, nice, affinity, signal, timeout, transfer } = options
   if (transfer !== undefined && !Array.isArray(transfer))
     throw new TypeError(`transfer: ${show(transfer)} is not a list of objects, as in [buffer]`)
@@ -194,10 +208,38 @@ export interface BootSettings {
 
 const TASKS_MAX = 1_000_000
 
+const kernelOptions: Known<KernelOptions> = {
+  cpus: true,
+  slice: true,
+  tasksPerCpu: true,
+  tasks: true,
+  queue: true,
+  heap: true,
+  futexes: true,
+  grace: true,
+  watchdog: true,
+  resourceLimits: true,
+  execArgv: true,
+  argv: true,
+  env: true,
+  workerData: true,
+  trackUnmanagedFds: true,
+  eventLoop: true,
+  compile: true,
+  machine: true,
+  seed: true,
+  skew: true,
+  events: true,
+  control: true,
+  debug: true,
+}
+const watchdogOptions: Known<WatchdogOptions> = { limit: true, evict: true }
+
 export function bootSettings(options: KernelOptions, cores: () => number): BootSettings {
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(`Kernel.boot(options): ${show(options)} is not an object of boot options`)
   }
+  refuseUnknown('Kernel.boot(options)', options, kernelOptions)
   const { cpus, minCpus, idle } = cpuSettings(options.cpus, cores)
   checkCpuOptions(options)
   const { slice = 10, tasks = 65_536, heap = 256 * 1024 * 1024, grace = 1000 } = options
@@ -215,6 +257,7 @@ export function bootSettings(options: KernelOptions, cores: () => number): BootS
     throw new TypeError(`machine: ${show(machine)} is no machine; give 'threads' or 'simulated'`)
   }
   const asked = options.watchdog ?? {}
+  if (asked !== false) refuseUnknown('watchdog', asked, watchdogOptions)
   const limit = asked === false ? 0 : (asked.limit ?? 1000)
   checkTime('watchdog.limit', limit)
   if (machine === 'simulated' && minCpus !== cpus) {

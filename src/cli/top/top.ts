@@ -19,7 +19,7 @@ export function topCommand(): Command {
   return new Command('top')
     .summary('watch the CPUs and tasks of a running program, and steer them')
     .description(
-      'Shows the CPUs and tasks of a program that runs a heddle kernel, live. Without a process id: the only one that runs, or the newest.',
+      'Shows the CPUs and tasks of a program that runs a heddle kernel, live. Without a process id: the only one that runs.',
     )
     .argument('[pid]', 'the process to watch')
     .option('--interval <ms>', 'how often to look', Number, 500)
@@ -44,6 +44,13 @@ function findKernel(pid: string | undefined): string {
     })
   }
   const kernels = runningKernels()
+  const programs = [...new Set(kernels.map(kernel => kernel.pid))]
+  if (pid === undefined && programs.length > 1) {
+    throw new CommandError(`${programs.length} programs of yours run a heddle kernel`, {
+      exitCode: EXIT_USAGE,
+      hint: `name one: heddle top ${programs.join(', or heddle top ')}`,
+    })
+  }
   const found = pid === undefined ? kernels.at(-1) : kernels.findLast(kernel => kernel.pid === Number(pid))
   if (found !== undefined) return found.path
   if (pid === undefined) {
@@ -57,7 +64,7 @@ function findKernel(pid: string | undefined): string {
   })
 }
 
-/** Watches the kernel behind a socket. Returns the exit code. */
+/** Watches the kernel behind a socket. Returns the exit code: that of Ctrl-C where that ended it. */
 export async function top(path: string, flags: TopFlags): Promise<number> {
   const client = await ControlClient.connect(path).catch(() => {
     throw new CommandError('the program has ended', { hint: 'its socket is still there, and nobody listens' })
@@ -74,8 +81,9 @@ export async function top(path: string, flags: TopFlags): Promise<number> {
       process.stdout.write(`${await once(client, title)}\n`)
       return 0
     }
-    await new Live(client, title, flags.interval ?? 500).run()
-    return 0
+    const live = new Live(client, title, flags.interval ?? 500)
+    await live.run()
+    return live.interrupted ? EXIT_INTERRUPTED : 0
   } finally {
     client.close()
   }
@@ -99,6 +107,9 @@ async function once(client: ControlClient, title: string): Promise<string> {
   const lines = draw(model, title, { ...terminal, rows, columns: process.stdout.columns ?? 120 })
   return lines.slice(0, -1).join('\n').trimEnd()
 }
+
+/** As a shell says it of what SIGINT ended. */
+export const EXIT_INTERRUPTED = 130
 
 const ENTER_SCREEN = '\u001b[?1049h\u001b[?25l'
 const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l'
@@ -160,6 +171,8 @@ class Live {
   }
 
   private gone = false
+  /** Ctrl-C ended it. */
+  interrupted = false
 
   private async refresh(): Promise<void> {
     if (this.model.paused) return
@@ -177,6 +190,7 @@ class Live {
     for (const key of keysOf(text)) {
       const action = press(this.model, key)
       if (action === 'quit') {
+        this.interrupted = key === 'ctrl c'
         this.finish()
         return
       }

@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, expect, test } from 'vitest'
-import { Kernel } from './kernel.ts'
+import { Kernel } from '../task/kernel.ts'
+import { record } from './recording.ts'
+import { Summary } from './summary.ts'
 
-const common = new URL('./fixtures/common.cjs', import.meta.url)
+const common = new URL('../task/fixtures/common.cjs', import.meta.url)
 const folder = mkdtempSync(join(tmpdir(), 'heddle-code-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -55,4 +57,28 @@ test('a syntax error in an imported module, or in what that imports, has its fil
     expect(failure).toContain(`${join(folder, 'broken.mjs')}:3:9`)
     expect(failure).toContain('let b = = 2')
   }
+})
+
+test('an option that does not exist is refused, by boot, spawn and close', async () => {
+  await expect(Kernel.boot({ cpu: 1 } as never)).rejects.toThrow(/Kernel\.boot.*'cpu'.*cpus\?/)
+  await expect(Kernel.boot({ watchdog: { limt: 1 } as never })).rejects.toThrow(/watchdog.*'limt'.*limit\?/)
+  await using kernel = await Kernel.boot({ cpus: 1 })
+  const work = await kernel.import(common)
+  expect(() => kernel.spawn(work.two!, [], { prority: 'high' } as never)).toThrow(/'prority'.*priority\?/)
+  expect(() => kernel.close({ dealine: 1 } as never)).toThrow(/'dealine'.*deadline\?/)
+  expect(await kernel.spawn(work.two!)).toBe('two')
+})
+
+test('a trace names tasks by their functions', async () => {
+  await using kernel = await Kernel.boot({ cpus: 1 })
+  const work = await kernel.import(common)
+  const summary = new Summary()
+  const recording = record(kernel, summary)
+  await kernel.spawn(work.total!, [10])
+  await kernel.spawn(work.total!, [10], { name: 'mine' })
+  recording.stop()
+  const names = summary.tasks.map(({ name }) => name)
+  expect(names).toContain('total')
+  expect(names).toContain('mine')
+  expect(names.filter(name => /^task \d/.test(name))).toEqual([])
 })
