@@ -259,7 +259,13 @@ function findLong(funcs: Func[]): void {
   }
 }
 
-function choose({ funcs }: Analysis, everything: boolean): void {
+function isOutermost({ kind, parent }: Func): boolean {
+  return parent?.kind === 'module' && kind !== 'method'
+}
+
+function choose({ program, funcs }: Analysis, everything: boolean): void {
+  // Where the module says so itself, what it gives away may be made a task, short or not.
+  const isAsked = markIn(program.body) !== undefined
   for (const func of funcs) {
     if (func.kind === 'module') continue
     const refusal = func.refusals[0]
@@ -268,7 +274,7 @@ function choose({ funcs }: Analysis, everything: boolean): void {
     else if (everything || func.mark === 'function') {
       func.twin = true
       func.why = everything ? 'checked' : "marked with 'use task'"
-    } else if (func.long || (func.mark === 'module' && func.parent?.kind === 'module')) {
+    } else if (func.long || (isAsked && isOutermost(func))) {
       func.twin = true
       func.why =
         func.mark === 'module'

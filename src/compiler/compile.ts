@@ -3,6 +3,7 @@ import type { Analysis } from './analysis.ts'
 import { analyze } from './analyze.ts'
 import { classify } from './classify.ts'
 import { Reporter } from './diagnostics.ts'
+import { isModuleText, isScript } from './enginecheck.ts'
 import type { LoweringName } from './directive.ts'
 import type { Func } from './functions.ts'
 import { CheckerLowering } from './lowering/checker.ts'
@@ -11,7 +12,7 @@ import { FramesLowering } from './lowering/frames.ts'
 import { GeneratorLowering } from './lowering/generator.ts'
 import { Lines } from './lines.ts'
 import { isTooDeep, type Parsed, parse, reportEarlyErrors, syntaxErrorIn } from './parse.ts'
-import { print } from './rope.ts'
+import { print, type Rope } from './rope.ts'
 
 export interface CompileOptions {
   /** 'task' makes marked functions preemptible; 'checker' makes every function and shared access visible. */
@@ -165,12 +166,19 @@ class Compilation {
       if (lowering instanceof FramesLowering) tell(stats, analysis, lowering)
       const output = lowering.program(runtime ?? (checking ? 'heddle/checker/runtime' : 'heddle/runtime'))
       const { code, map } = print(output, source, file, sourcemap !== false)
-      const broken = syntaxErrorIn(code, file, this.#parsed.isModule)
+      const broken = this.#check(output, code)
       if (broken !== null) return new Failure(`what it wrote does not parse: ${broken}`, tried)
       return { code, map, changed: true, diagnostics: reporter.sorted(), stats }
     } catch (error) {
       return new Failure(describe(error), tried)
     }
+  }
+
+  /** What is wrong with the text that was written, or null. */
+  #check(output: Rope, code: string): string | null {
+    const { isModule, program } = this.#parsed
+    if (isModule ? isModuleText(output, this.#source, program) : isScript(code)) return null
+    return syntaxErrorIn(code, this.#file, isModule)
   }
 
   /** The directive says by which lowering a function is made, else the caller, else what the function is like. */

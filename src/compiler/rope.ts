@@ -20,6 +20,18 @@ export class Rope {
     return this.#pieces.every(piece => piece instanceof Rope && piece.isEmpty)
   }
 
+  /** The new text that the rope is, where it is one and nothing else; null for any other. */
+  get only(): string | null {
+    let pieces = this.#pieces
+    for (;;) {
+      const [piece] = pieces
+      if (pieces.length !== 1) return null
+      if (typeof piece === 'string') return piece
+      if (!(piece instanceof Rope)) return null
+      pieces = piece.#pieces
+    }
+  }
+
   /** Texts and ranges in their order, neighbours joined. */
   get parts(): Part[] {
     const parts: Part[] = []
@@ -40,12 +52,32 @@ export class Rope {
     return parts
   }
 
-  text(source: string): string {
+  /** The text, without what comes from these ranges of the source, which follow each other. */
+  text(source: string, without: readonly { start: number; end: number }[] = []): string {
     let text = ''
-    for (const part of this.parts)
-      text += typeof part === 'string' ? part : source.slice(part.start, part.end)
+    for (const part of this.parts) {
+      if (typeof part === 'string') text += part
+      else if (without.length === 0) text += source.slice(part.start, part.end)
+      else text += outside(source, part, without)
+    }
     return text
   }
+}
+
+/** The part of the source that is in none of the ranges. */
+function outside(
+  source: string,
+  { start, end }: { start: number; end: number },
+  without: readonly { start: number; end: number }[],
+): string {
+  let text = ''
+  let from = start
+  for (const range of without) {
+    if (range.end <= from || range.start >= end) continue
+    text += source.slice(from, Math.max(from, range.start))
+    from = range.end
+  }
+  return text + source.slice(Math.min(from, end), end)
 }
 
 function append(parts: Part[], part: Part): void {

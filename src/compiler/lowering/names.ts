@@ -15,7 +15,7 @@ export class Names {
   runtime(name: string): string {
     let local = this.#used.get(name)
     if (local === undefined) {
-      local = `${this.prefix}${name}`
+      local = `${this.prefix}${name.length > 4 ? shortName(this.#used.size) : name}`
       this.#used.set(name, local)
     }
     return local
@@ -38,4 +38,10 @@ export class Names {
   imports(): [name: string, local: string][] {
     return [...this.#used]
   }
+}
+
+/** Upper-case letters for a number: they meet none of the names that forms use. What is written at each call is short. */
+function shortName(number: number): string {
+  const letter = String.fromCharCode(65 + (number % 26))
+  return number < 26 ? letter : `${letter}${Math.trunc(number / 26)}`
 }

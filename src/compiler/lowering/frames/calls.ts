@@ -97,7 +97,7 @@ export abstract class Calls extends Expressions {
   }
 
   #known(node: Node, callee: Node, target: Func, way: 'frames' | 'generator', held: number): Rope {
-    const { host, frames, ok } = this
+    const { host, ok } = this
     const name = this.verbatim(callee)
     this.#refuseEarly(callee, node.arguments)
     const values = way === 'frames' ? listValues(this, node.arguments) : this.#arguments(node.arguments)
@@ -107,9 +107,7 @@ export abstract class Calls extends Expressions {
         ? (this.#handed(direct, target, node.arguments, values) ??
           this.#permitted(direct, null, node.arguments, values))
         : rope`!${ok} ? ${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
-    return this.#result(node, held, (result, unwind) => {
-      return rope`${result} = ${call}; if (${frames}.u) ${unwind}`
-    })
+    return this.#result(node, held, result => rope`${result} = ${call};`)
   }
 
   /** A name that may not have been declared yet is refused before its arguments are evaluated. */
@@ -128,7 +126,7 @@ export abstract class Calls extends Expressions {
   }
 
   #private(node: Node, callee: Node, target: Func, held: number): Rope {
-    const { host, frames, ok } = this
+    const { host, ok } = this
     const itself = host.isFrames(target)
     const object = this.value(callee.object)
     const stays = itself && !this.order.mayChange(callee.object, node.arguments)
@@ -140,19 +138,23 @@ export abstract class Calls extends Expressions {
       ? (this.#handed(method, target, node.arguments, values) ??
         this.#permitted(method, null, node.arguments, values))
       : rope`!${ok} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
-    return this.#result(node, held, (result, unwind) => {
-      return rope`${result} = ${call}; if (${frames}.u) ${unwind}`
-    })
+    return this.#result(node, held, result => rope`${result} = ${call};`)
   }
 
   /** The result of a call, in the temporary that is lowest when its operands are free again. */
-  #result(node: Node, held: number, write: (result: string, unwind: string) => Rope): Rope {
+  #result(node: Node, held: number, write: (result: string) => Rope): Rope {
     this.release(held)
     const result = this.take()
     this.release(held)
-    this.place(node.end, result, unwind => write(result, unwind))
+    if (this.ends.has(node)) this.simple(write(result))
+    else this.place(node.end, result, unwind => rope`${write(result)} if (${this.frames}.u) ${unwind}`)
     this.take()
     return rope`${result}`
+  }
+
+  /** True for a call that runs once at most, in a form that goes on: there its text counts, and not its time. */
+  get isBrief(): boolean {
+    return this.guards && !this.plan.single && !this.isRepeated
   }
 
   /** A call of what has another twin: a built-in, mostly, with one or two arguments. */
@@ -166,7 +168,6 @@ export abstract class Calls extends Expressions {
   }
 
   #unknown(node: Node, callee: Node, held: number): Rope {
-    const { frames } = this
     let fn: Rope
     if (node.optional) fn = rope`${this.guard(this.value(node.callee))}`
     else if (callee.type === 'Identifier' && this.#readsLast(callee, node.arguments))
@@ -183,13 +184,15 @@ export abstract class Calls extends Expressions {
     const isOurs = isNamed
       ? this.#isCalled(found, fn, '?.')
       : rope`typeof ${fn} === 'function' && ${this.#isCalled(found, fn, '')}`
-    return this.#result(node, held, (result, unwind) => {
-      return rope`if (${isOurs}) ${result} = ${direct}(${args}); else ${result} = ${elsewhere}; if (${frames}.u) ${unwind}`
-    })
+    const write = this.isBrief
+      ? (result: string): Rope => rope`${result} = ${elsewhere};`
+      : (result: string): Rope =>
+          rope`if (${isOurs}) ${result} = ${direct}(${args}); else ${result} = ${elsewhere};`
+    return this.#result(node, held, write)
   }
 
   #method(node: Node, callee: Node, held: number): Rope {
-    const { host, frames } = this
+    const { host } = this
     const isSuper = callee.object.type === 'Super'
     let receiver: Rope
     if (isSuper)
@@ -226,8 +229,9 @@ export abstract class Calls extends Expressions {
       made === null
         ? rope`${fn}.call(${args})`
         : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
-    const write = (result: string, unwind: string): Rope =>
-      rope`if (${isOurs}) ${result} = ${call}; else ${result} = ${elsewhere}; if (${frames}.u) ${unwind}`
+    const write = this.isBrief
+      ? (result: string): Rope => rope`${result} = ${elsewhere};`
+      : (result: string): Rope => rope`if (${isOurs}) ${result} = ${call}; else ${result} = ${elsewhere};`
     const isEach = !callee.computed && callee.property.name === 'forEach' && values.length === 1
     if (made === null || !isEach) return this.#result(node, held, write)
     return this.#each(node, held, fn, receiver, values[0]!, write)
@@ -243,13 +247,14 @@ export abstract class Calls extends Expressions {
     fn: string,
     list: Rope,
     callback: Rope,
-    write: (result: string, unwind: string) => Rope,
+    write: (result: string) => Rope,
   ): Rope {
     const { frames, guards, host, ok, p } = this
     const at = this.take()
     const end = this.take()
     this.simple(rope`${end} = ${host.runtime('eachOf')}(${fn}, ${list}); ${at} = ${end} < 0 ? ${end} : 0;`)
     const element = this.take()
+    this.repeats++
     const turn = this.nested(() => {
       this.place(node.end, null, unwind => {
         // The element is read before the permission is given: a getter must not get it.
@@ -262,6 +267,7 @@ export abstract class Calls extends Expressions {
         unwind => rope`if ((${at} & 63) === 63 && ${host.runtime('look')}(${ok})) ${unwind}`,
       )
     })
+    this.repeats--
     const entering = guards ? `${p} !== 0 || ` : ''
     this.compound(rope`for (; ${entering}${at} < ${end}; ${at}++) { ${turn.text} }`, turn.last)
     let result = ''
@@ -297,7 +303,7 @@ export abstract class Calls extends Expressions {
   }
 
   tagged(node: Node): Rope {
-    const { host, frames, ok } = this
+    const { host, ok } = this
     const call = host.callOf(node)
     const tag = bare(node.tag)
     const held = this.held
@@ -318,8 +324,10 @@ export abstract class Calls extends Expressions {
     const text = JSON.stringify(calleeText(tag))
     const made = host.runtime('tagging')
     // The text stands once: the list of its strings is one and the same in each call.
-    return this.#result(node, held, (result, unwind) => {
-      return rope`${found} = ${made}(${ok}, ${kept}, ${text}); ${result} = ${found}${quasi}; if (${frames}.u) ${unwind}`
-    })
+    return this.#result(
+      node,
+      held,
+      result => rope`${found} = ${made}(${ok}, ${kept}, ${text}); ${result} = ${found}${quasi};`,
+    )
   }
 }

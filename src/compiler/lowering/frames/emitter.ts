@@ -44,6 +44,8 @@ export class Emitter {
   #simple = new Rope()
   /** The loops around what is being written. */
   readonly loops: Node[] = []
+  /** How many loops of the compiler's own are. */
+  repeats = 0
 
   /** Where the statement begins that is being written: what it reads may be read again after a place in it. */
   from = 0
@@ -91,6 +93,16 @@ export class Emitter {
     return `${this.prefix}l${this.#labels++}`
   }
 
+  /** True in a form that goes on somewhere, for code that has run before it: no place comes before it. */
+  get hasRun(): boolean {
+    return this.guards && !this.plan.single && this.places === 0 && !this.isRepeated
+  }
+
+  /** True for code that may run more than once in a call. */
+  get isRepeated(): boolean {
+    return this.loops.length > 0 || this.repeats > 0
+  }
+
   /** A statement that cannot stop. */
   simple(statement: Rope): void {
     this.#simple.add(statement).add(' ')
@@ -100,6 +112,7 @@ export class Emitter {
     if (this.#simple.isEmpty) return
     const statements = this.#simple
     this.#simple = new Rope()
+    if (this.hasRun) return
     this.#out.add(this.guards ? rope`if (${this.p} === 0) { ${statements} } ` : statements)
   }
 
@@ -131,6 +144,7 @@ export class Emitter {
    * sent when the place is entered again.
    */
   place(at: number, target: string | null, write: (unwind: string) => Rope): void {
+    const { hasRun } = this
     const place = ++this.places
     const statements = rope`${this.#simple}${write(this.unwind(place, at))}`
     this.#simple = new Rope()
@@ -140,6 +154,10 @@ export class Emitter {
     }
     const take = `${this.prefix}take()`
     const given = target === null ? `${take};` : `${target} = ${take};`
+    if (hasRun) {
+      this.#out.add(`if (${this.p} === ${place}) { ${this.p} = 0; ${given} } `)
+      return
+    }
     this.#out.add(
       rope`if (${this.p} === 0) { ${statements} } else if (${this.p} === ${String(place)}) { ${this.p} = 0; ${given} } `,
     )

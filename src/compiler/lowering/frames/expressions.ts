@@ -20,6 +20,11 @@ export abstract class Expressions extends Emitter {
   readonly order: Order
   /** Where the code stands: names and jumps change on the way in. */
   cx: Context
+  /**
+   * Calls whose value is what the function returns. When such a call unwinds, the function has nothing left to do: it saves
+   * no frame, and what the call comes to is given to its own caller.
+   */
+  readonly ends: Set<Node> = new Set()
   /** What a null inside the chain that is being written leaves. */
   #chain: string | null = null
 
@@ -65,9 +70,8 @@ export abstract class Expressions extends Emitter {
 
   /** The temporary that this is, and nothing else. */
   #temporaryIn(value: Rope): string | null {
-    const { parts } = value
-    const [only] = parts
-    if (parts.length !== 1 || typeof only !== 'string' || !only.startsWith(this.prefix)) return null
+    const { only } = value
+    if (only === null || !only.startsWith(this.prefix)) return null
     return /^\d+$/.test(only.slice(this.prefix.length)) ? only : null
   }
 
@@ -80,6 +84,30 @@ export abstract class Expressions extends Emitter {
         ? rope`${this.hold(value)}`
         : value
     })
+  }
+
+  /** What is evaluated here is returned at once. */
+  protected ending(value: Node): void {
+    const node = bare(value)
+    switch (node.type) {
+      case 'CallExpression': {
+        // A recursion without end is to end as ever, however often it is stopped: so it keeps its frames.
+        const target = this.host.callOf(node)?.target ?? null
+        if (target === null || !target.recursive) this.ends.add(node)
+        break
+      }
+      case 'ConditionalExpression':
+        this.ending(node.consequent)
+        this.ending(node.alternate)
+        break
+      case 'LogicalExpression':
+        this.ending(node.right)
+        break
+      case 'SequenceExpression':
+        this.ending(node.expressions.at(-1))
+        break
+      default:
+    }
   }
 
   /** A call, also one that cannot stop itself. */
@@ -241,6 +269,7 @@ export abstract class Expressions extends Emitter {
     const test = this.value(node.test)
     this.flush()
     this.release(held)
+    const { hasRun } = this
     const branch = (part: Node): { text: Rope; last: number } =>
       this.nested(() => {
         this.unset.add(result)
@@ -251,13 +280,19 @@ export abstract class Expressions extends Emitter {
       })
     const first = branch(node.consequent)
     const second = branch(node.alternate)
-    this.choose(test, first, second)
+    this.choose(test, first, second, hasRun)
     return rope`${result}`
   }
 
-  choose(test: Rope, first: { text: Rope; last: number }, second: { text: Rope; last: number } | null): void {
+  choose(
+    test: Rope,
+    first: { text: Rope; last: number },
+    second: { text: Rope; last: number } | null,
+    hasRun = false,
+  ): void {
     const { p } = this
-    const condition = this.guards ? rope`${p} === 0 ? ${test} : ${p} <= ${String(first.last)}` : test
+    const inFirst = `${p} <= ${first.last}`
+    const condition = hasRun ? rope`${inFirst}` : this.guards ? rope`${p} === 0 ? ${test} : ${inFirst}` : test
     const otherwise = second === null ? rope`` : rope` else { ${second.text} }`
     this.compound(rope`{ if (${condition}) { ${first.text} }${otherwise} }`, (second ?? first).last)
   }

@@ -16,6 +16,8 @@ import { writeTry } from './try.ts'
 export abstract class Statements extends Calls {
   /** Turns are counted in a variable that nobody saves. */
   counts = false
+  /** How many `try` statements are around what is being written. */
+  tries = 0
   /** A safepoint has been passed on the way here. */
   polled: boolean
 
@@ -36,6 +38,7 @@ export abstract class Statements extends Calls {
   body(node: Node, skipped: (statement: Node) => boolean): Rope {
     return this.nested(() => {
       if (node.type !== 'BlockStatement') {
+        this.ending(node)
         this.simple(rope`return ${this.value(node)};`)
         return
       }
@@ -116,6 +119,9 @@ export abstract class Statements extends Calls {
         declare(this, node)
         break
       case 'ReturnStatement':
+        if (this.tries === 0 && this.cx.closing === undefined && this.cx.ending === undefined) {
+          this.ending(node.argument)
+        }
         this.simple(returning(this.cx, this.value(node.argument), this.prefix, keyword(node, 'return')))
         break
       case 'ThrowStatement':
@@ -131,7 +137,9 @@ export abstract class Statements extends Calls {
         this.#labeled(node)
         break
       case 'TryStatement':
+        this.tries++
         writeTry(this, node)
+        this.tries--
         break
       case 'SwitchStatement':
         this.#switch(node, labels)
@@ -139,7 +147,9 @@ export abstract class Statements extends Calls {
       case 'ForOfStatement':
       case 'ForInStatement':
         this.loops.push(node)
+        this.tries++
         this.each(node, labels)
+        this.tries--
         this.loops.pop()
         break
       default:
@@ -194,11 +204,11 @@ export abstract class Statements extends Calls {
     const test = this.value(node.test)
     this.flush()
     this.release(held)
-    const polled = this.polled
+    const { hasRun, polled } = this
     const first = this.nested(() => this.inner(node.consequent))
     const second = node.alternate === null ? null : this.nested(() => this.inner(node.alternate))
     this.polled = polled
-    this.choose(test, first, second)
+    this.choose(test, first, second, hasRun)
   }
 
   #labeled(node: Node): void {
