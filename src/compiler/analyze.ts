@@ -3,6 +3,7 @@ import type { Analysis } from './analysis.ts'
 import { visitClass, visitFunction } from './bodies.ts'
 import { isTaskDirective } from './directive.ts'
 import { Func, kindOf } from './functions.ts'
+import { handsOutExports } from './commonjs.ts'
 import { declarePatterns, hoist } from './hoist.ts'
 import { resolve, type Use } from './resolve.ts'
 import { Scope } from './scope.ts'
@@ -168,6 +169,7 @@ export class Analyzer {
         return
       case 'AssignmentExpression':
         if (node.operator === '+=') this.#appends.add(node.left)
+        this.#refuseSuper(node.left, func)
         if (node.left.type === 'MemberExpression' && node.left.computed) this.#mayGetTwin(node.left.object)
         this.pattern(node.left, scope, func, true)
         this.visit(node.right, scope, func)
@@ -176,6 +178,7 @@ export class Analyzer {
         }
         return
       case 'UpdateExpression':
+        this.#refuseSuper(node.argument, func)
         this.pattern(node.argument, scope, func, true)
         return
       case 'MemberExpression':
@@ -267,6 +270,12 @@ export class Analyzer {
     }
   }
 
+  /** An arrow's twin borrows `super` to read by, and no more. */
+  #refuseSuper(target: Node, func: Func): void {
+    if (!func.isArrow || target.type !== 'MemberExpression' || target.object.type !== 'Super') return
+    func.refuse('super', 'an arrow that assigns to `super` has no resumable form', target)
+  }
+
   #misplacedDirective(node: Node, func: Func): void {
     const literal = bare(node.expression)
     if (literal.type !== 'Literal' || !isTaskDirective(literal.value)) return
@@ -317,6 +326,11 @@ export class Analyzer {
       }
     }
     this.list(node.arguments, scope, func)
+    if (this.#isModule) return
+    for (const made of handsOutExports(node)) {
+      const known = this.funcOf.get(made)
+      if (known !== undefined) known.exporting = true
+    }
   }
 
   /** The code puts a property on it under a name that it computes: perhaps a twin of its own making. */

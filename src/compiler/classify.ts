@@ -271,7 +271,9 @@ function choose({ program, funcs }: Analysis, everything: boolean): void {
     const refusal = func.refusals[0]
     if (func.mark === null) func.why = 'not marked'
     else if (refusal !== undefined) func.why = refusal.why
-    else if (everything || func.mark === 'function') {
+    else if (func.exporting && !everything && func.mark !== 'function') {
+      func.why = 'it hands out exports, in a form that Node knows by its text'
+    } else if (everything || func.mark === 'function') {
       func.twin = true
       func.why = everything ? 'checked' : "marked with 'use task'"
     } else if (func.long || (isAsked && isOutermost(func))) {

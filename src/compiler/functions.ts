@@ -81,6 +81,9 @@ export class Func {
   /** It uses a variable that the code calls `arguments`. */
   declaresArguments = false
 
+  /** Node knows it by its text: it hands out what a CommonJS module exports. */
+  exporting = false
+
   recursive = false
   long = false
   /** Gets a resumable form. */

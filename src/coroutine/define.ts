@@ -16,3 +16,16 @@ export function define(target: any, index: number, value: unknown): void {
     Object.defineProperty(target, index, { value, writable: true, enumerable: true, configurable: true })
   }
 }
+
+/** A part of a list. `slice` would ask the program for the class of what it makes. */
+export function part<T>(list: readonly T[], from: number, to: number): T[] {
+  const made: T[] = []
+  for (let at = from; at < to; at++) define(made, at - from, list[at])
+  return made
+}
+
+/** Takes one element out of a list. */
+export function removeAt(list: unknown[], index: number): void {
+  for (let at = index + 1; at < list.length; at++) list[at - 1] = list[at]
+  list.length--
+}

@@ -66,7 +66,12 @@ if (existsSync(file)) {
 
 const every = Number(values.every ?? 1)
 const paths = testPaths(suite, filter).filter((_, index) => index % every === 0)
-const waiting = paths.filter(path => !reports.has(path)).toReversed()
+// In no order, so that a run that is not ended has seen something of everything.
+const waiting = paths
+  .filter(path => !reports.has(path))
+  .map((path, index) => ({ path, turn: (index * 7919) % 10_007 }))
+  .sort((left, right) => left.turn - right.turn)
+  .map(({ path }) => path)
 console.log(`${paths.length} tests, ${waiting.length} to run, in ${chosen.join(', ')}; results in ${file}`)
 
 function record(report: Report): void {

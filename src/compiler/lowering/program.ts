@@ -1,4 +1,5 @@
 /** The output as a whole: what stands first in the source, what the runtime gives, then the statements. */
+import { exportsText } from '../commonjs.ts'
 import { type Rope, rope } from '../rope.ts'
 import { directives, type Node } from '../syntax.ts'
 import { Available, type Context, noJumps } from './context.ts'
@@ -23,7 +24,8 @@ export function writeProgram(writer: Writer, runtime: string, preamble: () => st
   const extra = preamble()
   const prelude = imports(writer, runtime)
   const break_ = head.length > 0 ? ';' : first === program.hashbang?.end ? '\n' : ''
-  return rope`${{ start: 0, end: first }}${break_}${prelude}${extra}${attached}${statements}`
+  const exported = writer.analysis.isModule ? '' : exportsText(program, writer.source)
+  return rope`${{ start: 0, end: first }}${break_}${prelude}${extra}${attached}${statements}${exported}`
 }
 
 /** What brings the names of the runtime that the output uses. */

@@ -68,6 +68,37 @@ describe.each(['frames', 'generator'] as const)('made resumable by %s:', lowerin
     })
   })
 
+  describe('decimal.js', () => {
+    const decimal = loadPackage(fileOf('decimal.js', 'decimal.js'), lowering)
+
+    test('computes logarithms, powers and roots to the same digits, preempted at every safepoint', () => {
+      const ours = decimal.compiled as any
+      const theirs = decimal.plain as any
+      const precision = 60
+      ours.set({ precision })
+      theirs.set({ precision })
+      let preemptions = 0
+      const given = ['10', '2', '0.001', '123456.789', '-1.5', 'Infinity', '7e-300']
+      for (const name of ['ln', 'log10', 'exp', 'sqrt', 'cbrt', 'sin', 'atan', 'asinh'] as const) {
+        for (const text of given) {
+          const expected = outcome(() => String(theirs[name](text)))
+          const got = outcome(() => {
+            const { value, preemptions: count } = preemptEverywhere(ours[name], [text], ours)
+            preemptions += count
+            return String(value)
+          })
+          expect(got, `${name}(${text})`).toBe(expected)
+        }
+      }
+      expect(String(ours.ln(10)).slice(0, 20)).toBe('2.302585092994045684')
+      expect(String(preemptEverywhere(ours.pow, ['1.5', '33.25'], ours).value)).toBe(
+        String(theirs.pow('1.5', '33.25')),
+      )
+      expect(preemptions).toBeGreaterThan(1000)
+      expectTwins(decimal, 40)
+    })
+  })
+
   describe('marked', () => {
     const marked = loadPackage(fileOf('marked', 'lib/marked.esm.js'), lowering)
     const document = [

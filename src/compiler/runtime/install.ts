@@ -26,13 +26,13 @@ function install(holder: any, name: string, make: (original: Callable) => Twin):
 /** A method that takes a callback first. What is wrong with the call, the original says best. */
 function method(
   accepts: (list: unknown) => boolean,
-  run: (list: any, fn: Callable, self: unknown, rest: unknown[]) => Stops,
+  run: (list: any, fn: Callable, self: unknown, args: unknown[]) => Stops,
 ): (original: Callable) => Twin {
   return original =>
     function* (this: unknown, ...args: unknown[]): Stops {
       const [fn, self] = args
       if (typeof fn !== 'function' || !accepts(this)) return Reflect.apply(original, this, args)
-      return yield* run(Object(this), fn as Callable, self, args.slice(1))
+      return yield* run(Object(this), fn as Callable, self, args)
     }
 }
 
@@ -68,12 +68,12 @@ for (const [holder, kind, accepts] of [
   install(
     holder,
     'reduce',
-    method(accepts, (list, fn, _, rest) => reduce(kind, list, fn, rest, false)),
+    method(accepts, (list, fn, _, args) => reduce(kind, list, fn, args, false)),
   )
   install(
     holder,
     'reduceRight',
-    method(accepts, (list, fn, _, rest) => reduce(kind, list, fn, rest, true)),
+    method(accepts, (list, fn, _, args) => reduce(kind, list, fn, args, true)),
   )
 }
 

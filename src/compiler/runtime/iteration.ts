@@ -108,13 +108,13 @@ export function* search(
   return what === 'find' || what === 'findLast' ? undefined : -1
 }
 
-export function* reduce(kind: Kind, list: any, fn: Callable, initial: unknown[], backwards: boolean): Stops {
+export function* reduce(kind: Kind, list: any, fn: Callable, args: unknown[], backwards: boolean): Stops {
   const length = kind.length(list)
   const resumable = resumableOf(fn)
   let turn = 0
   let held: unknown
   const at = (turn: number): number => (backwards ? length - 1 - turn : turn)
-  if (initial.length > 0) held = initial[0]
+  if (args.length > 1) held = args[1]
   else {
     while (turn < length && !kind.has(list, at(turn))) turn++
     if (turn === length) throw new TypeError('Reduce of empty array with no initial value')
@@ -156,10 +156,18 @@ export function emptyArray(length: number): unknown[] {
   return new Array(length)
 }
 
+/** True for the `Array` of another realm: in each of them, `Array.prototype` is an array. */
+function isArrayOfAnotherRealm(maker: unknown): boolean {
+  if (typeof maker !== 'function' || maker === Array) return false
+  const found = Object.getOwnPropertyDescriptor(maker, 'prototype')
+  return found?.writable === false && found.value !== Array.prototype && Array.isArray(found.value)
+}
+
 /** `ArraySpeciesCreate`. */
 export function speciesArray(original: any, length: number): any {
   if (!Array.isArray(original)) return emptyArray(length)
   let maker: any = original.constructor
+  if (isArrayOfAnotherRealm(maker)) return emptyArray(length)
   if (maker === Array) maker = (Array as any)[Symbol.species]
   else if (maker !== null && (typeof maker === 'object' || typeof maker === 'function')) {
     maker = maker[Symbol.species] ?? undefined

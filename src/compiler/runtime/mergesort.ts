@@ -1,11 +1,12 @@
 /** The sort of typed arrays, comparison for comparison as the engine does it. */
 import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
+import { part } from '../../coroutine/define.ts'
 import { number, type Order, type Stops } from './order.ts'
 
 /** Halves, then a merge, from one copy into the other. */
 export function* mergeSort(values: any[], order: Order): Stops<any[]> {
-  const target = values.slice()
-  if (values.length > 1) yield* split(values.slice(), 0, values.length, target, order)
+  const target = part(values, 0, values.length)
+  if (values.length > 1) yield* split(part(values, 0, values.length), 0, values.length, target, order)
   return target
 }
 

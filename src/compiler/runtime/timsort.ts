@@ -3,7 +3,7 @@
  * engine's own algorithm for arrays, comparison for comparison.
  */
 import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
-import { define } from '../../coroutine/define.ts'
+import { define, part, removeAt } from '../../coroutine/define.ts'
 import { gallopLeft, gallopRight } from './gallop.ts'
 import { number, type Order, type Stops } from './order.ts'
 
@@ -163,8 +163,8 @@ class TimSort {
     const baseB = this.#bases[at + 1]!
     let lengthB = this.#lengths[at + 1]!
     this.#lengths[at] = lengthA + lengthB
-    this.#bases.splice(at + 1, 1)
-    this.#lengths.splice(at + 1, 1)
+    removeAt(this.#bases, at + 1)
+    removeAt(this.#lengths, at + 1)
     const skipped = yield* gallopRight(this.#order, work, work[baseB], baseA, lengthA, 0)
     baseA += skipped
     lengthA -= skipped
@@ -182,7 +182,7 @@ class TimSort {
     const resumable = this.#resumable
     let lengthA = countA
     let lengthB = countB
-    const held = work.slice(baseA, baseA + lengthA)
+    const held = part(work, baseA, baseA + lengthA)
     let to = baseA
     let a = 0
     let b = baseB
@@ -255,7 +255,7 @@ class TimSort {
     const resumable = this.#resumable
     let lengthA = countA
     let lengthB = countB
-    const held = work.slice(baseB, baseB + lengthB)
+    const held = part(work, baseB, baseB + lengthB)
     let to = baseB + lengthB - 1
     let b = lengthB - 1
     let a = baseA + lengthA - 1

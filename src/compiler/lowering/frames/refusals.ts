@@ -62,6 +62,7 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
         break
       case 'CatchClause':
         if (stops(node.param)) refuse('a pattern can stop')
+        if (redeclares(node)) refuse('a `var` has the name of what is caught')
         break
       case 'SwitchStatement':
         for (const { test } of node.cases) if (stops(test)) refuse('a case can stop')
@@ -131,6 +132,21 @@ function isSetBy(param: Node, name: Node, use: Node): boolean {
   walk(param, node => {
     if (node.type === 'AssignmentPattern' && contains(node.left, name) && contains(node.right, use))
       found = true
+    return !found
+  })
+  return found
+}
+
+/** `catch (x) { var x = 1 }`: what is written is the thing that was caught, what is declared another. */
+function redeclares({ param, body }: Node): boolean {
+  if (param?.type !== 'Identifier') return false
+  let found = false
+  walk(body, node => {
+    if (isFunction(node)) return false
+    if (node.type === 'VariableDeclaration' && node.kind === 'var') {
+      for (const { id } of node.declarations)
+        if (boundNames(id).some(({ name }) => name === param.name)) found = true
+    }
     return !found
   })
   return found
