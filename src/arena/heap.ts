@@ -136,6 +136,11 @@ export class PayloadHeap {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, thread.ownerTag)
   }
 
+  /** The thread that has not settled the block, or has claimed it, plus 1; 0: it is settled. */
+  ownerOf(pointer: number): number {
+    return Atomics.load(this.i32, this.blockOf(pointer) + OWNER)
+  }
+
   /** Gives a block back, from any thread. */
   free(thread: KernelThread, pointer: number): void {
     const lock = this.control + LOCK

@@ -43,6 +43,8 @@ export class FutexContext {
   readonly wakeQueue: number[] = []
   /** Waiters that a recovery took off their queues, and that begin anew at the next wakeAll. */
   readonly restarts: number[] = []
+  /** Blocks of the kernel's heap that belonged to waiters whose sleepers are gone: for this thread to free. */
+  readonly leftBlocks: number[] = []
   readonly wakeDecision: WakeDecision = new WakeDecision()
   readonly requeueDecision: RequeueDecision = new RequeueDecision()
 

@@ -3,6 +3,7 @@ import { endOwner } from './exit.ts'
 import { takeOff, wakeAll } from './queue.ts'
 import { isMoving, Owner, OWNER_ALIVE, Waiter } from './records.ts'
 import { wakeOrphans } from './recover.ts'
+import { freeWaiter, giveUpParcel } from './waitwake.ts'
 
 /**
  * A thread ends in good order, with promises of its own still waiting that nobody will hear of any more, and async flows that hold locks. Its waits
@@ -15,7 +16,8 @@ export function leaveFutexes(context: FutexContext): void {
     if (layout.waiters.allocatedBy(i32, waiter) !== thread.id) continue
     const queue = Atomics.load(i32, waiter + Waiter.queue)
     if (queue > 0 || isMoving(queue)) takeOff(context, waiter)
-    layout.waiters.free(i32, waiter)
+    giveUpParcel(context, waiter)
+    freeWaiter(context, waiter)
   }
   for (let owner = layout.owners.after(i32, 0); owner !== 0; owner = layout.owners.after(i32, owner)) {
     // Those of tasks are settled: they outlive the thread that made them.

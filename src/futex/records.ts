@@ -114,7 +114,10 @@ export const Waiter: Layout<
   targetIndex: word,
   /** Of a sleeper: which of its waiters was served, from 1; 0: none yet. Only where one of several may be. */
   claim: word,
-  /** What is handed over to it or by it, in the words of who walks the queue. */
+  /**
+   * What is handed over to it or by it, in the words of who walks the queue. Its first word is 0 while nothing is, and in a free record: HEAP_PARCEL there
+   * says that the second names a block of the kernel's heap, which is the waiter's.
+   */
   parcel: words(PARCEL_WORDS),
 })
 
@@ -126,6 +129,9 @@ export const PI_LOCK = 1
 export const PI_REQUEUE = 2
 /** Was made the owner by a thread that cannot see the word: the new owner writes it. */
 export const PI_UNWRITTEN = 3
+
+/** The first word of a parcel that owns a block of the kernel's heap. */
+export const HEAP_PARCEL = 9
 
 export const OFF = 0
 export const WOKEN = -1

@@ -27,7 +27,7 @@ import {
 } from './records.ts'
 import { restartObjects } from './restartobjects.ts'
 import { retire, unlockFutexUnlessDead } from './table.ts'
-import { MATCH_ANY, wakeKey } from './waitwake.ts'
+import { freeWaiter, giveUpParcel, MATCH_ANY, wakeKey } from './waitwake.ts'
 
 /**
  * After a thread has died, at whatever step of whatever call: its locks are broken and what they guarded is rebuilt, its
@@ -301,5 +301,8 @@ function settleWaiter(context: FutexContext, waiter: number, dead: number): void
     // The dead thread may have been the one to signal it. Once more does no harm, even to the slot's next life.
     signalLater(context, Atomics.load(i32, waiter + Waiter.sleeper))
   }
-  if (own) layout.waiters.free(i32, waiter)
+  if (own) {
+    giveUpParcel(context, waiter)
+    freeWaiter(context, waiter)
+  }
 }

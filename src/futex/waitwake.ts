@@ -1,7 +1,7 @@
 import type { FutexContext } from './context.ts'
 import { EAGAIN, EFAULT, EINVAL } from './errno.ts'
 import { enqueue, wakeAll, walkQueue } from './queue.ts'
-import { Bucket, OFF, Waiter } from './records.ts'
+import { Bucket, HEAP_PARCEL, OFF, Waiter } from './records.ts'
 import type { FutexWord } from './space.ts'
 import type { LockOwner } from './owner.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
@@ -64,7 +64,19 @@ export function makeWaiter(
 }
 
 export function freeWaiters(context: FutexContext, waiters: readonly number[]): void {
-  for (const waiter of waiters) context.layout.waiters.free(context.i32, waiter)
+  for (const waiter of waiters) freeWaiter(context, waiter)
+}
+
+/** The waiter leaves without its sleeper: what it sent, or was handed and had not looked at, is for this thread to free (`context.leftBlocks`). */
+export function giveUpParcel({ i32, leftBlocks }: FutexContext, waiter: number): void {
+  if (i32[waiter + Waiter.parcel] === HEAP_PARCEL && i32[waiter + Waiter.parcel + 1] > 0)
+    leftBlocks.push(i32[waiter + Waiter.parcel + 1])
+}
+
+/** What its parcel had is another's by now. */
+export function freeWaiter({ i32, layout }: FutexContext, waiter: number): void {
+  i32[waiter + Waiter.parcel] = 0
+  layout.waiters.free(i32, waiter)
 }
 
 /**

@@ -131,3 +131,32 @@ test.each([0, 1, 64])(
     expect(await following).toBe('in order')
   },
 )
+
+test.each([0, 1])(
+  'what tasks were to send through a channel of capacity %i is freed when their CPU dies, round after round',
+  async capacity => {
+    const { view } = kernel['booted']
+    const used = async (): Promise<number> => {
+      await until('nothing lives', () => kernel.active === 0)
+      return view.heap.usedBytes()
+    }
+    const before = await used()
+    for (let round = 0; round < 4; round++) {
+      const channels = [new Channel<unknown>(capacity), new Channel<unknown>(capacity)]
+      for (const channel of channels) for (let n = 0; n < capacity; n++) await channel.sendAsync(n)
+      const words = shared(8)
+      const back = new Promise(resolve => kernel.on('restart', resolve))
+      const sending = Array.from({ length: 3 }, () =>
+        kernel.spawn(tasks.sendLarge, [channels[0], words, 1 << 20], mortal),
+      )
+      const selecting = kernel.spawn(tasks.selectLarge, [channels, words, 1 << 20], mortal)
+      const failures = [...sending, selecting].map(failureOf)
+      await until('they wait', () => [...sending, selecting].every(task => task.status.state === 'sleeping'))
+      expect(view.heap.usedBytes() - before).toBeGreaterThan(5 << 20)
+      void terminate(0)
+      for (const failure of await Promise.all(failures)) expect(failure.name).toBe('CpuLostError')
+      await back
+      expect(await used()).toBe(before)
+    }
+  },
+)

@@ -1,4 +1,6 @@
 import type { KernelThread } from '../arena/thread.ts'
+import { HEAP_PARCEL } from '../futex/records.ts'
+import { currentView } from '../task/ambient.ts'
 import type { PayloadCodec } from '../task/payload/codec.ts'
 
 /**
@@ -8,7 +10,8 @@ import type { PayloadCodec } from '../task/payload/codec.ts'
  *   NOTHING    -
  *   UNDEFINED, NULL, TRUE, FALSE
  *   NUMBER     2, 3: the float64
- *   PAYLOAD    1: the payload word
+ *   PAYLOAD    1: the payload word, of a heap that came with the channel
+ *   HEAP_PARCEL  the same, of the kernel's heap
  *   TAKEN      - in a sender's waiter: it was received
  *   CLOSED     - in anyone's waiter: the channel was closed
  */
@@ -51,24 +54,45 @@ export function writeParcel(
       if (value === null) {
         i32[at] = NULL
       } else {
-        i32[at + 1] = codec().encode(value, 'value')
-        i32[at] = PAYLOAD
+        const made = codec()
+        i32[at + 1] = made.encode(value, 'value')
+        i32[at] = made === currentView()?.codec ? HEAP_PARCEL : PAYLOAD
       }
   }
 }
 
 /** From here on the words own the payload. */
 export function settleParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
-  if (i32[at] === PAYLOAD && i32[at + 1] > 0) codec().heap.settle(i32[at + 1])
+  if (hasBlock(i32, at)) codec().heap.settle(i32[at + 1])
+}
+
+/** The thread has the payload again, and the words name it no more. In this order: in between both have it, and recovery takes the thread for its owner. */
+export function takeParcel(
+  { i32 }: Words,
+  at: number,
+  codec: () => PayloadCodec,
+  thread: KernelThread,
+): void {
+  if (hasBlock(i32, at)) codec().heap.claim(thread, i32[at + 1])
+  i32[at] = NOTHING
+}
+
+function hasPayload(i32: Int32Array, at: number): boolean {
+  return i32[at] === HEAP_PARCEL || i32[at] === PAYLOAD
+}
+
+function hasBlock(i32: Int32Array, at: number): boolean {
+  return hasPayload(i32, at) && i32[at + 1] > 0
 }
 
 /** Reads a value and frees what it needed: it is this thread's now. */
 export function readParcel(
-  { i32, f64 }: Words,
+  words: Words,
   at: number,
   codec: () => PayloadCodec,
   thread: KernelThread,
 ): unknown {
+  const { i32, f64 } = words
   switch (i32[at]) {
     case NUMBER:
       return f64[(at + 2) >> 1]
@@ -78,10 +102,11 @@ export function readParcel(
       return true
     case FALSE:
       return false
+    case HEAP_PARCEL:
     case PAYLOAD: {
       const word = i32[at + 1]
       const made = codec()
-      if (word > 0) made.heap.claim(thread, word)
+      takeParcel(words, at, codec, thread)
       const value = made.decode(word)
       made.free(word)
       return value
@@ -93,7 +118,7 @@ export function readParcel(
 
 /** Frees what an unread value needs. */
 export function dropParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
-  if (i32[at] === PAYLOAD) codec().free(i32[at + 1])
+  if (hasPayload(i32, at)) codec().free(i32[at + 1])
   i32[at] = NOTHING
 }
 

@@ -10,6 +10,7 @@ import {
   NOTHING,
   PARCEL_WORDS,
   settleParcel,
+  takeParcel,
   TAKEN,
   type Words,
   writeParcel,
@@ -126,6 +127,7 @@ export class CasesWait implements Parking {
     } catch (full) {
       // The channels are locked: nobody has served those that are queued.
       finishWait(context, waiters.slice(0, queued), -ETIMEDOUT)
+      this.takeBack(context, waiters.slice(0, queued + 1))
       freeWaiters(context, waiters)
       this.dropUnsent(-1)
       throw full
@@ -145,11 +147,20 @@ export class CasesWait implements Parking {
     pipe.addWaiter(context, sends, waiter)
   }
 
+  /** The wait is over: what its waiters were to send, and nobody has taken, is this thread's again. */
+  takeBack(context: FutexContext, waiters: readonly number[]): void {
+    this.cases.forEach(({ sends, pipe }, index) => {
+      if (sends && waiters[index] !== undefined && isUnsent(context.i32, waiters[index]))
+        takeParcel(this.arena(context), waiters[index] + Waiter.parcel, pipe.codec, context.thread)
+    })
+  }
+
   woken(context: FutexContext, waiters: readonly number[], at: number): boolean {
     const parcel = waiters[at] + Waiter.parcel
     this.index = at
     this.closed = context.i32[parcel] === CLOSED
     const { sends, pipe } = this.cases[at]
+    this.takeBack(context, waiters)
     if (!sends && !this.closed) this.value = pipe.read(context, this.arena(context), parcel)
     this.dropUnsent(sends && !this.closed ? at : -1)
     return true
@@ -170,6 +181,7 @@ export class CasesWait implements Parking {
 
   /** What it received is given back; what it sent has been received. */
   leave(context: FutexContext, waiters: readonly number[], at: number): void {
+    this.takeBack(context, waiters)
     if (at < 0) {
       this.dropUnsent(-1)
       return
@@ -209,4 +221,9 @@ export class CasesWait implements Parking {
   private arena({ i32, arena }: FutexContext): Words {
     return { i32, f64: arena.f64 }
   }
+}
+
+function isUnsent(i32: Int32Array, waiter: number): boolean {
+  const said = i32[waiter + Waiter.parcel]
+  return said !== TAKEN && said !== CLOSED
 }

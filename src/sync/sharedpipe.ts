@@ -39,12 +39,16 @@ import { claimDomain, ParkingQueue } from './queue.ts'
  *
  *   (A) journal: which waiter, and where the tail is
  *   (B) the slot
- *   (C) tail: the value is in the ring
- *   (D) the waiter's parcel: TAKEN
+ *   (C) the waiter's parcel: TAKEN
+ *   (D) tail: the value is in the ring
  *   (E) journal: 0
  *
- * Dead between (C) and (D), the tail has moved on since (A): who breaks the lock does (D) and (E) (`repair`). The sender's record is not
+ * Dead between (C) and (D), the waiter says TAKEN and the tail is where it was at (A): who breaks the lock does (D) and (E) (`repair`). The sender's record is not
  * given back before the sender has had the lock.
+ *
+ * A payload has an owner throughout: the thread that encoded it, or read it (the heap's header says so); a waiter, which recovery knows, and whose payload it frees
+ * when the sleeper died (`giveUpParcel`); or the ring. Between the thread and the ring it is nobody's for two stores: the block is settled, then the tail moves, or the
+ * head moves, then the block is claimed. A thread that dies exactly there leaves one block for good. The other order would free what the ring still names.
  */
 const CAPACITY = 3
 const LATEST = 4
@@ -292,8 +296,8 @@ export class SharedPipe implements Place {
     i32[at + JOURNAL_ORDER] = arena[waiter + Waiter.order]
     i32[at + JOURNAL] = waiter // (A)
     copyParcel(arena, waiter + Waiter.parcel, i32, this.slot(tail)) // (B)
-    Atomics.store(i32, at + TAIL, this.after(tail)) // (C)
-    arena[waiter + Waiter.parcel] = TAKEN // (D)
+    arena[waiter + Waiter.parcel] = TAKEN // (C)
+    Atomics.store(i32, at + TAIL, this.after(tail)) // (D)
     i32[at + JOURNAL] = 0 // (E)
   }
 
@@ -303,7 +307,9 @@ export class SharedPipe implements Place {
     const waiter = i32[at + JOURNAL]
     // Its order tells a sender that still waits from one that died as well, whose record may be another's.
     if (waiter !== 0 && arena[waiter + Waiter.order] === i32[at + JOURNAL_ORDER]) {
-      if (i32[at + TAIL] !== i32[at + JOURNAL_TAIL]) arena[waiter + Waiter.parcel] = TAKEN
+      const tail = i32[at + JOURNAL_TAIL]
+      if (i32[at + TAIL] === tail && arena[waiter + Waiter.parcel] === TAKEN)
+        Atomics.store(i32, at + TAIL, this.after(tail))
     }
     i32[at + JOURNAL] = 0
     while (i32[at + LATEST] === 1 && this.count > 1) this.dropFirst()

@@ -82,6 +82,8 @@ export interface Parking {
   servedByDead?(context: FutexContext, waiters: readonly number[]): number
   /** See Wait. */
   restarted?(): boolean
+  /** It is about to go round: what its waiters had is this thread's again. */
+  takeBack?(context: FutexContext, waiters: readonly number[]): void
 }
 
 /** So often a thread looks at a lock before it blocks. */
@@ -189,7 +191,10 @@ function end(
   try {
     const served = result >= 0 ? result : (parking.servedByDead?.(context, waiters) ?? -1)
     if (served >= 0 && result !== -EINTR) return parking.woken(context, waiters, served) ? true : undefined
-    if (result === RESTART) return parking.restarted?.() === true ? true : undefined
+    if (result === RESTART) {
+      parking.takeBack?.(context, waiters)
+      return parking.restarted?.() === true ? true : undefined
+    }
     parking.leave(context, waiters, served)
     if (result === -ETIMEDOUT) return false
     throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${parking.what}: the task was interrupted while it waited`)

@@ -206,7 +206,7 @@ export class Kernel {
     machine.onDeath(death => this.died(death))
     if (machine.isGone !== undefined) {
       view.thread.stuck = rescuer(view, machine)
-      view.thread.meanwhile = () => this.releaseUntold()
+      view.thread.meanwhile = () => this.seeToOthers()
     }
     this.undoHooks = runBootHooks(this, view, { control: options.control ?? true, events: this.listeners })
   }
@@ -398,6 +398,13 @@ export class Kernel {
     const closed = machine.close()
     if (!(await endsWithin(closed, STOP_MS))) await this.terminateAll()
     await closed
+  }
+
+  /** This thread blocks: what others need of it all the same. */
+  private seeToOthers(): void {
+    const { lent } = this.booted.view.codec
+    if (lent.isAsked) lent.serve()
+    this.releaseUntold()
   }
 
   /** This thread blocks, and hears of no death: nobody is to wait for a CPU that is gone. The rest is done when it is told. */

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { Arena, ArenaPlan } from '../arena/arena.ts'
 import { CpuLostError } from './errors.ts'
 import { Kernel } from './kernel.ts'
@@ -30,7 +30,7 @@ describe('where messages come at a turn of the event loop alone, as in a browser
     const sent: LentMessage[] = []
     const inbox: LentMessage[] = []
     let serve = (): void => undefined
-    const lent = LentObjects.of(arena, region, false, (_arena, _name, onMessage) => {
+    const lent = LentObjects.of(arena, region, { id: 0, mayBlock: false }, (_arena, _name, onMessage) => {
       serve = onMessage
       return {
         isDirect: false,
@@ -57,5 +57,55 @@ describe('where messages come at a turn of the event loop alone, as in a browser
     expect(() => thread().lent.objectOf(7)).toThrow(
       /not here yet.*give it to a task as an argument, or return it/,
     )
+  })
+})
+
+describe('a thread that joined late, and asks for an object that was published before,', () => {
+  /** `receive` is called once after each wake: publications by others wake this thread at once, each time. */
+  function late(receive: (round: number, id: number) => LentMessage | undefined): {
+    lent: LentObjects
+    id: number
+  } {
+    const plan = new ArenaPlan()
+    const region = reserveLent(plan)
+    const arena = Arena.create(plan)
+    LentObjects.initialize(arena, region)
+    const sender = Reflect.construct(LentObjects, [arena, region, { id: 1, mayBlock: true }, noExchange])
+    const id = (sender as LentObjects).idOf(new SharedArrayBuffer(8))
+    let round = 0
+    const lent = LentObjects.of(arena, region, { id: 2, mayBlock: true }, () => ({
+      ...noExchange(),
+      receive: () => {
+        Atomics.add(arena.i32, region.start + 1, 1)
+        return receive(round++, id)
+      },
+    }))
+    return { lent, id }
+  }
+  const noExchange = () => ({
+    isDirect: true,
+    publish: () => undefined,
+    receive: (): LentMessage | undefined => undefined,
+    close: () => undefined,
+  })
+
+  test('waits for the answer of a sender that lives, however often others publish meanwhile', () => {
+    const object = new SharedArrayBuffer(8)
+    const { lent, id } = late((round, id) => (round === 2000 ? { id, object } : undefined))
+    expect(lent.objectOf(id)).toBe(object)
+  })
+
+  test('gives up when the sender is gone and nobody answers in time, by the clock', () => {
+    const now = vi.spyOn(performance, 'now')
+    let time = 0
+    now.mockImplementation(() => (time += 100))
+    const { lent, id } = late(round => {
+      if (round === 500) lent.ended(1)
+      return undefined
+    })
+    expect(() => lent.objectOf(id)).toThrow('the thread that sent it ended')
+    // While the sender lived it did not count.
+    expect(time).toBeGreaterThan(500 * 100 + 10_000)
+    now.mockRestore()
   })
 })

@@ -39,7 +39,7 @@ import type { KernelView } from './view.ts'
  *
  *   1  the scheduler          its locks, queues, timers (src/sched/recovery.ts); the tasks that it had started are lost
  *   2  futexes and locks      its waits end; who waited for a lost task's locks gets them
- *   3  payloads               what it had encoded, or taken off, and had not passed on, is freed
+ *   3  payloads               what it had encoded, or taken off, and had not passed on, is freed; and what its tasks were to send through channels
  *   4  jobs                   each by what its record says:
  *
  *      unsettled, the dead CPU's         it was being spawned. Started: it goes on, and nobody joins it. Not: it is dropped
@@ -99,6 +99,7 @@ export function recoverCpu(
 ): Recovery {
   const { s, i32, codec } = view
   const dead = death.cpu
+  freeLeft(view)
   codec.recover(dead, visit => visitPayloads(view, visit)) // 3
   // All that the dead CPU handed over is here now: what it has not is found below.
   collector.collect()
@@ -143,6 +144,11 @@ export function rescuer(view: KernelView, machine: Machine): (owner: number, loc
     }
     return false
   }
+}
+
+/** What the waiters of dead sleepers had to send, or had been handed. One that its sleeper was about to take is freed with what that thread had. */
+function freeLeft({ codec, heap, futexes }: KernelView): void {
+  for (const block of futexes.context.leftBlocks.splice(0)) if (heap.ownerOf(block) === 0) codec.free(block)
 }
 
 /** Every word of a record that may have a payload. */

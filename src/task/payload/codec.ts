@@ -32,7 +32,7 @@ export class PayloadCodec {
     this.thread = thread
     this.arena = thread.arena
     this.heap = heap
-    this.lent = LentObjects.of(thread.arena, lentRegion, thread.mayBlock, openChannel)
+    this.lent = LentObjects.of(thread.arena, lentRegion, thread, openChannel)
     this.encoder = new PayloadEncoder(this.lent)
     this.decoder = new PayloadDecoder(thread.arena.buffer, this.lent)
   }
@@ -115,6 +115,7 @@ export class PayloadCodec {
    * every word of every record that may hold a payload.
    */
   recover(dead: number, records: (visit: (at: number) => void) => void): number {
+    this.lent.ended(dead)
     return this.heap.repair(this.thread, dead, records)
   }
 

@@ -1,4 +1,6 @@
 import type { Arena, ArenaPlan, Region } from '../../arena/arena.ts'
+import type { KernelThread } from '../../arena/thread.ts'
+import { THREAD_MAX } from '../../arena/thread.ts'
 import type { Borrower } from './decode.ts'
 import type { Lender } from './encode.ts'
 
@@ -13,7 +15,9 @@ import type { Lender } from './encode.ts'
  *                                             (C) meets the id: takes what was published out of its inbox, without a turn of its
  *                                                 event loop, until it finds the id
  *
- * A thread that joined between (A) and (C) never got the message: it asks all others, who publish the object again.
+ * A thread that joined between (A) and (C) never got the message: it asks all others, who publish the object again. For as long as the sender lives, an answer
+ * will come: the sender may be busy with a task that has no safepoints. Each thread that joins starts a life, which its end, or recovery, ends; beside an id stand its
+ * sender and that one's life. When the sender is gone, others may have the object still: they have ANSWER_MS_MAX, by the clock, to say so.
  */
 export interface LentExchange {
   /** Whether `receive` gives what others have published without a turn of the event loop. */
@@ -42,9 +46,15 @@ const PUBLISHED = 1
 const WANTED = 2
 const NAME = 3
 const NAME_WORDS = 4
-const LENT_WORDS: number = NAME + NAME_WORDS
+/** Of each thread: which life it is in. Even: it is not there. */
+const LIVES: number = NAME + NAME_WORDS
+/** Of the latest ids: the id, who sent it, and in which life. */
+const SENDERS: number = LIVES + THREAD_MAX
+const SENDER_WORDS = 3
+const SENDERS_MAX = 1024
+const LENT_WORDS: number = SENDERS + SENDERS_MAX * SENDER_WORDS
 
-/** How long a receiver waits for the others to answer before it gives up: they answer between two turns of their loop. */
+/** How long a receiver waits for the others to answer when the sender is gone: they answer between two turns of their loop. */
 const ANSWER_MS_MAX = 10_000
 const ANSWER_STEP_MS = 20
 
@@ -53,6 +63,7 @@ const ofThisThread = new WeakMap<SharedArrayBuffer, LentObjects>()
 export class LentObjects implements Lender, Borrower {
   private readonly i32: Int32Array<SharedArrayBuffer>
   private readonly control: number
+  private readonly thread: number
   private readonly mayBlock: boolean
   private readonly openExchange: OpenExchange
   private exchange: LentExchange | null = null
@@ -68,19 +79,30 @@ export class LentObjects implements Lender, Borrower {
    * The one of this thread for this arena: a simulated machine has many CPUs on one thread. `openExchange` joins the channel of a name,
    * and calls `serve` when a message came while the thread was in its event loop.
    */
-  static of(arena: Arena, region: Region, mayBlock: boolean, openExchange: OpenExchange): LentObjects {
+  static of(
+    arena: Arena,
+    region: Region,
+    thread: Pick<KernelThread, 'id' | 'mayBlock'>,
+    openExchange: OpenExchange,
+  ): LentObjects {
     let lent = ofThisThread.get(arena.buffer)
     if (lent === undefined) {
-      lent = new LentObjects(arena, region, mayBlock, openExchange)
+      lent = new LentObjects(arena, region, thread, openExchange)
       ofThisThread.set(arena.buffer, lent)
     }
     return lent
   }
 
-  private constructor(arena: Arena, region: Region, mayBlock: boolean, openExchange: OpenExchange) {
+  private constructor(
+    arena: Arena,
+    region: Region,
+    thread: Pick<KernelThread, 'id' | 'mayBlock'>,
+    openExchange: OpenExchange,
+  ) {
     this.i32 = arena.i32
     this.control = region.start
-    this.mayBlock = mayBlock
+    this.thread = thread.id
+    this.mayBlock = thread.mayBlock
     this.openExchange = openExchange
     this.ids.set(arena.buffer, ARENA_ID)
     this.objects.set(ARENA_ID, arena.buffer)
@@ -106,6 +128,16 @@ export class LentObjects implements Lender, Borrower {
       name += `:${(this.i32[this.control + NAME + part] >>> 0).toString(36)}`
     }
     this.exchange = this.openExchange(this.i32.buffer, name, () => this.serve())
+    // The thread of this id that was here before may have gone without a word.
+    const at = this.lifeAt(this.thread)
+    Atomics.add(this.i32, at, (Atomics.load(this.i32, at) & 1) === 0 ? 1 : 2)
+  }
+
+  /** The thread is gone: it answers no more. By itself, or by whoever recovers it. More than once does no harm. */
+  ended(thread: number): void {
+    const at = this.lifeAt(thread)
+    const life = Atomics.load(this.i32, at)
+    if ((life & 1) !== 0) Atomics.compareExchange(this.i32, at, life, life + 1)
   }
 
   /** Whether what has been published is here when it is asked for. */
@@ -114,6 +146,7 @@ export class LentObjects implements Lender, Borrower {
   }
 
   close(): void {
+    if (this.exchange !== null) this.ended(this.thread)
     this.exchange?.close()
     this.exchange = null
     this.objects.clear()
@@ -124,6 +157,7 @@ export class LentObjects implements Lender, Borrower {
     if (known !== undefined) return known
     this.open()
     const id = Atomics.add(this.i32, this.control + NEXT_ID, 1)
+    this.noteSender(id)
     this.publish(id, object)
     this.remember(id, object)
     return id
@@ -208,7 +242,10 @@ export class LentObjects implements Lender, Borrower {
     }
     let published = Atomics.load(i32, control + PUBLISHED)
     this.ask(id)
-    for (let waited = 0; waited < ANSWER_MS_MAX && this.mayBlock; waited += ANSWER_STEP_MS) {
+    let aliveAt = performance.now()
+    while (this.mayBlock) {
+      if (this.senderLives(id)) aliveAt = performance.now()
+      else if (performance.now() - aliveAt >= ANSWER_MS_MAX) break
       Atomics.wait(i32, control + PUBLISHED, published, ANSWER_STEP_MS)
       published = Atomics.load(i32, control + PUBLISHED)
       this.serve()
@@ -218,5 +255,29 @@ export class LentObjects implements Lender, Borrower {
     throw new Error(
       'a shared buffer of a payload is gone: the thread that sent it ended before this one could take it over',
     )
+  }
+
+  private lifeAt(thread: number): number {
+    return this.control + LIVES + thread
+  }
+
+  private senderAt(id: number): number {
+    return this.control + SENDERS + (id % SENDERS_MAX) * SENDER_WORDS
+  }
+
+  private noteSender(id: number): void {
+    const at = this.senderAt(id)
+    Atomics.store(this.i32, at, 0)
+    Atomics.store(this.i32, at + 1, this.thread)
+    Atomics.store(this.i32, at + 2, Atomics.load(this.i32, this.lifeAt(this.thread)))
+    Atomics.store(this.i32, at, id)
+  }
+
+  /** False: it has ended, or so many were sent since that it is not known. */
+  private senderLives(id: number): boolean {
+    const at = this.senderAt(id)
+    if (Atomics.load(this.i32, at) !== id) return false
+    const thread = Atomics.load(this.i32, at + 1)
+    return Atomics.load(this.i32, this.lifeAt(thread)) === Atomics.load(this.i32, at + 2)
   }
 }
