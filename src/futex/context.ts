@@ -5,7 +5,7 @@ import { CPU_MAX, type KernelThread } from '../arena/thread.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
 import { wakeupTask } from '../sched/wakeup.ts'
 import { RequeueDecision, WakeDecision } from './decision.ts'
-import { LockWatch } from './exit.ts'
+import { finishExit, LockWatch } from './exit.ts'
 import type { FutexLayout } from './layout.ts'
 import { FREE_FUTEX, Futex } from './records.ts'
 import type { MappedBuffer } from './space.ts'
@@ -77,6 +77,11 @@ export class FutexContext {
     if (scheduler !== undefined) scheduler.lockHooks = new LockWatch(this)
     if (this.comesAndGoes) this.rcu.online(thread)
     if (this.comesAndGoes) this.rcu.idleEnter(thread)
+  }
+
+  /** See exit.ts: for a call that waits for an owner to have ended. */
+  finishExit(owner: number, dead: number): void {
+    finishExit(this, owner, dead)
   }
 
   /** From here to `leave`, a futex that this thread has seen is not reused. */

@@ -46,6 +46,16 @@ export function exitOwner(context: FutexContext, owner: number): void {
   wakeAll(context)
 }
 
+/** The thread that was ending the owner is dead: ends it. Nothing is held. Others may do the same: every step can be taken twice. */
+export function finishExit(context: FutexContext, owner: number, dead: number): void {
+  const { i32, thread } = context
+  acquire(thread, owner + Owner.lock)
+  const left = i32[owner + Owner.exiter] === dead + 1
+  if (left) i32[owner + Owner.exiter] = 0
+  release(thread, owner + Owner.lock)
+  if (left) exitOwner(context, owner)
+}
+
 /** As exitOwner; those to be woken are in the wake queue. */
 export function endOwner(context: FutexContext, owner: number): void {
   const { i32, thread } = context

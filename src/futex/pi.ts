@@ -1,4 +1,4 @@
-import { pause } from '../arena/pause.ts'
+import { awaitChange } from '../arena/awaiting.ts'
 import { listFirst, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
@@ -136,7 +136,9 @@ export function awaitExit(context: FutexContext, { i32: words, index }: FutexWor
     Atomics.load(i32, owner + Owner.tid) === tid &&
     Atomics.load(i32, owner + Owner.state) === OWNER_EXITING
   ) {
-    pause()
+    const exiter = Atomics.load(i32, owner + Owner.exiter) - 1
+    if (awaitChange(context.thread, i32, owner + Owner.state, OWNER_EXITING, exiter))
+      context.finishExit(owner, exiter)
   }
 }
 

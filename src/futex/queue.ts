@@ -1,4 +1,5 @@
 import { assert } from '../arena/assert.ts'
+import { awaitChange } from '../arena/awaiting.ts'
 import { listFirst, listNext, ListNode, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
@@ -10,9 +11,11 @@ import {
   ENDED,
   Futex,
   isMoving,
+  moverOf,
   movingBy,
   OFF,
   PI_LOCK,
+  PI_NONE,
   RESTARTED,
   TASK,
   WOKEN,
@@ -60,6 +63,16 @@ export function walkQueue(context: FutexContext, futex: number, decision: Decisi
   return firstMoved
 }
 
+/**
+ * Whoever was moving the waiter is dead: it is on no queue, and leaves for good, as if it had been woken, or to begin its call anew. False: it has moved on. By its
+ * sleeper, or by recovery, which tells the sleeper.
+ */
+export function endMove({ i32 }: FutexContext, waiter: number, moving: number): boolean {
+  for (let field = 0; field < ListNode.words; field++) i32[waiter + Waiter.links + field] = 0
+  const fate = i32[waiter + Waiter.pi] === PI_NONE ? WOKEN : RESTARTED
+  return Atomics.compareExchange(i32, waiter + Waiter.queue, moving, fate) === moving
+}
+
 /** Who leaves a queue other than by itself. */
 export type Fate = typeof WOKEN | typeof ENDED | typeof RESTARTED
 
@@ -102,7 +115,7 @@ export function wakeAll(context: FutexContext): void {
  *                                            lock A; X is MOVING; unlock A
  *   (B) locks A
  *   (C) reads queue again: not A, unlocks
- *       reads MOVING: spins
+ *       reads MOVING: waits, until the mover has done that or is dead
  *                                            lock B; queue = B; unlock B
  *       reads B, locks B, reads B: removes
  *
@@ -117,7 +130,14 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
       const futex = Atomics.load(i32, waiter + Waiter.queue) // (A)
       if (futex === WOKEN || futex === ENDED || futex === RESTARTED) return false
       assert(futex !== OFF, 'a waiter is taken off once')
-      if (isMoving(futex)) continue
+      if (isMoving(futex)) {
+        if (
+          awaitChange(thread, i32, waiter + Waiter.queue, futex, moverOf(futex)) &&
+          endMove(context, waiter, futex)
+        )
+          return false
+        continue
+      }
       acquire(thread, futex + Futex.lock) // (B)
       if (Atomics.load(i32, waiter + Waiter.queue) !== futex) {
         release(thread, futex + Futex.lock) // (C)

@@ -144,6 +144,10 @@ export function movingBy(thread: number): number {
   return MOVING - thread
 }
 
+export function moverOf(queue: number): number {
+  return MOVING - queue
+}
+
 export function isMoving(queue: number): boolean {
   return queue <= MOVING
 }

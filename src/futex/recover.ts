@@ -7,7 +7,7 @@ import type { FutexContext } from './context.ts'
 import { endOwner } from './exit.ts'
 import { findOwner, FUTEX_TID_MASK } from './owner.ts'
 import { detachOwner, inherit, unblock, walkChain } from './pichain.ts'
-import { enqueue, signalLater, takeOff, wakeAll, wakeLater } from './queue.ts'
+import { endMove, enqueue, signalLater, takeOff, wakeAll } from './queue.ts'
 import {
   Bucket,
   DEAD,
@@ -293,8 +293,8 @@ function settleWaiter(context: FutexContext, waiter: number, dead: number): void
   // Not by what the waiter says: one that is just being made does not say anything yet.
   const own = layout.waiters.allocatedBy(i32, waiter) === dead
   if (queue === movingBy(dead)) {
-    for (let field = 0; field < ListNode.words; field++) i32[waiter + Waiter.links + field] = 0
-    wakeLater(context, waiter, i32[waiter + Waiter.pi] === PI_NONE ? WOKEN : RESTARTED)
+    const sleeper = Atomics.load(i32, waiter + Waiter.sleeper)
+    if (endMove(context, waiter, queue)) signalLater(context, sleeper)
   } else if (own && queue > 0) {
     takeOff(context, waiter)
   } else if (queue === WOKEN || queue === ENDED || queue === RESTARTED) {

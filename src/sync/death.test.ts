@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Channel, Kernel, Mutex, RwLock, SharedQueue } from '../index.ts'
+import { Channel, Kernel, Mutex, RwLock, SeqLock, SharedQueue } from '../index.ts'
 import { failureOf, until } from '../task/fixtures/ending.ts'
 import type * as Tasks from './fixtures/mortaltasks.ts'
 
@@ -160,3 +160,28 @@ test.each([0, 1])(
     }
   },
 )
+
+test('the booting thread writes a record though a CPU died in the middle of writing it, and is told later', async () => {
+  const record = new SeqLock({ fields: 4096 })
+  const words = shared(4)
+  await runsInto(kernel.spawn(tasks.writeOn, [record, words], mortal), words)
+  const gone = terminate(0)
+  const value = new Int32Array(record.fields).fill(2)
+  // Without a turn of the event loop: it meets the dead writer, who is always in the middle of a record.
+  for (let n = 0; n < 2000; n++) record.write(value)
+  expect(record.read()).toEqual(value)
+  await gone
+  record.write(new Int32Array(record.fields).fill(3))
+  expect(record.read()).toEqual(new Int32Array(record.fields).fill(3))
+})
+
+test('the booting thread takes a mutex over that a CPU was about to set up when it died', async () => {
+  const words = shared(64)
+  const at = 16
+  await runsInto(kernel.spawn(tasks.claimEngine, [words, at + 10], mortal), words)
+  const gone = terminate(0)
+  const mutex = new Mutex({ robust: true, buffer: words.buffer, index: at })
+  mutex.lockSync()
+  mutex.unlock()
+  await gone
+})

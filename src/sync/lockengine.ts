@@ -1,10 +1,10 @@
-import { pause } from '../arena/pause.ts'
 import { wait as waitForPromise } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { Futexes } from '../futex/futexes.ts'
 import { EBUSY, EDEADLK, EINTR, ENOTRECOVERABLE, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../futex/errno.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../futex/mutex.ts'
-import { findOwner, FUTEX_WAITERS, type LockOwner } from '../futex/owner.ts'
+import { awaitOwner } from '../futex/gone.ts'
+import { FUTEX_WAITERS, type LockOwner } from '../futex/owner.ts'
 import { Bucket } from '../futex/records.ts'
 import type { AddressSpace, FutexWord } from '../futex/space.ts'
 import { MATCH_ANY, wake } from '../futex/waitwake.ts'
@@ -229,11 +229,10 @@ export class LockEngine {
       const seen = Atomics.load(i32, at + CLAIM)
       if (seen === tag) break
       const isClaimed = seen < CLAIMED
-      if (seen === 0 || (isClaimed && findOwner(context, CLAIMED - seen) === 0)) {
+      if (seen === 0 || (isClaimed && awaitOwner(context, i32, at + CLAIM, seen, CLAIMED - seen))) {
         const mine = CLAIMED - ambient().tid
         if (Atomics.compareExchange(i32, at + CLAIM, seen, mine) === seen) this.map(space, handles, mine, tag)
-      } else if (isClaimed) pause()
-      else {
+      } else if (!isClaimed) {
         throw new SyncError(
           'ERR_HEDDLE_DOMAIN',
           'the mutex belongs to another domain, or has been disposed of',

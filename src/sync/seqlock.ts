@@ -1,6 +1,5 @@
-import { pause } from '../arena/pause.ts'
 import { ambient } from '../futex/ambient.ts'
-import { findOwner } from '../futex/owner.ts'
+import { awaitOwner } from '../futex/gone.ts'
 import { checkCount } from './errors.ts'
 import { currentTid } from './party.ts'
 import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHandle } from './place.ts'
@@ -9,9 +8,12 @@ import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHan
  * A record of 32-bit words that readers read whole without ever waiting for a writer, not even for one that stopped in the middle.
  *
  *   0        sequence  counts half-writes
- *   1        writer    the TID of who writes, or 0
- *   2 …      copy 0
- *   2 + n …  copy 1
+ *   1        writer    the TID of the writer, or 0
+ *   2        next      the TID of the waiting writer that is next, or 0
+ *   3        age       which arrival that one is
+ *   4        arrivals  counts writers that had to wait
+ *   6 …      copy 0
+ *   6 + n …  copy 1
  *
  *   writer                                        reader
  *   ------                                        ------
@@ -23,12 +25,18 @@ import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHan
  * The copy that a reader is sent to is not changed before the sequence has moved on, which (C) sees. So a reader repeats itself only when
  * a write was finished or begun meanwhile, and with the writer stopped anywhere it reads the last whole record.
  *
+ * A writer that finds another one waits. Only `next` may follow the one that writes, and a writer that has waited longer takes that place from one that came later: a writer
+ * that writes again and again cannot pass one that waits by more than it takes the waiting thread to wake up.
+ *
  * A writer that finds one that died takes its place. If the sequence is odd, the readers are at copy 1 already; if it is even, copy 1 may be half
  * made, and is made like copy 0 before any reader is sent there.
  */
 const SEQUENCE = 0
 const WRITER = 1
-const HEADER_WORDS = 2
+const NEXT = 2
+const AGE = 3
+const ARRIVALS = 4
+const HEADER_WORDS = 6
 
 export interface SeqLockOptions extends OwnPlace {
   /** How many 32-bit words the record has. */
@@ -85,25 +93,37 @@ export class SeqLock implements Place {
     }
     const { i32, at } = this
     const tid = currentTid()
-    if (Atomics.compareExchange(i32, at + WRITER, 0, tid) !== 0) this.becomeWriter(tid)
+    const isFree =
+      Atomics.load(i32, at + NEXT) === 0 && Atomics.compareExchange(i32, at + WRITER, 0, tid) === 0
+    if (!isFree) this.becomeWriter(tid)
     if ((Atomics.load(i32, at + SEQUENCE) & 1) === 0) Atomics.add(i32, at + SEQUENCE, 1)
     this.copy(record, 0)
     Atomics.add(i32, at + SEQUENCE, 1)
     this.copy(record, 1)
     Atomics.store(i32, at + WRITER, 0)
+    if (Atomics.load(i32, at + NEXT) !== 0) Atomics.notify(i32, at + WRITER)
   }
 
   private becomeWriter(tid: number): void {
     const { i32, at } = this
     const { context } = ambient().futexes
+    const age = Atomics.add(i32, at + ARRIVALS, 1)
     for (;;) {
-      const writer = Atomics.load(i32, at + WRITER)
-      const free = writer === 0 || findOwner(context, writer) === 0
-      if (free && Atomics.compareExchange(i32, at + WRITER, writer, tid) === writer) {
-        if (writer !== 0) this.mend()
-        return
+      const next = Atomics.load(i32, at + NEXT)
+      if (next !== tid) {
+        if (next === 0 || ((age - Atomics.load(i32, at + AGE)) | 0) < 0) {
+          if (Atomics.compareExchange(i32, at + NEXT, next, tid) === next) Atomics.store(i32, at + AGE, age)
+        } else if (awaitOwner(context, i32, at + NEXT, next, next)) {
+          Atomics.compareExchange(i32, at + NEXT, next, 0)
+        }
+        continue
       }
-      pause()
+      const writer = Atomics.load(i32, at + WRITER)
+      if (writer !== 0 && !awaitOwner(context, i32, at + WRITER, writer, writer)) continue
+      if (Atomics.compareExchange(i32, at + WRITER, writer, tid) !== writer) continue
+      if (Atomics.compareExchange(i32, at + NEXT, tid, 0) === tid) Atomics.notify(i32, at + NEXT)
+      if (writer !== 0) this.mend()
+      return
     }
   }
 

@@ -1,0 +1,28 @@
+import { awaitChange } from '../arena/awaiting.ts'
+import { Entity } from '../sched/entity.ts'
+import { Task } from '../sched/taskrecord.ts'
+import type { FutexContext } from './context.ts'
+import { findOwner } from './owner.ts'
+import { Owner, TASK } from './records.ts'
+
+/**
+ * One turn of a wait (arena/awaiting.ts) at a word that still says `seen`, because the owner with this TID has something under way there. True: that one is no more,
+ * or has died and nobody has recovered it yet; the word is the caller's to take over, by compare-exchange.
+ */
+export function awaitOwner(
+  context: FutexContext,
+  words: Int32Array,
+  at: number,
+  seen: number,
+  tid: number,
+): boolean {
+  const record = findOwner(context, tid)
+  if (record === 0) return true
+  return awaitChange(context.thread, words, at, seen, threadOf(context, record))
+}
+
+/** The thread that an owner runs on. */
+function threadOf({ i32 }: FutexContext, record: number): number {
+  if (i32[record + Owner.kind] !== TASK) return Atomics.load(i32, record + Owner.thread)
+  return Atomics.load(i32, i32[i32[record + Owner.task] + Task.entity] + Entity.cpu)
+}
