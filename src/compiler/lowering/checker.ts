@@ -370,6 +370,7 @@ export class CheckerLowering extends GeneratorLowering {
     if (params.some(({ type }) => type === 'TSParameterProperty')) return false
     if (!boundNames(parameter).every(name => this.analysis.bindingOf.get(name)?.declarations.length === 1))
       return false
+    if (params.some((param, at) => namesLater(param, params.slice(at + 1)))) return false
     return !this.#namesOfBody(func, params)
   }
 
@@ -436,4 +437,15 @@ export class CheckerLowering extends GeneratorLowering {
 
 function isIndexedMember(node: Node): boolean {
   return node.type === 'MemberExpression' && node.object.type !== 'Super' && isIndexed(node)
+}
+
+/** True when the parameter uses one that comes after it, which is not there yet. */
+function namesLater(param: Node, after: readonly Node[]): boolean {
+  const names = new Set(after.flatMap(other => boundNames(other)).map(({ name }) => name))
+  let found = false
+  walk(param, node => {
+    if (node.type === 'Identifier' && names.has(node.name)) found = true
+    return !found
+  })
+  return found
 }
