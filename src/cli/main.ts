@@ -5,6 +5,7 @@ import { benchCommand } from './bench.ts'
 import { checkCommand } from './check.ts'
 import { compileCommand } from './compile.ts'
 import { completionCommand } from './completion.ts'
+import { doctorCommand } from './doctor.ts'
 import { EXIT_USAGE } from './failure.ts'
 import { runCommand } from './run.ts'
 import { selftest } from './selftest.ts'
@@ -28,6 +29,7 @@ heddle
   })
 
 heddle.addCommand(runCommand())
+heddle.addCommand(doctorCommand())
 heddle.addCommand(checkCommand())
 heddle.addCommand(compileCommand())
 heddle.addCommand(benchCommand())

@@ -71,8 +71,8 @@ export function safepointLine(view: Int32Array, index: number, interrupt: Interr
 export function setSafepointLine(next: SafepointLine): SafepointLine {
   const before = line
   line = next
-  flagView = next.view
-  flagIndex = next.index
+  flagView = watcher === null ? next.view : alwaysUp
+  flagIndex = watcher === null ? next.index : 0
   words.left = 0
   return before
 }
@@ -87,6 +87,18 @@ export function needResched(): boolean {
   return false
 }
 
+const alwaysUp = Int32Array.of(1)
+let watcher: (() => void) | null = null
+
+/**
+ * From here on `listener` hears of each safepoint that this thread comes to: compiled code finds a word that is always up, and takes
+ * the slow path, which then looks at the real one. For `heddle doctor`.
+ */
+export function watchSafepoints(listener: () => void): void {
+  watcher = listener
+  setSafepointLine(line)
+}
+
 /** Whether the word is up, for who could not stop if it were. */
 export function isRaised(): boolean {
   return Atomics.load(flagView, flagIndex) !== 0
@@ -94,6 +106,10 @@ export function isRaised(): boolean {
 
 function fires(): boolean {
   words.left = 0
+  if (watcher !== null) {
+    watcher()
+    if (Atomics.load(line.view, line.index) === 0) return false
+  }
   if (depth !== 0) return false
   const { interrupt } = line
   if (interrupt !== null && !interrupt()) return false
