@@ -35,6 +35,8 @@ export interface Machine {
   post?(cpu: number, message: unknown, transfer?: readonly object[]): void
   /** Called for each message that a CPU sends: mail, or one of the program's own (mail.ts). */
   onMessage?(listener: (cpu: number, message: unknown) => void): void
+  /** The stack of what a CPU runs, its lines innermost first, though it does not answer; null: it cannot be had. */
+  stackOf?(cpu: number): Promise<readonly string[] | null>
   /** Called for each CPU that ends without its program having returned. */
   onDeath(listener: (death: CpuDeath) => void): void
   /** Ends every CPU and the timekeeper. */

@@ -4,6 +4,7 @@ import { claimsMemory } from './node-claims.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
 import { Lifeline } from './node-lifeline.ts'
+import { stackOfThread } from './node-stack.ts'
 import type { TimekeeperBoot } from './timekeeper.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
 
@@ -65,6 +66,11 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   isGone(cpu: number): boolean {
     const running = this.running[cpu]
     return running === undefined || running.lifeline.cut
+  }
+
+  async stackOf(cpu: number): Promise<readonly string[] | null> {
+    const worker = this.running[cpu]?.worker
+    return worker === undefined ? null : stackOfThread(worker)
   }
 
   protected launch(cpu: number): NodeCpu {

@@ -100,7 +100,7 @@ describe('the watchdog sees an event loop that does not come to an end', () => {
   })
 
   test('and takes its CPU from it, on request', async () => {
-    await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30, evict: true } })
+    await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 500, evict: true } })
     const its = await watched.import<typeof asyncwork>(asyncworkUrl)
     const shared = words()
     const chain = watched.spawn(its.awaitsUnmarked, [shared], { name: 'chain' })

@@ -210,7 +210,11 @@ describe('the watchdog', () => {
     watched.on('stuck', report => told.push(report))
     const task = watched.spawn(its.stuck, [400], { name: 'long' })
     expect(await task).toBe('unstuck')
-    expect(told).toEqual([expect.objectContaining({ name: 'long', id: task.id, cpu: 0, evicted: false })])
+    expect(told).toEqual([
+      expect.objectContaining({ name: 'long', id: task.id, cpu: 0, where: 'task', evicted: false }),
+    ])
+    // Where it is: the inspector stops it for a moment.
+    expect((told[0] as { stack: string }).stack).toMatch(/^ {4}at stuck \(.*fixtures\/work\.ts:\d+:\d+\)$/)
   })
 
   test('takes its CPU from it, on request', async () => {

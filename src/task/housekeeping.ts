@@ -14,7 +14,8 @@ import type { KernelView } from './view.ts'
 export interface Household {
   nameOf(job: number): string
   evict(cpu: number): void
-  stuck(report: StuckTask): void
+  /** Reports the task. With `evict` it calls that first, unless the CPU answers meanwhile. */
+  stuck(report: Omit<StuckTask, 'stack' | 'evicted'>, evict: (() => void) | null): void
   deadlock(deadlock: Deadlock): void
 }
 
@@ -175,11 +176,13 @@ export class Housekeeping {
         const key = `${cpu} ${id}`
         if (this.told.has(key)) continue
         this.told.add(key)
-        if (this.evictsStuck) Atomics.or(this.view.i32, job + Job.control, EVICTING)
         const where = turning ? 'event loop' : 'task'
         const name = this.household.nameOf(job)
-        this.household.stuck({ name, id, cpu, where, ms, evicted: this.evictsStuck })
-        if (this.evictsStuck) this.household.evict(cpu)
+        const evict = (): void => {
+          Atomics.or(this.view.i32, job + Job.control, EVICTING)
+          this.household.evict(cpu)
+        }
+        this.household.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
       }
     }
   }

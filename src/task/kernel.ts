@@ -6,6 +6,7 @@ import { cpuAccount } from '../sched/account.ts'
 import { isRecording } from '../arena/eventring.ts'
 import type { TaskOptions } from '../sched/fork.ts'
 import type { LostTask } from '../sched/lost.ts'
+import { RunQueue } from '../sched/runqueue.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import {
   assembleKernel,
@@ -114,7 +115,7 @@ export class Kernel {
     this.housekeeping = new Housekeeping(view, settings, {
       nameOf: job => this.nameOf(job),
       evict: cpu => void machine.terminate(cpu),
-      stuck: report => this.reportStuck(report),
+      stuck: (report, evict) => void this.reportStuck(report, evict),
       deadlock: deadlock => void this.listeners.tell('deadlock', deadlock),
     })
     view.limitGrace = (job, ms) => this.housekeeping.limitGrace(job, ms)
@@ -602,15 +603,27 @@ export class Kernel {
     if (!this.listeners.tell('failure', failure)) void Promise.reject(failure.error)
   }
 
-  private reportStuck(report: StuckTask): void {
-    this.listeners.tell('stuck', report)
-    const { name, id, cpu, where, ms, evicted } = report
+  private async reportStuck(
+    report: Omit<StuckTask, 'stack' | 'evicted'>,
+    evict: (() => void) | null,
+  ): Promise<void> {
+    const { name, id, cpu, where, ms } = report
+    const { machine, view } = this.booted
+    const heartbeat = view.s.queueOf(cpu) + RunQueue.heartbeat
+    const before = Atomics.load(view.i32, heartbeat)
+    const frames = await machine.stackOf?.(cpu).catch(() => null)
+    const stack = frames == null ? null : frames.join('\n')
+    const evicted = evict !== null && Atomics.load(view.i32, heartbeat) === before
+    if (evicted) evict()
+    this.listeners.tell('stuck', { ...report, evicted, stack })
     const how =
       where === 'task'
         ? 'without a safepoint'
         : "in its event loop (promises that settle at once, or a long callback; begin the async function with 'use task')"
+    const lost = evicted ? '; its CPU is taken from it' : ''
+    const place = stack ? `\n${stack}` : ''
     warn(
-      `task ${name} #${id} has kept CPU ${cpu} for ${Math.round(ms)} ms ${how}: others wait behind it${evicted ? '; its CPU is taken from it' : ''}`,
+      `task ${name} #${id} has kept CPU ${cpu} for ${Math.round(ms)} ms ${how}: others wait behind it${lost}${place}`,
       'HEDDLE_STUCK_TASK',
     )
   }

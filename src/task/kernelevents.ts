@@ -18,6 +18,8 @@ export interface StuckTask {
   readonly ms: number
   /** Its CPU is being taken from it. */
   readonly evicted: boolean
+  /** Where it is, as the stack of an error; null where that cannot be seen: in native code, in a browser. */
+  readonly stack: string | null
 }
 
 export interface KernelEvents {

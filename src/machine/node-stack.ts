@@ -1,0 +1,115 @@
+import { SourceMap, type SourceMapPayload } from 'node:module'
+import type { Worker } from 'node:worker_threads'
+
+/**
+ * The stack of a thread that does not answer: the inspector stops it for a moment, in whatever JavaScript it runs. A
+ * thread that is inside native code (a long regular expression, a blocking call) stops when it comes back, which may be
+ * too late.
+ */
+const ANSWER_MS = 1000
+
+interface CallFrame {
+  readonly functionName: string
+  /** Both from 0. */
+  readonly location: { readonly scriptId: string; readonly lineNumber: number; readonly columnNumber: number }
+}
+
+interface Message {
+  readonly method?: string
+  readonly params?: {
+    readonly callFrames?: readonly CallFrame[]
+    readonly scriptId?: string
+    readonly url?: string
+    readonly sourceMapURL?: string
+  }
+}
+
+/** The lines of the stack, innermost first, as an error's; null: the thread did not stop in time, or is being debugged. */
+export async function stackOfThread(worker: Worker): Promise<string[] | null> {
+  const inspector = await import('node:inspector')
+  if (inspector.url() !== undefined) return null
+  const session = new inspector.Session()
+  session.connect()
+  const scripts = new Map<string, Script>()
+  let late: ReturnType<typeof setTimeout> | undefined
+  try {
+    const frames = await new Promise<readonly CallFrame[] | null>(resolve => {
+      late = setTimeout(() => resolve(null), ANSWER_MS)
+      stop(session, worker.threadId, scripts, resolve)
+    })
+    return frames === null ? null : linesOf(frames, scripts)
+  } finally {
+    clearTimeout(late)
+    // Detaches from every thread; one that is stopped goes on.
+    session.post('NodeWorker.disable', () => session.disconnect())
+  }
+}
+
+/** What the thread has told of a script. */
+interface Script {
+  readonly url: string
+  readonly sourceMapURL: string
+}
+
+/** This package's own code, but for what it exports to tasks: below the first of it nothing belongs to the task. */
+const machinery = new RegExp(`^${new URL('..', import.meta.url).href}(?:machine|sched|coroutine|task)/[^/]*$`)
+
+function linesOf(frames: readonly CallFrame[], scripts: ReadonlyMap<string, Script>): string[] {
+  const lines: string[] = []
+  for (const { functionName, location } of frames) {
+    const { lineNumber, columnNumber, scriptId } = location
+    const { url, sourceMapURL } = scripts.get(scriptId) ?? { url: '', sourceMapURL: '' }
+    const isMachinery = machinery.test(url) || url.startsWith('node:')
+    if (isMachinery && lines.length === 0) continue
+    if (isMachinery) break
+    const origin = mapOf(sourceMapURL)?.findEntry(lineNumber, columnNumber)
+    const isKnown = origin !== undefined && 'originalLine' in origin
+    const row = isKnown ? origin.originalLine : lineNumber
+    const column = isKnown ? origin.originalColumn : columnNumber
+    lines.push(`    at ${functionName || '<anonymous>'} (${url}:${row + 1}:${column + 1})`)
+  }
+  return lines
+}
+
+function stop(
+  session: import('node:inspector').Session,
+  threadId: number,
+  scripts: Map<string, Script>,
+  stopped: (frames: readonly CallFrame[]) => void,
+): void {
+  session.on('NodeWorker.attachedToWorker', ({ params }) => {
+    // The inspector counts sessions; the thread's own number stands in the title: [worker 3] heddle cpu 1.
+    if (!params.workerInfo.title.startsWith(`[worker ${threadId}]`)) return
+    const { sessionId } = params
+    let id = 0
+    const send = (method: string): void => {
+      const message = JSON.stringify({ id: ++id, method })
+      session.post('NodeWorker.sendMessageToWorker', { sessionId, message })
+    }
+    session.on('NodeWorker.receivedMessageFromWorker', received => {
+      if (received.params.sessionId !== sessionId) return
+      const { method, params: told } = JSON.parse(received.params.message) as Message
+      if (method === 'Debugger.scriptParsed') {
+        scripts.set(told!.scriptId!, { url: told!.url ?? '', sourceMapURL: told!.sourceMapURL ?? '' })
+      }
+      if (method !== 'Debugger.paused') return
+      send('Debugger.resume')
+      stopped(told?.callFrames ?? [])
+    })
+    send('Debugger.enable')
+    send('Debugger.pause')
+  })
+  session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
+}
+
+/** The map that stands in the script itself: what the compiler's loader writes there. */
+function mapOf(url: string): SourceMap | undefined {
+  const data = /^data:application\/json[^,]*?(;base64)?,(.*)$/s.exec(url)
+  if (data === null) return undefined
+  const text = data[1] === undefined ? decodeURIComponent(data[2]) : Buffer.from(data[2], 'base64').toString()
+  try {
+    return new SourceMap(JSON.parse(text) as SourceMapPayload)
+  } catch {
+    return undefined
+  }
+}
