@@ -1,11 +1,14 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Cell } from '../test/matrix/cell.ts'
+import { cells } from '../test/matrix/cells.ts'
+import { runCells } from './matrix.ts'
 import { nodes } from './nodes.ts'
 import { lostImports } from './sideeffects.ts'
 import type { command as Command, Step } from './test.ts'
 
-/** The package as a stranger gets it: built, packed, checked by publint and attw, installed, run on three Nodes. */
+/** The package as a stranger gets it: built, packed, checked by publint and attw, installed, run on three Nodes, and in the projects that matter most. */
 export function packageSteps(root: string, scratch: string, command: typeof Command): Step[] {
   const bin = (name: string): string => join(root, 'node_modules', '.bin', name)
   const tarball = join(scratch, 'heddle.tgz')
@@ -59,7 +62,20 @@ export function packageSteps(root: string, scratch: string, command: typeof Comm
         name: `first steps on ${name}`,
         run: command(path, [join(root, 'test', 'smoke', 'projects.mjs'), consumer]),
       })),
+    ...cells.filter(({ quick }) => quick).map(cell => matrixStep(consumer, cell)),
   ]
+}
+
+/** A cell of the matrix that every run of the tests has; the others are `npm run matrix`. */
+function matrixStep(consumer: string, cell: Cell): Step {
+  return {
+    name: `matrix: ${cell.name}`,
+    run: async () => {
+      let said: string | undefined
+      await runCells(consumer, [cell], ({ wrong }) => (said = wrong))
+      return said
+    },
+  }
 }
 
 function npm(cwd: string, ...args: string[]): string {

@@ -9,6 +9,8 @@ import { readFileSync } from 'node:fs'
 import Module from 'node:module'
 import { MessageChannel } from 'node:worker_threads'
 import { claimsMemory } from '../machine/node-claims.ts'
+import { runtime } from '../machine/runtime.ts'
+import { registerInBun } from './bunplugin.ts'
 import type { HooksData } from './hooks.ts'
 import {
   announce,
@@ -23,8 +25,12 @@ import {
 const { require_module: canRequire } = process.features as { require_module?: boolean }
 
 if (!(Symbol.for('heddle.loader') in globalThis)) {
-  if (canRequire !== true) await loadAll()
-  if (typeof Module.registerHooks === 'function') {
+  // Deno and Bun say that they can, and then do not find what the module imports.
+  if (canRequire !== true || runtime() !== 'node') await loadAll()
+  if (runtime() === 'bun') {
+    announce(() => undefined)
+    registerInBun(compileLoaded)
+  } else if (typeof Module.registerHooks === 'function') {
     announce(() => undefined)
     Module.registerHooks({ load: (url, context, nextLoad) => compileLoaded(url, nextLoad(url, context)) })
   } else {

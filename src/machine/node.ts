@@ -6,6 +6,7 @@ import type { CpuBoot } from './node-cpu.ts'
 import { Lifeline } from './node-lifeline.ts'
 import { stackOfThread } from './node-stack.ts'
 import type { TimekeeperBoot } from './timekeeper.ts'
+import { runtime } from './runtime.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
 
 const TIMEKEEPER_END_MS = 5000
@@ -32,7 +33,12 @@ interface NodeCpu extends RunningCpu {
   readonly lifeline: Lifeline
   /** It is being stopped, or terminated: until it is gone it keeps the program alive. */
   ending: boolean
+  /** When that began, by `performance.now()`. */
+  endingSince: number
 }
+
+/** A thread that was terminated so long ago runs no more, where it cannot be seen (Bun: tried, less than a tenth of it). */
+const TERMINATED_MS = 1000
 
 /** CPUs on worker threads of this process. */
 export class NodeMachine extends WorkerMachine<NodeCpu> {
@@ -62,10 +68,29 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     return this.running[cpu]?.worker
   }
 
-  /** Whether the CPU's thread runs no more, though its death may not have been told yet. Exact, and without a turn of the event loop. */
+  /**
+   * Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the event loop. Exact in Node; in
+   * Bun, where a lifeline does not tell, a thread counts as gone some time after it was terminated; in Deno none is.
+   */
   isGone(cpu: number): boolean {
     const running = this.running[cpu]
-    return running === undefined || running.lifeline.cut
+    if (running === undefined) return true
+    if (runtime() === 'node') return running.lifeline.cut
+    return running.terminated && performance.now() - running.endingSince > TERMINATED_MS
+  }
+
+  /**
+   * Deno says at once that a worker has ended, and lets it compute on: a CPU in its place would be there twice. So there none is ended
+   * by force. Resolves when the CPU has ended by itself.
+   */
+  override async terminate(cpu: number): Promise<void> {
+    const running = this.running[cpu]
+    if (running === undefined || runtime() !== 'deno') return await super.terminate(cpu)
+    process.emitWarning(
+      `CPU ${cpu} cannot be taken from its task: Deno does not end a worker that computes; it is free when the task has ended by itself. Mark what it runs 'use task'`,
+      { type: 'HeddleWarning', code: 'HEDDLE_CANNOT_EVICT' },
+    )
+    await this.stop(cpu)
   }
 
   async stackOf(cpu: number): Promise<readonly string[] | null> {
@@ -90,7 +115,14 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     })
     // The first message: `workerData` is the program's.
     worker.postMessage(boot, [lifeline.far])
-    return { worker, lifeline, terminated: false, ending: false, gone: this.watch(cpu, worker, lifeline) }
+    return {
+      worker,
+      lifeline,
+      terminated: false,
+      ending: false,
+      endingSince: 0,
+      gone: this.watch(cpu, worker, lifeline),
+    }
   }
 
   protected override hasStarted(running: NodeCpu): void {
@@ -99,6 +131,7 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
 
   protected override isEnding(running: NodeCpu): void {
     running.ending = true
+    running.endingSince = performance.now()
     running.worker.ref()
   }
 

@@ -118,11 +118,32 @@ export async function importModule(
   return module
 }
 
+/** `work.ts` where there is only `work.js`, and the other way round: `tsc` renames files, and leaves text in `new URL` as it is. */
+const scriptEnding = /\.([cm]?)([jt])s$/
+
+function otherEnding(_ending: string, kind: string, language: string): string {
+  return `.${kind}${language === 't' ? 'j' : 't'}s`
+}
+
+/** Whether the module itself is not there, and not one that it imports. */
+function isMissing(error: unknown, url: string): boolean {
+  if (!url.startsWith('file:')) return false
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  const missing =
+    code === 'ERR_MODULE_NOT_FOUND' || /module not found|cannot find module/i.test(String(message))
+  return missing && String(message).includes(decodeURI(new URL(url).pathname))
+}
+
 /** An engine's own SyntaxError does not say in which file it is. */
 async function importOrLocate(url: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return (await importByUrl(url)) as Readonly<Record<string, unknown>>
   } catch (error) {
+    const other = isMissing(error, url) ? url.replace(scriptEnding, otherEnding) : url
+    if (other !== url) {
+      const found = await importByUrl(other).catch(() => undefined)
+      if (found !== undefined) return found as Readonly<Record<string, unknown>>
+    }
     if (!(error instanceof SyntaxError) || /:\d+:\d+(?:\n|$)/.test(error.message)) throw error
     const found = loaderFace()?.findSyntaxError(url) ?? null
     throw found === null ? error : new SyntaxError(found, { cause: error })

@@ -40,7 +40,7 @@ export const nodeCells: readonly Cell[] = versions.flatMap(version => [
     quick: version === 20 || version === 26,
     files: () => ({ ...esm, ...programFiles('typescript') }),
     run: (project, tools) =>
-      tools.command(project, tools.node(version), [tools.bin('heddle'), 'run', '--quiet', 'src/main.ts']),
+      tools.command(project, tools.node(version), [tools.bin('heddle'), 'run', 'src/main.ts']),
   },
   {
     name: `node ${version}, TypeScript with tsx`,

@@ -1,3 +1,4 @@
+import { runtime } from '../../machine/runtime.ts'
 import { hubOf } from '../../machine/webhub.ts'
 import type { LentExchange, LentMessage } from './lent.ts'
 
@@ -8,7 +9,7 @@ interface NodeProcess {
 
 /**
  * A channel that all threads of the program have: a message reaches everyone who has joined. Node lets a thread take a message out
- * without a turn of its event loop; a browser does not, so a worker there takes it in at its next turn.
+ * without a turn of its event loop; browsers, Deno and Bun do not, so a worker there takes it in at its next turn.
  */
 export function openChannel(arena: SharedArrayBuffer, name: string, serve: () => void): LentExchange {
   const delivered: LentMessage[] = []
@@ -27,7 +28,9 @@ export function openChannel(arena: SharedArrayBuffer, name: string, serve: () =>
     }
   }
   const { process } = globalThis as { process?: NodeProcess }
-  const receiveNow = process?.getBuiltinModule?.('node:worker_threads')?.receiveMessageOnPort
+  // Deno and Bun have the function, but not for such a channel.
+  const threads = runtime() === 'node' ? process?.getBuiltinModule?.('node:worker_threads') : undefined
+  const receiveNow = threads?.receiveMessageOnPort
   const channel = new BroadcastChannel(name)
   channel.onmessage = event => deliver(event.data)
   // Listening must not keep a program alive.

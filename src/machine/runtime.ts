@@ -1,0 +1,15 @@
+/** Which runtime this is. Deno and Bun say that they are Node, and are not in all that a machine needs. */
+export type Runtime = 'node' | 'deno' | 'bun' | 'browser'
+
+interface Globals {
+  readonly process?: {
+    readonly versions?: { readonly node?: string; readonly deno?: string; readonly bun?: string }
+  }
+}
+
+export function runtime(): Runtime {
+  const versions = (globalThis as unknown as Globals).process?.versions
+  if (versions?.deno !== undefined) return 'deno'
+  if (versions?.bun !== undefined) return 'bun'
+  return versions?.node === undefined ? 'browser' : 'node'
+}
