@@ -2,6 +2,7 @@
  * What a resumable function costs over the plain one while nothing preempts it: small programs of every kind and whole
  * packages, one row each by the lowering that the compiler chooses, and one by generators.
  */
+import { readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -89,8 +90,9 @@ export async function* rows(): AsyncIterable<Row> {
     const ratios = all.map(({ ratio }) => ratio!)
     yield summary('compiler/median', median(ratios), all, { most: 1.2 })
     yield summary('compiler/worst', Math.max(...ratios), all, { most: 1.5 })
-    yield size('compiler/code-size', growths)
+    yield size('compiler/code-size', growths, { most: 4 })
     yield size('compiler/code-size-generator', generators)
+    yield compileTime('compiler/compile-time')
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -194,12 +196,37 @@ function summary(row: string, ratio: number, all: readonly Row[], target: Target
 }
 
 /** How much longer the output is than the source: the median, and the least and the most. */
-function size(row: string, growths: readonly number[]): Row {
+function size(row: string, growths: readonly number[], target?: Target): Row {
+  const value = Number(median(growths).toPrecision(3))
   return {
     row,
-    value: Number(median(growths).toPrecision(3)),
+    value,
     unit: '×',
     rounds: growths.length,
     spread: [Number(Math.min(...growths).toPrecision(3)), Number(Math.max(...growths).toPrecision(3))],
+    ...(target && { against: 'the source', base: 1, ratio: value, target }),
+  }
+}
+
+/** How long this thread takes to compile a package whole, with its map, for each megabyte of its source: the median. */
+function compileTime(row: string): Row {
+  const times: number[] = []
+  for (const { entry } of jobs) {
+    const source = readFileSync(entry, 'utf8')
+    const start = threadTime_ms()
+    compile(source, entry, { whole: true })
+    times.push((threadTime_ms() - start) / (source.length / 1e6))
+  }
+  const value = Number(median(times).toPrecision(3))
+  return {
+    row,
+    value,
+    unit: 'ms/MB',
+    against: 'a second a megabyte',
+    base: 1000,
+    ratio: Number((value / 1000).toPrecision(3)),
+    rounds: times.length,
+    spread: [Number(Math.min(...times).toPrecision(3)), Number(Math.max(...times).toPrecision(3))],
+    target: { most: 1 },
   }
 }

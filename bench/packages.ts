@@ -131,7 +131,8 @@ export function load({ entry }: Job, lowering: LoweringName | 'best' | null): Lo
     const code =
       lowering === null
         ? source
-        : compile(`'use task';${source}`, file, {
+        : compile(source, file, {
+            whole: true,
             sourcemap: false,
             ...(lowering === 'best' ? {} : { lowering }),
           }).code

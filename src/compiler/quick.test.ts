@@ -113,3 +113,39 @@ describe('the time and the text that compiling takes', () => {
     expect(preemptEverywhere(outer!, [5]).value).toBe(10)
   })
 })
+
+describe('`call` and `apply`', () => {
+  test('let what they call unwind, with its receiver and its arguments', () => {
+    const source = `
+      'use task'
+      function Base() { this.initialize.apply(this, arguments) }
+      Base.prototype.initialize = function (a, b) { this.sum = slow(a) + slow(b); return this }
+      Base.prototype.add = function (c) { return this.sum += slow(c) }
+      export function run() {
+        const made = new Base(1, 2)
+        const again = Base.prototype.initialize.call(made, 3, 4)
+        return [made === again, Base.prototype.add.call(made, 5), all(6, 7)]
+      }
+      function all() { return pick.apply(this, arguments) }
+      function pick(a, b) { return [slow(a), slow(b)] }
+      function slow(n) { let i = 0; while (i < n) i++; return i }`
+    const { value, preemptions } = preemptEverywhere(load(source)['run']!, [])
+    expect(value).toEqual([true, 12, [6, 7]])
+    expect(preemptions).toBeGreaterThan(20)
+  })
+
+  test('are those of the function, where it has its own', () => {
+    const source = `
+      'use task'
+      export function run(fn) { return [fn.call(1, 2), (function () { return fn.apply(3, arguments) })(4)] }`
+    const fn = Object.assign(() => 'itself', {
+      call: (...args: unknown[]) => ['call', ...args],
+      apply: (self: unknown, args: unknown[]) => ['apply', self, ...args],
+    })
+    expect(preemptEverywhere(load(source)['run']!, [fn]).value).toEqual([
+      ['call', 1, 2],
+      ['apply', 3, 4],
+    ])
+    expect(() => load(source)['run']!({ call: 1 })).toThrow('fn.call is not a function')
+  })
+})

@@ -4,6 +4,7 @@ export { frames, look, lookInTime, rest, run, save, take } from '../coroutine/fr
 export { resumable } from '../coroutine/generators.ts'
 export {
   apply,
+  applyOf,
   attach,
   attachAsync,
   attachEntry,

@@ -156,6 +156,9 @@ function accessor(object: any, name: PropertyKey): PropertyDescriptor | undefine
 /** `Function.prototype.call`, as it was when this module was loaded. */
 export const call: unknown = Function.prototype.call
 
+/** `Function.prototype.apply`, likewise. */
+export const applyOf: unknown = Function.prototype.apply
+
 /** Calls what has a `call` of its own, or is no function at all. */
 export function apply(fn: unknown, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn === 'function') return Reflect.apply(fn, self, args)

@@ -62,6 +62,7 @@ export abstract class Calls extends Expressions {
       if (way !== 'unknown') return this.#known(node, callee, call.target, way, held)
     }
     if (callee.type === 'MemberExpression') {
+      if (this.#passesThrough(node, callee)) return this.#through(node, callee, held)
       const target = host.privateTarget(callee, cx)
       if (target !== null && !callee.optional && !node.optional)
         return this.#private(node, callee, target, held)
@@ -147,7 +148,7 @@ export abstract class Calls extends Expressions {
     const result = this.take()
     this.release(held)
     if (this.ends.has(node)) this.simple(write(result))
-    else this.place(node.end, result, unwind => rope`${write(result)} if (${this.frames}.u) ${unwind}`)
+    else this.place(node.end, result, unwind => rope`${write(result)}if(${this.frames}.u)${unwind}`)
     this.take()
     return rope`${result}`
   }
@@ -186,8 +187,7 @@ export abstract class Calls extends Expressions {
       : rope`typeof ${fn} === 'function' && ${this.#isCalled(found, fn, '')}`
     const write = this.isBrief
       ? (result: string): Rope => rope`${result} = ${elsewhere};`
-      : (result: string): Rope =>
-          rope`if (${isOurs}) ${result} = ${direct}(${args}); else ${result} = ${elsewhere};`
+      : (result: string): Rope => rope`if(${isOurs})${result}=${direct}(${args});else ${result}=${elsewhere};`
     return this.#result(node, held, write)
   }
 
@@ -223,7 +223,7 @@ export abstract class Calls extends Expressions {
       made === null
         ? this.#elsewhere(fn, receiver, node.arguments, values, text)
         : this.#given(fn, receiver, values, text)
-    const isOurs = rope`${fn}?.call === ${host.runtime('call')} && ${this.#isCalled(found, fn, '')}`
+    const isOurs = rope`${fn}?.call===${host.runtime('call')}&&${this.#isCalled(found, fn, '')}`
     // What is made here is marked before it is given away: nothing runs in between.
     const call =
       made === null
@@ -231,10 +231,40 @@ export abstract class Calls extends Expressions {
         : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
     const write = this.isBrief
       ? (result: string): Rope => rope`${result} = ${elsewhere};`
-      : (result: string): Rope => rope`if (${isOurs}) ${result} = ${call}; else ${result} = ${elsewhere};`
+      : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
     const isEach = !callee.computed && callee.property.name === 'forEach' && values.length === 1
     if (made === null || !isEach) return this.#result(node, held, write)
     return this.#each(node, held, fn, receiver, values[0]!, write)
+  }
+
+  /** `f.call(self, x)` and `f.apply(self, arguments)`, of which nothing runs code of others before `f` is entered. */
+  #passesThrough(node: Node, { object, property, computed, optional }: Node): boolean {
+    if (computed || optional || node.optional || object.type === 'Super') return false
+    const args = node.arguments as Node[]
+    if (property.name === 'call') {
+      return args.length > 0 && !isFunction(args[0]!) && args.every(({ type }) => type !== 'SpreadElement')
+    }
+    const list = args[1]
+    const isList = list?.type === 'Identifier' && list.name === 'arguments'
+    return property.name === 'apply' && args.length === 2 && isList && !this.host.bindingOf(list)
+  }
+
+  /** Such a call: it is the function itself that is looked at, and given the permission. */
+  #through(node: Node, callee: Node, held: number): Rope {
+    const { host } = this
+    const fn = this.hold(this.value(callee.object))
+    const way = this.hold(rope`${fn}.${callee.property}`)
+    const values = this.#arguments(node.arguments)
+    const found = this.take()
+    const text = JSON.stringify(calleeText(callee))
+    const elsewhere = this.#elsewhere(way, fn, node.arguments, values, text)
+    const builtIn = host.runtime(callee.property.name === 'call' ? 'call' : 'applyOf')
+    const isOurs = rope`${way}===${builtIn}&&${this.#isCalled(found, fn, '?.')}`
+    const call = rope`${way}.call(${join([fn, ...values], ', ')})`
+    const write = this.isBrief
+      ? (result: string): Rope => rope`${result} = ${elsewhere};`
+      : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
+    return this.#result(node, held, write)
   }
 
   /**
@@ -298,8 +328,8 @@ export abstract class Calls extends Expressions {
    */
   #isCalled(found: string, fn: Piece, dot: '' | '?.'): Rope {
     const { host } = this
-    const other = rope`${found} === void 0 && ${fn}${dot}[${host.runtime('twin')}] === void 0`
-    return rope`((${found} = ${fn}${dot}[${host.runtime('itself')}]) === ${fn} ? (${this.permit}, true) : ${other})`
+    const other = rope`${found}===void 0&&${fn}${dot}[${host.runtime('twin')}]===void 0`
+    return rope`((${found}=${fn}${dot}[${host.runtime('itself')}])===${fn}?(${this.permit},true):${other})`
   }
 
   tagged(node: Node): Rope {

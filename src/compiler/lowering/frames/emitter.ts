@@ -113,7 +113,7 @@ export class Emitter {
     const statements = this.#simple
     this.#simple = new Rope()
     if (this.hasRun) return
-    this.#out.add(this.guards ? rope`if (${this.p} === 0) { ${statements} } ` : statements)
+    this.#out.add(this.guards ? rope`if(${this.p}===0){${statements}} ` : statements)
   }
 
   /** Text that takes care of places itself. */
@@ -136,7 +136,7 @@ export class Emitter {
 
   /** A statement with places inside, up to `last`. */
   compound(statement: Rope, last: number): void {
-    this.add(this.guards ? rope`if (${this.p} <= ${String(last)}) ${statement}` : statement)
+    this.add(this.guards ? rope`if(${this.p}<=${String(last)})${statement}` : statement)
   }
 
   /**
@@ -153,13 +153,13 @@ export class Emitter {
       return
     }
     const take = `${this.prefix}take()`
-    const given = target === null ? `${take};` : `${target} = ${take};`
+    const given = target === null ? `${take};` : `${target}=${take};`
     if (hasRun) {
-      this.#out.add(`if (${this.p} === ${place}) { ${this.p} = 0; ${given} } `)
+      this.#out.add(`if(${this.p}===${place}){${this.p}=0;${given}} `)
       return
     }
     this.#out.add(
-      rope`if (${this.p} === 0) { ${statements} } else if (${this.p} === ${String(place)}) { ${this.p} = 0; ${given} } `,
+      rope`if(${this.p}===0){${statements}}else if(${this.p}===${String(place)}){${this.p}=0;${given}} `,
     )
   }
 
@@ -191,11 +191,11 @@ export class Emitter {
     const { prefix } = this
     if (!this.isCompact) {
       const list = Array.from(values, value => value ?? 'void 0').join(', ')
-      return `{ ${prefix}p = ${place}; ${prefix}v = [${list}]; break ${prefix}out; }`
+      return `{${prefix}p=${place};${prefix}v=[${list}];break ${prefix}out}`
     }
-    const open = [...this.opened].map(({ name }) => `${prefix}b_${name} = ${name}; `).join('')
+    const open = [...this.opened].map(({ name }) => `${prefix}b_${name}=${name};`).join('')
     for (const { name } of this.opened) this.blocks.add(name)
-    return `{ ${open}${prefix}p = ${place}; break ${prefix}out; }`
+    return `{${open}${prefix}p=${place};break ${prefix}out}`
   }
 
   /** The variables that are in scope here and used after this offset, or again in a loop around it. */

@@ -43,7 +43,7 @@ export abstract class Expressions extends Emitter {
   /** Gives the permission to whoever is called next. */
   get permit(): string {
     const { frames, ok } = this
-    return `${frames}.ok = ${this.hands ? `${ok} === ${frames} ? 1 : 0` : ok}`
+    return `${frames}.ok=${this.hands ? `${ok}===${frames}?1:0` : ok}`
   }
 
   stops(node: Node | null | undefined): boolean {

@@ -84,14 +84,14 @@ export abstract class Statements extends Calls {
   get #count(): string {
     const { frames } = this
     const isKnown = this.plan.func.calls.every(({ reach }) => reach === 'known' || reach === 'short')
-    return isKnown ? `(${frames}.left = ${frames}.left - 1 | 0)` : `--${frames}.left`
+    return isKnown ? `(${frames}.left=${frames}.left-1|0)` : `--${frames}.left`
   }
 
   /** A safepoint. */
   poll(at: number, when = ''): void {
     const { ok } = this
     const look = this.host.runtime('lookInTime')
-    this.place(at, null, unwind => rope`if (${when}${this.#count} < 0 && ${look}(${ok})) ${unwind}`)
+    this.place(at, null, unwind => rope`if(${when}${this.#count}<0&&${look}(${ok}))${unwind}`)
   }
 
   /** A loop that is no loop over something. */
