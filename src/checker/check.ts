@@ -1,7 +1,7 @@
 import type { Setup } from './program.ts'
 import type { CheckOptions } from './options.ts'
 import { type RecordedStep, record } from './recording.ts'
-import { formatFailure } from './report.ts'
+import { formatFailure, formatSummary } from './report.ts'
 import { type CheckResult, Search } from './search.ts'
 import { shrink } from './shrink.ts'
 
@@ -30,6 +30,20 @@ export class CheckFailure extends Error {
   }
 }
 
+/** Thrown when nothing went wrong, and not everything was covered; unless the check says `allowIncomplete`. */
+export class CheckIncomplete extends Error {
+  override readonly name = 'CheckIncomplete'
+  readonly result: CheckResult
+
+  constructor(result: CheckResult) {
+    super(
+      `${formatSummary(result)}\n    What was not explored may fail. Make the check smaller, or accept it: \`allowIncomplete: true\``,
+    )
+    this.result = result
+    this.stack = `${this.name}: ${this.message}`
+  }
+}
+
 /** A check that a file declares, for whoever loads the file to run. */
 export interface DeclaredCheck {
   readonly name: string
@@ -47,7 +61,7 @@ export function collectChecks(collector: ((check: DeclaredCheck) => void) | unde
 
 /**
  * Explores the interleavings of a program over shared memory, and throws a CheckFailure with the report when one goes
- * wrong. `setup` makes the shared memory anew and returns the bodies of the threads and an optional final assertion; it
+ * wrong, and a CheckIncomplete when not all were explored. `setup` makes the shared memory anew and returns the bodies of the threads and an optional final assertion; it
  * runs before every execution. Call it inside a test of vitest or node:test, or at the top of a file `*.check.ts` for `heddle check`.
  */
 export function check(name: string, options: CheckOptions, setup: Setup): CheckResult
@@ -66,6 +80,7 @@ export function check(name: string, second: CheckOptions | Setup, third?: Setup)
   search.run()
   const { result, steps } = conclude(search)
   if (result.failure !== undefined) throw new CheckFailure(result, steps)
+  if (!result.complete && options.allowIncomplete !== true) throw new CheckIncomplete(result)
   return result
 }
 
@@ -78,6 +93,7 @@ export function found(setup: Setup, options: CheckOptions = {}): string {
     check('broken', options, setup)
   } catch (error) {
     if (error instanceof CheckFailure) return error.message
+    if (error instanceof CheckIncomplete) throw new Error('nothing was found', { cause: error })
     throw error
   }
   throw new Error('nothing was found')
@@ -115,6 +131,7 @@ function declared(name: string): CheckResult {
     name,
     ok: true,
     complete: false,
+    outcome: 'incomplete',
     why: 'it has only been declared',
     explorer: 'exhaustive',
     executions: 0,

@@ -96,6 +96,8 @@ export class Machine {
    * but shared memory.
    */
   reuse = true
+  /** How many turns of a loop a thread may take in a row that change nothing shared, but something of its own. */
+  turns: number = TURNS_MAX
   private reusable = false
   private bodies: Twin[] = []
   private generators: Generator<number, unknown, unknown>[] = []
@@ -122,6 +124,8 @@ export class Machine {
     pending.writes.fill(0)
     pending.spunFrom.fill(-1)
     pending.idleFrom.fill(-1)
+    pending.idleEpoch.fill(0)
+    pending.idleMax = this.turns
     pending.site.fill(-1)
     pending.refusal = undefined
     if (this.reusable && this.reuse && pending.heapEffects === 0) {
@@ -226,11 +230,13 @@ export class Machine {
     if ((flags & WRITES_WATCHED) === WRITES_WATCHED) this.look(thread)
     if ((flags & CHANGED) !== 0) {
       pending.effects[thread]++
+      pending.writes[thread]++
       if (this.spin.any) this.spin.changed(at)
     }
     if (this.woken.length > 0) this.wake(at)
     if (value !== SLEEPS) this.resume(thread, value, failed)
     else if (kind === CRASH) this.crash(thread, at)
+    if (this.enabled === 0 && this.spin.any) this.spin.allRest()
   }
 
   /**
@@ -241,11 +247,13 @@ export class Machine {
     const { log, spin, generators, enabledBy, crashAt } = this
     const { kind: kinds, site: sites, index: indexes, flags: flagsOf, wrote, thread: threads } = log
     // Everything that a step needs at hand: this loop is where a search spends its time.
-    const { kind: nextKind, site: nextSite, index: nextIndex, a: nextA, steps, effects, spunFrom } = pending
+    const { kind: nextKind, site: nextSite, index: nextIndex, a: nextA, steps, effects, writes } = pending
+    const { spunFrom, idleFrom } = pending
     const views = pending.view as (Record<number, number> & { length: number })[]
     let slow = this.slow
     for (let at = 0; at < length; at++) {
       const thread = threads[at]
+      if (this.enabled === 0 && spin.any) spin.allRest()
       const kind = nextKind[thread]
       const index = nextIndex[thread] as number
       if (
@@ -284,6 +292,7 @@ export class Machine {
         }
         if ((flags & CHANGED) !== 0) {
           effects[thread]++
+          writes[thread]++
           if (spin.any) spin.changed(at)
         }
       }
@@ -313,6 +322,7 @@ export class Machine {
         typeof next !== 'number' ||
         !(next >= 0 && next < views[thread].length) ||
         spunFrom[thread] >= 0 ||
+        idleFrom[thread] >= 0 ||
         crashAt[thread] === steps[thread]
       ) {
         this.arrive(thread)
@@ -326,6 +336,7 @@ export class Machine {
       if (this.status[thread] === RUNNABLE) locate(this, thread)
     }
     this.unplaced = 0
+    if (this.enabled === 0 && spin.any) spin.allRest()
   }
 
   /** An event of the log once more, the long way. False when it was not the same. */
@@ -361,6 +372,7 @@ export class Machine {
         this.enabledBy[thread] = at
         // Another might have been woken in its place: a turn of a loop in which it was is not an idle one.
         pending.effects[thread]++
+        pending.writes[thread]++
         this.resume(thread, 'ok', false)
       }
     }
@@ -407,6 +419,7 @@ export class Machine {
       if (!this.advance(thread, immediate.value, immediate.failed)) return
     }
     if (pending.spunFrom[thread] >= 0) this.spin.cut(thread)
+    else if (pending.idleFrom[thread] >= 0) this.spin.rest(thread)
   }
 
   /** The next thing that this thread does is die. */
@@ -472,6 +485,9 @@ export class Machine {
     this.setEnabled(thread, status)
   }
 }
+
+/** What `turns` is where a check does not say. */
+export const TURNS_MAX = 16
 
 /** Called directly: every body is a function of its own, and a lookup on each would be slow. */
 const generatorNext: (

@@ -10,6 +10,7 @@ import { type Twin, twin } from '../coroutine/coroutine.ts'
 import { callable, resumableOf } from '../compiler/runtime/callback.ts'
 import { bodyStep, generatorBody, generatorTwin, Out } from '../compiler/runtime/generator.ts'
 import { arrayFrom } from '../compiler/runtime/from.ts'
+import { define } from '../coroutine/define.ts'
 import { mergeSort } from '../compiler/runtime/mergesort.ts'
 import {
   DATAVIEW_READ,
@@ -66,11 +67,16 @@ function clamp(value: unknown, otherwise: number, length: number): number {
   return index < 0 ? Math.max(0, length + index) : Math.min(index, length)
 }
 
+/** As `push`, whatever the prototype of arrays has for its elements. */
+function append(list: any[], value: unknown): void {
+  define(list, list.length, value)
+}
+
 /** All elements, in order. */
 function* all(site: number, view: any): Stops<any[]> {
   const length = yield* count(site, view)
   const values: any[] = []
-  for (let i = 0; i < length; i++) values.push(yield* get(site, view, i))
+  for (let i = 0; i < length; i++) append(values, yield* get(site, view, i))
   return values
 }
 
@@ -190,7 +196,7 @@ const typed: Record<string, Model> = {
     const first = clamp(start, 0, length)
     const last = clamp(end, length, length)
     const values: any[] = []
-    for (let i = first; i < last; i++) values.push(yield* get(site, view, i))
+    for (let i = first; i < last; i++) append(values, yield* get(site, view, i))
     return yield* fill(like(view, values.length), values)
   },
   *includes(site, view, [wanted, from]) {
@@ -289,7 +295,7 @@ const typed: Record<string, Model> = {
     const kept: any[] = []
     for (let k = 0; k < length; k++) {
       const value = yield* get(site, view, k)
-      if (yield* call(args[0], args[1], value, k, view)) kept.push(value)
+      if (yield* call(args[0], args[1], value, k, view)) append(kept, value)
     }
     return yield* fill(like(view, kept.length), kept)
   },
@@ -389,7 +395,7 @@ function iterator(site: number, view: unknown, what: 'values' | 'entries' | 'key
 export function* take(site: number, from: any, most: number): Stops {
   if (isTyped(from)) {
     const values: unknown[] = []
-    for (let i = 0; i < most && i < (yield* count(site, from)); i++) values.push(yield* get(site, from, i))
+    for (let i = 0; i < most && i < (yield* count(site, from)); i++) append(values, yield* get(site, from, i))
     return values
   }
   if (generatorBody(from) === undefined) return from
@@ -397,7 +403,7 @@ export function* take(site: number, from: any, most: number): Stops {
   while (values.length < most) {
     const step = yield* bodyStep(from)
     if (step.done) return values
-    values.push(step.value)
+    append(values, step.value)
   }
   yield* call(from.return, from)
   return values

@@ -59,16 +59,21 @@ export class Optimal implements Explorer {
   /** Where the next execution leaves the last: -1 before the first one. */
   private branch = -1
   readonly stepsMax: number
+  /** Steps of one thread, while others could move: a thread that waits for another without a loop must let it come. */
+  private readonly inRowMax: number
   /** A part of a search that is shared out: only what begins like this. */
   private readonly root: Root | undefined
   /** An execution had to be cut at `stepsMax`. */
   truncated: boolean = false
+  /** A thread had to rest: see spinwatch.ts. */
+  rested: boolean = false
 
   constructor(machine: Machine, setup: Setup, stepsMax: number, root?: Root) {
     this.root = root
     this.machine = machine
     this.setup = setup
     this.stepsMax = stepsMax
+    this.inRowMax = Math.max(8, Math.min(500, stepsMax >> 2))
     machine.spin.stopsForGood = true
   }
 
@@ -118,13 +123,16 @@ export class Optimal implements Explorer {
     const { machine, tree } = this
     const { log } = machine
     let previous = log.length > 0 ? log.thread[log.length - 1] : 0
+    let inRow = 0
     for (;;) {
       const depth = log.length
       let node = this.wakeup[depth]
       let thread: number
       if (node !== 0) {
         // A thread is asleep here only where an operation wrote less than was thought when the sequence was inserted.
-        while (node !== 0 && ((this.asleep[depth] >>> tree.thread[node]) & 1) !== 0) node = tree.next[node]
+        // One is at rest where it has taken more turns of a loop than it may: see spinwatch.ts.
+        const unable = this.asleep[depth] | (machine.spin.any ? this.resting() : 0)
+        while (node !== 0 && ((unable >>> tree.thread[node]) & 1) !== 0) node = tree.next[node]
         this.wakeup[depth] = 0
         if (node === 0) return 'asleep'
         thread = tree.thread[node]
@@ -139,10 +147,12 @@ export class Optimal implements Explorer {
           this.truncated = true
           return 'truncated'
         }
-        thread = ((choice >>> previous) & 1) !== 0 ? previous : 31 - Math.clz32(choice & -choice)
+        thread = this.nextThread(choice, previous, inRow)
         this.wakeup[depth + 1] = 0
       }
       if (((machine.enabled >>> thread) & 1) === 0) {
+        // A sequence that comes from an execution which was cut need not be one that can be run.
+        if (this.truncated || this.rested) return 'pruned'
         throw new Error(`the explorer chose thread ${thread} at depth ${depth}, and it cannot move`)
       }
       machine.step(thread)
@@ -150,8 +160,26 @@ export class Optimal implements Explorer {
       happens.add(depth, machine.memory.cells)
       this.inheritSleep(depth, thread)
       this.tried[depth + 1] = 0
+      if (machine.spin.rested) this.rested = true
+      inRow = thread === previous ? inRow + 1 : 0
       previous = thread
     }
+  }
+
+  /** The thread that runs goes on, unless it has had many steps in a row: then whoever comes next. */
+  private nextThread(choice: number, previous: number, inRow: number): number {
+    if (((choice >>> previous) & 1) !== 0 && (inRow + 1) % this.inRowMax !== 0) return previous
+    const above = choice & (-2 << previous)
+    const from = inRow + 1 >= this.inRowMax && above !== 0 ? above : choice
+    return 31 - Math.clz32(from & -from)
+  }
+
+  /** The threads at rest. */
+  private resting(): number {
+    const { spin, threads } = this.machine
+    let found = 0
+    for (let t = 0; t < threads; t++) if (spin.rests(t)) found |= 1 << t
+    return found
   }
 
   /** Goes to where this part of the search begins. */

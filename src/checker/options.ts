@@ -24,6 +24,10 @@ export interface CheckOptions {
   readonly races?: boolean
   /** An execution that is longer is cut off, and looked at for a livelock. Default 5000. */
   readonly steps?: number
+  /** Turns that a thread may take in a row, in a loop, that only read and change something of its own. Default 16. */
+  readonly turns?: number
+  /** A search that did not cover everything is no error. Default false. */
+  readonly allowIncomplete?: boolean
   /** Stop after so many executions, or milliseconds; the result then says that the search was not complete. */
   readonly executions?: number
   readonly time?: number
@@ -50,6 +54,8 @@ const KNOWN: ReadonlySet<string> = new Set([
   'crashes',
   'races',
   'steps',
+  'turns',
+  'allowIncomplete',
   'executions',
   'time',
   'rerun',
@@ -92,6 +98,7 @@ export function validateOptions(options: CheckOptions): void {
     seed: 0,
     quantum: 1,
     steps: 1,
+    turns: 1,
     executions: 1,
     time: 0,
     shrink: 0,

@@ -8,7 +8,7 @@ import type { CheckOptions } from './options.ts'
 import { CrashPlans } from './plans.ts'
 import type { RecordedStep } from './recording.ts'
 import type { Crash } from './schedule.ts'
-import { type CheckResult, Search, type SearchPart } from './search.ts'
+import { type CheckResult, Search, type SearchPart, STEPS_MAX, throwUnlessSomething } from './search.ts'
 import { split } from './split.ts'
 import type { FromWorker, ToWorker } from './worker.ts'
 
@@ -151,6 +151,7 @@ class Total {
       name: this.name,
       ok: this.failed === undefined,
       complete: why.length === 0 && this.failed === undefined,
+      outcome: this.failed !== undefined ? 'failed' : why.length === 0 ? 'passed' : 'incomplete',
       why: why.join('; '),
       explorer: this.explorer,
       executions: this.executions,
@@ -172,7 +173,10 @@ class Total {
     alive: () => void,
   ): { result: CheckResult; steps: RecordedStep[] } {
     const result = this.result(started, this.done === this.jobs)
-    if (this.failed === undefined) return { result, steps: [] }
+    if (this.failed === undefined) {
+      if (result.complete) throwUnlessSomething(result.executions, result.steps, options.steps ?? STEPS_MAX)
+      return { result, steps: [] }
+    }
     const again = new Search(
       check.name,
       {

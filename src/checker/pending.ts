@@ -16,6 +16,7 @@ export interface Loop {
   /** Turns in a row in which the thread wrote nothing to shared memory, and its writes when the last one began. */
   idle: number
   writes: number
+  epoch: number
 }
 
 export interface PendingOperations {
@@ -41,9 +42,13 @@ export interface PendingOperations {
   /** Where a turn began that changed nothing, as the thread's step; -1 when the last turn was not such. */
   spunFrom: Int32Array
   spunSite: Int32Array
-  /** Where the turns began in which a thread only read, and changed something of its own; -1 when the last was not such. */
+  /**
+   * Where a turn began in which a thread only read, and changed something of its own, if it was one too many in a row: more than
+   * `idleMax`. -1 when the last was not such. Whenever something that it read changes, `idleEpoch` counts on, and the turns begin anew.
+   */
   idleFrom: Int32Array
-  idleCount: Int32Array
+  idleEpoch: Int32Array
+  idleMax: number
   files: string[]
   siteFile: number[]
   siteLine: number[]
@@ -82,7 +87,8 @@ export const pending: PendingOperations = (holder[key] ??= {
   spunFrom: new Int32Array(THREADS_MAX).fill(-1),
   spunSite: new Int32Array(THREADS_MAX),
   idleFrom: new Int32Array(THREADS_MAX).fill(-1),
-  idleCount: new Int32Array(THREADS_MAX),
+  idleEpoch: new Int32Array(THREADS_MAX),
+  idleMax: 16,
   files: [],
   siteFile: [],
   siteLine: [],
@@ -230,6 +236,7 @@ export function loop(site: number): Loop {
     rest: undefined,
     idle: 0,
     writes: -1,
+    epoch: -1,
   }
 }
 
@@ -262,16 +269,15 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
     return true
   }
   const writes = pending.writes[thread]
-  if (entered.writes === writes && entered.step >= 0) {
-    if (steps > entered.step) {
-      pending.idleFrom[thread] = entered.step
-      pending.idleCount[thread] = ++entered.idle
-      pending.spunSite[thread] = entered.site
-    }
-  } else {
+  const epoch = pending.idleEpoch[thread]
+  if (entered.writes !== writes || entered.epoch !== epoch) {
     entered.idle = 0
+    entered.writes = writes
+    entered.epoch = epoch
+  } else if (steps > entered.step && ++entered.idle > pending.idleMax) {
+    pending.idleFrom[thread] = entered.step
+    pending.spunSite[thread] = entered.site
   }
-  entered.writes = writes
   entered.effects = effects
   entered.step = steps
   entered.first = first

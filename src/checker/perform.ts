@@ -34,6 +34,12 @@ import { pending } from './pending.ts'
 import { checkGrowth, currentLength, growing, kindOf, typedArrays } from './views.ts'
 import { CheckedPromise, type Sleeper } from './waiters.ts'
 
+/** The thread changed something, or was woken in the place of another: its turn of a loop is not an idle one. */
+function changes(thread: number): void {
+  pending.effects[thread]++
+  pending.writes[thread]++
+}
+
 /** What `perform` returns when the thread has gone to sleep: it is not resumed. */
 export const SLEEPS: unique symbol = Symbol('sleeps')
 
@@ -190,7 +196,7 @@ function performOther(machine: Machine, thread: number, kind: number, at: number
     case LOCK: {
       const mutex = pending.view[thread] as CheckedMutex
       mutex.owner = thread
-      pending.effects[thread]++
+      changes(thread)
       machine.flags = WRITES_SECOND
       for (let other = 0; other < machine.threads; other++) {
         if (other !== thread && standsAt(machine, other, mutex)) machine.setEnabled(other, BLOCKED)
@@ -201,7 +207,7 @@ function performOther(machine: Machine, thread: number, kind: number, at: number
       const mutex = pending.view[thread] as CheckedMutex
       if (mutex.owner !== thread) throw new Error('a thread unlocked a mutex that it does not hold')
       mutex.owner = -1
-      pending.effects[thread]++
+      changes(thread)
       machine.flags = WRITES_SECOND
       for (let other = 0; other < machine.threads; other++) {
         if (standsAt(machine, other, mutex)) machine.setEnabled(other, RUNNABLE)
@@ -223,7 +229,7 @@ function performOther(machine: Machine, thread: number, kind: number, at: number
         if (kind === FREE) freed.set(cell, at)
         else freed.delete(cell)
       }
-      pending.effects[thread]++
+      changes(thread)
       machine.flags = WRITES
       return undefined
     }
@@ -285,7 +291,7 @@ function performWait(machine: Machine, thread: number, kind: number, at: number)
   machine.waiters.join(sleeper)
   machine.flags |= WRITES_SECOND
   if (asynchronous) {
-    pending.effects[thread]++
+    changes(thread)
     return { async: true, value: new CheckedPromise(sleeper) }
   }
   machine.sleepers[thread] = sleeper
@@ -326,7 +332,7 @@ function performNotify(machine: Machine, thread: number, at: number): unknown {
   }
   if (woken > 0) {
     machine.flags = WRITES_SECOND | WOKE
-    pending.effects[thread]++
+    changes(thread)
   }
   return woken
 }
@@ -336,7 +342,7 @@ function performResume(machine: Machine, thread: number, at: number): unknown {
   machine.log.before[at] = machine.waiters.count(sleeper.cell)
   machine.log.expected[at] = sleeper.wokenAt
   if (sleeper.state === 'woken') {
-    pending.effects[thread]++
+    changes(thread)
     return 'ok'
   }
   if (sleeper.state === 'timed-out') return 'timed-out'

@@ -29,9 +29,11 @@ function replayCommand(name: string, schedule: string, file: string): string {
   return file === '' ? inline : `heddle check ${file} --only ${JSON.stringify(name)} --replay '${schedule}'`
 }
 
+const MARKS = { passed: '✓', failed: '✗', incomplete: '◐' } as const
+
 /** One line about a search. */
 export function formatSummary(result: CheckResult): string {
-  return `${result.ok ? '✓' : '✗'} ${result.name}: ${searched(result)}`
+  return `${MARKS[result.outcome]} ${result.name}: ${searched(result)}`
 }
 
 function searched(result: CheckResult): string {

@@ -25,6 +25,8 @@ export interface RunnerOptions {
   /** Stop at the first check that fails. */
   readonly bail?: boolean
   readonly parallel?: number
+  /** A search that did not cover everything is no error. */
+  readonly allowIncomplete?: boolean
   /** After how many seconds in which nothing has come back the process is ended. Default 30. */
   readonly patience?: number
 }
@@ -40,6 +42,7 @@ export interface RunnerOutput {
 const PASSED = 0
 const FAILED = 1
 const WRONG = 2
+const INCOMPLETE = 3
 const INTERRUPTED = 130
 
 /** Runs the checks of all files under the paths, and prints what comes of it. Returns the exit code. */
@@ -65,7 +68,7 @@ export async function runChecks(
   }
   process.on('SIGINT', onInterrupt)
   const watchdog = new Watchdog(options.patience ?? PATIENCE_SECONDS)
-  const tally = { passed: 0, failed: 0, wrong: 0, incomplete: 0 }
+  const tally = { passed: 0, failed: 0, wrong: 0, incomplete: 0, accepted: 0 }
   try {
     for (const file of files) {
       const checks = await declaredIn(file, output, tally)
@@ -79,10 +82,10 @@ export async function runChecks(
     process.off('SIGINT', onInterrupt)
     await watchdog.stop()
   }
-  const ran = tally.passed + tally.failed + tally.wrong
+  const ran = tally.passed + tally.failed + tally.wrong + tally.incomplete
   if (options.json !== true) {
     output.out(
-      `\n${plural(ran, 'check')}: ${count(tally.passed)} passed${tally.incomplete > 0 ? ` (${count(tally.incomplete)} of them not complete)` : ''}, ${count(tally.failed)} failed${tally.wrong > 0 ? `, ${count(tally.wrong)} could not be run` : ''}\n`,
+      `\n${plural(ran, 'check')}: ${count(tally.passed)} passed, ${tally.incomplete > 0 ? `${count(tally.incomplete)} incomplete, ` : ''}${count(tally.failed)} failed${tally.wrong > 0 ? `, ${count(tally.wrong)} could not be run` : ''}\n`,
     )
   }
   if (interrupted.now) return INTERRUPTED
@@ -94,7 +97,9 @@ export async function runChecks(
     )
     return WRONG
   }
-  return tally.failed > 0 ? FAILED : tally.wrong > 0 ? WRONG : PASSED
+  if (tally.failed > 0) return FAILED
+  if (tally.wrong > 0) return WRONG
+  return tally.incomplete > tally.accepted ? INCOMPLETE : PASSED
 }
 
 const PATIENCE_SECONDS = 30
@@ -104,6 +109,8 @@ interface Tally {
   failed: number
   wrong: number
   incomplete: number
+  /** Of those: where the check or the caller accepts it. */
+  accepted: number
 }
 
 async function declaredIn(file: string, output: RunnerOutput, tally: Tally): Promise<DeclaredCheck[]> {
@@ -142,9 +149,10 @@ async function runOne(
         : await searchHere(check, merged, output, label, interrupted, watchdog)
     print(done.result, done.steps, shorten(file), options, output)
     if (done.result.failure !== undefined) tally.failed++
+    else if (done.result.complete) tally.passed++
     else {
-      tally.passed++
-      if (!done.result.complete) tally.incomplete++
+      tally.incomplete++
+      if (options.allowIncomplete === true || merged.allowIncomplete === true) tally.accepted++
     }
   } catch (error) {
     if (!(error instanceof CheckError)) throw error

@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '..', '..')
 const folder = mkdtempSync(join(tmpdir(), 'heddle-runners-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A test file as a person writes it, for either runner: one check that passes, one that fails. */
+/** A test file as a person writes it, for either runner: one check that passes, one that fails, one that is incomplete. */
 function testFile(runner: string): string {
   return `
     import { test } from '${runner}'
@@ -21,6 +21,12 @@ function testFile(runner: string): string {
           threads: [() => counter.addAtomically(), () => counter.addAtomically()],
           final: () => { if (counter.value !== 2) throw new Error('lost') },
         }
+      })
+    })
+    test('bounded', () => {
+      check('bounded', { executions: 1 }, () => {
+        const counter = new Counter()
+        return { threads: [() => counter.addAtomically(), () => counter.addAtomically()] }
       })
     })
     test('plain', () => {
@@ -80,7 +86,8 @@ describe('check', () => {
     ])
     expect(code).toBe(1)
     expect(text).toMatch(/pass 1\b/)
-    expect(text).toMatch(/fail 1\b/)
+    expect(text).toMatch(/fail 2\b/)
+    expect(text).toMatch(/CheckIncomplete: ◐ bounded: 1 execution/)
     expect(text).toContain('the final assertion failed: lost')
     expect(text).toMatch(/read this\.words\[0\] → 0 .*│ counter\.ts:3/)
   })
@@ -88,7 +95,8 @@ describe('check', () => {
   test('runs inside vitest, with its plugin', async () => {
     const { text, code } = await run([`${root}/node_modules/vitest/vitest.mjs`, 'run'])
     expect(code).toBe(1)
-    expect(text).toContain('1 failed | 1 passed')
+    expect(text).toContain('2 failed | 1 passed')
+    expect(text).toMatch(/CheckIncomplete: ◐ bounded: 1 execution/)
     expect(text).toContain('the final assertion failed: lost')
     expect(text).toMatch(/read this\.words\[0\] → 0 .*│ counter\.ts:3/)
   })

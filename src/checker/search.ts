@@ -4,7 +4,7 @@ import { asCheckError, CheckError } from './errors.ts'
 import type { Explorer } from './explorer.ts'
 import { type Failure, judge, messageOf } from './failure.ts'
 import { Guards } from './guards.ts'
-import { CRASHED, Machine } from './machine.ts'
+import { CRASHED, Machine, TURNS_MAX } from './machine.ts'
 import type { Setup } from './program.ts'
 import { BeginAgain, Memory } from './memory.ts'
 import { Optimal, type Root } from './optimal.ts'
@@ -21,6 +21,8 @@ export interface CheckResult {
   /** Every interleaving was covered (within the crash points asked for). When not, `why` says what was left out. */
   readonly complete: boolean
   readonly why: string
+  /** `incomplete`: nothing went wrong, and not everything was covered. */
+  readonly outcome: 'passed' | 'failed' | 'incomplete'
   readonly explorer: string
   /** Executions that ran to their end, each a different trace in an exhaustive search. */
   readonly executions: number
@@ -71,6 +73,9 @@ export class Search {
   private steps = 0
   private elapsed = 0
   private truncated = ''
+  /** Executions that were cut at the step limit. */
+  private cut = 0
+  private rested = false
   private bounded = ''
   private failure: Failure | undefined
   private over = false
@@ -87,6 +92,7 @@ export class Search {
     this.memory = part === undefined ? new Memory(3) : new Memory(part.shift, new Set(part.mixed))
     this.guards = new Guards(this.memory)
     this.machine = new Machine(this.memory)
+    this.machine.turns = this.turns
   }
 
   /** Explores for about `budget` milliseconds. True when the search is over. */
@@ -118,12 +124,16 @@ export class Search {
       this.failure !== undefined && !this.options.keepGoing ? 'it stopped at the failure' : '',
       this.over || this.bounded !== '' ? this.bounded : 'it was interrupted',
       this.truncated,
+      this.rested
+        ? `a thread that turned more than ${this.turns} times in a row in a loop that only reads, and changes something of its own, had to let the others come first: raise \`turns\` if the loop ends by itself, or let a turn change nothing`
+        : '',
       whole ? '' : sampled,
     ].filter(text => text !== '')
     return {
       name: this.name,
       ok: this.failure === undefined,
       complete: why.length === 0,
+      outcome: this.failure !== undefined ? 'failed' : why.length === 0 ? 'passed' : 'incomplete',
       why: why.join('; '),
       explorer: this.options.explorer ?? 'exhaustive',
       executions: this.executions,
@@ -138,6 +148,10 @@ export class Search {
     }
   }
 
+  private get turns(): number {
+    return this.options.turns ?? TURNS_MAX
+  }
+
   /** Whether the deaths of the plan happened in an execution. */
   get happened(): boolean {
     return this.crashHappened
@@ -147,6 +161,7 @@ export class Search {
   scout(): Machine {
     const machine = new Machine(this.memory)
     machine.names = this.machine.names
+    machine.turns = this.turns
     machine.reuse = false
     // The search's own machine finds what the other one left behind: it must set up anew.
     this.machine.forget()
@@ -196,6 +211,8 @@ export class Search {
     this.redundant = 0
     this.runs = 0
     this.truncated = ''
+    this.cut = 0
+    this.rested = false
   }
 
   /** The cells are numbered anew, as `again` says. Inside `run` or `withGuards`; machines made before are of no use any more. */
@@ -210,6 +227,7 @@ export class Search {
     this.guards.install()
     this.machine = new Machine(this.memory)
     this.machine.names = names
+    this.machine.turns = this.turns
     this.machine.reuse = this.reuse
   }
 
@@ -222,6 +240,7 @@ export class Search {
       if (this.explorer === undefined || !this.explorer.hasMore) {
         if (!this.nextPlan()) {
           this.over = true
+          this.requireSomething()
           break
         }
       }
@@ -239,6 +258,12 @@ export class Search {
       }
       if (spent > budget) break
     }
+  }
+
+  /** A search that came to its end and has run nothing says nothing. */
+  private requireSomething(): void {
+    if (this.part !== undefined || this.failure !== undefined) return
+    throwUnlessSomething(this.executions, this.steps + this.machine.steps, this.options.steps ?? STEPS_MAX)
   }
 
   private get hasMore(): boolean {
@@ -269,6 +294,7 @@ export class Search {
       return
     }
     if (options.rerun !== false) this.rerun()
+    if (machine.spin.rested) this.rested = true
     if (ended === 'truncated') this.lookForLivelock()
   }
 
@@ -298,6 +324,8 @@ export class Search {
   private lookForLivelock(): void {
     const limit = this.options.steps ?? STEPS_MAX
     this.truncated = `executions of more than ${limit} steps were cut off`
+    // Each look is as long as two executions: what the first ones do not show, the search goes on without.
+    if (++this.cut > LIVELOCK_LOOKS_MAX) return
     const machine = this.scout()
     const { log } = this.machine
     const tail = new FairTail(machine, this.setup, 2 * limit, Array.from(log.thread.subarray(0, log.length)))
@@ -393,3 +421,19 @@ export class Search {
 }
 
 export const STEPS_MAX = 5000
+const LIVELOCK_LOOKS_MAX = 16
+
+/** Throws when a search has run no execution to its end, or none that touches shared memory: such a check checks nothing. */
+export function throwUnlessSomething(executions: number, steps: number, limit: number): void {
+  if (steps === 0) {
+    throw new CheckError(
+      'ERR_CHECK_NOTHING',
+      'no thread of the check touches shared memory, so there is nothing to explore; let the threads use memory that the set-up makes',
+    )
+  }
+  if (executions > 0) return
+  throw new CheckError(
+    'ERR_CHECK_NOTHING',
+    `no execution of the check came to its end: all were longer than ${limit} steps; make what it does smaller, bound its loops, or raise \`steps\``,
+  )
+}

@@ -120,15 +120,19 @@ describe('heddle check', () => {
     const file = checkFile('bounds.check.ts', adder)
     const pct = await heddleCheck([file, '--explorer', 'pct', '--runs', '50'])
     expect(pct.out).toMatch(/50 executions.*not complete: 50 random schedules.*probability ≥/)
-    expect(pct.out).toContain('1 passed (1 of them not complete)')
+    expect(pct.out).toMatch(/^◐ /m)
+    expect(pct.out).toContain('1 check: 0 passed, 1 incomplete, 0 failed')
+    expect(pct.code).toBe(3)
     const bounded = await heddleCheck([file, '--executions', '2'])
     expect(bounded.out).toContain('not complete: it was to stop after 2 executions')
+    expect(bounded.code).toBe(3)
+    expect((await heddleCheck([file, '--executions', '2', '--allow-incomplete'])).code).toBe(0)
   })
 
   test('says how far it got when it is interrupted', async () => {
     const { out, err, code } = await heddleCheck([checkFile('long.check.ts', endless)], 'executions')
     expect(err).toMatch(/long: [\d,]+ executions, [\d,]+\/s, depth 36, about .* % done/)
-    expect(out).toMatch(/✓ long: [\d,]+ executions.*not complete: it was interrupted/)
+    expect(out).toMatch(/◐ long: [\d,]+ executions.*not complete: it was interrupted/)
     expect(code).toBe(130)
   })
 
@@ -156,7 +160,15 @@ describe('heddle check', () => {
   })
 
   test('passes every check of this repository, in a bounded form', async () => {
-    const { out, err, code } = await heddleCheck(['src', '--executions', '60', '--time', '500', '--json'])
+    const { out, err, code } = await heddleCheck([
+      'src',
+      '--executions',
+      '60',
+      '--time',
+      '500',
+      '--json',
+      '--allow-incomplete',
+    ])
     const results = out
       .trim()
       .split('\n')

@@ -21,13 +21,15 @@ interface CheckFlags {
   bail?: boolean
   keepGoing?: boolean
   patience?: number
+  allowIncomplete?: boolean
+  turns?: number
 }
 
 export function checkCommand(): Command {
   return new Command('check')
     .summary('explore every interleaving of the checks in *.check.ts files')
     .description(
-      'Runs the checks in files *.check.ts: virtual threads over shared memory, one access at a time, in every order that matters. Exits with 1 when a check fails, 2 when one is wrong.',
+      'Runs the checks in files *.check.ts: virtual threads over shared memory, one access at a time, in every order that matters. Exits with 1 when a check fails, 2 when one is wrong, 3 when one was not explored to its end.',
     )
     .argument('[paths...]', 'files, or folders with files *.check.ts', ['.'])
     .addOption(
@@ -44,11 +46,17 @@ export function checkCommand(): Command {
     .option('--runs <n>', 'pct, random: how many executions', wholeNumber)
     .option('--seed <n>', 'pct, random: where the random numbers start', wholeNumber)
     .option('--steps <n>', 'the longest execution', wholeNumber)
+    .option(
+      '--turns <n>',
+      'turns in a row of a loop that only reads and changes something of its own',
+      wholeNumber,
+    )
     .option('--executions <n>', 'stop each check after so many executions', wholeNumber)
     .option('--time <ms>', 'stop each check after so many milliseconds', wholeNumber)
     .option('--crashes <n>', 'let so many threads die, at any step', wholeNumber)
     .option('--only <text>', 'only checks with this in their name')
     .option('--replay <schedule>', 'run one schedule, as a report printed it')
+    .option('--allow-incomplete', 'a search that did not cover everything is no error')
     .option('--keep-going', 'count on after a failure')
     .option('--bail', 'stop at the first check that fails')
     .option('--parallel <n>', 'explore each check on so many worker threads', wholeNumber)
@@ -64,14 +72,14 @@ export function checkCommand(): Command {
       '\nExamples:\n  heddle check src\n  heddle check ring.check.ts --explorer pct --runs 10000\n  heddle check ring.check.ts --only "full ring" --replay 0x4.1x3',
     )
     .action(async (paths: string[], flags: CheckFlags) => {
-      const { only, json, timeline, parallel, bail, replay, time, patience, ...rest } = flags
+      const { only, json, timeline, parallel, bail, replay, time, patience, allowIncomplete, ...rest } = flags
       const override: CheckOptions = {
         ...rest,
         ...(replay === undefined ? {} : { explorer: 'replay', schedule: replay }),
       }
       process.exitCode = await runChecks(
         paths,
-        { override, only, json, timeline, parallel, bail, time, patience },
+        { override, only, json, timeline, parallel, bail, time, patience, allowIncomplete },
         {
           out: text => void process.stdout.write(text),
           err: text => void process.stderr.write(text),

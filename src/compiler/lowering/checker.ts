@@ -384,7 +384,8 @@ export class CheckerLowering extends GeneratorLowering {
     let found = false
     for (const parameter of params) {
       walk(parameter, node => {
-        if (node.type === 'Identifier' && declared.has(node.name)) found = true
+        const named = node.type === 'Identifier' && this.analysis.bindingOf.get(node) !== undefined
+        if (named && declared.has(node.name)) found = true
       })
     }
     return found
