@@ -39,6 +39,8 @@ export class FutexContext {
   private readonly nobody = new Int32Array(new SharedArrayBuffer(4))
   /** How deep in calls this thread is: the outermost enters and leaves RCU. */
   private depth = 0
+  /** Whether those who wait for long for a lock look for a deadlock meanwhile: on real machines, and not in a check. */
+  looksForDeadlocks = false
   /** Sleepers to be signalled when the lock is off, and the tasks behind them; reused. */
   readonly wakeQueue: number[] = []
   /** Waiters that a recovery took off their queues, and that begin anew at the next wakeAll. */

@@ -29,6 +29,7 @@ import { Owner, PROMISE, THREAD } from './records.ts'
 import { getRobustList, setRobustList } from './robust.ts'
 import { requeue } from './requeue.ts'
 import {
+  type LongWait,
   ORDINARY_PRIORITY,
   type ParkingTask,
   promiseWaiter,
@@ -376,10 +377,10 @@ export class Futexes {
   }
 
   /** Sleeps, blocking the thread, until the wait is over. */
-  blockFor(wait: PreparedWait): number {
+  blockFor(wait: PreparedWait, long: LongWait | null = null): number {
     let prepared: Prepared = wait
     while (typeof prepared !== 'number') {
-      const slept = sleepThread(this.context, prepared.waiters, prepared.deadline)
+      const slept = sleepThread(this.context, prepared.waiters, prepared.deadline, long)
       prepared = finishCall(this.context, prepared, slept)
     }
     return prepared
@@ -391,12 +392,13 @@ export function* parkFor(
   task: ParkingTask,
   wait: PreparedWait,
   abort?: AbortSignal,
+  long: LongWait | null = null,
 ): Generator<number, number, unknown> {
   let prepared: Prepared = wait
   while (typeof prepared !== 'number') {
     let thrownInto = true
     try {
-      const slept: number = yield* sleepTask(task, prepared.waiters, prepared.deadline, abort)
+      const slept: number = yield* sleepTask(task, prepared.waiters, prepared.deadline, abort, long)
       thrownInto = false
       prepared = finishCall(task.context(), prepared, slept)
     } finally {

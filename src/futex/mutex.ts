@@ -28,7 +28,14 @@ import { lockPi, unlockPi } from './pi.ts'
 import { Owner } from './records.ts'
 import { pointerTo, ROBUST_PI as PI_BIT } from './robust.ts'
 import { clearPending, makeRoom, unlinkEntry } from './robustlist.ts'
-import { finishWait, type ParkingTask, promiseWaiter, taskWaiter, threadWaiter } from './sleep.ts'
+import {
+  finishWait,
+  type LongWait,
+  type ParkingTask,
+  promiseWaiter,
+  taskWaiter,
+  threadWaiter,
+} from './sleep.ts'
 import type { FutexWord } from './space.ts'
 import { MATCH_ANY, wake, type WaiterOptions } from './waitwake.ts'
 
@@ -117,24 +124,24 @@ export class WordMutex {
   }
 
   /** Blocks the thread. 0, -EOWNERDEAD, -ENOTRECOVERABLE, -ETIMEDOUT, -EDEADLK, -ESRCH. */
-  lockSync(owner: LockOwner, timeout: number = Infinity): number {
+  lockSync(owner: LockOwner, timeout: number = Infinity, long: LongWait | null = null): number {
     const fast = this.lockFast(owner)
-    return fast <= 0 ? fast : this.lockContended(owner, timeout)
+    return fast <= 0 ? fast : this.lockContended(owner, timeout, long)
   }
 
-  private lockContended(owner: LockOwner, timeout: number): number {
+  private lockContended(owner: LockOwner, timeout: number, long: LongWait | null): number {
     const { fx } = this
     const who = threadWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
     if (this.pi) {
       const prepared = this.queuePi(fx.context, who, deadline)
-      return this.had(owner, typeof prepared === 'number' ? prepared : fx.blockFor(prepared), begun)
+      return this.had(owner, typeof prepared === 'number' ? prepared : fx.blockFor(prepared, long), begun)
     }
     let result = this.take(owner, false)
     while (result < WAIT_BELOW) {
       const prepared = this.prepareWait(who, result, deadline)
-      const slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared)
+      const slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared, long)
       result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
     }
     return this.had(owner, result, begun)
@@ -217,6 +224,7 @@ export class WordMutex {
     parking: ParkingTask,
     timeout: number = Infinity,
     signal?: AbortSignal,
+    long: LongWait | null = null,
   ): Generator<number, number, unknown> {
     const { owner } = parking
     const fast = this.lockFast(owner)
@@ -229,13 +237,13 @@ export class WordMutex {
     try {
       if (this.pi) {
         const prepared = this.queuePi(parking.context(), who, deadline)
-        result = typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal)
+        result = typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal, long)
       } else {
         result = this.take(owner, false)
         while (result < WAIT_BELOW) {
           const prepared = this.prepareWait(who, result, deadline)
           const slept: number =
-            typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal)
+            typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal, long)
           result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
         }
       }

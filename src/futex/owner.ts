@@ -70,6 +70,7 @@ export function makeOwner(context: FutexContext, options: OwnerOptions): number 
   i32[record + Owner.task] = options.task ?? 0
   i32[record + Owner.thread] = thread.id
   i32[record + Owner.blockedOn] = 0
+  Atomics.store(i32, record + Owner.wantsSince, 0)
   i32[record + Owner.basePriority] = options.priority
   i32[record + Owner.inherited] = PRIORITY_NONE
   i32[record + Owner.priority] = options.priority

@@ -170,7 +170,7 @@ export const Bucket: Layout<'lock' | 'first' | 'waiters' | 'rest'> = record('buc
  * is made of the record's number and of how many lives it has had, so a dead owner's TID finds no record.
  *
  *   guarded by `lock`        blockedOn, contended, state; and the three priorities of those that are not tasks
- *   its owner's alone        the robust list's place
+ *   its owner's alone        the robust list's place; wants, wantsAt and wantsSince, which others read
  *   whoever ends it          exiter
  *
  * `state`: OWNER_FREE, OWNER_ALIVE, OWNER_EXITING while its locks are passed on, OWNER_DEAD until its slot is free.
@@ -191,6 +191,9 @@ export const Owner: Layout<
   | 'priority'
   | 'robust'
   | 'head'
+  | 'wants'
+  | 'wantsAt'
+  | 'wantsSince'
 > = record('owner', {
   lock: words(Lock.words),
   /** 0: nobody. */
@@ -214,6 +217,10 @@ export const Owner: Layout<
   robust: float64,
   /** A head for those that bring none of their own. */
   head: { words: 6, align: 2, ownLine: false },
+  /** Of one that has waited for long for a lock (sync/longwait.ts): the TID of the lock's holder, when that was read, and since when it waits. */
+  wants: word,
+  wantsAt: word,
+  wantsSince: word,
 })
 
 export const OWNER_FREE = 0

@@ -54,6 +54,14 @@ export function taskWaiter(parking: ParkingTask, owner?: LockOwner): WaiterOptio
   return { kind: TASK, task: parking.task, priority: parking.priority, owner }
 }
 
+/** A wait for a lock that may turn out to be long: it is called upon every LOOK_MS, by who waits. */
+export interface LongWait {
+  look(context: FutexContext): void
+}
+
+/** Twice that, and a look, is how long a deadlock goes on before it is found. */
+export const LOOK_MS = 250
+
 /** (B): whether someone has decided the fate of one of the waiters, in whatever way. */
 export function hasFate(i32: Int32Array, waiters: readonly number[]): boolean {
   for (let at = 0; at < waiters.length; at++) {
@@ -90,17 +98,29 @@ export function finishWait(context: FutexContext, waiters: readonly number[], ot
 }
 
 /** Blocks the thread. `deadline` as deadline.ts has them. Returns as finishWait. */
-export function sleepThread(context: FutexContext, waiters: readonly number[], deadline: number): number {
+export function sleepThread(
+  context: FutexContext,
+  waiters: readonly number[],
+  deadline: number,
+  long: LongWait | null = null,
+): number {
   const { i32 } = context
+  const step = stepOf(context, long)
   const signal = waiters[0] + Waiter.signal
   for (;;) {
     Atomics.store(i32, signal, 0) // (A)
     if (hasFate(i32, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
     const left = timeLeft(context.now, deadline)
     if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-    if (!sleepAt(context, signal, napOf(deadline, left)) && !wokeEarly(context.now, deadline, left))
-      return finishWait(context, waiters, -ETIMEDOUT)
+    const nap = napOf(deadline, left)
+    if (sleepAt(context, signal, Math.min(nap, step))) continue
+    if (step < nap) long?.look(context)
+    else if (!wokeEarly(context.now, deadline, left)) return finishWait(context, waiters, -ETIMEDOUT)
   }
+}
+
+function stepOf({ looksForDeadlocks }: FutexContext, long: LongWait | null): number {
+  return long !== null && looksForDeadlocks ? LOOK_MS : Infinity
 }
 
 const MEANWHILE_MS = 20
@@ -170,8 +190,10 @@ export function* sleepTask(
   waiters: readonly number[],
   deadline: number,
   abort: AbortSignal | undefined,
+  long: LongWait | null = null,
 ): Generator<number, number, unknown> {
   let otherwise = -ETIMEDOUT
+  const step = stepOf(task.context(), long)
   const onAbort = (): void => task.context().wakeTask(task.task)
   abort?.addEventListener('abort', onAbort)
   let parked = false
@@ -186,7 +208,8 @@ export function* sleepTask(
       }
       const left = timeLeft(now, deadline)
       if (left <= 0) break
-      if (!task.beginPark(napOf(deadline, left))) {
+      const nap = napOf(deadline, left)
+      if (!task.beginPark(Math.min(nap, step))) {
         otherwise = -EINTR
         break
       }
@@ -200,6 +223,7 @@ export function* sleepTask(
         otherwise = -EINTR
         break
       }
+      if (step < nap && !hasFate(task.context().i32, waiters)) long?.look(task.context())
     }
     thrownInto = false
   } finally {

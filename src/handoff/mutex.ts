@@ -1,7 +1,7 @@
 import { pause } from '../arena/pause.ts'
 import { EBUSY, EOWNERDEAD } from '../futex/errno.ts'
 import type { LockOwner } from '../futex/owner.ts'
-import type { ParkingTask } from '../futex/sleep.ts'
+import type { LongWait, ParkingTask } from '../futex/sleep.ts'
 import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
 import { type Handoff, nextGeneration } from './handoff.ts'
 import { LockEntry } from './layout.ts'
@@ -13,9 +13,14 @@ export interface RealMutex {
   /** Whether nobody holds it, as of now. */
   looksFree(): boolean
   tryLock(owner: LockOwner): number
-  lockSync(owner: LockOwner, timeoutMs?: number): number
+  lockSync(owner: LockOwner, timeoutMs?: number, long?: LongWait | null): number
   lockAsync(owner: LockOwner, timeoutMs?: number, signal?: AbortSignal): Promise<number>
-  lockTask(parking: ParkingTask, timeoutMs?: number, signal?: AbortSignal): Generator<number, number, unknown>
+  lockTask(
+    parking: ParkingTask,
+    timeoutMs?: number,
+    signal?: AbortSignal,
+    long?: LongWait | null,
+  ): Generator<number, number, unknown>
   unlock(owner: LockOwner): number
   makeConsistent(owner: LockOwner): number
 }
@@ -95,14 +100,14 @@ export class HandoffMutex implements RealMutex {
     return -EBUSY
   }
 
-  lockSync(owner: LockOwner, timeoutMs: number = Infinity): number {
+  lockSync(owner: LockOwner, timeoutMs: number = Infinity, long: LongWait | null = null): number {
     const first = this.tryLock(owner)
     if (first !== -EBUSY) return first
     const attempt = new Attempt(this.real, owner)
     const begun = this.handoff.contends(this.tag)
     if (contendSync(this.handoff, this.tag, owner.tid, attempt, begun))
       return this.handedOff(owner, attempt.result, begun)
-    return this.fellBack(owner, this.real.lockSync(owner, timeoutMs), begun)
+    return this.fellBack(owner, this.real.lockSync(owner, timeoutMs, long), begun)
   }
 
   async lockAsync(owner: LockOwner, timeoutMs: number = Infinity, signal?: AbortSignal): Promise<number> {
@@ -119,6 +124,7 @@ export class HandoffMutex implements RealMutex {
     parking: ParkingTask,
     timeoutMs: number = Infinity,
     signal?: AbortSignal,
+    long: LongWait | null = null,
   ): Generator<number, number, unknown> {
     const { owner } = parking
     const first = this.tryLock(owner)
@@ -130,7 +136,7 @@ export class HandoffMutex implements RealMutex {
     const begun = handoff.contends(tag)
     if (yield* contendTask(handoff, tag, owner.tid, attempt, begun, signal, giveWay))
       return this.handedOff(owner, attempt.result, begun)
-    return this.fellBack(owner, yield* this.real.lockTask(parking, timeoutMs, signal), begun)
+    return this.fellBack(owner, yield* this.real.lockTask(parking, timeoutMs, signal, long), begun)
   }
 
   unlock(owner: LockOwner): number {

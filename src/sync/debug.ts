@@ -1,18 +1,17 @@
-import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient, currentAmbient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { findOwner } from '../futex/owner.ts'
 import { hostPlatform } from '../machine/platform.ts'
 import { currentView } from '../task/ambient.ts'
-import { current } from '../task/current.ts'
-import { reportDeadlock } from '../task/deadlock.ts'
-import { asyncOwnerOf } from './asyncowner.ts'
+import { callSite } from './callsite.ts'
 import { SyncError } from './errors.ts'
 import { LockTable, type TableEntry } from './locktable.ts'
+import { indent, lockName, tell } from './longwait.ts'
 import { type LockObserver, observer, setObserver } from './observer.ts'
 import { coroutineHasEnded } from './party.ts'
 import type { Place } from './place.ts'
 import { ParkingQueue } from './queue.ts'
+import { whoIs } from './whois.ts'
 
 /** Who holds a lock, and who waits for it. */
 export interface LockInfo {
@@ -56,7 +55,7 @@ const LOOK_MS = 100
  */
 export function debugLocks(options: DebugOptions = {}): () => void {
   const watching = new Watching(ambient().futexes.context, options)
-  watching.table.turnOn()
+  watching.table.turnOn(options.throws === true)
   setObserver(watching)
   const timer = setInterval(() => watching.lookForEnded(), LOOK_MS)
   ;(timer as { unref?: () => void }).unref?.()
@@ -100,7 +99,7 @@ export function joinDebugMode(): void {
   if (observer !== null) return
   const here = currentAmbient()
   if (here !== null && LockTable.isOn(here.futexes.context)) {
-    setObserver(new Watching(here.futexes.context, {}))
+    setObserver(new Watching(here.futexes.context, { throws: LockTable.throws(here.futexes.context) }))
   }
 }
 
@@ -118,7 +117,7 @@ class Watching implements LockObserver {
   acquired(place: Place, kind: string, name: string | undefined, tid: number): void {
     if (this.isOver()) return
     const object = this.idOf(place)
-    const entry = { object, tid, kind, name, who: whoIs(tid), stack: stackHere() }
+    const entry = { object, tid, kind, name, who: whoIs(tid), stack: callSite() }
     this.table.locked(() => this.table.addHold(entry))
   }
 
@@ -131,7 +130,7 @@ class Watching implements LockObserver {
   waits(place: Place, kind: string, name: string | undefined, tid: number): void {
     if (this.isOver()) return
     const object = this.idOf(place)
-    const entry = { object, tid, kind, name, who: whoIs(tid), stack: stackHere() }
+    const entry = { object, tid, kind, name, who: whoIs(tid), stack: callSite() }
     const found = this.table.locked(() => {
       this.table.addWait(entry)
       const holds = this.table.holds()
@@ -176,10 +175,11 @@ class Watching implements LockObserver {
   }
 
   private report(report: LockReport): void {
-    const view = currentView()
-    if (view !== null && report.problem === 'deadlock') reportDeadlock(view, report.message)
-    if (this.options.onProblem !== undefined) this.options.onProblem(report)
-    else hostPlatform().warn?.(report.message)
+    const { onProblem } = this.options
+    if (report.problem === 'deadlock' && (onProblem === undefined || currentView() !== null))
+      tell(report.message)
+    if (onProblem !== undefined) onProblem(report)
+    else if (report.problem !== 'deadlock') hostPlatform().warn?.(report.message)
   }
 }
 
@@ -223,41 +223,6 @@ function circleMessage(circle: readonly Link[]): string {
 
 function endedMessage(hold: TableEntry): string {
   return `${lockName(hold)} is held by ${hold.who}, which has ended and will not unlock it. It took it at\n${indent(hold.stack)}`
-}
-
-function lockName({ kind, name, object }: TableEntry): string {
-  return name === undefined ? `${kind} #${object}` : `${kind} '${name}'`
-}
-
-function indent(stack: string): string {
-  return stack
-    .split('\n')
-    .map(line => `    ${line.trim()}`)
-    .join('\n')
-}
-
-/** The caller's stack, without this library's own frames. */
-function stackHere(): string {
-  const lines = new Error('here').stack?.split('\n').slice(1) ?? []
-  const own = lines.filter(
-    line => !/\/sync\/(debug|mutex|rwlock|lockengine|object|waiting)\.[jt]s/.test(line),
-  )
-  return (own.length > 0 ? own : lines)
-    .slice(0, 8)
-    .map(line => line.trim())
-    .join('\n')
-}
-
-function whoIs(tid: number): string {
-  const view = currentView()
-  if (ambient().currentTask()?.tid === tid && view !== null) {
-    const { name, id } = current()
-    return name === '' ? `task ${id}` : `task '${name}' (${id})`
-  }
-  const co = runnerOrNull()?.running?.() as { readonly name?: string } | null | undefined
-  if (co !== null && co !== undefined) return `coroutine '${co.name ?? ''}' (${tid})`
-  const { id } = ambient().futexes.context.thread
-  return asyncOwnerOf(tid) === undefined ? `thread ${id}` : `async code of thread ${id} (${tid})`
 }
 
 function hasEnded(context: FutexContext, tid: number): boolean {

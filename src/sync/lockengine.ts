@@ -7,6 +7,7 @@ import { awaitOwner } from '../futex/gone.ts'
 import { FUTEX_WAITERS, type LockOwner } from '../futex/owner.ts'
 import { Bucket } from '../futex/records.ts'
 import type { AddressSpace, FutexWord } from '../futex/space.ts'
+import type { LongWait } from '../futex/sleep.ts'
 import { MATCH_ANY, wake } from '../futex/waitwake.ts'
 import { lockTag } from '../futex/locktag.ts'
 import { handoffHere } from '../handoff/here.ts'
@@ -82,8 +83,8 @@ export class LockEngine {
     return result !== -EBUSY && this.took(result, 'lock')
   }
 
-  lockSync(owner: LockOwner, options: WaitOptions | undefined): boolean {
-    return this.took(this.real().lockSync(owner, limitOf(options)), 'lockSync')
+  lockSync(owner: LockOwner, options: WaitOptions | undefined, long: LongWait | null = null): boolean {
+    return this.took(this.real().lockSync(owner, limitOf(options), long), 'lockSync')
   }
 
   async lockAsync(owner: LockOwner, options: WaitOptions | undefined): Promise<boolean> {
@@ -92,11 +93,15 @@ export class LockEngine {
   }
 
   /** `owner` is the coroutine's, where it is one of a schedule and not a task. */
-  *lockTask(owner: LockOwner, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
+  *lockTask(
+    owner: LockOwner,
+    options: WaitOptions | undefined,
+    long: LongWait | null = null,
+  ): Generator<number, boolean, unknown> {
     const task = ambient().currentTask()
     const timeout = limitOf(options)
     if (task !== null) {
-      const result = yield* this.real().lockTask(task, timeout, options?.signal)
+      const result = yield* this.real().lockTask(task, timeout, options?.signal, long)
       if (result === -EINTR) options?.signal?.throwIfAborted()
       return this.took(result, 'lock')
     }

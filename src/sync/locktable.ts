@@ -6,10 +6,11 @@ import { lockPlace, unlockPlace } from './placelock.ts'
  * for all of it; nobody sleeps under it.
  *
  *   word 0        the lock (placelock.ts)
- *   word 1        1: debug mode is on in this domain
+ *   word 1        1: debug mode is on in this domain; 2: and whoever would close a circle gets an error
  *   from word 16  records
  */
 const ON = 1
+const THROWS = 2
 const FIRST = 16
 
 const USE = 0
@@ -71,13 +72,18 @@ export class LockTable {
   }
 
   static isOn({ i32, layout }: FutexContext): boolean {
-    return Atomics.load(i32, layout.lockTable.start + ON) === 1
+    return Atomics.load(i32, layout.lockTable.start + ON) !== 0
+  }
+
+  /** Whether debug mode is on and throws. */
+  static throws({ i32, layout }: FutexContext): boolean {
+    return Atomics.load(i32, layout.lockTable.start + ON) === THROWS
   }
 
   /** What was on record when it was last turned off is forgotten: nobody has kept it up since. */
-  turnOn(): void {
+  turnOn(throws: boolean = false): void {
     this.locked(() => {
-      if (Atomics.exchange(this.i32, this.start + ON, 1) === 1) return
+      if (Atomics.exchange(this.i32, this.start + ON, throws ? THROWS : 1) !== 0) return
       for (let record = 0; record < this.records; record++) {
         this.i32[this.start + FIRST + record * RECORD_WORDS + USE] = FREE
       }

@@ -3,6 +3,7 @@ import { type Decision, STOP, WAKE } from '../futex/decision.ts'
 import { tellAcquired, tellContended, tellReleased } from '../futex/events.ts'
 import { Waiter } from '../futex/records.ts'
 import { findOwner } from '../futex/owner.ts'
+import type { LongWait } from '../futex/sleep.ts'
 import { disposedError, SyncError } from './errors.ts'
 import { type Place, WAITERS } from './place.ts'
 import type { ParkingQueue } from './queue.ts'
@@ -46,6 +47,7 @@ export function takeWord({ i32, at }: Place, tid: number): boolean {
 export class LockWait implements Wait {
   readonly what: string
   readonly queue: ParkingQueue
+  readonly long: LongWait | null
   private readonly place: Place
   private readonly tid: number
   private losses = 0
@@ -54,7 +56,8 @@ export class LockWait implements Wait {
   /** It waits for itself. */
   private held = false
 
-  constructor(what: string, place: Place, queue: ParkingQueue, tid: number) {
+  constructor(what: string, place: Place, queue: ParkingQueue, tid: number, long: LongWait | null = null) {
+    this.long = long
     this.what = what
     this.place = place
     this.queue = queue

@@ -2,6 +2,7 @@ import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
+import type { FutexContext } from '../futex/context.ts'
 import type { LockOwner } from '../futex/owner.ts'
 import type { FutexWord } from '../futex/space.ts'
 import { defaultProtocol } from '../handoff/protocol.ts'
@@ -9,6 +10,7 @@ import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
 import { disposedError, SyncError } from './errors.ts'
 import { ENGINE_WORDS, LockEngine, type Protocol } from './lockengine.ts'
 import { LockWait, NOBODY, passOn, releaseWord, takeWord, TID_MASK } from './lockwait.ts'
+import { HolderWatch, type WatchedLock } from './longwait.ts'
 import { observer, tellMade } from './observer.ts'
 import { currentOwner, currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import {
@@ -51,7 +53,9 @@ export interface MutexOptions extends OwnPlace {
  * Mutual exclusion between tasks, threads and promises. Free and uncontended, locking is one compare-exchange and so is unlocking.
  * States of the word: lockwait.ts.
  */
-export class Mutex implements Place {
+export class Mutex implements Place, WatchedLock {
+  /** @internal For reports. */
+  readonly kind = 'mutex'
   /** With a protocol, or robust, `engineWords`. */
   static readonly words: number = PLACE_WORDS
   static readonly engineWords: number = ENGINE_WORDS
@@ -310,7 +314,7 @@ export class Mutex implements Place {
     const owner = this.holder()
     if (owner !== tid) {
       const flow = asyncOwnerOf(owner)
-      if (flow === undefined) throw this.notHeld(owner)
+      if (flow === undefined) throw this.notHeld('unlock', owner)
       this.unlockAsync(flow)
       return
     }
@@ -362,17 +366,25 @@ export class Mutex implements Place {
     if (engine !== null) {
       const owner = currentOwner()
       if (this.isGranted(engine, owner)) return
-      yield* engine.lockTask(owner, undefined)
+      const long = new HolderWatch(tid, this)
+      try {
+        yield* engine.lockTask(owner, undefined, long)
+      } finally {
+        long.end(ambient().futexes.context)
+      }
       if (!engine.inherits) engine.wakesNext()
       return
     }
     if (takeWord(this, tid)) return
+    const long = new HolderWatch(tid, this)
     try {
-      yield* waitTask(this.waitFor('wait', tid), undefined)
+      yield* waitTask(this.waitFor('wait', tid, long), undefined)
     } catch (thrown) {
       // It may have been woken, at the condition, to take the lock.
       passOn(ambient().futexes.context, this, this.queue)
       throw thrown
+    } finally {
+      long.end(ambient().futexes.context)
     }
   }
 
@@ -399,8 +411,13 @@ export class Mutex implements Place {
   }
 
   /** @internal */
-  waitFor(what: string, tid: number): LockWait {
-    return new LockWait(what, this, this.queue, tid)
+  waitFor(what: string, tid: number, long: HolderWatch | null = null): LockWait {
+    return new LockWait(what, this, this.queue, tid, long)
+  }
+
+  /** @internal */
+  objectId(context: FutexContext): number {
+    return this.queue.objectId(context)
   }
 
   /** @internal */
@@ -408,10 +425,11 @@ export class Mutex implements Place {
     return this.name === undefined ? 'the mutex' : `the mutex '${this.name}'`
   }
 
-  private notHeld(owner: number): SyncError {
-    if (owner === NOBODY) return disposedError('unlock')
+  /** @internal */
+  notHeld(what: string, owner: number = this.holder()): SyncError {
+    if (owner === NOBODY) return disposedError(what)
     const why = owner === 0 ? 'is not locked' : `is held by ${owner}, and the caller is ${currentTid()}`
-    return new SyncError('ERR_HEDDLE_NOT_HELD', `unlock: ${this.describe()} ${why}`)
+    return new SyncError('ERR_HEDDLE_NOT_HELD', `${what}: ${this.describe()} ${why}`)
   }
 
   private unlockAsync(owner: LockOwner): void {
@@ -431,12 +449,14 @@ export class Mutex implements Place {
     const { engine } = this
     if (observer !== null) this.tellWaits(tid)
     let held = false
+    const long = new HolderWatch(tid, this)
     try {
       held =
         engine === null
-          ? yield* waitTask(this.waitFor(what, tid), options)
-          : yield* engine.lockTask(currentOwner(), options)
+          ? yield* waitTask(this.waitFor(what, tid, long), options)
+          : yield* engine.lockTask(currentOwner(), options, long)
     } finally {
+      long.end(ambient().futexes.context)
       if (observer !== null) observer.waited(this, tid)
     }
     if (held) {
@@ -462,7 +482,8 @@ export class Mutex implements Place {
     else this.unlockAs(owner.tid)
   }
 
-  private holder(): number {
+  /** @internal The TID of its holder, or 0. */
+  holder(): number {
     return this.engine === null ? Atomics.load(this.i32, this.at) & TID_MASK : this.engine.holder()
   }
 
@@ -473,10 +494,12 @@ export class Mutex implements Place {
       if (this.tryEngine(engine, owner)) return true
     } else if (this.spin(tid)) return true
     if (observer !== null) this.tellWaits(tid)
+    const long = new HolderWatch(tid, this)
     try {
-      if (engine !== null && owner !== null) return engine.lockSync(owner, options)
-      return waitSync(ambient(), this.waitFor(what, tid), options)
+      if (engine !== null && owner !== null) return engine.lockSync(owner, options, long)
+      return waitSync(ambient(), this.waitFor(what, tid, long), options)
     } finally {
+      long.end(ambient().futexes.context)
       if (observer !== null) observer.waited(this, tid)
     }
   }

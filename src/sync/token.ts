@@ -1,4 +1,5 @@
 import type { LockOwner } from '../futex/owner.ts'
+import { SyncError } from './errors.ts'
 import type { Mutex } from './mutex.ts'
 
 /**
@@ -13,6 +14,8 @@ export class UnlockToken {
   owner: LockOwner | null
   /** @internal It is the mutex's own, and is never empty. */
   readonly lasting: boolean
+  /** It was given with a lock, which has been unlocked. */
+  private isSpent = false
 
   /** @internal Use `UnlockToken.empty()`. */
   constructor(mutex: Mutex | null, owner: LockOwner | null, lasting: boolean) {
@@ -31,17 +34,32 @@ export class UnlockToken {
     return this.mutex !== null && this.mutex.isHeldThrough(this)
   }
 
-  /** Unlocks. False: there was nothing to unlock. */
+  /**
+   * Unlocks. Throws if the caller does not hold the mutex through it any more: it was unlocked before. A token that was made empty is as the structs
+   * proposal has it: false, and nothing happens.
+   */
   unlock(): boolean {
+    if (this.release()) return true
+    const { mutex } = this
+    if (mutex !== null && this.lasting) throw mutex.notHeld('unlock')
+    if (this.isSpent) {
+      throw new SyncError('ERR_HEDDLE_NOT_HELD', 'unlock: the token was unlocked before, and holds nothing')
+    }
+    return false
+  }
+
+  /** As `unlock`, for the end of a block: there may be nothing to unlock any more. */
+  [Symbol.dispose](): void {
+    this.release()
+  }
+
+  private release(): boolean {
     const { mutex } = this
     if (mutex === null) return false
     if (this.lasting) return mutex.unlockIfHeld()
     if (!mutex.isHeldThrough(this)) return false
+    this.isSpent = this.owner !== null
     mutex.unlockThrough(this)
     return true
-  }
-
-  [Symbol.dispose](): void {
-    this.unlock()
   }
 }

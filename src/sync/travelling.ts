@@ -1,10 +1,11 @@
+import { onBoot } from '../task/hooks.ts'
 import { onEveryCpu, registerTravelling } from '../task/payload/travelling.ts'
 import { Barrier } from './barrier.ts'
 import { AtomicInt32 } from './cells.ts'
 import { AtomicBigInt64, AtomicFloat64 } from './cells64.ts'
 import { Channel } from './channel.ts'
 import { Condition } from './condition.ts'
-import { joinDebugMode } from './debug.ts'
+import { debugLocks, joinDebugMode } from './debug.ts'
 import { Event } from './event.ts'
 import { Mutex } from './mutex.ts'
 import { setOnMade } from './observer.ts'
@@ -36,6 +37,9 @@ onEveryCpu(new URL('./travelling.ts', import.meta.url).href)
 
 // Here, because every CPU loads this: also one whose tasks have their locks from others, and load nothing of the library.
 setOnMade(joinDebugMode)
+
+// A kernel that is booted for debugging keeps a record of its locks, and throws into whoever would close a circle of waits.
+onBoot((_view, { debug }) => (debug ? debugLocks({ throws: true }) : undefined))
 
 travel('Mutex', Mutex)
 travel('Condition', Condition)

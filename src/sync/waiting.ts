@@ -10,6 +10,8 @@ import {
   finishWait,
   hasFate,
   keepAlive,
+  LOOK_MS,
+  type LongWait,
   promiseWaiter,
   RESTART,
   sleepPromise,
@@ -48,6 +50,8 @@ export interface Wait {
   servedByDead?(context: FutexContext, waiter: number): boolean
   /** A thread died, and whoever waits looks again. True: this counts as a wake. Else it goes round, from [1]. */
   restarted?(): boolean
+  /** Of a wait for a lock: is called upon while it lasts. */
+  readonly long?: LongWait | null
   /** It need not wait: what must not be done under the queue's lock is done now. */
   admitted?(context: FutexContext): void
   /** Between [1] and [2]: it is on the queue, and what must not be done before that is done now. */
@@ -84,6 +88,7 @@ export interface Parking {
   restarted?(): boolean
   /** It is about to go round: what its waiters had is this thread's again. */
   takeBack?(context: FutexContext, waiters: readonly number[]): void
+  readonly long?: LongWait | null
 }
 
 /** So often a thread looks at a lock before it blocks. */
@@ -94,10 +99,12 @@ const FIRST_PRIORITY = -1
 /** A wait at one queue. */
 export class OneQueue implements Parking {
   readonly what: string
+  readonly long: LongWait | null
   private readonly wait: Wait
 
   constructor(wait: Wait) {
     this.what = wait.what
+    this.long = wait.long ?? null
     this.wait = wait
   }
 
@@ -235,7 +242,7 @@ export function sleepOn(
   deadline: number,
 ): boolean {
   for (let queued = waiters; queued.length > 0; queued = parking.begin(context, threadWaiter())) {
-    const done = end(context, parking, queued, sleepThread(context, queued, deadline))
+    const done = end(context, parking, queued, sleepThread(context, queued, deadline, parking.long))
     if (done !== undefined) return done
   }
   return true
@@ -291,8 +298,14 @@ export function* parkTask(
     try {
       result =
         task === null
-          ? yield* sleepCoroutine(here.futexes.context, waiters, deadline, options?.signal)
-          : yield* sleepTask(task, waiters, deadline, options?.signal)
+          ? yield* sleepCoroutine(
+              here.futexes.context,
+              waiters,
+              deadline,
+              options?.signal,
+              parking.long ?? null,
+            )
+          : yield* sleepTask(task, waiters, deadline, options?.signal, parking.long)
     } catch (thrown) {
       abandon(ambient().futexes.context, parking, waiters)
       throw thrown
@@ -316,8 +329,10 @@ function* sleepCoroutine(
   waiters: readonly number[],
   deadline: number,
   signal: AbortSignal | undefined,
+  long: LongWait | null,
 ): Generator<number, number, unknown> {
   const { i32 } = context
+  const step = long !== null && context.looksForDeadlocks ? LOOK_MS : Infinity
   const at = waiters[0] + Waiter.signal
   const release = keepAlive()
   let finished = false
@@ -327,8 +342,10 @@ function* sleepCoroutine(
       if (hasFate(i32, waiters)) break
       const left = timeLeft(context.now, deadline)
       if (left <= 0) break
-      const waiting = Atomics.waitAsync(i32, at, 0, Math.ceil(napOf(deadline, left)))
-      if (waiting.async) yield* waitFor(waiting.value, { signal })
+      const nap = napOf(deadline, left)
+      const waiting = Atomics.waitAsync(i32, at, 0, Math.ceil(Math.min(nap, step)))
+      const slept = waiting.async ? yield* waitFor(waiting.value, { signal }) : waiting.value
+      if (slept === 'timed-out' && step < nap) long?.look(context)
     }
     finished = true
     return finishWait(context, waiters, -ETIMEDOUT)

@@ -14,6 +14,7 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   const s = Scheduler.forCpu(kernel.scheduler, cpu, boot.slice)
   for (const slab of [s.tasks, s.entities, kernel.jobs]) slab.spread(cpu.id + 1, boot.sizes.cpus + 1)
   const view = new KernelView(kernel, s, boot)
+  view.futexes.context.looksForDeadlocks = !cpu.stepwise
   view.codec.lent.open()
   if (!cpu.stepwise) joinAmbient(view)
   const on = new KernelCpu(cpu, view, boot)

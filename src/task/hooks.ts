@@ -10,6 +10,8 @@ export type BootHook = (view: KernelView, kernel: HookedKernel) => (() => void) 
 export interface HookedKernel {
   /** Whether other processes of the same user may look at the kernel and steer it. */
   readonly control: boolean
+  /** It was booted with `debug: true`. */
+  readonly debug: boolean
   readonly events: KernelListeners
 }
 

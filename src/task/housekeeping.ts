@@ -75,6 +75,8 @@ export class Housekeeping {
   stop(): void {
     clearInterval(this.timer)
     this.timer = undefined
+    // The last of them may have left a report as it ended.
+    this.lookForDeadlocks()
   }
 
   look(): void {
@@ -86,7 +88,7 @@ export class Housekeeping {
     this.lookForDeadlocks()
   }
 
-  private lookForDeadlocks(): void {
+  lookForDeadlocks(): void {
     const { i32, plan } = this.view
     const deadlocks = Atomics.load(i32, plan.counters.start + Counters.deadlocks)
     if (deadlocks === this.deadlocks) return

@@ -24,6 +24,7 @@ import { Collector, type UnjoinedFailure } from './collector.ts'
 import { captureContextWord } from './context.ts'
 import { endedBy } from './counters.ts'
 import { CpuSet } from './cpuset.ts'
+import type { Deadlock } from './deadlock.ts'
 import {
   CrashLoopError,
   describe,
@@ -97,6 +98,7 @@ export class Kernel {
   private undoHooks: () => void = () => undefined
   private launch: Launch | null = null
   private isEnding = false
+  private isBlocked = false
   private readonly cpuSet: CpuSet
   private readonly mail: BooterMail
   private readonly admission: Admission | null
@@ -116,12 +118,12 @@ export class Kernel {
       nameOf: job => this.nameOf(job),
       evict: cpu => void machine.terminate(cpu),
       stuck: (report, evict) => void this.reportStuck(report, evict),
-      deadlock: deadlock => void this.listeners.tell('deadlock', deadlock),
+      deadlock: deadlock => this.reportDeadlock(deadlock),
     })
     view.limitGrace = (job, ms) => this.housekeeping.limitGrace(job, ms)
     this.mail = new BooterMail(view, machine)
     view.mail = this.mail
-    view.onDeadlock = deadlock => void this.listeners.tell('deadlock', deadlock)
+    view.onDeadlock = deadlock => this.reportDeadlock(deadlock)
     this.collector = new Collector(view, this.mail, {
       collected: () => this.madeRoom(),
       failed: failure => this.reportFailure(failure),
@@ -209,7 +211,11 @@ export class Kernel {
       view.thread.stuck = rescuer(view, machine)
       view.thread.meanwhile = () => this.seeToOthers()
     }
-    this.undoHooks = runBootHooks(this, view, { control: options.control ?? true, events: this.listeners })
+    this.undoHooks = runBootHooks(this, view, {
+      control: options.control ?? true,
+      debug: options.debug ?? false,
+      events: this.listeners,
+    })
   }
 
   /** The most CPUs that there may be. */
@@ -406,6 +412,9 @@ export class Kernel {
     const { lent } = this.booted.view.codec
     if (lent.isAsked) lent.serve()
     this.releaseUntold()
+    this.isBlocked = true
+    this.housekeeping.lookForDeadlocks()
+    this.isBlocked = false
   }
 
   /** This thread blocks, and hears of no death: nobody is to wait for a CPU that is gone. The rest is done when it is told. */
@@ -601,6 +610,13 @@ export class Kernel {
   private reportFailure(failure: UnjoinedFailure): void {
     // As a promise that nobody handles: the program decides, and ends if it does not.
     if (!this.listeners.tell('failure', failure)) void Promise.reject(failure.error)
+  }
+
+  private reportDeadlock(deadlock: Deadlock): void {
+    if (this.listeners.tell('deadlock', deadlock)) return
+    // A warning is printed by the event loop, and this thread may be part of it, and blocked for good.
+    if (this.isBlocked) console.error(deadlock.message)
+    else warn(deadlock.message, 'HEDDLE_DEADLOCK')
   }
 
   private async reportStuck(

@@ -27,7 +27,7 @@ export interface KernelEvents {
   failure: UnjoinedFailure
   /** The watchdog found a task without safepoints. */
   stuck: StuckTask
-  /** Tasks or threads wait for each other in a circle. Found in debug mode only (`debugLocks`). */
+  /** Tasks or threads wait for each other in a circle. Found within a second; without a listener it is a warning. */
   deadlock: Deadlock
   /** A CPU has died. What it left is being seen to. */
   death: CpuDeath
