@@ -44,7 +44,7 @@ const expected: Readonly<Record<string, { args?: string[]; lines: RegExp[] }>> =
 }
 
 /** Tested on their own: a server, and what `npm start` runs. */
-const elsewhere = new Set(['responsive-server', 'report-desk'])
+const elsewhere = new Set(['responsive-server', 'report-desk', 'server'])
 
 describe('the examples', () => {
   it('are all tested', () => {

@@ -15,6 +15,8 @@ export const layers: readonly string[] = [
   'compiler',
   'checker',
   'trace',
+  'piscina',
+  'workerpool',
   'cli',
   'index.ts',
 ]

@@ -56,9 +56,11 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     this.now = clockSince(this.origin)
     const boot: TimekeeperBoot = { buffer: this.arena.buffer, region: this.region, origin: this.origin }
     this.timekeeper = new Worker(new URL('./node-timekeeper.ts', import.meta.url), {
+      // What a polluted prototype has is no option.
+      __proto__: null,
       workerData: boot,
       name: 'heddle timekeeper',
-    })
+    } as WorkerOptions)
     this.timekeeper.unref()
     this.timekeeperGone = new Promise(resolve => this.timekeeper.once('exit', () => resolve()))
   }
@@ -110,9 +112,10 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
       data: this.options.data,
     }
     const worker = new Worker(new URL('./node-cpu.ts', import.meta.url), {
+      __proto__: null,
       name: `heddle cpu ${cpu}`,
       ...this.options.worker,
-    })
+    } as WorkerOptions)
     // The first message: `workerData` is the program's.
     worker.postMessage(boot, [lifeline.far])
     return {

@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { takeArrivals } from './arrivals.ts'
 import { publishQueue } from './classrq.ts'
+import { maskHas } from './cpumask.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { recordCpu } from './events.ts'
 import { isQueuedOn } from './rebuild.ts'
@@ -16,7 +17,8 @@ import { adoptTimers } from './timer.ts'
  * CPUs come and go while tasks run. `online` in the run queue and the CPU's bit in the active mask change together, under
  * the run queue's lock; place.ts shows why nothing is ever put on the queue of a CPU that has gone.
  *
- *   comes  online; then takes what waits on the queues of CPUs that are gone (nobody was active when it was put there)
+ *   comes  online; then takes what waits on the queues of CPUs that are gone (nobody was active when it was put there), and
+ *          what waits on those of others only because this one was not there
  *   goes   not online; switches to idle; then moves what is queued to others, by the rule of select
  *   died   recovery.ts: as goes, by another thread
  *
@@ -49,6 +51,36 @@ export function cpuOnline(s: Scheduler): void {
     drainQueue(s, cpu)
     adoptTimers(s, cpu)
   }
+  takeMisplaced(s)
+}
+
+/**
+ * Takes what waits on the queues of other CPUs for want of this one: its mask names this CPU, and not the one where it is. No CPU steals such a task, for
+ * it is offered to none. Under both queue locks a queued task keeps its queue and its mask.
+ */
+function takeMisplaced(s: Scheduler): void {
+  const { i32, entities, queue } = s
+  for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
+    const cpu = Atomics.load(i32, se + Entity.cpu)
+    if (cpu === s.cpu || cpu < 0 || cpu >= s.cpus || !isMisplaced(s, se, cpu)) continue
+    const from = s.queueOf(cpu)
+    lockBoth(s, from, queue)
+    if (isMisplaced(s, se, cpu)) moveQueued(s, se, from, queue)
+    unlockBoth(s, from, queue)
+  }
+}
+
+function isMisplaced(s: Scheduler, se: number, cpu: number): boolean {
+  const { i32 } = s
+  const low = i32[se + Entity.affinityMask]
+  const high = i32[se + Entity.affinityMask + 1]
+  return (
+    isQueuedOn(s, se, cpu) &&
+    Atomics.load(i32, se + Entity.onCpu) === 0 &&
+    (i32[se + Entity.policy] & POLICY_BOUND) === 0 &&
+    maskHas(low, high, s.cpu) &&
+    !maskHas(low, high, cpu)
+  )
 }
 
 export function isOnline(s: Scheduler, cpu: number): boolean {

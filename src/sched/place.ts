@@ -8,7 +8,7 @@ import { recordWakeup } from './events.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { selectTaskRq } from './select.ts'
+import { isComing, selectTaskRq } from './select.ts'
 import { armTick } from './tick.ts'
 
 /**
@@ -71,7 +71,19 @@ function enqueueOn(s: Scheduler, queue: number, se: number, arrives = false): bo
 function mayPlace(s: Scheduler, queue: number, se: number): boolean {
   if (s.i32[queue + RunQueue.online] !== 0) return true
   if ((s.i32[se + Entity.policy] & POLICY_BOUND) !== 0) return true
-  return (s.activeHalf(0) | s.activeHalf(1)) === 0
+  if ((s.activeHalf(0) | s.activeHalf(1)) === 0) return true
+  // It waits for this CPU, which is being started; should that die first, a CPU that is idle takes it (hotplug.ts).
+  return !mayRunNow(s, se) && isComing(s, s.i32[queue + RunQueue.cpu])
+}
+
+/** Whether a CPU of its mask is active. */
+function mayRunNow(s: Scheduler, se: number): boolean {
+  const { i32 } = s
+  return (
+    ((i32[se + Entity.affinityMask] & s.activeHalf(0)) |
+      (i32[se + Entity.affinityMask + 1] & s.activeHalf(1))) !==
+    0
+  )
 }
 
 /**

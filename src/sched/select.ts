@@ -1,4 +1,5 @@
 import { assert } from '../arena/assert.ts'
+import { CPU_ONLINE, CPU_STARTING, CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
 import { lowestCpu, maskHas } from './cpumask.ts'
 import { Entity, POLICY_BOUND } from './entity.ts'
 import { EXT_MAJOR_PRIORITY, IDLE_PRIORITY } from './priority.ts'
@@ -9,7 +10,8 @@ import type { Scheduler } from './scheduler.ts'
  * Which CPU a waking or new task goes to. The caller holds its pi lock, which guards the mask, and no run queue lock: this
  * looks at published words, and the choice is a hint until the chosen queue's lock is held (place.ts).
  *
- *   [1] its mask, without the CPUs that are not active; if none is left, all active CPUs
+ *   [1] its mask, without the CPUs that are not active; if none is left, one of them that is being started, where it waits;
+ *       if there is none such, all active CPUs
  *       where a policy rules (ext.ts), what it says, if it says anything
  *   [2] an idle CPU: the one it ran on last, the waker's, any
  *   [3] the CPU that runs the least important task, if this one outranks it
@@ -22,10 +24,12 @@ export function selectTaskRq(s: Scheduler, se: number): number {
   if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) return i32[se + Entity.cpu]
   const activeLow = s.activeHalf(0)
   const activeHigh = s.activeHalf(1)
-  if ((activeLow | activeHigh) === 0) return i32[se + Entity.cpu]
   let low = i32[se + Entity.affinityMask] & activeLow
   let high = i32[se + Entity.affinityMask + 1] & activeHigh
   if ((low | high) === 0) {
+    const coming = comingCpu(s, se)
+    if (coming >= 0) return coming
+    if ((activeLow | activeHigh) === 0) return i32[se + Entity.cpu]
     low = activeLow
     high = activeHigh
   }
@@ -43,6 +47,25 @@ export function selectTaskRq(s: Scheduler, se: number): number {
   const chosen = s.classes[i32[se + Entity.priority] >> 2].selectTaskRq(s, se, low, high) // [4]
   assert(maskHas(low, high, chosen), 'a class chooses among the CPUs that it is given')
   return chosen
+}
+
+/** A CPU that a task with a mask waits for: it is being started. -1: none of its mask is, or it may run anywhere. */
+function comingCpu(s: Scheduler, se: number): number {
+  const { i32 } = s
+  const low = i32[se + Entity.affinityMask]
+  const high = i32[se + Entity.affinityMask + 1]
+  if ((low & high) === -1) return -1
+  for (let cpu = 0; cpu < s.cpus; cpu++) if (maskHas(low, high, cpu) && isComing(s, cpu)) return cpu
+  return -1
+}
+
+/** Whether the CPU's thread has been made, and takes no tasks yet. One that dies first leaves its queue to others, as any that is gone. */
+export function isComing(s: Scheduler, cpu: number): boolean {
+  const { i32 } = s
+  const record = cpuRecord(s.machine, cpu)
+  const state = Atomics.load(i32, record + CpuRecord.state)
+  if (state === CPU_STARTING) return true
+  return state === CPU_ONLINE && !s.isActive(cpu) && Atomics.load(i32, record + CpuRecord.stopRequested) === 0
 }
 
 export function isIdle(s: Scheduler, cpu: number): boolean {

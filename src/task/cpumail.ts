@@ -1,6 +1,7 @@
 import type { Waker } from '../coroutine/runner.ts'
 import type { Cpu } from '../machine/machine.ts'
 import type { ToBooter, ToCpu } from './mail.ts'
+import type { LentObjects } from './payload/lent.ts'
 
 /** The messages that one task has not taken yet, or that it waits for. */
 export class Inbox {
@@ -32,13 +33,16 @@ export class Inbox {
 /** A CPU's end of the mail (mail.ts). */
 export class CpuMail {
   private readonly cpu: Cpu
+  private readonly lent: LentObjects
   private readonly args = new Map<number, readonly unknown[]>()
   private readonly arrivals = new Map<number, () => void>()
   /** By the number of the task. */
   private readonly inboxes = new Map<number, Inbox>()
 
-  constructor(cpu: Cpu) {
+  constructor(cpu: Cpu, lent: LentObjects) {
     this.cpu = cpu
+    this.lent = lent
+    lent.poll = () => cpu.poll()
     cpu.onMail = message => this.receive(message as ToCpu)
   }
 
@@ -79,6 +83,8 @@ export class CpuMail {
   private receive(message: ToCpu): void {
     if (message.kind === 'message') {
       this.inboxOf(message.task).put(message.value)
+    } else if (message.kind === 'lent') {
+      this.lent.accept(message.id, message.object)
     } else if (message.kind === 'drop') {
       this.args.delete(message.id)
     } else {

@@ -47,6 +47,7 @@ export class CpuSet {
   private readonly idleSince: ({ readonly at: number; readonly switches: number } | undefined)[] = []
   private timer: ReturnType<typeof setInterval> | undefined
   private isClosed = false
+  private isManual = false
 
   constructor(
     view: KernelView,
@@ -77,7 +78,12 @@ export class CpuSet {
 
   /** Whether the number changes with the work. */
   get isElastic(): boolean {
-    return this.min !== this.max
+    return this.min !== this.max && !this.isManual
+  }
+
+  /** From now on the caller says which CPUs there are: none is started or ended here, or replaced. */
+  takeOver(): void {
+    this.isManual = true
   }
 
   isHere(cpu: number): boolean {
@@ -87,6 +93,17 @@ export class CpuSet {
   /** Its thread has been made, and takes no tasks yet. */
   isComing(cpu: number): boolean {
     return this.states[cpu] === COMING
+  }
+
+  get isAnyComing(): boolean {
+    return this.states.includes(COMING)
+  }
+
+  /** Those whose threads have been made, and take no tasks yet. */
+  coming(): number[] {
+    const coming: number[] = []
+    for (let cpu = 0; cpu < this.states.length; cpu++) if (this.states[cpu] === COMING) coming.push(cpu)
+    return coming
   }
 
   /** Starts one more CPU, if there may be one. Its number; -1: there are as many as there may be, or the last is still leaving. */
@@ -130,7 +147,7 @@ export class CpuSet {
   died(cpu: number): boolean {
     const wasLeaving = this.states[cpu] === LEAVING
     this.states[cpu] = OFF
-    if (this.isClosed || wasLeaving) return false
+    if (this.isClosed || wasLeaving || this.isManual) return false
     return this.count < this.min || this.isWanted()
   }
 

@@ -177,11 +177,13 @@ export class Kernel {
 
   /**
    * @internal Boots a kernel without waiting for its CPUs, on a machine that `make` makes: tasks that are spawned meanwhile wait
-   * for the first CPU. One that dies before it takes tasks is told as any other.
+   * for the first CPU. One that dies before it takes tasks is told as any other. `startsCpus` false: the caller starts and ends
+   * CPUs itself, by `internals.cpuSet`.
    */
   static bootNow(
     asked: KernelOptions,
     make: (drawn: DrawnKernel, options: KernelOptions) => KernelMachine,
+    startsCpus = true,
   ): Kernel {
     const options = withRunDefaults(asked)
     const drawn = drawKernel(options)
@@ -192,7 +194,8 @@ export class Kernel {
     const launch = launchOf(kernel.booted.view)
     launch?.hold()
     kernel.attach(options)
-    for (let cpu = 0; cpu < drawn.settings.minCpus; cpu++) void kernel.cpuSet.start(cpu)
+    if (!startsCpus) kernel.cpuSet.takeOver()
+    else for (let cpu = 0; cpu < drawn.settings.minCpus; cpu++) void kernel.cpuSet.start(cpu)
     kernel.launch = launch
     void launch?.continue()
     return kernel
@@ -344,6 +347,15 @@ export class Kernel {
   }
 
   /**
+   * @internal Ends the kernel where it stands: its CPUs are terminated, and tasks that have not ended never do. Resolves when nothing of
+   * it is left.
+   */
+  abandon(): Promise<void> {
+    this.closing ??= this.tearDown(true)
+    return this.closing
+  }
+
+  /**
    * With a deadline it ends, whatever has happened: nothing here waits for a CPU, or for what is in the arena, without a limit.
    *
    *   1  the tasks end by themselves             until the deadline
@@ -351,7 +363,6 @@ export class Kernel {
    *   3  the CPUs are terminated, and what is left is settled from the handles alone
    */
   private async shutDown({ aborts, reason, deadline }: CloseSettings): Promise<void> {
-    const { view } = this.booted
     const drained = this.collector.drained()
     if (!aborts && (deadline === Infinity || (await endsWithin(drained, deadline)))) {
       await drained
@@ -363,12 +374,18 @@ export class Kernel {
       })
     }
     await this.launch?.end()
+    await this.tearDown(false)
+  }
+
+  private async tearDown(terminates: boolean): Promise<void> {
+    const { view } = this.booted
     this.undoHooks()
     this.housekeeping.stop()
     this.driver?.close()
     this.collector.close()
     this.isEnding = true
     this.cpuSet.close()
+    if (terminates) await this.terminateAll()
     await this.endMachine()
     view.codec.lent.close()
     leaveAmbient(view)
@@ -417,6 +434,20 @@ export class Kernel {
     this.isBlocked = false
   }
 
+  /**
+   * @internal Makes functions of a module known before any CPU has loaded it: each CPU does when it starts. `names` are all functions that it exports.
+   */
+  declare(url: string, names: readonly string[]): readonly FunctionReference[] {
+    const { view } = this.booted
+    const word = view.codec.encode(url, 'url')
+    if (word > 0) view.heap.settle(word)
+    const base = this.modules.add(word)
+    return [...names].sort().map((name, index) => {
+      this.functionNames.set(base + index, name)
+      return new FunctionReference(this, url, name, base + index)
+    })
+  }
+
   /** This thread blocks, and hears of no death: nobody is to wait for a CPU that is gone. The rest is done when it is told. */
   private releaseUntold(): void {
     const { machine, view } = this.booted
@@ -447,8 +478,8 @@ export class Kernel {
     machine.recovered(death.cpu)
     // What was lost with both ends of it ended without anyone being told.
     view.completions.interrupt()
-    this.listeners.tell('death', death)
     const isWanted = this.cpuSet.died(death.cpu)
+    this.listeners.tell('death', death)
     const wait = this.restarts.died(death, recovery.lost + recovery.crashed)
     if (wait === Infinity) this.giveUp(death)
     else if (isWanted) void this.replace(death.cpu, wait)
@@ -461,6 +492,12 @@ export class Kernel {
       if ((Atomics.load(i32, job + Job.control) & RESULT_MAILED) === 0) continue
       if (Atomics.load(i32, job + Job.cpu) === dead + 1) this.mail.loseResult(i32[job + Job.number])
     }
+  }
+
+  private sendLent(word: number): void {
+    const lent = this.booted.view.codec.lentIn(word)
+    if (lent.length === 0 || this.booted.machine.post === undefined) return
+    for (const cpu of this.cpuSet.coming()) this.mail.sendLent(cpu, lent)
   }
 
   /** The CPU that a task with these options is sent to, with what only a message carries. */
@@ -539,6 +576,7 @@ export class Kernel {
     try {
       if (transfer === undefined || onlyBuffers(transfer)) {
         word = view.codec.encodeList(args, 'args', transfer)
+        if (word > 0 && this.cpuSet.isAnyComing) this.sendLent(word)
       } else {
         if (restartable)
           throw new TypeError('restartable: what is transferred cannot be given a second time; leave it out')

@@ -79,7 +79,7 @@ export class KernelCpu implements Runner {
     this.runner = new CpuRunner(cpu)
     this.life = cpu.lives
     this.code = new JobCode(view, boot)
-    this.mail = new CpuMail(cpu)
+    this.mail = new CpuMail(cpu, view.codec.lent)
   }
 
   /** Runs a task until it stops; says why, as cpuLoop wants it. */

@@ -23,6 +23,7 @@ export type ToCpu =
   | { readonly kind: 'args'; readonly id: number; readonly args: readonly unknown[] }
   | { readonly kind: 'drop'; readonly id: number }
   | { readonly kind: 'message'; readonly task: number; readonly value: unknown }
+  | { readonly kind: 'lent'; readonly id: number; readonly object: object }
 
 export type ToBooter =
   | { readonly kind: 'began'; readonly task: number }
@@ -64,6 +65,17 @@ export class BooterMail {
     const message: ToCpu = { kind: 'args', id, args }
     this.machine.post?.(cpu, message, transfer)
     return id
+  }
+
+  /**
+   * Sends what a payload refers to to a CPU that is coming: it may not have joined the threads that it was published to, and this thread may block
+   * before the CPU can ask for it.
+   */
+  sendLent(cpu: number, lent: readonly { readonly id: number; readonly object: object }[]): void {
+    for (const { id, object } of lent) {
+      const message: ToCpu = { kind: 'lent', id, object }
+      this.machine.post?.(cpu, message)
+    }
   }
 
   /** The task of these arguments was not made after all. */

@@ -20,6 +20,17 @@ export async function makeNodeMachine(
   data: CpuBoot,
 ): Promise<KernelMachine> {
   const { NodeMachine } = await import('../machine/node.ts')
+  return nodeMachineOf(NodeMachine, arena, plan, options, data)
+}
+
+/** The same with the machine's class at hand. */
+export function nodeMachineOf(
+  NodeMachine: new (options: NodeMachineOptions) => KernelMachine,
+  arena: Arena,
+  plan: KernelPlan,
+  options: KernelOptions,
+  data: CpuBoot,
+): KernelMachine {
   const { argv, env, execArgv, resourceLimits, trackUnmanagedFds, workerData } = options
   return new NodeMachine({
     arena,

@@ -216,6 +216,12 @@ describe('messages and what they carry:', () => {
     expect(await kernel.spawn(work.thread)).toBeGreaterThan(0)
   })
 
+  test('a port that is not transferred is refused, with the path to it', () => {
+    const { port1 } = new MessageChannel()
+    expect(() => kernel.spawn(work.asks, [{ deep: port1 }] as never)).toThrow(/args\[0\]\.deep/)
+    port1.close()
+  })
+
   test('many ports go to as many tasks', async () => {
     const channels = Array.from({ length: 20 }, () => new MessageChannel())
     const tasks = channels.map(({ port2 }) => kernel.spawn(work.asks, [port2], { transfer: [port2] }))

@@ -90,6 +90,17 @@ export class PayloadCodec {
     return null
   }
 
+  /** What a payload refers to, with its ids. */
+  lentIn(word: number): { readonly id: number; readonly object: object }[] {
+    if (word <= 0) return []
+    const { i32 } = this.arena
+    const end = word + i32[word + STRUCTURE_WORDS_AT]
+    return Array.from({ length: i32[word + LENT_COUNT_AT] }, (_, index) => {
+      const id = i32[end - 1 - index]
+      return { id, object: this.lent.objectOf(id) }
+    })
+  }
+
   /** Gives the block of a payload back, if it has one. */
   free(word: number): void {
     if (word > 0) this.heap.free(this.thread, word)

@@ -137,6 +137,7 @@ const kindByConstructor: ReadonlyMap<string, number> = new Map([
   ['Date', DATE],
   ['RegExp', REGEXP],
   ['Error', ERROR],
+  ['MessagePort', UNTRAVELABLE],
   ['Number', BOXED],
   ['String', BOXED],
   ['Boolean', BOXED],

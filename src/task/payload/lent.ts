@@ -163,9 +163,18 @@ export class LentObjects implements Lender, Borrower {
     return id
   }
 
+  /** Takes in an object that was sent to this thread alone, before or while it joined. */
+  accept(id: number, object: object): void {
+    if (!this.objects.has(id)) this.remember(id, object)
+  }
+
+  /** Takes in what was sent to this thread alone, where that needs no turn of the event loop. */
+  poll: () => void = () => undefined
+
   objectOf(id: number): object {
     let object = this.objects.get(id)
     if (object !== undefined) return object
+    this.poll()
     this.open()
     this.serve()
     object = this.objects.get(id)

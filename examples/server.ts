@@ -1,0 +1,40 @@
+/**
+ * What one line does to a server: resizing pictures and answering short requests, on piscina, on heddle/piscina, and with
+ * priorities. The same code and the same libraries (jpeg-js, marked), which know nothing of heddle, in this very run.
+ *
+ *     npm start [-- pictures]
+ */
+import { drive, type Figures, type Variant } from './server/drive.ts'
+
+/** Pictures for each of the three. */
+const LONG = Number(process.argv[2] ?? 24)
+
+const variants: readonly (readonly [Variant, string])[] = [
+  ['piscina', "import Piscina from 'piscina'"],
+  ['heddle', "import Piscina from 'heddle/piscina'"],
+  ['priorities', "the same, and pool.run(task, { priority: 'high' }) for short requests"],
+]
+
+console.log(
+  'A server with 2 workers: 16 clients resize pictures (jpeg-js), others ask for small things (marked, ping).\n',
+)
+console.log(
+  `${'short requests: median'.padStart(24)} ${'99 of 100 within'.padStart(18)} ${'pictures'.padStart(12)}`,
+)
+let base: Figures | undefined
+for (const [variant, line] of variants) {
+  const figures = await drive(variant, LONG)
+  base ??= figures
+  const times = base.shortP99 / figures.shortP99
+  const better = figures === base ? '' : `   ${times.toFixed(0)} times sooner`
+  console.log(
+    `${ms(figures.shortP50).padStart(24)} ${ms(figures.shortP99).padStart(18)} ${`${figures.longPerSecond.toFixed(1)}/s`.padStart(12)}   ${line}${better}`,
+  )
+}
+console.log(
+  '\nThe changed line is in examples/server/server.ts. Coming from another pool: docs/coming-from.md',
+)
+
+function ms(value: number): string {
+  return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`
+}

@@ -1,0 +1,156 @@
+import { spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { type Exclusion, piscinaExclusions } from './peerexclusions.ts'
+
+/**
+ * `npm run peers -- piscina FOLDER [file…]`: runs another pool's own tests, from a folder that has its package, against ours. Nothing in the tests is
+ * changed but what their import of the package finds. Those about its internals are left out: peerexclusions.ts says which, and why.
+ *
+ *   npm i --prefix /tmp/peer piscina@5 concat-stream abort-controller @napi-rs/nice tsx
+ *   npm run peers -- piscina /tmp/peer/node_modules/piscina
+ *
+ *   git clone https://github.com/josdejong/workerpool /tmp/workerpool && (cd /tmp/workerpool && npm ci)
+ *   npm run peers -- workerpool /tmp/workerpool
+ */
+interface Peer {
+  /** Makes the package that the tests import, in `root`, beside their own files. */
+  lay(root: string, folder: string): void
+  /** The test files, below `root`. */
+  files(root: string): string[]
+  command(file: string, skip: string | null): string[]
+  readonly exclusions: readonly Exclusion[]
+}
+
+const source = resolve(import.meta.dirname, '../src')
+
+const piscina: Peer = {
+  exclusions: piscinaExclusions,
+  lay(root, folder) {
+    cpSync(join(folder, 'test'), join(root, 'test'), { recursive: true })
+    const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }
+    const entry = JSON.stringify(join(source, 'piscina/index.ts'))
+    const names = [
+      'ArrayTaskQueue',
+      'FixedQueue',
+      'Piscina',
+      'isWorkerThread',
+      'move',
+      'queueOptionsSymbol',
+      'transferableSymbol',
+      'valueSymbol',
+      'version',
+      'workerData',
+    ]
+    mkdirSync(join(root, 'dist'))
+    write(
+      root,
+      'package.json',
+      JSON.stringify({
+        name: 'piscina',
+        version,
+        main: './dist/index.js',
+        exports: { '.': { import: './dist/index.mjs', require: './dist/index.js' } },
+      }),
+    )
+    write(root, 'dist/index.js', `module.exports = require(${entry})`)
+    write(
+      root,
+      'dist/index.mjs',
+      `import mod from './index.js'\nexport default mod\n${names.map(name => `export const ${name} = mod.${name}`).join('\n')}`,
+    )
+    // Two of its internals have their like here.
+    write(
+      root,
+      'dist/common.js',
+      `module.exports = { ...require(${JSON.stringify(join(source, 'piscina/move.ts'))}), getAvailableParallelism: require('node:os').availableParallelism }`,
+    )
+    write(
+      root,
+      'dist/symbols.js',
+      `const { queueOptionsSymbol } = require(${entry})\nmodule.exports = { kQueueOptions: queueOptionsSymbol }`,
+    )
+    write(root, 'dist/worker_pool.js', 'module.exports = {}')
+    symlinkSync(dirname(folder), join(root, 'node_modules'))
+  },
+  files: root =>
+    readdirSync(join(root, 'test'))
+      .filter(name => name.endsWith('.test.ts'))
+      .map(name => join('test', name)),
+  command: (file, skip) => [
+    '--import=tsx',
+    '--test',
+    '--test-timeout=60000',
+    ...(skip === null ? [] : [`--test-skip-pattern=${skip}`]),
+    file,
+  ],
+}
+
+const peers: Record<string, Peer> = { piscina }
+
+function write(root: string, file: string, text: string): void {
+  writeFileSync(join(root, file), `${text}\n`)
+}
+
+const [name, given, ...only] = process.argv.slice(2)
+const peer = peers[name]
+if (peer === undefined || given === undefined || !existsSync(join(given, 'test'))) {
+  console.error(
+    `usage: npm run peers -- ${Object.keys(peers).join('|')} FOLDER [file…], where FOLDER is the package, with its folder test`,
+  )
+  process.exit(2)
+}
+const root = mkdtempSync(join(tmpdir(), `heddle-${name}-`))
+process.on('exit', () => rmSync(root, { recursive: true, force: true }))
+peer.lay(root, resolve(given))
+const files = peer.files(root).filter(file => only.length === 0 || only.some(part => file.includes(part)))
+let [passed, failed, left] = [0, 0, 0]
+for (const file of files) {
+  const excluded = peer.exclusions.filter(one => file.endsWith(one.file))
+  if (excluded.some(one => one.test === undefined)) {
+    console.log(`- ${file}: left out, ${excluded[0].reason}`)
+    left++
+    continue
+  }
+  const skip =
+    excluded.length === 0 ? null : `/^(?:${excluded.map(one => escaped(one.test ?? '')).join('|')})$/`
+  const done = spawnSync(process.execPath, peer.command(file, skip), {
+    cwd: root,
+    encoding: 'utf8',
+    timeout: 240_000,
+    env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+  })
+  const output = `${done.stdout}${done.stderr}`
+  const count = (of: string): number =>
+    Number(new RegExp(`^(?:# |ℹ )${of} (\\d+)$`, 'm').exec(output)?.[1] ?? 0)
+  passed += count('pass')
+  failed += count('fail')
+  left += excluded.length
+  if (done.status === 0)
+    console.log(
+      `✓ ${file}: ${count('pass')} passed${excluded.length === 0 ? '' : `, ${excluded.length} left out`}`,
+    )
+  else {
+    if (count('fail') === 0) failed++
+    console.log(`✗ ${file}\n${output}`)
+  }
+}
+console.log(
+  `\n${name}: ${passed} passed, ${failed} failed, ${left} left out (scripts/peerexclusions.ts says why)`,
+)
+process.exitCode = failed === 0 ? 0 : 1
+
+function escaped(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`)
+}

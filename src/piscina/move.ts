@@ -1,0 +1,59 @@
+import { movableSymbol, transferableSymbol, valueSymbol } from './symbols.ts'
+
+/** A value that says what of it is transferred. */
+export interface Transferable {
+  readonly [transferableSymbol]: object
+  readonly [valueSymbol]: object
+}
+
+class Moving implements Transferable {
+  readonly #value: object
+  readonly #transferable: object
+
+  constructor(value: object, transferable: object) {
+    this.#value = value
+    this.#transferable = transferable
+  }
+
+  get [transferableSymbol](): object {
+    return this.#transferable
+  }
+
+  get [valueSymbol](): object {
+    return this.#value
+  }
+}
+
+export function isTransferable(value: unknown): value is Transferable {
+  return typeof value === 'object' && value !== null && transferableSymbol in value && valueSymbol in value
+}
+
+/** Transferable, and returned by `move`. */
+export function isMovable(value: unknown): value is Transferable {
+  return isTransferable(value) && (value as { [movableSymbol]?: boolean })[movableSymbol] === true
+}
+
+export function markMovable(value: object): void {
+  Object.defineProperty(value, movableSymbol, {
+    value: true,
+    enumerable: false,
+    configurable: true,
+    writable: true,
+  })
+}
+
+/** Marks a value: where it is a task, or a result, it is transferred instead of copied. A primitive is returned as it is. */
+export function move(value: any): any {
+  if (typeof value !== 'object' || value === null) return value
+  const movable = isTransferable(value)
+    ? value
+    : new Moving(value, ArrayBuffer.isView(value) ? value.buffer : value)
+  markMovable(movable)
+  return movable
+}
+
+/** What of a movable value is transferred, as a list. */
+export function transferListOf(value: Transferable): object[] {
+  const transferable = value[transferableSymbol]
+  return Array.isArray(transferable) ? transferable : [transferable]
+}

@@ -1,0 +1,89 @@
+/**
+ * What each CPU of a pool runs: finds the handler of a task, calls it, and gives what it returns back. Loaded before anything of the program is, so that
+ * the program's modules find that they are in a worker.
+ */
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import { workerData } from 'node:worker_threads'
+import { wait } from '../coroutine/blocking.ts'
+import { twinOf } from '../coroutine/coroutine.ts'
+import { move } from '../task/moved.ts'
+import { isMovable, transferListOf } from './move.ts'
+import { state } from './state.ts'
+import { valueSymbol } from './symbols.ts'
+
+state.isWorkerThread = true
+state.workerData = workerData
+
+type Handler = (task: any) => unknown
+
+const require = createRequire(import.meta.url)
+const handlers = new Map<string, Handler>()
+const HANDLERS_MAX = 1000
+let isNice = false
+
+/** Runs one task of a pool. As a coroutine: a compiled handler is preempted, and `wait` lets others run. */
+export function* handle(
+  filename: string,
+  name: string,
+  task: unknown,
+  niceIncrement: number,
+): Generator<number, unknown, unknown> {
+  const key = `${name} ${filename}`
+  const handler = handlers.get(key) ?? ((yield* wait(load(key, filename, name, niceIncrement))) as Handler)
+  const twin = twinOf(handler)
+  let result: unknown = twin === undefined ? handler(task) : yield* twin(task)
+  if (isThenable(result)) result = yield* wait(result)
+  return isMovable(result) ? move(result[valueSymbol], transferListOf(result)) : result
+}
+
+/** The handler that the pool's tasks have by default is loaded before the CPU takes a task; what is wrong with it, the first task says. */
+const { searchParams } = new URL(import.meta.url)
+const preload = searchParams.get('filename')
+if (preload !== null) {
+  const name = searchParams.get('name') ?? 'default'
+  await load(`${name} ${preload}`, preload, name, Number(searchParams.get('nice'))).catch(() => undefined)
+}
+
+async function load(key: string, filename: string, name: string, niceIncrement: number): Promise<Handler> {
+  if (niceIncrement !== 0) await beNice(niceIncrement)
+  const handler = await findHandler(filename, name)
+  if (typeof handler !== 'function') throw new Error(`No handler function exported from ${filename}`)
+  if (handlers.size > HANDLERS_MAX) handlers.delete(handlers.keys().next().value as string)
+  handlers.set(key, handler as Handler)
+  return handler as Handler
+}
+
+/** As `require` finds it, then as `import` does: a module that awaits at its top level can only be imported. */
+async function findHandler(filename: string, name: string): Promise<unknown> {
+  try {
+    const found: unknown = await exportOf(require(filename), name)
+    if (typeof found === 'function') return found
+  } catch {
+    // The import says what is wrong.
+  }
+  return await exportOf(await import(pathToFileURL(filename).href), name)
+}
+
+/** The export of a name; of CommonJS, the default is what it exports, and other names are its properties. */
+function exportOf(module: any, name: string): unknown {
+  const isNamespace = Object.prototype.toString.call(module) === '[object Module]' || module?.__esModule
+  if (!isNamespace) return name === 'default' ? module : module?.[name]
+  return module[name] ?? (name === 'default' ? undefined : module.default?.[name])
+}
+
+/** Once for each thread, where the optional package is installed. */
+async function beNice(increment: number): Promise<void> {
+  if (isNice) return
+  isNice = true
+  const optional = '@napi-rs/nice'
+  const nice = (await import(optional).catch(() => null)) as { nice(increment: number): unknown } | null
+  nice?.nice(increment)
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  )
+}
