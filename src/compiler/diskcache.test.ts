@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { cacheKey, DiskCache } from './diskcache.ts'
+import { textHash } from './texthash.ts'
 import type { Translation } from './translate.ts'
 
 let folder: string
@@ -26,6 +27,22 @@ test('gives back what was written: code with any character, and a text that stay
     cache.write(key, made(code))
     expect(new DiskCache(folder).read(key)).toEqual(made(code))
   }
+})
+
+test('texts that differ in one character, or in order, have different hashes, whose bits are all used', () => {
+  const hashes = new Set<string>()
+  const ones = new Array<number>(32).fill(0)
+  const texts = Array.from({ length: 20_000 }, (_, n) => `${'x'.repeat(n % 50)}${n.toString(36)}`)
+  for (const text of [...texts, 'ab', 'ba', '', '\0', '\0\0']) {
+    const hash = textHash(text)
+    expect(hash).toMatch(/^[\da-f]{32}$/)
+    hashes.add(hash)
+    for (const [at, digit] of [...hash].entries()) ones[at]! += Number.parseInt(digit, 16) & 1
+  }
+  expect(hashes.size).toBe(texts.length + 5)
+  for (const count of ones) expect(Math.abs(count / hashes.size - 0.5)).toBeLessThan(0.03)
+  expect(new Set(texts.map(text => textHash(text).slice(0, 16))).size).toBe(texts.length)
+  expect(new Set(texts.map(text => textHash(text).slice(16))).size).toBe(texts.length)
 })
 
 test('a key depends on the text, and on each thing beside it', () => {
@@ -52,7 +69,7 @@ test('an entry with any byte changed, cut off or empty counts as none, and is de
     expect(cache.read(key), `byte ${at}`).toBeNull()
     expect(files()).toEqual([])
   }
-  for (const length of [0, 10, 64, 65, whole.length - 1]) {
+  for (const length of [0, 10, 32, 33, whole.length - 1]) {
     writeFileSync(join(folder, name!), whole.subarray(0, length))
     expect(cache.read(key), `${length} bytes`).toBeNull()
   }

@@ -3,7 +3,6 @@
  * depends on. It is written under another name and renamed, so no reader sees half of one, and writers of the same entry do not
  * disturb each other. It begins with a hash of the rest: a damaged one is deleted, and counts as none.
  */
-import { createHash } from 'node:crypto'
 import {
   lstatSync,
   mkdirSync,
@@ -17,6 +16,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { textHash } from './texthash.ts'
 import type { Translation } from './translate.ts'
 
 /** HEDDLE_CACHE: a folder; 'off': nothing is kept. */
@@ -47,7 +47,7 @@ export class DiskCache {
     }
     const body = text.slice(HASH_LENGTH + 1)
     const end = body.indexOf('\n')
-    if (end < 0 || text.slice(0, HASH_LENGTH + 1) !== `${hashOf(body)}\n`) {
+    if (end < 0 || text.slice(0, HASH_LENGTH + 1) !== `${textHash(body)}\n`) {
       discard(file)
       return null
     }
@@ -63,7 +63,7 @@ export class DiskCache {
     const body = `${JSON.stringify({ ...rest, has: code !== null })}\n${code ?? ''}`
     try {
       mkdirSync(dirname(file), { recursive: true })
-      writeFileSync(temporary, `${hashOf(body)}\n${body}`, { flag: 'wx', mode: 0o600 })
+      writeFileSync(temporary, `${textHash(body)}\n${body}`, { flag: 'wx', mode: 0o600 })
       renameSync(temporary, file)
     } catch {
       discard(temporary)
@@ -118,15 +118,11 @@ function discard(file: string): void {
   } catch {}
 }
 
-const HASH_LENGTH = 64
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
-}
+const HASH_LENGTH = 32
 
 /** The name of what a text becomes: everything that the output depends on goes into it. */
 export function cacheKey(parts: readonly unknown[], source: string): string {
-  return hashOf(`${JSON.stringify(parts)}\n${source}`)
+  return textHash(`${JSON.stringify(parts)}\n${source}`)
 }
 
 /**
@@ -159,7 +155,7 @@ export function cacheFolder(program: string | undefined): string | null {
 
 /** Changes whenever the compiler does: its version, and in a source tree that is worked on, its files. */
 export function compilerStamp(folder: string, version: string): string {
-  const stamp = createHash('sha256').update(version)
+  let stamp = version
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
     if (
       !/\.[jt]s$/.test(name) ||
@@ -167,7 +163,7 @@ export function compilerStamp(folder: string, version: string): string {
     )
       continue
     const { size, mtimeMs } = statSync(join(folder, name))
-    stamp.update(`${name} ${size} ${mtimeMs}\n`)
+    stamp += `\n${name} ${size} ${mtimeMs}`
   }
-  return stamp.digest('hex')
+  return textHash(stamp)
 }

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { cp, glob, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -7,6 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compileLoaded } from './loader.ts'
+import { textHash } from './texthash.ts'
 
 const source = fileURLToPath(new URL('../', import.meta.url))
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -242,10 +242,11 @@ for (const node of nodes) {
       // What the entry says is what runs: the second start compiles nothing.
       const kept = await readFile(join(cache, entry!), 'utf8')
       const body = kept
-        .slice(65)
+        .slice(33)
         .replace('exports.isCompiled = ', "console.log('kept'); exports.isCompiled = ")
-      await writeFile(join(cache, entry!), `${createHash('sha256').update(body).digest('hex')}\n${body}`)
-      expect((await asks('several.cjs', text, env)).lines.filter(line => line === 'kept')).toHaveLength(4)
+      await writeFile(join(cache, entry!), `${textHash(body)}\n${body}`)
+      const again = await asks('several.cjs', text, env)
+      expect(again.lines.filter(line => line === 'kept'), again.errors).toHaveLength(4)
       await writeFile(join(cache, entry!), body)
       expect((await asks('several.cjs', text, env)).lines).toEqual(all)
       expect(await readFile(join(cache, entry!), 'utf8')).toBe(kept)
