@@ -246,7 +246,10 @@ for (const node of nodes) {
         .replace('exports.isCompiled = ', "console.log('kept'); exports.isCompiled = ")
       await writeFile(join(cache, entry!), `${textHash(body)}\n${body}`)
       const again = await asks('several.cjs', text, env)
-      expect(again.lines.filter(line => line === 'kept'), again.errors).toHaveLength(4)
+      expect(
+        again.lines.filter(line => line === 'kept'),
+        again.errors,
+      ).toHaveLength(4)
       await writeFile(join(cache, entry!), body)
       expect((await asks('several.cjs', text, env)).lines).toEqual(all)
       expect(await readFile(join(cache, entry!), 'utf8')).toBe(kept)
