@@ -14,6 +14,9 @@ export type { CheckResult } from './search.ts'
 export { CheckError } from './errors.ts'
 export { markAllocated, markFreed } from './lifetimes.ts'
 export { CheckedMutex } from './mutex.ts'
+export { type Call, History } from './history.ts'
+export { linearizable, NotLinearizableError, type Specification } from './linearizable.ts'
+export * as specifications from './specifications.ts'
 
 /** Thrown when a check fails. Its message is the whole report. */
 export class CheckFailure extends Error {
