@@ -1,3 +1,5 @@
+import type { Failure } from './failure.ts'
+import { BeginAgain } from './memory.ts'
 import type { Setup } from './program.ts'
 import type { CheckOptions } from './options.ts'
 import { type RecordedStep, record } from './recording.ts'
@@ -120,10 +122,20 @@ export function conclude(
   if (result.failure === undefined) return { result, steps: [] }
   const { failure } = result
   const shorter = !shrinks ? failure : shrink(search, failure, search.options.shrink ?? SHRINK_MAX, alive)
-  const steps = search.withGuards(() =>
-    record(search.scout(), search.setup, shorter.schedule, shorter.marked),
-  )
+  const steps = search.withGuards(() => recorded(search, shorter))
   return { result: { ...result, failure: shorter }, steps }
+}
+
+/** The steps of a failure. The cells may have been numbered anew since it was found, and need it again for this one. */
+function recorded(search: Search, { schedule, marked }: Failure): RecordedStep[] {
+  for (;;) {
+    try {
+      return record(search.scout(), search.setup, schedule, marked)
+    } catch (error) {
+      if (!(error instanceof BeginAgain)) throw error
+      search.renumber(error)
+    }
+  }
 }
 
 /** Executions that the search for a shorter schedule may take, where the check does not say. */

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { collectChecks, type DeclaredCheck } from './check.ts'
 import { CheckError } from './errors.ts'
 import { messageOf } from './failure.ts'
-import { instrumentChecks } from './loader.ts'
+import { checkedUrl, instrumentChecks } from './loader.ts'
 
 const CHECK_FILE = /\.check\.[cm]?[jt]s$/
 
@@ -34,11 +34,29 @@ export function findCheckFiles(paths: readonly string[]): string[] {
 
 /** Loads a check file, instrumented, and returns the checks that it declares. */
 export async function loadChecks(file: string): Promise<DeclaredCheck[]> {
-  const checks: DeclaredCheck[] = []
   instrumentChecks()
+  const checks = await declaredIn(file, [])
+  // What a check names is instrumented for that check alone: it comes from a copy of the file of its own.
+  for (const [index, { options }] of checks.entries()) {
+    const { modules } = options
+    if (modules === undefined || modules.length === 0) continue
+    const again = await declaredIn(file, modules)
+    checks[index] = again[index] ?? checks[index]
+  }
+  return checks
+}
+
+/** Files that are loaded, by URL: Node evaluates each once. */
+const loaded = new Map<string, DeclaredCheck[]>()
+
+async function declaredIn(file: string, modules: readonly string[]): Promise<DeclaredCheck[]> {
+  const url = checkedUrl(pathToFileURL(file).href, [...modules].sort())
+  const known = loaded.get(url)
+  if (known !== undefined) return [...known]
+  const checks: DeclaredCheck[] = []
   collectChecks(check => void checks.push(check))
   try {
-    await import(pathToFileURL(file).href)
+    await import(url)
   } catch (error) {
     if (error instanceof CheckError) throw error
     const detail = error instanceof SyntaxError ? error.message : messageOf(error)
@@ -46,5 +64,6 @@ export async function loadChecks(file: string): Promise<DeclaredCheck[]> {
   } finally {
     collectChecks(undefined)
   }
-  return checks
+  loaded.set(url, checks)
+  return [...checks]
 }

@@ -29,6 +29,7 @@ export class Guards {
     this.guardViews()
     this.guardAtomics()
     this.guardCalls()
+    this.guardPromises()
     this.guardNondeterminism()
   }
 
@@ -119,6 +120,19 @@ export class Guards {
     for (const name of ['from', 'concat', 'compare', 'copyBytesFrom', 'byteLength', 'isBuffer']) {
       this.unwrap(held['Buffer'], name, `Buffer.${name}()`)
     }
+  }
+
+  /** A promise that a thread makes is never awaited: what it is rejected with has been told already. */
+  private guardPromises(): void {
+    const { then } = Promise.prototype
+    const Guarded: PromiseConstructor = new Proxy(Promise, {
+      construct(target, args: unknown[], newTarget) {
+        const made = Reflect.construct(target, args, newTarget === Guarded ? target : newTarget) as object
+        if (pending.current >= 0) Reflect.apply(then, made, [undefined, () => undefined])
+        return made
+      },
+    })
+    this.replace(globalThis, 'Promise', Guarded)
   }
 
   /** The function is given what stands behind a proxy; inside a thread it refuses. */

@@ -2,12 +2,20 @@
  * Loads checks into Node: a check file and what it imports relatively (and the modules that it names) are instrumented as
  * they are loaded. Such a module is another one than the same file loaded by anybody else: its URL says `?checked`.
  */
+import { readFileSync } from 'node:fs'
 import Module from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { instrument, isCheckFile, namedModules } from './instrument.ts'
 
-const QUERY = '?checked'
+/** What the URL of an instrumented module ends with: that it is one, and which packages are instrumented with it. */
+const QUERY = /\?checked(?:&modules=([^&]*))?$/
+
+/** The URL under which a module is loaded instrumented, and these packages with it. */
+export function checkedUrl(url: string, modules: readonly string[]): string {
+  const list = modules.map(encodeURIComponent).join(',')
+  return `${url}?checked${list === '' ? '' : `&modules=${list}`}`
+}
 /** The checker and the compiler stay as they are: they are what checks. */
 const own: readonly string[] = ['.', '../compiler'].map(path =>
   new URL(path, import.meta.url).href.replace(/\/?$/, '/'),
@@ -17,8 +25,8 @@ const runtime: string = new URL(
   import.meta.url,
 ).href
 
-const instrumented = new Set<string>()
-const named = new Set<string>()
+/** Instrumented modules, and the packages that are instrumented where they import them. */
+const instrumented = new Map<string, readonly string[]>()
 let registered = false
 
 /** From here on, checks that this thread loads are instrumented. May be called more than once. */
@@ -34,25 +42,28 @@ export function instrumentChecks(): void {
   Module.registerHooks({
     resolve(specifier, context, nextResolve) {
       const resolved = nextResolve(specifier, context)
-      const fromCheck = context.parentURL !== undefined && instrumented.has(context.parentURL)
-      if (!fromCheck || !resolved.url.startsWith('file:') || resolved.url.includes('?')) return resolved
+      const named = context.parentURL === undefined ? undefined : instrumented.get(context.parentURL)
+      if (named === undefined || !resolved.url.startsWith('file:') || resolved.url.includes('?'))
+        return resolved
       const relative = /^\.{0,2}\//.test(specifier) && !resolved.url.includes('/node_modules/')
-      if ((!relative && !named.has(specifier)) || isOwn(resolved.url)) return resolved
-      return { ...resolved, url: resolved.url + QUERY }
+      if ((!relative && !named.includes(specifier)) || isOwn(resolved.url)) return resolved
+      return { ...resolved, url: checkedUrl(resolved.url, named) }
     },
     load(url, context, nextLoad) {
-      const loaded = nextLoad(url, context)
-      if (!url.startsWith('file:') || !isCode(loaded.format) || loaded.source == null) return loaded
+      if (!url.startsWith('file:')) return nextLoad(url, context)
       const path = fileURLToPath(url.replace(/[?#].*$/, ''))
-      const wanted = url.endsWith(QUERY)
-      if (!wanted && (url.includes('/node_modules/') || isOwn(url))) return loaded
+      const query = QUERY.exec(url)
+      const mayBe = query !== null || !(url.includes('/node_modules/') || isOwn(url))
+      const loaded = (mayBe ? loadModule(path, context.format) : undefined) ?? nextLoad(url, context)
+      if (!mayBe || !isCode(loaded.format) || loaded.source == null) return loaded
       const source =
         typeof loaded.source === 'string'
           ? loaded.source
           : Buffer.from(loaded.source as Uint8Array).toString('utf8')
-      if (!wanted && !isCheckFile(path, source)) return loaded
-      instrumented.add(url)
-      for (const name of namedModules(source)) named.add(name)
+      if (query === null && !isCheckFile(path, source)) return loaded
+      const list = query?.[1]?.split(',').map(decodeURIComponent)
+      // Inside a test runner all checks of a file are one module: what one of them names is instrumented for all.
+      instrumented.set(url, query === null ? namedModules(source) : (list ?? []))
       const { code, map } = instrument(source, path, runtime)
       const comment =
         map === null
@@ -61,6 +72,19 @@ export function instrumentChecks(): void {
       return { ...loaded, source: code + comment }
     },
   })
+}
+
+/**
+ * A check in a package of `type: commonjs` is a module all the same: it imports. Undefined for anything else, which Node loads.
+ */
+function loadModule(
+  path: string,
+  format: string | null | undefined,
+): { format: string; source: string; shortCircuit: true } | undefined {
+  if (!(format?.startsWith('commonjs') === true) || !/\.[jt]sx?$/.test(path)) return undefined
+  const source = readFileSync(path, 'utf8')
+  if (!/^\s*(?:import|export)\b/m.test(source)) return undefined
+  return { format: path.endsWith('.js') ? 'module' : 'module-typescript', source, shortCircuit: true }
 }
 
 function isCode(format: string | null | undefined): boolean {

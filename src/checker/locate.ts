@@ -195,7 +195,7 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
     case LOCK:
     case UNLOCK: {
       const mutex = pending.view[thread] as CheckedMutex
-      const cell = memory.objectCell(`mutex ${mutex.id}`)
+      const cell = memory.mutexCell(mutex)
       machine.place(thread, 0, 0)
       machine.from2[thread] = cell
       machine.to2[thread] = cell + 1

@@ -128,6 +128,7 @@ export class Machine {
     pending.idleMax = this.turns
     pending.site.fill(-1)
     pending.refusal = undefined
+    pending.mutexes.fill(0)
     if (this.reusable && this.reuse && pending.heapEffects === 0) {
       this.memory.rewind()
     } else {

@@ -27,6 +27,7 @@ export class Memory {
   private stretches: Stretch[] = []
   private readonly ordinals = new Int32Array(33)
   private objects = new Map<string, number>()
+  private readonly mutexes = new Map<number, object>()
 
   /** The views seen last in this execution, and where their first byte lies. */
   private readonly views: unknown[] = Array.from({ length: 8 })
@@ -70,6 +71,7 @@ export class Memory {
   /** Forgets the last execution: buffers that the check makes again come back zeroed. */
   begin(): void {
     pending.grows = false
+    this.mutexes.clear()
     this.ordinals.fill(0)
     this.views.fill(undefined)
     this.lastView = undefined
@@ -122,6 +124,19 @@ export class Memory {
       this.objects.set(key, cell)
     }
     return cell
+  }
+
+  /** The cell of a mutex. Throws when another mutex of this execution goes by the same id. */
+  mutexCell(mutex: { readonly id: number }): number {
+    const known = this.mutexes.get(mutex.id)
+    if (known === undefined) this.mutexes.set(mutex.id, mutex)
+    else if (known !== mutex) {
+      throw new CheckError(
+        'ERR_CHECK_SETUP',
+        `two CheckedMutex have the id ${mutex.id}; give each another one, or none`,
+      )
+    }
+    return this.objectCell(`mutex ${mutex.id}`)
   }
 
   /** Where the first byte of a view lies. */

@@ -66,15 +66,23 @@ async function searchWith(
     return conclude(local, undefined, alive)
   }
   const started = performance.now()
-  const total = new Total(check.name, explorer)
+  const total = new Total(check.name, explorer, options)
+  const budget = new Int32Array(new SharedArrayBuffer(4))
+  const bounded = options.executions === undefined ? undefined : budget
+  budget[0] = options.executions ?? 0
   if (explorer !== 'exhaustive') {
-    const runs = options.runs ?? 1000
+    const runs = Math.min(options.runs ?? 1000, options.executions ?? Number.POSITIVE_INFINITY)
     const share = Math.ceil(runs / (workers * 4))
     const jobs: Job[] = []
     for (let at = 0; at < runs; at += share) {
       jobs.push({
         part: undefined,
-        options: { ...options, runs: Math.min(share, runs - at), seed: (options.seed ?? 1) + at },
+        options: {
+          ...options,
+          executions: undefined,
+          runs: Math.min(share, runs - at),
+          seed: (options.seed ?? 1) + at,
+        },
       })
     }
     await team.work(jobs, total, started, show, interrupted, alive)
@@ -93,11 +101,15 @@ async function searchWith(
     const plan = plans.next(happened)
     if (plan === undefined || interrupted.now) break
     const roots = scout.withGuards(() => splitPlan(scout.scout(), scout, plan, workers * 8))
-    const jobs = roots.map(root => ({ part: { ...numbering, crashes: plan, root }, options }))
+    const jobs = roots.map(root => ({
+      part: { ...numbering, crashes: plan, root, budget: bounded },
+      options,
+    }))
     total.happened = false
     await team.work(jobs, total, started, show, interrupted, alive)
     happened = total.happened
     if (total.failed !== undefined && options.keepGoing !== true) break
+    if (total.isSpent(started)) break
   }
   return total.conclude(check, options, started, alive)
 }
@@ -112,6 +124,7 @@ function splitPlan(machine: Machine, search: Search, plan: readonly Crash[], wan
 class Total {
   private readonly name: string
   private readonly explorer: string
+  private readonly options: CheckOptions
   private executions = 0
   private redundant = 0
   private steps = 0
@@ -125,9 +138,23 @@ class Total {
   done = 0
   jobs = 0
 
-  constructor(name: string, explorer: string) {
+  constructor(name: string, explorer: string, options: CheckOptions) {
     this.name = name
     this.explorer = explorer
+    this.options = options
+  }
+
+  /** How many milliseconds are left. */
+  timeLeft(started: number): number {
+    return (this.options.time ?? Number.POSITIVE_INFINITY) - (performance.now() - started)
+  }
+
+  /** Whether the bounds of the check are reached: no part begins any more. */
+  isSpent(started: number): boolean {
+    return (
+      this.timeLeft(started) <= 0 ||
+      this.executions + this.redundant >= (this.options.executions ?? Number.POSITIVE_INFINITY)
+    )
   }
 
   add(message: Extract<FromWorker, { kind: 'done' }>): void {
@@ -142,11 +169,25 @@ class Total {
       this.probability = 1 - (1 - (this.probability ?? 0)) * (1 - message.result.probability)
     }
     if (message.schedule !== undefined) this.failed ??= { schedule: message.schedule }
-    else if (message.result.why !== '') this.why.add(message.result.why)
+    else if (message.result.why !== '') {
+      // Each part has a share of the time: what the bound of the whole is, `result` says.
+      const why = message.result.why.replace(
+        /it was to stop after [\d.]+ ms/,
+        `it was to stop after ${this.options.time} ms`,
+      )
+      this.why.add(why)
+    }
+  }
+
+  private boundReached(started: number): string {
+    return this.timeLeft(started) <= 0
+      ? `it was to stop after ${this.options.time} ms`
+      : `it was to stop after ${this.options.executions} executions`
   }
 
   result(started: number, over: boolean): CheckResult {
-    const why = over ? [...this.why] : ['it was interrupted', ...this.why]
+    const left = this.isSpent(started) ? this.boundReached(started) : 'it was interrupted'
+    const why = [...new Set(over ? this.why : [left, ...this.why])]
     return {
       name: this.name,
       ok: this.failed === undefined,
@@ -242,10 +283,12 @@ class Team {
         else reject(error)
       }
       const give = (worker: Worker): void => {
-        const stop = total.failed !== undefined && jobs[0]?.options.keepGoing !== true
-        if (next < jobs.length && !stop) {
+        const failed = total.failed !== undefined && jobs[0]?.options.keepGoing !== true
+        if (next < jobs.length && !failed && !total.isSpent(started)) {
           busy++
-          worker.postMessage({ ...jobs[next++] } satisfies ToWorker)
+          const job = jobs[next++]
+          const time = job.options.time === undefined ? undefined : Math.max(1, total.timeLeft(started))
+          worker.postMessage({ ...job, options: { ...job.options, time } } satisfies ToWorker)
         } else if (busy === 0) {
           finish()
         }

@@ -60,6 +60,8 @@ export interface PendingOperations {
   reals: WeakMap<object, object>
   /** Whether a buffer of the check can grow: then its length is something that threads share. */
   grows: boolean
+  /** How many mutexes without an id the set-up has made, and each thread. */
+  mutexes: Int32Array
   /** Where a function of the language is called that takes steps of its own, or -1. */
   place: number
   /** What the code of a thread did that cannot be explored. Kept here because the code may catch what is thrown. */
@@ -97,6 +99,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   names: [],
   reals: new WeakMap(),
   grows: false,
+  mutexes: new Int32Array(THREADS_MAX + 1),
   place: -1,
   refusal: undefined,
 })

@@ -83,6 +83,13 @@ describe('blocking', () => {
   test('a lock order mistake with the checker’s own mutex is a deadlock', () => {
     expect(failureOf(() => programs.mutexOrder(false)).failure?.kind).toBe('deadlock')
     expect(outcomes(() => programs.mutexOrder(true)).result).toMatchObject({ executions: 2, complete: true })
+    expect(outcomes(() => programs.mutexOrder(true, 'unnamed')).result).toMatchObject({
+      executions: 2,
+      complete: true,
+    })
+    expect(wrong(() => programs.mutexOrder(true, 'alike')).message).toContain(
+      'two CheckedMutex have the id 7',
+    )
   })
 })
 

@@ -47,6 +47,8 @@ export interface SearchPart {
   readonly mixed: readonly number[]
   readonly crashes: readonly Crash[]
   readonly root: Root | undefined
+  /** How many executions all parts together may still run: one word, counted down. */
+  readonly budget?: Int32Array<SharedArrayBuffer> | undefined
 }
 
 const now: () => number = performance.now.bind(performance)
@@ -233,7 +235,9 @@ export class Search {
 
   private explore(started: number, budget: number): void {
     const { options } = this
-    const limit = options.executions ?? Number.POSITIVE_INFINITY
+    const together = this.part?.budget
+    const limit =
+      together === undefined ? (options.executions ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
     const time = options.time ?? Number.POSITIVE_INFINITY
     let check = 0
     while (!this.over) {
@@ -244,10 +248,15 @@ export class Search {
           break
         }
       }
+      if (together !== undefined && Atomics.sub(together, 0, 1) <= 0) {
+        this.bounded = `it was to stop after ${options.executions} executions`
+        this.over = true
+        break
+      }
       this.once(this.explorer as Explorer)
       if (this.failure !== undefined && !options.keepGoing) this.over = true
       if (this.runs >= limit && !this.over && this.hasMore) {
-        this.bounded = `it was to stop after ${limit} executions`
+        this.bounded = `it was to stop after ${options.executions} executions`
         this.over = true
       }
       if ((++check & 15) !== 0) continue

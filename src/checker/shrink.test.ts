@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { check, CheckFailure, type Program } from './check.ts'
+import { check, CheckFailure, type CheckOptions, type Program } from './check.ts'
 import { LOAD, STORE } from './operations.ts'
 import { op } from './runtime.ts'
 
 /** What the shrunk failure of a program says; the program must fail. */
-function failureOf(setup: () => Program): CheckFailure {
+function failureOf(setup: () => Program, options: CheckOptions = {}): CheckFailure {
   try {
-    check('fails', {}, setup)
+    check('fails', options, setup)
   } catch (error) {
     if (error instanceof CheckFailure) return error
     throw error
@@ -53,6 +53,16 @@ test('a failure is shrunk, though schedules are tried that access one place in t
     shared => op(LOAD, -1, new Int32Array(shared), 0),
   )
   expect(failureOf(setup).message).toContain('too early')
+})
+
+test('a failure is shown, wherever the search for a shorter one ends', () => {
+  for (let shrink = 0; shrink < 12; shrink++) {
+    const setup = failsAtOnce(
+      () => new SharedArrayBuffer(16),
+      shared => op(LOAD, -1, new Int16Array(shared), shrink % 4),
+    )
+    expect(failureOf(setup, { shrink }).message).toContain('too early')
+  }
 })
 
 test('shared memory that the set-up did not make is refused', () => {

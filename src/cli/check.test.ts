@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -51,6 +51,13 @@ const endless = `check('long', { rerun: false }, () => {
   ${words}
   const add = () => { for (let i = 0; i < 12; i++) Atomics.add(memory, 0, 1) }
   return { threads: [add, add, add] }
+})\n`
+
+/** A check of two threads that do this, with `m`, and add. */
+const one = (does: string, options = '{}'): string => `check('one', ${options}, () => {
+  const m = new Int32Array(new SharedArrayBuffer(4))
+  const body = () => { ${does}; ${does.startsWith('bump') ? '' : 'Atomics.add(m, 0, 1)'} }
+  return { threads: [body, body] }
 })\n`
 
 /** Its set-up takes so long that the search for a shorter schedule takes seconds. */
@@ -127,6 +134,52 @@ describe('heddle check', () => {
     expect(bounded.out).toContain('not complete: it was to stop after 2 executions')
     expect(bounded.code).toBe(3)
     expect((await heddleCheck([file, '--executions', '2', '--allow-incomplete'])).code).toBe(0)
+  })
+
+  test('keeps to its bounds on several workers', async () => {
+    const file = checkFile('bounded.check.ts', endless)
+    const executions = await heddleCheck([file, '--parallel', '2', '--executions', '5'])
+    expect(executions.out).toMatch(/: 5 executions,.*it was to stop after 5 executions/)
+    const runs = await heddleCheck([file, '--parallel', '2', '--explorer', 'random', '--executions', '7'])
+    expect(runs.out).toMatch(/: 7 executions,/)
+    const time = await heddleCheck([file, '--parallel', '2', '--time', '0'])
+    expect(time.out).toMatch(/◐ .*it was to stop after 0 ms/)
+  })
+
+  test('takes a check in a package of type commonjs for the module that it is', async () => {
+    mkdirSync(join(folder, 'commonjs'))
+    writeFileSync(join(folder, 'commonjs', 'package.json'), '{ "type": "commonjs" }')
+    writeFileSync(
+      join(folder, 'commonjs', 'bump.ts'),
+      'export const bump = (m: Int32Array) => Atomics.add(m, 0, 1)\n',
+    )
+    const text = `import { bump } from './bump.ts'\n${one('bump(m)')}`
+    const { out, err, code } = await heddleCheck([checkFile('commonjs/first.check.ts', text)])
+    expect(out, err).toMatch(/✓ one: 2 executions/)
+    expect(code).toBe(0)
+  })
+
+  test('instruments a package for the check that names it, and for no other', async () => {
+    const ring = join(folder, 'node_modules', 'some-ring')
+    mkdirSync(ring, { recursive: true })
+    writeFileSync(
+      join(ring, 'package.json'),
+      '{ "name": "some-ring", "type": "module", "exports": "./ring.js" }',
+    )
+    writeFileSync(join(ring, 'ring.js'), 'export const bump = m => Atomics.add(m, 0, 1)\n')
+    const text = `import { bump } from 'some-ring'\n${one('bump(m)', "{ modules: ['some-ring'] }")}${one('bump(m)')}`
+    const { out, err, code } = await heddleCheck([checkFile('named.check.ts', text)])
+    expect(out).toMatch(/1 passed, 0 failed, 1 could not be run/)
+    expect(err).toContain('ERR_CHECK_UNINSTRUMENTED')
+    expect(code).toBe(2)
+  })
+
+  test('says of a timer in a thread where it stands, also when a promise takes the error', async () => {
+    const text = one('1') + one('setTimeout(() => {}, 1)') + one('new Promise(done => setTimeout(done, 1))')
+    const { err, code } = await heddleCheck([checkFile('timers.check.ts', text)])
+    expect(err.match(/ERR_CHECK_NONDETERMINISTIC/g)).toHaveLength(2)
+    expect(err).toMatch(/setTimeout\(\) was called in \w[\w ]* at timers\.check\.ts:\d+/)
+    expect(code).toBe(2)
   })
 
   test('says how far it got when it is interrupted', async () => {

@@ -250,9 +250,11 @@ export function realPromise(): Program {
 }
 
 /** A mutex of the checker's own, in two orders. */
-export function mutexOrder(right: boolean): Program {
-  const a = new CheckedMutex(1)
-  const b = new CheckedMutex(2)
+export function mutexOrder(right: boolean, names: 'named' | 'unnamed' | 'alike' = 'named'): Program {
+  const make = (id: number): CheckedMutex =>
+    names === 'unnamed' ? new CheckedMutex() : new CheckedMutex(names === 'alike' ? 7 : id)
+  const a = make(1)
+  const b = make(2)
   const both = (first: CheckedMutex, second: CheckedMutex): void => {
     first.lock()
     second.lock()
