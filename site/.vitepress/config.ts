@@ -40,6 +40,7 @@ export default defineConfig({
           { text: 'Share state', link: '/guides/share' },
           { text: 'Stay responsive', link: '/guides/responsive' },
           { text: 'Survive crashes', link: '/guides/crashes' },
+          { text: 'In a browser', link: '/guides/browser' },
           { text: 'Test concurrent code', link: '/guides/testing' },
           { text: 'Find out what is slow', link: '/guides/slow' },
         ],

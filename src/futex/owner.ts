@@ -120,7 +120,7 @@ export function ownerOfTask(context: FutexContext, task: number): number {
 }
 
 /** The head of an owner that has no list yet, or none that was looked at. */
-export const NO_LIST: Float64Array = new Float64Array(new SharedArrayBuffer(8))
+export const NO_LIST: Float64Array = new Float64Array(1)
 export const SOMETHING: object = {}
 
 /**

@@ -1,6 +1,7 @@
 import { LINE_WORDS, roundUp } from '../arena/record.ts'
 import { attach, ambient, domainHandle } from '../futex/ambient.ts'
 import type { DomainHandle } from '../futex/domain.ts'
+import { requireSharedMemory } from '../machine/isolation.ts'
 
 /**
  * Where an object lives: a few words of a SharedArrayBuffer. All objects begin alike:
@@ -67,6 +68,7 @@ function takePlace(words: number): Place {
 
 /** The place that options name, or a new one. */
 export function placeFor(what: string, words: number, { buffer, view, index = 0 }: OwnPlace): Place {
+  if (typeof SharedArrayBuffer === 'undefined') requireSharedMemory(`new ${what}`)
   if (buffer === undefined && view === undefined) return takePlace(words)
   const memory: unknown = buffer ?? view?.buffer
   if (!(memory instanceof SharedArrayBuffer)) {

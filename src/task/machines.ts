@@ -1,5 +1,6 @@
 import type { Arena } from '../arena/arena.ts'
 import type { Machine } from '../machine/machine.ts'
+import { requireSharedMemory } from '../machine/isolation.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import kernelCpu from './cpu.ts'
 import type { CpuBoot, KernelPlan } from './layout.ts'
@@ -76,10 +77,5 @@ async function makeWebMachine(arena: Arena, plan: KernelPlan, data: CpuBoot): Pr
 
 /** Throws where no kernel can be: shared memory is what it is made of. */
 export function checkPlatform(): void {
-  const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean }
-  if (typeof SharedArrayBuffer === 'undefined' || (!isNode() && crossOriginIsolated === false)) {
-    throw new Error(
-      'Kernel.boot: the page has no shared memory; serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp',
-    )
-  }
+  if (!isNode()) requireSharedMemory('Kernel.boot')
 }

@@ -1,29 +1,28 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { transform } from 'esbuild'
-import { afterAll, describe, expect, test } from 'vitest'
+import type { Browser } from 'puppeteer-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openBrowser } from '../../test/matrix/browser.ts'
 
-/** The kernel in a real browser, where there is one: the sources as they are, stripped of their types by the server. */
-const chromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
+/** The kernel in a real browser: the sources as they are, stripped of their types by the server. */
 const src = resolve(import.meta.dirname, '..')
 
 /** Below the runner's own limit, so that it is told where. */
 const SILENT_MS = 110_000
 
-let server: Server | undefined
-let browser: ChildProcess | undefined
-let profile: string | undefined
+let browser: Browser
+const servers: Server[] = []
+
+beforeAll(async () => {
+  browser = await openBrowser()
+})
 
 afterAll(async () => {
-  const gone = browser && new Promise(ended => browser?.once('exit', ended))
-  browser?.kill('SIGKILL')
-  await gone
-  server?.close()
-  if (profile !== undefined) rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+  await browser.close()
+  for (const server of servers) server.close()
 })
 
 async function source(path: string): Promise<string> {
@@ -65,22 +64,18 @@ function pageSays(module: string, headers: Record<string, string>): Promise<Reco
         )
       }
     })
-    server = serving
-    serving.listen(0, () => {
+    servers.push(serving)
+    serving.listen(0, '127.0.0.1', () => {
       const { port } = serving.address() as AddressInfo
-      profile = mkdtempSync(join(tmpdir(), 'heddle-page-'))
-      const quiet = ['--no-first-run', '--disable-background-networking', '--disable-component-update']
-      const flags = [
-        '--headless=new',
-        '--no-sandbox',
-        '--disable-gpu',
-        `--user-data-dir=${profile}`,
-        ...quiet,
-      ]
-      browser = spawn(chromium as string, [...flags, `http://localhost:${port}/`], { stdio: 'ignore' })
-      browser.once('error', failed)
+      void open(`http://localhost:${port}/`).catch(failed)
     })
   })
+}
+
+async function open(url: string): Promise<void> {
+  const page = await browser.newPage()
+  page.on('pageerror', error => console.error(error))
+  await page.goto(url)
 }
 
 const isolated = {
@@ -88,7 +83,7 @@ const isolated = {
   'Cross-Origin-Embedder-Policy': 'require-corp',
 }
 
-describe.skipIf(chromium === undefined)('in a browser', () => {
+describe('in a browser', () => {
   test('tasks run on Web Workers: every kind of function, children, failures, kills, CPUs that are replaced, and locks of dead ones', async () => {
     expect(await pageSays('/task/fixtures/page.ts', isolated)).toEqual({
       add: 3,
@@ -108,6 +103,39 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       again: 5,
       priority: 'high',
       holder: expect.stringMatching(/^CpuLostError: /),
+    })
+  })
+
+  const policies: Record<string, Record<string, string>> = {
+    'the two headers': isolated,
+    'a document isolation policy': { 'Document-Isolation-Policy': 'isolate-and-require-corp' },
+  }
+
+  test.each(Object.keys(policies))(
+    'on a page that %s isolates, a task is given a canvas, a picture, a stream and a port',
+    async policy => {
+      expect(await pageSays('/task/fixtures/transferpage.ts', policies[policy]!)).toEqual({
+        isolated: true,
+        canvas: 8,
+        pixel: '1,200,3',
+        picture: [3, 2],
+        emptied: 0,
+        stream: 20,
+        port: 21,
+        forgotten: expect.stringMatching(/MessagePort.*transfer/),
+      })
+    },
+  )
+
+  test('a page that is not isolated has coroutines, and an error that says how to isolate it', async () => {
+    expect(await pageSays('/task/fixtures/plainpage.ts', {})).toEqual({
+      isolated: false,
+      boot: expect.stringMatching(
+        /Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp.*Document-Isolation-Policy: isolate-and-require-corp.*new Schedule\(\)/,
+      ),
+      lock: expect.stringMatching(/^new Mutex: the page has no shared memory.*Cross-Origin-Opener-Policy/),
+      counted: 3e6,
+      turned: true,
     })
   })
 })

@@ -2,6 +2,13 @@ import { bundlerCells } from './bundlercells.ts'
 import type { Cell } from './cell.ts'
 import { nodeCells } from './nodecells.ts'
 import { runtimeCells } from './runtimecells.ts'
-import { viteCells } from './vitecells.ts'
+import { firefox } from './browser.ts'
+import { firefoxCells, viteCells } from './vitecells.ts'
 
-export const cells: readonly Cell[] = [...nodeCells, ...runtimeCells, ...viteCells, ...bundlerCells]
+export const cells: readonly Cell[] = [
+  ...nodeCells,
+  ...runtimeCells,
+  ...viteCells,
+  ...bundlerCells,
+  ...(firefox === undefined ? [] : firefoxCells),
+]

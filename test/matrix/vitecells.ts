@@ -87,3 +87,15 @@ export const viteCells: readonly Cell[] = versions.flatMap(({ name, package: vit
     run: (folder, tools) => tools.command(folder, tools.node(26), ['load.mjs']),
   },
 ])
+
+/** A browser that no package brings: where the machine has one. */
+export const firefoxCells: readonly Cell[] = [
+  {
+    name: 'vite 8, Firefox, production',
+    files: () => ({ ...project, ...programFiles('typescript') }),
+    run: async (folder, tools) => {
+      await tools.command(folder, tools.node(26), [tools.bin('vite'), 'build', '--logLevel', 'warn'])
+      return await tools.page({ folder: join(folder, 'dist') }, 'firefox')
+    },
+  },
+]

@@ -436,7 +436,20 @@ export class PayloadEncoder {
 
   private refuse(value: unknown, what: string = describe(value)): never {
     const path = formatPath(this.root, this.steps.slice(0, this.depth), this.mapKeys)
-    const advice = typeof value === 'function' ? 'a task gets at functions by importing their module' : ''
+    const advice =
+      typeof value === 'function'
+        ? 'a task gets at functions by importing their module'
+        : isTransferable(value)
+          ? 'list it in the option `transfer`, and it is moved'
+          : ''
     throw new UntravelableError(path, what, advice)
   }
+}
+
+/** What `postMessage` moves to another thread and never copies. */
+const transferable =
+  /^(?:MessagePort|OffscreenCanvas|ImageBitmap|ReadableStream|WritableStream|TransformStream|AudioData|VideoFrame|RTCDataChannel|MediaSourceHandle|FileHandle)$/
+
+function isTransferable(value: unknown): boolean {
+  return transferable.test(Object.prototype.toString.call(value).slice(8, -1))
 }

@@ -1,0 +1,13 @@
+/** What a page is told that has no shared memory: a browser gives it only to one that is cross-origin isolated. */
+const howToIsolate: string =
+  'the page has no shared memory, because it is not cross-origin isolated. Serve it and its workers with ' +
+  'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp, or, where only Chromium matters, with ' +
+  'Document-Isolation-Policy: isolate-and-require-corp. Without, coroutines on this thread work: new Schedule()'
+
+/** Throws where there is no memory that threads can share. `what`: the call that needs it. */
+export function requireSharedMemory(what: string): void {
+  const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean }
+  if (typeof SharedArrayBuffer === 'undefined' || crossOriginIsolated === false) {
+    throw new Error(`${what}: ${howToIsolate}`)
+  }
+}
