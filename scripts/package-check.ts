@@ -63,6 +63,14 @@ export function packageSteps(root: string, scratch: string, command: typeof Comm
         run: command(path, [join(root, 'test', 'smoke', 'projects.mjs'), consumer]),
       })),
     ...cells.filter(({ quick }) => quick).map(cell => matrixStep(consumer, cell)),
+    ...[join(root, 'test', 'node20'), root].map(folder => ({
+      name: `snippets of the documentation on Node ${folder === root ? 26 : 20}`,
+      run: command(bin('node'), [
+        join(root, 'test', 'snippets', 'main.ts'),
+        consumer,
+        join(folder, 'node_modules', '.bin', 'node'),
+      ]),
+    })),
   ]
 }
 

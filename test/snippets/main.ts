@@ -1,0 +1,97 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { notRun, projects } from './pages.ts'
+
+/**
+ * Runs every snippet of the README, the first steps, the guides and the page for newcomers from other libraries, with the installed
+ * package, on some Node: node test/snippets/main.ts <folder in which heddle is installed> <a Node>
+ */
+const root = join(import.meta.dirname, '..', '..')
+const [home, node] = process.argv.slice(2) as [string, string]
+
+const isNode20 = execFileSync(node, ['--version'], { encoding: 'utf8' }).startsWith('v20')
+
+interface Block {
+  readonly language: string
+  readonly line: number
+  readonly code: string
+}
+
+function blocksOf(page: string): Block[] {
+  const text = readFileSync(join(root, page), 'utf8')
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(({ 1: language, 2: code, index }) => ({
+    language: language!,
+    code: code!,
+    line: text.slice(0, index).split('\n').length,
+  }))
+}
+
+function run(folder: string, args: readonly string[]): Promise<string> {
+  const cli = join(home, 'node_modules', 'heddle', 'dist', 'cli', 'main.js')
+  return new Promise(resolve => {
+    execFile(node, [cli, ...args], { cwd: folder, timeout: 180_000 }, (error, out, err) =>
+      resolve(error === null ? out : `${out}\n${err}\n${error.message}`),
+    )
+  })
+}
+
+const wrong: string[] = []
+const pages = [
+  'README.md',
+  'docs/start.md',
+  'docs/coming-from.md',
+  ...readdirSync(join(root, 'docs', 'guides')).map(name => `docs/guides/${name}`),
+]
+for (const page of pages) {
+  const project = projects.find(one => one.page === page)
+  const blocks = blocksOf(page).filter(({ language }) => language !== 'sh')
+  if (project === undefined) {
+    if (blocks.length > 0)
+      wrong.push(`${page}: has snippets, and nothing runs them; add it to test/snippets/pages.ts`)
+    continue
+  }
+  const folder = join(home, 'snippets', page.replaceAll(/\W/g, '-'))
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  let manifest: Record<string, unknown> = { private: true, type: 'module' }
+  const names: string[] = []
+  let added = ''
+  for (const { language, line, code } of blocks) {
+    const name = /^\/\/ ([\w.-]+\.[jt]s)\b/.exec(code)?.[1]
+    if (language === 'json') manifest = { ...manifest, ...(JSON.parse(code) as object) }
+    else if (language === 'diff') added += code.replaceAll(/^(?:\+(.*)|-.*| (.*))\n/gm, '$1$2\n')
+    else if (name === undefined)
+      wrong.push(`${page}:${line}: a snippet of code begins with its file's name, as in // main.ts`)
+    else {
+      names.push(name)
+      writeFileSync(join(folder, name), code)
+    }
+  }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
+  for (const [name, text] of Object.entries(project.harness ?? {})) {
+    writeFileSync(join(folder, name), text.replace('SNIPPET', added))
+  }
+  const read = readdirSync(folder)
+    .filter(name => /\.m?[jt]s$/.test(name))
+    .map(name => readFileSync(join(folder, name), 'utf8'))
+    .join('\n')
+  for (const name of names) {
+    const used = project.runs.some(({ heddle }) => heddle.includes(name)) || read.includes(`'./${name}'`)
+    const checked = name.endsWith('.check.ts') && project.runs.some(({ heddle }) => heddle[0] === 'check')
+    if (!used && !checked && !notRun.includes(`${page} ${name}`)) wrong.push(`${page}: nothing runs ${name}`)
+  }
+  for (const { heddle, prints: always, onNode20 = always } of project.runs) {
+    const prints = isNode20 ? onNode20 : always
+    const from = performance.now()
+    const said = await run(folder, heddle)
+    const seconds = ((performance.now() - from) / 1000).toFixed(1)
+    const ok = prints.test(said)
+    console.log(`${ok ? '✓' : '✗'} ${page}: heddle ${heddle.join(' ')} (${seconds} s)`)
+    if (!ok) wrong.push(`${page}: heddle ${heddle.join(' ')} does not print ${prints}, but:\n${said}`)
+  }
+}
+if (!existsSync(join(home, 'snippets', 'docs-start-md', 'out.pftrace')))
+  wrong.push('docs/start.md: no trace was written')
+for (const text of wrong) console.log(text)
+process.exitCode = wrong.length === 0 ? 0 : 1
