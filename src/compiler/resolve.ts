@@ -24,7 +24,9 @@ interface Walked extends Pick<Analysis, 'bindingOf' | 'funcs' | 'scopeOf'> {
 
 export function resolve({ uses, decorated, evals, funcs, bindingOf, scopeOf }: Walked): void {
   for (const { node, scope, func, callee, write } of uses) {
-    const binding = scope.find(node.name)
+    let binding = scope.find(node.name)
+    // Every function but an arrow has `arguments` of its own, whatever is called so outside.
+    if (node.name === 'arguments' && binding !== null && binding.scope.func.host !== func.host) binding = null
     bindingOf.set(node, binding)
     binding?.refer({ node, func, callee, write })
     if (binding !== null && node.name === 'arguments') {

@@ -9,7 +9,14 @@ interface Expected {
   modes?: readonly string[]
 }
 
-const expected: readonly Expected[] = []
+const expected: readonly Expected[] = [
+  {
+    reason:
+      'the parser refuses a call as the target of an assignment, which engines take and fail on when it runs: the file ' +
+      'stays plain, and a diagnostic says so',
+    tests: ['annexB/language/expressions/assignmenttargettype/'],
+  },
+]
 
 /** Why the test fails in this mode, where that is expected; else null. */
 export function expectedReason(path: string, mode: Mode): string | null {

@@ -19,7 +19,7 @@ import { testPaths } from './tests.ts'
 import type { Order, Report } from './worker.ts'
 
 /** A test that says nothing for so long has hung its process. */
-const silence_ms_most = 180_000
+const silence_ms_most = 900_000
 /** Realms are many and die late: a process is replaced after so many tests. */
 const tests_a_process = 300
 

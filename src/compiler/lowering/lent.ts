@@ -4,7 +4,7 @@
  */
 import type { Func } from '../functions.ts'
 import { type Piece, type Rope, rope } from '../rope.ts'
-import type { Node } from '../syntax.ts'
+import { bare, type Node } from '../syntax.ts'
 import type { Context } from './context.ts'
 import type { Names } from './names.ts'
 import type { Writer } from './writer.ts'
@@ -29,6 +29,11 @@ export function writeLent(writer: Writer, node: Node, cx: Context): Rope | null 
   if (cx.func.host.kind === 'module')
     return node.type === 'ThisExpression' && analysis.isModule ? rope`(void 0)` : null
   switch (node.type) {
+    case 'UnaryExpression': {
+      if (node.operator !== 'delete') return null
+      const target = bare(node.argument)
+      return target.type === 'ThisExpression' || target.type === 'MetaProperty' ? rope`true` : null
+    }
     case 'ThisExpression':
       return rope`${names.lent('this')}`
     case 'Identifier':

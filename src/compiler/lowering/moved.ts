@@ -26,6 +26,14 @@ export function writeMoved(writer: Writer, node: Node, cx: Context): Rope | null
       if (other === undefined) return null
       return rope`${other} ${operator ?? '='} ${writer.named(right, left, cx)}`
     }
+    case 'UnaryExpression': {
+      // A variable is not deleted, and stays one also where it is now a member; what is no variable is deleted at once.
+      if (node.operator !== 'delete') return null
+      const target = bare(node.argument)
+      if (target.type === 'MetaProperty' && cx.renamed!.has('target')) return rope`true`
+      if (target.type !== 'Identifier' || writer.renamed(target, cx) === undefined) return null
+      return rope`false`
+    }
     case 'MetaProperty': {
       const name = node.meta.name === 'new' ? cx.renamed!.get('target') : undefined
       return name === undefined ? null : rope`${name}`
