@@ -67,6 +67,27 @@ describe('a function that unwinds', () => {
     },
   )
 
+  test.each(['frames', 'generator'] as const)(
+    'is preempted inside JSON.parse of a long text: %s',
+    lowering => {
+      const { read } = load(
+        `'use task'\nexport function read(text, reviver) { return reviver ? JSON.parse(text, reviver) : JSON.parse(text) }`,
+        { lowering },
+      )
+      const rows = Array.from({ length: 20_000 }, (_, n) => ({ n, text: 'x'.repeat(n % 30), deep: [[n]] }))
+      const text = JSON.stringify({ rows, last: true })
+      const { value, preemptions } = preemptEverywhere(read, [text])
+      expect(value).toEqual({ rows, last: true })
+      expect(preemptions).toBeGreaterThan(10)
+      expect(preemptEverywhere(read, ['[1]']).value).toEqual([1])
+      expect(preemptEverywhere(read, [text, (_: string, v: unknown) => v]).value).toEqual({
+        rows,
+        last: true,
+      })
+      expect(() => preemptEverywhere(read, [`${text},`])).toThrow(SyntaxError)
+    },
+  )
+
   test('carries a twin for generators that call it', () => {
     const { fib } = load(`'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)
     setSafepointFlag(raised, 0)

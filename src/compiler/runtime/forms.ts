@@ -10,6 +10,7 @@ import { itself, twin, unwinds } from '../../coroutine/coroutine.ts'
 import { frames, look, type Reenter, run, save, take } from '../../coroutine/frames.ts'
 import { own, unwinding } from './attach.ts'
 import { form, isMade } from './frames.ts'
+import { LONG_TEXT } from './jsonparse.ts'
 import { define } from '../../coroutine/define.ts'
 import { speciesArray } from './iteration.ts'
 
@@ -394,4 +395,15 @@ const { bind } = Function.prototype
 give(bind, function (this: any, ...args: unknown[]) {
   if (!unwinds(this)) return run(Reflect.apply(own(bind), this, args))
   return unwinding(Reflect.apply(bind, this, args) as Callable)
+})
+
+// JSON.parse: a long text is read in parts.
+
+const { parse } = JSON
+
+give(parse, function (this: unknown, ...args: unknown[]) {
+  const [text] = args
+  return typeof text === 'string' && text.length >= LONG_TEXT
+    ? run(Reflect.apply(own(parse), this, args))
+    : Reflect.apply(parse, this, args)
 })

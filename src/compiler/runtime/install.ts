@@ -8,6 +8,7 @@ import { between, type Callable, callable, resumableOf } from './callback.ts'
 import { define } from '../../coroutine/define.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
+import { LONG_TEXT, PartwiseParser } from './jsonparse.ts'
 import { mergeSort } from './mergesort.ts'
 import { insertionMost, timSort } from './timsort.ts'
 
@@ -224,5 +225,23 @@ install(
       const resumable = resumableOf(this)
       if (resumable === undefined) return bound
       return attach(bound, Reflect.apply(original, resumable, args) as Twin)
+    },
+)
+
+install(
+  JSON,
+  'parse',
+  original =>
+    function* (this: unknown, ...args: unknown[]): Stops {
+      const [text, reviver] = args
+      if (typeof text !== 'string' || text.length < LONG_TEXT || typeof reviver === 'function')
+        return Reflect.apply(original, this, args)
+      if (!PartwiseParser.isUsable) return Reflect.apply(original, this, args)
+      const parser = new PartwiseParser(text)
+      while (!parser.isRead) {
+        if (!parser.advance()) return Reflect.apply(original, this, args)
+        if (needResched()) yield PREEMPTED
+      }
+      return parser.result
     },
 )

@@ -1,0 +1,232 @@
+/**
+ * `JSON.parse` of a long text, in parts: a scanner finds where elements end, and the engine's own parser reads a batch of whole elements
+ * at a time. Between two batches the task may be preempted. Whatever is odd about the text goes to the original as a whole, which says
+ * what is wrong in its own words.
+ *
+ * A container that is too long for one batch is opened: its elements are read in batches of their own. So at each moment the open
+ * containers are a chain from the outermost inwards, and everything else is read by the engine.
+ *
+ *   [ {…}, {…}, { "rows": [ 1, 2, 3, ‸ …
+ *   └ open        └ open   └ open, its batch begins here; what stands before has been read
+ */
+
+/** Texts that are shorter are read at once: a few milliseconds. */
+export const LONG_TEXT: number = 256 * 1024
+/** Characters of a batch. */
+const BATCH = 32 * 1024
+/** Characters between two looks at the safepoint. */
+const STEP = 32 * 1024
+
+const QUOTE = 34
+const COMMA = 44
+const BACKSLASH = 92
+const ARRAY = 91
+const ARRAY_END = 93
+const OBJECT = 123
+const OBJECT_END = 125
+
+/** A container of the text that has not ended. */
+interface Open {
+  readonly isArray: boolean
+  /** What it becomes, once it is read in batches; null: it is part of a batch. */
+  value: any
+  /** In an object: its key in the container around it. */
+  key: string
+  /** Where its first unread element begins. */
+  from: number
+  /** Where its last whole element ends: a comma. */
+  cut: number
+}
+
+const parseOriginal = JSON.parse
+
+/** The text is not what this parser takes: the original is to read it. */
+class Odd extends Error {}
+
+export class PartwiseParser {
+  readonly #text: string
+  readonly #batch: number
+  readonly #open: Open[] = []
+  /** How many of the open containers, from the outermost, are read in batches. */
+  #parted = 0
+  #at = 0
+  result: unknown = undefined
+  /** The outermost container has ended. */
+  isDone = false
+
+  /** `push` and assignments must reach no setter: where somebody has put properties on the prototypes, the original reads. */
+  static get isUsable(): boolean {
+    return Object.keys(Array.prototype).length === 0 && Object.keys(Object.prototype).length === 0
+  }
+
+  constructor(text: string, batch: number = BATCH) {
+    this.#text = text
+    this.#batch = batch
+  }
+
+  /** Everything has been read. */
+  get isRead(): boolean {
+    return this.isDone && this.#at >= this.#text.length
+  }
+
+  /** Reads on for `step` characters. False: the text is odd. */
+  advance(step: number = STEP): boolean {
+    try {
+      this.#scan(Math.min(this.#text.length, this.#at + step))
+      if (this.#at >= this.#text.length && !this.isDone) throw new Odd()
+      return true
+    } catch (error) {
+      if (error instanceof Odd || error instanceof SyntaxError) return false
+      throw error
+    }
+  }
+
+  #scan(end: number): void {
+    const text = this.#text
+    const open = this.#open
+    let at = this.#at
+    while (at < end) {
+      const code = text.charCodeAt(at)
+      if (this.isDone) {
+        if (!isSpace(code)) throw new Odd()
+        at++
+        continue
+      }
+      switch (code) {
+        case QUOTE:
+          at = this.#pastString(at)
+          continue
+        case ARRAY:
+        case OBJECT:
+          if (open.length === 0 && text.slice(0, at).trim() !== '') throw new Odd()
+          open.push({ isArray: code === ARRAY, value: null, key: '', from: at + 1, cut: at + 1 })
+          if (open.length === 1) this.#part(0)
+          break
+        case ARRAY_END:
+        case OBJECT_END:
+          this.#openLong(at)
+          this.#close(at, code === ARRAY_END)
+          break
+        case COMMA: {
+          const last = open[open.length - 1]
+          if (last === undefined) throw new Odd()
+          last.cut = at + 1
+          if (open.length === this.#parted) {
+            if (at - last.from > this.#batch) this.#flush(last, at)
+          } else this.#openLong(at)
+          break
+        }
+        default:
+          if (open.length === 0 && !isSpace(code)) throw new Odd()
+      }
+      at++
+    }
+    this.#at = at
+  }
+
+  #pastString(from: number): number {
+    const text = this.#text
+    for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
+      if (at < 0) throw new Odd()
+      let before = at - 1
+      while (text.charCodeAt(before) === BACKSLASH) before--
+      if ((at - before) % 2 === 1) return at + 1
+    }
+  }
+
+  /** The innermost container that is read in batches has an element that is too long for one: that is opened too. */
+  #openLong(at: number): void {
+    const open = this.#open
+    const parted = this.#parted
+    if (parted === 0 || parted >= open.length) return
+    const around = open[parted - 1]!
+    const inner = open[parted]!
+    if (at - inner.from > this.#batch) {
+      const start = inner.from - 1
+      if (around.cut > around.from) this.#flush(around, around.cut - 1)
+      const before = this.#text.slice(around.from, start)
+      if (around.isArray) {
+        if (before.trim() !== '') throw new Odd()
+      } else inner.key = keyIn(before)
+      this.#part(parted)
+    }
+  }
+
+  #part(index: number): void {
+    const container = this.#open[index]!
+    container.value = container.isArray ? [] : {}
+    this.#parted = index + 1
+  }
+
+  /** Has the engine read the elements up to `end`, where a comma or the container's end stands. */
+  #flush(container: Open, end: number): void {
+    const part = this.#text.slice(container.from, end)
+    if (container.isArray) {
+      const list = parseOriginal(`[${part}]`) as unknown[]
+      if (list.length === 0) throw new Odd()
+      if (container.value.length === 0) container.value = list
+      else for (let k = 0; k < list.length; k++) container.value.push(list[k])
+    } else {
+      const object = parseOriginal(`{${part}}`) as Record<string, unknown>
+      const keys = Object.keys(object)
+      if (keys.length === 0) throw new Odd()
+      for (const key of keys) define(container.value, key, object[key])
+    }
+    container.from = end + 1
+  }
+
+  #close(at: number, isArray: boolean): void {
+    const open = this.#open
+    const closed = open.pop()
+    if (closed === undefined || closed.isArray !== isArray) throw new Odd()
+    if (open.length >= this.#parted) return
+    this.#parted = open.length
+    // What is left of it: nothing in an empty one, and behind an element that was opened.
+    const rest = this.#text.slice(closed.from, at).trim()
+    const follows = this.#text.charCodeAt(closed.from - 1) === COMMA
+    if (rest !== '') this.#flush(closed, at)
+    else if (follows) throw new Odd()
+    const around = open[open.length - 1]
+    if (around === undefined) {
+      this.result = closed.value
+      this.isDone = true
+      return
+    }
+    if (around.isArray) around.value.push(closed.value)
+    else define(around.value, closed.key, closed.value)
+    this.#expectEnd(around, at + 1)
+  }
+
+  /** Behind an element that was opened comes a comma, or the end of what is around it. */
+  #expectEnd(around: Open, from: number): void {
+    const text = this.#text
+    let at = from
+    while (isSpace(text.charCodeAt(at))) at++
+    const code = text.charCodeAt(at)
+    if (code === COMMA) {
+      around.from = at + 1
+      around.cut = at + 1
+    } else if (code === (around.isArray ? ARRAY_END : OBJECT_END)) {
+      around.from = at
+      around.cut = at
+    } else throw new Odd()
+  }
+}
+
+function keyIn(text: string): string {
+  const found = /^\s*("[^]*")\s*:\s*$/.exec(text)
+  if (found === null) throw new Odd()
+  const key = parseOriginal(found[1]!) as unknown
+  if (typeof key !== 'string') throw new Odd()
+  return key
+}
+
+function define(holder: any, key: string, value: unknown): void {
+  if (key === '__proto__') {
+    Object.defineProperty(holder, key, { value, writable: true, enumerable: true, configurable: true })
+  } else holder[key] = value
+}
+
+function isSpace(code: number): boolean {
+  return code === 32 || code === 10 || code === 13 || code === 9
+}
