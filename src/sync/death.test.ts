@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Channel, Kernel, Mutex, RwLock, SeqLock, SharedQueue } from '../index.ts'
+import { Channel, Kernel, Mutex, RwLock, Semaphore, SeqLock, SharedQueue } from '../index.ts'
 import { failureOf, until } from '../task/fixtures/ending.ts'
 import type * as Tasks from './fixtures/mortaltasks.ts'
 
@@ -184,4 +184,57 @@ test('the booting thread takes a mutex over that a CPU was about to set up when 
   mutex.lockSync()
   mutex.unlock()
   await gone
+})
+
+describe.each([
+  ['readers', () => new RwLock()],
+  ['permits', () => new Semaphore(4)],
+] as const)('what a dead task held of %s', (kind, make) => {
+  test.each([true, false])('comes back, and a task gets it that waits already: %o', async waits => {
+    const held = make()
+    const words = shared(8)
+    await runsInto(kernel.spawn(tasks.dieHolding, [held, words, 3], mortal), words)
+    const early = waits ? kernel.spawn(tasks.wantAll, [held, words, 4], survivor) : null
+    if (early !== null) await until('it waits', () => early.status.state === 'sleeping')
+    await terminate(0)
+    expect(await (early ?? kernel.spawn(tasks.wantAll, [held, words, 4], survivor))).toBe('has it')
+  })
+
+  test('comes back to one that does not wait', async () => {
+    const held = make()
+    const words = shared(8)
+    await runsInto(kernel.spawn(tasks.dieHolding, [held, words, 3], mortal), words)
+    const tries = (): object | null => ('tryLockWrite' in held ? held.tryLockWrite() : held.tryAcquire(4))
+    expect(tries()).toBe(null)
+    await terminate(0)
+    expect(tries()).not.toBe(null)
+  })
+
+  if (kind === 'readers') {
+    test('comes back, and what a living one reads does not', async () => {
+      const lock = make() as RwLock
+      const words = shared(8)
+      const reading = kernel.spawn(tasks.readOn, [lock, words], survivor)
+      await until('it reads', () => Atomics.load(words, 2) === 1)
+      await runsInto(kernel.spawn(tasks.dieHolding, [lock, words, 2], mortal), words)
+      await terminate(0)
+      const writing = kernel.spawn(tasks.wantAll, [lock, words, 0], mortal)
+      await until('it waits', () => writing.status.state === 'sleeping')
+      expect(lock.readers).toBe(1)
+      expect(Atomics.load(words, 4)).toBe(0)
+      Atomics.store(words, 3, 1)
+      await reading
+      expect(await writing).toBe('has it')
+    })
+  } else {
+    test('does not come back where permits are a signal: others release than acquired them', async () => {
+      const semaphore = new Semaphore(0)
+      const words = shared(8)
+      semaphore.release(3)
+      await runsInto(kernel.spawn(tasks.dieHolding, [semaphore, words, 2], mortal), words)
+      await terminate(0)
+      expect(semaphore.tryAcquire(2)).toBe(null)
+      expect(semaphore.available).toBe(1)
+    })
+  }
 })

@@ -7,6 +7,7 @@ import type { LockOwner } from '../futex/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from './asyncowner.ts'
 import type { SyncError } from './errors.ts'
 import { finishGrant } from './grant.ts'
+import { HOLDER_WORDS, Holders } from './holders.ts'
 import { inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
 import { observer, tellMade } from './observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
@@ -51,11 +52,13 @@ import {
  * can use the lock while a sleeping one wakes up: were it given to the sleeper, every section would last as long as a wakeup, for as long as there is a line.
  * But nobody starves: one that has lost LOSSES times is given the lock when it is first in line.
  *
- * A writer that died with the lock is known by its TID, and whoever wants the lock is told. Readers have no names: one that died with the lock
- * is counted for ever, so writers should have a timeout where readers may die.
+ * A writer that died with the lock is known by its TID, and a task that wants the lock is told. The first eight readers have names (holders.ts): a writer that has to wait
+ * gives back what dead ones had.
  */
 export class RwLock extends SyncObject {
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = PLACE_WORDS + HOLDER_WORDS
+  /** @internal */
+  readonly holders: Holders
   private readonly readGuard: ReadGuard
   private readonly writeGuard: WriteGuard
   private readonly upgradeGuard: UpgradeGuard
@@ -65,6 +68,7 @@ export class RwLock extends SyncObject {
 
   constructor(options: ObjectOptions = {}) {
     super('RwLock', RwLock.words, options)
+    this.holders = new Holders(this.i32, this.at + PLACE_WORDS)
     this.readGuard = new ReadGuard(this)
     this.writeGuard = new WriteGuard(this, null)
     this.upgradeGuard = new UpgradeGuard(this)
@@ -92,27 +96,32 @@ export class RwLock extends SyncObject {
   lockRead(options?: WaitOptions): Blocking<ReadGuard> {
     if (runnerOrNull() === null) refuseOutsideTask('lockRead')
     if (options !== undefined) checkWait(options)
-    if (this.tryReading()) return this.reading as unknown as Blocking<ReadGuard>
-    return this.inLine(new ReadWait(this), options, this.readGuard) as Blocking<ReadGuard>
+    const tid = currentTid()
+    if (this.tryReading(tid)) return this.reading as unknown as Blocking<ReadGuard>
+    return this.readInLine(tid, options) as Blocking<ReadGuard>
   }
 
   lockReadSync(options?: WaitOptions): ReadGuard {
     if (runnerOrNull() !== null) refuseInTask('lockRead')
     if (options !== undefined) checkWait(options)
-    if (!this.tryReading() && !this.spin(0)) this.blockInLine(new ReadWait(this), options, currentTid())
+    const tid = currentTid()
+    if (this.tryReading(tid) || this.spin(tid, true)) return this.readGuard
+    this.blockInLine(new ReadWait(this), options, tid)
+    this.holders.add(tid, 1)
     return this.readGuard
   }
 
   async lockReadAsync(options?: WaitOptions): Promise<ReadGuard> {
     checkWait(options)
-    if (!this.tryReading() && !(await waitAsync(ambient(), new ReadWait(this), options))) {
-      throw timedOut('lockReadAsync', options)
+    if (!this.tryReading(0)) {
+      if (!(await waitAsync(ambient(), new ReadWait(this), options))) throw timedOut('lockReadAsync', options)
+      this.holders.add(0, 1)
     }
     return this.readGuard
   }
 
   tryLockRead(): ReadGuard | null {
-    return this.tryReading() ? this.readGuard : null
+    return this.tryReading(currentTid()) ? this.readGuard : null
   }
 
   /** In a task: waits until it may write. */
@@ -128,7 +137,8 @@ export class RwLock extends SyncObject {
     if (runnerOrNull() !== null) refuseInTask('lockWrite')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
-    if (!this.tryWriting(tid) && !this.spin(tid)) this.blockInLine(new WriteWait(this, tid), options, tid)
+    if (!this.tryWriting(tid) && !this.spin(tid, false))
+      this.blockInLine(new WriteWait(this, tid), options, tid)
     return this.writeGuard
   }
 
@@ -148,12 +158,21 @@ export class RwLock extends SyncObject {
   }
 
   tryLockWrite(): WriteGuard | null {
-    return this.tryWriting(currentTid()) ? this.writeGuard : null
+    const tid = currentTid()
+    if (this.tryWriting(tid)) return this.writeGuard
+    if (this.readers === 0) return null
+    const dead = this.holders.takeDead(ambient().futexes.context)
+    if (dead === 0) return null
+    this.inLock(seen => seen - Math.min(dead, readersOf(seen)))
+    return this.tryWriting(tid) ? this.writeGuard : null
   }
 
   unlockRead(): void {
     const { i32, at } = this
-    if (observer !== null) observer.released(this, currentTid())
+    const tid = currentTid()
+    if (observer !== null) observer.released(this, tid)
+    if (readersOf(Atomics.load(i32, at)) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+    this.holders.remove(tid, 1)
     for (;;) {
       const seen = Atomics.load(i32, at)
       if (seen < 0) break
@@ -176,24 +195,26 @@ export class RwLock extends SyncObject {
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.tryUpgrading(tid)) return this.upgraded as unknown as Blocking<UpgradeGuard>
-    return inTask(new UpgradeWait(this, tid), options, this.upgradeGuard) as Blocking<UpgradeGuard>
+    return this.upgradeInLine(tid, options) as Blocking<UpgradeGuard>
   }
 
   upgradeSync(options?: WaitOptions): UpgradeGuard {
     if (runnerOrNull() !== null) refuseInTask('upgrade')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
-    return this.tryUpgrading(tid)
-      ? this.upgradeGuard
-      : onThread(new UpgradeWait(this, tid), options, this.upgradeGuard)
+    if (this.tryUpgrading(tid)) return this.upgradeGuard
+    onThread(new UpgradeWait(this, tid), options, undefined)
+    this.holders.remove(tid, 1)
+    return this.upgradeGuard
   }
 
   async upgradeAsync(options?: WaitOptions): Promise<UpgradeGuard> {
     checkWait(options)
     const tid = currentTid()
-    if (!this.tryUpgrading(tid) && !(await waitAsync(ambient(), new UpgradeWait(this, tid), options))) {
+    if (this.tryUpgrading(tid)) return this.upgradeGuard
+    if (!(await waitAsync(ambient(), new UpgradeWait(this, tid), options)))
       throw timedOut('upgradeAsync', options)
-    }
+    this.holders.remove(tid, 1)
     return this.upgradeGuard
   }
 
@@ -203,6 +224,7 @@ export class RwLock extends SyncObject {
     const flow = asyncOwnerOf(tid)
     if (observer !== null) observer.released(this, tid)
     if (Atomics.compareExchange(this.i32, this.at, WRITER | tid, 1) !== (WRITER | tid)) this.inLock(() => 1)
+    this.holders.add(flow === undefined ? tid : 0, 1)
     if (flow !== undefined) returnOwner(flow)
     return this.readGuard
   }
@@ -235,13 +257,15 @@ export class RwLock extends SyncObject {
     }
   }
 
-  private tryReading(): boolean {
+  /** `tid`: its name; 0: it has none. */
+  private tryReading(tid: number): boolean {
     const { i32, at } = this
     for (;;) {
       const seen = Atomics.load(i32, at)
       if (seen < 0) this.refuseDisposed('lockRead')
       if (seen < 0 || (seen & WRITER) !== 0) return false
       if (Atomics.compareExchange(i32, at, seen, seen + 1) === seen) {
+        this.holders.add(tid, 1)
         if (observer !== null) this.tellAcquired(currentTid())
         return true
       }
@@ -264,12 +288,13 @@ export class RwLock extends SyncObject {
     const seen = Atomics.load(i32, at)
     if (seen >= 0 && readersOf(seen) === 0) throw this.notHeld('upgrade', 'nobody reads')
     if (Atomics.compareExchange(i32, at, 1, WRITER | tid) !== 1) return false
+    this.holders.remove(tid, 1)
     this.tellAcquired(tid)
     return true
   }
 
-  /** Before it blocks, a thread looks on for a moment: many sections are short. `tid`: who would write; 0: it would read. */
-  private spin(tid: number): boolean {
+  /** Before it blocks, a thread looks on for a moment: many sections are short. */
+  private spin(tid: number, reads: boolean): boolean {
     const { i32, at } = this
     const { spins } = ambient().futexes.context.thread
     for (let spin = 0; spin < SPINS && spin < spins; spin++) {
@@ -278,9 +303,25 @@ export class RwLock extends SyncObject {
       // Free, with a line: whoever goes there now may have it.
       if (seen === WAITERS) return false
       if (seen < 0) continue
-      if (tid === 0 ? this.tryReading() : seen === 0 && this.tryWriting(tid)) return true
+      if (reads ? this.tryReading(tid) : seen === 0 && this.tryWriting(tid)) return true
     }
     return false
+  }
+
+  private *readInLine(tid: number, options: WaitOptions | undefined): Generator<number, ReadGuard, unknown> {
+    yield* this.inLine(new ReadWait(this), options, this.readGuard)
+    this.holders.add(tid, 1)
+    return this.readGuard
+  }
+
+  /** From here on it writes, and its name as a reader is off. */
+  private *upgradeInLine(
+    tid: number,
+    options: WaitOptions | undefined,
+  ): Generator<number, UpgradeGuard, unknown> {
+    yield* inTask(new UpgradeWait(this, tid), options, undefined)
+    this.holders.remove(tid, 1)
+    return this.upgradeGuard
   }
 
   private *inLine<T>(wait: Wait, options: WaitOptions | undefined, guard: T): Generator<number, T, unknown> {

@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import type { Setup } from '../checker/check.ts'
 import { CheckedThreads, each } from './checksetup.ts'
 import { LOSSES } from './lockwait.ts'
+import { PLACE_WORDS } from './place.ts'
 import { RwLock } from './rwlock.ts'
 import { readersOf, ReadWait, UpgradeWait, WRITER, WriteWait } from './rwwaits.ts'
 import type { Wait } from './waiting.ts'
@@ -26,6 +27,8 @@ export function scene({ held, others, mortal, demanding = false, Write = WriteWa
     const count = others.length + 1
     const threads = new CheckedThreads(count, mortal !== undefined)
     const { view, tids } = threads
+    // One object is here, and what follows it is its own.
+    view.fill(0, PLACE_WORDS, RwLock.words)
     const locks = each(count, () => new RwLock({ view }))
     threads.keep(locks.map(({ queue }) => queue))
     const upgraders = others.filter(([, wants]) => wants === 'upgrade').length

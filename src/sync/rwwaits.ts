@@ -104,6 +104,8 @@ abstract class LineWait implements Wait {
   abstract get bits(): number
   /** How often it was woken and found the lock taken. */
   protected losses = 0
+  /** Readers hold it up: those that have died must not. */
+  protected readonly needsAllReaders: boolean = true
   readonly queue: SyncObject['queue']
   protected readonly lock: RwLock
 
@@ -126,12 +128,25 @@ abstract class LineWait implements Wait {
     finishGrant(context, this.lock)
     expectGrant(context, waiter)
     const first = this.queue.isEmpty(context)
+    if (this.needsAllReaders) this.giveBackDead(context)
     for (;;) {
       const seen = Atomics.load(i32, at)
       this.refuseDead(context, seen)
       const entered = first || this.mayPass(seen) ? this.letIn(seen & ~WAITERS) : -1
       const next = entered < 0 ? seen | WAITERS : first ? entered : entered | WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) === seen) return entered >= 0
+    }
+  }
+
+  /** What readers had that have died. */
+  private giveBackDead(context: FutexContext): void {
+    const { i32, at, holders } = this.lock
+    if (readersOf(Atomics.load(i32, at)) === 0) return
+    for (let dead = holders.takeDead(context); dead > 0; dead--) {
+      for (;;) {
+        const seen = Atomics.load(i32, at)
+        if (readersOf(seen) === 0 || Atomics.compareExchange(i32, at, seen, seen - 1) === seen) break
+      }
     }
   }
 
@@ -174,6 +189,7 @@ abstract class LineWait implements Wait {
 }
 
 export class ReadWait extends LineWait {
+  protected override readonly needsAllReaders: boolean = false
   readonly what = 'lockRead'
 
   get bits(): number {

@@ -5,9 +5,10 @@ import type { FutexContext } from '../futex/context.ts'
 import { type Decision, STOP, WAKE } from '../futex/decision.ts'
 import { Waiter } from '../futex/records.ts'
 import { checkCount } from './errors.ts'
+import { HOLDER_WORDS, Holders } from './holders.ts'
 import { expectGrant, finishGrant, grant, wasGranted } from './grant.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
-import { refuseInTask, refuseOutsideTask } from './party.ts'
+import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
 import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from './waiting.ts'
 
@@ -44,17 +45,21 @@ export class Permits {
  *      0    |    n    | [1] nobody is in line; acquire and release are one compare-exchange
  *      1    |    n    | [2] someone is in line, and n are not enough for the first: all goes through the queue's lock
  *
- * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits. Who dies takes the permits along that it
- * had; in the middle of giving them to others, each has been given or has not (grant.ts).
+ * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits. The first eight permits have names (holders.ts): a task that has to
+ * wait gives back what dead ones had. A semaphore whose permits are released by others than acquired them, as a signal, gives nothing back. In the middle of giving
+ * permits to others, each has been given or has not (grant.ts).
  */
 export class Semaphore extends SyncObject {
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = PLACE_WORDS + HOLDER_WORDS
+  /** @internal */
+  readonly holders: Holders
   private readonly one: Permits
   private readonly finished: Finished<Permits>
 
   constructor(permits: number, options: ObjectOptions = {}) {
     checkCount('new Semaphore(permits)', permits, 0)
     super('Semaphore', Semaphore.words, options)
+    this.holders = new Holders(this.i32, this.at + PLACE_WORDS)
     this.one = new Permits(this, 1)
     this.finished = new Finished(this.one)
     if (permits > 0) Atomics.add(this.i32, this.at, permits)
@@ -78,33 +83,43 @@ export class Semaphore extends SyncObject {
   acquire(count = 1, options?: WaitOptions): Blocking<Permits> {
     if (runnerOrNull() === null) refuseOutsideTask('acquire')
     if (options !== undefined) checkWait(options)
-    if (!this.attempt(count)) {
-      return inTask(new PermitWait(this, count, 'acquire'), options, this.permits(count)) as Blocking<Permits>
-    }
+    const tid = currentTid()
+    if (!this.attempt(count, tid)) return this.acquireInLine(count, tid, options) as Blocking<Permits>
     return (count === 1 ? this.finished : new Finished(this.permits(count))) as unknown as Blocking<Permits>
   }
 
   acquireSync(count = 1, options?: WaitOptions): Permits {
     if (runnerOrNull() !== null) refuseInTask('acquire')
     if (options !== undefined) checkWait(options)
-    if (this.attempt(count)) return this.permits(count)
-    return onThread(new PermitWait(this, count, 'acquire'), options, this.permits(count))
+    const tid = currentTid()
+    if (this.attempt(count, tid)) return this.permits(count)
+    onThread(new PermitWait(this, count, 'acquire'), options, undefined)
+    this.holders.add(tid, count)
+    return this.permits(count)
   }
 
   async acquireAsync(count = 1, options?: WaitOptions): Promise<Permits> {
     checkWait(options)
-    if (this.attempt(count)) return this.permits(count)
-    return await asPromise(new PermitWait(this, count, 'acquire'), options, this.permits(count))
+    if (this.attempt(count, 0)) return this.permits(count)
+    await asPromise(new PermitWait(this, count, 'acquire'), options, undefined)
+    this.holders.add(0, count)
+    return this.permits(count)
   }
 
   /** The permits, if they can be had now and nobody is in line for any. */
   tryAcquire(count = 1): Permits | null {
-    return this.attempt(count) ? this.permits(count) : null
+    const tid = currentTid()
+    if (this.attempt(count, tid)) return this.permits(count)
+    const dead = this.holders.takeDead(ambient().futexes.context)
+    if (dead === 0) return null
+    this.serve(ambient().futexes.context, dead)
+    return this.attempt(count, tid) ? this.permits(count) : null
   }
 
   release(count = 1): void {
     checkCount('release(count)', count, 1)
     const { i32, at } = this
+    if ((Atomics.load(i32, at) & COUNT) + count <= COUNT) this.holders.remove(currentTid(), count)
     for (;;) {
       const seen = Atomics.load(i32, at)
       const permits = seen & COUNT
@@ -132,14 +147,28 @@ export class Semaphore extends SyncObject {
     queue.unlock(context)
   }
 
-  private attempt(count: number): boolean {
+  private *acquireInLine(
+    count: number,
+    tid: number,
+    options: WaitOptions | undefined,
+  ): Generator<number, Permits, unknown> {
+    yield* inTask(new PermitWait(this, count, 'acquire'), options, undefined)
+    this.holders.add(tid, count)
+    return this.permits(count)
+  }
+
+  /** `tid`: its name; 0: it has none. */
+  private attempt(count: number, tid: number): boolean {
     checkCount('acquire(count)', count, 1)
     const { i32, at } = this
     for (;;) {
       const seen = Atomics.load(i32, at)
       if (seen < 0) this.refuseDisposed('acquire')
       if (seen < count) return false
-      if (Atomics.compareExchange(i32, at, seen, seen - count) === seen) return true
+      if (Atomics.compareExchange(i32, at, seen, seen - count) === seen) {
+        this.holders.add(tid, count)
+        return true
+      }
     }
   }
 
@@ -191,6 +220,10 @@ export class PermitWait implements Wait {
     this.semaphore.refuseDisposed(this.what)
     finishGrant(context, this.semaphore)
     expectGrant(context, waiter)
+    if ((Atomics.load(i32, at) & COUNT) < this.bits) {
+      const dead = this.semaphore.holders.takeDead(context)
+      if (dead > 0) Atomics.add(i32, at, dead)
+    }
     const firstInLine = this.queue.isEmpty(context)
     for (;;) {
       const seen = Atomics.load(i32, at)
