@@ -20,17 +20,17 @@ function heddle(...args: string[]): Promise<Ended> {
 }
 
 const counters =
-  /^heddle: policy (\w+): (\d+) acquisitions, (\d+) contended, (\d+) handed off, (\d+) fallbacks, (\d+) hint misses$/m
+  /^heddle: policy (\w+): (\d+) acquisitions, (\d+) contended, (\d+) handed off, (\d+) had by looking on, (\d+) fallbacks, (\d+) hint misses$/m
 
 test('an ordinary program is put under hand-off without a change, and the counters are printed', async () => {
   const { code, out, err } = await heddle('run', '--policy', 'handoff', program, '--flag', 'x')
   expect(out).toBe('sum 1600, args --flag x\n')
   expect(code).toBe(7)
-  const [, name, acquisitions, contended, handedOff, fallbacks] = counters.exec(err) ?? []
+  const [, name, acquisitions, contended, handedOff, spun, fallbacks] = counters.exec(err) ?? []
   expect(name).toBe('handoff')
   // Its mutex is the program's own, made with `new Mutex()`.
   expect(Number(acquisitions)).toBe(1600)
-  expect(Number(contended)).toBe(Number(handedOff) + Number(fallbacks))
+  expect(Number(contended)).toBe(Number(handedOff) + Number(spun) + Number(fallbacks))
 })
 
 test('a program that does not close its kernel has its counters printed too', async () => {
@@ -60,4 +60,13 @@ test('a policy that there is not, or that is none, is refused before the program
   expect(code).not.toBe(7)
   expect(out).toBe('')
   expect(err).toMatch(/cannot load .*work\.ts: a policy module's default export/)
+})
+
+test('a budget of no yields is told to the locks by a flag, and one that is none is refused', async () => {
+  const { out, err } = await heddle('run', '--policy', 'handoff', '--yield-budget', '0', program)
+  expect(out).toBe('sum 1600, args \n')
+  const [, , , contended, handedOff, spun, fallbacks] = counters.exec(err) ?? []
+  // Whoever does not get the lock by looking on waits for real.
+  expect([Number(handedOff), Number(contended)]).toEqual([0, Number(spun) + Number(fallbacks)])
+  expect(await heddle('run', '--yield-budget', '-1', program)).toMatchObject({ code: 2, out: '' })
 })

@@ -9,6 +9,7 @@ import { CPU_MAX } from '../arena/thread.ts'
 import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
 import { COMPILE_VARIABLE, patternList, patternText } from '../compiler/selection.ts'
 import { POLICY_VARIABLE } from '../task/launch.ts'
+import { FALLBACK_VARIABLE, YIELD_BUDGET_VARIABLE } from '../task/options.ts'
 import { isPolicy, policyNames } from '../task/policy.ts'
 import { CommandError, EXIT_USAGE } from './failure.ts'
 import type { RunReport, RunRequest } from './runpreload.ts'
@@ -18,6 +19,8 @@ interface RunFlags {
   cpus?: number
   slice?: number
   policy?: string
+  yieldBudget?: number
+  fallbackUs?: number
   compile?: string[]
   trace?: string
   top?: boolean
@@ -46,6 +49,8 @@ export function runCommand(): Command {
       "compile these too, though nothing in them says 'use task': jpeg-js,@acme/*,./lib; all; !react leaves one out",
       patterns,
     )
+    .option('--yield-budget <n>', 'how often a hand-off lock gives way before it waits for real', wholeNumber)
+    .option('--fallback-us <us>', 'and for how many microseconds', wholeNumber)
     .option('--trace <file>', 'record a trace: out.pftrace for Perfetto, out.json for the DevTools')
     .option(
       '--top',
@@ -109,6 +114,8 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
   const env = (wanted: RunRequest): NodeJS.ProcessEnv => ({
     ...process.env,
     ...policyVariables(flags.policy),
+    ...(flags.yieldBudget !== undefined && { [YIELD_BUDGET_VARIABLE]: String(flags.yieldBudget) }),
+    ...(flags.fallbackUs !== undefined && { [FALLBACK_VARIABLE]: String(flags.fallbackUs) }),
     ...compileVariables(flags.compile),
     HEDDLE_RUN: JSON.stringify(wanted),
   })

@@ -57,7 +57,10 @@ export interface HandoffOptions {
 export interface HandoffCounts {
   readonly acquisitions: number
   readonly contended: number
+  /** Had after giving way to others, without sleeping. */
   readonly handedOff: number
+  /** Had while looking on for a moment, without giving way. */
+  readonly spun: number
   readonly fallbacks: number
   readonly hintMisses: number
 }
@@ -88,6 +91,7 @@ export class Handoff {
   private readonly tidMask: number
   private contended = 0
   private handedOff = 0
+  private spun = 0
   private misses = 0
 
   constructor(arena: Arena, layout: HandoffLayout, options: HandoffOptions = {}) {
@@ -292,6 +296,13 @@ export class Handoff {
     if ((this.contended & (FLUSH_EVERY - 1)) === 0) this.flush()
   }
 
+  /** A contended lock was had by looking on. */
+  countSpun(): void {
+    this.spun++
+    this.contended++
+    if ((this.contended & (FLUSH_EVERY - 1)) === 0) this.flush()
+  }
+
   /** Adds what this thread has counted to the sums of all. */
   flush(): void {
     const { i32, layout } = this
@@ -299,11 +310,13 @@ export class Handoff {
     Atomics.add(i32, at + HandoffCounters.acquisitions, this.acquisitions)
     Atomics.add(i32, at + HandoffCounters.contended, this.contended)
     Atomics.add(i32, at + HandoffCounters.handedOff, this.handedOff)
-    Atomics.add(i32, at + HandoffCounters.fallbacks, this.contended - this.handedOff)
+    Atomics.add(i32, at + HandoffCounters.spun, this.spun)
+    Atomics.add(i32, at + HandoffCounters.fallbacks, this.contended - this.handedOff - this.spun)
     Atomics.add(i32, at + HandoffCounters.hintMisses, this.misses)
     this.acquisitions = 0
     this.contended = 0
     this.handedOff = 0
+    this.spun = 0
     this.misses = 0
   }
 
@@ -337,6 +350,7 @@ export function readCounts(i32: Int32Array, { counters }: HandoffLayout): Handof
     acquisitions: read(HandoffCounters.acquisitions),
     contended: read(HandoffCounters.contended),
     handedOff: read(HandoffCounters.handedOff),
+    spun: read(HandoffCounters.spun),
     fallbacks: read(HandoffCounters.fallbacks),
     hintMisses: read(HandoffCounters.hintMisses),
   }

@@ -70,11 +70,14 @@ export const SectionSlot: Layout<'depth' | 'tid' | 'gives' | 'rest'> = record('s
 
 /** Sums over all threads; each adds its own now and then. */
 export const HandoffCounters: Layout<
-  'acquisitions' | 'contended' | 'handedOff' | 'fallbacks' | 'hintMisses'
+  'acquisitions' | 'contended' | 'handedOff' | 'spun' | 'fallbacks' | 'hintMisses'
 > = record('handoff counters', {
   acquisitions: word,
   contended: word,
+  /** Had after giving way, without sleeping. */
   handedOff: word,
+  /** Had while looking on, before giving way. */
+  spun: word,
   fallbacks: word,
   hintMisses: word,
 })

@@ -90,7 +90,7 @@ export class HandoffMutex implements RealMutex {
       if (real.looksFree()) {
         const result = real.tryLock(owner)
         if (result !== -EBUSY) {
-          handoff.countContended(true)
+          handoff.countSpun()
           return this.entered(owner, result)
         }
       }

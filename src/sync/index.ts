@@ -18,6 +18,8 @@ export {
 } from './debug.ts'
 export { SyncError, type SyncErrorCode } from './errors.ts'
 export { Event, type EventOptions } from './event.ts'
+export { futex, type FutexView, type FutexWaitEntry, type FutexWaitOptions } from './futex.ts'
+export { FutexError } from '../futex/errno.ts'
 export { Mutex, type MutexOptions } from './mutex.ts'
 export type { ObjectOptions } from './object.ts'
 export { Once } from './once.ts'

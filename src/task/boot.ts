@@ -10,7 +10,7 @@ import { describe } from './errors.ts'
 import type { CodeSource } from './functions.ts'
 import { BOOTING_THREAD, type CpuBoot, createArena, type KernelPlan } from './layout.ts'
 import { checkPlatform, coreCount, isNode, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
-import { type BootSettings, bootSettings, type KernelOptions } from './options.ts'
+import { type BootSettings, bootSettings, handoffKnobs, type KernelOptions } from './options.ts'
 import { companionModules } from './payload/travelling.ts'
 import { deathInWords } from './restarts.ts'
 import { turn } from './turn.ts'
@@ -49,6 +49,7 @@ export function drawKernel(options: KernelOptions): DrawnKernel {
     futexes: options.futexes ?? {},
     events: options.events ?? 4096,
     debug: options.debug ?? false,
+    handoff: handoffKnobs(options),
   }
   const { arena, kernel: plan } = createArena(sizes)
   const data: DrawnKernel['data'] = {

@@ -74,7 +74,7 @@ export function spawn(
   checkSpawnOptions(options, view.plan.sizes.cpus)
   if (typeof fn !== 'function') throw new TypeError(`spawn(${show(fn)}): not a function`)
   const number = on.code.functions.numberOf(fn)
-  const { priority, nice, affinity, detached = false, restartable = false } = options
+  const { priority, nice, slice, roundRobin, affinity, detached = false, restartable = false } = options
   const name = options.name ?? (fn.name || 'task')
   const isLocal = number === undefined
   const { events } = view.plan.scheduler
@@ -83,6 +83,8 @@ export function spawn(
     ...((options.name !== undefined || isRecorded) && { name }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
     ...(nice !== undefined && { nice }),
+    ...(slice !== undefined && { slice }),
+    ...(roundRobin !== undefined && { roundRobin }),
     ...(isLocal ? { affinity: [on.cpu.id] } : affinity !== undefined && { affinity }),
   }
   const control =

@@ -713,11 +713,13 @@ async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolea
   }
 }
 
-function taskOptions({ name, priority, nice, affinity }: SpawnOptions): TaskOptions {
+function taskOptions({ name, priority, nice, affinity, slice, roundRobin }: SpawnOptions): TaskOptions {
   return {
     ...(name !== undefined && { name }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
     ...(nice !== undefined && { nice }),
     ...(affinity !== undefined && { affinity }),
+    ...(slice !== undefined && { slice }),
+    ...(roundRobin !== undefined && { roundRobin }),
   }
 }

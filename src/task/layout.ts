@@ -1,3 +1,4 @@
+import type { HandoffKnobs } from './options.ts'
 import { Arena, ArenaPlan, type Region } from '../arena/arena.ts'
 import { PayloadHeap } from '../arena/heap.ts'
 import { Slab } from '../arena/slab.ts'
@@ -27,6 +28,7 @@ export interface KernelSizes {
   readonly events: number
   /** Check lock order and the like. */
   readonly debug: boolean
+  readonly handoff: HandoffKnobs
 }
 
 /** Where everything lies in a kernel's arena. Each thread makes its own: slabs remember where they found room last. */

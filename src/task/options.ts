@@ -62,7 +62,9 @@ export interface KernelOptions {
   readonly events?: number
   /** Let `heddle top` of the same user look at this kernel and steer its tasks. On by default. */
   readonly control?: boolean
-  /** Check the kernel's lock order. */
+  /** How long a hand-off lock gives way before it waits for real. LH_YIELD_BUDGET and LH_FALLBACK_US go before it. */
+  readonly handoff?: HandoffKnobs
+  /** Check the kernel's lock order, keep a record of who holds which lock, and throw into whoever would close a circle of waits. */
   readonly debug?: boolean
 }
 
@@ -74,6 +76,13 @@ export interface CpuRange {
   readonly max?: number
   /** Milliseconds without a task before a CPU above `min` ends. 10000; Infinity: it stays. */
   readonly idle?: number
+}
+
+export interface HandoffKnobs {
+  /** How often a task gives way before it waits for real. 32. */
+  readonly yieldBudget?: number
+  /** For how long, in microseconds. 100. */
+  readonly fallbackUs?: number
 }
 
 export interface WatchdogOptions {
@@ -99,6 +108,10 @@ export interface SpawnOptions {
   readonly priority?: TaskPriority
   /** -20 (most) to 19 (least): its share among ordinary tasks. */
   readonly nice?: number
+  /** Milliseconds that it runs before an equal gets its turn. The kernel's by default. */
+  readonly slice?: number
+  /** Among equals of a priority above the ordinary ones: it gives way when its slice is over. By default it runs until it waits. */
+  readonly roundRobin?: boolean
   /** The CPUs that it may start on; it stays on the one that it starts on. */
   readonly affinity?: readonly number[]
   /** Kills it when it is aborted. */
@@ -162,12 +175,20 @@ const spawnOptions: Known<SpawnOptions> = {
   name: true,
   priority: true,
   nice: true,
+  slice: true,
+  roundRobin: true,
   affinity: true,
   signal: true,
   timeout: true,
   detached: true,
   restartable: true,
   transfer: true,
+}
+
+function checkSlice(slice: unknown): void {
+  if (typeof slice !== 'number' || !(slice > 0) || slice > 10_000) {
+    throw new RangeError(`slice: ${show(slice)} is not a slice; give milliseconds above 0, as in 10`)
+  }
 }
 
 export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
@@ -181,6 +202,10 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   if (name !== undefined && typeof name !== 'string')
     throw new TypeError(`name: ${show(name)} is not a string`)
   if (nice !== undefined) checkNice(nice)
+  const { slice, roundRobin } = options
+  if (slice !== undefined) checkSlice(slice)
+  if (roundRobin !== undefined && typeof roundRobin !== 'boolean')
+    throw new TypeError(`roundRobin: ${show(roundRobin)} is not true or false`)
   if (affinity !== undefined) checkAffinity(affinity, cpus)
   if (timeout !== undefined) checkTime('timeout', timeout)
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
@@ -231,6 +256,7 @@ const kernelOptions: Known<KernelOptions> = {
   skew: true,
   events: true,
   control: true,
+  handoff: true,
   debug: true,
 }
 const watchdogOptions: Known<WatchdogOptions> = { limit: true, evict: true }
@@ -243,9 +269,7 @@ export function bootSettings(options: KernelOptions, cores: () => number): BootS
   const { cpus, minCpus, idle } = cpuSettings(options.cpus, cores)
   checkCpuOptions(options)
   const { slice = 10, tasks = 65_536, heap = 256 * 1024 * 1024, grace = 1000 } = options
-  if (typeof slice !== 'number' || !(slice > 0) || slice > 10_000) {
-    throw new RangeError(`slice: ${show(slice)} is not a slice; give milliseconds above 0, as in 10`)
-  }
+  checkSlice(slice)
   checkCount('tasks', tasks, TASKS_MAX)
   const queue = options.queue ?? tasks
   checkCount('queue', queue, tasks)
@@ -349,6 +373,41 @@ function compilePatterns(given: unknown): string[] {
     }
     return pattern
   })
+}
+
+interface WithEnvironment {
+  readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> }
+}
+
+/** The environment's variables for hand-off, which `heddle run` sets. */
+export const YIELD_BUDGET_VARIABLE = 'LH_YIELD_BUDGET'
+export const FALLBACK_VARIABLE = 'LH_FALLBACK_US'
+
+/** What hand-off locks are told: by the environment, else by the options. */
+export function handoffKnobs({ handoff = {} }: KernelOptions): HandoffKnobs {
+  const { env = {} } = (globalThis as WithEnvironment).process ?? {}
+  const yieldBudget = knob('handoff.yieldBudget', YIELD_BUDGET_VARIABLE, env, handoff.yieldBudget)
+  const fallbackUs = knob('handoff.fallbackUs', FALLBACK_VARIABLE, env, handoff.fallbackUs)
+  return {
+    ...(yieldBudget !== undefined && { yieldBudget }),
+    ...(fallbackUs !== undefined && { fallbackUs }),
+  }
+}
+
+function knob(
+  option: string,
+  variable: string,
+  env: Readonly<Record<string, string | undefined>>,
+  given: unknown,
+): number | undefined {
+  const said = env[variable]
+  const value = said === undefined || said === '' ? given : Number(said)
+  if (value === undefined) return undefined
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
+    const name = value === given ? `${option}: ${show(value)}` : `${variable}: ${show(said)}`
+    throw new RangeError(`${name} is not a whole number of 0 or more`)
+  }
+  return value
 }
 
 function checkCount(option: string, value: unknown, most: number): void {

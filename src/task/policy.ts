@@ -208,6 +208,7 @@ export function formatCounts(counts: HandoffCounts): string {
     `${counts.acquisitions} acquisitions`,
     `${counts.contended} contended`,
     `${counts.handedOff} handed off`,
+    `${counts.spun} had by looking on`,
     `${counts.fallbacks} fallbacks`,
     `${counts.hintMisses} hint misses`,
   ].join(', ')

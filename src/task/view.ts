@@ -76,6 +76,7 @@ export class KernelView {
         : this.futexes.space.adopt(this.arena.buffer, domain.arenaMapping)
     this.codec = new PayloadCodec(this.heap, thread, plan.lent)
     this.handoff = new Handoff(this.arena, plan.handoff, {
+      ...plan.sizes.handoff,
       scheduler: s,
       context: this.futexes.context,
     })

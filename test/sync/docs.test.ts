@@ -5,12 +5,13 @@ import { afterAll, describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
 const folder = mkdtempSync(join(import.meta.dirname, 'docs-'))
-const page = readFileSync(join(root, 'docs/sync.md'), 'utf8')
-const examples = [...page.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code)
+const examplesOf = (page: string): string[] =>
+  [...readFileSync(join(root, page), 'utf8').matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code)
+const examples = [...examplesOf('docs/sync.md'), ...examplesOf('docs/futex.md')]
 
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe('the examples of docs/sync.md run, and print what they say', () => {
+describe('the examples of docs/sync.md and docs/futex.md run, and print what they say', () => {
   test.each(examples.map((code, index) => [index, code] as const))('example %i', (index, code) => {
     const file = join(folder, `example-${index}.ts`)
     const local = code
@@ -41,6 +42,7 @@ describe('the examples of docs/sync.md run, and print what they say', () => {
       'SeqLock',
       'UnlockToken',
       'debugLocks',
+      'futex',
     ]) {
       expect(all).toContain(name)
     }

@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { BootedKernel } from './boot.ts'
+import { Entity, POLICY_ROUND_ROBIN } from '../sched/entity.ts'
+import { Task as TaskRecord } from '../sched/taskrecord.ts'
+import { Kernel } from './kernel.ts'
+import type { SpawnOptions } from './options.ts'
+import type { Task } from './task.ts'
+
+let kernel: Kernel
+
+beforeAll(async () => {
+  kernel = await Kernel.boot({ machine: 'simulated', cpus: 1, slice: 7 })
+})
+
+afterAll(async () => {
+  await kernel.close({ abort: true })
+})
+
+/** What the scheduler knows of a task. */
+function scheduled({ view, job }: Task): { slice: number; roundRobin: boolean } {
+  let slice = Number.NaN
+  let roundRobin = false
+  view.withTask(job, task => {
+    const se = view.i32[task + TaskRecord.entity]
+    slice = view.f64[(se + Entity.timeSlice) >> 1]
+    roundRobin = (view.i32[se + Entity.policy] & POLICY_ROUND_ROBIN) !== 0
+  })
+  return { slice, roundRobin }
+}
+
+test('a task has a slice and a turn of its own', async () => {
+  const work = await kernel.import<typeof import('./fixtures/allowwork.ts')>(
+    new URL('./fixtures/allowwork.ts', import.meta.url),
+  )
+  const spawn = (options: SpawnOptions): Task => kernel.spawn(work.sleeps, [], options)
+  const plain = spawn({})
+  const own = spawn({ slice: 2.5, roundRobin: true, priority: 'high' })
+  expect([scheduled(plain), scheduled(own)]).toEqual([
+    { slice: 7, roundRobin: false },
+    { slice: 2.5, roundRobin: true },
+  ])
+  expect(() => spawn({ slice: 0 })).toThrow(/slice: 0 is not a slice/)
+  expect(() => spawn({ roundRobin: 1 as never })).toThrow(/roundRobin: 1 is not true or false/)
+})
+
+test('hand-off locks are told their knobs by the options, and before those by the environment', async () => {
+  const knobs = async (handoff: object): Promise<[number, number]> => {
+    await using booted = await Kernel.boot({ machine: 'simulated', cpus: 1, handoff })
+    const { view } = (booted as unknown as { booted: BootedKernel }).booted
+    return [view.handoff.yieldBudget, view.handoff.fallbackMs]
+  }
+  expect(await knobs({})).toEqual([32, 0.1])
+  expect(await knobs({ yieldBudget: 3, fallbackUs: 50 })).toEqual([3, 0.05])
+  process.env.LH_YIELD_BUDGET = '5'
+  try {
+    expect(await knobs({ yieldBudget: 3, fallbackUs: 50 })).toEqual([5, 0.05])
+    process.env.LH_YIELD_BUDGET = 'many'
+    await expect(knobs({})).rejects.toThrow(/LH_YIELD_BUDGET: 'many' is not a whole number/)
+  } finally {
+    delete process.env.LH_YIELD_BUDGET
+  }
+  await expect(knobs({ fallbackUs: -1 })).rejects.toThrow(/handoff.fallbackUs: -1 is not/)
+})
