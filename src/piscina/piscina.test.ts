@@ -83,6 +83,13 @@ describe('queues and workers:', () => {
     expect(await second).toBe(4)
   })
 
+  test('tasks that workers are given before they run wait for their own worker, and not behind each other', async () => {
+    const p = pool({ minThreads: 3, maxThreads: 3 })
+    const met = words()
+    const threads = await Promise.all([1, 2, 3].map(() => p.run({ words: met, count: 3 }, { name: 'meets' })))
+    expect(new Set(threads).size).toBe(3)
+  })
+
   test('workers come when tasks wait, and go when they are idle', async () => {
     const p = pool({ minThreads: 1, maxThreads: 2, idleTimeout: 1 })
     const [a, b] = [words(), words()]

@@ -272,19 +272,20 @@ export class ThreadPool {
     worker.tasks.add(task)
     const { filename, name, priority, nice, transferList } = task
     const isFree = this.preempts && options.loadBalancer === undefined
+    const isAhead = this.preempts && priority === undefined
     const { task: value } = task
     task.task = null
     try {
       if (cpus === null) throw Errors.threadTermination()
       task.kernelTask = cpus.kernel.spawn(
         cpus.function('handle'),
-        [filename, name, value, options.niceIncrement],
+        [filename, name, value, options.niceIncrement, isAhead ? FIRST_MS : 0],
         {
           name: name === 'default' ? 'piscina task' : name,
           ...(!isFree && { affinity: [worker.cpu] }),
           ...(priority !== undefined
             ? { priority: priority as TaskPriority }
-            : this.preempts && { priority: FIRST_PRIORITY }),
+            : isAhead && { priority: FIRST_PRIORITY }),
           ...(nice !== undefined && { nice }),
           ...(transferList.length > 0 && { transfer: transferList }),
         },
@@ -293,7 +294,6 @@ export class ThreadPool {
       queueMicrotask(() => this.ended(task, worker, error))
       return
     }
-    if (this.preempts && priority === undefined) task.aheadFor(FIRST_MS)
     task.kernelTask.then(
       result => this.ended(task, worker, null, result),
       error => this.ended(task, worker, failureOf(error)),

@@ -38,7 +38,6 @@ export class PoolTask extends AsyncResource {
   worker: PoolWorker | null = null
   kernelTask: KernelTask<unknown> | null = null
   private isDone = false
-  private ahead: NodeJS.Timeout | undefined
   private readonly callback: (error: unknown, result: unknown) => void
   private stopListening: (() => void) | null = null
 
@@ -62,16 +61,10 @@ export class PoolTask extends AsyncResource {
     })
   }
 
-  /** It is an ordinary task of the kernel after so many milliseconds. */
-  aheadFor(ms: number): void {
-    this.ahead = setTimeout(() => this.kernelTask?.setPriority('normal'), ms).unref()
-  }
-
   /** Ends it, once. `error` null: it has returned. */
   done(error: unknown, result?: unknown): void {
     if (this.isDone) return
     this.isDone = true
-    clearTimeout(this.ahead)
     this.runInAsyncScope(this.callback, null, error, result)
     this.emitDestroy()
     this.stopListening?.()

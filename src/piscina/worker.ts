@@ -5,8 +5,9 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { workerData } from 'node:worker_threads'
-import { wait } from '../coroutine/blocking.ts'
+import { sleep, wait } from '../coroutine/blocking.ts'
 import { twinOf } from '../coroutine/coroutine.ts'
+import { currentHandle, spawn, type TaskReference } from '../task/current.ts'
 import { move } from '../task/moved.ts'
 import { isMovable, transferListOf } from './move.ts'
 import { state } from './state.ts'
@@ -28,13 +29,21 @@ export function* handle(
   name: string,
   task: unknown,
   niceIncrement: number,
+  aheadMs: number,
 ): Generator<number, unknown, unknown> {
+  if (aheadMs > 0) spawn(fallsBack, [currentHandle(), aheadMs], { detached: true, priority: 'high' })
   const key = `${name} ${filename}`
   const handler = handlers.get(key) ?? ((yield* wait(load(key, filename, name, niceIncrement))) as Handler)
   const twin = twinOf(handler)
   let result: unknown = twin === undefined ? handler(task) : yield* twin(task)
   if (isThenable(result)) result = yield* wait(result)
   return isMovable(result) ? move(result[valueSymbol], transferListOf(result)) : result
+}
+
+/** Makes a task an ordinary one after so many milliseconds, if it has not ended: a timer of its CPU, which comes also while that computes. */
+function* fallsBack(task: TaskReference, ms: number): Generator<number, void, unknown> {
+  yield* sleep(ms)
+  task.setPriority('normal')
 }
 
 /** The handler that the pool's tasks have by default is loaded before the CPU takes a task; what is wrong with it, the first task says. */

@@ -1,5 +1,6 @@
 import { isRecording } from '../arena/eventring.ts'
 import { CoroutineError } from '../coroutine/errors.ts'
+import { setPriority } from '../sched/setpriority.ts'
 import { asyncContext } from './asynccontext.ts'
 import { ChildTask } from './childtask.ts'
 import { captureContextWord } from './context.ts'
@@ -8,7 +9,7 @@ import type { AnyFunction } from './functions.ts'
 import { DETACHED, Job, LOCAL, LOCAL_FUNCTION, RESTARTABLE } from './job.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import type { ResultOf } from './modules.ts'
-import { checkSpawnOptions, priorityOf, show, type SpawnOptions } from './options.ts'
+import { checkSpawnOptions, priorityOf, show, type SpawnOptions, type TaskPriority } from './options.ts'
 import { runningCpu } from './running.ts'
 import { spawnJob } from './spawn.ts'
 import { rareState, type TaskRun } from './taskrun.ts'
@@ -45,6 +46,26 @@ export function current(): CurrentTask {
         if (rare.isKilled) rare.abort.abort(rare.killedWith)
       }
       return rare.abort.signal
+    },
+  }
+}
+
+/** @internal What changes a task from its own CPU, whether or not it has ended. */
+export interface TaskReference {
+  /** False: it has ended. */
+  setPriority(priority: TaskPriority): boolean
+}
+
+/** @internal The running task, for others of its CPU. */
+export function currentHandle(): TaskReference {
+  const { on, run } = here('currentHandle()')
+  const { view } = on
+  const handle = view.jobs.handleOf(view.i32, run.job)
+  return {
+    setPriority(priority) {
+      const job = view.jobs.resolve(view.i32, handle)
+      if (job === 0) return false
+      return view.withTask(job, task => setPriority(view.s, task, priorityOf(priority)))
     },
   }
 }
