@@ -291,8 +291,8 @@ export abstract class Expressions extends Emitter {
     hasRun = false,
   ): void {
     const { p } = this
-    const inFirst = `${p} <= ${first.last}`
-    const condition = hasRun ? rope`${inFirst}` : this.guards ? rope`${p} === 0 ? ${test} : ${inFirst}` : test
+    const inFirst = `${p}<=${first.last}`
+    const condition = hasRun ? rope`${inFirst}` : this.guards ? rope`${p}===0?${test}:${inFirst}` : test
     const otherwise = second === null ? rope`` : rope` else { ${second.text} }`
     this.compound(rope`{ if (${condition}) { ${first.text} }${otherwise} }`, (second ?? first).last)
   }

@@ -181,7 +181,7 @@ export abstract class Statements extends Calls {
     }
   }
 
-  #block(node: Node, labels: Node[]): void {
+  #block(node: Node, labels: Node[], isBody = false): void {
     let opened = new Rope()
     const { text, last } = this.nested(() =>
       within(this, node, () => {
@@ -189,13 +189,20 @@ export abstract class Statements extends Calls {
         this.list(node.body)
       }),
     )
-    this.compound(rope`${prefixOf(labels)}{ ${opened}${text} }`, last)
+    const block = rope`${prefixOf(labels)}{ ${opened}${text} }`
+    if (isBody) this.add(block)
+    else this.compound(block, last)
   }
 
-  /** A statement that is the body of another. */
+  /** A statement that is the body of another, and has its last place: where that is entered, so is this. */
   inner(node: Node): void {
     const held = this.held
-    this.statement(node, [])
+    if (node.type === 'BlockStatement' && this.stops(node)) {
+      const outer = this.from
+      this.from = node.start
+      this.#block(node, [], true)
+      this.from = outer
+    } else this.statement(node, [])
     this.release(held)
   }
 
