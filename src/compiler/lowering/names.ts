@@ -15,7 +15,7 @@ export class Names {
   runtime(name: string): string {
     let local = this.#used.get(name)
     if (local === undefined) {
-      local = `${this.prefix}${name.length > 4 ? shortName(this.#used.size) : name}`
+      local = `${this.prefix}${named.has(name) ? name : shortName(this.#used.size)}`
       this.#used.set(name, local)
     }
     return local
@@ -39,6 +39,9 @@ export class Names {
     return [...this.#used]
   }
 }
+
+/** What goes by its own name in the output. */
+const named: ReadonlySet<string> = new Set(['save', 'take'])
 
 /** Upper-case letters for a number: they meet none of the names that forms use. What is written at each call is short. */
 function shortName(number: number): string {

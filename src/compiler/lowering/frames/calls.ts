@@ -165,7 +165,7 @@ export abstract class Calls extends Expressions {
     if (!isShort)
       return rope`${host.runtime('other')}(${ok}, ${fn}, ${self}, [${join(values, ', ')}], ${text})`
     const name = host.runtime(`other${nodes.length}`)
-    return rope`${name}(${join([ok, fn, self, ...values, text], ', ')})`
+    return rope`${name}(${join([ok, fn, self, ...values, text], ',')})`
   }
 
   #unknown(node: Node, callee: Node, held: number): Rope {
@@ -175,7 +175,7 @@ export abstract class Calls extends Expressions {
       fn = this.verbatim(callee)
     else fn = rope`${this.hold(this.value(node.callee))}`
     const values = this.#arguments(node.arguments)
-    const args = join(values, ', ')
+    const args = join(values, ',')
     const found = this.take()
     const text = JSON.stringify(calleeText(callee))
     const direct = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
@@ -217,7 +217,7 @@ export abstract class Calls extends Expressions {
         ? this.#arguments(node.arguments)
         : [rope`${this.hold(rope`(0, ${made})`)}`, ...this.#arguments(node.arguments.slice(1))]
     const found = this.take()
-    const args = join([receiver, ...values], ', ')
+    const args = join([receiver, ...values], ',')
     const text = JSON.stringify(calleeText(callee))
     const elsewhere =
       made === null

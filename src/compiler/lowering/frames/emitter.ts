@@ -191,11 +191,11 @@ export class Emitter {
     const { prefix } = this
     if (!this.isCompact) {
       const list = Array.from(values, value => value ?? 'void 0').join(', ')
-      return `{${prefix}p=${place};${prefix}v=[${list}];break ${prefix}out}`
+      return `{${prefix}p=${place};${prefix}v=[${list}];break ${prefix}o}`
     }
     const open = [...this.opened].map(({ name }) => `${prefix}b_${name}=${name};`).join('')
     for (const { name } of this.opened) this.blocks.add(name)
-    return `{${open}${prefix}p=${place};break ${prefix}out}`
+    return `{${open}${prefix}p=${place};break ${prefix}o}`
   }
 
   /** The variables that are in scope here and used after this offset, or again in a loop around it. */

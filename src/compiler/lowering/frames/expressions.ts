@@ -64,7 +64,7 @@ export abstract class Expressions extends Emitter {
     const held = this.#temporaryIn(value)
     if (held !== null) return held
     const name = this.take()
-    this.simple(rope`${name} = ${value};`)
+    this.simple(rope`${name}=${value};`)
     return name
   }
 

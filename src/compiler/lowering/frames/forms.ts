@@ -101,12 +101,12 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   const name = JSON.stringify(func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name)
   const permission = `${prefix}ok = ${lowering.hands(func) ? lowering.names.runtime('frames') : '1'}`
   const declared = declaring([...restored, ...count, ...passed(second), permission])
-  const inner = rope`${declared}${prefix}out: { ${going}return; } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
+  const inner = rope`${declared}${prefix}o: { ${going}return; } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
   const again = func.isArrow
     ? rope`{ ${name}: (${prefix}p, ${prefix}v) => { ${inner} } }[${name}]`
     : rope`{ ${name}(${prefix}p, ${prefix}v) { ${inner} } }[${name}]`
   const saved = declaring([`${prefix}p`, `${prefix}v`, ...passed(first)])
-  return rope`${start}${saved}${set}${prefix}out: { ${text}return; } return ${save}(${self}, ${prefix}p, ${first.savedText}, ${again});`
+  return rope`${start}${saved}${set}${prefix}o: { ${text}return; } return ${save}(${self}, ${prefix}p, ${first.savedText}, ${again});`
 }
 
 /** One form that starts anywhere, around which stands what closures share. */
@@ -132,7 +132,7 @@ function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
   const locals = `${declaring(restored)}${declaring(passed(form))}`
-  const inner = rope`${locals}${prefix}out: { ${text}return; } return ${save}(void 0, ${prefix}p, ${form.savedText}, ${prefix}r);`
+  const inner = rope`${locals}${prefix}o: { ${text}return; } return ${save}(void 0, ${prefix}p, ${form.savedText}, ${prefix}r);`
   return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${prefix}r(0, ${lowering.names.runtime('nothing')});`
 }
 

@@ -84,7 +84,9 @@ function writeEnding(at: Statements, node: Node): void {
   const name = `${at.prefix}e`
   const caught = `catch (${name}) { ${frames}.ok = 0; ${how} = 1; ${value} = ${name}; }`
   at.compound(rope`${label}: { try { ${text} } ${caught} }`, last)
-  at.inner(finalizer)
+  const held = at.held
+  at.statement(finalizer, [])
+  at.release(held)
   at.simple(rope`if (${how} === 1) throw ${value};`)
   at.simple(rope`if (${how} === 2) ${returning(outer, rope`${value}`, at.prefix, 'return')}`)
   for (const { jump, code } of targets.values()) {
