@@ -102,7 +102,8 @@ export abstract class CallLowering extends Writer {
   /** A function called where it is written: only its resumable form is needed. */
   #immediate(node: Node, target: Func, cx: Context): Rope {
     const named = target.self !== null && target.self.references.length > 0
-    if (named || this.flavor(target) !== 'plain' || !this.wants(target, cx)) {
+    // One that unwinds has no other form: its text says where its variables are.
+    if (named || this.isItself(target) || this.flavor(target) !== 'plain' || !this.wants(target, cx)) {
       const link = this.#link(node, cx)
       cx.frame!.give(...link.held)
       return link.value
