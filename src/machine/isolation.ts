@@ -11,3 +11,12 @@ export function requireSharedMemory(what: string): void {
     throw new Error(`${what}: ${howToIsolate}`)
   }
 }
+
+/** Throws in a browser that is too old for a machine: a page may not block, and waits by `Atomics.waitAsync`. */
+export function requireWaitAsync(what: string): void {
+  if (typeof (Atomics as { waitAsync?: unknown }).waitAsync !== 'function') {
+    throw new Error(
+      `${what}: this browser has no Atomics.waitAsync, by which a page waits for other threads; use a newer one (Chromium 87 and Safari 16.4 have it). Coroutines on this thread work: new Schedule()`,
+    )
+  }
+}

@@ -1,6 +1,6 @@
 import type { Arena } from '../arena/arena.ts'
 import type { Machine } from '../machine/machine.ts'
-import { requireSharedMemory } from '../machine/isolation.ts'
+import { requireSharedMemory, requireWaitAsync } from '../machine/isolation.ts'
 import { SimulatedMachine } from '../machine/simulated.ts'
 import kernelCpu from './cpu.ts'
 import type { CpuBoot, KernelPlan } from './layout.ts'
@@ -77,5 +77,7 @@ async function makeWebMachine(arena: Arena, plan: KernelPlan, data: CpuBoot): Pr
 
 /** Throws where no kernel can be: shared memory is what it is made of. */
 export function checkPlatform(): void {
-  if (!isNode()) requireSharedMemory('Kernel.boot')
+  if (isNode()) return
+  requireSharedMemory('Kernel.boot')
+  requireWaitAsync('Kernel.boot')
 }
