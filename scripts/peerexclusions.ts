@@ -7,5 +7,3 @@ export interface Exclusion {
 }
 
 export const piscinaExclusions: readonly Exclusion[] = []
-
-export const workerpoolExclusions: readonly Exclusion[] = []

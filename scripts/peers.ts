@@ -20,9 +20,6 @@ import { type Exclusion, piscinaExclusions } from './peerexclusions.ts'
  *
  *   npm i --prefix /tmp/peer piscina@5 concat-stream abort-controller @napi-rs/nice tsx
  *   npm run peers -- piscina /tmp/peer/node_modules/piscina
- *
- *   git clone https://github.com/josdejong/workerpool /tmp/workerpool && (cd /tmp/workerpool && npm ci)
- *   npm run peers -- workerpool /tmp/workerpool
  */
 interface Peer {
   /** Makes the package that the tests import, in `root`, beside their own files. */

@@ -16,7 +16,6 @@ export const layers: readonly string[] = [
   'checker',
   'trace',
   'piscina',
-  'workerpool',
   'cli',
   'index.ts',
 ]
