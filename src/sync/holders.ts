@@ -1,3 +1,4 @@
+import { runnerOrNull } from '../coroutine/runner.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { findOwner } from '../futex/owner.ts'
 
@@ -6,7 +7,7 @@ import { findOwner } from '../futex/owner.ts'
  * whose holder died is given back by whoever wants one and finds none: its TID is nobody's once the death has been recovered from.
  *
  *   0        unnamed    shares of holders without a name: there was no slot left, or async code holds them
- *   1        strangers  not 0: a share was given back that nobody with a name, and nobody without, had. Then names say nothing, and none is believed any more
+ *   1        strangers  not 0: a holder gave back a share that another had taken. Then names say nothing, and none is believed any more
  *   2 …      slots      the TID of the holder of one share, or 0
  *
  * The share is in the object's word, and its name here: two stores, in the order that never gives back too much.
@@ -51,18 +52,34 @@ export class Holders {
     )
       return
     for (let share = 0; share < shares; share++) {
-      if (tid === 0 || !this.addOne(tid)) Atomics.add(this.i32, this.at + UNNAMED, 1)
+      if (tid !== 0 && this.addOne(tid)) continue
+      Atomics.add(this.i32, this.at + UNNAMED, 1)
+      remember(this.i32, this.at, tid, 1)
     }
   }
 
-  /** (C) */
+  /**
+   * (C) Takes the name of one of `tid`'s shares off, or counts one share less that has no name. Who has neither gives back what another
+   * holder took: the name of that one stays, and would stand for a share that nobody has.
+   */
   remove(tid: number, shares: number): void {
     const first = this.at + SLOTS + (tid & SLOT_MASK)
     if (shares === 1 && Atomics.load(this.i32, first) === tid) {
       Atomics.store(this.i32, first, 0)
       return
     }
-    for (let share = 0; share < shares; share++) if (!this.removeOne(tid)) this.removeUnnamed()
+    for (let share = 0; share < shares; share++) {
+      if (this.removeOne(tid)) continue
+      // Async code gives back outside of any task, under the name of its thread.
+      const isOwn =
+        remember(this.i32, this.at, tid, -1) ||
+        (runnerOrNull() === null && remember(this.i32, this.at, 0, -1))
+      if (isOwn) {
+        Atomics.sub(this.i32, this.at + UNNAMED, 1)
+      } else {
+        Atomics.store(this.i32, this.at + STRANGERS, 1)
+      }
+    }
   }
 
   /** (E) Takes the names of the dead off. Returns how many shares they had: for the caller to give back, (F). */
@@ -96,11 +113,24 @@ export class Holders {
     }
     return false
   }
+}
 
-  private removeUnnamed(): void {
-    const { i32, at } = this
-    if (Atomics.sub(i32, at + UNNAMED, 1) > 0) return
-    Atomics.add(i32, at + UNNAMED, 1)
-    Atomics.store(i32, at + STRANGERS, 1)
-  }
+/**
+ * The shares without a name that this thread has taken, by object and holder; holder 0 is async code. A task takes and gives back on one
+ * thread, so this tells its own share from another's. It is asked only where there is no name.
+ */
+const unnamed = new WeakMap<Int32Array, Map<number, Map<number, number>>>()
+
+/** Counts one more or one less. False: there is none to take off. */
+function remember(i32: Int32Array, at: number, tid: number, change: 1 | -1): boolean {
+  let objects = unnamed.get(i32)
+  if (objects === undefined) unnamed.set(i32, (objects = new Map()))
+  let holders = objects.get(at)
+  if (holders === undefined) objects.set(at, (holders = new Map()))
+  const shares = (holders.get(tid) ?? 0) + change
+  if (shares < 0) return false
+  if (shares > 0) holders.set(tid, shares)
+  else holders.delete(tid)
+  if (holders.size === 0) objects.delete(at)
+  return true
 }
