@@ -83,7 +83,9 @@ export abstract class Writer {
         statements.add(plain).add(' ').add(beside)
         attached.add(attach)
       } else {
-        if (cx.frame !== null && statement.type === 'ExpressionStatement') statements.add(';')
+        // What is written may begin with a parenthesis where the source did not, behind a line without a semicolon.
+        if ((cx.frame !== null || cx.renamed !== null) && statement.type === 'ExpressionStatement')
+          statements.add(';')
         statements.add(this.node(statement, cx))
       }
       reached = statement.end
@@ -306,6 +308,7 @@ export abstract class Writer {
     const all: Node[] = node.cases.flatMap(({ consequent }: Node) => consequent)
     if (
       cx.frame === null &&
+      cx.renamed === null &&
       !all.some(statement => this.declaredIn(statement).some(func => this.wants(func, cx)))
     )
       return this.copy(node, cx)
