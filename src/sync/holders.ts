@@ -51,11 +51,11 @@ export class Holders {
       Atomics.compareExchange(this.i32, this.at + SLOTS + (tid & SLOT_MASK), 0, tid) === 0
     )
       return
-    for (let share = 0; share < shares; share++) {
-      if (tid !== 0 && this.addOne(tid)) continue
-      Atomics.add(this.i32, this.at + UNNAMED, 1)
-      remember(this.i32, this.at, tid, 1)
-    }
+    let left = shares
+    if (tid !== 0) while (left > 0 && this.addOne(tid)) left--
+    if (left === 0) return
+    Atomics.add(this.i32, this.at + UNNAMED, left)
+    remember(this.i32, this.at, tid, left)
   }
 
   /**
@@ -68,18 +68,14 @@ export class Holders {
       Atomics.store(this.i32, first, 0)
       return
     }
-    for (let share = 0; share < shares; share++) {
-      if (this.removeOne(tid)) continue
-      // Async code gives back outside of any task, under the name of its thread.
-      const isOwn =
-        remember(this.i32, this.at, tid, -1) ||
-        (runnerOrNull() === null && remember(this.i32, this.at, 0, -1))
-      if (isOwn) {
-        Atomics.sub(this.i32, this.at + UNNAMED, 1)
-      } else {
-        Atomics.store(this.i32, this.at + STRANGERS, 1)
-      }
-    }
+    let left = shares
+    while (left > 0 && this.removeOne(tid)) left--
+    if (left === 0) return
+    let own = forget(this.i32, this.at, tid, left)
+    // Async code gives back outside of any task, under the name of its thread.
+    if (runnerOrNull() === null) own += forget(this.i32, this.at, 0, left - own)
+    if (own > 0) Atomics.sub(this.i32, this.at + UNNAMED, own)
+    if (own < left) Atomics.store(this.i32, this.at + STRANGERS, 1)
   }
 
   /** (E) Takes the names of the dead off. Returns how many shares they had: for the caller to give back, (F). */
@@ -121,16 +117,21 @@ export class Holders {
  */
 const unnamed = new WeakMap<Int32Array, Map<number, Map<number, number>>>()
 
-/** Counts one more or one less. False: there is none to take off. */
-function remember(i32: Int32Array, at: number, tid: number, change: 1 | -1): boolean {
+function remember(i32: Int32Array, at: number, tid: number, shares: number): void {
   let objects = unnamed.get(i32)
   if (objects === undefined) unnamed.set(i32, (objects = new Map()))
   let holders = objects.get(at)
   if (holders === undefined) objects.set(at, (holders = new Map()))
-  const shares = (holders.get(tid) ?? 0) + change
-  if (shares < 0) return false
-  if (shares > 0) holders.set(tid, shares)
-  else holders.delete(tid)
-  if (holders.size === 0) objects.delete(at)
-  return true
+  holders.set(tid, (holders.get(tid) ?? 0) + shares)
+}
+
+/** Takes up to `shares` off, and returns how many there were. */
+function forget(i32: Int32Array, at: number, tid: number, shares: number): number {
+  const objects = unnamed.get(i32)
+  const holders = objects?.get(at)
+  const known = holders?.get(tid) ?? 0
+  const taken = Math.min(known, shares)
+  if (taken < known) holders!.set(tid, known - taken)
+  else if (holders?.delete(tid) && holders.size === 0) objects!.delete(at)
+  return taken
 }
