@@ -39,6 +39,7 @@ export default defineConfig({
           { text: 'Cancel and clean up', link: '/guides/cancel' },
           { text: 'Share state', link: '/guides/share' },
           { text: 'Stay responsive', link: '/guides/responsive' },
+          { text: 'Servers', link: '/guides/servers' },
           { text: 'Survive crashes', link: '/guides/crashes' },
           { text: 'In a browser', link: '/guides/browser' },
           { text: 'Test concurrent code', link: '/guides/testing' },

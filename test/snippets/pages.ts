@@ -43,6 +43,55 @@ http.Server.prototype.listen = function () {
 await import('./server.ts')
 `
 
+/**
+ * Drives a server of the guide: every CPU gets tasks that would take for ever, and short requests are answered all the same.
+ * Then the clients of the long ones disconnect, and the process is asked to end. It ends only if the tasks were stopped.
+ */
+const clientOf = (server: string): string => `
+import http from 'node:http'
+import { availableParallelism } from 'node:os'
+// A server whose tasks were not stopped does not end when it is asked to.
+setTimeout(() => process.exit(1), 120_000).unref()
+const log = console.log
+const many = availableParallelism() + 1
+const listening = withResolvers()
+const begun = withResolvers()
+const ended = withResolvers()
+const stopped = []
+console.log = text => {
+  if (stopped.push(text) === many) ended.resolve()
+}
+let requests = 0
+const { listen } = http.Server.prototype
+http.Server.prototype.listen = function (...args) {
+  this.once('listening', () => listening.resolve(this.address().port))
+  this.on('request', () => {
+    if (++requests === many) begun.resolve()
+  })
+  return listen.call(this, 0, '127.0.0.1', args.findLast(arg => typeof arg === 'function'))
+}
+await import('./${server}')
+const url = 'http://127.0.0.1:' + (await listening.promise)
+const ask = async (path, options) => (await fetch(url + path, options)).text()
+const clients = Array.from({ length: many }, () => new AbortController())
+const long = clients.map(({ signal }) => ask('/e/100000', { signal }).then(() => 'answered', error => error.name))
+await begun.promise
+log(await ask('/e/20'), await ask('/ping'))
+for (const client of clients) client.abort()
+log(new Set(await Promise.all(long)))
+await ended.promise
+log(new Set(stopped))
+log(await ask('/e/30'))
+process.once('exit', code => log('ended with ' + code))
+process.kill(process.pid, 'SIGTERM')
+
+function withResolvers() {
+  let resolve
+  const promise = new Promise(own => { resolve = own })
+  return { promise, resolve }
+}
+`
+
 const pool = `
 import { fileURLToPath } from 'node:url'
 const { default: Piscina } = await import('./piscina.ts')
@@ -91,6 +140,18 @@ export const projects: readonly PageProject[] = [
       'client.mjs': client
         .replace("import { registerHooks } from 'node:module'\n", '')
         .replace('const { createServer } = http\n', ''),
+    },
+  },
+  {
+    page: 'docs/guides/servers.md',
+    runs: ['express', 'fastify'].map(name => ({
+      heddle: ['run', `client-${name}.mjs`],
+      prints:
+        /^2\.718281828459045235. pong\nSet\(1\) { 'AbortError' }\nSet\(1\) { '\/e\/100000 was stopped' }\n2\.71828182845904523536028747135\nended with 0$/m,
+    })),
+    harness: {
+      'client-express.mjs': clientOf('express.js'),
+      'client-fastify.mjs': clientOf('fastify.js'),
     },
   },
   { page: 'docs/guides/share.md', runs: [{ heddle: ['run', 'main.ts'], prints: /^6\n1\n4\n9$/m }] },
