@@ -12,14 +12,17 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { type Exclusion, piscinaExclusions } from './peerexclusions.ts'
+import { type Exclusion, piscinaExclusions, workerpoolExclusions } from './peerexclusions.ts'
 
 /**
- * `npm run peers -- piscina FOLDER [file…]`: runs another pool's own tests, from a folder that has its package, against ours. Nothing in the tests is
+ * `npm run peers -- piscina|workerpool FOLDER [file…]`: runs another pool's own tests, from a folder that has its package, against ours. Nothing in the tests is
  * changed but what their import of the package finds. Those about its internals are left out: peerexclusions.ts says which, and why.
  *
  *   npm i --prefix /tmp/peer piscina@5 concat-stream abort-controller @napi-rs/nice tsx
  *   npm run peers -- piscina /tmp/peer/node_modules/piscina
+ *
+ *   git clone https://github.com/josdejong/workerpool /tmp/workerpool && npm i --prefix /tmp/workerpool
+ *   npm run peers -- workerpool /tmp/workerpool
  */
 interface Peer {
   /** Makes the package that the tests import, in `root`, beside their own files. */
@@ -94,7 +97,37 @@ const piscina: Peer = {
   ],
 }
 
-const peers: Record<string, Peer> = { piscina }
+const workerpool: Peer = {
+  exclusions: workerpoolExclusions,
+  lay(root, folder) {
+    cpSync(join(folder, 'test'), join(root, 'test'), { recursive: true })
+    const of = (file: string): string => `require(${JSON.stringify(join(source, 'workerpool', file))})`
+    mkdirSync(join(root, 'src'))
+    write(root, 'package.json', JSON.stringify({ name: 'workerpool', main: './src/index.js' }))
+    write(root, 'src/index.js', `module.exports = ${of('index.ts')}`)
+    // Its tests import the parts of the package by file.
+    write(root, 'src/environment.js', `module.exports = ${of('environment.ts')}`)
+    write(root, 'src/Pool.js', `module.exports = ${of('pool.ts')}.Pool`)
+    write(root, 'src/Promise.js', `module.exports = ${of('index.ts')}`)
+    write(root, 'src/queues.js', `module.exports = ${of('queues.ts')}`)
+    symlinkSync(join(folder, 'node_modules'), join(root, 'node_modules'))
+  },
+  files: root =>
+    readdirSync(join(root, 'test'))
+      .filter(name => /[.-]test\.js$/.test(name))
+      .map(name => join('test', name)),
+  command: (file, skip) => [
+    'node_modules/mocha/bin/mocha.js',
+    '--no-config',
+    '--exit',
+    '--reporter=tap',
+    '--timeout=20000',
+    ...(skip === null ? [] : ['--invert', '--grep', skip]),
+    file,
+  ],
+}
+
+const peers: Record<string, Peer> = { piscina, workerpool }
 
 function write(root: string, file: string, text: string): void {
   writeFileSync(join(root, file), `${text}\n`)

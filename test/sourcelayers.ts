@@ -16,6 +16,7 @@ export const layers: readonly string[] = [
   'checker',
   'trace',
   'piscina',
+  'workerpool',
   'cli',
   'index.ts',
 ]

@@ -59,9 +59,9 @@ export class PoolCpus {
     void this.kernel.internals.cpuSet.retire(cpu)
   }
 
-  /** Ends a CPU in the middle of whatever it does. */
-  terminate(cpu: number): void {
-    void this.kernel.internals.machine.terminate(cpu)
+  /** Ends a CPU in the middle of whatever it does; its thread is gone then. */
+  terminate(cpu: number): Promise<void> {
+    return this.kernel.internals.machine.terminate(cpu)
   }
 
   /** Ends all of them, and the kernel. */

@@ -1,17 +1,10 @@
-import { dirname } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  checkPatterns,
-  COMPILE_VARIABLE,
-  nearestManifest,
-  patternList,
-  patternText,
-} from '../compiler/selection.ts'
 import { warn, type KernelEvents } from '../task/kernelevents.ts'
 import type { TaskPriority } from '../task/options.ts'
 import { AbortError, type AbortSignalEventTarget } from './abort.ts'
 import { leastBusy, type PiscinaLoadBalancer, type PiscinaWorker } from './balancer.ts'
+import { compileOf } from './compiled.ts'
 import { PoolCpus } from './cpus.ts'
 import { Errors, exitError, failureOf } from './errors.ts'
 import { Times } from './histogram.ts'
@@ -321,7 +314,7 @@ export class ThreadPool {
     } else {
       const { cpus } = this
       this.remove(worker)
-      cpus?.terminate(worker.cpu)
+      void cpus?.terminate(worker.cpu)
       this.ensureMinimum()
       this.endIfUnused()
     }
@@ -496,22 +489,4 @@ export class ThreadPool {
       queueMicrotask(() => this.listener.emit('drain'))
     }
   }
-}
-
-/** What the workers of a pool compile: as it says, or the package that has the file of its tasks, or the environment. */
-function compileOf({ compile, filename }: PoolOptions): readonly (string | RegExp | URL)[] {
-  if (compile === 'all') return ['all']
-  if (compile !== undefined) {
-    if (!Array.isArray(compile))
-      throw new TypeError(`compile: ${String(compile)} is not a list; give package names, files, or 'all'`)
-    return compile
-  }
-  const asked = process.env[COMPILE_VARIABLE] ?? ''
-  const fromEnvironment = patternList(asked).map(pattern => patternText(pattern, process.cwd()))
-  if (typeof filename !== 'string') return fromEnvironment
-  const found = nearestManifest(dirname(filePath(filename)))
-  const given = found?.manifest.heddle?.compile ?? []
-  const patterns = typeof given === 'string' ? [given] : given
-  checkPatterns(`"heddle": { "compile" } of ${found?.folder ?? ''}/package.json`, patterns)
-  return [...fromEnvironment, ...patterns.map(pattern => patternText(pattern, found?.folder ?? ''))]
 }

@@ -94,10 +94,13 @@ function withResolvers() {
 
 const pool = `
 import { fileURLToPath } from 'node:url'
-const { default: Piscina } = await import('./piscina.ts')
+const { default: Piscina, workerpool } = await import('./pools.ts')
 const pool = new Piscina({ filename: fileURLToPath(new URL('./work.js', import.meta.url)), maxThreads: 1 })
 console.log(await pool.run(20))
 await pool.destroy()
+const workers = workerpool.pool({ maxWorkers: 1 })
+console.log(await workers.exec(n => n + 2, [40]))
+await workers.terminate()
 `
 
 export const projects: readonly PageProject[] = [
@@ -116,10 +119,10 @@ export const projects: readonly PageProject[] = [
   },
   {
     page: 'docs/coming-from.md',
-    runs: [{ heddle: ['run', 'pool.ts'], prints: /^21$/m }],
+    runs: [{ heddle: ['run', 'pool.ts'], prints: /^21\n42$/m }],
     harness: {
       'pool.ts': pool,
-      'piscina.ts': 'SNIPPET\nexport default Piscina\n',
+      'pools.ts': 'SNIPPET\nexport { workerpool }\nexport default Piscina\n',
       'work.js': 'export default n => n + 1\n',
     },
   },

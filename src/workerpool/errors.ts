@@ -1,0 +1,23 @@
+/** What a task is rejected with whose worker has died. */
+export class TerminateError extends Error {
+  constructor(message = 'worker terminated', cause?: unknown) {
+    super(message, { cause })
+  }
+}
+
+/** A thrown value as it travels: what `JSON` leaves of its own properties, as in workerpool. */
+export function converted(error: any): Record<string, unknown> {
+  if (typeof error !== 'object' || error === null) return { message: String(error) }
+  try {
+    const own = Object.getOwnPropertyNames(error).map(name => [name, error[name]])
+    const plain = typeof error.toJSON === 'function' ? error : Object.fromEntries(own)
+    return JSON.parse(JSON.stringify(plain))
+  } catch {
+    // A circle, or a getter that throws.
+    return { message: String(error.message), stack: String(error.stack) }
+  }
+}
+
+export function errorOf(properties: Record<string, unknown>): Error {
+  return Object.assign(new Error(''), properties)
+}

@@ -1,0 +1,135 @@
+import type { WorkerOptions } from 'node:worker_threads'
+import { warn } from '../task/kernelevents.ts'
+import { THREADS_MAX } from '../piscina/options.ts'
+import type { TaskPriority } from '../task/options.ts'
+import { cpus } from './environment.ts'
+import type { TaskQueue } from './queues.ts'
+
+/** What a worker is made with, as the callbacks of a pool see it. */
+export interface WorkerArg {
+  forkArgs?: readonly string[]
+  forkOpts?: object
+  workerOpts?: object
+  workerThreadOpts?: WorkerOptions
+  script?: string | null
+}
+
+export interface WorkerPoolOptions {
+  minWorkers?: number | 'max'
+  maxWorkers?: number
+  maxQueueSize?: number
+  workerType?: 'auto' | 'thread'
+  /** The old name of `workerType`. */
+  nodeWorker?: 'auto' | 'thread'
+  queueStrategy?: 'fifo' | 'lifo' | TaskQueue
+  /** Milliseconds that a worker has to clean up before it is ended in the middle of what it does. 1000. */
+  workerTerminateTimeout?: number
+  workerThreadOpts?: WorkerOptions
+  emitStdStreams?: boolean
+  onCreateWorker?: (arg: WorkerArg) => WorkerArg | null | undefined | void
+  onTerminateWorker?: (arg: WorkerArg) => void
+  /** Of processes and browsers: taken, shown to the callbacks, and of no effect. */
+  forkArgs?: readonly string[]
+  forkOpts?: object
+  workerOpts?: object
+  debugPortStart?: number
+  /**
+   * Of heddle: what the workers compile, so that tasks are preempted there: packages by name, files, or 'all'. Without it, what
+   * `"heddle": { "compile": […] }` in the package.json of the script says.
+   */
+  compile?: readonly (string | RegExp | URL)[] | 'all'
+}
+
+export interface ExecOptions {
+  on?: (payload: any) => unknown
+  transfer?: readonly object[]
+  metadata?: any
+  /** Of heddle: a task in a hurry starts before others of its worker, and takes the CPU from those that are compiled. 'normal'. */
+  priority?: TaskPriority
+  /** Of heddle: its share among tasks of the same priority, -20 (most) to 19 (least). */
+  nice?: number
+}
+
+export interface WorkerRegisterOptions {
+  onTerminate?: (code: number | undefined) => PromiseLike<void> | void
+  abortListenerTimeout?: number
+}
+
+const types: readonly unknown[] = ['auto', 'thread', 'threads']
+
+export function checkType(type: unknown): void {
+  if (types.includes(type)) return
+  const why =
+    type === 'process'
+      ? 'the workers are CPUs of a kernel, which are threads'
+      : type === 'web'
+        ? 'heddle/workerpool is for Node; in a browser use Kernel of heddle'
+        : 'there is no such type'
+  throw new TypeError(
+    `workerType: ${JSON.stringify(type)} is not possible: ${why}; give 'thread' or 'auto', or none`,
+  )
+}
+
+/** How many workers there may be at least and at most. */
+export function countsOf(options: WorkerPoolOptions): { minWorkers: number | undefined; maxWorkers: number } {
+  let maxWorkers = Math.max(cpus - 1, 1)
+  if ('maxWorkers' in options) {
+    checkCount('maxWorkers', options.maxWorkers, 1)
+    maxWorkers = options.maxWorkers as number
+  }
+  let minWorkers: number | undefined
+  if (options.minWorkers === 'max') minWorkers = maxWorkers
+  else if ('minWorkers' in options) {
+    checkCount('minWorkers', options.minWorkers, 0)
+    minWorkers = options.minWorkers as number
+    maxWorkers = Math.max(minWorkers, maxWorkers)
+  }
+  if (maxWorkers > THREADS_MAX) {
+    warn(
+      `maxWorkers: ${maxWorkers} is more than the ${THREADS_MAX} CPUs that a kernel has; the pool has ${THREADS_MAX}`,
+      'HEDDLE_MAX_WORKERS',
+    )
+    maxWorkers = THREADS_MAX
+    if (minWorkers !== undefined) minWorkers = Math.min(minWorkers, THREADS_MAX)
+  }
+  return { minWorkers, maxWorkers }
+}
+
+function checkCount(name: string, value: unknown, least: number): void {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least)
+    throw new TypeError(`Option ${name} must be an integer number >= ${least}`)
+}
+
+const known: readonly string[] = [
+  'argv',
+  'env',
+  'execArgv',
+  'workerData',
+  'trackUnmanagedFds',
+  'resourceLimits',
+  'name',
+]
+const impossible: readonly string[] = ['eval', 'stdin', 'stdout', 'stderr', 'transferList']
+const threadOptions = [...known, ...impossible]
+
+/** Throws what workerpool throws for options that no thread has, and says which of a thread's options a CPU has not. */
+export function checkThreadOptions(options: WorkerOptions): void {
+  const given = Object.keys(options)
+  const unknown = given.find(name => !threadOptions.includes(name))
+  if (unknown !== undefined)
+    throw new Error(`Object "workerThreadOpts" contains an unknown option "${unknown}"`)
+  const inherited = threadOptions.find(
+    name => (Object.prototype as Record<string, unknown>)[name] && !given.includes(name),
+  )
+  if (inherited !== undefined)
+    throw new Error(
+      `Object "workerThreadOpts" contains an inherited option "${inherited}" which is not defined in the object itself but in its prototype`,
+    )
+  const refused = given.find(
+    name => impossible.includes(name) && Boolean((options as Record<string, unknown>)[name]),
+  )
+  if (refused !== undefined)
+    throw new Error(
+      `workerThreadOpts.${refused} is not possible: the workers are CPUs of a kernel, whose threads it starts; ${refused.startsWith('std') ? 'use emitStdStreams' : 'use workerData and transfer'}`,
+    )
+}

@@ -1,0 +1,23 @@
+import type { WorkerRegisterOptions } from './options.ts'
+import { state } from './state.ts'
+
+/** In the script of a pool: says which methods `pool.exec` finds there. */
+export function worker(
+  methods?: Record<string, (...args: any[]) => any>,
+  options?: WorkerRegisterOptions,
+): void {
+  workerHere('worker(methods)').register(methods, options)
+}
+
+/** In a worker: sends an event to the `on` of the task that is running. Without one, nothing is sent. */
+export function workerEmit(payload: unknown): void {
+  workerHere('workerEmit(payload)').emit(payload)
+}
+
+function workerHere(what: string): NonNullable<typeof state.worker> {
+  if (state.worker === null)
+    throw new Error(
+      `${what}: this thread is no worker of a pool; call it in the script that pool(script) of heddle/workerpool is given`,
+    )
+  return state.worker
+}
