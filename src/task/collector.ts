@@ -12,6 +12,7 @@ import {
   LOST,
   NOT_KILLED,
   PENDING,
+  POSTED,
   RESULT_MAILED,
   RETURNED,
 } from './job.ts'
@@ -110,7 +111,7 @@ export class Collector {
       const next = i32[job + Job.next]
       // It was given up while its CPU was about to store the outcome, or has a result of which something is on its way: soon.
       const outcome = Atomics.load(i32, job + Job.outcome)
-      if (outcome === PENDING || !this.hasAll(job)) completions.push(job)
+      if (outcome === PENDING || !this.hasAll(job, outcome)) completions.push(job)
       else this.settle(job, outcome)
       job = next
     }
@@ -118,10 +119,14 @@ export class Collector {
     return collected
   }
 
-  private hasAll(job: number): boolean {
+  /** Whether all that a task sent has come: its messages, and its result. A dead CPU sends nothing any more. */
+  private hasAll(job: number, outcome: number): boolean {
     const { i32, codec } = this.view
-    if ((Atomics.load(i32, job + Job.control) & RESULT_MAILED) !== 0)
-      return this.mail.hasResult(i32[job + Job.number])
+    const control = Atomics.load(i32, job + Job.control)
+    const number = i32[job + Job.number]
+    const isCut = outcome === LOST || outcome === EVICTED
+    if ((control & POSTED) !== 0 && !isCut && !this.mail.hasHeardAll(number)) return false
+    if ((control & RESULT_MAILED) !== 0) return this.mail.hasResult(number)
     return codec.missing(i32[job + Job.result]) === null
   }
 
@@ -159,6 +164,7 @@ export class Collector {
     const index = view.jobs.indexOf(job)
     const task = this.handles[index]
     assert(outcome !== PENDING, 'only a job that has ended is settled')
+    this.mail.settled(view.i32[job + Job.number])
     if (task === undefined) {
       this.settleOrphan(job, outcome)
       return

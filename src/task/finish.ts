@@ -4,7 +4,7 @@ import { Entity } from '../sched/entity.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { FINISHED } from '../sched/switch.ts'
 import type { CpuMail } from './cpumail.ts'
-import { BOOTER, DETACHED, Job, KILLED, RESULT_MAILED, RETURNED, THREW } from './job.ts'
+import { BOOTER, DETACHED, Job, KILLED, POSTED, RESULT_MAILED, RETURNED, THREW } from './job.ts'
 import { Moved, onlyBuffers } from './moved.ts'
 import { publishOutcome } from './outcome.ts'
 import type { TaskRun } from './taskrun.ts'
@@ -57,6 +57,7 @@ export function finishJob(
   f64[(job + Job.ended) >> 1] = now
   f64[(job + Job.runTime) >> 1] = f64[(se + Entity.runTime) >> 1] + now - f64[(se + Entity.execStart) >> 1]
   view.partJob(task, job) // 2
+  if ((i32[job + Job.control] & POSTED) !== 0) mail.send({ kind: 'end', task: i32[job + Job.number] })
   publishOutcome(view, job, outcome) // 3
   exitTask(s, task, outcome) // 4
   return FINISHED

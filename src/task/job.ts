@@ -147,6 +147,9 @@ export const ARGS_MAILED = 512
 export const RESULT_MAILED = 1024
 /** The booting thread has messages for it, which wait until it has begun. */
 export const MAIL_WAITS = 2048
+/** It has posted messages to the booting thread, which hears them before it is told of the end. */
+export const POSTED = 8192
+
 /** An async function: it awaits, and its CPU's event loop may run parts of it. */
 export const ASYNC = 4096
 

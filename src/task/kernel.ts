@@ -36,7 +36,7 @@ import {
 import { type ExportedFunction, importModule, LOAD_MODULE } from './functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { Housekeeping } from './housekeeping.ts'
-import { ARGS_MAILED, BOOTER, DETACHED, Job, RESTARTABLE, RESULT_MAILED } from './job.ts'
+import { ARGS_MAILED, BOOTER, DETACHED, Job, PENDING, POSTED, RESTARTABLE, RESULT_MAILED } from './job.ts'
 import { type KernelEvents, KernelListeners, type StuckTask, warn } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
 import { BooterMail, type MailedArgs, type ToBooter } from './mail.ts'
@@ -489,8 +489,11 @@ export class Kernel {
   private loseMailedResults(dead: number): void {
     const { i32, jobs } = this.booted.view
     for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
-      if ((Atomics.load(i32, job + Job.control) & RESULT_MAILED) === 0) continue
-      if (Atomics.load(i32, job + Job.cpu) === dead + 1) this.mail.loseResult(i32[job + Job.number])
+      const control = Atomics.load(i32, job + Job.control)
+      if (Atomics.load(i32, job + Job.cpu) !== dead + 1) continue
+      if ((control & RESULT_MAILED) !== 0) this.mail.loseResult(i32[job + Job.number])
+      if ((control & POSTED) !== 0 && Atomics.load(i32, job + Job.outcome) !== PENDING)
+        this.mail.heardAll(i32[job + Job.number])
     }
   }
 

@@ -29,6 +29,8 @@ export type ToBooter =
   | { readonly kind: 'began'; readonly task: number }
   | { readonly kind: 'result'; readonly task: number; readonly value: unknown }
   | { readonly kind: 'message'; readonly task: number; readonly value: unknown }
+  /** The task has ended: no message of it comes after this one. */
+  | { readonly kind: 'end'; readonly task: number }
 
 /** What the arena holds of arguments that come as a message. */
 export interface MailedArgs {
@@ -50,6 +52,8 @@ export class BooterMail {
   private readonly waiting = new Map<number, Letter[]>()
   /** Results that have come before, or after, their jobs. */
   private readonly results = new Map<number, { readonly value: unknown } | { readonly error: unknown }>()
+  /** Tasks that had posted messages, of which all have come. */
+  private readonly ended = new Set<number>()
   /** Tasks whose arguments were sent to a CPU, by that CPU. */
   private readonly sentTo = new Map<number, Set<Task<any>>>()
   private nextArgs = 1
@@ -126,10 +130,29 @@ export class BooterMail {
       this.view.completions.interrupt()
       return
     }
+    if (message.kind === 'end') {
+      this.heardAll(message.task)
+      return
+    }
     const task = this.tasks.get(message.task)
     if (task === undefined) return
     if (message.kind === 'began') this.flush(task, Atomics.load(this.view.i32, task.job + Job.cpu))
     else task.emit('message', message.value)
+  }
+
+  /** No message of the task comes any more. */
+  heardAll(task: number): void {
+    this.ended.add(task)
+    this.view.completions.interrupt()
+  }
+
+  hasHeardAll(task: number): boolean {
+    return this.ended.has(task)
+  }
+
+  /** The end of the task has been told. */
+  settled(task: number): void {
+    this.ended.delete(task)
   }
 
   hasResult(task: number): boolean {

@@ -2,7 +2,7 @@ import { suspend, type Blocking, type WaitOptions } from '../coroutine/blocking.
 import { blocking } from '../coroutine/blocking.ts'
 import type { Waker } from '../coroutine/runner.ts'
 import { here } from './current.ts'
-import { BOOTER, Job } from './job.ts'
+import { BOOTER, Job, POSTED } from './job.ts'
 
 /**
  * Sends a message from a task to the thread that booted the kernel and spawned the task: `task.on('message', listener)` hears it there. Copied
@@ -17,6 +17,7 @@ export function post(value: unknown, transfer: readonly object[] = []): void {
     )
   }
   on.mail.send({ kind: 'message', task: i32[run.job + Job.number], value }, transfer)
+  Atomics.or(i32, run.job + Job.control, POSTED)
 }
 
 /** Waits for the next message that `task.post(value)` sent to the running task. */

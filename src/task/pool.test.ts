@@ -193,6 +193,16 @@ describe('messages and what they carry:', () => {
     expect(heard).toEqual(['first!', 'second!'])
   })
 
+  test('what a task posts is heard before its end is told', async () => {
+    for (let turn = 0; turn < 100; turn++) {
+      const task = kernel.spawn(work.tells, [3])
+      const heard: unknown[] = []
+      task.on('message', value => heard.push(value))
+      expect(await task).toBe(3)
+      expect(heard).toEqual([0, 1, 2])
+    }
+  })
+
   test('a wait for a message has limits like any other', async () => {
     expect(await failureOf(kernel.spawn(work.times))).toMatchObject({ name: 'TimeoutError' })
   })
