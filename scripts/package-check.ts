@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Cell } from '../test/matrix/cell.ts'
@@ -64,7 +64,7 @@ export function packageSteps(root: string, scratch: string, command: typeof Comm
       })),
     ...cells.filter(({ quick }) => quick).map(cell => matrixStep(consumer, cell)),
     ...[join(root, 'test', 'node20'), root].map(folder => ({
-      name: `snippets of the documentation on Node ${folder === root ? 26 : 20}`,
+      name: `snippets of the documentation on Node ${folder === root ? 26 : 20}${leftOut()}`,
       run: command(bin('node'), [
         join(root, 'test', 'snippets', 'main.ts'),
         consumer,
@@ -72,6 +72,12 @@ export function packageSteps(root: string, scratch: string, command: typeof Comm
       ]),
     })),
   ]
+}
+
+/** What the snippets are run without on this machine. */
+function leftOut(): string {
+  const isMissing = spawnSync('redis-server', ['--version']).error !== undefined
+  return isMissing ? ' (BullMQ is skipped: no redis-server)' : ''
 }
 
 /** A cell of the matrix that every run of the tests has; the others are `npm run matrix`. */

@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { notRun, projects } from './pages.ts'
@@ -10,10 +10,12 @@ import { notRun, projects } from './pages.ts'
 const root = join(import.meta.dirname, '..', '..')
 const [home, node, only] = process.argv.slice(2) as [string, string, string?]
 
+const PATIENCE_MS = 180_000
+
 const isNode20 = execFileSync(node, ['--version'], { encoding: 'utf8' }).startsWith('v20')
 
 /** Packages that snippets import: lent to the folder where heddle is installed. */
-for (const name of ['decimal.js', 'express', 'fastify']) {
+for (const name of ['bullmq', 'decimal.js', 'express', 'fastify', 'ioredis']) {
   const found = [root, join(root, 'test', 'matrix')]
     .map(folder => join(folder, 'node_modules', name))
     .find(existsSync)
@@ -40,9 +42,21 @@ function blocksOf(page: string): Block[] {
 function run(folder: string, args: readonly string[]): Promise<string> {
   const cli = join(home, 'node_modules', 'heddle', 'dist', 'cli', 'main.js')
   return new Promise(resolve => {
-    execFile(node, [cli, ...args], { cwd: folder, timeout: 180_000 }, (error, out, err) =>
-      resolve(error === null ? out : `${out}\n${err}\n${error.message}`),
-    )
+    const child = spawn(node, [cli, ...args], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    })
+    // The command and the program that it runs: a program may be too busy to hear a signal.
+    const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), PATIENCE_MS)
+    let out = ''
+    let err = ''
+    child.stdout.on('data', part => (out += String(part)))
+    child.stderr.on('data', part => (err += String(part)))
+    child.once('close', (code, signal) => {
+      clearTimeout(timer)
+      resolve(code === 0 ? out : `${out}\n${err}\n${signal ?? `exit code ${code}`}`)
+    })
   })
 }
 
@@ -91,7 +105,11 @@ for (const page of pages.filter(each => only === undefined || each === only)) {
     const checked = name.endsWith('.check.ts') && project.runs.some(({ heddle }) => heddle[0] === 'check')
     if (!used && !checked && !notRun.includes(`${page} ${name}`)) wrong.push(`${page}: nothing runs ${name}`)
   }
-  for (const { heddle, prints: always, onNode20 = always } of project.runs) {
+  for (const { heddle, needs, prints: always, onNode20 = always } of project.runs) {
+    if (needs !== undefined && spawnSync(needs, ['--version']).error !== undefined) {
+      console.log(`- ${page}: heddle ${heddle.join(' ')} is skipped: there is no ${needs} on the PATH`)
+      continue
+    }
     const prints = isNode20 ? onNode20 : always
     const from = performance.now()
     const said = await run(folder, heddle)

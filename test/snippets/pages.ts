@@ -2,6 +2,8 @@
 export interface PageRun {
   /** What `heddle` is called with, in the project's folder. */
   readonly heddle: readonly string[]
+  /** A command of the machine that the program needs. Where there is none, the run is skipped, and that is said. */
+  readonly needs?: string
   /** What the program must print. */
   readonly prints: RegExp
   /** What it must print on Node 20, which has no `module.registerHooks`, where that is another thing. */
@@ -92,6 +94,59 @@ function withResolvers() {
 }
 `
 
+/**
+ * Gives a BullMQ worker a job that would take for ever: its lock is renewed all the same, a short job is done beside it, it is
+ * cancelled, and the process ends when it is asked to. Redis is a process of this program's own.
+ */
+const queue = `
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Queue, QueueEvents } from 'bullmq'
+const free = createServer().listen(0, '127.0.0.1')
+const port = await new Promise(resolve => free.once('listening', () => resolve(free.address().port)))
+await new Promise(resolve => free.close(resolve))
+const folder = mkdtempSync(join(tmpdir(), 'heddle-redis-'))
+const redis = spawn('redis-server', ['--port', port, '--bind', '127.0.0.1', '--save', '', '--dir', folder])
+process.once('exit', code => {
+  console.log('ended with ' + code)
+  redis.kill('SIGKILL')
+  rmSync(folder, { recursive: true })
+})
+// A job whose task was not stopped keeps the process.
+setTimeout(() => process.exit(1), 120_000).unref()
+process.env.REDIS_URL = 'redis://127.0.0.1:' + port
+await new Promise(resolve => redis.stdout.on('data', text => /Ready to accept/.test(text) && resolve()))
+const connection = { url: process.env.REDIS_URL }
+const queue = new Queue('digits', { connection })
+const events = new QueueEvents('digits', { connection })
+await events.waitUntilReady()
+const { worker } = await import('./worker.js')
+worker.on('error', error => console.log(error.message))
+worker.on('stalled', id => console.log('stalled ' + id))
+const long = await queue.add('e', { digits: 100_000 })
+const renewed = new Promise(resolve => {
+  let count = 0
+  worker.on('locksRenewed', ({ jobIds }) => {
+    if (jobIds.includes(long.id) && ++count === 3) resolve(count)
+  })
+})
+console.log('renewed ' + (await renewed) + ' times')
+const short = await queue.add('e', { digits: 20 })
+console.log(await short.waitUntilFinished(events))
+console.log(await long.getState())
+const failed = long.waitUntilFinished(events).then(() => 'finished', error => error.message)
+console.log(worker.cancelJob(long.id, 'no longer wanted'), await failed)
+await events.close()
+await queue.close()
+process.kill(process.pid, 'SIGTERM')
+// Redis keeps this process no longer.
+redis.unref()
+for (const stream of redis.stdio) stream.destroy()
+`
+
 const pool = `
 import { fileURLToPath } from 'node:url'
 const { default: Piscina, workerpool } = await import('./pools.ts')
@@ -147,14 +202,23 @@ export const projects: readonly PageProject[] = [
   },
   {
     page: 'docs/guides/servers.md',
-    runs: ['express', 'fastify'].map(name => ({
-      heddle: ['run', `client-${name}.mjs`],
-      prints:
-        /^2\.718281828459045235. pong\nSet\(1\) { 'AbortError' }\nSet\(1\) { '\/e\/100000 was stopped' }\n2\.71828182845904523536028747135\nended with 0$/m,
-    })),
+    runs: [
+      ...['express', 'fastify'].map(name => ({
+        heddle: ['run', `client-${name}.mjs`],
+        prints:
+          /^2\.718281828459045235. pong\nSet\(1\) { 'AbortError' }\nSet\(1\) { '\/e\/100000 was stopped' }\n2\.71828182845904523536028747135\nended with 0$/m,
+      })),
+      {
+        heddle: ['run', 'client-bullmq.mjs'],
+        needs: 'redis-server',
+        prints:
+          /^renewed 3 times\n2\.7182818284590452354\nactive\ntrue cancelled: no longer wanted\nended with 0$/m,
+      },
+    ],
     harness: {
       'client-express.mjs': clientOf('express.js'),
       'client-fastify.mjs': clientOf('fastify.js'),
+      'client-bullmq.mjs': queue,
     },
   },
   { page: 'docs/guides/share.md', runs: [{ heddle: ['run', 'main.ts'], prints: /^6\n1\n4\n9$/m }] },
