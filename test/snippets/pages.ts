@@ -239,8 +239,14 @@ export const projects: readonly PageProject[] = [
   },
 ]
 
-/** Snippets that are not a program: a configuration that another tool reads, and code for a page alone. Both are compiled by `tsc` (test/docs.test.ts), and the matrix has them in full. */
+/**
+ * Snippets that are not a program: a configuration that another tool reads, and code for a page alone. Both are compiled by `tsc`
+ * (test/docs.test.ts), and the matrix has them in full. Those of Next.js were tried by hand, and the page says with which version.
+ */
 export const notRun: readonly string[] = [
   'docs/guides/browser.md vite.config.js',
   'docs/guides/browser.md paint.ts',
+  'docs/guides/servers.md next.config.js',
+  'docs/guides/servers.md kernel.js',
+  'docs/guides/servers.md route.js',
 ]
