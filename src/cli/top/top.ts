@@ -28,7 +28,9 @@ export function topCommand(): Command {
     .addHelpText('after', '\nExamples:\n  heddle top\n  heddle top 4711\n  heddle top --json | jq .tasks')
     .action(async (pid: string | undefined, flags: TopFlags) => {
       try {
-        process.exitCode = await top(findKernel(pid), flags)
+        const code = await top(findKernel(pid), flags)
+        // Ctrl-C is how one leaves it.
+        process.exitCode = code === EXIT_INTERRUPTED ? 0 : code
       } catch (error) {
         if (!(error instanceof CommandError)) throw error
         error.end('top', flags.json)
