@@ -77,8 +77,14 @@ function addFrame(error: unknown, below: (...args: any[]) => unknown): void {
 setOnPass(addFrame)
 setOnFramePass(addCallers, (error, below) => {
   if (!hasStack(error)) return
-  mendingOf(error).callers.shift()
-  addFrame(error, below)
+  const mending = mendingOf(error)
+  const known = mending.callers.shift()
+  // The line of the call itself, as it was captured: where a function is entered again, maps are less exact.
+  if (known === undefined || !/:\d+:\d+\)?$/.test(known)) addFrame(error, below)
+  else {
+    mending.passed.push(known)
+    writeStack(error, mending)
+  }
 })
 
 /** Takes the machinery out of the stack of an error that leaves its coroutine. */
