@@ -144,8 +144,7 @@ test('a job that a CPU was about to begin when it died is not held against the n
   expect(await failureOf(queued)).toMatchObject({ how: 'unstarted' })
 })
 
-// One run in a few does not end on an idle machine: with HEDDLE_LONG=1 until that is understood.
-test.runIf(process.env['HEDDLE_LONG'] !== undefined).each([
+test.each([
   ['before', false],
   ['after', true],
 ] as const)(
@@ -167,7 +166,10 @@ test.runIf(process.env['HEDDLE_LONG'] !== undefined).each([
     await busy
     expect(await kernel.spawn(work.echo, [2])).toBe(2)
     expect(deaths).toEqual(['exited 5'])
-    await expect.poll(() => inUse(kernel)).toEqual(before)
+    // Not more than before: the record of the task that imported the module may have been there still, and is gone by now.
+    const more = (): [string, number][] =>
+      Object.entries(inUse(kernel)).filter(([what, n]) => n > before[what]!)
+    await expect.poll(more).toEqual([])
   },
 )
 
@@ -179,6 +181,9 @@ test('close with a deadline ends though a CPU died with a lock of the kernel, an
   const queued = Array.from({ length: 20 }, (_, n) =>
     failureOf(kernel.spawn(work.rests, [shared], { affinity: [n % 2] })),
   )
+  // Only now: a spawn after it has the lock waits for that lock, and in this thread.
+  Atomics.store(shared, 5, 1)
+  Atomics.notify(shared, 5)
   await until('it has the lock', () => Atomics.load(shared, 7) === 1)
   const closing = kernel.close({ deadline: 1 })
   void kernel['booted'].machine.terminate(0)
