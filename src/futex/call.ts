@@ -35,8 +35,14 @@ export const CLOCK_REALTIME = 0
 export const CLOCK_MONOTONIC = 1
 /** How many words waitv takes. */
 export const WAITV_MAX = 128
-/** The only size that a word has here, and the private flag: what a waitv entry's flags may say. */
+/** The flags of futex2: the size of a word, and whether it is of this space alone. `prepareWaitv` takes words of 32 bits; `futex` of `heddle` all. */
+export const FUTEX2_SIZE_U8 = 0
+export const FUTEX2_SIZE_U16 = 1
 export const FUTEX2_SIZE_U32 = 2
+export const FUTEX2_SIZE_U64 = 3
+export const FUTEX2_SIZE_MASK = 3
+/** Refused: a word here is on no NUMA node. */
+export const FUTEX2_NUMA = 4
 export const FUTEX2_PRIVATE = 128
 
 /** A word: a view and an index into it, or a buffer and an offset in bytes, which may be wrong in every way. */

@@ -1,6 +1,15 @@
 import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CMP_EQ, OP_ADD } from '../futex/index.ts'
+import {
+  CMP_EQ,
+  FUTEX2_NUMA,
+  FUTEX2_PRIVATE,
+  FUTEX2_SIZE_U16,
+  FUTEX2_SIZE_U32,
+  FUTEX2_SIZE_U64,
+  FUTEX2_SIZE_U8,
+  OP_ADD,
+} from '../futex/index.ts'
 import { futex, type FutexView, Kernel } from '../index.ts'
 import type * as Tasks from './fixtures/futextasks.ts'
 
@@ -161,15 +170,145 @@ describe('futexes on shared memory, with nothing set up:', () => {
     expect(() => futex.unlockPi(view, 0)).toThrow(/EPERM/)
   })
 
+  test('a private word and a shared one at one address do not meet, and vectors mix them', async () => {
+    const view = words()
+    const flags = FUTEX2_SIZE_U32 | FUTEX2_PRIVATE
+    const waiting = [futex.waitAsync(view, 0, 0, { flags }), futex.waitAsync(view, 0, 0)]
+    const task = kernel.spawn(tasks.waitsInTask, [view, 0, 0, { flags }])
+    expect(futex.wake(view, 0, Infinity, { flags: FUTEX2_SIZE_U32 })).toBe(1)
+    expect(await waiting[1]).toBe('ok')
+    expect(await wakeAll(view, 0, 2, { flags })).toBe(2)
+    expect([await waiting[0], await task]).toEqual(['ok', 'ok'])
+    const vector = futex.waitvAsync([
+      { view, index: 1, value: 0, flags: FUTEX2_SIZE_U32 },
+      { view, index: 1, value: 0, flags },
+    ])
+    expect(futex.wake(view, 1, 1, { flags })).toBe(1)
+    expect(await vector).toBe(1)
+    expect(futex.wake(view, 1)).toBe(0)
+  })
+
+  test.each([
+    ['8 bits', Uint8Array, FUTEX2_SIZE_U8, 7],
+    ['16 bits', Uint16Array, FUTEX2_SIZE_U16, 7],
+    ['32 bits', Int32Array, FUTEX2_SIZE_U32, 7],
+    ['64 bits', BigInt64Array, FUTEX2_SIZE_U64, 7n],
+  ] as const)('futex_requeue moves waiters at words of %s, with flags', async (_, View, size, value) => {
+    const view: FutexView = new (View as typeof Int32Array)(new SharedArrayBuffer(32))
+    view[0] = value as never
+    for (const flags of [undefined, size, size | FUTEX2_PRIVATE]) {
+      const waiting = [1, 2, 3].map(() => futex.waitAsync(view, 0, value, { flags }))
+      const to = { view, index: 2, flags }
+      const zero = (typeof value === 'bigint' ? 0n : 0) as number
+      expect(futex.requeuev([{ view, index: 0, value: zero, flags }, to])).toBe('not-equal')
+      expect(futex.requeuev([{ view, index: 0, value, flags }, to], { wake: 1, move: 1 })).toBe(2)
+      expect(futex.wake(view, 2, Infinity, { flags })).toBe(1)
+      expect(futex.wake(view, 0, Infinity, { flags })).toBe(1)
+      expect(await Promise.all(waiting)).toEqual(['ok', 'ok', 'ok'])
+    }
+  })
+
+  test('a condition hands its lock to tasks, compiled and not, a thread and async code in turn', async () => {
+    const view = words()
+    const running = [
+      kernel.spawn(tasks.waitsForLock, [view], { affinity: [0] }),
+      kernel.spawn(tasks.waitsForLock, [view], { affinity: [1] }),
+      kernel.spawn(tasks.waitsForLockPlainly, [view]),
+      futex.waitRequeuePiAsync(view, 0, 0, view, 1).then(owner => {
+        if (typeof owner === 'string') return owner
+        view[2]++
+        futex.unlockPi(view, 1, owner)
+        return 'ok'
+      }),
+    ]
+    let moved = 0
+    while (moved < 4) {
+      futex.lockPiSync(view, 1)
+      moved += futex.cmpRequeuePi(view, 0, view, 1, 0) as number
+      futex.unlockPi(view, 1)
+      await new Promise(resolve => setTimeout(resolve, 1))
+    }
+    expect(await Promise.all(running)).toEqual(['ok', 'ok', 'ok', 'ok'])
+    // This thread waits, and a task signals.
+    const signaller = kernel.spawn(tasks.signals, [view, 1])
+    expect(futex.waitRequeuePiSync(view, 0, 0, view, 1)).toBe('ok')
+    expect(() => futex.tryLockPi(view, 1)).toThrow(/EDEADLK/)
+    view[2]++
+    futex.unlockPi(view, 1)
+    expect(await signaller).toBe(1)
+    expect([...view]).toEqual([0, 0, 5, 0])
+  })
+
+  test('a condition with another value, out of time or aborted leaves the lock alone', async () => {
+    const view = words()
+    expect(futex.cmpRequeuePi(view, 0, view, 1, 0)).toBe(0)
+    expect(futex.cmpRequeuePi(view, 0, view, 1, 3)).toBe('not-equal')
+    expect(futex.waitRequeuePiSync(view, 0, 3, view, 1)).toBe('not-equal')
+    expect(await futex.waitRequeuePiAsync(view, 0, 3, view, 1)).toBe('not-equal')
+    expect(futex.waitRequeuePiSync(view, 0, 0, view, 1, { timeout: 1 })).toBe('timed-out')
+    expect(await futex.waitRequeuePiAsync(view, 0, 0, view, 1, { timeout: 1 })).toBe('timed-out')
+    expect(await kernel.spawn(tasks.waitsForLock, [view, { timeout: 1 }])).toBe('timed-out')
+    const abort = new AbortController()
+    const waiting = futex.waitRequeuePiAsync(view, 0, 0, view, 1, { signal: abort.signal })
+    abort.abort('enough')
+    await expect(waiting).rejects.toBe('enough')
+    // One that waits without a lock cannot be moved to one.
+    const plain = futex.waitAsync(view, 0, 0)
+    expect(() => futex.cmpRequeuePi(view, 0, view, 1, 0)).toThrow(/EINVAL/)
+    expect(futex.wake(view, 0)).toBe(1)
+    expect(await plain).toBe('ok')
+    expect([...view]).toEqual([0, 0, 0, 0])
+  })
+
+  test('an owner of async code holds the lock until it unlocks it', async () => {
+    const view = words()
+    const waiting = [1, 2].map(() => futex.waitRequeuePiAsync(view, 0, 0, view, 1))
+    expect(futex.cmpRequeuePi(view, 0, view, 1, 0)).toBe(2)
+    const first = await waiting[0]
+    expect(futex.tryLockPi(view, 1)).toBe(false)
+    futex.unlockPi(view, 1, first as never)
+    const second = await waiting[1]
+    futex.unlockPi(view, 1, second as never)
+    expect(futex.tryLockPi(view, 1)).toBe(true)
+    futex.unlockPi(view, 1)
+  })
+
+  const code = (call: () => unknown): unknown => {
+    try {
+      return call()
+    } catch (error) {
+      return (error as { code?: string }).code
+    }
+  }
+
+  test.each([
+    ['a NUMA node', FUTEX2_SIZE_U32 | FUTEX2_NUMA],
+    ['an unknown bit', FUTEX2_SIZE_U32 | 16],
+    ['a bit above all', 2 ** 40 + FUTEX2_SIZE_U32],
+    ['another size', FUTEX2_SIZE_U16],
+    ['a fraction', 2.5],
+    ['a negative number', -126],
+  ])('flags that name %s are refused by every call that takes flags', async (_, flags) => {
+    const view = words()
+    const waiting = futex.waitAsync(view, 0, 0)
+    const change = { op: OP_ADD, oparg: 5, cmp: CMP_EQ, cmparg: 3 }
+    const entry = { view, index: 0, value: 0, flags }
+    expect(code(() => futex.waitSync(view, 0, 0, { flags }))).toBe('EINVAL')
+    expect(code(() => futex.wake(view, 0, 1, { flags }))).toBe('EINVAL')
+    expect(code(() => futex.requeue(view, 0, view, 1, { flags }))).toBe('EINVAL')
+    expect(code(() => futex.cmpRequeue(view, 0, view, 1, 0, { flags }))).toBe('EINVAL')
+    expect(code(() => futex.requeuev([entry, { view, index: 1, flags }]))).toBe('EINVAL')
+    expect(code(() => futex.waitvSync([entry]))).toBe('EINVAL')
+    expect(code(() => futex.waitvSync([{ view, index: 0, value: 0 }], { flags }))).toBe('EINVAL')
+    expect(code(() => futex.wakeOp(view, 0, view, 1, change, { flags }))).toBe('EINVAL')
+    await expect(futex.waitAsync(view, 0, 0, { flags })).rejects.toThrow(`${flags}`)
+    expect([...view]).toEqual([0, 0, 0, 0])
+    expect(futex.wake(view, 0, 9)).toBe(1)
+    expect(await waiting).toBe('ok')
+  })
+
   test('what is wrong is said with the codes of Linux', () => {
     const view = words()
-    const code = (call: () => unknown): unknown => {
-      try {
-        return call()
-      } catch (error) {
-        return (error as { code?: string }).code
-      }
-    }
     expect(code(() => futex.wake(new Int32Array(4), 0))).toBe('EFAULT')
     expect(code(() => futex.wake(view, 4))).toBe('EFAULT')
     expect(code(() => futex.wake(view, 0.5))).toBe('EFAULT')
@@ -180,6 +319,19 @@ describe('futexes on shared memory, with nothing set up:', () => {
     expect(code(() => futex.waitvSync([]))).toBe('EINVAL')
     expect(code(() => futex.lockPiSync(new Int16Array(new SharedArrayBuffer(4)) as never, 0))).toBe('EINVAL')
     expect(code(() => futex.unlockPi(view, 0))).toBe('EPERM')
+    expect(code(() => futex.waitSync(new Uint8Array(new SharedArrayBuffer(4)), 0, 256))).toBe('EINVAL')
+    expect(code(() => futex.waitSync(view, 0, 0.5))).toBe('EINVAL')
+    expect(code(() => futex.waitSync(new BigInt64Array(new SharedArrayBuffer(8)), 0, 2n ** 64n))).toBe(
+      'EINVAL',
+    )
+    expect(code(() => futex.requeue(view, 0, view, 1, { wake: -1 }))).toBe('EINVAL')
+    expect(code(() => futex.waitRequeuePiSync(view, 0, 0, view, 0))).toBe('EINVAL')
+    expect(code(() => futex.waitRequeuePiSync(view, 0, 0, view, 9))).toBe('EFAULT')
+    expect(code(() => futex.cmpRequeuePi(view, 0, view, 0, 0))).toBe('EINVAL')
+    expect(code(() => futex.cmpRequeuePi(view, 0, view, 1, 0, { move: -1 }))).toBe('EINVAL')
+    const entry = { view, index: 0, value: 0 }
+    expect(code(() => futex.requeuev([entry] as never))).toBe('EINVAL')
+    expect(code(() => futex.requeuev([entry, { ...entry, flags: FUTEX2_SIZE_U32 }]))).toBe('EINVAL')
   })
 })
 

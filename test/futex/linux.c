@@ -4,6 +4,12 @@
 //   S word value                           sets a word
 //   W id word op value val3 timeout        a new thread waits; timeout 0 is one that has passed, -1 none
 //   K word op value val2 word2 val3        this thread calls
+//
+// and of futex2, where the kernel has it:
+//
+//   w id word flags value mask             a new thread waits
+//   k word flags mask count                wakes
+//   r word flags value word2 flags2 all wake move    futex_requeue; `all`: the flags of the call itself
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -17,6 +23,19 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef SYS_futex_wake
+#define SYS_futex_wake 454
+#define SYS_futex_wait 455
+#define SYS_futex_requeue 456
+#endif
+#define FUTEX2 -2
+
+// A struct futex_waitv, which older headers lack.
+struct entry {
+  uint64_t value, address;
+  uint32_t flags, reserved;
+};
 
 #define WORDS 8
 #define WAITERS 64
@@ -41,7 +60,10 @@ static void *run(void *of) {
   struct timespec past = {0, 0};
   atomic_store(&w->tid, (int)syscall(SYS_gettid));
   atomic_store(&w->entering, 1);
-  w->result = call(words + w->word, w->op, w->value, w->timeout == 0 ? &past : NULL, NULL, w->val3);
+  if (w->op == FUTEX2) {
+    long result = syscall(SYS_futex_wait, words + w->word, (unsigned long)w->value, (unsigned long)w->val3, w->timeout, NULL, 1);
+    w->result = result < 0 ? -errno : result;
+  } else w->result = call(words + w->word, w->op, w->value, w->timeout == 0 ? &past : NULL, NULL, w->val3);
   atomic_store(&w->finished, 1);
   return NULL;
 }
@@ -78,7 +100,7 @@ int main(void) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   while (fgets(line, sizeof line, stdin) != NULL) {
     long result = 0;
-    int a, b, e, f;
+    int a, b, e, f, g, h, i;
     unsigned c, d;
     if (sscanf(line, "S %d %u", &a, &c) == 2) {
       __atomic_store_n(words + a, c, __ATOMIC_SEQ_CST);
@@ -93,6 +115,22 @@ int main(void) {
       pthread_create(&w->thread, NULL, run, w);
     } else if (sscanf(line, "K %d %d %u %u %d %u", &a, &b, &c, &d, &e, (unsigned *)&f) == 6) {
       result = call(words + a, b, c, (void *)(uintptr_t)d, words + e, (uint32_t)f);
+    } else if (sscanf(line, "w %d %d %d %u %u", &a, &b, &e, &c, &d) == 5 && a < WAITERS) {
+      struct waiter *w = waiters + a;
+      memset(w, 0, sizeof *w);
+      w->word = b;
+      w->op = FUTEX2;
+      w->timeout = e;
+      w->value = c;
+      w->val3 = d;
+      pthread_create(&w->thread, NULL, run, w);
+    } else if (sscanf(line, "k %d %d %u %d", &a, &b, &c, &e) == 4) {
+      result = syscall(SYS_futex_wake, words + a, (unsigned long)c, e, b);
+      if (result < 0) result = -errno;
+    } else if (sscanf(line, "r %d %d %u %d %d %d %d %d", &a, &b, &c, &e, &f, &g, &h, &i) == 8) {
+      struct entry both[2] = {{c, (uintptr_t)(words + a), b, 0}, {0, (uintptr_t)(words + e), f, 0}};
+      result = syscall(SYS_futex_requeue, both, g, h, i);
+      if (result < 0) result = -errno;
     } else {
       fprintf(stderr, "cannot read: %s", line);
       return 1;

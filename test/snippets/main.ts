@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { notRun, projects } from './pages.ts'
 
 /**
- * Runs every snippet of the README, the first steps, the guides and the page for newcomers from other libraries, with the installed
+ * Runs every snippet of the README, the first steps, the guides, the futexes and the page for newcomers from other libraries, with the installed
  * package, on some Node: node test/snippets/main.ts <folder in which heddle is installed> <a Node> [one page]
  */
 const root = join(import.meta.dirname, '..', '..')
@@ -65,6 +65,7 @@ const pages = [
   'README.md',
   'docs/start.md',
   'docs/coming-from.md',
+  'docs/futex.md',
   ...readdirSync(join(root, 'docs', 'guides')).map(name => `docs/guides/${name}`),
 ]
 for (const page of pages.filter(each => only === undefined || each === only)) {

@@ -164,6 +164,15 @@ export const projects: readonly PageProject[] = [
     runs: [{ heddle: ['run', 'main.ts'], prints: /^168\n.*changed my mind/m }],
   },
   {
+    page: 'docs/futex.md',
+    runs: [
+      {
+        heddle: ['run', 'main.ts'],
+        prints: /^not-equal\ntimed-out\n2\n1\n\[ 'ok', 'ok' \]\nnot-equal\n1\n0\n1\n1\nok\n$/,
+      },
+    ],
+  },
+  {
     page: 'docs/start.md',
     runs: [
       { heddle: ['run', 'main.ts'], prints: /^78498$/m },

@@ -15,6 +15,7 @@ describe('the examples of docs/sync.md and docs/futex.md run, and print what the
   test.each(examples.map((code, index) => [index, code] as const))('example %i', (index, code) => {
     const file = join(folder, `example-${index}.ts`)
     const local = code
+      .replaceAll("from 'heddle/futex'", `from '${join(root, 'src/futex/index.ts')}'`)
       .replaceAll("from 'heddle/structs'", `from '${join(root, 'src/sync/structs.ts')}'`)
       .replaceAll("from 'heddle'", `from '${join(root, 'src/index.ts')}'`)
     writeFileSync(file, local)
