@@ -70,6 +70,11 @@ export const shortMethods: ReadonlySet<string> = new Set([
   'substr',
 ])
 
+/** Methods of this package that block: a call of one may be just that, whatever else a file calls so. */
+export const blockingMethods: ReadonlySet<string> = new Set(
+  'lock lockPi read write upgrade acquire wait waitv waitFor receive send join scope suspend'.split(' '),
+)
+
 /** Methods that built-ins have and that run briefly: a loop that calls only these looks at its safepoint less often. */
 export const lightMethods: ReadonlySet<string> = new Set([
   ...shortMethods,

@@ -3,10 +3,12 @@
  * form is made.
  */
 import { type Analysis, globalName } from './analysis.ts'
-import { lightMethods, shortGlobals, shortMethods, shortNamespaces } from './builtins.ts'
+import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
+import { groupsOf } from './cycles.ts'
 import type { Reporter } from './diagnostics.ts'
 import { markIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
+import { findLong } from './long.ts'
 import { isBuiltIn, typeOf } from './types.ts'
 import { bare, isFunction, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
 import { warn } from './warnings.ts'
@@ -31,7 +33,7 @@ export function classify(
   mark(analysis, everything || whole)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
   findRecursion(analysis.funcs)
-  findLong(analysis.funcs)
+  findLong(analysis, whole && !everything)
   choose(analysis, everything)
   warn(analysis, reporter, everything)
 }
@@ -180,82 +182,12 @@ function known(call: Call, target: Func): void {
   call.reach = 'known'
 }
 
-/** Tarjan: a function is recursive when a chain of known calls leads from it to itself. */
+/** A function is recursive when a chain of known calls leads from it to itself. */
 function findRecursion(funcs: Func[]): void {
-  const order = new Map<Func, number>()
-  const low = new Map<Func, number>()
-  const stack: Func[] = []
-  const onStack = new Set<Func>()
-  interface Frame {
-    func: Func
-    targets: Func[]
-    next: number
-  }
-  const targetsOf = (func: Func): Func[] =>
-    func.calls.flatMap(({ target }) => (target === null ? [] : [target]))
-  for (const start of funcs) {
-    if (order.has(start)) continue
-    const frames: Frame[] = [{ func: start, targets: targetsOf(start), next: 0 }]
-    while (frames.length > 0) {
-      const frame = frames[frames.length - 1]!
-      const { func } = frame
-      if (frame.next === 0 && !order.has(func)) {
-        order.set(func, order.size)
-        low.set(func, order.get(func)!)
-        stack.push(func)
-        onStack.add(func)
-      }
-      if (frame.next < frame.targets.length) {
-        const target = frame.targets[frame.next++]!
-        if (target === func) func.recursive = true
-        if (!order.has(target)) frames.push({ func: target, targets: targetsOf(target), next: 0 })
-        else if (onStack.has(target)) low.set(func, Math.min(low.get(func)!, order.get(target)!))
-        continue
-      }
-      frames.pop()
-      const above = frames[frames.length - 1]?.func
-      if (above !== undefined) low.set(above, Math.min(low.get(above)!, low.get(func)!))
-      if (low.get(func) === order.get(func)) {
-        const members: Func[] = []
-        for (;;) {
-          const member = stack.pop()!
-          onStack.delete(member)
-          members.push(member)
-          if (member === func) break
-        }
-        if (members.length > 1) for (const member of members) member.recursive = true
-      }
-    }
-  }
-}
-
-/** Whether a call that stays a light one can be told short from its name alone. */
-function isShortMethod({ node }: Call): boolean {
-  return shortMethods.has(bare(node.callee).property.name)
-}
-
-function findLong(funcs: Func[]): void {
-  const callers = new Map<Func, Func[]>()
-  const queue: Func[] = []
-  for (const func of funcs) {
-    func.long =
-      func.loops.length > 0 ||
-      func.recursive ||
-      func.calls.some(call => call.reach === 'unknown' || (call.reach === 'light' && !isShortMethod(call)))
-    if (func.long) queue.push(func)
-    for (const { target } of func.calls) {
-      if (target === null) continue
-      const list = callers.get(target)
-      if (list === undefined) callers.set(target, [func])
-      else list.push(func)
-    }
-  }
-  for (let func = queue.pop(); func !== undefined; func = queue.pop()) {
-    for (const caller of callers.get(func) ?? []) {
-      if (caller.long) continue
-      caller.long = true
-      queue.push(caller)
-    }
+  const next = ({ calls }: Func): Func[] => calls.flatMap(({ target }) => (target === null ? [] : [target]))
+  for (const group of groupsOf(funcs, next)) {
+    if (group.length === 1 && !next(group[0]!).includes(group[0]!)) continue
+    for (const member of group) member.recursive = true
   }
 }
 

@@ -34,6 +34,8 @@ export interface Call {
    * unknown  anything
    */
   reach: 'known' | 'short' | 'light' | 'unknown'
+  /** Called as it is, though it is not known for sure: all that the file calls so is brief. See long.ts. */
+  plain: boolean
 }
 
 interface Refusal {

@@ -95,7 +95,7 @@ export abstract class CallLowering extends Writer {
   }
 
   staysPlain(call: Call): boolean {
-    if (call.reach === 'short') return true
+    if (call.reach === 'short' || call.plain) return true
     return call.target !== null && (!call.target.twin || !call.target.long)
   }
 

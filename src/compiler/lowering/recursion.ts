@@ -5,7 +5,8 @@
  */
 import type { Analysis } from '../analysis.ts'
 import type { Call, Func } from '../functions.ts'
-import { bare, type Node, walk } from '../syntax.ts'
+import { methodsOf } from '../methods.ts'
+import { bare } from '../syntax.ts'
 
 export function recursiveOf(analysis: Analysis): ReadonlySet<Func> {
   const methods = methodsOf(analysis)
@@ -26,11 +27,11 @@ export function recursiveOf(analysis: Analysis): ReadonlySet<Func> {
 
 /** Where a call leads inside of this file; null: perhaps anywhere. */
 function reachedBy(
-  { reach, target, node }: Call,
+  { reach, plain, target, node }: Call,
   methods: ReadonlyMap<string, readonly Func[]>,
 ): readonly Func[] | null {
   if (target !== null) return [target]
-  if (reach !== 'unknown') return []
+  if (reach !== 'unknown' || plain) return []
   const callee = node.callee === undefined ? null : bare(node.callee)
   if (callee?.type !== 'MemberExpression' || callee.computed) return null
   return methods.get(callee.property.name) ?? null
@@ -61,39 +62,4 @@ function breakCycles(next: ReadonlyMap<Func, readonly Func[]>, looking: Set<Func
       else if (!done.has(reached) && !looking.has(reached)) enter(reached)
     }
   }
-}
-
-/** By name: the functions that this file gives to properties, where it gives the name to nothing else. */
-function methodsOf({ program, funcOf }: Analysis): ReadonlyMap<string, readonly Func[]> {
-  const methods = new Map<string, Func[]>()
-  const others = new Set<string>()
-  const give = (key: Node, value: Node | null): void => {
-    const name = String(key.name ?? key.value)
-    let given = value === null ? null : bare(value)
-    while (given?.type === 'AssignmentExpression') given = bare(given.right)
-    const func = given === null ? undefined : funcOf.get(given)
-    if (func === undefined) others.add(name)
-    else {
-      const list = methods.get(name)
-      if (list === undefined) methods.set(name, [func])
-      else list.push(func)
-    }
-  }
-  walk(program, node => {
-    switch (node.type) {
-      case 'Property':
-      case 'MethodDefinition':
-      case 'PropertyDefinition':
-        if (!node.computed) give(node.key, node.value)
-        break
-      case 'AssignmentExpression': {
-        const left = bare(node.left)
-        if (left.type === 'MemberExpression' && !left.computed) give(left.property, node.right)
-        break
-      }
-      default:
-    }
-  })
-  for (const name of others) methods.delete(name)
-  return methods
 }

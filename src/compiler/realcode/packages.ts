@@ -31,7 +31,7 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
   const diagnostics: Diagnostic[] = []
   const plain = link(entry, source => source)
   const compiled = link(entry, (source, file) => {
-    const result = compile(`'use task';${source}`, file, { lowering, strip })
+    const result = compile(`'use task';${source}`, file, { lowering, strip, whole: true })
     const error = result.diagnostics.find(({ severity }) => severity === 'error')
     if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)
     stats.push(...result.stats)

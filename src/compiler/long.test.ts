@@ -1,0 +1,105 @@
+/** What is called plainly in a package that is compiled whole, and what that leaves right. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { setSafepointFlag } from '../coroutine/coroutine.ts'
+import { compile } from './compile.ts'
+import { preemptEverywhere } from './differential/drive.ts'
+import { evaluateModule } from './differential/evaluate.ts'
+import * as runtime from './runtime.ts'
+
+const lowered = Int32Array.of(0)
+
+afterEach(() => setSafepointFlag(lowered, 0))
+
+function formOf(source: string, name: string, whole = true): string {
+  const found = compile(source, 'work.js', { whole }).stats.find(stat => stat.name === name)
+  return found!.form
+}
+
+function load(source: string): Record<string, any> {
+  const { code } = compile(source, 'work.js', { whole: true, strip: 1 })
+  return evaluateModule(code, 'work.js', { 'heddle/runtime': runtime })
+}
+
+describe('a function is brief, and stays plain,', () => {
+  test.each([
+    ['when its methods are those of the file, and brief', 'get size() { return 1 } pick(i) { return i }'],
+    [
+      'when it goes through several such methods',
+      'pick(i) { return this.one(i) } one(i) { return this.two(i) } two(i) { return i }',
+    ],
+    [
+      'when a loop counts to a few',
+      'pick(i) { for (let k = 0; k < 8; k++) i += this.one(k); return i } one(k) { return k }',
+    ],
+    ['when it calls methods of lists and maps', 'pick(i) { this.list.push(i); return this.map.get(i) }'],
+  ])('%s', (_, body) => {
+    expect(formOf(`export class A { work(i) { return this.pick(i) } ${body} }`, 'work')).toBe('plain')
+  })
+})
+
+describe('a function is long', () => {
+  test.each([
+    ['when a method of that name has a loop', 'pick(i) { while (i > 0) i--; return i }'],
+    [
+      'when one of two methods of that name has a loop',
+      'pick(i) { return i } } class B { pick(list) { for (const x of list) x() }',
+    ],
+    ['when the methods come around to each other', 'pick(i) { return i > 0 ? this.work(i - 1) : 0 }'],
+    [
+      'when the name is given something else too',
+      'pick(i) { return i } } export function give(o, f) { o.pick = f; ',
+    ],
+    ['when the name is a getter', 'get pick() { return f => f }'],
+    ['when the method is left to others', 'pick() {}'],
+    ['when the method only throws', "pick() { throw new Error('abstract') }"],
+    [
+      'when it is called too often',
+      'pick(i) { for (let k = 0; k < 90; k++) for (let j = 0; j < 90; j++) i += k * j; return i }',
+    ],
+    ['when the loop moves its own counter', 'pick(i) { for (let k = 0; k < 8; k++) k -= i; return i }'],
+    ['when nothing in the file has that name', 'other() {}'],
+  ])('%s', (_, body) => {
+    expect(formOf(`export class A { work(i) { return this.pick(i) } ${body} }`, 'work')).toBe('twin')
+  })
+
+  test('when the method may be one that blocks', () => {
+    const source = 'export class A { work(m) { return m.lock() } lock() { return this.held } }'
+    expect(formOf(source, 'work')).toBe('twin')
+  })
+
+  test('in a module that is marked and not compiled whole: its methods may block', () => {
+    const source = `'use task'\nexport class A { work(i) { return this.pick(i) } pick(i) { return i } }`
+    expect(formOf(source, 'work', false)).toBe('twin')
+  })
+})
+
+describe('a method from outside, of a name that the package uses for brief ones,', () => {
+  const source = `
+    export class Shape { area() { return 1 } }
+    export function total(shapes) {
+      let sum = 0
+      for (const shape of shapes) sum += shape.area()
+      return sum
+    }`
+  const other = `export class Long { area() { let n = 0; for (let i = 0; i < 1000; i++) n += step(i); return n } }
+    function step(i) { let k = 0; while (k < i % 3) k++; return k }`
+
+  test('gives the right result, and is not stopped inside', () => {
+    const { Shape, total } = load(source)
+    const { Long } = load(other)
+    const plain = [0, 1, 2].map(k => new (k === 1 ? Long : Shape)())
+    const expected = total(plain)
+    const { value, preemptions } = preemptEverywhere(total, [plain])
+    expect(value).toBe(expected)
+    expect(value).toBe(1001)
+    expect(preemptions).toBeGreaterThan(0)
+    expect(preemptions).toBeLessThan(10)
+  })
+
+  test('may call back: what it calls does not unwind into it', () => {
+    const { Shape, total } = load(source)
+    const wrapped = { area: () => total([new Shape(), new Shape()]) * 2 }
+    const { value } = preemptEverywhere(total, [[wrapped, new Shape(), wrapped]])
+    expect(value).toBe(9)
+  })
+})

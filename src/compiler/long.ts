@@ -1,0 +1,143 @@
+/**
+ * Which functions can run long. In a package that is compiled whole each function has a cost: that of what its calls lead to,
+ * times the turns of the loops around them. One that comes around to itself, has a loop whose turns the text does not count,
+ * or costs more than `brief_calls`, is long. Elsewhere every loop counts, and every call of what is unknown.
+ *
+ * In such a package `x.size()` leads to the functions that the file itself gives the name `size`, where it gives that to nothing
+ * else. Where all of them are brief the call is a plain one. A function of that name that comes from outside is then called
+ * without the permission to unwind: its result is the same, and nothing stops it on its way.
+ */
+import type { Analysis } from './analysis.ts'
+import { blockingMethods, shortMethods } from './builtins.ts'
+import { groupsOf } from './cycles.ts'
+import type { Call, Func } from './functions.ts'
+import { methodsOf } from './methods.ts'
+import { bare, contains, type Node } from './syntax.ts'
+
+/** So many calls are brief: some ten microseconds. */
+const brief_calls = 1_000
+/** What a call of a built-in is worth that has to go over a list or a text. */
+const light_calls = 4
+
+/** Fills in `long` and, in a package that is compiled whole, which calls of unknown methods are plain. */
+export function findLong(analysis: Analysis, whole: boolean): void {
+  const leads = leadsOf(analysis, whole)
+  const next = (func: Func): Func[] => func.calls.flatMap(call => leads.get(call) ?? [])
+  const costs = new Map<Func, number>()
+  for (const group of groupsOf(analysis.funcs, next)) {
+    const [func] = group
+    const around = group.length > 1 || next(func!).includes(func!)
+    for (const member of group) {
+      const cost = around ? Number.POSITIVE_INFINITY : costOf(member, leads, costs, analysis, whole)
+      costs.set(member, cost)
+      member.long = cost > brief_calls
+    }
+  }
+  if (!whole) return
+  for (const { calls } of analysis.funcs) {
+    for (const call of calls) {
+      const isBrief = leads.get(call)?.every(({ long }) => !long) === true
+      call.plain = call.reach === 'light' || (call.reach === 'unknown' && isBrief)
+    }
+  }
+}
+
+/** The functions that calls lead to, where that is known. */
+function leadsOf(analysis: Analysis, whole: boolean): Map<Call, readonly Func[]> {
+  const methods = whole ? methodsOf(analysis) : null
+  const leads = new Map<Call, readonly Func[]>()
+  for (const { calls } of analysis.funcs) {
+    for (const call of calls) {
+      const { target, reach, node } = call
+      const callee = node.callee === undefined ? null : bare(node.callee)
+      if (target !== null) leads.set(call, [target])
+      else if (reach === 'unknown' && callee?.type === 'MemberExpression' && !callee.computed) {
+        const { name } = callee.property
+        const found = blockingMethods.has(name) ? undefined : methods?.get(name)
+        if (found !== undefined && !found.some(isHook)) leads.set(call, found)
+      }
+    }
+  }
+  return leads
+}
+
+/** A function that does nothing, or throws: others are meant to put theirs in its place. */
+function isHook({ node, kind }: Func): boolean {
+  if (node.body?.type !== 'BlockStatement' || kind === 'module') return false
+  const [first] = node.body.body
+  return first === undefined || first.type === 'ThrowStatement'
+}
+
+function costOf(
+  func: Func,
+  leads: ReadonlyMap<Call, readonly Func[]>,
+  costs: ReadonlyMap<Func, number>,
+  analysis: Analysis,
+  whole: boolean,
+): number {
+  const { loops } = func
+  const turns = loops.map(loop => (whole ? turnsOf(loop, analysis) : Number.POSITIVE_INFINITY))
+  const times = (node: Node): number =>
+    loops.reduce((all, loop, at) => (contains(loop, node) ? all * turns[at]! : all), 1)
+  let cost = loops.reduce((all, loop) => all + times(loop), 0)
+  for (const call of func.calls) {
+    const each = costOfCall(call, leads, costs, whole)
+    if (each > 0) cost += each * times(call.node)
+    if (cost > brief_calls) break
+  }
+  return cost
+}
+
+function costOfCall(
+  call: Call,
+  leads: ReadonlyMap<Call, readonly Func[]>,
+  costs: ReadonlyMap<Func, number>,
+  whole: boolean,
+): number {
+  const found = leads.get(call)
+  if (found !== undefined) {
+    let most = 0
+    for (const func of found) most = Math.max(most, costs.get(func) ?? Number.POSITIVE_INFINITY)
+    return whole ? most + 1 : most
+  }
+  if (call.reach === 'short') return 0
+  if (call.reach === 'light' && shortMethods.has(bare(call.node.callee).property.name)) return 0
+  return call.reach === 'light' && whole ? light_calls : Number.POSITIVE_INFINITY
+}
+
+/** How many turns a loop has that counts from one number to another; without end where the text does not say. */
+function turnsOf({ type, init, test, update }: Node, { bindingOf }: Analysis): number {
+  const none = Number.POSITIVE_INFINITY
+  if (type !== 'ForStatement' || init?.type !== 'VariableDeclaration') return none
+  if (test?.type !== 'BinaryExpression' || !/^[<>]=?$/.test(test.operator)) return none
+  const counter = test.left
+  const to = numberOf(test.right, bindingOf)
+  const from = init.declarations.find(({ id }: Node) => id.name === counter.name)?.init
+  if (counter.type !== 'Identifier' || from == null || to === null) return none
+  const start = numberOf(from, bindingOf)
+  const step = stepOf(update, counter.name)
+  const binding = bindingOf.get(counter)
+  if (start === null || step === null || binding == null || binding.volatile) return none
+  // The loop's own step is all that moves it.
+  if (binding.references.some(({ node, write }) => write && !contains(update, node) && !contains(init, node)))
+    return none
+  const turns = Math.ceil((to - start) / step) + 1
+  return turns >= 0 ? turns : none
+}
+
+function numberOf(node: Node, bindingOf: Analysis['bindingOf']): number | null {
+  if (node.type === 'Literal') return typeof node.value === 'number' ? node.value : null
+  const binding = node.type === 'Identifier' ? bindingOf.get(node) : null
+  if (binding == null || binding.kind !== 'const' || binding.init?.type !== 'Literal') return null
+  return typeof binding.init.value === 'number' ? binding.init.value : null
+}
+
+function stepOf(update: Node | null, counter: string): number | null {
+  if (update?.type === 'UpdateExpression' && update.argument.name === counter) {
+    return update.operator === '++' ? 1 : -1
+  }
+  if (update?.type !== 'AssignmentExpression' || update.left.name !== counter) return null
+  const by: unknown = update.right.type === 'Literal' ? update.right.value : null
+  if (typeof by !== 'number' || by <= 0) return null
+  return update.operator === '+=' ? by : update.operator === '-=' ? -by : null
+}

@@ -1,0 +1,45 @@
+/** Which functions a method's name can stand for, as far as one file tells. */
+import type { Analysis } from './analysis.ts'
+import type { Func } from './functions.ts'
+import { bare, type Node, walk } from './syntax.ts'
+
+/** By name: the functions that this file gives to properties, where it gives the name to nothing else. */
+export function methodsOf({ program, funcOf, bindingOf }: Analysis): ReadonlyMap<string, readonly Func[]> {
+  const methods = new Map<string, Func[]>()
+  const others = new Set<string>()
+  const patterns = new Set<Node>()
+  const give = (key: Node, value: Node | null): void => {
+    const name = String(key.name ?? key.value)
+    let given = value === null ? null : bare(value)
+    while (given?.type === 'AssignmentExpression') given = bare(given.right)
+    const func =
+      given?.type === 'Identifier' ? bindingOf.get(given)?.target : given === null ? null : funcOf.get(given)
+    if (func === undefined || func === null) others.add(name)
+    else {
+      const list = methods.get(name)
+      if (list === undefined) methods.set(name, [func])
+      else if (!list.includes(func)) list.push(func)
+    }
+  }
+  walk(program, node => {
+    switch (node.type) {
+      case 'ObjectPattern':
+        for (const property of node.properties) patterns.add(property)
+        break
+      case 'Property':
+      case 'MethodDefinition':
+      case 'PropertyDefinition':
+        if (node.computed || patterns.has(node)) break
+        give(node.key, node.kind === 'get' || node.kind === 'set' ? null : node.value)
+        break
+      case 'AssignmentExpression': {
+        const left = bare(node.left)
+        if (left.type === 'MemberExpression' && !left.computed) give(left.property, node.right)
+        break
+      }
+      default:
+    }
+  })
+  for (const name of others) methods.delete(name)
+  return methods
+}
