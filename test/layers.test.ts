@@ -10,7 +10,7 @@ const nodeOnly = [
   /^coroutine\/node/,
   /^checker\/(files|loader|parallel|register|runner|vite|watchdog|worker)/,
   /^trace\/node-/,
-  /^(piscina|workerpool)\//,
+  /^(piscina|workerpool|vitest)\//,
   /^cli\//,
 ]
 

@@ -17,6 +17,7 @@ export const layers: readonly string[] = [
   'trace',
   'piscina',
   'workerpool',
+  'vitest',
   'cli',
   'index.ts',
 ]

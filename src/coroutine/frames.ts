@@ -23,7 +23,7 @@
  * calls finds `ok` at 0, runs as plain code does, and hands no permission on.
  */
 import { advance, GeneratorChain, type OnPass, RETURNED, THREW } from './generators.ts'
-import { isRaised, needResched, type Words, words } from './safepoint.ts'
+import { checkPlainDeadline, isRaised, needResched, type Words, words } from './safepoint.ts'
 import { type StopTrace, takeStopTrace } from './stoptrace.ts'
 import { PREEMPTED } from './stops.ts'
 
@@ -76,7 +76,11 @@ export function setOnFramePass(throws: OnThrow, passes: OnPass): void {
 
 /** Looks at the safepoint, where whoever asks may unwind. True: unwinding has begun. */
 export function look(ok: unknown): boolean {
-  if (!ok || !needResched()) return false
+  if (!ok) {
+    checkPlainDeadline(look)
+    return false
+  }
+  if (!needResched()) return false
   frames.u = 1
   stop = PREEMPTED
   return true
@@ -108,6 +112,7 @@ let looks = 0
 export function lookInTime(ok: unknown): boolean {
   if (!ok) {
     frames.left = isRaised() ? Math.min(pace, pace_refused) : pace
+    checkPlainDeadline(lookInTime)
     return false
   }
   if (look(ok)) return true

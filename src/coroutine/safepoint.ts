@@ -104,6 +104,37 @@ export function isRaised(): boolean {
   return Atomics.load(flagView, flagIndex) !== 0
 }
 
+/** A word that is up while `passed` is to be called. */
+interface PlainDeadline {
+  readonly view: Int32Array
+  readonly index: number
+  readonly passed: (safepoint: Function) => void
+}
+
+/** Under this name on the global object, because a test runner may load this module again after each file. */
+const deadlineKey = Symbol.for('heddle.plainDeadline')
+let deadline: PlainDeadline = (globalThis as never as Record<symbol, PlainDeadline | undefined>)[
+  deadlineKey
+] ?? {
+  view: new Int32Array(1),
+  index: 0,
+  passed: () => {},
+}
+
+/**
+ * While the word is up, safepoints of compiled code that was called plainly, and so cannot be preempted, call `passed`, which may
+ * throw: the one way to interrupt such code. For a thread that has no tasks.
+ */
+export function setPlainDeadline(view: Int32Array, index: number, passed: PlainDeadline['passed']): void {
+  deadline = { view, index, passed }
+  Object.defineProperty(globalThis, deadlineKey, { value: deadline, configurable: true })
+}
+
+/** What a safepoint does in code that may not unwind. `safepoint`: the function that compiled code called. */
+export function checkPlainDeadline(safepoint: Function): void {
+  if (Atomics.load(deadline.view, deadline.index) !== 0) deadline.passed(safepoint)
+}
+
 function fires(): boolean {
   words.left = 0
   if (watcher !== null) {

@@ -8,10 +8,15 @@ import type { Worker } from 'node:worker_threads'
  */
 const ANSWER_MS = 1000
 
-interface CallFrame {
+/** A call on a thread that is stopped, as the inspector tells it. */
+export interface CallFrame {
   readonly functionName: string
   /** Both from 0. */
-  readonly location: { readonly scriptId: string; readonly lineNumber: number; readonly columnNumber: number }
+  readonly location: {
+    readonly scriptId: string
+    readonly lineNumber: number
+    readonly columnNumber?: number
+  }
 }
 
 interface Message {
@@ -46,18 +51,21 @@ export async function stackOfThread(worker: Worker): Promise<string[] | null> {
 }
 
 /** What the thread has told of a script. */
-interface Script {
+export interface Script {
   readonly url: string
   readonly sourceMapURL: string
 }
 
 /** This package's own code, but for what it exports to tasks: below the first of it nothing belongs to the task. */
-const machinery = new RegExp(`^${new URL('..', import.meta.url).href}(?:machine|sched|coroutine|task)/[^/]*$`)
+const machinery = new RegExp(
+  `^${new URL('..', import.meta.url).href}(?:machine|sched|coroutine|task|vitest)/[^/]*$`,
+)
 
-function linesOf(frames: readonly CallFrame[], scripts: ReadonlyMap<string, Script>): string[] {
+/** The lines of a stack as they were written, without what is Node's or this package's around them. */
+export function linesOf(frames: readonly CallFrame[], scripts: ReadonlyMap<string, Script>): string[] {
   const lines: string[] = []
   for (const { functionName, location } of frames) {
-    const { lineNumber, columnNumber, scriptId } = location
+    const { lineNumber, columnNumber = 0, scriptId } = location
     const { url, sourceMapURL } = scripts.get(scriptId) ?? { url: '', sourceMapURL: '' }
     const isMachinery = machinery.test(url) || url.startsWith('node:')
     if (isMachinery && lines.length === 0) continue

@@ -255,6 +255,8 @@ export const projects: readonly PageProject[] = [
 export const notRun: readonly string[] = [
   'docs/guides/browser.md vite.config.js',
   'docs/guides/browser.md paint.ts',
+  'docs/guides/testing.md vitest.config.ts',
+  'docs/guides/testing.md vitest.compiled.config.ts',
   'docs/guides/servers.md next.config.js',
   'docs/guides/servers.md kernel.js',
   'docs/guides/servers.md route.js',

@@ -1,0 +1,127 @@
+/** The thread that stops a test which keeps its thread beyond its time. See guard.ts. */
+import { writeSync } from 'node:fs'
+import { type Debugger, Session } from 'node:inspector'
+import { parentPort, workerData } from 'node:worker_threads'
+import { linesOf, type Script } from '../machine/node-stack.ts'
+import { BEAT, CHANGES, clock, DUE, STOPPING, type Stopped, THROW, type WatchdogData } from './words.ts'
+
+/** An event loop that has not turned for so long, when its call is due, is held by that call. */
+const still_ms = 150
+/** Compiled code meets a safepoint within this time, if there is any on its way. */
+const throw_ms = 150
+/** Native code is not stopped by the debugger: after so long its execution is ended without a stack. */
+const pause_ms = 1000
+/** What has not ended then never will. */
+const end_ms = 5000
+
+const { words, base_ms } = workerData as WatchdogData
+
+async function watch(): Promise<never> {
+  for (;;) {
+    const changes = Atomics.load(words, CHANGES)
+    const due_ms = Atomics.load(words, DUE)
+    const left_ms = due_ms === 0 ? Infinity : due_ms - clock(base_ms)
+    if (left_ms > 0) {
+      Atomics.wait(words, CHANGES, changes, left_ms)
+      continue
+    }
+    const beat = Atomics.load(words, BEAT)
+    Atomics.wait(words, CHANGES, changes, still_ms)
+    if (Atomics.load(words, CHANGES) !== changes || Atomics.load(words, BEAT) !== beat) continue
+    // Once for each stretch: what catches the error and goes on is ended.
+    if (beat !== thrown_at && interrupts(beat)) continue
+    await stop(beat)
+  }
+}
+
+let thrown_at: number | null = null
+
+/** Has compiled code throw at its next safepoint. False: none came. */
+function interrupts(beat: number): boolean {
+  thrown_at = beat
+  Atomics.store(words, THROW, 1)
+  for (let waited_ms = 0; waited_ms < throw_ms; waited_ms += still_ms) {
+    // A sleep: no word of this kind changes meanwhile.
+    Atomics.wait(words, STOPPING, 0, still_ms)
+    if (Atomics.load(words, THROW) === 0) return true
+  }
+  return Atomics.exchange(words, THROW, 0) === 0
+}
+
+type Paused = Debugger.PausedEventDataType
+
+/** Stops the test thread, whose BEAT is `beat`, and says so; unless what runs there is a call that has time left. */
+async function stop(beat: number): Promise<void> {
+  const session = new Session()
+  session.connectToMainThread()
+  try {
+    const scripts = new Map<string, Script>()
+    session.on('Debugger.scriptParsed', ({ params: { scriptId, url, sourceMapURL = '' } }) => {
+      scripts.set(scriptId, { url, sourceMapURL })
+    })
+    const paused = new Promise<Paused>(resolve =>
+      session.on('Debugger.paused', ({ params }) => resolve(params)),
+    )
+    session.post('Debugger.enable')
+    session.post('Debugger.pause')
+    const at = await within(pause_ms, paused)
+    const running = at === null ? null : await runningIn(session, at)
+    const hasTime = running !== null && running[1] > clock(base_ms)
+    if (!hasTime) {
+      Atomics.store(words, STOPPING, 1)
+      session.post('Runtime.terminateExecution')
+    }
+    await new Promise<void>(resolve => session.post('Debugger.resume', () => resolve()))
+    if (hasTime) {
+      Atomics.wait(words, CHANGES, Atomics.load(words, CHANGES), running[1] - clock(base_ms))
+      return
+    }
+    const turned = await within(end_ms, loopTurns(beat))
+    if (turned === null) giveUp()
+    const stack = at === null ? [] : linesOf(at.callFrames, scripts)
+    parentPort!.postMessage({ id: running?.[0] ?? null, stack } satisfies Stopped)
+  } finally {
+    session.disconnect()
+  }
+}
+
+/** Which of several concurrent calls runs on the thread that is paused, and when it is due; null: there is only one. */
+function runningIn(session: Session, { callFrames }: Paused): Promise<[number, number] | null> {
+  const expression = "JSON.stringify(globalThis[Symbol.for('heddle.vitest.running')]?.() ?? null)"
+  const { callFrameId } = callFrames[0]!
+  return new Promise(resolve => {
+    session.post(
+      'Debugger.evaluateOnCallFrame',
+      { callFrameId, expression, silent: true },
+      (error, answer) => {
+        resolve(
+          error === null ? (JSON.parse(answer.result.value as string) as [number, number] | null) : null,
+        )
+      },
+    )
+  })
+}
+
+async function loopTurns(beat: number): Promise<true> {
+  while (Atomics.load(words, BEAT) === beat) await later(5)
+  return true
+}
+
+function giveUp(): never {
+  writeSync(
+    2,
+    'heddle/vitest: a test keeps its thread beyond its timeout, inside native code that cannot be stopped; its process is ended\n',
+  )
+  process.kill(process.pid, 'SIGKILL')
+  throw new Error('unreachable')
+}
+
+function later(ms: number): Promise<null> {
+  return new Promise(resolve => setTimeout(resolve, ms, null))
+}
+
+function within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
+  return Promise.race([promise, later(ms)])
+}
+
+void watch()
