@@ -4,14 +4,13 @@
  */
 import { type Analysis, globalName } from './analysis.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
+import { constructorsIn, type Made } from './construct.ts'
 import { groupsOf } from './cycles.ts'
-import type { Reporter } from './diagnostics.ts'
 import { markIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
 import { findLong } from './long.ts'
 import { isBuiltIn, typeOf } from './types.ts'
 import { bare, isFunction, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
-import { warn } from './warnings.ts'
 
 interface ClassifyOptions {
   /** Every function gets a resumable form, marked or not, short or not. */
@@ -20,22 +19,18 @@ interface ClassifyOptions {
   whole?: boolean
 }
 
-/** Fills in marks, call targets, `recursive`, `long`, `twin` and `why`, and reports what stays plain and should not. */
-export function classify(
-  analysis: Analysis,
-  reporter: Reporter,
-  { everything, whole = false }: ClassifyOptions,
-): void {
+/** Fills in marks, call targets, `recursive`, `long`, `twin` and `why`. */
+export function classify(analysis: Analysis, { everything, whole = false }: ClassifyOptions): void {
   for (const func of analysis.funcs) {
     name(func)
     refuseUnsupported(func, everything)
   }
   mark(analysis, everything || whole)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
-  findRecursion(analysis.funcs)
-  findLong(analysis, whole && !everything)
+  const made = everything ? new Map<Func, Made[]>() : constructorsIn(analysis)
+  findRecursion(analysis.funcs, made)
+  findLong(analysis, whole && !everything, made)
   choose(analysis, everything)
-  warn(analysis, reporter, everything)
 }
 
 function name(func: Func): void {
@@ -66,7 +61,7 @@ function refuseUnsupported(func: Func, everything: boolean): void {
       func.refuse('setter', 'a setter is called by an assignment, which cannot be resumed', holder ?? node)
       break
     case 'constructor':
-      func.refuse('constructor', 'a constructor is called by `new`, which cannot be resumed', holder ?? node)
+      refuseConstructor(func, everything)
       break
     case 'initializer':
       func.refuse(
@@ -85,7 +80,7 @@ function refuseUnsupported(func: Func, everything: boolean): void {
     if (decorated) {
       func.refuse('decorator', 'a decorator may put another function in the place of the method', holder)
     }
-    if (keyName(holder) === null && !isWellKnownSymbol(holder.key)) {
+    if (func.kind !== 'constructor' && keyName(holder) === null && !isWellKnownSymbol(holder.key)) {
       func.refuse('computed-key', 'the name of the method is only known at run time', holder)
     }
     if (owner !== null && keyName(holder) !== null && isShadowed(holder, owner)) {
@@ -97,6 +92,20 @@ function refuseUnsupported(func: Func, everything: boolean): void {
   }
   if (func.isArrow && func.derived && (func.usesThis || func.usesSuper || func.usesTarget)) {
     func.refuse('derived-this', 'inside a derived constructor `this` may not exist yet', node)
+  }
+}
+
+/** A constructor unwinds, or stays plain: a generator cannot be called by `new`. */
+function refuseConstructor(func: Func, everything: boolean): void {
+  const { node, holder, owner } = func
+  const place = holder ?? node
+  if (everything) func.refuse('constructor', 'a constructor is called by `new`, which is not checked', place)
+  const isDecorated = ({ decorators }: Node): boolean => (decorators?.length ?? 0) > 0
+  if (owner !== null && (isDecorated(owner) || owner.body.body.some(isDecorated))) {
+    func.refuse('decorator', 'a decorator may run code between `new` and the constructor', place)
+  }
+  if (node.params.some(({ type }: Node) => type === 'TSParameterProperty')) {
+    func.refuse('parameter-property', 'a parameter that declares a property is set by other code', place)
   }
 }
 
@@ -183,8 +192,11 @@ function known(call: Call, target: Func): void {
 }
 
 /** A function is recursive when a chain of known calls leads from it to itself. */
-function findRecursion(funcs: Func[]): void {
-  const next = ({ calls }: Func): Func[] => calls.flatMap(({ target }) => (target === null ? [] : [target]))
+function findRecursion(funcs: Func[], made: ReadonlyMap<Func, readonly Made[]>): void {
+  const next = (func: Func): Func[] => [
+    ...func.calls.flatMap(({ target }) => (target === null ? [] : [target])),
+    ...(made.get(func) ?? []).map(({ target }) => target),
+  ]
   for (const group of groupsOf(funcs, next)) {
     if (group.length === 1 && !next(group[0]!).includes(group[0]!)) continue
     for (const member of group) member.recursive = true
@@ -192,7 +204,7 @@ function findRecursion(funcs: Func[]): void {
 }
 
 function isOutermost({ kind, parent }: Func): boolean {
-  return parent?.kind === 'module' && kind !== 'method'
+  return parent?.kind === 'module' && kind !== 'method' && kind !== 'constructor'
 }
 
 function choose({ program, funcs }: Analysis, everything: boolean): void {

@@ -13,6 +13,7 @@ import { GeneratorLowering } from './lowering/generator.ts'
 import { Lines } from './lines.ts'
 import { isTooDeep, type Parsed, parse, reportEarlyErrors, syntaxErrorIn } from './parse.ts'
 import { print, type Rope } from './rope.ts'
+import { warn } from './warnings.ts'
 
 export interface CompileOptions {
   /** 'task' makes marked functions preemptible; 'checker' makes every function and shared access visible. */
@@ -154,15 +155,17 @@ class Compilation {
         if (!excluded.has(func.node.start)) continue
         func.refuse('internal', `the compiler failed on it: ${reason}`, func.node)
       }
-      classify(analysis, reporter, { everything: checking, whole: this.#options.whole === true })
+      classify(analysis, { everything: checking, whole: this.#options.whole === true })
+      const lowering = checking
+        ? new CheckerLowering(source, analysis, file)
+        : this.#task(analysis, strip ?? 512)
+      keepConstructorsPlain(analysis, lowering)
       tried = analysis.funcs.filter(({ twin }) => twin).map(({ node }) => node.start)
+      warn(analysis, reporter, checking, func => func.twin && lowering.isItself(func))
       const stats = statistics(analysis, lines)
       if (tried.length === 0) {
         return { code: source, map: null, changed: false, diagnostics: reporter.sorted(), stats }
       }
-      const lowering = checking
-        ? new CheckerLowering(source, analysis, file)
-        : this.#task(analysis, strip ?? 512)
       if (lowering instanceof FramesLowering) tell(stats, analysis, lowering)
       const output = lowering.program(runtime ?? (checking ? 'heddle/checker/runtime' : 'heddle/runtime'))
       const { code, map } = print(output, source, file, sourcemap !== false)
@@ -209,6 +212,18 @@ class Compilation {
       last = this.attempt(excluded, last.reason)
     }
     return last
+  }
+}
+
+/** A constructor unwinds or stays plain: `new` cannot call a generator. */
+function keepConstructorsPlain({ funcs }: Analysis, lowering: GeneratorLowering): void {
+  for (const func of funcs) {
+    if (func.kind !== 'constructor' || !func.twin || lowering.isItself(func)) continue
+    const reason = lowering instanceof FramesLowering ? lowering.whyGenerator(func) : null
+    const why = `it could only be resumed as a generator, which \`new\` cannot call${reason === null ? '' : `: ${reason}`}`
+    func.twin = false
+    func.why = why
+    func.refuse('constructor', why, func.holder ?? func.node)
   }
 }
 

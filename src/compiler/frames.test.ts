@@ -35,6 +35,30 @@ describe('a function that unwinds', () => {
     )
   })
 
+  test('is preempted in constructors: of a base class, a derived one, its parent, and a function', () => {
+    const { base, derived, parent, old, without } = load(
+      `'use task'
+       const turn = (self, n) => { for (let i = 0; i < n; i++) self.sum = (self.sum ?? 0) + one(i); return self }
+       const one = i => (i < 0 ? one(i + 1) : 1)
+       class Base { constructor(n) { turn(this, n) } }
+       class Derived extends Base { constructor(n) { super(0); turn(this, n) } }
+       class Child extends Base { field = this.sum; constructor(n) { super(n) } }
+       function Old(n) { turn(this, n) }
+       export const base = n => new Base(n).sum
+       export const derived = n => new Derived(n).sum
+       export const parent = n => new Child(n).field
+       export const old = n => new Old(n).sum
+       export const without = n => Reflect.construct(Child, [n]).field`,
+      { lowering: 'frames' },
+    )
+    for (const fn of [base, derived, parent, old]) {
+      const { value, preemptions } = preemptEverywhere(fn, [2_000])
+      expect(value).toBe(2_000)
+      expect(preemptions).toBeGreaterThan(200)
+    }
+    expect(preemptEverywhere(without, [2_000]).value).toBe(2_000)
+  })
+
   test('takes no permission from what it happens to be given', () => {
     const { up, fib } = load(
       `'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\nexport const up = list => list.map(fib)`,

@@ -9,6 +9,7 @@
  */
 import type { Analysis } from './analysis.ts'
 import { blockingMethods, shortMethods } from './builtins.ts'
+import type { Made } from './construct.ts'
 import { groupsOf } from './cycles.ts'
 import type { Call, Func } from './functions.ts'
 import { methodsOf } from './methods.ts'
@@ -20,15 +21,18 @@ const brief_calls = 1_000
 const light_calls = 4
 
 /** Fills in `long` and, in a package that is compiled whole, which calls of unknown methods are plain. */
-export function findLong(analysis: Analysis, whole: boolean): void {
+export function findLong(analysis: Analysis, whole: boolean, made: ReadonlyMap<Func, readonly Made[]>): void {
   const leads = leadsOf(analysis, whole)
-  const next = (func: Func): Func[] => func.calls.flatMap(call => leads.get(call) ?? [])
+  const next = (func: Func): Func[] => [
+    ...func.calls.flatMap(call => leads.get(call) ?? []),
+    ...(made.get(func) ?? []).map(({ target }) => target),
+  ]
   const costs = new Map<Func, number>()
   for (const group of groupsOf(analysis.funcs, next)) {
     const [func] = group
     const around = group.length > 1 || next(func!).includes(func!)
     for (const member of group) {
-      const cost = around ? Number.POSITIVE_INFINITY : costOf(member, leads, costs, analysis, whole)
+      const cost = around ? Number.POSITIVE_INFINITY : costOf(member, leads, costs, analysis, whole, made)
       costs.set(member, cost)
       member.long = cost > brief_calls
     }
@@ -74,6 +78,7 @@ function costOf(
   costs: ReadonlyMap<Func, number>,
   analysis: Analysis,
   whole: boolean,
+  made: ReadonlyMap<Func, readonly Made[]>,
 ): number {
   const { loops } = func
   const turns = loops.map(loop => (whole ? turnsOf(loop, analysis) : Number.POSITIVE_INFINITY))
@@ -84,6 +89,10 @@ function costOf(
     const each = costOfCall(call, leads, costs, whole)
     if (each > 0) cost += each * times(call.node)
     if (cost > brief_calls) break
+  }
+  for (const { node, target } of made.get(func) ?? []) {
+    const each = (costs.get(target) ?? Number.POSITIVE_INFINITY) + (whole ? 1 : 0)
+    if (each > 0) cost += each * times(node)
   }
   return cost
 }

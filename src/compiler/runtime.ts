@@ -26,6 +26,20 @@ export { Await } from './runtime/async.ts'
 export { AsyncLoop } from './runtime/asyncloop.ts'
 export { binder } from './runtime/bind.ts'
 export { Box, declared, early } from './runtime/box.ts'
+export {
+  based,
+  built,
+  construct,
+  derived,
+  give,
+  left,
+  make,
+  parentOf,
+  permitParent,
+  refuseNew,
+  shielded,
+  unwound,
+} from './runtime/construct.ts'
 export { cursor, KeyCursor } from './runtime/cursor.ts'
 export {
   given,

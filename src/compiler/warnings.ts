@@ -1,15 +1,18 @@
 /** What the compiler says of functions that stay plain and should not: a task cannot be stopped while they run. */
 import { type Analysis, globalName } from './analysis.ts'
+import { constructorOf } from './construct.ts'
 import type { Reporter } from './diagnostics.ts'
 import type { Func } from './functions.ts'
 import { bare, type Node } from './syntax.ts'
 
 /** A refused function is worth a word when it was marked itself, or would stay long. */
 export function warn(
-  { funcs, misplaced, bindingOf }: Analysis,
+  analysis: Analysis,
   reporter: Reporter,
   everything: boolean,
+  unwinds: (func: Func) => boolean,
 ): void {
+  const { funcs, misplaced, bindingOf } = analysis
   for (const node of everything ? [] : misplaced) {
     reporter.warn(
       'misplaced-directive',
@@ -21,7 +24,7 @@ export function warn(
   for (const func of funcs) {
     if (func.twin && !everything) {
       warnOfDefaults(func, reporter)
-      warnOfNew(func, funcs, bindingOf, reporter)
+      warnOfNew(func, analysis, reporter, unwinds)
     }
     if (func.mark === null || func.refusals.length === 0) continue
     const { code, why, place } = func.refusals[0]!
@@ -44,13 +47,23 @@ export function warn(
   }
 }
 
-/** `new` of a function of this file that can run long. */
-function warnOfNew(func: Func, funcs: Func[], bindingOf: Analysis['bindingOf'], reporter: Reporter): void {
+/** `new` of a function of this file that can run long, and is not resumed there. Classes are told of by themselves. */
+function warnOfNew(
+  func: Func,
+  analysis: Analysis,
+  reporter: Reporter,
+  unwinds: (func: Func) => boolean,
+): void {
   for (const node of func.constructs) {
-    const target = node.callee.type === 'Identifier' ? bindingOf.get(node.callee)?.target : undefined
-    if (!target || !funcs.includes(target) || target.loops.length === 0) continue
-    const why = 'a constructor is called by `new`, which cannot be resumed'
-    reporter.warn('constructor', `\`new ${target.name}\` can run long and stays plain: ${why}`, clip(node))
+    const target = constructorOf(node, analysis)
+    if (target === null || target === 'short' || target.loops.length === 0 || unwinds(target)) continue
+    if (target.kind === 'constructor' && target.mark !== null) continue
+    const name = target.kind === 'constructor' ? bare(node.callee).name : target.name
+    const why =
+      target.mark === null
+        ? "it is not marked: begin it with 'use task'"
+        : '`new` resumes nothing but what unwinds, and this is a generator'
+    reporter.warn('constructor', `\`new ${name}\` can run long and stays plain: ${why}`, clip(node))
   }
 }
 

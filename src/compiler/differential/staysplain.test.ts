@@ -13,8 +13,8 @@ const constructs: [name: string, body: string][] = [
     `const o = {\n set s(v) { /* HERE */ for (let i = 0; i < v; i++) log(i) } }; o.s = 2`,
   ],
   [
-    'a constructor that loops',
-    `class C {\n constructor() { /* HERE */ for (let i = 0; i < 3; i++) log(i) } }; new C()`,
+    'a constructor that is asked for as a generator',
+    `class C {\n constructor() { 'use task generator'; /* HERE */ for (let i = 0; i < 3; i++) log(i) } }; new C()`,
   ],
   ['a field that calls what is long', `class C {\n f = slow(log) /* HERE */ }; log(new C().f)`],
   [

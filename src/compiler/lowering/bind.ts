@@ -1,5 +1,5 @@
 /**
- * `fn.bind(…)` in code that is not resumable itself: at the top of a module, in a constructor. The function that it makes would carry
+ * `fn.bind(…)` in code that is not resumable itself: at the top of a module, in a field. The function that it makes would carry
  * no resumable form, and a task that calls it could not be preempted in it.
  */
 import { type Rope, rope } from '../rope.ts'

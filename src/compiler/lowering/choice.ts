@@ -1,5 +1,6 @@
 /** Which lowering a function is made by, where neither its directive nor the caller of the compiler says. */
 import type { Analysis } from '../analysis.ts'
+import { constructStops } from '../construct.ts'
 import type { LoweringName } from '../directive.ts'
 import type { Func } from '../functions.ts'
 import { bare, contains, type Node } from '../syntax.ts'
@@ -10,7 +11,10 @@ import { bare, contains, type Node } from '../syntax.ts'
  * form for a function that does nothing but block: every call in it that may suspend is one of ours that blocks, and
  * every loop in it makes such a call.
  */
-export function lowerBy(func: Func, { bindingOf, funcs }: Analysis): LoweringName {
+export function lowerBy(func: Func, analysis: Analysis): LoweringName {
+  const { bindingOf, funcs } = analysis
+  if (func.kind === 'constructor' || func.constructs.some(node => constructStops(node, analysis)))
+    return 'frames'
   const blocking: Node[] = []
   for (const { node, target, reach } of func.calls) {
     if (reach === 'short' || (target !== null && !target.long)) continue

@@ -1,4 +1,5 @@
 /** Classes: a method's twin is a method beside it, under a symbol or a private name, and a static block links the two. */
+import { constructorIn } from '../construct.ts'
 import type { Func } from '../functions.ts'
 import { type Piece, Rope, rope } from '../rope.ts'
 import { bare, isFunction, keyName, type Node } from '../syntax.ts'
@@ -20,10 +21,13 @@ export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
   const elements = new Rope()
   const outerReached = reached
   const inner: Context = { ...cx, available: privateTwins(writer, body.body, cx) }
+  const own = node.superClass === null ? constructorIn(node) : null
+  const builder = own === null ? undefined : writer.analysis.funcOf.get(own)
+  const isShielded = builder !== undefined && writer.isItself(builder) && writer.wants(builder, cx)
   let open = body.start + 1
   for (const element of body.body as Node[]) {
     elements.add({ start: open, end: element.start })
-    elements.add(writeElement(writer, element, inner, links))
+    elements.add(writeElement(writer, element, inner, links, isShielded))
     open = element.end
   }
   elements.add({ start: open, end: node.end })
@@ -49,7 +53,13 @@ function privateTwins(writer: Writer, elements: Node[], cx: Context): Available 
   return hidden.size === 0 ? cx.available : new Available(cx.available, own, hidden)
 }
 
-function writeElement(writer: Writer, element: Node, cx: Context, links: string[]): Rope {
+function writeElement(
+  writer: Writer,
+  element: Node,
+  cx: Context,
+  links: string[],
+  isShielded: boolean,
+): Rope {
   const func = writer.analysis.funcOf.get(element.type === 'MethodDefinition' ? element.value : element)
   if (func === undefined) return new Rope().add(element)
   // What is inside runs on its own: not in the frame around the class, and with a `this` of its own.
@@ -76,7 +86,35 @@ function writeElement(writer: Writer, element: Node, cx: Context, links: string[
   }
   if (value === null || value === undefined) return made.add({ start: reached, end })
   const { place, text } = writeField(writer, element, { ...own, func, jumps: noJumps })
-  return made.add({ start: reached, end: place.start }).add(text).add({ start: place.end, end })
+  const shields = isShielded && !element.static && !isInert(value)
+  const written = shields ? rope`${writer.names.runtime('shielded')}(() => (${text}))` : text
+  return made.add({ start: reached, end: place.start }).add(written).add({ start: place.end, end })
+}
+
+/**
+ * True for the value of a field that runs no code. Any other runs between `new` and the constructor of a base class, and
+ * must not take the permission to unwind that is meant for that one.
+ */
+function isInert(value: Node): boolean {
+  const node = bare(value)
+  if (isFunction(node)) return true
+  switch (node.type) {
+    case 'Literal':
+    case 'ThisExpression':
+      return true
+    case 'UnaryExpression':
+      return node.argument.type === 'Literal'
+    case 'ArrayExpression':
+      return node.elements.every(
+        (element: Node | null) => element === null || (element.type !== 'SpreadElement' && isInert(element)),
+      )
+    case 'ObjectExpression':
+      return node.properties.every(
+        (property: Node) => property.type === 'Property' && !property.computed && isInert(property.value),
+      )
+    default:
+      return false
+  }
 }
 
 /** The value of a field. A function that takes its name from a computed key stays plain. */
@@ -108,7 +146,8 @@ function writeMethodTwin(
     links.push(text, String(number), isStatic ? 'true' : 'false', `'${how}'`)
   }
   if (writer.isItself(func)) {
-    if (!isPrivate) link(0, 'frames')
+    // A class is not called but by `new`, which looks for nothing else.
+    if (!isPrivate) link(0, func.kind === 'constructor' ? 'class' : 'frames')
     return null
   }
   const word = isStatic ? 'static ' : ''

@@ -97,6 +97,8 @@ export interface Context {
   closing?: readonly string[] | undefined
   /** Where a `return` goes that a `finally` has to see first: what it leaves by, and where its value is kept. */
   ending?: { readonly label: string; readonly how: string; readonly value: string } | undefined
+  /** A constructor that goes on: what gives `new` the object, where the engine would have done so. */
+  building?: string | undefined
   /** Variables that go by another name here, because they were moved; `.v` and the like included. */
   renamed: ReadonlyMap<Binding | 'arguments' | 'target', string> | null
 }

@@ -7,6 +7,7 @@
  * two call each other.
  */
 import type { Analysis } from '../analysis.ts'
+import { constructStops, superStops } from '../construct.ts'
 import type { Func } from '../functions.ts'
 import { join, type Piece, type Rope, rope } from '../rope.ts'
 import { bare, isAnonymous, type Node, walk } from '../syntax.ts'
@@ -72,12 +73,14 @@ export class FramesLowering extends StripLowering {
     switch (node.type) {
       case 'CallExpression': {
         const call = this.callOf(node)
-        return call !== undefined && !this.staysPlain(call)
+        return call !== undefined && (!this.staysPlain(call) || superStops(call, this.analysis))
       }
       case 'TaggedTemplateExpression': {
         const call = this.callOf(node)
         return call !== undefined && !this.staysPlain(call) && bare(node.tag).type !== 'MemberExpression'
       }
+      case 'NewExpression':
+        return constructStops(node, this.analysis)
       default:
         return this.spreads.has(node)
     }
@@ -134,7 +137,7 @@ export class FramesLowering extends StripLowering {
     return this.apart(() =>
       this.isItself(func) && this.wants(func, cx)
         ? writeUnwinding(this, this.#planOf(func) as Plan, cx)
-        : super.plain(node, func, { ...cx, closing: undefined, ending: undefined }),
+        : super.plain(node, func, { ...cx, closing: undefined, ending: undefined, building: undefined }),
     )
   }
 
@@ -147,7 +150,8 @@ export class FramesLowering extends StripLowering {
       const jump = cx.jumps.get(node)
       if (jump !== undefined) return jump
     }
-    if (node.type === 'ReturnStatement' && (cx.closing !== undefined || cx.ending !== undefined)) {
+    const isSpecial = cx.closing !== undefined || cx.ending !== undefined || cx.building !== undefined
+    if (node.type === 'ReturnStatement' && isSpecial) {
       const value = node.argument === null ? null : this.node(node.argument, cx)
       return returning(cx, value, this.names.prefix, { start: node.start, end: node.start + 'return'.length })
     }

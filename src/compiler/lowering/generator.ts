@@ -3,6 +3,7 @@
  * resumable function is a `yield*`. Expressions keep their order by themselves, because `yield` is an expression.
  */
 import type { Analysis } from '../analysis.ts'
+import { constructStops } from '../construct.ts'
 import type { Func } from '../functions.ts'
 import { type Rope, rope } from '../rope.ts'
 import { bare, isLoop, type Node, unlabeled } from '../syntax.ts'
@@ -53,7 +54,7 @@ export class GeneratorLowering extends CallLowering {
       case 'SpreadElement':
         return this.spread(node, cx)
       case 'NewExpression':
-        return this.plainly(this.copy(node, cx), node)
+        return this.#construct(node, cx) ?? this.plainly(this.copy(node, cx), node)
       case 'YieldExpression':
         if (!cx.func.isGenerator) return null
         if (node.delegate)
@@ -69,6 +70,22 @@ export class GeneratorLowering extends CallLowering {
       default:
         return isLoop(node) ? this.loop(node, cx, []) : null
     }
+  }
+
+  /** `new` of a name that may stand for a constructor which unwinds; null: as it is. */
+  #construct(node: Node, cx: Context): Rope | null {
+    const callee = bare(node.callee)
+    if (callee.type !== 'Identifier' || !constructStops(node, this.analysis)) return null
+    const frame = cx.frame!
+    const fn = frame.take()
+    const args = frame.take()
+    const { names } = this
+    const list = this.argumentsText(node, cx)
+    frame.give(fn, args)
+    const name = this.node(callee, cx)
+    const isOurs = rope`${fn}?.[${names.runtime('itself')}] === ${fn} && ${fn} !== void 0`
+    const plain = rope`${names.runtime('make')}(${fn}, ${args}, ${JSON.stringify(callee.name)})`
+    return rope`(${fn} = ${name}, ${args} = [${list}], ${isOurs} ? yield* ${names.runtime('construct')}(${fn}, ${args}) : ${plain})`
   }
 
   /** A generator that stops inside is run to its end first; anything else is spread as it is. */

@@ -4,6 +4,7 @@
  * anywhere, and then the caller looks. So every way around has a safepoint on it.
  */
 import type { Analysis } from '../analysis.ts'
+import { constructorOf } from '../construct.ts'
 import type { Call, Func } from '../functions.ts'
 import { methodsOf } from '../methods.ts'
 import { bare } from '../syntax.ts'
@@ -18,6 +19,11 @@ export function recursiveOf(analysis: Analysis): ReadonlySet<Func> {
       const targets = reachedBy(call, methods)
       if (targets === null) found.add(func)
       else reached.push(...targets)
+    }
+    for (const node of func.constructs) {
+      const target = constructorOf(node, analysis)
+      if (target === null) found.add(func)
+      else if (target !== 'short') reached.push(target)
     }
     next.set(func, reached)
   }

@@ -2,6 +2,7 @@
 import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/coroutine.ts'
 import { resumable as direct } from '../../coroutine/generators.ts'
 import { asyncTwin } from './async.ts'
+import { builds } from './construct.ts'
 import { generatorTwin, owner } from './generator.ts'
 
 type Callable = (...args: any[]) => any
@@ -88,9 +89,10 @@ export function key(index: number): symbol {
 const attachers: Record<string, Attacher> = { plain: attach, generator: attachGenerator, async: attachAsync }
 
 function link(target: any, name: PropertyKey, index: number, flavor: string): void {
-  if (flavor === 'inner' || flavor === 'frames') {
+  if (flavor === 'inner' || flavor === 'frames' || flavor === 'class') {
     const method = Object.getOwnPropertyDescriptor(target, name)?.value
     if (typeof method === 'function') (flavor === 'frames' ? attachUnwinding : unwinding)(method)
+    if (flavor === 'class') Object.defineProperty(method, builds, hidden)
     return
   }
   const symbol = key(index)

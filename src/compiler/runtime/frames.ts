@@ -10,10 +10,13 @@ export const nothing: readonly unknown[] = []
 /** On a twin: the form of a built-in that unwinds. */
 export const form: unique symbol = Symbol('heddle.form')
 
+/** What is bound is resumable as its function is, also where nothing may unwind. */
+const { bind } = Function.prototype
+
 /** Calls what carries a twin that is not itself, or has a `call` of its own. */
 export function other(ok: unknown, fn: any, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
-  if (ok) {
+  if (ok || fn === bind) {
     const found = fn[twin]
     if (fn[itself] === fn) frames.ok = 1
     else if (found !== undefined) {
@@ -27,12 +30,14 @@ export function other(ok: unknown, fn: any, self: unknown, args: unknown[], text
 
 export function other0(ok: unknown, fn: any, self: unknown, text: string): unknown {
   const built = fn?.[twin]?.[form]
-  return ok && built !== undefined && built.of === fn ? built.call(self) : other(ok, fn, self, [], text)
+  return (ok || fn === bind) && built !== undefined && built.of === fn
+    ? built.call(self)
+    : other(ok, fn, self, [], text)
 }
 
 export function other1(ok: unknown, fn: any, self: unknown, first: unknown, text: string): unknown {
   const built = fn?.[twin]?.[form]
-  return ok && built !== undefined && built.of === fn
+  return (ok || fn === bind) && built !== undefined && built.of === fn
     ? built.call(self, first)
     : other(ok, fn, self, [first], text)
 }
@@ -46,7 +51,7 @@ export function other2(
   text: string,
 ): unknown {
   const built = fn?.[twin]?.[form]
-  return ok && built !== undefined && built.of === fn
+  return (ok || fn === bind) && built !== undefined && built.of === fn
     ? built.call(self, first, second)
     : other(ok, fn, self, [first, second], text)
 }

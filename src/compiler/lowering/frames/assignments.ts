@@ -33,6 +33,7 @@ export function targetText(at: Expressions, node: Node, held: boolean, right: No
   const target = bare(node)
   if (target.type !== 'MemberExpression') return at.verbatim(target)
   const isSuper = target.object.type === 'Super'
+  if (isSuper) at.needThis(target)
   const keep = (part: Node, ...others: (Node | null)[]): Rope => {
     const value = at.value(part)
     return at.order.mayChange(part, others) ? rope`${at.hold(value)}` : value

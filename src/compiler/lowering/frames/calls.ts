@@ -2,7 +2,7 @@
  * Calls of a function that unwinds. Where the callee is known it is given the permission to unwind at once. Where it is not,
  * it is looked at: one that unwinds, one without any other form, or one that has to be called in another way.
  */
-import type { Func } from '../../functions.ts'
+import type { Call, Func } from '../../functions.ts'
 import { join, type Piece, Rope, rope } from '../../rope.ts'
 import { bare, isFunction, type Node } from '../../syntax.ts'
 import { calleeText } from '../message.ts'
@@ -27,9 +27,14 @@ export abstract class Calls extends Expressions {
   }
 
   /** A call on its way to a function that takes the permission to unwind: nothing runs in between. */
-  #permitted(callee: Rope, receiver: Piece | null, nodes: readonly Node[], values: Rope[]): Rope {
+  #permitted(
+    callee: Rope,
+    receiver: Piece | null,
+    nodes: readonly Node[],
+    values: Rope[],
+    permit: Piece = this.permit,
+  ): Rope {
     const last = nodes.findLastIndex(node => !this.order.isRead(node))
-    const { permit } = this
     const list: Piece[] = values.map((value, index) => {
       if (index !== last) return value
       const held = this.take()
@@ -55,6 +60,7 @@ export abstract class Calls extends Expressions {
     const { host, cx } = this
     const call = host.callOf(node)
     const callee = bare(node.callee)
+    if (call !== undefined && callee.type === 'Super' && host.superStops(call)) return this.#super(node, call)
     if (call === undefined || host.staysPlain(call)) return this.#plainCall(node, callee)
     const held = this.held
     if (call.target !== null && callee.type === 'Identifier') {
@@ -330,6 +336,68 @@ export abstract class Calls extends Expressions {
     const { host } = this
     const other = rope`${found}===void 0&&${fn}${dot}[${host.runtime('twin')}]===void 0`
     return rope`((${found}=${fn}${dot}[${host.runtime('itself')}])===${fn}?(${this.permit},true):${other})`
+  }
+
+  /**
+   * `new`. When the constructor unwinds, what `new` gives is the object that it has begun, which is kept: the constructor's
+   * other form returns nothing or the object, as constructors do.
+   */
+  construct(node: Node): Rope {
+    const { frames, host } = this
+    const callee = bare(node.callee)
+    const args = node.arguments as Node[]
+    if (!host.constructStops(node)) {
+      const [fn, ...values] = this.values([node.callee, ...args])
+      return rope`new (${fn!})(${join(values, ', ')})`
+    }
+    const held = this.held
+    const isName = callee.type === 'Identifier' && this.#readsLast(callee, args)
+    const fn = isName ? this.verbatim(callee) : rope`${this.hold(this.value(node.callee))}`
+    const values = listValues(this, args)
+    const known = isName && host.constructed(node, this.cx) !== null
+    const itself = host.runtime('itself')
+    const allowed = this.hands ? `(${this.ok}===${frames}?1:0)` : this.ok
+    const looked = rope`${frames}.ok=${fn}?.[${itself}]===${fn}?${allowed}:0`
+    const text = JSON.stringify(calleeText(callee))
+    const permit = known
+      ? rope`${this.permit}`
+      : isName
+        ? looked
+        : rope`(typeof ${fn}==='function'||${host.runtime('refuseNew')}(${text}),${looked})`
+    const made = this.#permitted(rope`new (${fn})`, null, args, values, permit)
+    this.release(held)
+    const result = this.take()
+    this.place(
+      node.end,
+      result,
+      unwind => rope`${result}=${made};if(${frames}.u)${unwind}`,
+      taken => `${host.runtime('built')}(${result},${taken})`,
+    )
+    return rope`${result}`
+  }
+
+  /** `super(…)` of a parent that may stop: see runtime/construct.ts. */
+  #super(node: Node, { func }: Call): Rope {
+    const { frames, host, ok } = this
+    const name = func.owner!.id.name as string
+    const args = node.arguments as Node[]
+    const held = this.held
+    const parent = this.hold(rope`${host.runtime('parentOf')}(${name})`)
+    const permit = rope`${host.runtime('permitParent')}(${ok}, ${name}, ${parent})`
+    const call = this.#permitted(rope`super`, null, args, listValues(this, args), permit)
+    this.release(held)
+    const result = this.take()
+    this.release(held)
+    const error = `${this.prefix}e`
+    const caught = `catch (${error}) { ${frames}.ok = 0; if (${error} !== ${host.runtime('unwound')}) throw ${error}; }`
+    this.place(
+      node.end,
+      result,
+      unwind => rope`try { ${call}; } ${caught} if (${frames}.u) ${unwind} ${result} = this;`,
+      taken => `(${host.runtime('give')}(${name}, ${taken}), super())`,
+    )
+    this.take()
+    return rope`${result}`
   }
 
   tagged(node: Node): Rope {

@@ -141,9 +141,14 @@ export class Emitter {
 
   /**
    * A place. `write` gives the statements that come to it, with the text that unwinds there; `target` is given what is
-   * sent when the place is entered again.
+   * sent when the place is entered again, as `given` says.
    */
-  place(at: number, target: string | null, write: (unwind: string) => Rope): void {
+  place(
+    at: number,
+    target: string | null,
+    write: (unwind: string) => Rope,
+    given = (taken: string): string => taken,
+  ): void {
     const { hasRun } = this
     const place = ++this.places
     const statements = rope`${this.#simple}${write(this.unwind(place, at))}`
@@ -153,13 +158,13 @@ export class Emitter {
       return
     }
     const take = `${this.prefix}take()`
-    const given = target === null ? `${take};` : `${target}=${take};`
+    const taking = target === null ? `${take};` : `${target}=${given(take)};`
     if (hasRun) {
-      this.#out.add(`if(${this.p}===${place}){${this.p}=0;${given}} `)
+      this.#out.add(`if(${this.p}===${place}){${this.p}=0;${taking}} `)
       return
     }
     this.#out.add(
-      rope`if(${this.p}===0){${statements}}else if(${this.p}===${String(place)}){${this.p}=0;${given}} `,
+      rope`if(${this.p}===0){${statements}}else if(${this.p}===${String(place)}){${this.p}=0;${taking}} `,
     )
   }
 

@@ -2,7 +2,7 @@
  * Expressions of a function that unwinds. A call that may suspend becomes a statement of its own, so what is
  * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it stands.
  */
-import { join, type Rope, rope } from '../../rope.ts'
+import { type Rope, rope } from '../../rope.ts'
 import { bare, isAnonymous, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { assignmentValue, targetText } from './assignments.ts'
@@ -88,6 +88,8 @@ export abstract class Expressions extends Emitter {
 
   /** What is evaluated here is returned at once. */
   protected ending(value: Node): void {
+    // What a constructor returns is not what its caller gets.
+    if (this.plan.func.kind === 'constructor') return
     const node = bare(value)
     switch (node.type) {
       case 'CallExpression': {
@@ -113,6 +115,8 @@ export abstract class Expressions extends Emitter {
   /** A call, also one that cannot stop itself. */
   abstract call(node: Node): Rope
   abstract tagged(node: Node): Rope
+  /** `new`, also of what cannot stop itself. */
+  abstract construct(node: Node): Rope
 
   /** The value of an expression, to be used at once: whatever has to come before is written. */
   value(node: Node): Rope {
@@ -166,10 +170,8 @@ export abstract class Expressions extends Emitter {
         for (const expression of before) this.effect(expression)
         return this.value(last)
       }
-      case 'NewExpression': {
-        const [callee, ...args] = this.values([node.callee, ...node.arguments])
-        return rope`new (${callee!})(${join(args, ', ')})`
-      }
+      case 'NewExpression':
+        return this.construct(node)
       case 'ArrayExpression':
         return arrayValue(this, node)
       case 'ObjectExpression':
@@ -198,6 +200,7 @@ export abstract class Expressions extends Emitter {
 
   #member(node: Node): Rope {
     if (node.object.type === 'Super') {
+      this.needThis(node)
       return node.computed ? rope`super[${this.value(node.property)}]` : this.verbatim(node)
     }
     let object = this.value(node.object)
@@ -207,6 +210,12 @@ export abstract class Expressions extends Emitter {
       object = rope`${this.hold(object)}`
     }
     return rope`${operand(object)}[${this.value(node.property)}]`
+  }
+
+  /** `super[…]` is refused before its key is evaluated, where `this` has not been set. */
+  needThis({ start, end }: Node): void {
+    const self: Node = { type: 'ThisExpression', start, end }
+    if (!this.order.isRead(self)) this.simple(rope`this;`)
   }
 
   /** Leaves the chain when the value so far is null. */

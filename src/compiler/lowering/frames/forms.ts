@@ -3,6 +3,7 @@
  * with what closures share around it.
  */
 import { isTaskDirective } from '../../directive.ts'
+import type { Func } from '../../functions.ts'
 import { Rope, rope } from '../../rope.ts'
 import type { Binding } from '../../scope.ts'
 import { directives, isFunction, type Node } from '../../syntax.ts'
@@ -12,7 +13,7 @@ import type { FramesLowering } from '../frames.ts'
 import { Slots } from './emitter.ts'
 import { type Parameter, writeHead, writeParameters } from './parameters.ts'
 import { declaring, takePermission } from './permission.ts'
-import type { Plan } from './plan.ts'
+import { isDerived, isLexical, type Plan } from './plan.ts'
 import type { Statements } from './statements.ts'
 
 /** What both ways to write a body begin with. */
@@ -47,7 +48,7 @@ function contextOf({ names }: FramesLowering, { func, variables, single }: Plan,
     const text = box === null ? name : `${name}.v`
     if (text !== binding.name) renamed.set(binding, text)
   }
-  const lends = !single && !func.isArrow
+  const lends = !single && !isLexical(func)
   if (lends && func.usesArguments) renamed.set('arguments', `${names.prefix}args`)
   if (lends && func.usesTarget) renamed.set('target', `${names.prefix}target`)
   return {
@@ -91,22 +92,23 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   if (first.places === 0) return rope`${start}${set}${text}`
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
-  const second = lowering.statements(func, cx, true, slots)
+  const second = lowering.statements(func, { ...cx, building: buildingOf(lowering, func) }, true, slots)
   second.always.push(...always)
   const going = second.body(node.body, isDirective)
   const restored = [...new Set([...variables, ...temporaries, ...always])].map(name =>
     restoring(name, slots, prefix),
   )
-  const self = func.isArrow ? 'void 0' : 'this'
+  const lexical = isLexical(func)
+  const self = lexical ? 'void 0' : 'this'
   const name = JSON.stringify(func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name)
   const permission = `${prefix}ok = ${lowering.hands(func) ? lowering.names.runtime('frames') : '1'}`
   const declared = declaring([...restored, ...count, ...passed(second), permission])
-  const inner = rope`${declared}${prefix}o: { ${going}return; } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
-  const again = func.isArrow
+  const inner = rope`${declared}${prefix}o: { ${going}${endOf(func)} } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
+  const again = lexical
     ? rope`{ ${name}: (${prefix}p, ${prefix}v) => { ${inner} } }[${name}]`
     : rope`{ ${name}(${prefix}p, ${prefix}v) { ${inner} } }[${name}]`
   const saved = declaring([`${prefix}p`, `${prefix}v`, ...passed(first)])
-  return rope`${start}${saved}${set}${prefix}o: { ${text}return; } return ${save}(${self}, ${prefix}p, ${first.savedText}, ${again});`
+  return rope`${start}${saved}${set}${prefix}o: { ${text}return; } return ${left(lowering, func, rope`${save}(${self}, ${prefix}p, ${first.savedText}, ${again})`)};`
 }
 
 /** One form that starts anywhere, around which stands what closures share. */
@@ -115,7 +117,11 @@ function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective
   const { node } = func
   const { prefix } = lowering.names
   const statements: Node[] = node.body.type === 'BlockStatement' ? node.body.body : []
-  const inside: Context = { ...cx, available: lowering.availableIn(statements, cx) }
+  const inside: Context = {
+    ...cx,
+    available: lowering.availableIn(statements, cx),
+    building: buildingOf(lowering, func),
+  }
   const { functions, marks } = writeFunctions(lowering, statements, inside)
   const slots = new Slots()
   const form = lowering.statements(func, inside, true, slots)
@@ -132,8 +138,26 @@ function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
   const locals = `${declaring(restored)}${declaring(passed(form))}`
-  const inner = rope`${locals}${prefix}o: { ${text}return; } return ${save}(void 0, ${prefix}p, ${form.savedText}, ${prefix}r);`
-  return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${prefix}r(0, ${lowering.names.runtime('nothing')});`
+  const inner = rope`${locals}${prefix}o: { ${text}${endOf(func)} } return ${save}(void 0, ${prefix}p, ${form.savedText}, ${prefix}r);`
+  const first = rope`${prefix}r(0, ${lowering.names.runtime('nothing')})`
+  const result = func.kind === 'constructor' ? rope`${first} ?? ${left(lowering, func, rope`void 0`)}` : first
+  return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${result};`
+}
+
+/** How a function leaves when it has saved its frame: a constructor in the way that its caller can bear. */
+function left({ names }: FramesLowering, { kind }: Func, saved: Rope): Rope {
+  return kind === 'constructor' ? rope`${names.runtime('left')}(${names.prefix}how, ${saved})` : saved
+}
+
+/** A constructor that goes on gives its caller the object itself: the `new` that would have done so has returned. */
+function buildingOf({ names }: FramesLowering, func: Func): string | undefined {
+  if (func.kind !== 'constructor') return undefined
+  return names.runtime(isDerived(func) ? 'derived' : 'based')
+}
+
+/** What a form that goes on ends with. */
+function endOf({ kind }: Func): string {
+  return kind === 'constructor' ? 'return this;' : 'return;'
 }
 
 /** The functions that a body declares, which stand around its form, and what marks them. */

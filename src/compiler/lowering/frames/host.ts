@@ -1,5 +1,6 @@
 /** The one thing that the emitter of a function that unwinds knows of the lowering that it writes for. */
 import type { Analysis } from '../../analysis.ts'
+import { constructorOf, constructStops, superStops } from '../../construct.ts'
 import type { Call, Func } from '../../functions.ts'
 import type { Rope } from '../../rope.ts'
 import type { Binding } from '../../scope.ts'
@@ -26,6 +27,12 @@ export interface Host {
   runtime(name: string): string
   callOf(node: Node): Call | undefined
   staysPlain(call: Call): boolean
+  /** True for `new` of something that may unwind. */
+  constructStops(node: Node): boolean
+  /** True for `super(…)` of something that may unwind. */
+  superStops(call: Call): boolean
+  /** The function of this file that `new` runs and that unwinds; null: perhaps another. */
+  constructed(node: Node, cx: Context): Func | null
   /** How a call of this known function is made. */
   wayTo(target: Func, cx: Context): 'frames' | 'generator' | 'unknown'
   twinName(target: Func): string
@@ -71,6 +78,13 @@ export function hostOf(lowering: FramesLowering): Host {
     runtime: name => lowering.names.runtime(name),
     callOf: node => lowering.callOf(node),
     staysPlain: call => lowering.staysPlain(call),
+    constructStops: node => constructStops(node, lowering.analysis),
+    superStops: call => superStops(call, lowering.analysis),
+    constructed: (node, cx) => {
+      const target = constructorOf(node, lowering.analysis)
+      if (target === null || target === 'short' || !cx.available.has(target)) return null
+      return lowering.isItself(target) ? target : null
+    },
     wayTo: (target, cx) => {
       if (!cx.available.has(target)) return 'unknown'
       if (lowering.isItself(target)) return 'frames'

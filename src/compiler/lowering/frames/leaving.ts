@@ -4,16 +4,18 @@ import type { Context } from '../context.ts'
 
 /** A `return`, by way of what it has to close, and of the `finally` that has to see it. */
 export function returning(cx: Context, value: Rope | null, prefix: string, word: Piece): Rope {
-  const { closing, ending } = cx
+  const { closing, ending, building } = cx
   const given = value ?? rope`void 0`
+  // `this` is read last: what closes a loop may have called `super`.
+  const built = (made: Rope): Rope => (building === undefined ? made : rope`${building}(${made}, () => this)`)
   if (closing === undefined && ending === undefined)
-    return value === null ? rope`${word};` : rope`${word} ${value};`
+    return value === null && building === undefined ? rope`${word};` : rope`${word} ${built(given)};`
   const close = closing === undefined ? '' : closingText(closing)
   if (ending !== undefined) {
     return rope`{ ${ending.value} = ${given}; ${close} ${ending.how} = 2; break ${ending.label}; }`
   }
   const result = `${prefix}x`
-  return rope`{ const ${result} = ${given}; ${close} ${word} ${result}; }`
+  return rope`{ const ${result} = ${given}; ${close} ${word} ${built(rope`${result}`)}; }`
 }
 
 /** Closes the loops over these cursors. */

@@ -5,7 +5,7 @@
  *
  *   the operand                                   | read later where it stands
  *   ----------------------------------------------+------------------------------------------------------------
- *   a literal, `this`, `undefined`                | always
+ *   a literal, `this`, `undefined`                | always, but for `this` before `super()`
  *   a variable of this function that no closure   | unless an operand in between assigns it: `f(i, i += 2)`
  *   assigns                                       |
  *   any other variable that is assigned           | only if what stands in between is such an operand, too
@@ -21,10 +21,13 @@ import { bare, contains, type Node } from '../../syntax.ts'
 export class Order {
   readonly #bindingOf: Analysis['bindingOf']
   readonly #func: Func
+  /** From where on `this` can be read and never fails. */
+  readonly #from: number
 
   constructor(bindingOf: Analysis['bindingOf'], func: Func) {
     this.#bindingOf = bindingOf
     this.#func = func
+    this.#from = thisFrom(func)
   }
 
   /** True for an operand of which nothing runs, and nothing fails, when it is read. */
@@ -32,7 +35,7 @@ export class Order {
     const inner = bare(node)
     switch (inner.type) {
       case 'ThisExpression':
-        return true
+        return inner.start >= this.#from
       case 'Literal':
         return typeof inner.value !== 'object' || inner.value === null
       case 'Identifier': {
@@ -96,6 +99,17 @@ export class Order {
     // What is made behind a declaration runs behind it, but for functions that are declared: they are made first.
     return outermost.kind !== 'declaration' && outermost.node.start >= declarations[0]!.end
   }
+}
+
+/** Where `this` has been set for certain: in a derived constructor behind the statement that calls `super`. */
+function thisFrom({ kind, owner, node }: Func): number {
+  if (kind !== 'constructor' || owner!.superClass === null) return 0
+  for (const { type, expression, end } of node.body.body as Node[]) {
+    if (type !== 'ExpressionStatement') continue
+    const call = bare(expression)
+    if (call.type === 'CallExpression' && call.callee.type === 'Super') return end
+  }
+  return Number.POSITIVE_INFINITY
 }
 
 /** True when nothing assigns the variable but its declaration. */

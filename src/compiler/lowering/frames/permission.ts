@@ -12,7 +12,12 @@ export function takePermission(lowering: FramesLowering, func: Func, variables: 
   const frames = lowering.names.runtime('frames')
   const taken = lowering.hands(func) ? `${frames}.ok === 0 ? void 0 : ${frames}` : `${frames}.ok`
   const handed = handedAfter(func) !== null
-  const all = handed ? variables : [...variables, `${prefix}ok = ${taken}`]
+  // A constructor may be called by `super`, which it leaves in another way. What it calls itself is called as ever.
+  const isBuilder = func.kind === 'constructor'
+  const own = isBuilder
+    ? [`${prefix}how = ${frames}.ok`, `${prefix}ok = ${lowering.hands(func) ? taken : `${prefix}how && 1`}`]
+    : [`${prefix}ok = ${taken}`]
+  const all = handed ? variables : [...variables, ...own]
   const vars = declaring(all)
   if (!handed) return `${vars}${frames}.ok = 0; `
   return `${vars}if (${prefix}ok !== ${frames}) { ${prefix}ok = ${taken}; ${frames}.ok = 0; } `

@@ -44,6 +44,19 @@ interface Questions {
   canStop(node: Node): boolean
 }
 
+/**
+ * True when the form that goes on is an arrow inside the first one: it has `this`, `super` and the rest from there. A derived
+ * constructor has no `this` yet when it begins, and nothing but an arrow can call `super` for it.
+ */
+export function isLexical(func: Func): boolean {
+  return func.isArrow || (func.kind === 'constructor' && (func.usesSuper || isDerived(func)))
+}
+
+/** True for the constructor of a class that extends another. */
+export function isDerived({ kind, owner }: Func): boolean {
+  return kind === 'constructor' && owner!.superClass !== null
+}
+
 /** A plan, or why the function is better made a generator. */
 export function planOf(func: Func, questions: Questions): Plan | string {
   if (func.isAsync || func.isGenerator) return 'it is a generator or async itself'
@@ -73,7 +86,8 @@ class Planner {
     this.#mark(func.node.body)
     this.#reason ??= reasonAgainst(func, this.#stopping, this.#questions.analysis)
     if (this.#reason !== null) return this.#reason
-    const single = this.#makes || func.usesSuper || (func.inner.length > 0 && !this.#canBeTwo())
+    const single =
+      this.#makes || (func.usesSuper && !isLexical(func)) || (func.inner.length > 0 && !this.#canBeTwo())
     const declared = new Map<Node, Variable[]>()
     const variables = new Map<Binding, Variable>()
     const taken = this.#outerNames()

@@ -69,6 +69,14 @@ export abstract class Statements extends Calls {
     return super.call(node)
   }
 
+  override construct(node: Node): Rope {
+    if (!this.polled && this.host.constructStops(node)) {
+      this.polled = true
+      this.poll(node.start)
+    }
+    return super.construct(node)
+  }
+
   /** What may or may not run: a safepoint in it counts for nothing after it. */
   override nested(write: () => void): { text: Rope; last: number } {
     const polled = this.polled
