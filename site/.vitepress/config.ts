@@ -55,6 +55,7 @@ export default defineConfig({
           { text: 'Compiling', link: '/compiling' },
           { text: 'Seeing it', link: '/tracing' },
           { text: 'The checker', link: '/checker' },
+          { text: 'Weak memory', link: '/weakmemory' },
           { text: 'Scheduler policies', link: '/policies' },
         ],
       },

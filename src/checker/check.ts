@@ -2,10 +2,12 @@ import type { Failure } from './failure.ts'
 import { BeginAgain } from './memory.ts'
 import type { Setup } from './program.ts'
 import type { CheckOptions } from './options.ts'
+import { withExpected } from './outcomes.ts'
 import { type RecordedStep, record } from './recording.ts'
 import { formatFailure, formatSummary } from './report.ts'
 import { type CheckResult, Search } from './search.ts'
 import { shrink } from './shrink.ts'
+import { WeakSearch } from './weak/search.ts'
 
 export type { Always, WatchedView } from './always.ts'
 export type { Crash, Schedule } from './schedule.ts'
@@ -81,7 +83,7 @@ export function check(name: string, second: CheckOptions | Setup, third?: Setup)
     collector({ name, options, setup })
     return declared(name)
   }
-  const search = new Search(name, options, setup)
+  const search = searchOf(name, options, setup)
   search.run()
   const { result, steps } = conclude(search)
   if (result.failure !== undefined) throw new CheckFailure(result, steps)
@@ -112,14 +114,21 @@ export function unwatched(setup: Setup): Setup {
   }
 }
 
+/** The search that the options of a check ask for. */
+export function searchOf(name: string, options: CheckOptions, setup: Setup): Search | WeakSearch {
+  return options.memory === 'weak' ? new WeakSearch(name, options, setup) : new Search(name, options, setup)
+}
+
 /** The result of a search that is over: its failure shrunk, and the steps of it written down. `alive`: told now and then meanwhile. */
 export function conclude(
-  search: Search,
+  search: Search | WeakSearch,
   shrinks: boolean = search.options.explorer !== 'replay',
   alive: () => void = () => undefined,
 ): { result: CheckResult; steps: RecordedStep[] } {
-  const { result } = search
-  if (result.failure === undefined) return { result, steps: [] }
+  const result = withExpected(search.result, search.options)
+  if (search instanceof WeakSearch) return { result, steps: [...search.recorded] }
+  if (result.failure === undefined || result.failure.kind === 'unreached-outcome')
+    return { result, steps: [] }
   const { failure } = result
   const shorter = !shrinks ? failure : shrink(search, failure, search.options.shrink ?? SHRINK_MAX, alive)
   const steps = search.withGuards(() => recorded(search, shorter))

@@ -16,6 +16,8 @@ export type FailureKind =
   | 'data-race'
   | 'use-after-free'
   | 'nondeterminism'
+  | 'unexpected-outcome'
+  | 'unreached-outcome'
 
 /** What an execution did wrong, and the schedule that makes it do so again. */
 export interface Failure {
@@ -28,6 +30,8 @@ export interface Failure {
   /** The events to point at, as positions in the schedule. */
   readonly marked: readonly number[]
   readonly error: unknown
+  /** Found under `memory: 'weak'`: the schedule is a memory order, and cannot be replayed as an interleaving. */
+  readonly weak?: true
 }
 
 /**
@@ -75,9 +79,10 @@ export function judge(
   }
   if (ended !== 'complete') return undefined
   const stuck = judgeStuck(machine, upTo)
+  machine.outcome = machine.results.some(value => value !== undefined) ? machine.results : undefined
   if (stuck !== undefined || machine.final === undefined) return stuck
   try {
-    machine.final({ crashed: machine.crashed, results: machine.results })
+    machine.outcome = machine.final({ crashed: machine.crashed, results: machine.results })
   } catch (error) {
     return {
       kind: 'assertion',

@@ -70,7 +70,9 @@ export class Machine {
   readonly enabledBy: Int32Array = new Int32Array(THREADS_MAX)
   readonly results: unknown[] = []
   faults: Fault[] = []
-  final: ((outcome: Outcome) => void) | undefined = undefined
+  /** What the final assertion returned; without one, what the threads returned, if they did. */
+  outcome: unknown = undefined
+  final: ((outcome: Outcome) => unknown) | undefined = undefined
   watch: Watch | undefined = undefined
   /** Thread t dies before its step number crashAt[t]; -1 for never. */
   readonly crashAt: Int32Array = new Int32Array(THREADS_MAX).fill(-1)

@@ -39,6 +39,15 @@ export interface CheckOptions {
   readonly shrink?: number
   /** Packages or files, beyond the check file and what it imports relatively, that are to be instrumented. */
   readonly modules?: readonly string[]
+  /**
+   * What memory does. Default `sequential`: accesses of all threads are in one order. `weak`: plain accesses do whatever the memory model of
+   * the language allows, and data races are no failures; for two or three threads of a few accesses.
+   */
+  readonly memory?: 'sequential' | 'weak'
+  /** Outcomes (what `final` returns) each of which at least one execution must reach. */
+  readonly expectOutcomes?: readonly unknown[]
+  /** An outcome that is not among those expected is a failure. Default false. */
+  readonly onlyOutcomes?: boolean
   /** Worker threads that explore together. `heddle check --parallel` sets it. Default 1. */
   readonly parallel?: number
 }
@@ -62,6 +71,9 @@ const KNOWN: ReadonlySet<string> = new Set([
   'keepGoing',
   'shrink',
   'modules',
+  'memory',
+  'expectOutcomes',
+  'onlyOutcomes',
   'parallel',
 ])
 
@@ -91,6 +103,8 @@ export function validateOptions(options: CheckOptions): void {
       `there is no explorer '${explorer}'; there are ${EXPLORERS.join(', ')}`,
     )
   }
+  validateMemory(options)
+  validateOutcomes(options)
   const lowest = {
     preemptions: 0,
     depth: 1,
@@ -119,5 +133,40 @@ export function validateOptions(options: CheckOptions): void {
       'ERR_CHECK_OPTION',
       'to replay, give the `schedule` that the report of the failure printed',
     )
+  }
+}
+
+/** A search of weak memory has no schedules, and no thread dies in it. */
+function validateMemory({ memory, explorer, crashes }: CheckOptions): void {
+  if (memory !== undefined && memory !== 'sequential' && memory !== 'weak') {
+    throw new CheckError(
+      'ERR_CHECK_OPTION',
+      `\`memory\` is ${JSON.stringify(memory)}; it must be 'sequential' or 'weak'`,
+    )
+  }
+  if (memory !== 'weak') return
+  if (explorer !== undefined && explorer !== 'exhaustive') {
+    throw new CheckError(
+      'ERR_CHECK_OPTION',
+      `\`explorer\` is '${explorer}' beside \`memory: 'weak'\`, which explores every execution that the memory model allows and has no schedules; leave one of them out`,
+    )
+  }
+  if (crashes !== undefined) {
+    throw new CheckError(
+      'ERR_CHECK_OPTION',
+      "`crashes` beside `memory: 'weak'`: no thread dies there; leave one of them out",
+    )
+  }
+}
+
+function validateOutcomes({ expectOutcomes, onlyOutcomes }: CheckOptions): void {
+  if (expectOutcomes !== undefined && !Array.isArray(expectOutcomes)) {
+    throw new CheckError(
+      'ERR_CHECK_OPTION',
+      `\`expectOutcomes\` is ${String(expectOutcomes)}; it must be an array of what \`final\` may return`,
+    )
+  }
+  if (onlyOutcomes === true && expectOutcomes === undefined) {
+    throw new CheckError('ERR_CHECK_OPTION', '`onlyOutcomes` needs the outcomes: give `expectOutcomes` too')
   }
 }

@@ -5,6 +5,7 @@ import type { Machine } from './machine.ts'
 import { BeginAgain } from './memory.ts'
 import type { Root } from './optimal.ts'
 import type { CheckOptions } from './options.ts'
+import { Outcomes, withExpected } from './outcomes.ts'
 import { CrashPlans } from './plans.ts'
 import type { RecordedStep } from './recording.ts'
 import type { Crash } from './schedule.ts'
@@ -132,6 +133,7 @@ class Total {
   private threads: readonly string[] = []
   private readonly why = new Set<string>()
   private probability: number | undefined
+  private readonly outcomes = new Outcomes()
   happened = false
   failed: { readonly schedule: string } | undefined
   /** Parts finished and handed out. */
@@ -165,6 +167,7 @@ class Total {
     this.depth = Math.max(this.depth, message.result.depth)
     this.threads = message.result.threads
     this.happened ||= message.happened
+    this.outcomes.merge(message.result.outcomes)
     if (message.result.probability !== undefined) {
       this.probability = 1 - (1 - (this.probability ?? 0)) * (1 - message.result.probability)
     }
@@ -204,6 +207,7 @@ class Total {
       probability: this.probability,
       failure: undefined,
       threads: this.threads,
+      ...(this.options.expectOutcomes === undefined ? {} : { outcomes: this.outcomes.list }),
     }
   }
 
@@ -216,7 +220,7 @@ class Total {
     const result = this.result(started, this.done === this.jobs)
     if (this.failed === undefined) {
       if (result.complete) throwUnlessSomething(result.executions, result.steps, options.steps ?? STEPS_MAX)
-      return { result, steps: [] }
+      return { result: withExpected(result, options), steps: [] }
     }
     const again = new Search(
       check.name,

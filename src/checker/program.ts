@@ -9,8 +9,8 @@ export type Body = (() => unknown) | (() => Generator<number, unknown, unknown>)
 export interface Program {
   /** The bodies of the virtual threads; as an object, its keys name them. */
   readonly threads: readonly Body[] | Readonly<Record<string, Body>>
-  /** Runs, plainly, when all threads have ended: throws if the outcome is wrong. */
-  readonly final?: (outcome: Outcome) => void
+  /** Runs, plainly, when all threads have ended: throws if the outcome is wrong. What it returns names the outcome. */
+  readonly final?: (outcome: Outcome) => unknown
   /** With crash points: a thread that starts when another has died. */
   readonly recover?: (dead: number) => unknown
   /** What must be true at every step. */
@@ -70,6 +70,11 @@ export function resumable(body: Body, thread: number, name: string | undefined):
 /** The same of what runs when a thread has died. */
 export function resumableRecovery(recover: NonNullable<Program['recover']>): Twin {
   return formOf(recover) ?? refuse('recover', 'recovery')
+}
+
+/** The same of the final assertion, where it is a thread that begins when all others have ended. */
+export function resumableFinal(final: NonNullable<Program['final']>): Twin {
+  return formOf(final) ?? refuse('final', 'the final assertion')
 }
 
 function formOf(body: unknown): Twin | undefined {

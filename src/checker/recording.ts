@@ -80,7 +80,7 @@ export function record(
 }
 
 /** The words of the source for the location, and the index if it says more. */
-function targetOf(kind: number, text: string, view: unknown, index: number): string {
+export function targetOf(kind: number, text: string, view: unknown, index: number): string {
   if (kind === LOCK || kind === UNLOCK) return 'mutex'
   const named = text.replaceAll(/\s+/g, ' ').trim()
   const call = /^Atomics\.\w+\(\s*([^,]+?)\s*,\s*(.+?)\s*(?:,|\)$)/.exec(named)

@@ -24,7 +24,7 @@ export function where(): string {
 }
 
 const OWN =
-  /\/(?:checker|compiler|coroutine)\/(?!programs\/|fixtures\/)[^/]*\.[jt]s|\/(?:compiler)\/runtime\/|node:|<anonymous>|\(native\)|\/node_modules\//
+  /\/(?:checker|compiler|coroutine)\/(?:weak\/)?(?!programs\/|fixtures\/)[^/]*\.[jt]s|\/(?:compiler)\/runtime\/|node:|<anonymous>|\(native\)|\/node_modules\//
 
 /** The first line of a stack that is not of the checker, its compiler or the language. */
 function callerOf(stack: string): string | undefined {

@@ -11,16 +11,20 @@ export function formatFailure(result: CheckResult, steps: readonly RecordedStep[
   if (failure === undefined) return formatSummary(result)
   const schedule = formatSchedule(failure.schedule)
   const lines = [`✗ ${result.name}: ${failure.title}`, ...failure.detail.map(text => `    ${text}`), '']
-  lines.push(...formatColumns(steps, threads))
+  // What no execution does has no steps.
+  const isShown = failure.kind !== 'unreached-outcome'
+  if (isShown) lines.push(...formatColumns(steps, threads))
   if (failure.error instanceof Error && failure.error.stack !== undefined) {
     lines.push('', ...stackOf(failure.error).map(line => `    ${line}`))
   }
-  lines.push(
-    '',
-    `  schedule: ${schedule === '' ? '(before the first step)' : schedule}`,
-    `  replay:   ${replayCommand(result.name, schedule, file)}`,
-    `  ${searched(result)}`,
-  )
+  lines.push('')
+  if (failure.weak !== true && isShown) {
+    lines.push(
+      `  schedule: ${schedule === '' ? '(before the first step)' : schedule}`,
+      `  replay:   ${replayCommand(result.name, schedule, file)}`,
+    )
+  }
+  lines.push(`  ${searched(result)}`, ...formatOutcomes(result))
   return lines.join('\n')
 }
 
@@ -33,11 +37,21 @@ const MARKS = { passed: '✓', failed: '✗', incomplete: '◐' } as const
 
 /** One line about a search. */
 export function formatSummary(result: CheckResult): string {
-  return `${MARKS[result.outcome]} ${result.name}: ${searched(result)}`
+  return [`${MARKS[result.outcome]} ${result.name}: ${searched(result)}`, ...formatOutcomes(result)].join(
+    '\n',
+  )
+}
+
+/** A line for each outcome, with how many executions ended so. */
+function formatOutcomes({ outcomes = [] }: CheckResult): string[] {
+  const width = Math.max(...outcomes.map(({ text }) => text.length))
+  return outcomes.map(
+    ({ text, executions }) => `    ${text.padEnd(width)}  ${plural(executions, 'execution')}`,
+  )
 }
 
 function searched(result: CheckResult): string {
-  const { executions, redundant, steps, seconds, complete, why, probability } = result
+  const { executions, redundant, steps, seconds, complete, why, probability, explorer } = result
   const rate = seconds > 0 ? `, ${count(Math.round(steps / seconds))} steps/s` : ''
   const others = redundant > 0 ? ` (and ${count(redundant)} covered by them)` : ''
   const chance =
@@ -45,7 +59,9 @@ function searched(result: CheckResult): string {
       ? ''
       : `; a bug of the depth asked for is met with probability ≥ ${probability.toPrecision(3)}`
   return `${plural(executions, 'execution')}${others}, ${count(steps)} steps, ${seconds.toFixed(2)} s${rate}; ${
-    complete ? 'complete: every interleaving is covered' : `not complete: ${why}`
+    complete
+      ? `complete: every ${explorer === 'weak' ? 'execution that the memory model allows' : 'interleaving'} is covered`
+      : `not complete: ${why}`
   }${chance}`
 }
 
@@ -94,7 +110,7 @@ function stackOf(error: Error): string[] {
     .filter(
       (line, i) =>
         i === 0 ||
-        !/\/checker\/(machine|search|optimal|perform|failure|check|shrink|sampling|recording)\.|node:internal/.test(
+        !/\/checker\/(weak\/\w+|machine|search|optimal|perform|failure|check|shrink|sampling|recording)\.|node:internal|\w+\.next \(<anonymous>/.test(
           line,
         ),
     )

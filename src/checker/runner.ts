@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { conclude, type DeclaredCheck } from './check.ts'
+import { conclude, type DeclaredCheck, searchOf } from './check.ts'
 import { CheckError } from './errors.ts'
 import { findCheckFiles, loadChecks } from './files.ts'
 import type { CheckOptions } from './options.ts'
@@ -7,7 +7,7 @@ import { searchInParallel } from './parallel.ts'
 import { shorten } from './paths.ts'
 import type { RecordedStep } from './recording.ts'
 import { count, formatFailure, formatSummary, plural, toJson, toTimeline } from './report.ts'
-import { type CheckResult, Search } from './search.ts'
+import type { CheckResult } from './search.ts'
 import { Watchdog } from './watchdog.ts'
 
 /** How `heddle check` was called. */
@@ -140,7 +140,8 @@ async function runOne(
   }
   const label = `${shorten(file)} ${check.name}`
   try {
-    const parallel = options.parallel ?? merged.parallel ?? 1
+    // A search of weak memory is not split.
+    const parallel = merged.memory === 'weak' ? 1 : (options.parallel ?? merged.parallel ?? 1)
     const done =
       parallel > 1
         ? await searchInParallel(file, check, merged, parallel, progress(output, label), interrupted, () =>
@@ -177,7 +178,7 @@ async function searchHere(
   interrupted: { now: boolean },
   watchdog: Watchdog,
 ): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
-  const search = new Search(check.name, options, check.setup)
+  const search = searchOf(check.name, options, check.setup)
   const show = progress(output, label)
   watchdog.pat(label)
   while (!interrupted.now && !search.run(SLICE_MS)) {

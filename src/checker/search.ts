@@ -2,7 +2,7 @@ import { PreemptionBounded } from './bounded.ts'
 import { DataRaces } from './datarace.ts'
 import { asCheckError, CheckError } from './errors.ts'
 import type { Explorer } from './explorer.ts'
-import { type Failure, judge, messageOf } from './failure.ts'
+import { type Failure, judge } from './failure.ts'
 import { Guards } from './guards.ts'
 import { CRASHED, Machine, TURNS_MAX } from './machine.ts'
 import type { Setup } from './program.ts'
@@ -10,9 +10,11 @@ import { BeginAgain, Memory } from './memory.ts'
 import { Optimal, type Root } from './optimal.ts'
 import { type CheckOptions, validateOptions } from './options.ts'
 import { CrashPlans } from './plans.ts'
+import { formatOutcome, isExpected, notExpected, type OutcomeCount, Outcomes } from './outcomes.ts'
 import { pending, siteName } from './pending.ts'
 import { FairTail, Follow, Pct, RandomWalk, RoundRobin } from './sampling.ts'
 import { type Crash, parseSchedule } from './schedule.ts'
+import { runSetup } from './setup.ts'
 
 /** What a search found and how far it went. */
 export interface CheckResult {
@@ -39,6 +41,8 @@ export interface CheckResult {
   readonly probability: number | undefined
   readonly failure: Failure | undefined
   readonly threads: readonly string[]
+  /** What the final assertion returned, over all executions. */
+  readonly outcomes?: readonly OutcomeCount[]
 }
 
 /** A part of a search that is shared out among workers: how cells are numbered, who dies, and how executions begin. */
@@ -83,6 +87,7 @@ export class Search {
   private over = false
   private reuse = true
 
+  private readonly outcomes = new Outcomes()
   private readonly part: SearchPart | undefined
 
   constructor(name: string, options: CheckOptions, setup: Setup, part?: SearchPart) {
@@ -90,7 +95,7 @@ export class Search {
     this.part = part
     this.name = name
     this.options = options
-    this.setup = () => this.guardedSetup(setup)
+    this.setup = () => runSetup(this.guards, setup)
     this.memory = part === undefined ? new Memory(3) : new Memory(part.shift, new Set(part.mixed))
     this.guards = new Guards(this.memory)
     this.machine = new Machine(this.memory)
@@ -147,6 +152,7 @@ export class Search {
       probability: explorer instanceof Pct ? explorer.probability : undefined,
       failure: this.failure,
       threads: this.machine.names,
+      ...(this.options.expectOutcomes === undefined ? {} : { outcomes: this.outcomes.list }),
     }
   }
 
@@ -185,7 +191,9 @@ export class Search {
     for (const { thread, step } of crashes) machine.crashAt[thread] = step
     explorer.execute()
     const races = this.options.races === false ? undefined : new DataRaces(machine.log, machine.threads)
-    return judge(machine, explorer.ended, races, 0, crashes)
+    const { ended } = explorer
+    const failure = judge(machine, ended, races, 0, crashes)
+    return failure ?? (ended === 'complete' ? this.unexpected(machine, crashes) : undefined)
   }
 
   private limitOf(explorer: Explorer | undefined): string {
@@ -215,6 +223,7 @@ export class Search {
     this.truncated = ''
     this.cut = 0
     this.rested = false
+    this.outcomes.clear()
   }
 
   /** The cells are numbered anew, as `again` says. Inside `run` or `withGuards`; machines made before are of no use any more. */
@@ -302,9 +311,29 @@ export class Search {
       this.failure ??= failure
       return
     }
+    if (ended === 'complete' && died && options.expectOutcomes !== undefined) {
+      if (machine.outcome !== undefined) this.outcomes.add(machine.outcome)
+      this.failure ??= this.unexpected(machine, this.crashes)
+    }
     if (options.rerun !== false) this.rerun()
     if (machine.spin.rested) this.rested = true
     if (ended === 'truncated') this.lookForLivelock()
+  }
+
+  /** The failure of an execution that ended with an outcome which must not be. */
+  private unexpected({ outcome, log }: Machine, crashes: readonly Crash[]): Failure | undefined {
+    const { expectOutcomes, onlyOutcomes } = this.options
+    if (onlyOutcomes !== true || expectOutcomes === undefined || outcome === undefined) return undefined
+    const text = formatOutcome(outcome)
+    if (isExpected(expectOutcomes, text)) return undefined
+    return {
+      kind: 'unexpected-outcome',
+      title: notExpected(text),
+      detail: [],
+      schedule: { threads: Array.from(log.thread.subarray(0, log.length)), crashes },
+      marked: [],
+      error: undefined,
+    }
   }
 
   /** The same schedule once more, from the set-up on. */
@@ -402,29 +431,6 @@ export class Search {
         return new RoundRobin(machine, setup, steps, options.quantum ?? 1)
       case 'replay':
         return new Follow(machine, setup, steps, parseSchedule(options.schedule as string).threads)
-    }
-  }
-
-  private guardedSetup(setup: Setup): ReturnType<Setup> {
-    this.guards.inSetup = true
-    try {
-      const program = setup() as ReturnType<Setup> & { then?: unknown }
-      if (typeof program?.then === 'function') {
-        throw new CheckError(
-          'ERR_CHECK_SETUP',
-          'the set-up returned a promise; it must be synchronous: prepare what needs awaiting outside of it',
-        )
-      }
-      return program
-    } catch (error) {
-      if (error instanceof CheckError) throw error
-      throw new CheckError(
-        'ERR_CHECK_SETUP',
-        `the set-up of the check threw: ${messageOf(error)}. It runs before every execution and must succeed each time; what may fail belongs into a thread body or the final assertion`,
-        { cause: error },
-      )
-    } finally {
-      this.guards.inSetup = false
     }
   }
 }

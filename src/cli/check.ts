@@ -23,6 +23,7 @@ interface CheckFlags {
   patience?: number
   allowIncomplete?: boolean
   turns?: number
+  memory?: 'sequential' | 'weak'
 }
 
 export function checkCommand(): Command {
@@ -54,6 +55,12 @@ export function checkCommand(): Command {
     .option('--executions <n>', 'stop each check after so many executions', wholeNumber)
     .option('--time <ms>', 'stop each check after so many milliseconds', wholeNumber)
     .option('--crashes <n>', 'let so many threads die, at any step', wholeNumber)
+    .addOption(
+      new Option(
+        '--memory <model>',
+        'weak: plain accesses do whatever the memory model of the language allows',
+      ).choices(['sequential', 'weak']),
+    )
     .option('--only <text>', 'only checks with this in their name')
     .option('--replay <schedule>', 'run one schedule, as a report printed it')
     .option('--allow-incomplete', 'a search that did not cover everything is no error')

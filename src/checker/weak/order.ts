@@ -1,0 +1,34 @@
+/** A strict partial order of the numbers below `size`, kept closed: what follows from two of its pairs is in it too. */
+export class Order {
+  readonly size: number
+  private readonly words: number
+  /** Row i: the set of those that come after i. */
+  private readonly after: Int32Array
+
+  constructor(size: number, after?: Int32Array) {
+    this.size = size
+    this.words = (size + 31) >>> 5
+    this.after = after ?? new Int32Array(size * this.words)
+  }
+
+  copy(): Order {
+    return new Order(this.size, this.after.slice())
+  }
+
+  has(first: number, second: number): boolean {
+    return ((this.after[first * this.words + (second >>> 5)] >>> (second & 31)) & 1) !== 0
+  }
+
+  /** Puts `first` before `second`. False, and then the order is of no use any more, when that makes a cycle. */
+  add(first: number, second: number): boolean {
+    if (first === second || this.has(second, first)) return false
+    if (this.has(first, second)) return true
+    const { words, after, size } = this
+    for (let x = 0; x < size; x++) {
+      if (x !== first && !this.has(x, first)) continue
+      for (let word = 0; word < words; word++) after[x * words + word] |= after[second * words + word]
+      after[x * words + (second >>> 5)] |= 1 << (second & 31)
+    }
+    return true
+  }
+}

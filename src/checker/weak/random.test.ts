@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest'
+import { check, type Program } from '../check.ts'
+import {
+  COMPARE_EXCHANGE,
+  DATAVIEW_READ,
+  DATAVIEW_WRITE,
+  LOAD,
+  PLAIN_READ,
+  PLAIN_WRITE,
+  STORE,
+  XOR,
+} from '../operations.ts'
+import { op } from '../pending.ts'
+import { Random } from '../random.ts'
+import { bruteForce, bytesOf, fold, type Operation } from './bruteforce.ts'
+
+const numberOf = (bytes: readonly number[]): number =>
+  bytes.reduce((sum, byte, i) => sum + byte * 256 ** i, 0)
+const digitsOf = (value: number, size: number): number[] =>
+  Array.from({ length: size }, (_, i) => (value >>> (8 * i)) & 255)
+
+/** What a thread of operations does, as the checker runs it: returns what its reads found. */
+function bodyOf(operations: readonly Operation[], bytes: Uint8Array, data: DataView, words: Uint16Array) {
+  return function* body(): Generator<number, unknown, unknown> {
+    let register = 0
+    const log: string[] = []
+    for (const { does, atomic, data: torn, byte, size, value, copies } of operations) {
+      const view = size === 1 ? bytes : words
+      const index = size === 1 ? byte : byte / 2
+      const given = numberOf(bytesOf(copies ? register : value, size))
+      let found: unknown
+      if (does === 'write') {
+        if (torn)
+          yield op(DATAVIEW_WRITE, 0, data, byte, given, [size === 1 ? 'setUint8' : 'setUint16', true])
+        else yield op(atomic ? STORE : PLAIN_WRITE, 0, view, index, given)
+        continue
+      }
+      if (does === 'rmw') found = yield op(XOR, 0, view, index, given)
+      else if (does === 'cas') found = yield op(COMPARE_EXCHANGE, 0, view, index, 0, given)
+      else if (torn)
+        found = yield op(DATAVIEW_READ, 0, data, byte, undefined, [
+          size === 1 ? 'getUint8' : 'getUint16',
+          true,
+        ])
+      else found = yield op(atomic ? LOAD : PLAIN_READ, 0, view, index)
+      const digits = digitsOf(found as number, size)
+      register = fold(register, digits)
+      log.push(digits.join(''))
+    }
+    return log.join(' ')
+  }
+}
+
+function programOf(threads: readonly (readonly Operation[])[]): () => Program {
+  const others = threads.slice(0, -1)
+  return () => {
+    const memory = new SharedArrayBuffer(2)
+    const [bytes, data, words] = [new Uint8Array(memory), new DataView(memory), new Uint16Array(memory)]
+    const bodies = others.map(operations => bodyOf(operations, bytes, data, words))
+    const final = bodyOf(threads.at(-1)!, bytes, data, words)
+    return {
+      threads: bodies,
+      *final({ results }) {
+        const read = yield* final()
+        return [...results, read].map(log => `(${String(log)})`).join('')
+      },
+    }
+  }
+}
+
+function randomOperation(random: Random): Operation {
+  const does = (['read', 'read', 'write', 'write', 'write', 'rmw', 'cas'] as const)[random.below(7)]!
+  const atomic = does === 'rmw' || does === 'cas' || random.below(2) === 0
+  const size = random.below(4) === 0 ? 2 : 1
+  return {
+    does,
+    atomic,
+    data: !atomic && random.below(5) === 0,
+    byte: size === 2 ? 0 : random.below(2),
+    size,
+    value: 1 + random.below(3),
+    copies: random.below(3) === 0,
+  }
+}
+
+/** Two or three threads of a few operations, and what is read when they have ended. */
+function randomProgram(random: Random): Operation[][] {
+  const events = 3 + random.below(2)
+  const threads: Operation[][] = Array.from({ length: 2 + random.below(2) }, () => [])
+  for (let n = 0; n < events; n++)
+    threads[n < threads.length ? n : random.below(threads.length)]!.push(randomOperation(random))
+  const final =
+    random.below(3) === 0 ? [{ ...randomOperation(random), does: 'read', atomic: false } as const] : []
+  return [...threads, final]
+}
+
+test('random programs have the outcomes that a brute force by the text of the specification gives them', () => {
+  const seed = Number(process.env['HEDDLE_SEED'] ?? 1)
+  const count = process.env['HEDDLE_LONG'] === '1' ? 5000 : 250
+  const random = new Random(seed)
+  const forms = new Map<string, number>()
+  const note = (form: string): void => void forms.set(form, (forms.get(form) ?? 0) + 1)
+  for (let n = 0; n < count; n++) {
+    const threads = randomProgram(random)
+    const result = check('random', { memory: 'weak' }, programOf(threads))
+    const name = `seed ${seed}, program ${n}: ${JSON.stringify(threads)}`
+    expect(result.complete, name).toBe(true)
+    const expected = bruteForce(threads)
+    expect(
+      result.outcomes!.map(({ text }) => JSON.parse(text) as string),
+      name,
+    ).toEqual(expected)
+    for (const { does, atomic, data, size } of threads.flat()) note(`${does} ${atomic} ${data} ${size}`)
+    if (threads.at(-1)!.length === 0) {
+      const plainly = (): Program => ({ threads: programOf(threads)().threads })
+      const sequential = check('sequential', { races: false, expectOutcomes: [] }, plainly).outcomes!
+      if (sequential.length < expected.length) note('more than interleavings')
+    }
+  }
+  // The programs are worth something: they have every form, and many are weaker than interleavings.
+  expect(forms.size).toBeGreaterThan(14)
+  expect(forms.get('more than interleavings')).toBeGreaterThan(count / 10)
+})

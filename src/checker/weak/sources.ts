@@ -1,0 +1,130 @@
+/** From which writes a read may take its bytes. */
+import { atMostOne, happensBefore, positionsOf } from './axioms.ts'
+import { type Access, covers, keyOf, sameRange, SETUP, type WeakEvent } from './event.ts'
+
+/** A write that an execution has, or one that it is promised: what is known of it. */
+export interface Write {
+  readonly key: number
+  readonly thread: number
+  readonly access: Access
+  readonly wrote: Uint8Array
+}
+
+/** One way to answer a read: its sources, and what it finds. */
+export interface Answer {
+  readonly sources: readonly number[]
+  readonly found: Uint8Array
+  /** The promised writes among the sources. */
+  readonly promised: readonly Write[]
+}
+
+export function writeOf({ thread, at, access, wrote }: WeakEvent): Write {
+  return { key: keyOf(thread, at), thread, access, wrote: wrote! }
+}
+
+/**
+ * All answers to a read that stands at the end of its thread, but for those that the writes before it rule out at first sight.
+ * `initial` gives the bytes of the set-up. `need` says whether a write must be among the sources: at least one such is.
+ * Undefined when there are more than `most`.
+ */
+export function answersTo(
+  access: Access,
+  thread: number,
+  at: number,
+  events: readonly WeakEvent[],
+  promises: readonly Write[],
+  initial: (address: number) => number,
+  joiner: number,
+  need: ((key: number) => boolean) | undefined,
+  most: number,
+): Answer[] | undefined {
+  const hidden = hiddenFrom(thread, at, events, joiner)
+  const all = events.filter(({ wrote }) => wrote !== undefined).map(writeOf)
+  const perByte: { key: number; write: Write | undefined; byte: number }[][] = []
+  for (let i = 0; i < access.size; i++) {
+    const place = access.address + i
+    const options: { key: number; write: Write | undefined; byte: number }[] = []
+    if (!hidden(SETUP, place)) options.push({ key: SETUP, write: undefined, byte: initial(place) })
+    for (const write of all) {
+      if (!covers(write.access, place) || hidden(write.key, place)) continue
+      options.push({ key: write.key, write: undefined, byte: write.wrote[place - write.access.address] })
+    }
+    for (const write of promises) {
+      if (!covers(write.access, place) || write.thread === thread) continue
+      options.push({ key: write.key, write, byte: write.wrote[place - write.access.address] })
+    }
+    perByte.push(options)
+  }
+  const known = new Map<number, Access>()
+  for (const write of [...all, ...promises]) known.set(write.key, write.access)
+  const alike = (key: number): boolean => {
+    const other = known.get(key)!
+    return other.whole && sameRange(other, access)
+  }
+  const answers: Answer[] = []
+  const sources: number[] = []
+  const found: number[] = []
+  const promised: (Write | undefined)[] = []
+  let tried = 0
+  const choose = (i: number): boolean => {
+    if (i === access.size) {
+      const wanted = need === undefined || sources.some(need)
+      if (!wanted) return true
+      answers.push({
+        sources: [...sources],
+        found: Bytes.from(found),
+        promised: promised.filter(
+          (write, at) => write !== undefined && promised.indexOf(write) === at,
+        ) as Write[],
+      })
+      return answers.length <= most
+    }
+    for (const { key, write, byte } of perByte[i]) {
+      if (++tried > TRIES_MAX) return false
+      // One write is promised with one value.
+      if (
+        write !== undefined &&
+        promised.some(other => other !== undefined && other.key === key && other !== write)
+      )
+        continue
+      sources.push(key)
+      found.push(byte)
+      promised.push(write)
+      const fits = !access.whole || atMostOne(sources, alike)
+      const goOn = !fits || choose(i + 1)
+      sources.pop()
+      found.pop()
+      promised.pop()
+      if (!goOn) return false
+    }
+    return true
+  }
+  return choose(0) ? answers : undefined
+}
+
+const Bytes = Uint8Array
+const TRIES_MAX = 1_000_000
+
+/** Whether a write is hidden, at a byte, from an access at the end of this thread: by one that happens between them. */
+function hiddenFrom(
+  thread: number,
+  at: number,
+  events: readonly WeakEvent[],
+  joiner: number,
+): (key: number, byte: number) => boolean {
+  const positions = positionsOf(events)
+  const happens = happensBefore(events, positions, joiner)
+  const last = at === 0 ? undefined : positions.get(keyOf(thread, at - 1))
+  const isBefore = (v: number): boolean =>
+    thread === joiner
+      ? events[v].thread !== joiner || events[v].at < at
+      : last !== undefined && (v === last || happens?.has(v, last) === true)
+  const seen = events.flatMap((event, v) => (event.wrote !== undefined && isBefore(v) ? [v] : []))
+  return (key, byte) => {
+    const w = key === SETUP ? undefined : positions.get(key)
+    return seen.some(
+      v =>
+        covers(events[v].access, byte) && (key === SETUP || (w !== undefined && happens?.has(w, v) === true)),
+    )
+  }
+}
