@@ -68,6 +68,31 @@ describe.each([1, 2, 3, 4, 5])('with seed %i', seed => {
     expect(delays.toSorted((a, b) => a - b)[25]).toBeLessThan(3.2)
   })
 
+  test('short tasks that come new among hogs do not wait for their slices', () => {
+    const sim = new Simulation({ cpus: 1, seed, slice: 10 })
+    const hogs = Array.from({ length: 8 }, () => sim.fork(hog))
+    sim.run({ until: 200 })
+    const delays: number[] = []
+    sim.fork(function* (context) {
+      for (let i = 0; i < 50; i++) {
+        yield* schedulerSleep(context, 0, TIMER, 37)
+        const made = context.cpu.now()
+        sim.fork(function* ({ cpu }) {
+          delays.push(cpu.now() - made)
+          cpu.charge(0.5)
+          yield PREEMPTED
+        })
+      }
+    })
+    const before = hogs.map(task => runTime(sim, task))
+    sim.run({ until: 2200 })
+    expect(delays.length).toBe(50)
+    expect(delays.toSorted((a, b) => a - b)[25]).toBeLessThan(1)
+    expect(Math.max(...delays)).toBeLessThan(10)
+    // They cost the hogs what they used, all of them alike.
+    hogs.forEach((task, i) => expect(runTime(sim, task) - before[i]).toBeGreaterThan(0.9 * ((2000 - 25) / 8)))
+  })
+
   test('a hog that slept does not make up for it at the cost of the others', () => {
     const sim = new Simulation({ cpus: 1, seed, slice: 3 })
     const others = [sim.fork(hog), sim.fork(hog)]
