@@ -75,7 +75,8 @@ export class HolderWatch implements LongWait {
     const circle = findCircle(context, this.tid)
     if (circle === null || youngestOf(circle) !== this.tid) return
     this.told = true
-    tell(circleInWords(context, circle))
+    const message = circleInWords(context, circle)
+    if (message !== null) tell(message)
   }
 
   /** The wait has ended, before its end shows in anything else. */
@@ -147,9 +148,11 @@ function youngestOf(circle: readonly Link[]): number {
   return youngest.tid
 }
 
-function circleInWords(context: FutexContext, circle: readonly Link[]): string {
+/** Null where debug mode has every wait and every lock of the circle on record: then it was told as it closed. */
+function circleInWords(context: FutexContext, circle: readonly Link[]): string | null {
   const table = new LockTable(context)
   const { waits, holds } = table.locked(() => ({ waits: table.waits(), holds: table.holds() }))
+  if (LockTable.isOn(context) && circle.every((_, at) => isOnRecord(circle, at, waits, holds))) return null
   const lines = circle.map(({ tid }, at) => {
     const holder = circle[(at + 1) % circle.length].tid
     const wait = waits.find(entry => entry.tid === tid)
@@ -162,6 +165,17 @@ function circleInWords(context: FutexContext, circle: readonly Link[]): string {
   const hint =
     holds.length > 0 ? '' : '\nwhere each lock was taken is on record with Kernel.boot({ debug: true })'
   return `deadlock: each of these waits for the next, and the last for the first\n${lines.join('\n')}${hint}`
+}
+
+function isOnRecord(
+  circle: readonly Link[],
+  at: number,
+  waits: readonly TableEntry[],
+  holds: readonly TableEntry[],
+): boolean {
+  const holder = circle[(at + 1) % circle.length].tid
+  const wait = waits.find(entry => entry.tid === circle[at].tid)
+  return wait !== undefined && holds.some(({ tid, object }) => tid === holder && object === wait.object)
 }
 
 export function lockName({ kind, name, object }: TableEntry): string {

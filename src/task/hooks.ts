@@ -31,13 +31,13 @@ export function viewOf(kernel: object): KernelView {
   return view
 }
 
-/** Looks on whenever that happens to a kernel, and changes nothing by it. */
+/** Looks on whenever that happens to a kernel, and changes nothing by it. What is returned ends it. */
 export function watch<K extends keyof KernelEvents>(
   kernel: object,
   event: K,
   watcher: (about: KernelEvents[K]) => void,
-): void {
-  listeners.get(kernel)?.watch(event, watcher)
+): () => void {
+  return listeners.get(kernel)?.watch(event, watcher) ?? (() => undefined)
 }
 
 /** Runs the hooks for a kernel whose CPUs run. Returns what undoes them all. */

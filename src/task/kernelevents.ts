@@ -57,10 +57,11 @@ export class KernelListeners {
   }
 
   /** As `add`, for what only looks on: a failure that nobody else hears of is still told to the program. */
-  watch<K extends keyof KernelEvents>(event: K, watcher: (event: KernelEvents[K]) => void): void {
+  watch<K extends keyof KernelEvents>(event: K, watcher: (event: KernelEvents[K]) => void): () => void {
     const watching = this.watchers.get(event) ?? new Set()
     watching.add(watcher)
     this.watchers.set(event, watching)
+    return () => watching.delete(watcher)
   }
 
   /** False: nobody listens. */

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import './attach.ts'
 import { debugLocks } from '../sync/debug.ts'
 import { Mutex } from '../sync/mutex.ts'
+import { LOOK_MS } from '../futex/sleep.ts'
 import { Kernel } from '../task/kernel.ts'
 import type { ModuleView } from '../task/modules.ts'
 import type { ControlReply } from './control.ts'
@@ -48,7 +49,7 @@ describe('a recording of a kernel', () => {
       kernel.spawn(work.spin, [20], { name: 'first' }),
       kernel.spawn(work.spin, [20], { name: 'second' }),
       kernel.spawn(work.spin, [20], { name: 'third' }),
-      kernel.spawn(work.parent, [], { name: 'the parent' }),
+      kernel.spawn(work.parent, [], { name: 'the parent', affinity: [0] }),
     ])
     await settled()
     recording.stop()
@@ -178,12 +179,15 @@ describe('a recording of a kernel', () => {
       dumps.push([why, notes])
       return notes
     })
-    const told = new Promise(resolve => kernel.on('failure', resolve))
+    let failures = 0
+    const off = kernel.on('failure', () => failures++)
     kernel.spawn(work.fail, [], { name: 'the one that fails' })
     kernel.spawn(work.fail, [])
-    await told
-    await settled()
+    await expect.poll(() => failures).toBe(2)
     recorder.stop()
+    kernel.spawn(work.fail, [], { name: 'after the guard' })
+    await expect.poll(() => failures).toBe(3)
+    off()
     expect(dumps).toHaveLength(1)
     expect(dumps[0][0]).toBe('failure')
     expect(dumps[0][1].tasks.map(({ name }) => name)).toContain('the one that fails')
@@ -211,6 +215,8 @@ describe('a recording of a kernel', () => {
       kernel.spawn(its.crosswise, [b, a, met], { name: 'the other way', affinity: [1] }),
     ]
     const { message } = await told
+    // A long wait looks for a circle as well. It must not tell again what debug mode has told.
+    for (let n = 0; n < 4; n++) await new Promise(resolve => setTimeout(resolve, LOOK_MS))
     channel('heddle:deadlock').unsubscribe(listen)
     // First of all: two tasks that wait for each other would keep the kernel from closing.
     for (const task of tasks) task.kill()

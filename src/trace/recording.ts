@@ -101,6 +101,7 @@ export type DumpReason = (typeof dumpReasons)[number]
  */
 export class FlightRecorder {
   private readonly view: KernelView
+  private readonly watches: (() => void)[] = []
 
   /**
    * Dumps by itself, each time to what `sinkFor` makes, when a CPU dies, a task is stuck, tasks wait for each other in a circle
@@ -110,12 +111,13 @@ export class FlightRecorder {
     const recorder = new FlightRecorder(kernel)
     let last = -Infinity
     for (const why of dumpReasons) {
-      watch(kernel, why, () => {
+      const unwatch = watch(kernel, why, () => {
         const now = recorder.view.s.now()
         if (now - last < DUMP_EVERY_MS) return
         last = now
         recorder.dump(sinkFor(why))
       })
+      recorder.watches.push(unwatch)
     }
     return recorder
   }
@@ -138,7 +140,9 @@ export class FlightRecorder {
     return collector.lost
   }
 
+  /** Ends the recording; a guard dumps no more. */
   stop(): void {
+    for (const unwatch of this.watches.splice(0)) unwatch()
     stopRecording(this.view.i32, this.view.plan.scheduler.events!)
   }
 }
