@@ -49,3 +49,23 @@ test('a rope of new text alone has a map of nothing', () => {
   expect(code).toBe('only new')
   expect((map as { mappings: string }).mappings.replace(/;/g, '')).toBe('')
 })
+
+test('new text belongs to the source before it up to its last end, and from there to what follows, on a line of its own', () => {
+  const made = rope`${range('first')}; } while (more(1; 2)) { if (!(${range('second')})) break; } if (look()) stop; return; }`
+  const { code, map } = print(made, source, 'a.js', true)
+  expect(code).toBe('first; } \nwhile (more(1; 2)) { if (!(second)) break; } if (look()) stop; return; }')
+  const trace = new TraceMap(map as never)
+  const lineAt = (text: string): number | null => {
+    const before = code.slice(0, code.indexOf(text)).split('\n')
+    return originalPositionFor(trace, { line: before.length, column: before[before.length - 1]!.length }).line
+  }
+  expect(['; }', 'while', 'if (!', 'break', 'look', 'return'].map(lineAt)).toEqual([1, 2, 2, 2, 2, 2])
+})
+
+test('no line begins inside a statement, a string or a template', () => {
+  const texts = ['return (', 'f("a; {", ', '`; ${', '}; `; f(', '[a, ']
+  for (const text of texts) {
+    const made = new Rope().add(range('first')).add(text).add(range('second'))
+    expect(print(made, source, 'a.js', true).code).toBe(`first${text}second`)
+  }
+})

@@ -1,8 +1,8 @@
 /**
  * Output text that remembers where it comes from. A lowering composes ropes of new text and of ranges of the source,
- * in any order and as often as it needs them; at the end they become edits of magic-string, and so a source map.
+ * in any order and as often as it needs them; at the end they become text and a source map.
  */
-import { MagicString, SourceMap, type SourceMapSegment } from 'magic-string'
+import { SourceMap, type SourceMapSegment } from 'magic-string'
 import { Lines } from './lines.ts'
 
 type Part = string | { start: number; end: number }
@@ -17,7 +17,7 @@ export class Rope {
   }
 
   get isEmpty(): boolean {
-    return this.#pieces.every(piece => piece instanceof Rope && piece.isEmpty)
+    return this.#pieces.every(piece => (piece instanceof Rope ? piece.isEmpty : isAnchor(piece)))
   }
 
   /** The new text that the rope is, where it is one and nothing else; null for any other. */
@@ -34,6 +34,11 @@ export class Rope {
 
   /** Texts and ranges in their order, neighbours joined. */
   get parts(): Part[] {
+    return this.anchored.filter(part => !isAnchor(part))
+  }
+
+  /** The same with anchors: empty ranges, which say where the text after them belongs. */
+  get anchored(): Part[] {
     const parts: Part[] = []
     const open: { pieces: Piece[]; at: number }[] = [{ pieces: this.#pieces, at: 0 }]
     for (let level = open.pop(); level !== undefined; level = open.pop()) {
@@ -85,11 +90,15 @@ function append(parts: Part[], part: Part): void {
   if (typeof part === 'string') {
     if (typeof last === 'string') parts[parts.length - 1] = last + part
     else parts.push(part)
-  } else if (part.start < part.end) {
-    if (typeof last === 'object' && last.end === part.start) {
+  } else {
+    if (typeof last === 'object' && last.end === part.start && !isAnchor(part)) {
       parts[parts.length - 1] = { start: last.start, end: part.end }
     } else parts.push({ start: part.start, end: part.end })
   }
+}
+
+function isAnchor(part: Piece): boolean {
+  return typeof part === 'object' && !(part instanceof Rope) && part.start === part.end
 }
 
 /** New text, a rope, or a range of the source (a node is one). */
@@ -114,13 +123,6 @@ export function join(pieces: Piece[], separator: string): Rope {
   return made
 }
 
-/** A stretch of the output that runs forward through the source: one edited copy of that part of it. */
-interface Stretch {
-  start: number
-  /** The source from `start` on, edited. */
-  copy: MagicString
-}
-
 /** The rope as text with its map. */
 export function print(
   output: Rope,
@@ -129,100 +131,175 @@ export function print(
   sourcemap: boolean,
 ): { code: string; map: object | null } {
   if (!sourcemap) return { code: output.text(source), map: null }
-  const mappings: SourceMapSegment[][] = [[]]
-  const lines = new Lines(source)
-  let code = ''
-  let column = 0
-  let row = 0
-  const append = (text: string): void => {
-    code += text
+  const parts = output.anchored
+  const map = new Mapping(source)
+  for (let at = 0; at < parts.length; at++) {
+    const part = parts[at]!
+    if (typeof part === 'string') map.added(part, parts[at + 1] as Range | undefined)
+    else if (isAnchor(part)) map.anchor(part.start)
+    else map.copied(part)
+  }
+  const { code, mappings } = map
+  return {
+    code,
+    map: { ...new SourceMap({ sources: [file], sourcesContent: [source], names: [], mappings }) },
+  }
+}
+
+type Range = Exclude<Part, string>
+
+/** The output as it grows, and where each of its places comes from. */
+class Mapping {
+  code = ''
+  readonly mappings: SourceMapSegment[][] = [[]]
+  readonly #source: string
+  readonly #lines: Lines
+  #column = 0
+  /** The line of the source that the last place came from. */
+  #line = 0
+  /** Where the statement stands that comes next, and where the one that has begun with new text. */
+  #anchor: { line: number; column: number } | null = null
+  #begun: { line: number; column: number } | null = null
+
+  constructor(source: string) {
+    this.#source = source
+    this.#lines = new Lines(source)
+  }
+
+  /**
+   * New text. What closes the statement before it stays with that one; from where the next statement begins, it belongs to
+   * the source that follows: there a debugger stops. One of another line of the source begins a line, because profiles
+   * count by lines.
+   */
+  added(text: string, next: Range | undefined): void {
+    if (this.#anchor !== null) {
+      const { line, column } = this.#anchor
+      this.#anchor = null
+      if (line !== this.#line && /[;{}] *$/.test(this.code.slice(-8))) this.#append('\n')
+      this.#segment(this.#column, line, column)
+      this.#begun = { line, column }
+      this.#append(text)
+      return
+    }
+    // What leads to a statement that is marked is no part of it: it runs also where the statement is passed by.
+    const head = next === undefined || isAnchor(next) ? text.length : headOf(text)
+    this.#append(text.slice(0, head))
+    if (head === text.length) return
+    const { line, column } = this.#lines.at(next!.start)
+    if (line !== this.#line && isBetween(text, head)) this.#append('\n')
+    this.#segment(this.#column, line, column)
+    this.#append(text.slice(head))
+  }
+
+  /** A statement of the source begins here: new text that comes next belongs to it. */
+  anchor(offset: number): void {
+    this.#anchor = this.#lines.at(offset)
+    this.#begun = null
+  }
+
+  /** Text of the source: each of its words, and each of its lines, has its place. */
+  copied({ start, end }: Range): void {
+    this.#anchor = null
+    const source = this.#source
+    let from = start
+    let wasWord = false
+    let { line, column } = this.#lines.at(start)
+    for (let at = start; at < end; at++) {
+      const code = source.charCodeAt(at)
+      const isWord = isWordCode(code)
+      if (at === from || isWord !== wasWord) {
+        this.#segment(this.#column + at - from, line, column)
+        wasWord = isWord
+      }
+      column++
+      if (code !== NEWLINE) continue
+      this.#append(source.slice(from, at + 1))
+      from = at + 1
+      line++
+      column = 1
+    }
+    this.#append(source.slice(from, end))
+  }
+
+  /** The place `generated` of the output's last line comes from this line and column, both from 1. */
+  #segment(generated: number, line: number, column: number): void {
+    this.#line = line
+    // The beginning of a statement has one place: a debugger stops there once.
+    if (this.#begun !== null && this.#begun.line === line && this.#begun.column === column) return
+    const row = this.mappings[this.mappings.length - 1]!
+    const last = row[row.length - 1]
+    // Two for one place: the later one counts.
+    if (last !== undefined && last[0] === generated) row.pop()
+    row.push([generated, 0, line - 1, column - 1])
+  }
+
+  #append(text: string): void {
+    this.code += text
     let from = 0
     for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', from)) {
-      row++
-      column = 0
+      this.mappings.push([])
+      this.#column = 0
       from = at + 1
     }
-    while (mappings.length <= row) mappings.push([])
-    column += text.length - from
-  }
-  for (const stretch of stretches(output, source)) {
-    if (typeof stretch === 'string') append(stretch)
-    else {
-      place(mappings, row, column, stretch, lines)
-      append(stretch.copy.toString())
-    }
-  }
-  const map = new SourceMap({ sources: [file], sourcesContent: [source], names: [], mappings })
-  return { code, map: { ...map } }
-}
-
-function* stretches(output: Rope, source: string): Generator<string | Stretch> {
-  const { parts } = output
-  let at = 0
-  while (at < parts.length) {
-    const first = parts[at]!
-    if (typeof first === 'string') {
-      yield first
-      at++
-      continue
-    }
-    // As far as the parts go on forward, new text between them or not.
-    let end = first.end
-    let last = at
-    for (let next = at + 1; next < parts.length; next++) {
-      const part = parts[next]!
-      if (typeof part === 'string') continue
-      if (part.start < end || part.start > end + gapMost) break
-      end = part.end
-      last = next
-    }
-    yield { start: first.start, copy: edited(parts.slice(at, last + 1), source, first.start, end) }
-    at = last + 1
+    this.#column += text.length - from
   }
 }
 
-/** Text that is left out costs time to copy: a wide gap begins another stretch. */
-const gapMost = 2000
+const NEWLINE = 10
 
-function edited(parts: Part[], source: string, start: number, end: number): MagicString {
-  const copy = new MagicString(source.slice(start, end))
-  let reached = start
-  let pending = ''
-  for (const part of parts) {
-    if (typeof part === 'string') {
-      pending += part
-      continue
-    }
-    if (part.start > reached) copy.remove(reached - start, part.start - start)
-    if (pending !== '') copy.appendLeft(part.start - start, pending)
-    pending = ''
-    reached = part.end
-  }
-  return copy
+function isWordCode(code: number): boolean {
+  return (
+    (code >= 97 && code <= 122) ||
+    (code >= 65 && code <= 90) ||
+    (code >= 48 && code <= 57) ||
+    code === 95 ||
+    code === 36
+  )
 }
 
-/** Adds the mappings of a stretch that begins at this row and column of the output. */
-function place(
-  mappings: SourceMapSegment[][],
-  first: number,
-  column: number,
-  { start, copy }: Stretch,
-  lines: Lines,
-): void {
-  const from = lines.at(start)
-  const own = copy.generateDecodedMap({ hires: 'boundary' }).mappings
-  for (const [row, segments] of own.entries()) {
-    while (mappings.length <= first + row) mappings.push([])
-    const line = mappings[first + row]!
-    for (const segment of segments) {
-      if (segment.length < 4) continue
-      const [generated, , originalLine, originalColumn] = segment as [number, number, number, number]
-      line.push([
-        generated + (row === 0 ? column : 0),
-        0,
-        originalLine + from.line - 1,
-        originalColumn + (originalLine === 0 ? from.column - 1 : 0),
-      ])
+/**
+ * Where, in new text, the statement begins that what follows the text stands in: the outermost one that the text opens, else
+ * the one after its last end. The length of the text: it ends with a statement.
+ */
+function headOf(text: string): number {
+  const opened: { isBlock: boolean; head: number }[] = []
+  let head = 0
+  for (let at = 0; at < text.length; at++) {
+    switch (text[at]) {
+      case '"':
+      case "'":
+      case '`':
+        at = endOfString(text, at)
+        break
+      case '{':
+      case '(':
+      case '[':
+        opened.push({ isBlock: text[at] === '{', head })
+        if (text[at] === '{') head = at + 1
+        break
+      case '}':
+      case ')':
+      case ']':
+        opened.pop()
+        if (text[at] === '}') head = at + 1
+        break
+      case ';':
+        if (opened.length === 0 || opened[opened.length - 1]!.isBlock) head = at + 1
+        break
     }
   }
+  head = opened.length > 0 ? opened[0]!.head : head
+  while (head < text.length && text[head] === ' ') head++
+  return head
+}
+
+/** Whether a line may begin at this place of the text: between two statements. */
+function isBetween(text: string, at: number): boolean {
+  return /[;{}] *$/.test(text.slice(Math.max(0, at - 8), at)) && !text.includes('`')
+}
+
+function endOfString(text: string, start: number): number {
+  let at = start + 1
+  while (at < text.length && text[at] !== text[start]) at += text[at] === '\\' ? 2 : 1
+  return at
 }

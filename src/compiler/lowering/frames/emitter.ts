@@ -108,6 +108,11 @@ export class Emitter {
     this.#simple.add(statement).add(' ')
   }
 
+  /** A statement of the source begins here. */
+  anchor(start: number): void {
+    this.#simple.add({ start, end: start })
+  }
+
   flush(): void {
     if (this.#simple.isEmpty) return
     const statements = this.#simple

@@ -110,6 +110,7 @@ export abstract class Statements extends Calls {
   statement(node: Node, labels: Node[]): void {
     const outer = this.from
     this.from = node.start
+    this.anchor(node.start)
     this.#write(node, labels)
     this.from = outer
   }
