@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { compile } from '../src/compiler/compile.ts'
 import type { LoweringName } from '../src/compiler/directive.ts'
 import type { Namespace } from '../src/compiler/differential/evaluate.ts'
+import { neighboursOf } from '../src/compiler/neighbours.ts'
 import { fileOf, link } from '../src/compiler/realcode/packages.ts'
 
 export interface Job {
@@ -133,6 +134,7 @@ export function load({ entry }: Job, lowering: LoweringName | 'best' | null): Lo
         ? source
         : compile(source, file, {
             whole: true,
+            neighbour: neighboursOf(file),
             sourcemap: false,
             ...(lowering === 'best' ? {} : { lowering }),
           }).code

@@ -6,7 +6,7 @@ import { importsOf, layers, sourceFiles, src } from './sourcelayers.ts'
 /** Where Node's own modules may be imported; the rest runs in browsers too. */
 const nodeOnly = [
   /^machine\/node/,
-  /^compiler\/(register|ondemand|hooks|loader|translate|selection|partly|diskcache|bunplugin|unplugin|bundlers\/)/,
+  /^compiler\/(register|ondemand|hooks|loader|translate|neighbours|selection|partly|diskcache|bunplugin|unplugin|bundlers\/)/,
   /^coroutine\/node/,
   /^checker\/(files|loader|parallel|register|runner|vite|watchdog|worker)/,
   /^trace\/node-/,

@@ -1,8 +1,10 @@
 /** `heddle compile file.ts`: what the compiler makes of a file, and what it says about it. */
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { Command, Option } from 'commander'
 import { fileError } from './failure.ts'
 import { compile, type CompileResult, type Diagnostic, type FunctionStat } from '../compiler/compile.ts'
+import { neighboursOf } from '../compiler/neighbours.ts'
 
 export interface CompileFlags {
   stats?: boolean
@@ -62,6 +64,7 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
   const result = compile(source, file, {
     mode,
     whole,
+    neighbour: neighboursOf(resolve(file)),
     ...(lowering !== undefined && { lowering }),
   })
   const failed = result.diagnostics.some(({ severity }) => severity === 'error')

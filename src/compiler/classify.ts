@@ -3,12 +3,13 @@
  * form is made.
  */
 import { type Analysis, globalName } from './analysis.ts'
+import { Beyond, type Neighbour } from './beyond.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
 import { constructorsIn, type Made } from './construct.ts'
 import { groupsOf } from './cycles.ts'
 import { markIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
-import { findLong } from './long.ts'
+import { type Costs, findLong } from './long.ts'
 import { isBuiltIn, typeOf } from './types.ts'
 import { bare, isFunction, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
 
@@ -17,10 +18,15 @@ interface ClassifyOptions {
   everything: boolean
   /** Every function is marked, as if the module began with 'use task'. */
   whole?: boolean
+  /** What is known of the modules next to this one, in a package that is compiled whole. */
+  neighbour?: Neighbour | undefined
 }
 
 /** Fills in marks, call targets, `recursive`, `long`, `twin` and `why`. */
-export function classify(analysis: Analysis, { everything, whole = false }: ClassifyOptions): void {
+export function classify(
+  analysis: Analysis,
+  { everything, whole = false, neighbour }: ClassifyOptions,
+): Costs {
   for (const func of analysis.funcs) {
     name(func)
     refuseUnsupported(func, everything)
@@ -29,8 +35,10 @@ export function classify(analysis: Analysis, { everything, whole = false }: Clas
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
   const made = everything ? new Map<Func, Made[]>() : constructorsIn(analysis)
   findRecursion(analysis.funcs, made)
-  findLong(analysis, whole && !everything, made)
+  const beyond = neighbour === undefined || !whole ? null : new Beyond(analysis, neighbour)
+  const costs = findLong(analysis, whole && !everything, made, beyond)
   choose(analysis, everything)
+  return costs
 }
 
 function name(func: Func): void {

@@ -1,6 +1,7 @@
 /** The compiler's one entry: source text in; source text, a map and what there is to say about it out. */
 import type { Analysis } from './analysis.ts'
 import { analyze } from './analyze.ts'
+import type { Neighbour } from './beyond.ts'
 import { classify } from './classify.ts'
 import { Reporter } from './diagnostics.ts'
 import { isModuleText, isScript } from './enginecheck.ts'
@@ -29,6 +30,8 @@ export interface CompileOptions {
   sourcemap?: boolean
   /** True: every function is compiled, as if the module began with 'use task'. */
   whole?: boolean
+  /** What is known of the modules next to this one: where `whole` is set, brief functions of theirs are called plainly. */
+  neighbour?: Neighbour
   /** How many turns of a loop without calls stand between two looks at the safepoint: 512. Tests make it small. */
   strip?: number
 }
@@ -155,7 +158,8 @@ class Compilation {
         if (!excluded.has(func.node.start)) continue
         func.refuse('internal', `the compiler failed on it: ${reason}`, func.node)
       }
-      classify(analysis, { everything: checking, whole: this.#options.whole === true })
+      const { whole, neighbour } = this.#options
+      classify(analysis, { everything: checking, whole: whole === true, neighbour })
       const lowering = checking
         ? new CheckerLowering(source, analysis, file)
         : this.#task(analysis, strip ?? 512)

@@ -244,7 +244,9 @@ function compiledOnce(source: string, file: string, language: Language, work: Wo
   const kept = openCache()
   if (kept === null) return translatorHere().translate(source, file, language, work)
   const { cache, claims, stamp } = kept
-  const key = cacheKey([stamp, file, language, work], source)
+  // Modules next to it are read too, for a guess that may be an old one: a package changes its version when it changes.
+  const version = work.whole ? nearestManifest(file)?.manifest.version : undefined
+  const key = cacheKey([stamp, file, language, work, version], source)
   const hit = cache.read(key)
   if (hit !== null) return hit
   const claim = claims.claim(key)

@@ -9,10 +9,11 @@
  */
 import type { Analysis } from './analysis.ts'
 import { blockingMethods, shortMethods } from './builtins.ts'
+import type { Beyond } from './beyond.ts'
 import type { Made } from './construct.ts'
 import { groupsOf } from './cycles.ts'
 import type { Call, Func } from './functions.ts'
-import { methodsOf } from './methods.ts'
+import { type Methods, methodsOf } from './methods.ts'
 import { bare, contains, type Node } from './syntax.ts'
 
 /** So many calls are brief: some ten microseconds. */
@@ -20,11 +21,25 @@ const brief_calls = 1_000
 /** What a call of a built-in is worth that has to go over a list or a text. */
 const light_calls = 4
 
+/** What each function costs, and what each method's name stands for. */
+export interface Costs {
+  readonly costs: ReadonlyMap<Func, number>
+  readonly methods: Methods
+}
+
+const noMethods: Methods = new Map()
+
 /** Fills in `long` and, in a package that is compiled whole, which calls of unknown methods are plain. */
-export function findLong(analysis: Analysis, whole: boolean, made: ReadonlyMap<Func, readonly Made[]>): void {
-  const leads = leadsOf(analysis, whole)
+export function findLong(
+  analysis: Analysis,
+  whole: boolean,
+  made: ReadonlyMap<Func, readonly Made[]>,
+  beyond: Beyond | null,
+): Costs {
+  const methods = whole ? methodsOf(analysis) : noMethods
+  const ways = whole ? waysOf(analysis, methods, beyond) : knownWays(analysis, 0)
   const next = (func: Func): Func[] => [
-    ...func.calls.flatMap(call => leads.get(call) ?? []),
+    ...func.calls.flatMap(call => ways.get(call)?.funcs ?? []),
     ...(made.get(func) ?? []).map(({ target }) => target),
   ]
   const costs = new Map<Func, number>()
@@ -32,49 +47,69 @@ export function findLong(analysis: Analysis, whole: boolean, made: ReadonlyMap<F
     const [func] = group
     const around = group.length > 1 || next(func!).includes(func!)
     for (const member of group) {
-      const cost = around ? Number.POSITIVE_INFINITY : costOf(member, leads, costs, analysis, whole, made)
-      costs.set(member, cost)
+      const cost = around ? Number.POSITIVE_INFINITY : costOf(member, ways, costs, analysis, whole, made)
       member.long = cost > brief_calls
+      costs.set(member, member.long ? Number.POSITIVE_INFINITY : cost)
     }
   }
-  if (!whole) return
-  for (const { calls } of analysis.funcs) {
-    for (const call of calls) {
-      const isBrief = leads.get(call)?.every(({ long }) => !long) === true
-      call.plain = call.reach === 'light' || (call.reach === 'unknown' && isBrief)
+  if (whole) {
+    for (const { calls } of analysis.funcs) {
+      for (const call of calls) call.plain = call.target === null && isBrief(ways.get(call))
     }
   }
+  return { costs, methods }
 }
 
-/** The functions that calls lead to, where that is known. */
-function leadsOf(analysis: Analysis, whole: boolean): Map<Call, readonly Func[]> {
-  const methods = whole ? methodsOf(analysis) : null
-  const leads = new Map<Call, readonly Func[]>()
+/** Where a call leads: functions of the file, and what it costs to go elsewhere. */
+interface Way {
+  readonly funcs: readonly Func[]
+  readonly cost: number
+}
+
+function isBrief(way: Way | undefined): boolean {
+  return way !== undefined && way.cost <= brief_calls && way.funcs.every(({ long }) => !long)
+}
+
+function knownWays({ funcs }: Analysis, cost: number): Map<Call, Way> {
+  const ways = new Map<Call, Way>()
+  for (const { calls } of funcs) {
+    for (const call of calls) if (call.target !== null) ways.set(call, { funcs: [call.target], cost })
+  }
+  return ways
+}
+
+/** Where calls lead, as far as the file and its neighbours tell. */
+function waysOf(analysis: Analysis, methods: Methods, beyond: Beyond | null): Map<Call, Way> {
+  const ways = knownWays(analysis, 1)
   for (const { calls } of analysis.funcs) {
     for (const call of calls) {
       const { target, reach, node } = call
-      const callee = node.callee === undefined ? null : bare(node.callee)
-      if (target !== null) leads.set(call, [target])
-      else if (reach === 'unknown' && callee?.type === 'MemberExpression' && !callee.computed) {
-        const { name } = callee.property
-        const found = blockingMethods.has(name) ? undefined : methods?.get(name)
-        if (found !== undefined && !found.some(isHook)) leads.set(call, found)
+      if (target !== null || reach === 'short' || node.callee === undefined) continue
+      const callee = bare(node.callee)
+      const imported = beyond?.imported(callee)
+      if (imported !== undefined) ways.set(call, { funcs: [], cost: imported + 1 })
+      else if (callee.type === 'MemberExpression' && !callee.computed) {
+        const way = wayTo(callee.property.name, reach === 'light', methods, beyond)
+        if (way !== null) ways.set(call, way)
       }
     }
   }
-  return leads
+  return ways
 }
 
-/** A function that does nothing, or throws: others are meant to put theirs in its place. */
-function isHook({ node, kind }: Func): boolean {
-  if (node.body?.type !== 'BlockStatement' || kind === 'module') return false
-  const [first] = node.body.body
-  return first === undefined || first.type === 'ThrowStatement'
+/** Where a method of that name leads; null: perhaps anywhere. */
+function wayTo(name: string, light: boolean, methods: Methods, beyond: Beyond | null): Way | null {
+  const outside = beyond?.method(name)
+  const inside = methods.get(name)
+  if (light) return { funcs: [], cost: outside ?? (shortMethods.has(name) ? 0 : light_calls) }
+  if (blockingMethods.has(name) || inside === null) return null
+  if (inside === undefined) return outside === undefined ? null : { funcs: [], cost: outside + 1 }
+  return { funcs: inside, cost: (outside ?? 0) + 1 }
 }
 
 function costOf(
   func: Func,
-  leads: ReadonlyMap<Call, readonly Func[]>,
+  ways: ReadonlyMap<Call, Way>,
   costs: ReadonlyMap<Func, number>,
   analysis: Analysis,
   whole: boolean,
@@ -86,7 +121,7 @@ function costOf(
     loops.reduce((all, loop, at) => (contains(loop, node) ? all * turns[at]! : all), 1)
   let cost = loops.reduce((all, loop) => all + times(loop), 0)
   for (const call of func.calls) {
-    const each = costOfCall(call, leads, costs, whole)
+    const each = costOfCall(call, ways.get(call), costs)
     if (each > 0) cost += each * times(call.node)
     if (cost > brief_calls) break
   }
@@ -97,21 +132,14 @@ function costOf(
   return cost
 }
 
-function costOfCall(
-  call: Call,
-  leads: ReadonlyMap<Call, readonly Func[]>,
-  costs: ReadonlyMap<Func, number>,
-  whole: boolean,
-): number {
-  const found = leads.get(call)
-  if (found !== undefined) {
+function costOfCall(call: Call, way: Way | undefined, costs: ReadonlyMap<Func, number>): number {
+  if (way !== undefined) {
     let most = 0
-    for (const func of found) most = Math.max(most, costs.get(func) ?? Number.POSITIVE_INFINITY)
-    return whole ? most + 1 : most
+    for (const func of way.funcs) most = Math.max(most, costs.get(func) ?? Number.POSITIVE_INFINITY)
+    return most + way.cost
   }
-  if (call.reach === 'short') return 0
-  if (call.reach === 'light' && shortMethods.has(bare(call.node.callee).property.name)) return 0
-  return call.reach === 'light' && whole ? light_calls : Number.POSITIVE_INFINITY
+  const isShort = call.reach === 'light' && shortMethods.has(bare(call.node.callee).property.name)
+  return call.reach === 'short' || isShort ? 0 : Number.POSITIVE_INFINITY
 }
 
 /** How many turns a loop has that counts from one number to another; without end where the text does not say. */

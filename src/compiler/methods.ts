@@ -3,10 +3,11 @@ import type { Analysis } from './analysis.ts'
 import type { Func } from './functions.ts'
 import { bare, type Node, walk } from './syntax.ts'
 
-/** By name: the functions that this file gives to properties, where it gives the name to nothing else. */
-export function methodsOf({ program, funcOf, bindingOf }: Analysis): ReadonlyMap<string, readonly Func[]> {
-  const methods = new Map<string, Func[]>()
-  const others = new Set<string>()
+/** By name: the functions that a file gives to properties. Null: it gives the name to something else, too. */
+export type Methods = ReadonlyMap<string, readonly Func[] | null>
+
+export function methodsOf({ program, funcOf, bindingOf }: Analysis): Methods {
+  const methods = new Map<string, Func[] | null>()
   const patterns = new Set<Node>()
   const give = (key: Node, value: Node | null): void => {
     const name = String(key.name ?? key.value)
@@ -14,12 +15,10 @@ export function methodsOf({ program, funcOf, bindingOf }: Analysis): ReadonlyMap
     while (given?.type === 'AssignmentExpression') given = bare(given.right)
     const func =
       given?.type === 'Identifier' ? bindingOf.get(given)?.target : given === null ? null : funcOf.get(given)
-    if (func === undefined || func === null) others.add(name)
-    else {
-      const list = methods.get(name)
-      if (list === undefined) methods.set(name, [func])
-      else if (!list.includes(func)) list.push(func)
-    }
+    const list = methods.get(name)
+    if (func === undefined || func === null || isHook(func)) methods.set(name, null)
+    else if (list === undefined) methods.set(name, [func])
+    else if (list !== null && !list.includes(func)) list.push(func)
   }
   walk(program, node => {
     switch (node.type) {
@@ -40,6 +39,12 @@ export function methodsOf({ program, funcOf, bindingOf }: Analysis): ReadonlyMap
       default:
     }
   })
-  for (const name of others) methods.delete(name)
   return methods
+}
+
+/** A function that does nothing, or throws: others are meant to put theirs in its place. */
+function isHook({ node }: Func): boolean {
+  if (node.body?.type !== 'BlockStatement') return false
+  const [first] = node.body.body
+  return first === undefined || first.type === 'ThrowStatement'
 }

@@ -11,6 +11,7 @@ import { companion } from './bundlers/companion.ts'
 import { registry } from './bundlers/registry.ts'
 import { viteSettings } from './bundlers/vitesettings.ts'
 import { compile, type Diagnostic } from './compile.ts'
+import { neighboursOf } from './neighbours.ts'
 import { partly } from './partly.ts'
 import { checkPatterns, type CompilePattern, patternText, Selection } from './selection.ts'
 
@@ -57,7 +58,11 @@ function plugin(options: HeddleOptions = {}): UnpluginOptions {
           if (warnings) this.warn(`${file} says 'use task' and is not compiled: \`exclude\` leaves it out`)
           return null
         }
-        const { code, map, changed, diagnostics } = compile(source, file, { runtime, whole })
+        const { code, map, changed, diagnostics } = compile(source, file, {
+          runtime,
+          whole,
+          neighbour: neighboursOf(file),
+        })
         if (whole) {
           const text = partly(diagnostics, file)
           if (warnings && text !== null) this.warn(text)

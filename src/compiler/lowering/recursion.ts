@@ -6,7 +6,7 @@
 import type { Analysis } from '../analysis.ts'
 import { constructorOf } from '../construct.ts'
 import type { Call, Func } from '../functions.ts'
-import { methodsOf } from '../methods.ts'
+import { type Methods, methodsOf } from '../methods.ts'
 import { bare } from '../syntax.ts'
 
 export function recursiveOf(analysis: Analysis): ReadonlySet<Func> {
@@ -32,10 +32,7 @@ export function recursiveOf(analysis: Analysis): ReadonlySet<Func> {
 }
 
 /** Where a call leads inside of this file; null: perhaps anywhere. */
-function reachedBy(
-  { reach, plain, target, node }: Call,
-  methods: ReadonlyMap<string, readonly Func[]>,
-): readonly Func[] | null {
+function reachedBy({ reach, plain, target, node }: Call, methods: Methods): readonly Func[] | null {
   if (target !== null) return [target]
   if (reach !== 'unknown' || plain) return []
   const callee = node.callee === undefined ? null : bare(node.callee)

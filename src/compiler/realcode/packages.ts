@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { parseSync } from 'oxc-parser'
 import { compile, type Diagnostic, type FunctionStat } from '../compile.ts'
 import { evaluateModule, evaluateScript, type Namespace } from '../differential/evaluate.ts'
+import { neighboursOf } from '../neighbours.ts'
 import * as runtime from '../runtime.ts'
 
 export interface Package {
@@ -31,7 +32,8 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
   const diagnostics: Diagnostic[] = []
   const plain = link(entry, source => source)
   const compiled = link(entry, (source, file) => {
-    const result = compile(`'use task';${source}`, file, { lowering, strip, whole: true })
+    const neighbour = neighboursOf(file)
+    const result = compile(`'use task';${source}`, file, { lowering, strip, whole: true, neighbour })
     const error = result.diagnostics.find(({ severity }) => severity === 'error')
     if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)
     stats.push(...result.stats)
