@@ -157,9 +157,8 @@ class Mapping {
   #column = 0
   /** The line of the source that the last place came from. */
   #line = 0
-  /** Where the statement stands that comes next, and where the one that has begun with new text. */
+  /** Where the statement stands that comes next. */
   #anchor: { line: number; column: number } | null = null
-  #begun: { line: number; column: number } | null = null
 
   constructor(source: string) {
     this.#source = source
@@ -177,7 +176,6 @@ class Mapping {
       this.#anchor = null
       if (line !== this.#line && /[;{}] *$/.test(this.code.slice(-8))) this.#append('\n')
       this.#segment(this.#column, line, column)
-      this.#begun = { line, column }
       this.#append(text)
       return
     }
@@ -191,10 +189,13 @@ class Mapping {
     this.#append(text.slice(head))
   }
 
-  /** A statement of the source begins here: new text that comes next belongs to it. */
+  /**
+   * A statement of the source begins here: new text that comes next belongs to it, and comes from the space before it. That is
+   * where a breakpoint on the line is looked for, and its first word may come later in the output.
+   */
   anchor(offset: number): void {
-    this.#anchor = this.#lines.at(offset)
-    this.#begun = null
+    const { line, column } = this.#lines.at(offset)
+    this.#anchor = { line, column: Math.max(1, column - 1) }
   }
 
   /** Text of the source: each of its words, and each of its lines, has its place. */
@@ -224,8 +225,6 @@ class Mapping {
   /** The place `generated` of the output's last line comes from this line and column, both from 1. */
   #segment(generated: number, line: number, column: number): void {
     this.#line = line
-    // The beginning of a statement has one place: a debugger stops there once.
-    if (this.#begun !== null && this.#begun.line === line && this.#begun.column === column) return
     const row = this.mappings[this.mappings.length - 1]!
     const last = row[row.length - 1]
     // Two for one place: the later one counts.
