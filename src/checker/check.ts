@@ -1,3 +1,6 @@
+import type { AsyncCheckOptions } from './async/options.ts'
+import type { AsyncSetup } from './async/program.ts'
+import { AsyncSearch } from './async/search.ts'
 import type { Failure } from './failure.ts'
 import { BeginAgain } from './memory.ts'
 import type { Setup } from './program.ts'
@@ -14,6 +17,15 @@ export type { Crash, Schedule } from './schedule.ts'
 export type { Failure, FailureKind } from './failure.ts'
 export type { Body, Outcome, Program, Setup } from './program.ts'
 export type { CheckOptions, ExplorerName } from './options.ts'
+export type { AsyncCheckOptions } from './async/options.ts'
+export type {
+  AsyncOutcome,
+  AsyncProgram,
+  AsyncSetup,
+  AsyncTask,
+  IoOptions,
+  Outside,
+} from './async/program.ts'
 export type { CheckResult } from './search.ts'
 export { CheckError } from './errors.ts'
 export { markAllocated, markFreed } from './lifetimes.ts'
@@ -51,29 +63,51 @@ export class CheckIncomplete extends Error {
   }
 }
 
-/** A check that a file declares, for whoever loads the file to run. */
+/** A check over shared memory that a file declares, for the loader of the file to run. */
 export interface DeclaredCheck {
   readonly name: string
   readonly options: CheckOptions
   readonly setup: Setup
 }
 
+/** The same of a check of asynchronous code. */
+export interface DeclaredAsyncCheck {
+  readonly name: string
+  readonly options: AsyncCheckOptions
+  readonly asyncSetup: AsyncSetup
+}
+
+export type AnyDeclaredCheck = DeclaredCheck | DeclaredAsyncCheck
+type Collector = (check: AnyDeclaredCheck) => void
+
 const collectorKey = Symbol.for('heddle.checker.collector')
-const holder = globalThis as unknown as Record<symbol, ((check: DeclaredCheck) => void) | undefined>
+const holder = globalThis as unknown as Record<symbol, Collector | undefined>
 
 /** From here on `check` declares instead of running; undefined ends that. Used by `heddle check`. */
-export function collectChecks(collector: ((check: DeclaredCheck) => void) | undefined): void {
+export function collectChecks(collector: Collector | undefined): void {
   holder[collectorKey] = collector
 }
 
-/**
- * Explores the interleavings of a program over shared memory, and throws a CheckFailure with the report when one goes
- * wrong, and a CheckIncomplete when not all were explored. `setup` makes the shared memory anew and returns the bodies of the threads and an optional final assertion; it
- * runs before every execution. Call it inside a test of vitest or node:test, or at the top of a file `*.check.ts` for `heddle check`.
- */
-export function check(name: string, options: CheckOptions, setup: Setup): CheckResult
-export function check(name: string, setup: Setup): CheckResult
-export function check(name: string, second: CheckOptions | Setup, third?: Setup): CheckResult {
+/** `check`, and `check.async`. */
+export interface Check {
+  /**
+   * Explores the interleavings of a program over shared memory, and throws a CheckFailure with the report when one goes
+   * wrong, and a CheckIncomplete when not all were explored. `setup` makes the shared memory anew and returns the bodies of the threads and an optional final assertion; it
+   * runs before every execution. Call it inside a test of vitest or node:test, or at the top of a file `*.check.ts` for `heddle check`.
+   */
+  (name: string, options: CheckOptions, setup: Setup): CheckResult
+  (name: string, setup: Setup): CheckResult
+  /**
+   * Explores the orders in which the outside world can answer ordinary asynchronous code: I/O, timers, messages. `setup` makes all state
+   * anew and returns the tasks and an optional final assertion. Rejects as `check` throws: await it in a test.
+   */
+  async(name: string, options: AsyncCheckOptions, setup: AsyncSetup): Promise<CheckResult>
+  async(name: string, setup: AsyncSetup): Promise<CheckResult>
+}
+
+export const check: Check = Object.assign(checkShared, { async: checkAsync })
+
+function checkShared(name: string, second: CheckOptions | Setup, third?: Setup): CheckResult {
   const [options, setup] = typeof second === 'function' ? [{}, second] : [second, third]
   if (typeof name !== 'string' || typeof setup !== 'function') {
     throw new TypeError('check(name, options, setup): a name, options, and a function that sets the check up')
@@ -86,8 +120,41 @@ export function check(name: string, second: CheckOptions | Setup, third?: Setup)
   const search = searchOf(name, options, setup)
   search.run()
   const { result, steps } = conclude(search)
+  return judged(result, steps, options)
+}
+
+async function checkAsync(
+  name: string,
+  second: AsyncCheckOptions | AsyncSetup,
+  third?: AsyncSetup,
+): Promise<CheckResult> {
+  const [options, asyncSetup] = typeof second === 'function' ? [{}, second] : [second, third]
+  if (typeof name !== 'string' || typeof asyncSetup !== 'function') {
+    throw new TypeError(
+      'check.async(name, options, setup): a name, options, and a function that sets the check up',
+    )
+  }
+  const collector = holder[collectorKey]
+  if (collector !== undefined) {
+    collector({ name, options, asyncSetup })
+    return declared(name)
+  }
+  const search = new AsyncSearch(name, options, asyncSetup)
+  while (!(await search.run(SLICE_MS)));
+  const { result, steps } = await search.conclude()
+  return judged(result, steps, options)
+}
+
+/** How long an asynchronous search keeps the event loop of a test. */
+const SLICE_MS = 100
+
+function judged(
+  result: CheckResult,
+  steps: readonly RecordedStep[],
+  { allowIncomplete }: CheckOptions,
+): CheckResult {
   if (result.failure !== undefined) throw new CheckFailure(result, steps)
-  if (!result.complete && options.allowIncomplete !== true) throw new CheckIncomplete(result)
+  if (!result.complete && allowIncomplete !== true) throw new CheckIncomplete(result)
   return result
 }
 

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { collectChecks, type DeclaredCheck } from './check.ts'
+import { collectChecks, type AnyDeclaredCheck } from './check.ts'
 import { CheckError } from './errors.ts'
 import { messageOf } from './failure.ts'
 import { checkedUrl, instrumentChecks } from './loader.ts'
@@ -33,7 +33,7 @@ export function findCheckFiles(paths: readonly string[]): string[] {
 }
 
 /** Loads a check file, instrumented, and returns the checks that it declares. */
-export async function loadChecks(file: string): Promise<DeclaredCheck[]> {
+export async function loadChecks(file: string): Promise<AnyDeclaredCheck[]> {
   instrumentChecks()
   const checks = await declaredIn(file, [])
   // What a check names is instrumented for that check alone: it comes from a copy of the file of its own.
@@ -47,13 +47,13 @@ export async function loadChecks(file: string): Promise<DeclaredCheck[]> {
 }
 
 /** Files that are loaded, by URL: Node evaluates each once. */
-const loaded = new Map<string, DeclaredCheck[]>()
+const loaded = new Map<string, AnyDeclaredCheck[]>()
 
-async function declaredIn(file: string, modules: readonly string[]): Promise<DeclaredCheck[]> {
+async function declaredIn(file: string, modules: readonly string[]): Promise<AnyDeclaredCheck[]> {
   const url = checkedUrl(pathToFileURL(file).href, [...modules].sort())
   const known = loaded.get(url)
   if (known !== undefined) return [...known]
-  const checks: DeclaredCheck[] = []
+  const checks: AnyDeclaredCheck[] = []
   collectChecks(check => void checks.push(check))
   try {
     await import(url)

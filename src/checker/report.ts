@@ -110,7 +110,7 @@ function stackOf(error: Error): string[] {
     .filter(
       (line, i) =>
         i === 0 ||
-        !/\/checker\/(weak\/\w+|machine|search|optimal|perform|failure|check|shrink|sampling|recording)\.|node:internal|\w+\.next \(<anonymous>/.test(
+        !/\/checker\/(async\/\w+|weak\/\w+|machine|search|optimal|perform|failure|check|shrink|sampling|recording)\.|node:internal|node:vm|evalmachine|\w+\.next \(<anonymous>/.test(
           line,
         ),
     )

@@ -1,5 +1,13 @@
 import { writeFileSync } from 'node:fs'
-import { conclude, type DeclaredCheck, searchOf } from './check.ts'
+import { asyncPart } from './async/options.ts'
+import { AsyncSearch } from './async/search.ts'
+import {
+  type AnyDeclaredCheck,
+  conclude,
+  type DeclaredAsyncCheck,
+  type DeclaredCheck,
+  searchOf,
+} from './check.ts'
 import { CheckError } from './errors.ts'
 import { findCheckFiles, loadChecks } from './files.ts'
 import type { CheckOptions } from './options.ts'
@@ -113,7 +121,7 @@ interface Tally {
   accepted: number
 }
 
-async function declaredIn(file: string, output: RunnerOutput, tally: Tally): Promise<DeclaredCheck[]> {
+async function declaredIn(file: string, output: RunnerOutput, tally: Tally): Promise<AnyDeclaredCheck[]> {
   try {
     return await loadChecks(file)
   } catch (error) {
@@ -125,7 +133,7 @@ async function declaredIn(file: string, output: RunnerOutput, tally: Tally): Pro
 
 async function runOne(
   file: string,
-  check: DeclaredCheck,
+  check: AnyDeclaredCheck,
   options: RunnerOptions,
   output: RunnerOutput,
   tally: Tally,
@@ -143,11 +151,13 @@ async function runOne(
     // A search of weak memory is not split.
     const parallel = merged.memory === 'weak' ? 1 : (options.parallel ?? merged.parallel ?? 1)
     const done =
-      parallel > 1
-        ? await searchInParallel(file, check, merged, parallel, progress(output, label), interrupted, () =>
-            watchdog.pat(label),
-          )
-        : await searchHere(check, merged, output, label, interrupted, watchdog)
+      'asyncSetup' in check
+        ? await searchAsync(check, options, output, label, interrupted, watchdog)
+        : parallel > 1
+          ? await searchInParallel(file, check, merged, parallel, progress(output, label), interrupted, () =>
+              watchdog.pat(label),
+            )
+          : await searchHere(check, merged, output, label, interrupted, watchdog)
     print(done.result, done.steps, shorten(file), options, output)
     if (done.result.failure !== undefined) tally.failed++
     else if (done.result.complete) tally.passed++
@@ -188,6 +198,29 @@ async function searchHere(
   }
   show(undefined)
   return conclude(search, undefined, () => watchdog.pat(label))
+}
+
+async function searchAsync(
+  { name, options, asyncSetup }: DeclaredAsyncCheck,
+  { time, override }: RunnerOptions,
+  output: RunnerOutput,
+  label: string,
+  interrupted: { now: boolean },
+  watchdog: Watchdog,
+): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
+  const search = new AsyncSearch(
+    name,
+    { ...(time === undefined ? {} : { time }), ...options, ...asyncPart(override) },
+    asyncSetup,
+  )
+  const show = progress(output, label)
+  watchdog.pat(label)
+  while (!interrupted.now && !(await search.run(SLICE_MS))) {
+    watchdog.pat(label)
+    show(search.result)
+  }
+  show(undefined)
+  return await search.conclude()
 }
 
 const SLICE_MS = 100

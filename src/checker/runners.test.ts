@@ -23,6 +23,19 @@ function testFile(runner: string): string {
         }
       })
     })
+    test('asynchronous', async () => {
+      await check.async('asynchronous', ({ io }) => ({ tasks: [() => io('one'), () => io('two')] }))
+    })
+    test('a lost update', async () => {
+      await check.async('a lost update', ({ io }) => {
+        let value = 0
+        const add = async () => {
+          const seen = await io('read', () => value)
+          await io('write', () => { value = seen + 1 })
+        }
+        return { tasks: { ann: add, bob: add }, final: () => { if (value !== 2) throw new Error('it is ' + value) } }
+      })
+    })
     test('bounded', () => {
       check('bounded', { executions: 1 }, () => {
         const counter = new Counter()
@@ -85,19 +98,23 @@ describe('check', () => {
       'node.test.ts',
     ])
     expect(code).toBe(1)
-    expect(text).toMatch(/pass 1\b/)
-    expect(text).toMatch(/fail 2\b/)
+    expect(text).toMatch(/pass 2\b/)
+    expect(text).toMatch(/fail 3\b/)
     expect(text).toMatch(/CheckIncomplete: ◐ bounded: 1 execution/)
     expect(text).toContain('the final assertion failed: lost')
+    expect(text).toContain('a lost update: the final assertion failed: it is 1')
+    expect(text).toMatch(/calls read +│ +│ (?:node|vitest)\.test\.ts:\d+/)
     expect(text).toMatch(/read this\.words\[0\] → 0 .*│ counter\.ts:3/)
   })
 
   test('runs inside vitest, with its plugin', async () => {
     const { text, code } = await run([`${root}/node_modules/vitest/vitest.mjs`, 'run'])
     expect(code).toBe(1)
-    expect(text).toContain('2 failed | 1 passed')
+    expect(text).toContain('3 failed | 2 passed')
     expect(text).toMatch(/CheckIncomplete: ◐ bounded: 1 execution/)
     expect(text).toContain('the final assertion failed: lost')
+    expect(text).toContain('a lost update: the final assertion failed: it is 1')
+    expect(text).toMatch(/calls read +│ +│ (?:node|vitest)\.test\.ts:\d+/)
     expect(text).toMatch(/read this\.words\[0\] → 0 .*│ counter\.ts:3/)
   })
 

@@ -33,7 +33,7 @@ parentPort?.on('message', (message: ToWorker) => {
 async function explore({ part, options }: ToWorker): Promise<FromWorker> {
   try {
     const check = (await declared).find(one => one.name === name)
-    if (check === undefined)
+    if (check === undefined || !('setup' in check))
       throw new CheckError('ERR_CHECK_LOAD', `${file} declares no check ${name} any more`)
     const search = new Search(name, options, check.setup, part)
     search.run()

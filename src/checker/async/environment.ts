@@ -1,0 +1,204 @@
+import { replaceClocks } from './clock.ts'
+import type { Execution } from './execution.ts'
+import type { NodeHost } from './host.ts'
+import { VirtualPort } from './ports.ts'
+import { refuseFunctions, refuseResource } from './refusals.ts'
+import { Replacements } from './replacements.ts'
+import { Timers, type WaitOptions } from './timers.ts'
+
+/**
+ * While executions run, Node's globals and modules are those of a virtual world: timers, clocks, ports, chance. An execution runs inside of
+ * one turn of the event loop, so nothing but the program under check meets them.
+ */
+export class Environment {
+  private readonly host: NodeHost
+  private readonly replacements = new Replacements()
+  private execution: Execution | undefined
+  private timers: Timers | undefined
+  /** Whether the code that runs writes to the console: what that starts is nobody's business. */
+  private writing = 0
+
+  constructor(host: NodeHost, random: readonly number[] | undefined) {
+    this.host = host
+    const running = (): Execution => this.running
+    this.replaceTimers()
+    this.replaceJobs()
+    this.replaceSignals()
+    this.replaceConsole()
+    replaceClocks(this.replacements, running)
+    refuseFunctions(this.replacements, running, random)
+  }
+
+  /**
+   * Runs the body in the virtual world, in a turn of the event loop of its own. Rejects with `Endless` if it does not come back: then no
+   * `finally` inside of it has run, so the real world is put back here, outside.
+   */
+  async within<T>(patience: number, body: () => T): Promise<T> {
+    const { syncBuiltinESMExports } = process.getBuiltinModule('node:module')
+    const refused: { unref?: unknown }[] = []
+    const hook = this.host.resources((type, resource) => {
+      if (this.execution === undefined || this.writing > 0) return
+      refuseResource(this.execution, type)
+      refused.push(resource)
+    })
+    const leave = (): void => {
+      hook.disable()
+      this.execution = undefined
+      this.timers = undefined
+      this.writing = 0
+      this.replacements.remove()
+      syncBuiltinESMExports()
+      // What was begun cannot be taken back; it need not keep the process.
+      for (const resource of refused) if (typeof resource.unref === 'function') resource.unref()
+    }
+    return await this.host.slice(
+      patience,
+      () => {
+        this.replacements.install()
+        syncBuiltinESMExports()
+        hook.enable()
+        return body()
+      },
+      leave,
+    )
+  }
+
+  /** From here on the world is that of this execution. */
+  enter(execution: Execution): void {
+    this.execution = execution
+    this.timers = new Timers(execution)
+  }
+
+  private get running(): Execution {
+    if (this.execution === undefined) throw new Error('no execution runs')
+    return this.execution
+  }
+
+  private get clockwork(): Timers {
+    if (this.timers === undefined) throw new Error('no execution runs')
+    return this.timers
+  }
+
+  private replaceTimers(): void {
+    const { replacements } = this
+    const modules = {
+      plain: process.getBuiltinModule('node:timers'),
+      promises: process.getBuiltinModule('node:timers/promises'),
+    }
+    const { promisify } = process.getBuiltinModule('node:util')
+    const setTimeout = (callback: unknown, delay: unknown, ...args: unknown[]): unknown =>
+      this.clockwork.start('timeout', callback, delay, args)
+    const setInterval = (callback: unknown, delay: unknown, ...args: unknown[]): unknown =>
+      this.clockwork.start('interval', callback, delay, args)
+    const setImmediate = (callback: unknown, ...args: unknown[]): unknown =>
+      this.clockwork.start('immediate', callback, 0, args)
+    const wait = (delay?: unknown, value?: unknown, options?: WaitOptions): Promise<unknown> =>
+      this.clockwork.wait('timeout', delay, value, options)
+    const soon = (value?: unknown, options?: WaitOptions): Promise<unknown> =>
+      this.clockwork.wait('immediate', 0, value, options)
+    const every = (delay?: unknown, value?: unknown, options?: WaitOptions): AsyncGenerator<unknown> =>
+      this.clockwork.every(delay, value, options)
+    Object.defineProperty(setTimeout, promisify.custom, { value: wait })
+    Object.defineProperty(setImmediate, promisify.custom, { value: soon })
+    for (const owner of [globalThis, modules.plain]) {
+      replacements.add(owner, 'setTimeout', setTimeout)
+      replacements.add(owner, 'setInterval', setInterval)
+      replacements.add(owner, 'setImmediate', setImmediate)
+      for (const name of ['clearTimeout', 'clearInterval', 'clearImmediate'] as const) {
+        const real = globalThis[name] as (timer: unknown) => void
+        replacements.add(owner, name, (timer: unknown) => {
+          if (!this.clockwork.clear(timer)) real(timer)
+        })
+      }
+    }
+    replacements.add(modules.promises, 'setTimeout', wait)
+    replacements.add(modules.promises, 'setImmediate', soon)
+    replacements.add(modules.promises, 'setInterval', every)
+    const { scheduler } = modules.promises
+    replacements.add(scheduler, 'wait', (delay: unknown, options?: WaitOptions) =>
+      wait(delay, undefined, options),
+    )
+    replacements.add(scheduler, 'yield', () => soon())
+  }
+
+  /** Microtasks and ticks come in the order of the language and of Node; what they throw is seen. */
+  private replaceJobs(): void {
+    const realQueue = queueMicrotask
+    const realTick = process.nextTick
+    const guarded = (callback: unknown, args: readonly unknown[]): (() => void) | undefined => {
+      if (typeof callback !== 'function') return undefined
+      return () => {
+        try {
+          callback(...args)
+        } catch (error) {
+          this.running.uncaught(error, 'uncaught exception')
+        }
+      }
+    }
+    this.replacements.add(globalThis, 'queueMicrotask', (callback: unknown) =>
+      realQueue(guarded(callback, []) ?? (callback as () => void)),
+    )
+    this.replacements.add(process, 'nextTick', (callback: unknown, ...args: unknown[]) =>
+      Reflect.apply(realTick, process, [guarded(callback, args) ?? callback]),
+    )
+    const emit = process.emit as (...args: unknown[]) => boolean
+    this.replacements.add(process, 'emit', (name: unknown, ...args: unknown[]): boolean => {
+      if (name === 'unhandledRejection' || name === 'uncaughtException') {
+        this.execution?.uncaught(
+          args[0],
+          name === 'uncaughtException' ? 'uncaught exception' : 'unhandled rejection',
+        )
+        return true
+      }
+      // A rejection that is handled late was reported as unhandled already.
+      return name === 'rejectionHandled' ? true : Reflect.apply(emit, process, [name, ...args])
+    })
+  }
+
+  private replaceSignals(): void {
+    this.replacements.add(AbortSignal, 'timeout', (delay: number) => {
+      const controller = new AbortController()
+      const reason = (): DOMException =>
+        new DOMException('The operation was aborted due to timeout', 'TimeoutError')
+      this.clockwork.start('timeout', () => controller.abort(reason()), delay, []).unref()
+      return controller.signal
+    })
+    const running = (): Execution => this.running
+    class VirtualChannel {
+      readonly port1: VirtualPort
+      readonly port2: VirtualPort
+
+      constructor() {
+        const { port1, port2 } = VirtualPort.pair(running())
+        this.port1 = port1
+        this.port2 = port2
+      }
+    }
+    const workers = process.getBuiltinModule('node:worker_threads')
+    for (const owner of [globalThis, workers]) {
+      this.replacements.add(owner, 'MessageChannel', VirtualChannel)
+      this.replacements.add(owner, 'MessagePort', VirtualPort)
+    }
+  }
+
+  private replaceConsole(): void {
+    const quietly = (owner: object, name: string): void => {
+      const real = (owner as Record<string, unknown>)[name]
+      if (typeof real !== 'function') return
+      const count = (by: number): void => {
+        this.writing += by
+      }
+      this.replacements.add(owner, name, function (this: unknown, ...args: unknown[]) {
+        count(1)
+        try {
+          return Reflect.apply(real, this, args) as unknown
+        } finally {
+          count(-1)
+        }
+      })
+    }
+    for (const name of Object.keys(console)) quietly(console, name)
+    quietly(process.stdout, 'write')
+    quietly(process.stderr, 'write')
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Which orders of events virtual time allows, without deciding what time it is.
+ *
+ * An outside operation takes as long as it likes, a timer exactly as long as it says. So the time of an event is an unknown T:
+ *
+ *     event                               what is known of its time
+ *     -----                               -------------------------
+ *     k comes after k - 1                 T(k - 1) ≤ T(k)
+ *     a timer of d ms, made in event c    T(k) = T(c) + d
+ *     an immediate, made in event c       T(k) ≤ T(c) + 1
+ *     a timer that is still pending       T(k) ≤ T(c) + d
+ *
+ * An event may be next exactly if these have a solution. They are differences, so `most[a][b]`, the largest T(b) - T(a) that
+ * they allow, says all; it is kept closed (no path is shorter than its edge), which lets events that nothing refers to be forgotten.
+ */
+export class TimeOrder {
+  /** The events that something refers to: the first is the set-up, at time 0, and the last is the event that runs. */
+  private moments: Moment[] = [new Moment(0)]
+  private most: number[][] = [[0]]
+
+  /** The event that runs now. */
+  get now(): Moment {
+    return this.moments[this.moments.length - 1]
+  }
+
+  /** Whether something that is due `delay` after `from` may come before all of these. */
+  mayPrecede(from: Moment, delay: number, others: readonly Due[]): boolean {
+    const row = this.most[from.at]
+    // One bound for each of the others, all on T(from): together they have a solution if each has.
+    return others.every(other => row[other.from.at] + other.delay - delay >= 0)
+  }
+
+  /** An event happens that is due at an exact time. `others` stay pending; `mayPrecede` has allowed it. */
+  happenAt(from: Moment, delay: number, others: readonly Due[]): void {
+    const { most } = this
+    const size = most.length
+    for (const other of others) {
+      const bound = other.delay - delay
+      for (let a = 0; a < size; a++) {
+        const through = most[a][other.from.at] + bound
+        for (let b = 0; b < size; b++) {
+          const length = through + most[from.at][b]
+          if (length < most[a][b]) most[a][b] = length
+        }
+      }
+    }
+    this.add(
+      most.map(row => row[from.at] + delay),
+      most[from.at].map(length => length - delay),
+    )
+  }
+
+  /** An event happens of which only the latest possible time is known: `bounds` are what is pending, itself included if it has a bound. */
+  happen(bounds: readonly Due[]): void {
+    const { most } = this
+    const upper = most.map(row => {
+      let least = Number.POSITIVE_INFINITY
+      for (const { from, delay } of bounds) least = Math.min(least, row[from.at] + delay)
+      return least
+    })
+    this.add(upper, [...most[this.now.at]])
+  }
+
+  /** The clock is read: the earliest time that the event which runs can have, from here on its time. */
+  read(): { time: number; exact: boolean } {
+    const { most } = this
+    const { at } = this.now
+    const time = -most[at][0]
+    const exact = most[0][at] <= time
+    if (exact) return { time, exact }
+    for (let a = 0; a < most.length; a++) {
+      for (let b = 0; b < most.length; b++) {
+        most[a][b] = Math.min(most[a][b], most[a][0] + time + most[at][b])
+      }
+    }
+    return { time, exact }
+  }
+
+  private add(upper: readonly number[], lower: readonly number[]): void {
+    const { most, moments } = this
+    const moment = new Moment(most.length)
+    most.forEach((row, a) => row.push(upper[a]))
+    most.push([...lower, 0])
+    moments.push(moment)
+    this.forget()
+  }
+
+  /** Events that nothing pending was made in are forgotten; what they said of others is in `most` already. */
+  private forget(): void {
+    const last = this.moments.length - 1
+    const kept = this.moments.filter((moment, at) => at === 0 || at === last || moment.uses > 0)
+    if (kept.length === this.moments.length) return
+    this.most = kept.map(({ at: a }) => kept.map(({ at: b }) => this.most[a][b]))
+    kept.forEach((moment, at) => {
+      moment.at = at
+    })
+    this.moments = kept
+  }
+}
+
+/** An event as `TimeOrder` knows it. */
+export class Moment {
+  /** Its row. */
+  at: number
+  /** How many pending events were made in it and are due by it. */
+  uses = 0
+
+  constructor(at: number) {
+    this.at = at
+  }
+}
+
+/** Something due `delay` ms after an event, or at the latest then. */
+export interface Due {
+  readonly from: Moment
+  readonly delay: number
+}
