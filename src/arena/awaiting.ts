@@ -11,7 +11,8 @@ import type { KernelThread } from './thread.ts'
  *   3  asks whether the owner is alive, where this thread can see deaths
  *
  * True: the owner is dead, and its part is the caller's to do: a loop that only looks again would wait for ever, because a thread that recovers
- * from deaths may be the one that waits. `test/spins.test.ts` finds loops that wait in another way.
+ * from deaths may be the one that waits. When it has done that part, the caller calls `partDone`: until then the dead thread's id is nobody else's.
+ * `test/spins.test.ts` finds loops that wait in another way.
  */
 export function awaitChange(
   thread: KernelThread,
@@ -26,5 +27,14 @@ export function awaitChange(
   }
   if (!thread.mayBlock) pause()
   else if (Atomics.wait(i32, at, seen, STUCK_MS) !== 'timed-out') return false
-  return owner >= 0 && thread.stuck !== null && thread.stuck(owner, 0) === true
+  if (owner < 0 || thread.stuck === null) return false
+  thread.keepIds?.()
+  if (thread.stuck(owner, 0) === true) return true
+  thread.freeIds?.()
+  return false
+}
+
+/** After awaitChange said true: the dead thread's part is done. */
+export function partDone(thread: KernelThread): void {
+  thread.freeIds?.()
 }

@@ -34,6 +34,10 @@ export class KernelThread {
    */
   stuck: ((owner: number, lock: number) => boolean | void) | null = null
 
+  /** Keeps the ids of dead threads from being used again, and lets them: around what this thread does in the place of a dead one (awaiting.ts). They nest. */
+  keepIds: (() => void) | null = null
+  freeIds: (() => void) | null = null
+
   /** A thread that others depend on: what it does for them, now and then, while it blocks for its own sake. It holds no lock then. */
   meanwhile: (() => void) | null = null
 

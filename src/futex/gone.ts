@@ -1,4 +1,4 @@
-import { awaitChange } from '../arena/awaiting.ts'
+import { awaitChange, partDone } from '../arena/awaiting.ts'
 import { Entity } from '../sched/entity.ts'
 import { Task } from '../sched/taskrecord.ts'
 import type { FutexContext } from './context.ts'
@@ -18,11 +18,14 @@ export function awaitOwner(
 ): boolean {
   const record = findOwner(context, tid)
   if (record === 0) return true
-  return awaitChange(context.thread, words, at, seen, threadOf(context, record))
+  if (!awaitChange(context.thread, words, at, seen, threadOf(context, record))) return false
+  // A TID is never that of another life: the compare-exchange of the caller says whether the word is still that one's.
+  partDone(context.thread)
+  return true
 }
 
 /** The thread that an owner runs on. */
-function threadOf({ i32 }: FutexContext, record: number): number {
+export function threadOf({ i32 }: FutexContext, record: number): number {
   if (i32[record + Owner.kind] !== TASK) return Atomics.load(i32, record + Owner.thread)
   return Atomics.load(i32, i32[i32[record + Owner.task] + Task.entity] + Entity.cpu)
 }

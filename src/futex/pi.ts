@@ -1,4 +1,4 @@
-import { awaitChange } from '../arena/awaiting.ts'
+import { awaitChange, partDone } from '../arena/awaiting.ts'
 import { listFirst, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
@@ -137,8 +137,10 @@ export function awaitExit(context: FutexContext, { i32: words, index }: FutexWor
     Atomics.load(i32, owner + Owner.state) === OWNER_EXITING
   ) {
     const exiter = Atomics.load(i32, owner + Owner.exiter) - 1
-    if (awaitChange(context.thread, i32, owner + Owner.state, OWNER_EXITING, exiter))
+    if (awaitChange(context.thread, i32, owner + Owner.state, OWNER_EXITING, exiter)) {
       context.finishExit(owner, exiter)
+      partDone(context.thread)
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 import { assert } from '../arena/assert.ts'
-import { awaitChange } from '../arena/awaiting.ts'
+import { awaitChange, partDone } from '../arena/awaiting.ts'
 import { listFirst, listNext, ListNode, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
@@ -64,13 +64,16 @@ export function walkQueue(context: FutexContext, futex: number, decision: Decisi
 }
 
 /**
- * Whoever was moving the waiter is dead: it is on no queue, and leaves for good, as if it had been woken, or to begin its call anew. False: it has moved on. By its
- * sleeper, or by recovery, which tells the sleeper.
+ * The thread that was moving the waiter is dead: the waiter is on no queue, and leaves for good, as if it had been woken, or to begin its call again. False: it has
+ * moved on. By its sleeper, or by recovery, which tells the sleeper. Both may do it at the same time: the first of them becomes the mover, and only then
+ * writes to the waiter, which the other may have freed already.
  */
-export function endMove({ i32 }: FutexContext, waiter: number, moving: number): boolean {
+export function endMove({ i32, thread }: FutexContext, waiter: number, moving: number): boolean {
+  const at = waiter + Waiter.queue
+  if (Atomics.compareExchange(i32, at, moving, movingBy(thread.id)) !== moving) return false
   for (let field = 0; field < ListNode.words; field++) i32[waiter + Waiter.links + field] = 0
-  const fate = i32[waiter + Waiter.pi] === PI_NONE ? WOKEN : RESTARTED
-  return Atomics.compareExchange(i32, waiter + Waiter.queue, moving, fate) === moving
+  Atomics.store(i32, at, i32[waiter + Waiter.pi] === PI_NONE ? WOKEN : RESTARTED)
+  return true
 }
 
 /** Who leaves a queue other than by itself. */
@@ -131,11 +134,10 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
       if (futex === WOKEN || futex === ENDED || futex === RESTARTED) return false
       assert(futex !== OFF, 'a waiter is taken off once')
       if (isMoving(futex)) {
-        if (
-          awaitChange(thread, i32, waiter + Waiter.queue, futex, moverOf(futex)) &&
-          endMove(context, waiter, futex)
-        )
-          return false
+        if (!awaitChange(thread, i32, waiter + Waiter.queue, futex, moverOf(futex))) continue
+        const ended = endMove(context, waiter, futex)
+        partDone(thread)
+        if (ended) return false
         continue
       }
       acquire(thread, futex + Futex.lock) // (B)

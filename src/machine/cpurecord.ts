@@ -15,7 +15,17 @@ import { CPU_MAX } from '../arena/thread.ts'
  * `sliceEnd`: see timekeeper.ts. `stopRequested`: the program is asked to end. `mail`: messages that were posted to the CPU's event loop and have not arrived.
  */
 export const CpuRecord: Layout<
-  'park' | 'needResched' | 'state' | 'sliceEnd' | 'stopRequested' | 'mail' | 'kicks' | 'gone' | 'turning'
+  | 'park'
+  | 'needResched'
+  | 'state'
+  | 'sliceEnd'
+  | 'stopRequested'
+  | 'mail'
+  | 'kicks'
+  | 'life'
+  | 'gone'
+  | 'rescues'
+  | 'turning'
 > = record('cpu', {
   park: ownLine(word),
   needResched: ownLine(word),
@@ -25,8 +35,12 @@ export const CpuRecord: Layout<
   mail: word,
   /** How often a kick had to wake the thread: the kicks that cost a system call. */
   kicks: word,
-  /** In a browser: which of the starts of the machine's CPUs was the last of this one whose thread is gone. */
+  /** Which of the starts of the machine's CPUs this one is; 0: it has no thread that may hold a lock (deaths.ts). */
+  life: word,
+  /** The last start of this CPU whose thread is known to be gone. */
   gone: word,
+  /** How many rescues this CPU is in the middle of. */
+  rescues: word,
   /** 1 while the CPU's event loop has the thread: callbacks and microtasks run, which nothing can preempt. */
   turning: word,
 })
@@ -37,17 +51,20 @@ export const CPU_ONLINE = 2
 export const CPU_DEAD = 3
 
 /** The part of the arena that belongs to the machine: which CPUs are active, the timekeeper, then the CPU records. */
-export const MachineRecord: Layout<'active' | 'alarm' | 'until' | 'wakeups' | 'shutdown' | 'spinner'> =
-  record('machine', {
-    /** Two words: CPUs 0 to 31, CPUs 32 to 63. */
-    active: ownLine(words(2)),
-    alarm: ownLine(word),
-    until: ownLine(word),
-    wakeups: word,
-    shutdown: word,
-    /** The record of the CPU that looks for a kick before it sleeps; 0: none does (halt.ts). */
-    spinner: ownLine(word),
-  })
+export const MachineRecord: Layout<
+  'active' | 'alarm' | 'until' | 'wakeups' | 'shutdown' | 'asked' | 'spinner'
+> = record('machine', {
+  /** Two words: CPUs 0 to 31, CPUs 32 to 63. */
+  active: ownLine(words(2)),
+  alarm: ownLine(word),
+  until: ownLine(word),
+  wakeups: word,
+  shutdown: word,
+  /** 1: a CPU asks whether another is gone (deaths.ts). */
+  asked: word,
+  /** The record of the CPU that looks for a kick before it sleeps; 0: none does (halt.ts). */
+  spinner: ownLine(word),
+})
 
 export function reserveMachine(plan: ArenaPlan, cpus: number): Region {
   checkCpus(cpus)

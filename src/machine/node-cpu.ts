@@ -16,8 +16,8 @@ export interface CpuBoot {
   /** A module whose default export is the program. */
   readonly program: string
   readonly data: unknown
-  /** Closed when this thread ends, in whatever way (node-lifeline.ts). */
-  readonly lifeline: MessagePort
+  /** Closed when this thread ends, in whatever way (node-lifeline.ts): for the thread that made it, and for the timekeeper. */
+  readonly lifelines: readonly MessagePort[]
 }
 
 void run()
@@ -43,7 +43,7 @@ async function run(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) writeAtOnce(stream)
 
   await runCpu(cpu, program, boot.data, () => new Promise(resolve => setImmediate(resolve)))
-  boot.lifeline.close()
+  for (const lifeline of boot.lifelines) lifeline.close()
   // Whatever its tasks left in the event loop (a timer, a socket) does not keep the thread.
   process.exit(0)
 }

@@ -3,7 +3,7 @@ import type { Arena, Region } from '../arena/arena.ts'
 import { claimsMemory } from './node-claims.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
-import { Lifeline } from './node-lifeline.ts'
+import { Lifeline, type LifelineEnd, lifelineEnds } from './node-lifeline.ts'
 import { stackOfThread } from './node-stack.ts'
 import type { TimekeeperBoot } from './timekeeper.ts'
 import { runtime } from './runtime.ts'
@@ -100,10 +100,11 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     return worker === undefined ? null : stackOfThread(worker)
   }
 
-  protected launch(cpu: number): NodeCpu {
-    const lifeline = new Lifeline()
+  protected launch(cpu: number, start: number): NodeCpu {
+    const { lifeline, far } = Lifeline.make()
+    const { near, far: forTimekeeper } = lifelineEnds()
     const boot: CpuBoot = {
-      lifeline: lifeline.far,
+      lifelines: [far, forTimekeeper],
       buffer: this.arena.buffer,
       region: this.region,
       id: cpu,
@@ -117,7 +118,8 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
       ...this.options.worker,
     } as WorkerOptions)
     // The first message: `workerData` is the program's.
-    worker.postMessage(boot, [lifeline.far])
+    worker.postMessage(boot, [...boot.lifelines])
+    if (runtime() === 'node') this.timekeeper.postMessage({ cpu, start, near } satisfies LifelineEnd, [near])
     return {
       worker,
       lifeline,

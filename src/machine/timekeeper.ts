@@ -76,8 +76,13 @@ export function raiseExpired(i32: Int32Array, machine: Region, now: number): num
   return earliest
 }
 
-/** Runs until `shutdown` is set. Blocks its thread; `now` is milliseconds since boot. */
-export function keepTime(i32: Int32Array, machine: Region, now: () => number): void {
+/** Runs until `shutdown` is set. Blocks its thread; `now` is milliseconds since boot. `woken`: called whenever it has been woken. */
+export function keepTime(
+  i32: Int32Array,
+  machine: Region,
+  now: () => number,
+  woken: () => void = () => undefined,
+): void {
   const { alarm, until, wakeups, shutdown } = MachineRecord
   const base = machine.start
   while (Atomics.load(i32, base + shutdown) === 0) {
@@ -89,6 +94,7 @@ export function keepTime(i32: Int32Array, machine: Region, now: () => number): v
     const timeout = earliest === 0 ? Infinity : msUntil(earliest, momentOf(now()))
     Atomics.wait(i32, base + alarm, seen, timeout) // (E)
     Atomics.add(i32, base + wakeups, 1)
+    woken()
   }
 }
 

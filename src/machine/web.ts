@@ -70,7 +70,6 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
   private readonly undertaker: Worker
   /** Who is to be told that the CPU of this start is gone. */
   private readonly buried = new Map<Burial, () => void>()
-  private starts = 0
   /** Why no CPU can run here. */
   private broken: { readonly error: unknown } | undefined
 
@@ -104,9 +103,8 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
     return running === undefined || Atomics.load(this.arena.i32, this.goneWord(cpu)) === running.start
   }
 
-  protected launch(cpu: number): RunningWebCpu {
+  protected launch(cpu: number, start: number): RunningWebCpu {
     const worker = this.options.worker(`heddle cpu ${cpu}`)
-    const start = ++this.starts
     const lock = `heddle cpu ${cpu} of ${this.origin} start ${start}`
     const { buffer } = this.arena
     const { port1, port2 } = new MessageChannel()

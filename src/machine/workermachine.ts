@@ -35,6 +35,8 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   readonly cpus: number
   abstract readonly now: () => number
   protected readonly running: (R | undefined)[] = []
+  /** How many CPUs have been started. */
+  private starts = 0
   private readonly listeners: ((death: CpuDeath) => void)[] = []
   private readonly messageListeners: ((cpu: number, message: unknown) => void)[] = []
 
@@ -44,8 +46,8 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     this.cpus = cpuCount(region)
   }
 
-  /** Makes the worker of a CPU, whose record says that it is starting. */
-  protected abstract launch(cpu: number): R
+  /** Makes the worker of a CPU, whose record says that it is starting. `start`: the number of this start. */
+  protected abstract launch(cpu: number, start: number): R
 
   /** The timekeeper has been told to end: resolves when it has. */
   protected abstract timekeeperEnd(): Promise<void>
@@ -105,8 +107,11 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     Atomics.store(i32, record + CpuRecord.stopRequested, 0)
     Atomics.store(i32, record + CpuRecord.needResched, 0)
     Atomics.store(i32, record + CpuRecord.mail, 0)
+    Atomics.store(i32, record + CpuRecord.rescues, 0)
     finishHalt(i32, record)
-    const started = this.launch(cpu)
+    const start = ++this.starts
+    Atomics.store(i32, record + CpuRecord.life, start)
+    const started = this.launch(cpu, start)
     this.running[cpu] = started
     const waiting = Atomics.waitAsync(i32, record + CpuRecord.state, CPU_STARTING)
     if (waiting.async) await Promise.race([waiting.value, started.gone])
@@ -144,6 +149,7 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     const at = cpuRecord(this.region, cpu) + CpuRecord.state
     const was = Atomics.compareExchange(this.arena.i32, at, CPU_DEAD, CPU_OFFLINE)
     assert(was === CPU_DEAD, 'only a dead CPU can be recovered')
+    Atomics.store(this.arena.i32, cpuRecord(this.region, cpu) + CpuRecord.life, 0) // (C) of deaths.ts
   }
 
   async close(): Promise<void> {
@@ -160,7 +166,10 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     const terminated = this.running[cpu]?.terminated ?? false
     this.running[cpu] = undefined
     const record = cpuRecord(this.region, cpu)
-    if (Atomics.load(i32, record + CpuRecord.state) === CPU_OFFLINE) return
+    if (Atomics.load(i32, record + CpuRecord.state) === CPU_OFFLINE) {
+      Atomics.store(i32, record + CpuRecord.life, 0)
+      return
+    }
     Atomics.store(i32, record + CpuRecord.state, CPU_DEAD)
     setActive(i32, this.region, cpu, false)
     disarmSlice(i32, record)

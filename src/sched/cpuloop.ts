@@ -79,6 +79,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       }
       // Here it holds no look at anything. A task that is alone on its CPU would hold everyone up for as long as it runs.
       rcu.quiescent(thread)
+      if (s.finishRescue !== null) finishRescue(s)
       runCallbacks(s)
       if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
         yield TURN
@@ -161,6 +162,12 @@ function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needRes
     if (why !== YIELDED) return why
   }
   return YIELDED
+}
+
+function finishRescue(s: Scheduler): void {
+  const { finishRescue: finish } = s
+  s.finishRescue = null
+  finish?.()
 }
 
 /** The interrupt: takes `needResched` down first, so that one raised from here on is seen; then the clock and the timers. */

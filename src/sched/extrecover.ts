@@ -2,7 +2,17 @@ import { ListNode } from '../arena/list.ts'
 import { breakLock, nudgeLock, release } from '../arena/spinlock.ts'
 import { Entity } from './entity.ts'
 import { endIfLast, tellCpus } from './eject.ts'
-import { DispatchQueue, EJECTED, ExtRecord, ExtRq, isStateOf, LOADING, NONE, stateIn } from './extlayout.ts'
+import {
+  DispatchQueue,
+  EJECTED,
+  ExtRecord,
+  ExtRq,
+  isStateOf,
+  LOADING,
+  NONE,
+  ownState,
+  stateIn,
+} from './extlayout.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { classRq } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -30,16 +40,22 @@ export function repairExt(s: Scheduler, dead: number): void {
     Atomics.and(i32, record + ExtRecord.enabled + (dead >> 5), ~(1 << (dead & 31)))
   }
   const word = Atomics.load(i32, record + ExtRecord.state)
-  if (isStateOf(word, dead)) endState(s, stateIn(word))
+  if (isStateOf(word, dead)) endState(s, word)
   endIfLast(s)
 }
 
-/** The dead thread was to load, to report or to drain: there is no policy, or the next one drains. */
-function endState(s: Scheduler, state: number): void {
-  const { i32 } = s
+/**
+ * The dead thread was to load, to report or to drain: there is no policy, or the next one drains. Several threads may find that: the first takes the state
+ * over, so that none of the others clears what a policy has that is loaded after it.
+ */
+function endState(s: Scheduler, word: number): void {
+  const { i32, thread } = s
   const { record } = s.ext
+  const at = record + ExtRecord.state
+  const state = stateIn(word)
+  if (Atomics.compareExchange(i32, at, word, ownState(state, thread)) !== word) return
   Atomics.store(i32, record + ExtRecord.takes, 0)
-  Atomics.store(i32, record + ExtRecord.state, state === LOADING ? NONE : EJECTED)
+  Atomics.store(i32, at, state === LOADING ? NONE : EJECTED)
   tellCpus(s)
 }
 

@@ -51,7 +51,6 @@ import { finishWakeup } from './wakeup.ts'
 /** Returns the tasks that the CPU had started, claimed: the caller ends them (endLost). With no lock held, not by a CPU that is dead. */
 export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   const { thread, rcu } = s
-  const current = s.i32[s.queueOf(dead) + RunQueue.current]
   s.readClock()
   // What is seen here is not freed under this thread's hands.
   rcu.idleExit(thread)
@@ -71,7 +70,9 @@ export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   queueNowhere(s, dead) // 6
   startAllArrived(s)
   drainQueue(s, dead) // 7
-  const lost = claimLost(s, dead, current) // 8
+  const wasRunning = s.queueOf(dead) + RunQueue.wasRunning
+  const lost = claimLost(s, dead, s.i32[wasRunning]) // 8
+  s.i32[wasRunning] = 0
   Atomics.store(s.i32, s.queueOf(dead) + RunQueue.bound, 0)
   rcu.idleEnter(thread)
   rcu.runCallbacks(thread)
@@ -130,7 +131,9 @@ function closeDead(s: Scheduler, dead: number): void {
   if (!breakLock(thread, lock, dead)) acquire(thread, lock)
   i32[queue + RunQueue.online] = 0 // (A) of place.ts
   s.setActive(dead, false)
-  i32[queue + RunQueue.current] = i32[queue + RunQueue.idle]
+  const idle = i32[queue + RunQueue.idle]
+  if (i32[queue + RunQueue.current] !== idle) i32[queue + RunQueue.wasRunning] = i32[queue + RunQueue.current]
+  i32[queue + RunQueue.current] = idle
   i32[queue + RunQueue.contender] = 0
   rebuildRunQueue(s, queue)
   // Under the lock: none of those that are queued is taken elsewhere before its onCpu is 0.

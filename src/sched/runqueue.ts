@@ -46,6 +46,7 @@ export const RunQueue: Layout<
   | 'migrations'
   | 'wakeups'
   | 'steals'
+  | 'wasRunning'
 > = record('run queue', {
   lock: ownLine(words(Lock.words)),
   readyMask: words(ReadyMask.words),
@@ -92,6 +93,8 @@ export const RunQueue: Layout<
   migrations: word,
   wakeups: word,
   steals: word,
+  /** Of a CPU that died: the entity that it was running, for the message of a task that is lost; 0: none. */
+  wasRunning: word,
 })
 
 /**

@@ -165,6 +165,8 @@ export class Scheduler {
   nextTimer: number = Infinity
   /** When this CPU should let its event loop turn, for tasks that wait for what only that brings; Infinity: for nobody. */
   turnAt: number = Infinity
+  /** What a rescue on this CPU left to be done with no lock held, at its next turn (cpuloop.ts); null: nothing. */
+  finishRescue: (() => void) | null = null
   /** Turns on this CPU take less than a look at the clock (cpuloop.ts): `clock` is recent enough. */
   turnsAreShort = false
   /** An interrupt came: the next switch asks the class whether the slice has ended. */

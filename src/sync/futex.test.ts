@@ -223,9 +223,10 @@ describe('futexes on shared memory, with nothing set up:', () => {
     ]
     let moved = 0
     while (moved < 4) {
-      futex.lockPiSync(view, 1)
+      // Not with the thread blocked: one of the waiters is async code of this thread.
+      const owner = await futex.lockPiAsync(view, 1)
       moved += futex.cmpRequeuePi(view, 0, view, 1, 0) as number
-      futex.unlockPi(view, 1)
+      futex.unlockPi(view, 1, owner!)
       await new Promise(resolve => setTimeout(resolve, 1))
     }
     expect(await Promise.all(running)).toEqual(['ok', 'ok', 'ok', 'ok'])

@@ -2,8 +2,8 @@ import { pause } from '../arena/pause.ts'
 import { STUCK_MS } from '../arena/spinlock.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
+import { threadOf } from '../futex/gone.ts'
 import { findOwner } from '../futex/owner.ts'
-import { Owner } from '../futex/records.ts'
 import type { Place } from './place.ts'
 
 /**
@@ -62,10 +62,10 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
   }
 }
 
-/** Whoever recovers from deaths may stand here itself, before it has been told of one. */
+/** A thread that sees deaths may stand here itself, before the death has been told. */
 function isGone(context: FutexContext, tid: number): boolean {
-  const { i32, thread } = context
+  const { thread } = context
   const record = findOwner(context, tid)
   if (record === 0 || thread.stuck === null) return false
-  return thread.stuck(Atomics.load(i32, record + Owner.thread), 0) === true
+  return thread.stuck(threadOf(context, record), 0) === true
 }

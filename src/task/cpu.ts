@@ -4,6 +4,7 @@ import { Scheduler } from '../sched/scheduler.ts'
 import { joinAmbient } from './ambient.ts'
 import { KernelCpu } from './kernelcpu.ts'
 import { type CpuBoot, planKernel } from './layout.ts'
+import { rescueOnCpu } from './recovery.ts'
 import { KernelView } from './view.ts'
 import { setWorkerData } from './workerdata.ts'
 
@@ -16,7 +17,10 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   const view = new KernelView(kernel, s, boot)
   view.futexes.context.looksForDeadlocks = !cpu.stepwise
   view.codec.lent.open()
-  if (!cpu.stepwise) joinAmbient(view)
+  if (!cpu.stepwise) {
+    joinAmbient(view)
+    rescueOnCpu(view)
+  }
   const on = new KernelCpu(cpu, view, boot)
   if (boot.workerData !== undefined) setWorkerData(boot.workerData)
   if (boot.turnsIdle) {

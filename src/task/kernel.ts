@@ -1,4 +1,5 @@
 import { CPU_ONLINE, cpuRecord, CpuRecord } from '../machine/cpurecord.ts'
+import { awaitRescues } from '../machine/deaths.ts'
 import { startAlarm } from '../machine/alarm.ts'
 import type { CpuDeath } from '../machine/machine.ts'
 import { isMail } from '../machine/mail.ts'
@@ -476,6 +477,7 @@ export class Kernel {
     this.mail.died(death.cpu)
     this.loseMailedResults(death.cpu)
     machine.recovered(death.cpu)
+    awaitRescues(view.thread, view.plan.machine, cpu => machine.isGone?.(cpu) !== false)
     // What was lost with both ends of it ended without anyone being told.
     view.completions.interrupt()
     const isWanted = this.cpuSet.died(death.cpu)

@@ -4,9 +4,9 @@ import { Lock } from '../arena/spinlock.ts'
 import type { CpuDeath, Machine } from '../machine/machine.ts'
 import { RunQueue } from '../sched/runqueue.ts'
 import { makeKernel } from './boot.ts'
-import { CpuLostError } from './errors.ts'
+import { CpuLostError, RecoveryError } from './errors.ts'
 import { failureOf, sharedWords as words, until } from './fixtures/ending.ts'
-import { inUse } from './fixtures/inuse.ts'
+import { inUse, leftSince } from './fixtures/inuse.ts'
 import { Kernel } from './kernel.ts'
 import type { ModuleView } from './modules.ts'
 import type { KernelOptions } from './options.ts'
@@ -94,7 +94,7 @@ describe.each(Object.entries(ways))('a CPU %s', (_, { reason, exitCode, message,
     expect(await kernel.spawn(work.echo, [42], { affinity: [0] })).toBe(42)
     neighbour.kill()
     await neighbour.join().catch(() => undefined)
-    await expect.poll(() => inUse(kernel)).toEqual(before)
+    await expect.poll(() => leftSince(kernel, before)).toEqual({})
   })
 })
 
@@ -118,7 +118,7 @@ test('who waits for a lost task on another CPU is told', async () => {
       /^task child was lost while it was (asleep|running): its CPU 0 died \(terminated\)$/,
     ),
   })
-  await expect.poll(() => inUse(kernel)).toEqual(before)
+  await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
 test('who joins a task is told of its result though the CPU died before it could wake anyone', async () => {
@@ -139,7 +139,7 @@ test('the children of a lost task go on, and what they leave is given back', asy
   Atomics.store(shared, 3, 1)
   await until('the child has ended', () => Atomics.load(shared, 4) === 1)
   await expect.poll(() => kernel.active).toBe(0)
-  await expect.poll(() => inUse(kernel)).toEqual(before)
+  await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
 test('a task that runs when its CPU dies says so, and one that waits behind it too', async () => {
@@ -170,7 +170,7 @@ test('a kernel whose every CPU dies at once goes on', async () => {
   const echoes = Array.from({ length: 100 }, (_, index) => kernel.spawn(work.echo, [index]))
   for (const error of await Promise.all(failures)) expect(error).toBeInstanceOf(CpuLostError)
   expect(await Promise.all(echoes)).toEqual(echoes.map((_, index) => index))
-  await expect.poll(() => inUse(kernel)).toEqual(before)
+  await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
 test('a restartable task that was killed does not begin again', async () => {
@@ -193,7 +193,32 @@ test('a child that was bound to the dead CPU, and never started, is dropped once
   const spawning = kernel.spawn(work.diesSpawning, [], { affinity: [0], name: 'spawning' })
   expect(await failureOf(spawning)).toMatchObject({ task: 'spawning', was: 'running', exitCode: 7 })
   expect(await kernel.spawn(work.echo, [1], { affinity: [0] })).toBe(1)
-  await expect.poll(() => inUse(kernel)).toEqual(before)
+  await expect.poll(() => leftSince(kernel, before)).toEqual({})
+})
+
+test('a recovery that fails is told, its CPU is given up, and the others go on', async () => {
+  const { kernel, work } = await boot()
+  const errors: Error[] = []
+  const told: string[] = []
+  kernel.on('error', error => errors.push(error))
+  kernel.on('death', ({ cpu }) => told.push(`death of ${cpu}`))
+  kernel.on('restart', ({ cpu }) => told.push(`restart of ${cpu}`))
+  const cause = new Error('a block has no header')
+  const { codec } = kernel['booted'].view
+  codec.recover = () => {
+    throw cause
+  }
+  void terminate(kernel, 0)
+  await until('it is told', () => told.length > 0)
+  expect(errors).toHaveLength(1)
+  expect(errors[0]).toBeInstanceOf(RecoveryError)
+  expect(errors[0]).toMatchObject({ name: 'RecoveryError', code: 'ERR_HEDDLE_RECOVERY', cpu: 0, cause })
+  expect(errors[0].message).toMatch(/CPU 0 .*a block has no header.*close the kernel/)
+  // Some turns of the scheduler later it has not come back, and the other CPU has done the work.
+  for (let n = 0; n < 20; n++) expect(await kernel.spawn(work.echo, [n])).toBe(n)
+  expect(told).toEqual(['death of 0'])
+  expect(kernel.online).toBe(1)
+  await kernel.close({ deadline: 1000 })
 })
 
 test('a module that is imported while no CPU is there is loaded by the first that comes', async () => {

@@ -2,7 +2,10 @@ import { ArenaFullError } from '../arena/arena.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { Lock, rescueBehind } from '../arena/spinlock.ts'
 import { exitTaskOwner } from '../futex/exit.ts'
+import { wakeAll } from '../futex/queue.ts'
 import { recoverFutexes, rescueFutexLock, wakeOrphans } from '../futex/recover.ts'
+import { cpuRecord } from '../machine/cpurecord.ts'
+import { askForDeaths, beginRescue, endRescue, isKnownDead } from '../machine/deaths.ts'
 import type { CpuDeath, Machine } from '../machine/machine.ts'
 import { cpusOf } from '../sched/cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from '../sched/entity.ts'
@@ -121,7 +124,10 @@ export function recoverCpu(
  * thread that it waits for, at `lock`, or for a task to be off it (0). If that one is alive it may itself wait for a dead one: at a lock
  * (`rescueBehind`), or for a task to be off a dead CPU, which nobody does who holds more than a pi lock.
  */
-export function rescuer(view: KernelView, machine: Machine): (owner: number, lock: number) => boolean {
+export function rescuer(
+  view: KernelView,
+  machine: Pick<Machine, 'cpus' | 'isGone'>,
+): (owner: number, lock: number) => boolean {
   const { s, i32 } = view
   const heap = lockRank('heap')
   // Who waits for a task to be off a CPU holds one of these at most.
@@ -143,6 +149,32 @@ export function rescuer(view: KernelView, machine: Machine): (owner: number, loc
       if (isDead(cpu) && Atomics.load(i32, s.queueOf(cpu) + RunQueue.online) !== 0) rescue(cpu, 0)
     }
     return false
+  }
+}
+
+/**
+ * A CPU does the same, so that a lock of a dead CPU does not wait for the booting thread to break it. It learns of deaths from memory (machine/deaths.ts), and asks for them.
+ * What has to be done with no lock held comes at its next turn (`finishRescue`): waiters that begin their wait anew.
+ */
+export function rescueOnCpu(view: KernelView): void {
+  const { s, i32 } = view
+  const { context } = view.futexes
+  const own = cpuRecord(s.machine, s.cpu)
+  const isGone = (cpu: number): boolean => isKnownDead(i32, s.machine, cpu)
+  const rescue = rescuer(view, { cpus: s.cpus, isGone })
+  const finish = (): void => wakeAll(context)
+  s.thread.keepIds = () => beginRescue(i32, own)
+  s.thread.freeIds = () => endRescue(i32, own)
+  s.thread.stuck = (owner, lock) => {
+    askForDeaths(i32, s.machine)
+    beginRescue(i32, own)
+    const isDead = rescue(owner, lock)
+    if (context.restarts.length > 0) {
+      s.finishRescue = finish
+      s.resched(s.cpu)
+    }
+    endRescue(i32, own)
+    return isDead
   }
 }
 

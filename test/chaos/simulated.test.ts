@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CpuLostError, Kernel } from '../../src/index.ts'
-import { inUse } from '../../src/task/fixtures/inuse.ts'
+import { inUse, leftSince } from '../../src/task/fixtures/inuse.ts'
 import { SeededRandom } from '../../src/machine/random.ts'
 import type { SimulatedMachine } from '../../src/machine/simulated.ts'
 import { checkInvariants } from '../../src/sched/invariants.ts'
@@ -50,7 +50,7 @@ async function run(seed: number): Promise<{ story: string[]; deaths: number }> {
     expect(marks[2 * n + 1]).toBeGreaterThanOrEqual(outcome === 'returned' ? 1 : 0)
     if (n % 2 !== 0) expect(marks[2 * n]).toBeLessThanOrEqual(1)
   })
-  await expect.poll(() => inUse(kernel)).toEqual(before)
+  await expect.poll(() => leftSince(kernel, before)).toEqual({})
   checkInvariants(kernel['booted'].view.s)
   return { story: outcomes, deaths }
 }
