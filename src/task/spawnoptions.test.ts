@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { BootedKernel } from './boot.ts'
 import { Entity, POLICY_ROUND_ROBIN } from '../sched/entity.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
+import { sharedWords } from './fixtures/ending.ts'
 import { Kernel } from './kernel.ts'
+import type { ModuleView } from './modules.ts'
 import type { SpawnOptions } from './options.ts'
 import type { Task } from './task.ts'
 
@@ -41,6 +43,43 @@ test('a task has a slice and a turn of its own', async () => {
   ])
   expect(() => spawn({ slice: 0 })).toThrow(/slice: 0 is not a slice/)
   expect(() => spawn({ roundRobin: 1 as never })).toThrow(/roundRobin: 1 is not true or false/)
+})
+
+describe('on worker threads, with one CPU,', () => {
+  type Work = typeof import('./fixtures/optionwork.ts')
+  let work: ModuleView<Work>
+  let threads: Kernel
+
+  beforeAll(async () => {
+    threads = await Kernel.boot({ cpus: 1, slice: 2 })
+    work = await threads.import<Work>(new URL('./fixtures/optionwork.ts', import.meta.url))
+  })
+
+  afterAll(() => threads.close({ abort: true }))
+
+  const equals = (options: SpawnOptions): Promise<boolean[]> => {
+    const words = sharedWords()
+    const limit = 20_000_000
+    return Promise.all([
+      threads.spawn(work.countsBesides, [words, 0, 1, limit], { priority: 'high', ...options }),
+      threads.spawn(work.countsBesides, [words, 1, 0, limit], { priority: 'high', ...options }),
+    ])
+  }
+
+  test('equals above the ordinary ones take turns if they are told to, and else run to their end', async () => {
+    expect(await equals({ roundRobin: true, slice: 1 })).toEqual([true, true])
+    // The first never sees the second, which sees what the first has left.
+    expect(await equals({})).toEqual([false, true])
+  })
+
+  test('a lower nice gets more of the CPU', async () => {
+    const words = sharedWords()
+    const limit = 60_000_000
+    const nicer = threads.spawn(work.countsFor, [words, 1, 0, limit], { nice: 15 })
+    const share = threads.spawn(work.countsFor, [words, 0, 1, limit], { nice: -15 })
+    expect(await share).toBeLessThan(limit / 2)
+    await nicer
+  })
 })
 
 test('hand-off locks are told their knobs by the options, and before those by the environment', async () => {
