@@ -163,8 +163,7 @@ function longBuiltIns(source: string, line: number): string[] {
     .slice(line - 1, line + 40)
     .join('\n')
   const known: [RegExp, string][] = [
-    [/JSON\.stringify\(/, 'JSON.stringify'],
-    [/JSON\.parse\(/, 'JSON.parse'],
+    [/JSON\.parse\([^()]*,/, 'JSON.parse with a reviver'],
     [/structuredClone\(/, 'structuredClone'],
     [/\.(?:toS|s)ort(?:ed)?\(\)/, 'sort'],
     [/\.(?:match|matchAll|replace|replaceAll|search|split|exec|test)\(/, 'regular expressions'],

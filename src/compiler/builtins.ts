@@ -28,7 +28,7 @@ export const shortGlobals: ReadonlySet<string> = new Set([
 /** Global objects whose functions run none of our code for long, but for those named here. */
 export const shortNamespaces: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['Math', new Set<string>()],
-  ['JSON', new Set<string>(['parse'])],
+  ['JSON', new Set<string>(['parse', 'stringify'])],
   ['Number', new Set<string>()],
   ['String', new Set<string>()],
   ['Symbol', new Set<string>()],

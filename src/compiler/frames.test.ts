@@ -112,6 +112,22 @@ describe('a function that unwinds', () => {
     },
   )
 
+  test.each(['frames', 'generator'] as const)(
+    'is preempted inside JSON.stringify of a large value: %s',
+    lowering => {
+      const { write } = load(
+        `'use task'\nexport function write(value, replacer, space) { return JSON.stringify(value, replacer, space) }`,
+        { lowering },
+      )
+      const rows = Array.from({ length: 5_000 }, (_, n) => ({ n, text: 'x'.repeat(n % 30), deep: [[n]] }))
+      const { value, preemptions } = preemptEverywhere(write, [{ rows, last: true }, null, 1])
+      expect(value).toBe(JSON.stringify({ rows, last: true }, null, 1))
+      expect(preemptions).toBeGreaterThan(10)
+      expect(preemptEverywhere(write, [[1]])).toMatchObject({ value: '[1]' })
+      expect(preemptEverywhere(write, [undefined]).value).toBeUndefined()
+    },
+  )
+
   test('carries a twin for generators that call it', () => {
     const { fib } = load(`'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)
     setSafepointFlag(raised, 0)

@@ -11,6 +11,7 @@ import { frames, look, type Reenter, run, save, take } from '../../coroutine/fra
 import { own, unwinding } from './attach.ts'
 import { form, isMade } from './frames.ts'
 import { LONG_TEXT } from './jsonparse.ts'
+import { isBriefJson } from './jsonsize.ts'
 import { define } from '../../coroutine/define.ts'
 import { speciesArray } from './iteration.ts'
 
@@ -397,7 +398,7 @@ give(bind, function (this: any, ...args: unknown[]) {
   return unwinding(Reflect.apply(bind, this, args) as Callable)
 })
 
-// JSON.parse: a long text is read in parts.
+// JSON: a long text is read in parts, and a large value written in parts.
 
 const { parse } = JSON
 
@@ -406,4 +407,12 @@ give(parse, function (this: unknown, ...args: unknown[]) {
   return typeof text === 'string' && text.length >= LONG_TEXT
     ? run(Reflect.apply(own(parse), this, args))
     : Reflect.apply(parse, this, args)
+})
+
+const { stringify } = JSON
+
+give(stringify, function (this: unknown, ...args: unknown[]) {
+  return isBriefJson(args[0])
+    ? Reflect.apply(stringify, this, args)
+    : run(Reflect.apply(own(stringify), this, args))
 })

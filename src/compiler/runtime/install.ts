@@ -9,6 +9,8 @@ import { define } from '../../coroutine/define.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
 import { LONG_TEXT, PartwiseParser } from './jsonparse.ts'
+import { isBriefJson } from './jsonsize.ts'
+import { PartwiseWriter } from './jsonstringify.ts'
 import { mergeSort } from './mergesort.ts'
 import { insertionMost, timSort } from './timsort.ts'
 
@@ -243,5 +245,17 @@ install(
         if (needResched()) yield PREEMPTED
       }
       return parser.result
+    },
+)
+
+install(
+  JSON,
+  'stringify',
+  original =>
+    function* (this: unknown, ...args: unknown[]): Stops {
+      if (isBriefJson(args[0])) return Reflect.apply(original, this, args)
+      const writer = new PartwiseWriter(args[0], args[1], args[2])
+      while (!writer.advance()) if (needResched()) yield PREEMPTED
+      return writer.result
     },
 )
