@@ -26,8 +26,11 @@ export type {
   IoOptions,
   Outside,
 } from './async/program.ts'
+export type { OutcomeCount } from './outcomes.ts'
 export type { CheckResult } from './search.ts'
 export { CheckError } from './errors.ts'
+export { coverage, type FileCoverage, type Place } from './coverage.ts'
+export { formatCoverage, toLcov } from './coveragereport.ts'
 export { markAllocated, markFreed } from './lifetimes.ts'
 export { CheckedMutex } from './mutex.ts'
 export { type Call, History } from './history.ts'

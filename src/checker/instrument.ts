@@ -23,9 +23,9 @@ export function namedModules(source: string): string[] {
   return names
 }
 
-/** Instruments a module: every shared access in it becomes a step of the checker. Throws a SyntaxError that shows the place. */
-export function instrument(source: string, file: string, runtime: string): Instrumented {
-  const { code, map, diagnostics } = compile(source, file, { mode: 'checker', runtime })
+/** Instruments a module: every shared access in it becomes a step of the checker, and with `coverage` what is reached is counted. Throws a SyntaxError that shows the place. */
+export function instrument(source: string, file: string, runtime: string, coverage = false): Instrumented {
+  const { code, map, diagnostics } = compile(source, file, { mode: 'checker', runtime, coverage })
   for (const { severity, message, line, column, frame } of diagnostics) {
     if (severity === 'error') throw new SyntaxError(`${message}\n${file}:${line}:${column}\n${frame}`)
   }

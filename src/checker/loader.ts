@@ -28,6 +28,13 @@ const runtime: string = new URL(
 /** Instrumented modules, and the packages that are instrumented where they import them. */
 const instrumented = new Map<string, readonly string[]>()
 let registered = false
+/** Whether what is loaded counts what is reached in it. */
+let covers = typeof process.env['HEDDLE_COVERAGE'] === 'string' && process.env['HEDDLE_COVERAGE'] !== ''
+
+/** From here on, what is instrumented counts what is reached in it. */
+export function coverChecks(): void {
+  covers = true
+}
 
 /** From here on, checks that this thread loads are instrumented. May be called more than once. */
 export function instrumentChecks(): void {
@@ -64,7 +71,7 @@ export function instrumentChecks(): void {
       const list = query?.[1]?.split(',').map(decodeURIComponent)
       // Inside a test runner all checks of a file are one module: what one of them names is instrumented for all.
       instrumented.set(url, query === null ? namedModules(source) : (list ?? []))
-      const { code, map } = instrument(source, path, runtime)
+      const { code, map } = instrument(source, path, runtime, covers)
       const comment =
         map === null
           ? ''

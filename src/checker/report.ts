@@ -44,11 +44,16 @@ export function formatSummary(result: CheckResult): string {
 
 /** A line for each outcome, with how many executions ended so. */
 function formatOutcomes({ outcomes = [] }: CheckResult): string[] {
-  const width = Math.max(...outcomes.map(({ text }) => text.length))
-  return outcomes.map(
+  const shown = outcomes.slice(0, OUTCOMES_MAX)
+  const width = Math.max(...shown.map(({ text }) => text.length))
+  const lines = shown.map(
     ({ text, executions }) => `    ${text.padEnd(width)}  ${plural(executions, 'execution')}`,
   )
+  const rest = outcomes.length - shown.length
+  return rest === 0 ? lines : [...lines, `    and ${plural(rest, 'outcome')} more`]
 }
+
+const OUTCOMES_MAX = 40
 
 function searched(result: CheckResult): string {
   const { executions, redundant, steps, seconds, complete, why, probability, explorer } = result

@@ -9,7 +9,10 @@ import {
   searchOf,
 } from './check.ts'
 import { CheckError } from './errors.ts'
+import { coverage } from './coverage.ts'
+import { formatCoverage, toLcov } from './coveragereport.ts'
 import { findCheckFiles, loadChecks } from './files.ts'
+import { coverChecks } from './loader.ts'
 import type { CheckOptions } from './options.ts'
 import { searchInParallel } from './parallel.ts'
 import { shorten } from './paths.ts'
@@ -35,6 +38,9 @@ export interface RunnerOptions {
   readonly parallel?: number
   /** A search that did not cover everything is no error. */
   readonly allowIncomplete?: boolean
+  /** Count what is reached in the files, print it, and write it to a file: lcov, or JSON where the name ends so. */
+  readonly coverage?: boolean
+  readonly coverageFile?: string
   /** After how many seconds in which nothing has come back the process is ended. Default 30. */
   readonly patience?: number
 }
@@ -59,6 +65,7 @@ export async function runChecks(
   options: RunnerOptions,
   output: RunnerOutput,
 ): Promise<number> {
+  if (isCovering(options)) coverChecks()
   let files: string[]
   try {
     files = findCheckFiles(paths)
@@ -96,6 +103,7 @@ export async function runChecks(
       `\n${plural(ran, 'check')}: ${count(tally.passed)} passed, ${tally.incomplete > 0 ? `${count(tally.incomplete)} incomplete, ` : ''}${count(tally.failed)} failed${tally.wrong > 0 ? `, ${count(tally.wrong)} could not be run` : ''}\n`,
     )
   }
+  if (isCovering(options)) tellCoverage(options, output)
   if (interrupted.now) return INTERRUPTED
   if (ran === 0) {
     output.err(
@@ -142,14 +150,17 @@ async function runOne(
 ): Promise<void> {
   const own = check.options
   const merged: CheckOptions = {
+    // Which outcomes were reached is a part of the coverage.
+    ...(isCovering(options) ? { expectOutcomes: [] } : {}),
     ...own,
     ...(options.time !== undefined && own.time === undefined ? { time: options.time } : {}),
     ...options.override,
   }
   const label = `${shorten(file)} ${check.name}`
   try {
-    // A search of weak memory is not split.
-    const parallel = merged.memory === 'weak' ? 1 : (options.parallel ?? merged.parallel ?? 1)
+    // A search of weak memory is not split, and workers would count for themselves.
+    const isWhole = merged.memory === 'weak' || isCovering(options)
+    const parallel = isWhole ? 1 : (options.parallel ?? merged.parallel ?? 1)
     const done =
       'asyncSetup' in check
         ? await searchAsync(check, options, output, label, interrupted, watchdog)
@@ -178,6 +189,18 @@ async function runOne(
       )
     }
   }
+}
+
+function isCovering({ coverage, coverageFile }: RunnerOptions): boolean {
+  return coverage === true || coverageFile !== undefined
+}
+
+function tellCoverage({ coverageFile, json }: RunnerOptions, output: RunnerOutput): void {
+  const files = coverage()
+  if (json === true) output.out(`${JSON.stringify({ coverage: files })}\n`)
+  else output.out(`\n${formatCoverage(files)}\n`)
+  if (coverageFile !== undefined)
+    writeFileSync(coverageFile, coverageFile.endsWith('.json') ? JSON.stringify(files) : toLcov(files))
 }
 
 async function searchHere(

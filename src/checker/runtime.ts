@@ -11,6 +11,7 @@ import { refuse } from './refusal.ts'
 export { twin }
 export * from '../compiler/runtime.ts'
 export * from './pending.ts'
+export { cover } from './coverage.ts'
 export { construct, elements, fields, list, lengthOf, modelled, places, take } from './models.ts'
 
 setTwinShape(resumable)

@@ -19,8 +19,13 @@ export interface CheckerPlugin {
   transform: (source: string, id: string) => { code: string; map: object | null } | null
 }
 
+export interface CheckerPluginOptions {
+  /** Count what is reached: `coverage()` of `heddle/checker` gives it, in the test file. Default false. */
+  readonly coverage?: boolean
+}
+
 /** `plugins: [heddleChecker()]` in the configuration of vitest. */
-export function heddleChecker(): CheckerPlugin {
+export function heddleChecker(options: CheckerPluginOptions = {}): CheckerPlugin {
   const instrumented = new Set<string>()
   const named = new Set<string>()
   const here = fileURLToPath(new URL('.', import.meta.url))
@@ -49,7 +54,7 @@ export function heddleChecker(): CheckerPlugin {
       }
       instrumented.add(id)
       for (const name of namedModules(source)) named.add(name)
-      return instrument(source, file, runtime)
+      return instrument(source, file, runtime, options.coverage)
     },
   }
 }

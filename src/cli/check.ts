@@ -24,6 +24,8 @@ interface CheckFlags {
   allowIncomplete?: boolean
   turns?: number
   memory?: 'sequential' | 'weak'
+  coverage?: boolean
+  coverageFile?: string
 }
 
 export function checkCommand(): Command {
@@ -73,20 +75,36 @@ export function checkCommand(): Command {
       wholeNumber,
     )
     .option('--json', 'print one JSON object for each check')
+    .option('--coverage', 'print which lines and branches of the checked files no execution reached')
+    .option('--coverage-file <file>', 'write the coverage as lcov, or as JSON when the name ends in .json')
     .option('--timeline <file>', 'write a failing execution for a trace viewer')
     .addHelpText(
       'after',
       '\nExamples:\n  heddle check src\n  heddle check ring.check.ts --explorer pct --runs 10000\n  heddle check ring.check.ts --only "full ring" --replay 0x4.1x3',
     )
     .action(async (paths: string[], flags: CheckFlags) => {
-      const { only, json, timeline, parallel, bail, replay, time, patience, allowIncomplete, ...rest } = flags
+      const { only, json, timeline, parallel, bail, replay, time, patience, allowIncomplete, ...others } =
+        flags
+      const { coverage, coverageFile, ...rest } = others
       const override: CheckOptions = {
         ...rest,
         ...(replay === undefined ? {} : { explorer: 'replay', schedule: replay }),
       }
       process.exitCode = await runChecks(
         paths,
-        { override, only, json, timeline, parallel, bail, time, patience, allowIncomplete },
+        {
+          override,
+          only,
+          json,
+          timeline,
+          parallel,
+          bail,
+          time,
+          patience,
+          allowIncomplete,
+          coverage,
+          coverageFile,
+        },
         {
           out: text => void process.stdout.write(text),
           err: text => void process.stderr.write(text),

@@ -32,6 +32,8 @@ export interface CompileOptions {
   whole?: boolean
   /** What is known of the modules next to this one: where `whole` is set, brief functions of theirs are called plainly. */
   neighbour?: Neighbour
+  /** In checker mode: statements and branches are counted. */
+  coverage?: boolean
   /** How many turns of a loop without calls stand between two looks at the safepoint: 512. Tests make it small. */
   strip?: number
 }
@@ -161,7 +163,7 @@ class Compilation {
       const { whole, neighbour } = this.#options
       classify(analysis, { everything: checking, whole: whole === true, neighbour })
       const lowering = checking
-        ? new CheckerLowering(source, analysis, file)
+        ? new CheckerLowering(source, analysis, file, this.#options.coverage === true)
         : this.#task(analysis, strip ?? 512)
       keepConstructorsPlain(analysis, lowering)
       tried = analysis.funcs.filter(({ twin }) => twin).map(({ node }) => node.start)

@@ -10,6 +10,7 @@ import { join, type Piece, type Rope, rope } from '../rope.ts'
 import type { Binding } from '../scope.ts'
 import { bare, boundNames, contains, directives, isFunction, type Node, walk } from '../syntax.ts'
 import { Accessors, writeGet, writeSet } from './checker/accessors.ts'
+import { Coverage } from './checker/coverage.ts'
 import { writeAssignment, writeAtomic, writeRead, writeUpdate, writeViewMethod } from './checker/accesses.ts'
 import { awaiting, isIndexed, isLength, memoryMethod, plainWrite } from './checker/operations.ts'
 import {
@@ -40,6 +41,8 @@ export class CheckerLowering extends GeneratorLowering {
   readonly #file: string
   readonly #sites: string[] = []
   readonly #accessors: Accessors
+  /** What it counts, where it counts. */
+  readonly #coverage: Coverage | null
   #bindings: ReadonlySet<Binding> | null = null
   /** Bodies of arrows that are being written. */
   readonly #entering = new Set<Node>()
@@ -48,10 +51,11 @@ export class CheckerLowering extends GeneratorLowering {
   /** Inside a destructuring that assigns: the place that stands for a member of what may be shared. */
   standIn: ((member: Node) => Rope) | null = null
 
-  constructor(source: string, analysis: Analysis, file: string) {
+  constructor(source: string, analysis: Analysis, file: string, covers: boolean) {
     super(source, analysis, { strip: 1 })
     this.#lines = new Lines(source)
     this.#file = file
+    this.#coverage = covers ? new Coverage(analysis.program, this.#lines, `${this.names.prefix}hits`) : null
     this.#accessors = new Accessors(analysis)
   }
 
@@ -68,9 +72,15 @@ export class CheckerLowering extends GeneratorLowering {
 
   override program(runtime: string): Rope {
     const base = `${this.names.prefix}base`
+    const file = JSON.stringify(this.#file)
     return super.program(runtime, () => {
-      if (this.#sites.length === 0) return ''
-      return `const ${base} = ${this.names.runtime('module')}(${JSON.stringify(this.#file)}, [${this.#sites.join(', ')}]);`
+      const points = this.#coverage?.points ?? ''
+      const hits =
+        points === ''
+          ? ''
+          : `const ${this.names.prefix}hits = ${this.names.runtime('cover')}(${file}, [${points}]);`
+      if (this.#sites.length === 0) return hits
+      return `${hits}const ${base} = ${this.names.runtime('module')}(${file}, [${this.#sites.join(', ')}]);`
     })
   }
 
@@ -117,11 +127,16 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   override node(node: Node, cx: Context): Rope {
+    const written = this.#uncounted(node, cx)
+    return this.#coverage === null ? written : this.#coverage.around(node, written)
+  }
+
+  #uncounted(node: Node, cx: Context): Rope {
     if (cx.frame !== null) return super.node(node, cx)
     const isBody = cx.func.isArrow && cx.func.node.body === node && node.type !== 'BlockStatement'
     if (isBody && !this.#entering.has(node)) {
       this.#entering.add(node)
-      const written = this.node(node, cx)
+      const written = this.#uncounted(node, cx)
       this.#entering.delete(node)
       return rope`(${this.names.runtime('entered')}(), ${written})`
     }

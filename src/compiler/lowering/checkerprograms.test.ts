@@ -12,6 +12,7 @@ let awaited: unknown
 const checker = {
   ...runtime,
   module: () => 0,
+  cover: (_file: string, points: unknown[]) => new Uint32Array(points.length),
   isShared: () => false,
   op: (_kind: number, _site: number, value: unknown) => {
     awaited = value
@@ -52,9 +53,14 @@ const checker = {
 /** What waits for real promises is the checker's own business. */
 const files = programFiles().filter(file => !file.startsWith('async'))
 
-test.each(files)('every program of %s does the same when it is compiled for the checker', async file => {
+const forms = files.flatMap(file => [
+  { file, form: 'compiled for the checker', coverage: false },
+  { file, form: 'and counted', coverage: true },
+])
+
+test.each(forms)('every program of $file does the same when it is $form', async ({ file, coverage }) => {
   const source = readProgram(file)
-  const { code, diagnostics } = compile(source, file, { mode: 'checker' })
+  const { code, diagnostics } = compile(source, file, { mode: 'checker', coverage })
   expect(diagnostics.filter(({ code }) => code === 'internal')).toEqual([])
   const evaluate = file.endsWith('.cjs') ? evaluateScript : evaluateModule
   const original = plain(source, file)
