@@ -7,6 +7,7 @@ import {
   type UnpluginOptions,
 } from 'unplugin'
 import { chunks } from './bundlers/chunks.ts'
+import { coverage } from './bundlers/coverage.ts'
 import { companion } from './bundlers/companion.ts'
 import { registry } from './bundlers/registry.ts'
 import { viteSettings } from './bundlers/vitesettings.ts'
@@ -41,9 +42,15 @@ const ownRuntime: string = import.meta.url.endsWith('.ts')
 
 const ids = /\.[cm]?[jt]sx?(?:$|\?)/
 
-function plugin(options: HeddleOptions = {}): UnpluginOptions {
-  const { runtime = ownRuntime, warnings = true } = options
+/** Where in the chain of plugins the compiler stands. Vitest's coverage decides that, where it is on: see bundlers/coverage.ts. */
+export interface Turn {
+  /** After the code has been given its counters: what is counted then is the source. */
+  afterCounters: boolean
+}
+
+function plugin(options: HeddleOptions = {}, turn: Turn = { afterCounters: false }): UnpluginOptions {
   const selection = selectionOf(options)
+  const translate = translator(options, selection)
   return {
     name: 'heddle',
     // Before the bundler strips the types: diagnostics and maps then speak of what was written.
@@ -51,30 +58,45 @@ function plugin(options: HeddleOptions = {}): UnpluginOptions {
     transform: {
       filter: selection.isEmpty ? { id: ids, code: 'use task' } : { id: { include: ids, exclude: /\0/ } },
       handler(source, id) {
-        const file = id.replace(/[?#].*$/, '')
-        const whole = selection.includes(file)
-        if (!whole && !source.includes('use task')) return null
-        if (!whole && selection.excludes(file)) {
-          if (warnings) this.warn(`${file} says 'use task' and is not compiled: \`exclude\` leaves it out`)
-          return null
-        }
-        const { code, map, changed, diagnostics } = compile(source, file, {
-          runtime,
-          whole,
-          neighbour: neighboursOf(file),
-        })
-        if (whole) {
-          const text = partly(diagnostics, file)
-          if (warnings && text !== null) this.warn(text)
-        } else {
-          for (const diagnostic of diagnostics) {
-            if (diagnostic.severity === 'error') this.error(messageOf(diagnostic))
-            else if (warnings) this.warn(messageOf(diagnostic))
-          }
-        }
-        return changed ? { code, map: map as never } : null
+        return turn.afterCounters ? null : translate(this, source, id)
       },
     },
+  }
+}
+
+/** What a plugin is given to say something with. */
+export interface Teller {
+  warn(message: string | object): void
+  error(message: string | object): void
+}
+
+export type Translate = (teller: Teller, source: string, id: string) => { code: string; map: never } | null
+
+function translator(options: HeddleOptions, selection: Selection): Translate {
+  const { runtime = ownRuntime, warnings = true } = options
+  return (teller, source, id) => {
+    const file = id.replace(/[?#].*$/, '')
+    const whole = selection.includes(file)
+    if (!whole && !source.includes('use task')) return null
+    if (!whole && selection.excludes(file)) {
+      if (warnings) teller.warn(`${file} says 'use task' and is not compiled: \`exclude\` leaves it out`)
+      return null
+    }
+    const { code, map, changed, diagnostics } = compile(source, file, {
+      runtime,
+      whole,
+      neighbour: neighboursOf(file),
+    })
+    if (whole) {
+      const text = partly(diagnostics, file)
+      if (warnings && text !== null) teller.warn(text)
+    } else {
+      for (const diagnostic of diagnostics) {
+        if (diagnostic.severity === 'error') teller.error(messageOf(diagnostic))
+        else if (warnings) teller.warn(messageOf(diagnostic))
+      }
+    }
+    return changed ? { code, map: map as never } : null
   }
 }
 
@@ -111,10 +133,16 @@ function plugins(
   options: HeddleOptions | undefined,
   { framework }: Pick<UnpluginContextMeta, 'framework'>,
 ): UnpluginOptions[] {
-  const tasks = plugin(options)
+  const turn: Turn = { afterCounters: false }
+  const tasks = plugin(options, turn)
   switch (framework) {
     case 'vite':
-      return [viteSettings(options?.isolate ?? true), chunks(), tasks]
+      return [
+        viteSettings(options?.isolate ?? true),
+        chunks(),
+        tasks,
+        coverage(turn, translator(options ?? {}, selectionOf(options ?? {}))),
+      ]
     case 'rollup':
     case 'rolldown':
       return [chunks(), tasks]

@@ -40,6 +40,11 @@ interface NodeCpu extends RunningCpu {
 /** A thread that was terminated so long ago runs no more, where it cannot be seen (Bun: tried, less than a tenth of it). */
 const TERMINATED_MS = 1000
 
+/** The options without a prototype: what a polluted one has is no option. A literal that says `__proto__` is more than webpack reads. */
+function bare(options: WorkerOptions): WorkerOptions {
+  return Object.assign(Object.create(null) as WorkerOptions, options)
+}
+
 /** CPUs on worker threads of this process. */
 export class NodeMachine extends WorkerMachine<NodeCpu> {
   readonly now: () => number
@@ -55,12 +60,10 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     this.origin = hrtimeMs()
     this.now = clockSince(this.origin)
     const boot: TimekeeperBoot = { buffer: this.arena.buffer, region: this.region, origin: this.origin }
-    this.timekeeper = new Worker(new URL('./node-timekeeper.ts', import.meta.url), {
-      // What a polluted prototype has is no option.
-      __proto__: null,
-      workerData: boot,
-      name: 'heddle timekeeper',
-    } as WorkerOptions)
+    this.timekeeper = new Worker(
+      new URL('./node-timekeeper.ts', import.meta.url),
+      bare({ workerData: boot, name: 'heddle timekeeper' }),
+    )
     this.timekeeper.unref()
     this.timekeeperGone = new Promise(resolve => this.timekeeper.once('exit', () => resolve()))
   }
@@ -112,11 +115,10 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
       program: this.options.program.href,
       data: this.options.data,
     }
-    const worker = new Worker(new URL('./node-cpu.ts', import.meta.url), {
-      __proto__: null,
-      name: `heddle cpu ${cpu}`,
-      ...this.options.worker,
-    } as WorkerOptions)
+    const worker = new Worker(
+      new URL('./node-cpu.ts', import.meta.url),
+      bare({ name: `heddle cpu ${cpu}`, ...this.options.worker }),
+    )
     // The first message: `workerData` is the program's.
     worker.postMessage(boot, [...boot.lifelines])
     if (runtime() === 'node') this.timekeeper.postMessage({ cpu, start, near } satisfies LifelineEnd, [near])
