@@ -1,4 +1,5 @@
 import type { AsyncCheckOptions } from './async/options.ts'
+import { here } from './async/place.ts'
 import type { AsyncSetup } from './async/program.ts'
 import { AsyncSearch } from './async/search.ts'
 import type { Failure } from './failure.ts'
@@ -78,6 +79,8 @@ export interface DeclaredAsyncCheck {
   readonly name: string
   readonly options: AsyncCheckOptions
   readonly asyncSetup: AsyncSetup
+  /** Where it stands. */
+  readonly file: string | undefined
 }
 
 export type AnyDeclaredCheck = DeclaredCheck | DeclaredAsyncCheck
@@ -137,12 +140,13 @@ async function checkAsync(
       'check.async(name, options, setup): a name, options, and a function that sets the check up',
     )
   }
+  const file = here()?.file
   const collector = holder[collectorKey]
   if (collector !== undefined) {
-    collector({ name, options, asyncSetup })
+    collector({ name, options, asyncSetup, file })
     return declared(name)
   }
-  const search = new AsyncSearch(name, options, asyncSetup)
+  const search = new AsyncSearch(name, options, asyncSetup, file)
   while (!(await search.run(SLICE_MS)));
   const { result, steps } = await search.conclude()
   return judged(result, steps, options)

@@ -224,7 +224,7 @@ async function searchHere(
 }
 
 async function searchAsync(
-  { name, options, asyncSetup }: DeclaredAsyncCheck,
+  { name, options, asyncSetup, file }: DeclaredAsyncCheck,
   { time, override }: RunnerOptions,
   output: RunnerOutput,
   label: string,
@@ -235,6 +235,7 @@ async function searchAsync(
     name,
     { ...(time === undefined ? {} : { time }), ...options, ...asyncPart(override) },
     asyncSetup,
+    file,
   )
   const show = progress(output, label)
   watchdog.pat(label)

@@ -43,7 +43,7 @@ function operation(
       signal?.removeEventListener('abort', abort)
       try {
         const value = typeof answer === 'function' ? (answer as () => unknown)() : answer
-        execution.witness?.settled(event, `→ ${show(value)}`)
+        execution.witness?.settled(event, value === undefined ? 'is done' : `→ ${show(value)}`)
         resolve(value)
       } catch (error) {
         execution.witness?.settled(event, `fails: ${show(error)}`)

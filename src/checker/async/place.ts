@@ -1,12 +1,18 @@
-/** The first place of a stack that is the program's own: not the checker's, not Node's. */
-export function placeOf(stack: string): Place | undefined {
+/**
+ * The first place of a stack that is the program's own: not the checker's, not Node's. `check`: a file that is passed over if there is
+ * another one further down, because it is the check, and what it calls on behalf of the program is better shown in the program.
+ */
+export function placeOf(stack: string, check?: string): Place | undefined {
+  let first: Place | undefined
   for (const line of stack.split('\n').slice(1)) {
     const found = /\(?((?:file:\/\/)?\/[^()]*?):(\d+):(\d+)\)?$/.exec(line.trim())
     if (found === null || line.includes('node:') || OWN.test(found[1])) continue
     const file = found[1].replace(/^file:\/\//, '').replace(/\?.*$/, '')
-    return { file, line: Number(found[2]), column: Number(found[3]) }
+    const place = { file, line: Number(found[2]), column: Number(found[3]) }
+    if (file !== check) return place
+    first ??= place
   }
-  return undefined
+  return first
 }
 
 export interface Place {
@@ -20,12 +26,12 @@ const OWN =
 
 const FRAMES_MAX = 60
 
-/** Where the code stands that calls this. */
-export function here(): Place | undefined {
+/** Where the code stands that calls this; outside of the file of the check, if some of it is. */
+export function here(check?: string): Place | undefined {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = FRAMES_MAX
   try {
-    return placeOf(new Error('here').stack ?? '')
+    return placeOf(new Error('here').stack ?? '', check)
   } finally {
     Error.stackTraceLimit = limit
   }

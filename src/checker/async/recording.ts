@@ -31,6 +31,7 @@ export class Recording implements Witness {
   private readonly places = new Map<AsyncEvent, Place | undefined>()
   private readonly rowOf = new Map<AsyncEvent, Row>()
   private readonly host: NodeHost
+  private readonly file: string | undefined
   private readonly names: readonly string[]
   private readonly hook: Hook
   /** Promises that have not settled: in which task, and where they were made. */
@@ -38,8 +39,9 @@ export class Recording implements Witness {
   private readonly open = new Set<number>()
 
   /** `follow`: also find out which promises never settle. Not in an execution that will be cut off: Node's hooks do not survive it. */
-  constructor(host: NodeHost, names: readonly string[], follow: boolean) {
+  constructor(host: NodeHost, names: readonly string[], follow: boolean, file: string | undefined) {
     this.host = host
+    this.file = file
     this.names = names
     this.hook = host.promises(
       id => {
@@ -56,7 +58,7 @@ export class Recording implements Witness {
   }
 
   made(event: AsyncEvent): void {
-    const place = event.kind === 'start' ? undefined : here()
+    const place = event.kind === 'start' ? undefined : here(this.file)
     this.places.set(event, place)
     if (event.kind === 'start') this.open.add(event.task)
     else if (event.task !== SETUP) this.add(event.task, MAKES[event.kind], event.name, '', place, false)

@@ -24,6 +24,7 @@ export class AsyncSearch {
   readonly name: string
   readonly options: AsyncCheckOptions
   private readonly setup: AsyncSetup
+  private readonly file: string | undefined
   private readonly host: NodeHost
   private readonly environment: Environment
   private readonly explorer: AsyncExplorer
@@ -39,8 +40,10 @@ export class AsyncSearch {
   private bounded = ''
   private over = false
 
-  constructor(name: string, options: AsyncCheckOptions, setup: AsyncSetup) {
+  /** `file`: where the check stands. */
+  constructor(name: string, options: AsyncCheckOptions, setup: AsyncSetup, file?: string) {
     validateAsyncOptions(options)
+    this.file = file
     this.name = name
     this.options = options
     this.setup = setup
@@ -110,7 +113,7 @@ export class AsyncSearch {
     if (failure === undefined) return { result: this.result, steps: [] }
     const found = failure.schedule.threads
     const shorter = this.options.explorer === 'replay' ? found : await this.shrink(failure)
-    const recording = new Recording(this.host, this.names, failure.kind === 'deadlock')
+    const recording = new Recording(this.host, this.names, failure.kind === 'deadlock', this.file)
     let fault: Fault | undefined
     try {
       fault = await this.environment.within(this.patience, () => {
