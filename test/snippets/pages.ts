@@ -240,6 +240,30 @@ export const projects: readonly PageProject[] = [
     harness: { 'phases.ts': phases },
   },
   {
+    page: 'docs/guides/bugs.md',
+    runs: [
+      {
+        heddle: ['check', '.'],
+        prints: new RegExp(
+          [
+            '✗ coincident #26: lost wakeup',
+            '✓ coincident #26, mended',
+            '✗ lru-cache #274: uncaught exception in ann: a is undefined',
+            '✓ lru-cache #274, mended',
+            '✗ piscina #816: uncaught exception in \\w+: an idle worker has 1 task',
+            '✓ piscina #816, mended',
+            '✗ async-mutex #52: uncaught exception in watcher: told that it is unlocked',
+            '✓ async-mutex #52, mended',
+            '✗ cds-dbs #1721: the final assertion failed: the pool has lost its connection',
+            '✓ cds-dbs #1721, mended',
+            '10 checks: 5 passed, 5 failed',
+          ].join('[^]*'),
+        ),
+        onNode20: /use Node 22\.15, 23\.5 or later/,
+      },
+    ],
+  },
+  {
     page: 'docs/guides/testing.md',
     runs: [
       { heddle: ['check', '.'], prints: /two increments/, onNode20: /use Node 22\.15, 23\.5 or later/ },
