@@ -55,10 +55,12 @@ export class Memory {
     const range = ((from << 5) | Math.min(to - from, 15) | (sort << 4)) + 1
     let found = false
     for (let cell = from; cell < to; cell++) {
-      if (this.ranges[cell] === range) continue
-      if (this.ranges[cell] === 0) this.ranges[cell] = range
+      const other = this.ranges[cell] - 1
+      if (other + 1 === range) continue
+      if (other < 0) this.ranges[cell] = range
       else if (!this.mixed.has(cell)) {
-        this.mixed.add(cell)
+        // The access that was here before is one of such a range too, with all its cells.
+        for (let at = other >> 5; at < (other >> 5) + (other & 15); at++) this.mixed.add(at)
         found = true
       }
     }
@@ -250,10 +252,13 @@ const CELLS_MAX = 1 << 24
 export class BeginAgain extends Error {
   readonly shift: number
   readonly mixed: Set<number> | undefined
+  /** Cells that do not fit: see awaits.ts. */
+  readonly unfit: readonly number[]
 
-  constructor(shift: number, mixed?: Set<number>) {
+  constructor(shift: number, mixed?: Set<number>, unfit: readonly number[] = []) {
     super(`cells must shrink to ${1 << shift} bytes`)
     this.shift = shift
     this.mixed = mixed
+    this.unfit = unfit
   }
 }
