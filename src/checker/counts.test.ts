@@ -5,6 +5,8 @@ import { loadInstrumented } from './programs/load.ts'
 import { op } from './runtime.ts'
 
 type Counted = typeof import('./programs/counted.ts')
+/** The programs that have a size alone. */
+type Counting = 'readers' | 'lastzero' | 'indexer' | 'filesystem' | 'fibonacci' | 'locked' | 'adders'
 
 let programs: Counted
 beforeAll(async () => {
@@ -16,7 +18,7 @@ function factorial(n: number): number {
 }
 
 /** The size of the program, and its complete executions as published (or plain). */
-const published: readonly [keyof Counted, readonly (readonly [number, number])[]][] = [
+const published: readonly [Counting, readonly (readonly [number, number])[]][] = [
   [
     'readers',
     [
@@ -95,5 +97,39 @@ describe('the number of complete executions is the published number of traces', 
     ] as const) {
       expect(check(name, {}, () => programs[name](size)).redundant).toBe(0)
     }
+  })
+})
+
+describe('a lock by hand is a wait for its word', () => {
+  /** How many orders there are, and how many executions may be begun in vain until it is known where threads wait. */
+  const locks: Record<string, readonly [traces: (n: number) => number, vain: (n: number) => number]> = {
+    'compare-exchange': [factorial, n => n * n],
+    'compare-exchange with a pause': [factorial, n => n * n],
+    exchange: [factorial, n => n * n],
+    // Each thread also sees the lock free in any of the gaps.
+    'test and test-and-set': [n => factorial(n) ** 2, n => n * n],
+    tickets: [factorial, n => factorial(n)],
+  }
+
+  test('that costs next to no executions beside its orders', () => {
+    expect(Object.keys(locks)).toEqual(Object.keys(programs.handmade))
+    for (const [name, [traces, vain]] of Object.entries(locks)) {
+      for (const n of [2, 3, 4, 5]) {
+        const { executions, redundant, complete } = check(name, {}, () => programs.lockedBy(name, n))
+        expect({ name, n, executions, complete }).toEqual({ name, n, executions: traces(n), complete: true })
+        expect(redundant, `${name} ${n}`).toBeLessThanOrEqual(vain(n))
+      }
+    }
+  })
+
+  test('that is never given back is a livelock', () => {
+    for (const name of Object.keys(locks))
+      expect(() => check(name, { races: false }, () => programs.lockedBy(name, 3, false)), name).toThrow(
+        /livelock: .* stuck/,
+      )
+  })
+
+  test('and a plain write of that word is a data race still', () => {
+    expect(() => check('plain', {}, () => programs.plainUnlock())).toThrow(/data race between/)
   })
 })

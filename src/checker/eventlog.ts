@@ -45,6 +45,8 @@ export class EventLog {
   before: unknown[]
   /** What a compare-exchange or a wait expected. */
   expected: unknown[]
+  /** What the operation returned to its thread, or threw. */
+  result: unknown[]
   /** What was written, as a number, to see that a second run does the same. */
   wrote: Float64Array
 
@@ -63,6 +65,7 @@ export class EventLog {
     this.enabledBy = new Int32Array(capacity)
     this.before = Array.from({ length: capacity }, () => 0)
     this.expected = Array.from({ length: capacity }, () => 0)
+    this.result = Array.from({ length: capacity }, () => 0)
     this.wrote = new Float64Array(capacity)
   }
 
@@ -77,6 +80,7 @@ export class EventLog {
     for (let i = this.capacity; i < bigger.capacity; i++) {
       this.before.push(0)
       this.expected.push(0)
+      this.result.push(0)
     }
     this.capacity = bigger.capacity
   }

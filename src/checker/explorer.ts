@@ -1,12 +1,14 @@
 /**
  * How an execution ended.
  *   complete   no thread can move: all have ended, or those that have not are stuck
- *   asleep     everything from here on has been explored (never, in an optimal search, unless ranges overlap in part)
+ *   asleep     everything from here on has been explored (in an optimal search only where ranges overlap in part, or where it was
+ *              not known yet that an operation is a wait: see awaits.ts)
  *   redundant  a thread took a turn of a loop that changed nothing, and what it read has changed since
  *   truncated  it was longer than it may be
  *   pruned     it would have gone beyond the bound
+ *   again      the search has found out something that it must know from its start, and begins anew: what it ran so far does not count
  */
-export type Ended = 'complete' | 'asleep' | 'redundant' | 'truncated' | 'pruned'
+export type Ended = 'complete' | 'asleep' | 'redundant' | 'truncated' | 'pruned' | 'again'
 
 /** Decides which executions to run. Each call of `execute` runs one, on the machine it was made with. */
 export interface Explorer {

@@ -1,3 +1,4 @@
+import { type Awaits, GOES_ON } from './awaits.ts'
 import type { EventLog } from './eventlog.ts'
 import { MIXED, WATCHED, WRITES, WRITES_SECOND, WRITES_WATCHED } from './eventlog.ts'
 import { AWAIT, COMPARE_EXCHANGE, LOCK, NOTIFY, RESUME, WAIT, WAIT_ASYNC } from './operations.ts'
@@ -30,6 +31,8 @@ export class HappensBefore {
   private candidates = new Int32Array(64)
   private candidateCount = 0
   private previousOf: Int32Array
+  /** By event: the last write, before it, of the first cell that it touches; -1 for none. */
+  private writeBefore: Int32Array
   private undoStart: Int32Array
   private undo = new Int32Array(256 * UNDO_WORDS)
   private undoEnd = 0
@@ -41,6 +44,7 @@ export class HappensBefore {
     this.raceStart = new Int32Array(log.capacity + 1)
     this.lastOf = new Int32Array(threads).fill(-1)
     this.previousOf = new Int32Array(log.capacity)
+    this.writeBefore = new Int32Array(log.capacity)
     this.undoStart = new Int32Array(log.capacity)
   }
 
@@ -63,8 +67,11 @@ export class HappensBefore {
     }
   }
 
-  /** Computes the clock and the races of a new event. `cells`: how many cells there are by now. */
-  add(at: number, cells: number): void {
+  /**
+   * Computes the clock and the races of a new event. `cells`: how many cells there are by now. `unseen`: the events after it are not
+   * to be in a race with it.
+   */
+  add(at: number, cells: number, unseen: boolean = false): void {
     const { log, threads } = this
     if (cells > this.cells) this.growCells(cells)
     if ((at + 1) * threads > this.rows.length) this.growRows()
@@ -102,7 +109,47 @@ export class HappensBefore {
     }
     this.raceStart[at + 1] = end
     rows[row + thread] = log.ordinal[at]
-    this.touch(at)
+    this.touch(at, unseen)
+  }
+
+  /**
+   * The event `at`, the last, would wait with other values than the one that it found. Before a write that replaced such a value it
+   * cannot come, but before the write that made it: the writes of its word, latest first, are in a race with it up to one before which
+   * it goes on for sure. `waits`: it waits with this value too, and might as well stand right after the last write.
+   */
+  addAwait(at: number, awaits: Awaits, waits: boolean): void {
+    let end = this.raceStart[at + 1]
+    let write = this.writeBefore[at]
+    if (this.raceWith.subarray(this.raceStart[at], end).indexOf(write) < 0) {
+      if (!waits || !this.mayComeBefore(write, at)) return
+      end = this.addRace(end, write)
+    }
+    while (awaits.before(write, at) !== GOES_ON) {
+      write = this.writeBefore[write]
+      if (!this.mayComeBefore(write, at)) break
+      end = this.addRace(end, write)
+    }
+    this.raceStart[at + 1] = end
+  }
+
+  /** Whether nothing that the event `at` needs happens after this write of its word. */
+  private mayComeBefore(write: number, at: number): boolean {
+    if (write < 0) return false
+    const previous = this.previousOf[at]
+    const enabledBy = this.log.enabledBy[at]
+    return (
+      !(previous >= 0 && this.before(write, previous)) && !(enabledBy >= 0 && this.before(write, enabledBy))
+    )
+  }
+
+  /** The last event of a thread, or -1. */
+  lastEvent(thread: number): number {
+    return this.lastOf[thread]
+  }
+
+  /** The event of the same thread before this one, or -1. */
+  eventBefore(at: number): number {
+    return this.previousOf[at]
   }
 
   /** Whether the event `earlier` happens before the event `later`, or is it. */
@@ -191,7 +238,7 @@ export class HappensBefore {
     }
   }
 
-  private touch(at: number): void {
+  private touch(at: number, unseen: boolean): void {
     const { log } = this
     const flags = log.flags[at]
     const thread = log.thread[at]
@@ -199,6 +246,8 @@ export class HappensBefore {
     this.lastOf[thread] = at
     this.length = at + 1
     this.undoStart[at] = this.undoEnd
+    this.writeBefore[at] = log.to[at] > 0 ? this.lastWrite[log.from[at]] : -1
+    if (unseen) return
     if (log.to[at] > 0) this.touchCells(log.from[at], log.to[at], (flags & WRITES) !== 0, at)
     if (log.to2[at] > 0) {
       this.touchCells(log.from2[at], log.to2[at], (flags & WRITES_SECOND) !== 0, at)
@@ -246,6 +295,7 @@ export class HappensBefore {
     this.rows = grown(this.rows, capacity * this.threads)
     this.raceStart = grown(this.raceStart, capacity + 1)
     this.previousOf = grown(this.previousOf, capacity)
+    this.writeBefore = grown(this.writeBefore, capacity)
     this.undoStart = grown(this.undoStart, capacity)
   }
 

@@ -226,6 +226,7 @@ export class Machine {
     log.site[at] = site
     log.flags[at] = flags
     log.wrote[at] = this.wrote
+    log.result[at] = value
     log.length = at + 1
     this.steps++
     this.enabledBy[thread] = -1

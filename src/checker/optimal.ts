@@ -1,10 +1,12 @@
+import { Awaits, UNKNOWN, WAITS } from './awaits.ts'
 import { conflict, WATCHED, WRITES, WRITES_WATCHED } from './eventlog.ts'
 import type { Ended, Explorer } from './explorer.ts'
 import { HappensBefore } from './happensbefore.ts'
-import type { Machine } from './machine.ts'
+import { type Machine, SPINNING } from './machine.ts'
+import { BeginAgain } from './memory.ts'
 import type { Setup } from './program.ts'
 import { WAIT, WAIT_ASYNC } from './operations.ts'
-import { WakeupTree } from './wakeuptree.ts'
+import { GUESS, WakeupTree } from './wakeuptree.ts'
 
 /**
  * Optimal dynamic partial-order reduction (Abdulla, Aronis, Jonsson, Sagonas: source sets and wakeup trees). Executions that
@@ -43,7 +45,8 @@ export class Optimal implements Explorer {
   private readonly machine: Machine
   private readonly setup: Setup
   private happens: HappensBefore | undefined = undefined
-  private readonly tree = new WakeupTree()
+  private readonly awaits: Awaits
+  private tree = new WakeupTree()
   /** Per depth: the threads asleep, the first node of the wakeup tree, and per thread the footprint of who sleeps. */
   private asleep = new Int32Array(0)
   private wakeup = new Int32Array(0)
@@ -58,6 +61,8 @@ export class Optimal implements Explorer {
   private sequence = new Int32Array(256)
   /** Where the next execution leaves the last: -1 before the first one. */
   private branch = -1
+  /** The first event of those that stand at the end of an execution only to show for what its threads wait. */
+  private tail = 0
   readonly stepsMax: number
   /** Steps of one thread, while others could move: a thread that waits for another without a loop must let it come. */
   private readonly inRowMax: number
@@ -68,8 +73,10 @@ export class Optimal implements Explorer {
   /** A thread had to rest: see spinwatch.ts. */
   rested: boolean = false
 
-  constructor(machine: Machine, setup: Setup, stepsMax: number, root?: Root) {
+  /** `awaits`: what searches of the same threads before this one have found out. */
+  constructor(machine: Machine, setup: Setup, stepsMax: number, root?: Root, awaits: Awaits = new Awaits()) {
     this.root = root
+    this.awaits = awaits
     this.machine = machine
     this.setup = setup
     this.stepsMax = stepsMax
@@ -88,21 +95,43 @@ export class Optimal implements Explorer {
     const { log } = machine
     const branch = Math.max(this.branch, 0)
     this.common = branch
+    this.tail = Number.POSITIVE_INFINITY
     machine.begin(this.setup)
     if (this.branch >= 0 || this.root === undefined) machine.replay(branch)
-    const happens = (this.happens ??= new HappensBefore(log, machine.threads))
+    const happens = this.happens ?? this.begin()
     happens.shrink(branch)
     if (this.capacity < log.capacity + 1) this.grow(log.capacity + 1)
     if (machine.diverged >= 0) return
     if (this.branch < 0 && this.root !== undefined) this.descend(this.root, happens)
     this.ended = this.explore(happens)
+    if (this.ended === 'again') {
+      this.forget()
+      return
+    }
     this.reverseRaces(happens)
     this.backtrack()
   }
 
   /** Whether the search is not over. */
   get hasMore(): boolean {
-    return this.branch >= 0
+    return this.branch >= 0 || this.ended === 'again'
+  }
+
+  private begin(): HappensBefore {
+    const { machine } = this
+    this.happens = new HappensBefore(machine.log, machine.threads)
+    this.awaits.watch(machine, this.happens)
+    return this.happens
+  }
+
+  /** The search begins again, with what it knows about waits and nothing else. */
+  private forget(): void {
+    this.branch = -1
+    this.happens = undefined
+    this.tree = new WakeupTree()
+    this.asleep.fill(0)
+    this.wakeup.fill(0)
+    this.tried.fill(0)
   }
 
   /** How much of the search tree is done, as far as it is known: from 0 to 1. */
@@ -120,29 +149,34 @@ export class Optimal implements Explorer {
   }
 
   private explore(happens: HappensBefore): Ended {
-    const { machine, tree } = this
+    const { machine, awaits } = this
     const { log } = machine
-    let previous = log.length > 0 ? log.thread[log.length - 1] : 0
+    const start = log.length
+    let previous = start > 0 ? log.thread[start - 1] : 0
     let inRow = 0
     for (;;) {
       const depth = log.length
-      let node = this.wakeup[depth]
-      let thread: number
-      if (node !== 0) {
+      const waiting = awaits.waiting(machine.enabled)
+      let thread = -1
+      const wanted = this.wakeup[depth] !== 0
+      if (wanted) {
         // A thread is asleep here only where an operation wrote less than was thought when the sequence was inserted.
         // One is at rest where it has taken more turns of a loop than it may: see spinwatch.ts.
         const unable = this.asleep[depth] | (machine.spin.any ? this.resting() : 0)
-        while (node !== 0 && ((unable >>> tree.thread[node]) & 1) !== 0) node = tree.next[node]
-        this.wakeup[depth] = 0
-        if (node === 0) return 'asleep'
-        thread = tree.thread[node]
-        this.wakeup[depth] = tree.next[node]
-        this.wakeup[depth + 1] = tree.child[node]
-        tree.drop(node)
-      } else {
-        if (machine.enabled === 0) return machine.spin.redundant ? 'redundant' : 'complete'
-        const choice = machine.enabled & ~this.asleep[depth]
-        if (choice === 0) return 'asleep'
+        thread = this.takeWanted(depth, unable | waiting)
+        if (thread < 0 && (waiting === 0 || depth === start)) return 'asleep'
+      }
+      if (thread < 0) {
+        const able = machine.enabled & ~waiting
+        const choice = able & ~this.asleep[depth]
+        if (choice === 0) {
+          this.showWaiting(happens, waiting)
+          if (able !== 0) return 'asleep'
+          if (machine.enabled === 0) return machine.spin.redundant ? 'redundant' : 'complete'
+          // A thread at rest goes on after all: see spinwatch.ts.
+          this.tail = Number.POSITIVE_INFINITY
+          continue
+        }
         if (depth >= this.stepsMax) {
           this.truncated = true
           return 'truncated'
@@ -156,13 +190,79 @@ export class Optimal implements Explorer {
         throw new Error(`the explorer chose thread ${thread} at depth ${depth}, and it cannot move`)
       }
       machine.step(thread)
-      if (this.capacity < log.capacity + 1) this.grow(log.capacity + 1)
-      happens.add(depth, machine.memory.cells)
-      this.inheritSleep(depth, thread)
-      this.tried[depth + 1] = 0
-      if (machine.spin.rested) this.rested = true
+      if (machine.status[thread] === SPINNING && !machine.spin.rests(thread)) {
+        const learnt = awaits.learn(depth)
+        if (learnt === false) return 'again'
+        if (learnt === true) {
+          if (!this.takeBack(depth)) return 'pruned'
+          if (wanted && depth === start && this.wakeup[depth] === 0) return 'asleep'
+          continue
+        }
+      }
+      if (!this.add(happens, depth)) return 'again'
       inRow = thread === previous ? inRow + 1 : 0
       previous = thread
+    }
+  }
+
+  /** The first thread that the wakeup tree wants here and that can go on; -1 when there is none. */
+  private takeWanted(depth: number, unable: number): number {
+    const { tree } = this
+    let node = this.wakeup[depth]
+    while (node !== 0 && ((unable >>> tree.thread[node]) & 1) !== 0) node = tree.next[node]
+    this.wakeup[depth] = 0
+    this.wakeup[depth + 1] = 0
+    if (node === 0) return -1
+    const thread = tree.thread[node]
+    this.wakeup[depth] = tree.next[node]
+    this.wakeup[depth + 1] = tree.child[node]
+    tree.drop(node)
+    return thread
+  }
+
+  /** The event `depth` has been performed. False when it shows that the search must begin again. */
+  private add(happens: HappensBefore, depth: number): boolean {
+    const { machine, awaits } = this
+    const { log } = machine
+    if (this.capacity < log.capacity + 1) this.grow(log.capacity + 1)
+    if (!awaits.note(depth)) {
+      // The other parts of the search were made without that too.
+      if (this.root !== undefined)
+        throw new BeginAgain(machine.memory.shift, machine.memory.mixed, awaits.unfitCells)
+      return false
+    }
+    happens.add(depth, machine.memory.cells, depth >= this.tail)
+    if (awaits.mayWait(depth)) {
+      if (depth < this.tail) awaits.wentOn(depth)
+      happens.addAwait(depth, awaits, depth >= this.tail)
+    }
+    this.inheritSleep(depth, log.thread[depth])
+    this.tried[depth + 1] = 0
+    if (machine.spin.rested) this.rested = true
+    return true
+  }
+
+  /** The event `depth`, the last, was a useless turn of a loop, and is not one of this execution. False when it cannot be run again. */
+  private takeBack(depth: number): boolean {
+    const { machine } = this
+    const { faults } = machine
+    machine.begin(this.setup)
+    machine.replay(depth)
+    machine.log.length = depth
+    machine.faults = faults
+    return machine.diverged < 0
+  }
+
+  /** The execution ends, and some threads wait. Each takes its useless turn, so that one sees for what. */
+  private showWaiting(happens: HappensBefore, waiting: number): void {
+    const { machine } = this
+    this.tail = Math.min(this.tail, machine.log.length)
+    for (let rest = waiting; rest !== 0; rest &= rest - 1) {
+      const depth = machine.log.length
+      this.wakeup[depth] = 0
+      machine.step(31 - Math.clz32(rest & -rest))
+      this.add(happens, depth)
+      this.wakeup[depth + 1] = 0
     }
   }
 
@@ -187,8 +287,7 @@ export class Optimal implements Explorer {
     const { machine } = this
     for (const thread of root.prefix) {
       machine.step(thread)
-      if (this.capacity < machine.log.capacity + 1) this.grow(machine.log.capacity + 1)
-      happens.add(machine.log.length - 1, machine.memory.cells)
+      this.add(happens, machine.log.length - 1)
     }
     const depth = machine.log.length
     for (const sleeping of root.asleep) {
@@ -268,12 +367,14 @@ export class Optimal implements Explorer {
     if (this.sequence.length < log.length + 1) this.sequence = new Int32Array(log.capacity + 1)
     for (let later = 1; later < log.length; later++) {
       for (let race = raceStart[later]; race < raceStart[later + 1]; race++) {
-        this.reverse(happens, raceWith[race], later)
+        const known = this.awaits.before(raceWith[race], later)
+        if (known !== WAITS) this.reverse(happens, raceWith[race], later, known)
       }
     }
   }
 
-  private reverse(happens: HappensBefore, earlier: number, later: number): void {
+  /** `known`: whether the later event is known to go on when it comes before the earlier one. */
+  private reverse(happens: HappensBefore, earlier: number, later: number, known: number): void {
     const { log, threads } = this.machine
     if (this.root !== undefined) {
       if (earlier >= this.root.prefix.length) this.addSource(happens, earlier, later)
@@ -281,7 +382,8 @@ export class Optimal implements Explorer {
     }
     const { rows } = happens
     const { sequence } = this
-    const end = log.length
+    const end = Math.min(log.length, this.tail)
+    if (earlier >= end) return
     const thread = log.thread[earlier]
     const ordinal = log.ordinal[earlier]
     const sleepers = earlier * threads
@@ -301,7 +403,7 @@ export class Optimal implements Explorer {
     const kind = log.kind[later]
     if (kind === WAIT || kind === WAIT_ASYNC)
       log.to2[later] = (flags & ~WATCHED) === 0 ? 0 : log.from2[later] + 1
-    this.insertReversal(sleepers, asleep, earlier, later, length, flags)
+    this.insertReversal(sleepers, asleep, earlier, later, length, known === UNKNOWN ? flags | GUESS : flags)
     log.to2[later] = to2
   }
 
@@ -339,7 +441,9 @@ export class Optimal implements Explorer {
     let length = 0
     let first = -1
     let seen = 0
-    for (let at = earlier + 1; at < log.length; at++) {
+    const end = Math.min(log.length, this.tail)
+    if (earlier >= end) return
+    for (let at = earlier + 1; at < end; at++) {
       if (happens.before(earlier, at)) continue
       let initial = ((seen >>> log.thread[at]) & 1) === 0
       for (let i = 0; i < length && initial; i++) initial = !happens.before(sequence[i], at)

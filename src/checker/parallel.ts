@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { Awaits } from './awaits.ts'
 import { conclude, type DeclaredCheck } from './check.ts'
 import { CheckError } from './errors.ts'
 import type { Machine } from './machine.ts'
@@ -19,6 +20,9 @@ interface Job {
   readonly options: CheckOptions
 }
 
+/** How cells are numbered, and what is known of them. */
+type Numbering = Pick<SearchPart, 'shift' | 'mixed' | 'unfit'>
+
 type Show = (result: CheckResult | undefined) => void
 
 /**
@@ -36,12 +40,12 @@ export async function searchInParallel(
 ): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
   const team = new Team(file, check.name, workers)
   try {
-    for (let numbering = { shift: 3, mixed: [] as readonly number[] }; ; ) {
+    for (let numbering: Numbering = { shift: 3, mixed: [], unfit: [] }; ; ) {
       try {
         return await searchWith(team, check, options, numbering, workers, show, interrupted, alive)
       } catch (error) {
         if (!(error instanceof BeginAgain)) throw error
-        numbering = { shift: error.shift, mixed: [...(error.mixed ?? [])] }
+        numbering = { shift: error.shift, mixed: [...(error.mixed ?? [])], unfit: error.unfit }
       }
     }
   } finally {
@@ -54,7 +58,7 @@ async function searchWith(
   team: Team,
   check: DeclaredCheck,
   options: CheckOptions,
-  numbering: { readonly shift: number; readonly mixed: readonly number[] },
+  numbering: Numbering,
   workers: number,
   show: Show,
   interrupted: { readonly now: boolean },
@@ -101,9 +105,10 @@ async function searchWith(
   for (;;) {
     const plan = plans.next(happened)
     if (plan === undefined || interrupted.now) break
-    const roots = scout.withGuards(() => splitPlan(scout.scout(), scout, plan, workers * 8))
+    const awaits = new Awaits(numbering.unfit)
+    const roots = scout.withGuards(() => splitPlan(scout.scout(), scout, plan, workers * 8, awaits))
     const jobs = roots.map(root => ({
-      part: { ...numbering, crashes: plan, root, budget: bounded },
+      part: { ...numbering, waits: awaits.waitCells, crashes: plan, root, budget: bounded },
       options,
     }))
     total.happened = false
@@ -115,10 +120,16 @@ async function searchWith(
   return total.conclude(check, options, started, alive)
 }
 
-function splitPlan(machine: Machine, search: Search, plan: readonly Crash[], wanted: number): Root[] {
+function splitPlan(
+  machine: Machine,
+  search: Search,
+  plan: readonly Crash[],
+  wanted: number,
+  awaits: Awaits,
+): Root[] {
   machine.crashAt.fill(-1)
   for (const { thread, step } of plan) machine.crashAt[thread] = step
-  return split(machine, search.setup, wanted)
+  return split(machine, search.setup, wanted, awaits)
 }
 
 /** What the parts have come to together. */
@@ -300,7 +311,8 @@ class Team {
       this.fail = finish
       this.hear = (worker, message) => {
         busy--
-        if (message.kind === 'again') finish(new BeginAgain(message.shift, new Set(message.mixed)))
+        if (message.kind === 'again')
+          finish(new BeginAgain(message.shift, new Set(message.mixed), message.unfit))
         else if (message.kind === 'wrong') finish(new CheckError(message.code, message.message))
         else {
           total.add(message)

@@ -1,3 +1,4 @@
+import { Awaits } from './awaits.ts'
 import { PreemptionBounded } from './bounded.ts'
 import { DataRaces } from './datarace.ts'
 import { asCheckError, CheckError } from './errors.ts'
@@ -51,6 +52,9 @@ export interface SearchPart {
   readonly mixed: readonly number[]
   readonly crashes: readonly Crash[]
   readonly root: Root | undefined
+  /** Cells that do not fit what awaits.ts does, and those on which the split relies on it. */
+  readonly unfit?: readonly number[]
+  readonly waits?: readonly number[]
   /** How many executions all parts together may still run: one word, counted down. */
   readonly budget?: Int32Array<SharedArrayBuffer> | undefined
 }
@@ -69,6 +73,9 @@ export class Search {
   private races: DataRaces | undefined
   /** Whether the races of the execution before have been looked for, to its end. */
   private racesSeen = false
+  private readonly awaits: Awaits
+  /** The counts when the plan of deaths began. */
+  private before = { executions: 0, redundant: 0 }
   private plans: CrashPlans | undefined
   private crashes: readonly Crash[] = []
   private crashHappened = false
@@ -97,6 +104,7 @@ export class Search {
     this.options = options
     this.setup = () => runSetup(this.guards, setup)
     this.memory = part === undefined ? new Memory(3) : new Memory(part.shift, new Set(part.mixed))
+    this.awaits = new Awaits(part?.unfit, part?.waits)
     this.guards = new Guards(this.memory)
     this.machine = new Machine(this.memory)
     this.machine.turns = this.turns
@@ -230,6 +238,7 @@ export class Search {
   renumber({ shift, mixed }: BeginAgain): void {
     const { names, steps } = this.machine
     this.steps += steps
+    if (shift !== this.memory.shift || mixed !== undefined) this.awaits.renumbered()
     // What the check did not make itself is as it was found: the next memory finds it so.
     this.memory.begin()
     this.guards.remove()
@@ -296,6 +305,12 @@ export class Search {
     this.runs++
     if (pending.refusal !== undefined) throw asCheckError(pending.refusal)!
     if (machine.diverged >= 0) throw this.nondeterminism()
+    if (ended === 'again') {
+      this.executions = this.before.executions
+      this.redundant = this.before.redundant
+      this.racesSeen = false
+      return
+    }
     if (machine.log.length > this.depth) this.depth = machine.log.length
     const mayRace = machine.plainSeen || machine.memory.mixed.size > 0
     if (mayRace && this.races === undefined && options.races !== false) {
@@ -409,6 +424,7 @@ export class Search {
     machine.crashAt.fill(-1)
     for (const { thread, step } of this.crashes) machine.crashAt[thread] = step
     this.explorer = this.makeExplorer()
+    this.before = { executions: this.executions, redundant: this.redundant }
     this.racesSeen = false
     return true
   }
@@ -420,7 +436,7 @@ export class Search {
     const seed = options.seed ?? 1
     switch (options.explorer ?? 'exhaustive') {
       case 'exhaustive':
-        return new Optimal(machine, setup, steps, this.part?.root)
+        return new Optimal(machine, setup, steps, this.part?.root, this.awaits)
       case 'preemption-bounded':
         return new PreemptionBounded(machine, setup, steps, options.preemptions ?? 2)
       case 'pct':

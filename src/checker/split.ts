@@ -1,17 +1,19 @@
+import { Awaits } from './awaits.ts'
 import { conflict } from './eventlog.ts'
-import type { Machine } from './machine.ts'
+import { type Machine, SPINNING } from './machine.ts'
 import type { Setup } from './program.ts'
 import type { Asleep, Root } from './optimal.ts'
 
 /**
  * Shares a search out: every way to begin, as deep as it takes to get about `wanted` parts. What is tried first at a point
- * sleeps in the parts beside it, as in the search itself, so no two parts run the same trace.
+ * sleeps in the parts beside it, as in the search itself, so no two parts run the same trace. A useless turn of a loop is no
+ * way to begin (awaits.ts): `awaits` gets the words on which that relies.
  */
-export function split(machine: Machine, setup: Setup, wanted: number): Root[] {
+export function split(machine: Machine, setup: Setup, wanted: number, awaits: Awaits = new Awaits()): Root[] {
   machine.spin.stopsForGood = true
   let parts: Root[] = [{ prefix: [], asleep: [] }]
   for (let depth = 0; depth < DEPTH_MAX && parts.length < wanted; depth++) {
-    const deeper = parts.flatMap(part => children(machine, setup, part))
+    const deeper = parts.flatMap(part => children(machine, setup, part, awaits))
     if (deeper.length === parts.length && deeper.every(({ prefix }) => prefix.length <= depth)) break
     parts = deeper
   }
@@ -20,7 +22,7 @@ export function split(machine: Machine, setup: Setup, wanted: number): Root[] {
 
 const DEPTH_MAX = 24
 
-function children(machine: Machine, setup: Setup, part: Root): Root[] {
+function children(machine: Machine, setup: Setup, part: Root, awaits: Awaits): Root[] {
   const goTo = (): void => {
     machine.begin(setup)
     for (const thread of part.prefix) machine.step(thread)
@@ -31,11 +33,15 @@ function children(machine: Machine, setup: Setup, part: Root): Root[] {
   if (enabled === 0) return [part]
   const made: Root[] = []
   const tried: Asleep[] = []
+  let moved = false
   for (let rest = enabled; rest !== 0; rest &= rest - 1) {
     const thread = 31 - Math.clz32(rest & -rest)
     if (part.asleep.some(sleeping => sleeping.thread === thread)) continue
-    if (tried.length > 0) goTo()
+    if (moved) goTo()
+    moved = true
     machine.step(thread)
+    if (machine.status[thread] === SPINNING && !machine.spin.rests(thread) && awaits.leaveOut(machine))
+      continue
     const { log } = machine
     const at = log.length - 1
     const event: Asleep = {
@@ -64,5 +70,6 @@ function children(machine: Machine, setup: Setup, part: Root): Root[] {
     made.push({ prefix: [...part.prefix, thread], asleep })
     tried.push(event)
   }
-  return made
+  // All wait, and none can go on: that is an end too.
+  return made.length === 0 && part.asleep.length === 0 ? [part] : made
 }

@@ -1,5 +1,8 @@
 import { conflict, type EventLog, WRITES, WRITES_WATCHED } from './eventlog.ts'
 
+/** Flag of a node, the last of its sequence: it is not known whether its thread waits there, see awaits.ts. */
+export const GUESS: number = 1 << 20
+
 /**
  * The wakeup trees of the optimal search: for a point of the current execution, the sequences of events that must still be
  * tried from there, as an ordered tree. A node is an event that is to come: its thread and its footprint.
@@ -93,7 +96,8 @@ export class WakeupTree {
         return -1
       }
     }
-    return rest
+    // What comes after a guess may never be tried.
+    return (flags & GUESS) !== 0 ? -1 : rest
   }
 
   private conflictsWith(node: number, log: EventLog, event: number, flags: number): boolean {

@@ -20,7 +20,12 @@ export type FromWorker =
       /** The schedule of a failure. */
       readonly schedule: string | undefined
     }
-  | { readonly kind: 'again'; readonly shift: number; readonly mixed: number[] }
+  | {
+      readonly kind: 'again'
+      readonly shift: number
+      readonly mixed: number[]
+      readonly unfit: readonly number[]
+    }
   | { readonly kind: 'wrong'; readonly code: string; readonly message: string }
 
 const { file, name } = workerData as { file: string; name: string }
@@ -46,7 +51,7 @@ async function explore({ part, options }: ToWorker): Promise<FromWorker> {
     }
   } catch (error) {
     if (error instanceof BeginAgain)
-      return { kind: 'again', shift: error.shift, mixed: [...(error.mixed ?? [])] }
+      return { kind: 'again', shift: error.shift, mixed: [...(error.mixed ?? [])], unfit: error.unfit }
     if (error instanceof CheckError) return { kind: 'wrong', code: error.code, message: error.message }
     throw error
   }

@@ -119,6 +119,83 @@ export function locked(n: number): Program {
   }
 }
 
+/** The ways to write a lock by hand. What each does to take the lock, and to give it back. */
+export const handmade: Record<
+  string,
+  { take(m: Int32Array): number; give(m: Int32Array, ticket: number): void }
+> = {
+  'compare-exchange': {
+    take(m) {
+      while (Atomics.compareExchange(m, 0, 0, 1) !== 0);
+      return 0
+    },
+    give: m => void Atomics.store(m, 0, 0),
+  },
+  'compare-exchange with a pause': {
+    take(m) {
+      while (Atomics.compareExchange(m, 0, 0, 1) !== 0) Atomics.pause?.()
+      return 0
+    },
+    give: m => void Atomics.store(m, 0, 0),
+  },
+  exchange: {
+    take(m) {
+      while (Atomics.exchange(m, 0, 1) === 1);
+      return 0
+    },
+    give: m => void Atomics.store(m, 0, 0),
+  },
+  'test and test-and-set': {
+    take(m) {
+      for (;;) {
+        while (Atomics.load(m, 0) !== 0) Atomics.pause?.()
+        if (Atomics.compareExchange(m, 0, 0, 1) === 0) return 0
+      }
+    },
+    give: m => void Atomics.store(m, 0, 0),
+  },
+  tickets: {
+    take(m) {
+      const ticket = Atomics.add(m, 0, 1)
+      while (Atomics.load(m, 2) !== ticket);
+      return ticket
+    },
+    give: (m, ticket) => void Atomics.store(m, 2, ticket + 1),
+  },
+}
+
+/** n threads increment a counter under a lock by hand; `released`: they give it back. */
+export function lockedBy(name: string, n: number, released: boolean = true): Program {
+  const memory = words(3)
+  const { take, give } = handmade[name]!
+  return {
+    threads: bodies(n, () => () => {
+      const ticket = take(memory)
+      memory[1]!++
+      if (released) give(memory, ticket)
+    }),
+    final: () => {
+      if (memory[1] !== n) throw new Error(`the counter is ${memory[1]}, not ${n}`)
+    },
+  }
+}
+
+/** A thread takes a lock that another has, and that one wakes it by what is no atomic access. */
+export function plainUnlock(): Program {
+  const memory = words(1)
+  return {
+    threads: {
+      spinner() {
+        while (Atomics.load(memory, 0) !== 2);
+      },
+      other() {
+        memory[0] = 1
+        Atomics.store(memory, 0, 2)
+      },
+    },
+  }
+}
+
 /** n fetch-and-adds on one word: n!. */
 export function adders(n: number): Program {
   const x = words(1)
