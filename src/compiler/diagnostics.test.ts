@@ -81,6 +81,32 @@ describe('what is nested deeply', () => {
   })
 })
 
+describe('code that is made out of text while the program runs', () => {
+  const made = (source: string, whole: boolean): string[] =>
+    compile(source, 'a.js', { whole })
+      .diagnostics.filter(({ code }) => code === 'made-code')
+      .map(({ message, line }) => `${line}: ${message.slice(0, message.indexOf(':'))}`)
+
+  test.each([
+    ['new Function', 'const text = () => 1; export const add = new Function("a", text())'],
+    ['Function', 'export function make(text) { return Function(text) }'],
+    ['vm.runInThisContext', 'export function make(text) { return vm.runInThisContext(text) }'],
+    ['vm.Script', 'const made = [1].map(text => new vm.Script(text))'],
+  ])('%s in a file that is compiled whole is a warning', (name, source) => {
+    expect(made(source, true)).toEqual([`1: what \`${name}\` makes here stays plain`])
+    expect(made(`export function other() { 'use task'; for (;;); }\n${source}`, false)).toEqual([])
+  })
+
+  test('in a marked function as well', () => {
+    expect(made("function f(text) { 'use task'; return new Function(text) }", false)).toHaveLength(1)
+  })
+
+  test('fixed texts and functions of that name are none', () => {
+    expect(made("export const self = Function('return this')()", true)).toEqual([])
+    expect(made('export function f(Function, text) { return new Function(text) }', true)).toEqual([])
+  })
+})
+
 describe("'use task' where it means nothing", () => {
   test.each([
     ['after another statement', "function f() { let x; 'use task' }"],

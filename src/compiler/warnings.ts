@@ -20,7 +20,10 @@ export function warn(
       node,
     )
   }
-  if (!everything) warnOfUnmarked(funcs, reporter)
+  if (!everything) {
+    warnOfUnmarked(funcs, reporter)
+    warnOfMadeCode(analysis, reporter)
+  }
   for (const func of funcs) {
     if (func.twin && !everything) {
       warnOfDefaults(func, reporter)
@@ -82,6 +85,37 @@ function warnOfDefaults({ name, node, calls }: Func, reporter: Reporter): void {
     `A default of \`${name}\` can run long and stays plain: ${why}`,
     clip(long.node),
   )
+}
+
+const RUNS_TEXT = new Set([
+  'runInThisContext',
+  'runInNewContext',
+  'runInContext',
+  'compileFunction',
+  'Script',
+])
+
+/** Code that is made out of text while the program runs never comes by the compiler. `Function('return this')` and the like are short. */
+function warnOfMadeCode({ root, funcs, bindingOf }: Analysis, reporter: Reporter): void {
+  const isMarked = funcs.some(({ mark }) => mark === 'module')
+  for (const func of new Set([root, ...funcs])) {
+    if (func === root ? !isMarked : func.mark === null) continue
+    for (const node of [...func.constructs, ...func.calls.map(call => call.node)]) {
+      const how = makesCode(node, bindingOf)
+      if (how === null || node.arguments.every((argument: Node) => argument.type === 'Literal')) continue
+      const why = 'it is made out of text while the program runs; put it into a module'
+      reporter.warn('made-code', `what \`${how}\` makes here stays plain: ${why}`, clip(node))
+    }
+  }
+}
+
+function makesCode(node: Node, bindingOf: Analysis['bindingOf']): string | null {
+  const callee = node.callee === undefined ? null : bare(node.callee)
+  if (callee === null) return null
+  if (globalName(callee, bindingOf) === 'Function')
+    return node.type === 'NewExpression' ? 'new Function' : 'Function'
+  if (callee.type !== 'MemberExpression' || callee.computed || bare(callee.object).name !== 'vm') return null
+  return RUNS_TEXT.has(callee.property.name) ? `vm.${callee.property.name}` : null
 }
 
 function clip({ start, end }: { start: number; end: number }): { start: number; end: number } {
