@@ -40,7 +40,7 @@ describe('a check of asynchronous code', () => {
     })
   })
 
-  test('finds a lost update across an await, and shows who did what in which order', async () => {
+  test('finds a lost update across an await, and shows in which order the tasks did what', async () => {
     const { message, result } = await failureOf(({ io }) => {
       const store = new Map([['visits', 0]])
       const visit = async (): Promise<void> => {
@@ -271,6 +271,8 @@ describe('a check of asynchronous code', () => {
 })
 
 describe('what goes wrong in asynchronous code', () => {
+  const earlyTick = process.nextTick
+
   test('a task that throws', async () => {
     const { message } = await failureOf(({ io }) => ({
       tasks: {
@@ -302,6 +304,7 @@ describe('what goes wrong in asynchronous code', () => {
     ['a timer', (): void => void setTimeout(() => boom(), 1)],
     ['a microtask', () => queueMicrotask(boom)],
     ['a tick', () => process.nextTick(boom)],
+    ['a tick of a function that was taken before', () => earlyTick(boom)],
     [
       'a listener',
       () => {

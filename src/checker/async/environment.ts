@@ -15,8 +15,8 @@ export class Environment {
   private readonly replacements = new Replacements()
   private execution: Execution | undefined
   private timers: Timers | undefined
-  /** Whether the code that runs writes to the console: what that starts is nobody's business. */
-  private writing = 0
+  /** How many functions run that may start something real without a schedule's depending on it: the console, for one. */
+  private exempt = 0
 
   constructor(host: NodeHost, random: readonly number[] | undefined) {
     this.host = host
@@ -24,7 +24,7 @@ export class Environment {
     this.replaceTimers()
     this.replaceJobs()
     this.replaceSignals()
-    this.replaceConsole()
+    this.replaceHarmless()
     replaceClocks(this.replacements, running)
     refuseFunctions(this.replacements, running, random)
   }
@@ -37,7 +37,7 @@ export class Environment {
     const { syncBuiltinESMExports } = process.getBuiltinModule('node:module')
     const refused: { unref?: unknown }[] = []
     const hook = this.host.resources((type, resource) => {
-      if (this.execution === undefined || this.writing > 0) return
+      if (this.execution === undefined || this.exempt > 0) return
       refuseResource(this.execution, type)
       refused.push(resource)
     })
@@ -45,7 +45,7 @@ export class Environment {
       hook.disable()
       this.execution = undefined
       this.timers = undefined
-      this.writing = 0
+      this.exempt = 0
       this.replacements.remove()
       syncBuiltinESMExports()
       // What was begun cannot be taken back; it need not keep the process.
@@ -181,12 +181,12 @@ export class Environment {
     }
   }
 
-  private replaceConsole(): void {
+  private replaceHarmless(): void {
     const quietly = (owner: object, name: string): void => {
       const real = (owner as Record<string, unknown>)[name]
       if (typeof real !== 'function') return
       const count = (by: number): void => {
-        this.writing += by
+        this.exempt += by
       }
       this.replacements.add(owner, name, function (this: unknown, ...args: unknown[]) {
         count(1)
@@ -198,6 +198,8 @@ export class Environment {
       })
     }
     for (const name of Object.keys(console)) quietly(console, name)
+    // Older Nodes send the value through a port of their own.
+    quietly(globalThis, 'structuredClone')
     quietly(process.stdout, 'write')
     quietly(process.stderr, 'write')
   }

@@ -107,7 +107,7 @@ export class Execution {
     return error
   }
 
-  /** What nobody caught. */
+  /** What nothing caught. */
   uncaught(error: unknown, how: string): void {
     if (error instanceof CheckError) this.refuse(error)
     this.fault ??= {
@@ -153,7 +153,7 @@ export class Execution {
       const happen = (): void => this.start(task, body)
       this.add({ kind: 'start', name: 'starts', task, time, delay, line: undefined, keeps: true, happen })
     })
-    host.drain()
+    this.drain()
     this.watch()
   }
 
@@ -199,7 +199,7 @@ export class Execution {
         },
       ),
     )
-    this.host.drain()
+    this.drain()
     this.goOn(() => over)
     if (!over && !this.stopped) this.fault = this.stuck(['the final assertion'])
   }
@@ -232,9 +232,13 @@ export class Execution {
           this.uncaught(error, 'uncaught exception')
         }
       })
-      host.drain()
+      this.drain()
       this.watch(event)
     }
+  }
+
+  private drain(): void {
+    this.host.drain(error => this.uncaught(error, 'uncaught exception'))
   }
 
   private watch(event?: AsyncEvent): void {

@@ -6,7 +6,7 @@ import { CheckError } from '../errors.ts'
  */
 export interface Host {
   /** Runs ticks and microtasks until there are none. Node tells `process` of rejections without a handler. */
-  drain(): void
+  drain(onThrow?: (error: unknown) => void): void
   /** The same function, called in the context in which this is called: as Node does it for timers. */
   bind(callback: () => void): () => void
   /** The task in whose context the code that runs was called; undefined outside of all. */
@@ -54,8 +54,11 @@ class NodeHost implements Host {
   private readonly asyncHooks = process.getBuiltinModule('node:async_hooks')
   private readonly script: { runInThisContext(options: { timeout: number }): unknown }
   private readonly global: Record<symbol, unknown>
-  private readonly immediate = setImmediate
-  private readonly clear = clearImmediate
+  private readonly timers = process.getBuiltinModule('node:timers')
+  private readonly immediate = this.timers.setImmediate
+  private readonly clear = this.timers.clearImmediate
+  /** Whether async scopes were left open in this slice. */
+  private torn = false
 
   constructor() {
     const vm = process.getBuiltinModule('node:vm')
@@ -71,19 +74,20 @@ class NodeHost implements Host {
   slice<T>(patience: number, body: () => T, after: () => void): Promise<T> {
     return new Promise((resolve, reject) => {
       this.immediate(() => {
-        this.drain()
+        // An immediate begins when all microtasks before it are done.
         this.global[BODY] = body
-        let cut = false
+        this.torn = false
         try {
           resolve(this.script.runInThisContext({ timeout: patience }) as T)
         } catch (error) {
-          cut = (error as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+          const cut = (error as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+          if (cut) this.torn = true
           reject(cut ? new Endless() : error)
         } finally {
           delete this.global[BODY]
           after()
         }
-        if (cut) throwAway()
+        if (this.torn) throwAway()
       })
     })
   }
@@ -98,8 +102,15 @@ class NodeHost implements Host {
     this.clear(this.immediate(() => undefined))
   }
 
-  drain(): void {
-    ;(process as Ticking)._tickCallback?.()
+  drain(onThrow?: (error: unknown) => void): void {
+    try {
+      ;(process as Ticking)._tickCallback?.()
+    } catch (error) {
+      // Only a tick lets what it throws out: of a `nextTick` that was taken before the check.
+      if (onThrow === undefined) throw error
+      this.torn = true
+      onThrow(error)
+    }
   }
 
   /** A hook that tells of every resource of Node which is made while it is enabled and needs a turn of the event loop. */
@@ -127,7 +138,7 @@ class NodeHost implements Host {
 }
 
 /**
- * Code that is cut off leaves its async scopes open, and Node ends the process when it finds them. It closes them when it handles an
+ * Code that is cut off, and a tick that throws, leave their async scopes open, and Node ends the process when it finds them. It closes them when it handles an
  * exception that nothing caught: so there is one, which goes nowhere.
  */
 function throwAway(): void {
