@@ -1,6 +1,6 @@
 import { type Twin, twin, twinOf } from '../coroutine/coroutine.ts'
 import { ADD, LOAD } from './operations.ts'
-import { effect, op, pending } from './pending.ts'
+import { effect, op, pending, realOf } from './pending.ts'
 
 /**
  * What the threads of one execution asked of an object, and what they were answered. Make it in the set-up.
@@ -35,6 +35,10 @@ type Stops<T> = Generator<number, T, unknown>
 export class History {
   readonly calls: Call[] = []
   private readonly clock = new Int32Array(new SharedArrayBuffer(4))
+
+  constructor() {
+    pending.clocks.add(realOf(this.clock))
+  }
 
   /**
    * The same object, with every call of its methods written down. Fields and getters are those of the object itself. What a

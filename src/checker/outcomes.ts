@@ -11,22 +11,26 @@ export interface OutcomeCount {
   readonly executions: number
 }
 
-/** How an outcome is written; outcomes that are written alike are the same. */
-export function formatOutcome(value: unknown): string {
-  if (value instanceof Map) return `Map ${formatOutcome([...value])}`
-  if (value instanceof Set) return `Set ${formatOutcome([...value])}`
-  if (Array.isArray(value) || ArrayBuffer.isView(value))
-    return `[${Array.from(value as unknown[], formatOutcome).join(', ')}]`
-  if (typeof value === 'object' && value !== null) {
-    const fields = Object.keys(value)
-      .sort()
-      .map(name => `${name}: ${formatOutcome((value as Record<string, unknown>)[name])}`)
-    return `{ ${fields.join(', ')} }`
-  }
+/** How an outcome is written; outcomes that are written alike are the same. What is nested deeper than a few levels is left out. */
+export function formatOutcome(value: unknown, depth = 0): string {
+  const inner = (x: unknown): string => formatOutcome(x, depth + 1)
   if (typeof value === 'string') return JSON.stringify(value)
   if (typeof value === 'bigint') return `${value}n`
-  return Object.is(value, -0) ? '-0' : String(value)
+  if (typeof value === 'function') return `function ${value.name}`
+  if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? '-0' : String(value)
+  if (depth > DEPTH_MAX) return '…'
+  if (value instanceof Map) return `Map ${inner([...value])}`
+  if (value instanceof Set) return `Set ${inner([...value])}`
+  if (value instanceof Error) return `${value.name}: ${value.message}`
+  if (Array.isArray(value) || ArrayBuffer.isView(value))
+    return `[${Array.from(value as unknown[], x => inner(x)).join(', ')}]`
+  const fields = Object.keys(value)
+    .sort()
+    .map(name => `${name}: ${inner((value as Record<string, unknown>)[name])}`)
+  return `{ ${fields.join(', ')} }`
 }
+
+const DEPTH_MAX = 6
 
 export class Outcomes {
   private readonly counts = new Map<string, number>()
@@ -86,5 +90,7 @@ export function notExpected(text: string): string {
 /** Those of the outcomes expected that were not reached. */
 function unreached(expected: readonly unknown[] | undefined, reached: readonly OutcomeCount[]): string[] {
   const known = new Set(reached.map(({ text }) => text))
-  return [...new Set((expected ?? []).map(formatOutcome))].filter(text => !known.has(text))
+  return [...new Set((expected ?? []).map(outcome => formatOutcome(outcome)))].filter(
+    text => !known.has(text),
+  )
 }

@@ -58,6 +58,8 @@ export interface PendingOperations {
   names: readonly string[]
   /** What is behind the views and buffers that a check is handed: see views.ts. */
   reals: WeakMap<object, object>
+  /** The clocks of histories: what they order, real threads need not. */
+  clocks: WeakSet<object>
   /** Whether a buffer of the check can grow: then its length is something that threads share. */
   grows: boolean
   /** How many mutexes without an id the set-up has made, and each thread. */
@@ -98,6 +100,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   siteText: [],
   names: [],
   reals: new WeakMap(),
+  clocks: new WeakSet(),
   grows: false,
   mutexes: new Int32Array(THREADS_MAX + 1),
   place: -1,

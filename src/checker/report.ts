@@ -142,6 +142,7 @@ export function toJson(
             schedule: formatSchedule(failure.schedule),
             crashes: failure.schedule.crashes,
             marked: failure.marked,
+            weak: failure.weak === true,
             error: failure.error instanceof Error ? failure.error.stack : undefined,
             steps,
           },

@@ -4,7 +4,7 @@
  * docs/weakmemory.md numbers them; "SC" means the outcomes of interleavings: all accesses are atomic and there is no race.
  */
 import { describe, expect, test } from 'vitest'
-import { check, CheckFailure, type Program } from '../../src/checker/check.ts'
+import { check, CheckedMutex, CheckFailure, History, type Program } from '../../src/checker/check.ts'
 
 const places: Record<string, number> = { x: 0, y: 1, z: 2 }
 
@@ -476,6 +476,30 @@ describe('what the search cannot do', () => {
     ],
     ['always', () => ({ threads: [() => 0], always: { words: {}, holds: () => undefined } }), /`always`/],
     [
+      'a History',
+      () => {
+        const counted = new History().of({ add: () => 1 })
+        return { threads: [() => counted.add()] }
+      },
+      /a call that a History writes down, in/,
+    ],
+    [
+      'memory that grows',
+      () => {
+        const grown = new Int32Array(new SharedArrayBuffer(4, { maxByteLength: 8 }))
+        return { threads: [() => grown[0]] }
+      },
+      /a buffer that can grow at .*litmus/,
+    ],
+    [
+      'a mutex of the checker',
+      () => {
+        const mutex = new CheckedMutex()
+        return { threads: [() => mutex.lock()] }
+      },
+      /lock at .*litmus|lock, in/,
+    ],
+    [
       'memory that a thread makes',
       () => ({ threads: [() => words().fill(1)] }),
       /a thread made shared memory/,
@@ -524,22 +548,20 @@ describe('what the search cannot do', () => {
   })
 
   test('threads that share more than memory are found out', () => {
-    const setup = (): Program => {
+    const steps = (): Program => {
       const memory = words()
       let told = 0
-      return {
-        threads: [
-          () => {
-            told = memory[0]! + 1
-          },
-          () => {
-            memory[1] = told
-          },
-        ],
-      }
+      return { threads: [() => void (told = memory[0]! + 1), () => void (memory[1] = told)] }
     }
-    expect(() => check('shares', { memory: 'weak' }, setup)).toThrow(
-      'must depend on nothing but what it reads',
-    )
+    const order = (): Program => {
+      const memory = words()
+      const log: number[] = []
+      const threads = [() => void log.push(memory[0]! + 1), () => void log.push(memory[1]! + 2)]
+      return { threads, final: () => log }
+    }
+    for (const setup of [steps, order])
+      expect(() => check('shares', { memory: 'weak' }, setup)).toThrow(
+        'must depend on nothing but what it reads',
+      )
   })
 })

@@ -28,6 +28,8 @@ export function nextOf(machine: Machine, thread: number): Next {
   const isAccess = kind <= COMPARE_EXCHANGE || kind === DATAVIEW_READ || kind === DATAVIEW_WRITE
   if (!isAccess && kind !== PAUSE && kind !== AWAIT) refuse(thread, KIND_NAMES[kind])
   if (pending.grows) refuse(thread, 'a buffer that can grow')
+  // Its clock would order what the program leaves unordered.
+  if (pending.clocks.has(pending.view[thread] as object)) refuse(thread, 'a call that a History writes down')
   const immediate = place(machine, thread)
   if (immediate !== undefined) return { immediate }
   if (!isAccess) refuse(thread, KIND_NAMES[kind])
@@ -51,9 +53,10 @@ function place(machine: Machine, thread: number): Immediate | undefined {
 }
 
 function refuse(thread: number, what: string): never {
+  const site = pending.site[thread]
   throw new CheckError(
     'ERR_CHECK_WEAK',
-    `${what} at ${siteName(pending.site[thread])}: a check with \`memory: 'weak'\` explores plain accesses and Atomics, on buffers of a fixed length; wait for a change with a loop that loads, or leave the option out`,
+    `${what}${site < 0 ? '' : ` at ${siteName(site)}`}, in ${pending.names[thread]}: a check with \`memory: 'weak'\` explores plain accesses and Atomics, on buffers of a fixed length, without histories; wait for a change with a loop that loads, or leave the option out`,
   )
 }
 

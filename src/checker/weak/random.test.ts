@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { check, type Program } from '../check.ts'
+import { check, CheckFailure, type CheckResult, type Program } from '../check.ts'
 import {
   COMPARE_EXCHANGE,
   DATAVIEW_READ,
@@ -10,7 +10,7 @@ import {
   STORE,
   XOR,
 } from '../operations.ts'
-import { op } from '../pending.ts'
+import { loop, op, turn } from '../pending.ts'
 import { Random } from '../random.ts'
 import { bruteForce, bytesOf, fold, type Operation } from './bruteforce.ts'
 
@@ -20,11 +20,17 @@ const digitsOf = (value: number, size: number): number[] =>
   Array.from({ length: size }, (_, i) => (value >>> (8 * i)) & 255)
 
 /** What a thread of operations does, as the checker runs it: returns what its reads found. */
-function bodyOf(operations: readonly Operation[], bytes: Uint8Array, data: DataView, words: Uint16Array) {
+function bodyOf(
+  operations: readonly Operation[],
+  bytes: Uint8Array,
+  data: DataView,
+  words: Uint16Array,
+  spinsAt = -1,
+) {
   return function* body(): Generator<number, unknown, unknown> {
     let register = 0
     const log: string[] = []
-    for (const { does, atomic, data: torn, byte, size, value, copies } of operations) {
+    for (const [at, { does, atomic, data: torn, byte, size, value, copies }] of operations.entries()) {
       const view = size === 1 ? bytes : words
       const index = size === 1 ? byte : byte / 2
       const given = numberOf(bytesOf(copies ? register : value, size))
@@ -35,7 +41,14 @@ function bodyOf(operations: readonly Operation[], bytes: Uint8Array, data: DataV
         else yield op(atomic ? STORE : PLAIN_WRITE, 0, view, index, given)
         continue
       }
-      if (does === 'rmw') found = yield op(XOR, 0, view, index, given)
+      if (at === spinsAt) {
+        const entered = loop(0)
+        while (turn(entered)) {
+          if (does === 'cas') found = yield op(COMPARE_EXCHANGE, 0, view, index, 0, given)
+          else found = yield op(atomic ? LOAD : PLAIN_READ, 0, view, index)
+          if ((found === 0) === (does === 'cas')) break
+        }
+      } else if (does === 'rmw') found = yield op(XOR, 0, view, index, given)
       else if (does === 'cas') found = yield op(COMPARE_EXCHANGE, 0, view, index, 0, given)
       else if (torn)
         found = yield op(DATAVIEW_READ, 0, data, byte, undefined, [
@@ -51,12 +64,20 @@ function bodyOf(operations: readonly Operation[], bytes: Uint8Array, data: DataV
   }
 }
 
-function programOf(threads: readonly (readonly Operation[])[]): () => Program {
+/** The read or compare-exchange of a byte that is repeated until it finds something, or nothing. */
+interface Spin {
+  readonly thread: number
+  readonly at: number
+}
+
+function programOf(threads: readonly (readonly Operation[])[], spin?: Spin): () => Program {
   const others = threads.slice(0, -1)
   return () => {
     const memory = new SharedArrayBuffer(2)
     const [bytes, data, words] = [new Uint8Array(memory), new DataView(memory), new Uint16Array(memory)]
-    const bodies = others.map(operations => bodyOf(operations, bytes, data, words))
+    const bodies = others.map((operations, thread) =>
+      bodyOf(operations, bytes, data, words, spin?.thread === thread ? spin.at : -1),
+    )
     const final = bodyOf(threads.at(-1)!, bytes, data, words)
     return {
       threads: bodies,
@@ -120,4 +141,47 @@ test('random programs have the outcomes that a brute force by the text of the sp
   // The programs are worth something: they have every form, and many are weaker than interleavings.
   expect(forms.size).toBeGreaterThan(14)
   expect(forms.get('more than interleavings')).toBeGreaterThan(count / 10)
+})
+
+/** The outcomes of a program in which a thread may turn for ever. */
+function outcomesOf(setup: () => Program): CheckResult {
+  try {
+    return check('spins', { memory: 'weak', keepGoing: true }, setup)
+  } catch (error) {
+    if (error instanceof CheckFailure && error.result.failure?.kind === 'livelock') return error.result
+    throw error
+  }
+}
+
+test('a loop that waits has the outcomes of its last turn', () => {
+  const random = new Random(2)
+  let spun = 0
+  let endless = 0
+  for (let n = 0; n < 120; n++) {
+    const threads = randomProgram(random)
+    const thread = threads.findIndex(operations =>
+      operations.some(({ does, data, size }) => size === 1 && !data && (does === 'read' || does === 'cas')),
+    )
+    if (thread < 0 || thread === threads.length - 1) continue
+    const at = threads[thread]!.findIndex(
+      ({ does, data, size }) => size === 1 && !data && (does === 'read' || does === 'cas'),
+    )
+    const { does } = threads[thread]![at]!
+    // Which of the thread's reads that is.
+    const nth = threads[thread]!.slice(0, at).filter(operation => operation.does !== 'write').length
+    const expected = bruteForce(threads).filter(outcome => {
+      const found = outcome.slice(1, -1).split(')(')[thread]!.split(' ')[nth]!
+      return (found === '0') === (does === 'cas')
+    })
+    const result = outcomesOf(programOf(threads, { thread, at }))
+    expect(
+      result.outcomes!.map(({ text }) => JSON.parse(text) as string),
+      JSON.stringify({ threads, thread, at }),
+    ).toEqual(expected)
+    spun++
+    if (result.failure !== undefined) endless++
+  }
+  expect(spun).toBeGreaterThan(40)
+  expect(endless).toBeGreaterThan(5)
+  expect(endless).toBeLessThan(spun)
 })

@@ -1,6 +1,7 @@
 /** An execution once more, with all threads in one set-up, and then the final assertion: a thread that begins when all have ended. */
 import type { Twin } from '../../coroutine/coroutine.ts'
 import { CheckError } from '../errors.ts'
+import { formatOutcome } from '../outcomes.ts'
 import { siteName } from '../pending.ts'
 import { type Outcome, resumableFinal } from '../program.ts'
 import { validate } from './axioms.ts'
@@ -16,17 +17,38 @@ export interface Ending {
 }
 
 /**
- * Every way in which an execution of the threads can end: what the final assertion reads is not one state of memory, where writes
- * race. Undefined for an ending that has too many ways.
+ * As `ends`, with the threads run in one order and in the other: what differs then comes from something else than shared memory that they
+ * have in common, which real threads do not, and of which only these two orders would be seen.
  */
-export function* ends(
+export function endsOf(
   threads: Threads,
   events: readonly WeakEvent[],
   initial: (address: number) => number,
   most: number,
+  twice: boolean,
+): (Ending | undefined)[] {
+  const found = [...ends(threads, events, initial, most, false)]
+  if (!twice) return found
+  const name = (ending: Ending | undefined): string => `${ending?.threw} ${formatOutcome(ending?.value)}`
+  const others = [...ends(threads, events, initial, most, true)]
+  const same = found.length === others.length && found.every((ending, n) => name(ending) === name(others[n]))
+  if (!same) differs(threads, undefined)
+  return found
+}
+
+/**
+ * Every way in which an execution of the threads can end: what the final assertion reads is not one state of memory, where writes
+ * race. Undefined for an ending that has too many ways.
+ */
+function* ends(
+  threads: Threads,
+  events: readonly WeakEvent[],
+  initial: (address: number) => number,
+  most: number,
+  backwards: boolean,
 ): Generator<Ending | undefined, void, void> {
   const joiner = threads.count
-  const { results, final } = again(threads, events)
+  const { results, final } = again(threads, events, backwards)
   if (final === undefined) {
     yield { events, value: results.some(value => value !== undefined) ? results : undefined, threw: false }
     return
@@ -79,7 +101,7 @@ export function* ends(
   }
 
   function restart(found: readonly (Uint8Array | undefined)[]): Running {
-    const run = again(threads, events)
+    const run = again(threads, events, backwards)
     const running = threads.start(run.final!, joiner, { crashed: [], results: run.results } satisfies Outcome)
     for (const bytes of found) threads.perform(running, bytes)
     return running
@@ -92,11 +114,13 @@ const FINAL_EVENTS_MAX = 1000
 function again(
   threads: Threads,
   events: readonly WeakEvent[],
+  backwards: boolean,
 ): { results: unknown[]; final: Twin | undefined } {
   threads.forget()
   const program = threads.begin()
   const results: unknown[] = []
-  for (let thread = 0; thread < threads.count; thread++) {
+  for (let n = 0; n < threads.count; n++) {
+    const thread = backwards ? threads.count - 1 - n : n
     const running = threads.start(bodyOf(program, thread, threads.names), thread)
     const own = events.filter(event => event.thread === thread).sort((a, b) => a.at - b.at)
     for (const event of own) {
@@ -110,7 +134,7 @@ function again(
         differs(threads, event)
     }
     if (running.state !== 'ended' || running.end!.threw) differs(threads, own.at(-1))
-    results.push(running.end!.value)
+    results[thread] = running.end!.value
   }
   return { results, final: program.final === undefined ? undefined : resumableFinal(program.final) }
 }
@@ -120,6 +144,6 @@ function differs(threads: Threads, event: WeakEvent | undefined): never {
     event === undefined ? '' : ` at ${siteName(event.access.site)}, in ${threads.names[event.thread]}`
   throw new CheckError(
     'ERR_CHECK_NONDETERMINISTIC',
-    `a thread did something else when the others ran before it${where}: with \`memory: 'weak'\` what a thread does must depend on nothing but what it reads from shared memory; let threads share nothing else, and use no clock, no randomness, no state from an execution before`,
+    `the same execution came out differently when the threads ran in another order${where}: with \`memory: 'weak'\` what a thread does must depend on nothing but what it reads from shared memory; let threads share nothing else, and use no clock, no randomness, no state from an execution before`,
   )
 }

@@ -17,7 +17,7 @@ import type { WeakEvent } from './event.ts'
 import { Executions, type Found, Grounds } from './executions.ts'
 import { explain } from './explain.ts'
 import { isLivelock } from './livelock.ts'
-import { ends } from './replay.ts'
+import { endsOf } from './replay.ts'
 import { type ThreadNode, Threads } from './threads.ts'
 
 const now: () => number = performance.now.bind(performance)
@@ -209,7 +209,7 @@ export class WeakSearch {
       else this.redundant++
       return
     }
-    for (const end of ends(threads, events, initial, ANSWERS_MAX)) {
+    for (const end of endsOf(threads, events, initial, ANSWERS_MAX, this.options.rerun !== false)) {
       if (end === undefined) {
         this.left.add('a read of the final assertion has too many ways to be torn')
         continue
