@@ -92,8 +92,10 @@ test('a built-in name of a method that is long next door is looked at', () => {
 })
 
 test('a variable that is set again is not known', () => {
-  const source = `let next = require('./next.js'); exports.work = function work(a) { return next.one(a) }; exports.set = x => { next = x }`
-  expect(formOfWork(source, scripts['exports.one ='], '.cjs')).toBe('twin')
+  const source = `let { one } = require('./next.js'); exports.work = function work(a) { return one(a) }`
+  expect(formOfWork(source, scripts['exports.one ='], '.cjs')).toBe('plain')
+  const again = `${source}; exports.set = x => { one = x }`
+  expect(formOfWork(again, scripts['exports.one ='], '.cjs')).toBe('twin')
 })
 
 describe('files', () => {

@@ -32,6 +32,26 @@ describe('a function is brief, and stays plain,', () => {
       'pick(i) { for (let k = 0; k < 8; k++) i += this.one(k); return i } one(k) { return k }',
     ],
     ['when it calls methods of lists and maps', 'pick(i) { this.list.push(i); return this.map.get(i) }'],
+    [
+      'when something else of that name is no function',
+      'pick(i) { return i } } class B { constructor() { this.pick = 0 }',
+    ],
+    [
+      'when a method that throws is replaced in the file',
+      "pick() { throw new Error('abstract') } } class B extends A { pick(i) { return i }",
+    ],
+    [
+      'when the others of that name hand the call on',
+      'pick(i) { return i } } class B { pick(i) { this.a.pick(i); return this } } class C extends B { pick(i) { return super.pick(i) }',
+    ],
+    [
+      'when a method is called by call or apply',
+      'pick(i) { return this.one.call(this, i) + this.one.apply(this, [i]) } one(i) { return i }',
+    ],
+    [
+      'when it calls built-ins by other names',
+      'pick(i) { return floor(i) + (has.call(this, i) ? 1 : 0) + max(i, 1) } } const floor = Math.floor, has = A.prototype.hasOwnProperty; const Math2 = globalThis; var Number = Math2.Number, max = Number.isInteger; {',
+    ],
   ])('%s', (_, body) => {
     expect(formOf(`export class A { work(i) { return this.pick(i) } ${body} }`, 'work')).toBe('plain')
   })
@@ -58,6 +78,16 @@ describe('a function is long', () => {
     ],
     ['when the loop moves its own counter', 'pick(i) { for (let k = 0; k < 8; k++) k -= i; return i }'],
     ['when nothing in the file has that name', 'other() {}'],
+    ['when it may come around through a list', 'pick(i) { if (i === 0) return 0; return this.next.pick(i) }'],
+    ['when it adds to what the next one gives', 'pick(i) { return 1 + this.next.pick(i) }'],
+    [
+      'when a name for a built-in is set again',
+      'pick(i) { return floor(i) } } let floor = Math.floor; export const set = f => { floor = f }; {',
+    ],
+    [
+      'when a name stands for what a parameter has',
+      'pick(i) { return this.a.run(i) } } export const make = o => { const run = o.run; return () => run() }; {',
+    ],
   ])('%s', (_, body) => {
     expect(formOf(`export class A { work(i) { return this.pick(i) } ${body} }`, 'work')).toBe('twin')
   })

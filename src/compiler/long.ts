@@ -9,12 +9,13 @@
  */
 import type { Analysis } from './analysis.ts'
 import { blockingMethods, shortMethods } from './builtins.ts'
+import { isBriefBuiltIn } from './aliases.ts'
 import type { Beyond } from './beyond.ts'
 import type { Made } from './construct.ts'
 import { groupsOf } from './cycles.ts'
 import type { Call, Func } from './functions.ts'
 import { type Methods, methodsOf } from './methods.ts'
-import { bare, contains, type Node } from './syntax.ts'
+import { bare, contains, isFunction, type Node, walk } from './syntax.ts'
 
 /** So many calls are brief: some ten microseconds. */
 const brief_calls = 1_000
@@ -85,16 +86,59 @@ function waysOf(analysis: Analysis, methods: Methods, beyond: Beyond | null): Ma
     for (const call of calls) {
       const { target, reach, node } = call
       if (target !== null || reach === 'short' || node.callee === undefined) continue
-      const callee = bare(node.callee)
+      const callee = calledBy(bare(node.callee))
       const imported = beyond?.imported(callee)
-      if (imported !== undefined) ways.set(call, { funcs: [], cost: imported + 1 })
+      if (isBriefBuiltIn(callee, analysis)) ways.set(call, { funcs: [], cost: light_calls })
+      else if (imported !== undefined) ways.set(call, { funcs: [], cost: imported + 1 })
       else if (callee.type === 'MemberExpression' && !callee.computed) {
         const way = wayTo(callee.property.name, reach === 'light', methods, beyond)
-        if (way !== null) ways.set(call, way)
+        if (way !== null) ways.set(call, withoutDelegates(way, call.func, callee.property.name))
       }
     }
   }
   return ways
+}
+
+/**
+ * True for a function that calls the method of this name of something else, whatever happens: it would never end if that
+ * led around to it.
+ */
+function delegates({ node }: Func, name: string): boolean {
+  const statements: Node[] = node.body?.type === 'BlockStatement' ? node.body.body : []
+  for (const statement of statements) {
+    const value: Node | null =
+      statement.type === 'ReturnStatement' ? statement.argument : statement.expression
+    const callee = value?.type === 'CallExpression' ? bare(value.callee) : null
+    const isMethod = callee?.type === 'MemberExpression' && !callee.computed && callee.property.name === name
+    if (isMethod && callee.object.type !== 'ThisExpression') return true
+    if (mayLeave(statement)) return false
+  }
+  return false
+}
+
+function mayLeave(statement: Node): boolean {
+  let found = false
+  walk(statement, node => {
+    if (isFunction(node)) return false
+    if (node.type === 'ReturnStatement' || node.type === 'ThrowStatement') found = true
+    return !found
+  })
+  return found
+}
+
+/** What only hands a call on leads to the function that does the work, and not around to itself. */
+function withoutDelegates(way: Way, func: Func, name: string): Way {
+  if (!way.funcs.includes(func) || !delegates(func, name)) return way
+  return { ...way, funcs: way.funcs.filter(other => !delegates(other, name)) }
+}
+
+/** The function that is called: `f` in `f.call(…)` and `f.apply(…)`. */
+function calledBy(callee: Node): Node {
+  if (callee.type !== 'MemberExpression' || callee.computed || callee.object.type === 'Super') return callee
+  const { name } = callee.property
+  const object = bare(callee.object)
+  const isNamed = object.type === 'Identifier' || (object.type === 'MemberExpression' && !object.computed)
+  return isNamed && (name === 'call' || name === 'apply') ? object : callee
 }
 
 /** Where a method of that name leads; null: perhaps anywhere. */

@@ -8,15 +8,17 @@ export type Methods = ReadonlyMap<string, readonly Func[] | null>
 
 export function methodsOf({ program, funcOf, bindingOf }: Analysis): Methods {
   const methods = new Map<string, Func[] | null>()
+  const hooks = new Set<string>()
   const patterns = new Set<Node>()
   const give = (key: Node, value: Node | null): void => {
     const name = String(key.name ?? key.value)
     let given = value === null ? null : bare(value)
     while (given?.type === 'AssignmentExpression') given = bare(given.right)
-    const func =
-      given?.type === 'Identifier' ? bindingOf.get(given)?.target : given === null ? null : funcOf.get(given)
+    if (given === null || isNoFunction(given)) return
+    const func = given.type === 'Identifier' ? bindingOf.get(given)?.target : funcOf.get(given)
     const list = methods.get(name)
-    if (func === undefined || func === null || isHook(func)) methods.set(name, null)
+    if (func === undefined || func === null) methods.set(name, null)
+    else if (isHook(func)) hooks.add(name)
     else if (list === undefined) methods.set(name, [func])
     else if (list !== null && !list.includes(func)) list.push(func)
   }
@@ -29,7 +31,9 @@ export function methodsOf({ program, funcOf, bindingOf }: Analysis): Methods {
       case 'MethodDefinition':
       case 'PropertyDefinition':
         if (node.computed || patterns.has(node)) break
-        give(node.key, node.kind === 'get' || node.kind === 'set' ? null : node.value)
+        if (node.kind === 'get' || node.kind === 'set')
+          methods.set(String(node.key.name ?? node.key.value), null)
+        else give(node.key, node.value)
         break
       case 'AssignmentExpression': {
         const left = bare(node.left)
@@ -39,7 +43,25 @@ export function methodsOf({ program, funcOf, bindingOf }: Analysis): Methods {
       default:
     }
   })
+  // Where nothing in the file takes its place, something outside does.
+  for (const name of hooks) if (!methods.has(name)) methods.set(name, null)
   return methods
+}
+
+/** True for a value that cannot be called. */
+function isNoFunction({ type, name }: Node): boolean {
+  switch (type) {
+    case 'Literal':
+    case 'TemplateLiteral':
+    case 'ArrayExpression':
+    case 'ObjectExpression':
+    case 'BinaryExpression':
+    case 'UnaryExpression':
+    case 'UpdateExpression':
+      return true
+    default:
+      return name === 'undefined'
+  }
 }
 
 /** A function that does nothing, or throws: others are meant to put theirs in its place. */
