@@ -4,11 +4,12 @@ import { preemptEverywhere } from '../src/compiler/differential/drive.ts'
 import { compiled, plain } from '../src/compiler/differential/programs.ts'
 import { calls, loops } from './compiler.ts'
 
-const programs = [...loops, ...calls].flatMap(name =>
+const programs = [...loops, ...calls, 'documents'].flatMap(name =>
   (['frames', 'generator'] as const).map(lowering => ({ name, lowering })),
 )
 
-test.each(programs)(
+// A constructor that stays plain has no safepoint: `new` cannot call a generator.
+test.each([...programs, { name: 'decomposition', lowering: 'frames' as const }])(
   '$name gives the same, preempted at every safepoint, by $lowering',
   ({ name, lowering }) => {
     const file = `${name}.ts`

@@ -10,6 +10,7 @@ import { pathToFileURL } from 'node:url'
 import { compile } from '../src/compiler/compile.ts'
 import { coroutineOf } from '../src/coroutine/coroutine.ts'
 import { compare, median, type Row, type Target } from './harness.ts'
+import { latencyRows } from './latency.ts'
 import { type Job, jobs, load } from './packages.ts'
 
 interface Program {
@@ -93,6 +94,7 @@ export async function* rows(): AsyncIterable<Row> {
     yield size('compiler/code-size', growths, { most: 4 })
     yield size('compiler/code-size-generator', generators)
     yield compileTime('compiler/compile-time')
+    yield* latencyRows()
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

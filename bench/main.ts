@@ -14,6 +14,7 @@ const support = new Set([
   'report.ts',
   'results.ts',
   'figures.ts',
+  'latency.ts',
   'packages.ts',
   'switches.ts',
 ])

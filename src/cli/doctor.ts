@@ -165,7 +165,7 @@ function longBuiltIns(source: string, line: number): string[] {
   const known: [RegExp, string][] = [
     [/JSON\.parse\([^()]*,/, 'JSON.parse with a reviver'],
     [/structuredClone\(/, 'structuredClone'],
-    [/\.(?:toS|s)ort(?:ed)?\(\)/, 'sort'],
+    [/\.(?:toS|s)ort(?:ed)?\(\)/, 'sort of objects'],
     [/\.(?:match|matchAll|replace|replaceAll|search|split|exec|test)\(/, 'regular expressions'],
     [/\.(?:join|repeat|concat|padEnd|padStart)\(/, 'work on long strings'],
   ]

@@ -128,6 +128,26 @@ describe('a function that unwinds', () => {
     },
   )
 
+  test.each(['frames', 'generator'] as const)('is preempted inside sort of a long list: %s', lowering => {
+    const { order } = load(`'use task'\nexport function order(list, how) { return list[how]() }`, {
+      lowering,
+    })
+    const numbers = Array.from({ length: 20_000 }, (_, n) => Math.imul(n, 2_654_435_761) >>> 8)
+    const sparse: unknown[] = numbers.map(n => (n % 7 === 0 ? undefined : `n${n}`))
+    for (let k = 0; k < sparse.length; k += 5) delete sparse[k]
+    for (const list of [numbers, sparse, Float32Array.from(numbers)]) {
+      for (const how of ['sort', 'toSorted'] as const) {
+        const expected = list.slice()[how]()
+        const given = list.slice()
+        const { value, preemptions } = preemptEverywhere(order, [given, how])
+        expect(value).toEqual(expected)
+        expect(Object.keys(value)).toEqual(Object.keys(expected))
+        expect(value === given).toBe(how === 'sort')
+        expect(preemptions).toBeGreaterThan(5)
+      }
+    }
+  })
+
   test('carries a twin for generators that call it', () => {
     const { fib } = load(`'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)
     setSafepointFlag(raised, 0)

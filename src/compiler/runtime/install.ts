@@ -9,9 +9,11 @@ import { define } from '../../coroutine/define.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
 import { LONG_TEXT, PartwiseParser } from './jsonparse.ts'
+import { inspectors } from './inspectors.ts'
 import { isBriefJson } from './jsonsize.ts'
 import { PartwiseWriter } from './jsonstringify.ts'
 import { mergeSort } from './mergesort.ts'
+import { LONG_LIST, plainSort, plainSortTyped } from './plainsort.ts'
 import { insertionMost, timSort } from './timsort.ts'
 
 type Stops = Generator<number, any, unknown>
@@ -81,60 +83,104 @@ for (const [holder, kind, accepts] of [
 }
 
 install(Array.prototype, 'flatMap', method(isList, flatMap))
-install(Array.prototype, 'sort', method(isList, sortArray))
-install(Array.prototype, 'toSorted', method(isList, toSortedArray))
-install(typedPrototype, 'sort', method(isTyped, sortTyped))
-install(typedPrototype, 'toSorted', method(isTyped, toSortedTyped))
+install(Array.prototype, 'sort', sorting(isList, plainLength, sortArray))
+install(Array.prototype, 'toSorted', sorting(isList, plainLength, toSortedArray))
+install(typedPrototype, 'sort', sorting(isTyped, typedLength, sortTyped))
+install(typedPrototype, 'toSorted', sorting(isTyped, typedLength, toSortedTyped))
+
+/** `sort`: with a comparator, or of a long list without one. */
+function sorting(
+  accepts: (list: unknown) => boolean,
+  lengthOf: (list: any) => number,
+  run: (list: any, fn: Callable | undefined) => Stops,
+): (original: Callable) => Twin {
+  return original =>
+    function* (this: any, ...args: unknown[]): Stops {
+      const [fn] = args
+      if (typeof fn === 'function' && accepts(this)) return yield* run(Object(this), fn as Callable)
+      if (fn !== undefined || lengthOf(this) < LONG_LIST) return Reflect.apply(original, this, args)
+      return yield* run(this, undefined)
+    }
+}
+
+/** The length of an array, where no code runs when it is asked; else 0. */
+function plainLength(list: unknown): number {
+  return Array.isArray(list) && inspectors?.isProxy(list) === false ? list.length : 0
+}
+
+function typedLength(list: unknown): number {
+  return isTyped(list) ? typedArrays.length(list) : 0
+}
+
+/** The values in their order: by the comparator, or as the engine orders them without one. */
+function* ordered(values: unknown[], fn: Callable | undefined, insertions: number): Stops {
+  if (fn === undefined) return yield* plainSort(values)
+  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertions)
+  return values
+}
 
 let insertionInSort: number | undefined
 let insertionInToSorted: number | undefined
+/** Elements that are copied between two looks, as a mask. */
+const many = 4095
 
-function* sortArray(list: any, fn: Callable): Stops {
+function* sortArray(list: any, fn: Callable | undefined): Stops {
   const length = arrays.length(list)
   const values: unknown[] = []
   let undefinedCount = 0
   for (let k = 0; k < length; k++) {
+    if ((k & many) === many && needResched()) yield PREEMPTED
     if (!(k in list)) continue
     const value = list[k]
     if (value === undefined) undefinedCount++
     else define(values, values.length, value)
   }
   insertionInSort ??= insertionMost('sort')
-  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertionInSort)
+  const sorted = yield* ordered(values, fn, insertionInSort)
   let at = 0
-  for (; at < values.length; at++) list[at] = values[at]
+  for (; at < sorted.length; at++) list[at] = sorted[at]
   for (let k = 0; k < undefinedCount; k++) list[at++] = undefined
   for (; at < length; at++) if (at in list) delete list[at]
   return list
 }
 
-function* toSortedArray(list: any, fn: Callable): Stops {
+function* toSortedArray(list: any, fn: Callable | undefined): Stops {
   const length = arrays.length(list)
   if (length > 2 ** 32 - 1) throw new RangeError(`Invalid array length`)
   const values: unknown[] = []
   for (let k = 0; k < length; k++) {
+    if ((k & many) === many && needResched()) yield PREEMPTED
     const value = list[k]
     if (value !== undefined) define(values, values.length, value)
   }
   const undefinedCount = length - values.length
   insertionInToSorted ??= insertionMost('toSorted')
-  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertionInToSorted)
-  for (let k = 0; k < undefinedCount; k++) define(values, values.length, undefined)
-  return values
+  const sorted = yield* ordered(values, fn, insertionInToSorted)
+  for (let k = 0; k < undefinedCount; k++) define(sorted, sorted.length, undefined)
+  return sorted
 }
 
-function* sortTyped(list: any, fn: Callable): Stops {
-  const sorted = yield* mergeSort([...list], { plain: fn, resumable: resumableOf(fn) })
+function* sortTyped(list: any, fn: Callable | undefined): Stops {
+  const sorted: any =
+    fn === undefined
+      ? yield* plainSortTyped(copyOf(list))
+      : yield* mergeSort([...list], { plain: fn, resumable: resumableOf(fn) })
   const length = Math.min(sorted.length, typedArrays.length(list))
   for (let k = 0; k < length; k++) list[k] = sorted[k]
   return list
 }
 
-function* toSortedTyped(list: any, fn: Callable): Stops {
+function* toSortedTyped(list: any, fn: Callable | undefined): Stops {
+  if (fn === undefined) return yield* plainSortTyped(copyOf(list))
   const sorted = yield* mergeSort([...list], { plain: fn, resumable: resumableOf(fn) })
   const made = new (globalThis as any)[Reflect.apply(tagOf, list, []) as string](sorted.length)
   for (let k = 0; k < sorted.length; k++) made[k] = sorted[k]
   return made
+}
+
+/** A typed array of the same kind, whatever its constructor says. */
+function copyOf(list: any): any {
+  return new (globalThis as any)[Reflect.apply(tagOf, list, []) as string](list)
 }
 
 install(

@@ -92,6 +92,8 @@ export class PartwiseWriter {
       else this.#member(top, top.keys[top.at++]!)
     }
     if (this.#text.length > PIECE) {
+      // What was put together bit by bit is one text from here on, and not all of it at the end.
+      this.#text.charCodeAt(0)
       define(this.#pieces, this.#text)
       this.#text = ''
     }

@@ -1,6 +1,8 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { mergeSort } from './mergesort.ts'
 import type { Order } from './order.ts'
+import { plainSort, plainSortTyped } from './plainsort.ts'
 import { insertionMost, timSort } from './timsort.ts'
 
 /** Numbers that look random and are the same on every run. */
@@ -85,3 +87,49 @@ for (const [name, orderOf] of forms) {
     }
   })
 }
+
+test('without a comparator the order is that of the engine, for values of every kind but objects', () => {
+  const values = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 3 }),
+    fc.double(),
+    fc.integer({ min: -20, max: 20 }),
+    fc.constantFrom<unknown>(-0, 0, null, true, false, 1n, 10n, 'a', 'B', '', '10'),
+  )
+  const lists = fc.oneof(fc.array(values), fc.array(fc.string({ maxLength: 2 })), fc.array(fc.integer()))
+  fc.assert(
+    fc.property(lists, fc.integer({ min: 1, max: 7 }), (list, run) => {
+      const expected = list.slice().sort()
+      const sorted = drive(plainSort(list.slice(), run)) as unknown[]
+      expect(sorted).toHaveLength(expected.length)
+      for (const [index, value] of sorted.entries()) expect(value).toBe(expected[index])
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('typed arrays are sorted by value, with zeros and what is no number in their places', () => {
+  const values = fc.array(fc.oneof(fc.double(), fc.constantFrom(-0, 0, Number.NaN, Infinity, 5)))
+  fc.assert(
+    fc.property(values, fc.integer({ min: 1, max: 7 }), (list, run) => {
+      const sorted = drive(plainSortTyped(Float64Array.from(list), run))
+      expect(sorted).toEqual(Float64Array.from(list).sort())
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('objects are compared by the engine, which calls their toString as often as ever', () => {
+  const made = (log: string[]): unknown[] =>
+    numbers(40, 3, 30).map(n => ({
+      toString() {
+        log.push(`${n}`)
+        return `${n}`
+      },
+    }))
+  const engine: string[] = []
+  const expected = made(engine).sort().map(String)
+  const ours: string[] = []
+  const sorted = drive(plainSort(made(ours), 4)) as unknown[]
+  expect(sorted.map(String)).toEqual(expected)
+  expect(ours).toEqual(engine)
+})

@@ -1,0 +1,124 @@
+/**
+ * How long a task of high priority waits beside a workload on its CPU: compiled code runs with the safepoint's flag raised, so it stops
+ * at each safepoint that it looks at, and the time between two stops is what such a task has to wait at most. A thread's own time is
+ * counted in ticks of milliseconds on some systems, so this is the time on the clock, of which the median of some runs is taken.
+ */
+import { readFile } from 'node:fs/promises'
+import { compile } from '../src/compiler/compile.ts'
+import { evaluateModule } from '../src/compiler/differential/evaluate.ts'
+import * as runtime from '../src/compiler/runtime.ts'
+import { coroutineOf, setSafepointFlag } from '../src/coroutine/coroutine.ts'
+import { median, quantile, type Row } from './harness.ts'
+import { jobs, load } from './packages.ts'
+
+const raised = Int32Array.of(1)
+const lowered = Int32Array.of(0)
+
+/** Packages with large input, and programs in whose constructors and built-ins the time goes. */
+const packages = ['acorn', 'marked', 'terser', 'js-yaml', 'jpeg-js']
+const programs = ['decomposition', 'documents']
+const rounds = 5
+const times = new Float64Array(1_000_000)
+
+interface Work {
+  fn: (...args: any[]) => unknown
+  self?: unknown
+  args: readonly unknown[]
+}
+
+export async function* latencyRows(): AsyncIterable<Row> {
+  for (const name of packages) {
+    const job = jobs.find(one => one.name === name)!
+    yield* measured(name, job.prepare(load(job, 'best').namespace))
+  }
+  for (const name of programs) yield* measured(name, await programOf(name))
+}
+
+async function programOf(name: string): Promise<Work> {
+  const url = new URL(`./programs/${name}.ts`, import.meta.url)
+  const { code } = compile(await readFile(url, 'utf8'), url.pathname, { sourcemap: false })
+  const { run, size } = evaluateModule(code, url.pathname, { 'heddle/runtime': runtime })
+  return { fn: run as Work['fn'], args: [size] }
+}
+
+function* measured(name: string, work: Work): Iterable<Row> {
+  for (let i = 0; i < 3; i++) stretchesOf(work, lowered)
+  const runs = Array.from({ length: rounds }, () => stretchesOf(work, raised))
+  const stretches = usual(runs)
+  const each = runs.map(run => ({ p99: waitedFor(run, 0.99), worst: longestOf(run) }))
+  yield row(
+    `compiler/latency-${name}-p99`,
+    waitedFor(stretches, 0.99),
+    each.map(({ p99 }) => p99),
+    5,
+  )
+  yield row(
+    `compiler/latency-${name}-worst`,
+    longestOf(stretches),
+    each.map(({ worst }) => worst),
+    20,
+  )
+}
+
+/**
+ * The stretches as they usually are: a run stops where the one before it did, so the median of each stretch leaves out what other
+ * programs took from it. Runs that differ count as they are.
+ */
+function usual(runs: readonly number[][]): number[] {
+  const [first] = runs
+  if (runs.some(({ length }) => length !== first!.length)) return runs.flat()
+  return first!.map((_, index) => median(runs.map(run => run[index]!)))
+}
+
+function row(name: string, value: number, values: readonly number[], valueMost: number): Row {
+  const round3 = (one: number): number => Number(one.toPrecision(3))
+  return {
+    row: name,
+    value: round3(value),
+    unit: 'ms',
+    rounds,
+    spread: [round3(quantile(values, 0.25)), round3(quantile(values, 0.75))],
+    target: { valueMost },
+  }
+}
+
+/** The milliseconds between stops. */
+function stretchesOf({ fn, self, args }: Work, flag: Int32Array): number[] {
+  const coroutine = coroutineOf(fn, args, self)
+  let count = 0
+  setSafepointFlag(flag, 0)
+  try {
+    let since = performance.now()
+    let finished = coroutine.start()
+    for (;;) {
+      const now = performance.now()
+      // A list that grows is copied at times, which would count as a stretch.
+      times[count++ % times.length] = now - since
+      if (finished) break
+      since = now
+      finished = coroutine.resume()
+    }
+  } finally {
+    setSafepointFlag(lowered, 0)
+  }
+  if (coroutine.state === 'threw') throw coroutine.result
+  return [...times.subarray(0, Math.min(count, times.length))]
+}
+
+/** How long a task waits at most, in so many cases of all, that comes at any moment: a long stretch is met more often than a short one. */
+function waitedFor(stretches: readonly number[], share: number): number {
+  const all = stretches.reduce((sum, one) => sum + one, 0)
+  let low = 0
+  let high = longestOf(stretches)
+  for (let step = 0; step < 40; step++) {
+    const middle = (low + high) / 2
+    const longer = stretches.reduce((sum, one) => sum + Math.max(0, one - middle), 0)
+    if (longer / all > 1 - share) low = middle
+    else high = middle
+  }
+  return high
+}
+
+function longestOf(stretches: readonly number[]): number {
+  return stretches.reduce((most, one) => Math.max(most, one), 0)
+}
