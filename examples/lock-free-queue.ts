@@ -6,19 +6,9 @@
  * is the same as `heddle check examples/lock-free-queue/queue.check.ts`. Every interleaving of the two threads is tried; the one that
  * loses a message is printed with the lines that it went through.
  */
-import { runChecks } from '../src/checker/runner.ts'
+import { showChecks } from './checks/show.ts'
 
-const file = new URL('./lock-free-queue/queue.check.ts', import.meta.url).pathname
-let report = ''
-const code = await runChecks(
-  [file],
-  { override: {} },
-  { out: text => (report += text), err: text => void process.stderr.write(text), live: false },
+await showChecks(
+  new URL('./lock-free-queue/queue.check.ts', import.meta.url),
+  'The first queue loses a message: `tail` is raised before the slot is written. The second writes first, and passes.',
 )
-console.log(report.trimEnd())
-console.log(
-  code === 1
-    ? '\nThe first queue loses a message: `tail` is raised before the slot is written. The second writes first, and passes.'
-    : `\nunexpected: the checks ended with ${code}`,
-)
-process.exitCode = code === 1 ? 0 : 1

@@ -224,6 +224,20 @@ describe('a check of asynchronous code', () => {
     expect(seen).toEqual(['a 0 0', 'a 0 0.5', 'a 7 0', 'a 7 0.5', 'b 0 0', 'b 0 0.5', 'b 7 0', 'b 7 0.5'])
   })
 
+  test('runs what outlives the tasks, but not what goes on for ever', async () => {
+    const seen = await outcomes(log => ({ io }) => ({
+      tasks: {
+        one() {
+          setInterval(() => undefined, 1000)
+          setTimeout(() => log('unref'), 10).unref()
+          AbortSignal.timeout(5).addEventListener('abort', () => log('signal'))
+          void io('late', undefined, { takes: 7 }).then(() => log('late'))
+        },
+      },
+    }))
+    expect(seen).toEqual(['signal late'])
+  })
+
   test('ends with an abort what a signal aborts', async () => {
     const seen = await outcomes(log => ({ io }) => {
       const controller = new AbortController()

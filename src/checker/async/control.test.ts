@@ -1,6 +1,12 @@
+import { spawn } from 'node:child_process'
+import { lookup } from 'node:dns/promises'
+import { writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { Worker } from 'node:worker_threads'
+import { gzip } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { failureOf, wrong } from '../programs/attempts.ts'
 import { check, CheckIncomplete, type CheckResult } from '../check.ts'
@@ -14,6 +20,14 @@ describe('what a check does not control', () => {
     ['a real timer', (): void => void early(() => undefined, 1), 'a real timer was started'],
     ['a file', () => readFile('/etc/hosts'), 'a real file was used'],
     ['a connection', (): void => void connect(1).on('error', () => undefined), 'a real connection was made'],
+    ['a server', (): void => void createServer().listen(0).unref(), 'a real server was opened'],
+    ['a process', (): void => void spawn('true'), 'a real process was started'],
+    ['a worker', () => new Worker('', { eval: true }), 'a real worker was started'],
+    ['a name', () => lookup('localhost'), 'a real host name was looked up'],
+    ['a digest', () => crypto.subtle.digest('SHA-256', new Uint8Array(1)), 'something real was begun'],
+    ['an archive', () => promisify(gzip)('x'), 'something real was begun'],
+    ['a signal', (): void => void process.once('SIGUSR2', () => undefined), 'something real was begun'],
+    ['a write', () => writeFileSync('/dev/null', ''), 'fs.writeFileSync() was called'],
     ['fetch', () => fetch('http://127.0.0.1:1').catch(() => undefined), 'fetch() was called'],
     ['chance', () => Math.random(), 'Math.random() was called'],
     ['random bytes', () => crypto.getRandomValues(new Uint8Array(1)), 'crypto.getRandomValues() was called'],

@@ -160,7 +160,7 @@ export class Environment {
       const controller = new AbortController()
       const reason = (): DOMException =>
         new DOMException('The operation was aborted due to timeout', 'TimeoutError')
-      this.clockwork.start('timeout', () => controller.abort(reason()), delay, []).unref()
+      this.clockwork.start('timeout', () => controller.abort(reason()), delay, [])
       return controller.signal
     })
     const running = (): Execution => this.running

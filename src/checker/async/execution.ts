@@ -285,7 +285,7 @@ export class Execution {
       title: `livelock: after ${this.steps} events it still goes on`,
       detail: [
         `Over and over: ${busy.slice(0, 4).join('; ')}`,
-        'If the check is only long, raise `steps`; if a loop has no end, bound it.',
+        'If the check is only long, raise `steps`; if a loop has no end, bound it, or `unref` the timer of one that runs in the background.',
       ],
       error: undefined,
     }

@@ -30,22 +30,11 @@ export interface AsyncCheckOptions
 
 const OWN = ['random', 'starts', 'patience'] as const
 
-const SHARED: ReadonlySet<string> = new Set([
-  'explorer',
-  'preemptions',
-  'runs',
-  'seed',
-  'schedule',
-  'steps',
-  'turns',
-  'allowIncomplete',
-  'executions',
-  'time',
-  'rerun',
-  'keepGoing',
-  'shrink',
-  'modules',
-])
+const SHARED: ReadonlySet<string> = new Set(
+  'explorer preemptions runs seed schedule steps turns allowIncomplete executions time rerun keepGoing shrink modules'.split(
+    ' ',
+  ),
+)
 
 /** Says what is wrong with the options of an asynchronous check, before anything runs. */
 export function validateAsyncOptions(options: AsyncCheckOptions): void {

@@ -23,6 +23,8 @@ const RESOURCES: Readonly<Record<string, string>> = {
   TCPWRAP: 'a real connection was made',
   TCPCONNECTWRAP: 'a real connection was made',
   TLSWRAP: 'a real connection was made',
+  TCPSERVERWRAP: 'a real server was opened',
+  PIPESERVERWRAP: 'a real server was opened',
   PIPEWRAP: 'a real connection was made',
   UDPWRAP: 'a real socket was opened',
   GETADDRINFOREQWRAP: 'a real host name was looked up',
