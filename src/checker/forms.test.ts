@@ -1,8 +1,9 @@
 import * as fc from 'fast-check'
-import { beforeAll, expect, test } from 'vitest'
-import { check, type Program } from './check.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Program } from './check.ts'
 import type { Step } from './programs/forms.ts'
 import { loadInstrumented } from './programs/load.ts'
+import { Search } from './search.ts'
 
 type Forms = typeof import('./programs/forms.ts')
 let programs: Forms
@@ -10,8 +11,23 @@ beforeAll(async () => {
   programs = await loadInstrumented<Forms>(new URL('./programs/forms.ts', import.meta.url))
 })
 
+/** A thread of the plain machine that sleeps in a wait. */
+interface Sleeper {
+  woken: boolean
+}
+interface Plain extends Array<number> {
+  /** Who sleeps on each of the two words, the first that came first. */
+  sleepers: Sleeper[][]
+}
+
 /** One access of the plain machine: a word, and what it becomes; a word of 2 is the length of what grows. */
-type Access = (memory: number[]) => unknown
+interface Access {
+  (memory: Plain): unknown
+  /** Whether it can come now: always, where this is left out. */
+  able?: (memory: Plain) => boolean
+  /** Its thread sleeps until then, or until it is woken. */
+  sleeper?: Sleeper
+}
 type Steps = Generator<Access, unknown, any>
 type Meaning = (index: number, value: number) => Steps
 
@@ -30,6 +46,26 @@ const change =
     memory[i] = to(old)
     return old
   }
+/** A loop that takes turns until a word holds what it waits for is one access that comes then. */
+const once = (able: (memory: Plain) => boolean, access: Access): Access =>
+  Object.assign((memory: Plain) => access(memory), { able })
+const notify =
+  (i: number, most: number): Access =>
+  memory => {
+    const woken = memory.sleepers[i]!.splice(0, most)
+    for (const sleeper of woken) sleeper.woken = true
+    return woken.length
+  }
+function leave(memory: Plain, sleeper: Sleeper | undefined): void {
+  memory.sleepers = memory.sleepers.map(list => list.filter(one => one !== sleeper))
+}
+function* sleep(i: number, sleeper: Sleeper): Steps {
+  return yield memory => {
+    if (memory[i] !== 0) return false
+    memory.sleepers[i]!.push(sleeper)
+    return true
+  }
+}
 
 const one: Meaning = function* (i) {
   return yield get(i)
@@ -127,6 +163,56 @@ const meanings: Record<string, Meaning> = {
     if (word !== 5) return 'not-equal'
     return 'timed-out'
   },
+  *spinLock(i, x) {
+    yield once(memory => memory[i] === 0, put(i, x))
+    yield put(i, 0)
+  },
+  *exchangeLock(i) {
+    yield once(memory => memory[i] !== 1, put(i, 1))
+    yield put(i, 0)
+  },
+  *testedLock(i, x) {
+    for (;;) {
+      yield once(memory => memory[i] === 0, get(i))
+      if ((yield change(i, old => (old === 0 ? x : old))) === 0) break
+    }
+    yield put(i, 0)
+  },
+  *ticketLock(i) {
+    const ticket: number = yield change(i, old => old + 1)
+    yield once(memory => memory[1 - i] === ticket, get(1 - i))
+    yield put(1 - i, ticket + 1)
+    return ticket
+  },
+  *spinsUntil(i, x) {
+    yield once(memory => memory[i] === x, get(i))
+  },
+  *spinsPlainly(i) {
+    yield once(memory => memory[i] !== 0, get(i))
+    return yield get(i)
+  },
+  *wait(i) {
+    const sleeper: Sleeper = { woken: false }
+    if (!(yield* sleep(i, sleeper))) return 'not-equal'
+    const awake: Access = () => 'ok'
+    return yield Object.assign(awake, { able: () => sleeper.woken, sleeper })
+  },
+  *waitAwhile(i) {
+    const sleeper: Sleeper = { woken: false }
+    if (!(yield* sleep(i, sleeper))) return 'not-equal'
+    const awake: Access = memory => {
+      if (sleeper.woken) return 'ok'
+      leave(memory, sleeper)
+      return 'timed-out'
+    }
+    return yield Object.assign(awake, { sleeper })
+  },
+  *notify(i) {
+    return yield notify(i, 1)
+  },
+  *notifyAll(i) {
+    return yield notify(i, Number.POSITIVE_INFINITY)
+  },
   *grow() {
     if ((yield get(2)) === 1) yield put(2, 2)
   },
@@ -138,29 +224,47 @@ const meanings: Record<string, Meaning> = {
   },
 }
 
-/** Every interleaving, one after the other, of plain generators. */
-function enumerate(threads: readonly (readonly Step[])[]): Set<string> {
+/** What a program may come to: what its threads returned and memory holds, or `STUCK` where one of them cannot end. */
+const STUCK = 'a thread cannot end'
+
+/** Every interleaving, one after the other, of plain generators. `deaths`: how many threads may die. */
+function enumerate(threads: readonly (readonly Step[])[], deaths: number): Set<string> {
   const found = new Set<string>()
   const choices: number[] = []
   for (let runs = 0; ; runs++) {
     fc.pre(runs < 6000)
-    const memory = [0, 0, 1]
-    const texts = threads.map(() => '')
+    const memory: Plain = Object.assign([0, 0, 1], { sleepers: [[], []] })
+    const texts: (string | undefined)[] = threads.map(() => '')
     const running = threads.map(function* (steps, t): Steps {
       for (const { form, index, value } of steps) texts[t] += `${yield* meanings[form]!(index, value)};`
       return undefined
     })
     const next = threads.map((_, t) => running[t]!.next())
     const counts: number[] = []
+    let dead = 0
     for (let depth = 0; ; depth++) {
-      const able = threads.map((_, t) => t).filter(t => next[t]!.done !== true)
-      if (able.length === 0) break
+      const living = threads.map((_, t) => t).filter(t => next[t]!.done !== true && texts[t] !== undefined)
+      const able = living.filter(t => (next[t]!.value as Access).able?.(memory) !== false)
+      // A choice beyond those that can go on is a death.
+      const mortal = dead < deaths ? living : []
+      if (able.length === 0 && living.length > 0) found.add(STUCK)
+      if (able.length + mortal.length === 0) {
+        if (living.length === 0 && dead === deaths) found.add(`${texts.join(' | ')} ${memory.join()}`)
+        break
+      }
       if (depth === choices.length) choices.push(0)
-      counts.push(able.length)
-      const t = able[choices[depth]!]!
-      next[t] = running[t]!.next((next[t]!.value as Access)(memory))
+      counts.push(able.length + mortal.length)
+      const choice = choices[depth]!
+      if (choice < able.length) {
+        const t = able[choice]!
+        next[t] = running[t]!.next((next[t]!.value as Access)(memory))
+      } else {
+        const t = mortal[choice - able.length]!
+        texts[t] = undefined
+        dead++
+        leave(memory, (next[t]!.value as Access).sleeper)
+      }
     }
-    found.add(`${texts.join(' | ')} ${memory.join()}`)
     choices.length = counts.length
     while (choices.length > 0 && choices.at(-1)! + 1 >= counts[choices.length - 1]!) choices.pop()
     if (choices.length === 0) return found
@@ -168,26 +272,33 @@ function enumerate(threads: readonly (readonly Step[])[]): Set<string> {
   }
 }
 
-function explore(threads: readonly (readonly Step[])[]): Set<string> {
+function explore(threads: readonly (readonly Step[])[], deaths: number): Set<string> {
   const found = new Set<string>()
-  const { complete } = check('random', { races: false }, (): Program => {
+  const options = { races: false, keepGoing: true, ...(deaths > 0 && { crashes: deaths }) }
+  const search = new Search('random', options, (): Program => {
     const { memory, ...program } = programs.program(threads)
     return {
       ...program,
-      final({ results }) {
+      final({ results, crashed }) {
+        if (crashed.length < deaths) return
         found.add(`${results.join(' | ')} ${[memory.v[0], memory.v[1], memory.grown.length].join()}`)
       },
     }
   })
+  search.run()
+  const { complete, failure } = search.result
   expect(complete).toBe(true)
+  if (failure !== undefined) {
+    expect(['deadlock', 'lost-wakeup', 'livelock']).toContain(failure.kind)
+    found.add(STUCK)
+  }
   return found
 }
 
-const runs = process.env.HEDDLE_LONG === '1' ? 50_000 : 2000
+const times = process.env.HEDDLE_LONG === '1' ? 25 : 1
 
-test('random programs of every form come to what a plain enumeration of all interleavings comes to', () => {
-  const names = Object.keys(programs.forms)
-  expect(names.filter(name => meanings[name] === undefined)).toEqual([])
+/** Compares so many random programs of these forms. Every form has to be met: they are not all of one kind. */
+function compare(names: readonly string[], runs: number, threadsMax: number, deaths: number): void {
   const met = new Set<string>()
   const step = fc.record({
     form: fc.constantFrom(...names),
@@ -196,13 +307,46 @@ test('random programs of every form come to what a plain enumeration of all inte
   })
   const thread = fc.array(step, { minLength: 1, maxLength: 2 })
   fc.assert(
-    fc.property(fc.array(thread, { minLength: 2, maxLength: 3 }), threads => {
-      const all = enumerate(threads)
+    fc.property(fc.array(thread, { minLength: 2, maxLength: threadsMax }), threads => {
+      const all = enumerate(threads, deaths)
       for (const { form } of threads.flat()) met.add(form)
-      expect([...explore(threads)].sort()).toEqual([...all].sort())
+      expect([...explore(threads, deaths)].sort()).toEqual([...all].sort())
     }),
-    { numRuns: runs },
+    { numRuns: runs * times },
   )
-  // Every form has been met: the programs are not all of one kind.
-  expect(met.size).toBe(names.length)
-}, 120_000)
+  expect([...met].sort()).toEqual([...names].sort())
+}
+
+const atomic: readonly string[] = [
+  'load',
+  'store',
+  'add',
+  'exchange',
+  'compareExchange',
+  'spins',
+  'spinLock',
+  'exchangeLock',
+  'testedLock',
+  'ticketLock',
+  'spinsUntil',
+  'wait',
+  'waitAwhile',
+  'notify',
+  'notifyAll',
+]
+
+describe('random programs come to what a plain enumeration of all interleavings comes to', () => {
+  test('of every form', () => {
+    const names = Object.keys(programs.forms)
+    expect(names.filter(name => meanings[name] === undefined)).toEqual([])
+    compare(names, 1400, 3, 0)
+  }, 600_000)
+
+  test(
+    'of atomic accesses, locks by hand, waits and notifies alone',
+    () => compare(atomic, 400, 3, 0),
+    600_000,
+  )
+
+  test('in which a thread dies', () => compare(atomic, 200, 2, 1), 600_000)
+})

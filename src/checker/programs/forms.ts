@@ -106,6 +106,40 @@ export const forms: Readonly<Record<string, Form>> = {
   },
   times: ({ v }, i) => Atomics.wait(v, i, 5, 10),
 
+  spinLock: ({ v }, i, x) => {
+    while (Atomics.compareExchange(v, i, 0, x) !== 0);
+    Atomics.store(v, i, 0)
+  },
+  exchangeLock: ({ v }, i) => {
+    while (Atomics.exchange(v, i, 1) === 1) Atomics.pause?.()
+    Atomics.store(v, i, 0)
+  },
+  testedLock: ({ v }, i, x) => {
+    for (;;) {
+      if (Atomics.load(v, i) !== 0) continue
+      if (Atomics.compareExchange(v, i, 0, x) === 0) break
+    }
+    Atomics.store(v, i, 0)
+  },
+  ticketLock: ({ v }, i) => {
+    const ticket = Atomics.add(v, i, 1)
+    while (Atomics.load(v, 1 - i) !== ticket);
+    Atomics.store(v, 1 - i, ticket + 1)
+    return ticket
+  },
+  spinsUntil: ({ v }, i, x) => {
+    while (Atomics.load(v, i) !== x);
+  },
+  spinsPlainly: ({ v }, i) => {
+    while (v[i] === 0);
+    return v[i]
+  },
+
+  wait: ({ v }, i) => Atomics.wait(v, i, 0),
+  waitAwhile: ({ v }, i) => Atomics.wait(v, i, 0, 10),
+  notify: ({ v }, i) => Atomics.notify(v, i, 1),
+  notifyAll: ({ v }, i) => Atomics.notify(v, i),
+
   grow: ({ growable }) => {
     if (growable.byteLength === 4) growable.grow(8)
   },
