@@ -266,7 +266,11 @@ export const projects: readonly PageProject[] = [
   {
     page: 'docs/guides/testing.md',
     runs: [
-      { heddle: ['check', '.'], prints: /two increments/, onNode20: /use Node 22\.15, 23\.5 or later/ },
+      {
+        heddle: ['check', '.'],
+        prints: /✓ two increments[^]*✓ one seat, two buyers/,
+        onNode20: /use Node 22\.15, 23\.5 or later/,
+      },
       { heddle: ['run', 'program.test.ts'], prints: /^4$/m },
     ],
   },

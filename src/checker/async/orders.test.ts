@@ -246,7 +246,7 @@ const chosen: readonly Program[] = [
 ]
 
 describe('the orders that a check explores', () => {
-  const runs = process.env['HEDDLE_LONG'] === undefined ? 25 : 3000
+  const runs = process.env['HEDDLE_LONG'] === undefined ? 25 : 1000
 
   test(`are those of ${runs} random programs in real time, each tried with every duration`, async () => {
     const random = new Random(20)
@@ -261,5 +261,5 @@ describe('the orders that a check explores', () => {
     }
     expect(seen.size, 'every kind of wait was in some program').toBe(9)
     expect(outcomes).toBeGreaterThan(runs * 3)
-  }, 120_000)
+  })
 })
