@@ -1,5 +1,5 @@
 /**
- * Who does a thing that is to be done once in a process: the compiling of a module, or a warning. A table in memory that all threads
+ * Claims: work that one thread of a process does for all, once: the compiling of a module, or a warning. A table in memory that all threads
  * share; each entry is a hash and a state. A thread claims a key by writing its hash.
  *
  *   thread A                              thread B
@@ -11,19 +11,19 @@
  *                                         (e) wakes, reads the disk cache
  *
  * With a load and a store in the place of (a), both would be the first. With the state set before the cache is written, B would find
- * nothing at (e), and compile too. A thread that dies between (a) and (d) leaves its entry behind: B gives up waiting, and compiles.
+ * nothing at (e), and compile too. A thread that dies between (a) and (d) leaves its entry with state 0: B stops waiting after its timeout, and compiles.
  */
 const WORDS = 2
 
 export type Claim =
-  /** This thread is the first, and tells by `done` when it has finished. */
+  /** This thread has the claim, and calls `done` when it has finished. */
   | { readonly first: true; done(): void }
-  /** Another is; `wait` returns when it has finished, or after `timeout_ms`. */
+  /** Another thread has it; `wait` returns when that one has finished, or after `timeout_ms`. */
   | { readonly first: false; wait(timeout_ms: number): void }
 
 const alone: Claim = { first: true, done: () => undefined }
 
-/** In what memory it is given: 8 bytes an entry. What no longer fits is done by each thread for itself. */
+/** Over memory that the caller gives: 8 bytes an entry. When the table is full, each thread does the work for itself. */
 export class Claims {
   readonly #words: Int32Array
 

@@ -136,7 +136,37 @@ export class PayloadHeap {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, thread.ownerTag)
   }
 
-  /** The thread that has not settled the block, or has claimed it, plus 1; 0: it is settled. */
+  /** The block is on its way between a thread and a structure that recovery cannot see: `mark`, below 0, is that structure's own. It is not freed when the thread dies. */
+  mark(pointer: number, mark: number): void {
+    Atomics.store(this.i32, this.blockOf(pointer) + OWNER, mark)
+  }
+
+  /** The structure has the block from now on, unless a thread has taken it from there already. */
+  settleMarked(pointer: number, mark: number): void {
+    Atomics.compareExchange(this.i32, this.blockOf(pointer) + OWNER, mark, 0)
+  }
+
+  /**
+   * A thread died between `mark` and what follows it: the structure has the block (`isNamed`), or nobody has, and it is freed. `pointer` is what the
+   * structure noted before the mark: where the thread died before that, the block may be gone, and its place be in the middle of another.
+   */
+  resolveMarked(thread: KernelThread, pointer: number, mark: number, isNamed: boolean): void {
+    const { i32 } = this
+    const lock = this.control + LOCK
+    acquire(thread, lock)
+    let block = this.firstBlock
+    while (block < this.end && block + HEADER_WORDS < pointer) block += i32[block + SIZE] & ~USED
+    const isBlock = block + HEADER_WORDS === pointer && (i32[block + SIZE] & USED) !== 0
+    if (
+      isBlock &&
+      Atomics.compareExchange(i32, block + OWNER, mark, isNamed ? 0 : thread.ownerTag) === mark
+    ) {
+      if (!isNamed) this.freeLocked(block)
+    }
+    release(thread, lock)
+  }
+
+  /** The thread that has not settled the block, or has claimed it, plus 1; 0: it is settled; below 0: it is on its way (`mark`). */
   ownerOf(pointer: number): number {
     return Atomics.load(this.i32, this.blockOf(pointer) + OWNER)
   }

@@ -61,6 +61,11 @@ export function writeParcel(
   }
 }
 
+/** The block that the words name; 0: none. */
+export function blockIn(i32: Int32Array, at: number): number {
+  return hasBlock(i32, at) ? i32[at + 1] : 0
+}
+
 /** From here on the words own the payload. */
 export function settleParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
   if (hasBlock(i32, at)) codec().heap.settle(i32[at + 1])

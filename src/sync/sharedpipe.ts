@@ -1,16 +1,15 @@
 import { assert } from '../arena/assert.ts'
 import type { FutexContext } from '../futex/context.ts'
-import { type Decision, SKIP, STOP, WAKE } from '../futex/decision.ts'
 import { wakeAll } from '../futex/queue.ts'
 import { Waiter } from '../futex/records.ts'
 import type { PayloadCodec } from '../task/payload/codec.ts'
 import {
-  CLOSED,
+  blockIn,
   copyParcel,
   dropParcel,
   PARCEL_WORDS,
   readParcel,
-  settleParcel,
+  takeParcel,
   TAKEN,
   type Words,
 } from './parcel.ts'
@@ -18,6 +17,7 @@ import { codecOf } from './payloads.ts'
 import type { Place } from './place.ts'
 import { lockPlace, unlockPlace } from './placelock.ts'
 import { claimDomain, ParkingQueue } from './queue.ts'
+import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.ts'
 
 /**
  * A channel in shared memory: a ring of parcels, a queue of senders that found it full, a queue of receivers that found it empty. Two locks
@@ -47,8 +47,20 @@ import { claimDomain, ParkingQueue } from './queue.ts'
  * given back before the sender has had the lock.
  *
  * A payload has an owner throughout: the thread that encoded it, or read it (the heap's header says so); a waiter, which recovery knows, and whose payload it frees
- * when the sleeper died (`giveUpParcel`); or the ring. Between the thread and the ring it is nobody's for two stores: the block is settled, then the tail moves, or the
- * head moves, then the block is claimed. A thread that dies exactly there leaves one block for good. The other order would free what the ring still names.
+ * when the sleeper died (`giveUpParcel`); the ring; or, on its way between a thread and one of the others, the channel itself (`giving`, `taking`):
+ *
+ *   a thread gives                            a thread takes
+ *   [1] the thread has the block              [3] the ring or a waiter has it
+ *   (F) noted under the lock: `giving`        (F) noted under the lock: `taking`
+ *   (G) the header names the channel          (G) the header names the channel
+ *   (H) the tail moves, or a parcel is there  (H) the head moves, or a parcel says TAKEN
+ *   (I) the header names nobody               (I) the header names the thread
+ *   (J) noted: 0                              (J) noted: 0
+ *   [3] the ring or a waiter has it           [1] the thread has the block
+ *
+ * Recovery frees what the dead thread has, [1]; it cannot see the ring. Between (G) and (I) the block is the channel's: the next holder of the lock finds the note, and
+ * whether the ring or a waiter names the block. If so it stays, else it is freed (`resolve`). *Broken*: without (G) recovery frees what the ring names, or nobody frees what no
+ * one names. A channel that no thread uses again keeps what is in it.
  */
 const CAPACITY = 3
 const LATEST = 4
@@ -59,11 +71,13 @@ const RECEIVERS = 8
 const JOURNAL = 10
 const JOURNAL_TAIL = 11
 const JOURNAL_ORDER = 12
+const GIVING = 13
 /** The head's line. */
 const HEAD_LOCK = 16
 const HEAD = 17
 const TAIL_SEEN = 18
 const SENDERS = 19
+const TAKING = 20
 const HEADER_WORDS = 32
 /** Room for values that come back, because their receivers were cancelled as they got them; one slot of it is always free. */
 const SLACK = 4
@@ -74,6 +88,10 @@ export const ENDED = 2
 export type Outcome = typeof DONE | typeof WOULD_WAIT | typeof ENDED
 
 assert(Waiter.parcel % 2 === 0, 'a number in a parcel is aligned')
+
+/** A value on its way back. */
+const returnedWords = new ArrayBuffer(PARCEL_WORDS * 4)
+const returned: Words = { i32: new Int32Array(returnedWords), f64: new Float64Array(returnedWords) }
 
 export function pipeWords(capacity: number): number {
   return HEADER_WORDS + (capacity + SLACK) * PARCEL_WORDS
@@ -150,7 +168,7 @@ export class SharedPipe implements Place {
     if (!broken && i32[at + RECEIVERS] === 0 && i32[at + LATEST] === 0 && i32[at + IS_CLOSED] === 0) {
       const tail = i32[at + TAIL]
       const hasRoom = this.hasRoom(tail)
-      if (hasRoom) this.push(from, fromAt, tail)
+      if (hasRoom) this.push(context, from, fromAt, tail)
       unlockPlace(this)
       return hasRoom ? DONE : WOULD_WAIT
     }
@@ -164,11 +182,11 @@ export class SharedPipe implements Place {
   receive(context: FutexContext, to: Int32Array, toAt: number): Outcome {
     const { i32, at, headLock } = this
     if (context !== this.joined) this.join(context)
-    lockPlace(context, headLock)
+    if (lockPlace(context, headLock)) this.resolve(context, TAKING)
     const head = i32[at + HEAD]
     const quiet = i32[at + SENDERS] === 0
     const hasValue = quiet && this.hasValue(head)
-    if (hasValue) this.shift(head, to, toAt)
+    if (hasValue) this.shift(context, head, to, toAt)
     // Closed, what was sent before that may have come since.
     const done = hasValue || (quiet && Atomics.load(i32, at + IS_CLOSED) === 0)
     unlockPlace(headLock)
@@ -184,15 +202,14 @@ export class SharedPipe implements Place {
     const { i32, at } = this
     if (i32[at + IS_CLOSED] === 1) return ENDED
     if (i32[at + RECEIVERS] === 1) {
-      settleParcel(from, fromAt, this.codec)
-      if (this.serve(context, this.receivers, new Handing(from.i32, fromAt))) return DONE
+      if (this.handOver(context, from.i32, fromAt)) return DONE
       i32[at + RECEIVERS] = 0
     }
     const latest = i32[at + LATEST] === 1
     const tail = i32[at + TAIL]
     if (!latest && !this.hasRoom(tail)) return WOULD_WAIT
-    this.push(from, fromAt, tail)
-    if (latest && this.count > 1) this.dropFirst()
+    this.push(context, from, fromAt, tail)
+    if (latest && this.count > 1) this.dropFirst(context)
     return DONE
   }
 
@@ -201,28 +218,32 @@ export class SharedPipe implements Place {
     const { i32, at } = this
     const head = i32[at + HEAD]
     if (this.hasValue(head)) {
-      this.shift(head, to, toAt)
+      this.shift(context, head, to, toAt)
       if (i32[at + SENDERS] === 1 && this.count < i32[at + CAPACITY])
-        this.fetch(context, new Refilling(this, i32[at + TAIL]))
+        this.fetch(context, new Refilling(this, context, i32[at + TAIL]))
       return DONE
     }
-    if (i32[at + SENDERS] === 1 && this.fetch(context, new Fetching(to, toAt))) return DONE
+    if (i32[at + SENDERS] === 1 && this.fetch(context, new Fetching(this, context, to, toAt))) return DONE
     return i32[at + IS_CLOSED] === 1 ? ENDED : WOULD_WAIT
   }
 
-  /** Locked. A value that was received comes back, to the head of the line. */
+  /** Locked. A value that this thread's waiter at `from` was handed comes back, to the head of the line. */
   putBack(context: FutexContext, from: Words, fromAt: number): void {
     const { i32, at } = this
-    if (i32[at + RECEIVERS] === 1 && this.serve(context, this.receivers, new Handing(from.i32, fromAt)))
-      return
+    // The thread's, and not its waiter's any more: who recovers from its death would free what a waiter names.
+    copyParcel(from.i32, fromAt, returned.i32, 0)
+    takeParcel(from, fromAt, this.codec, context.thread)
+    if (i32[at + RECEIVERS] === 1 && this.handOver(context, returned.i32, 0)) return
     const count = this.count
     if (count === this.slots - 1 || (count > 0 && i32[at + LATEST] === 1)) {
-      dropParcel(from, fromAt, this.codec)
+      dropParcel(returned, 0, this.codec)
       return
     }
     const head = i32[at + HEAD] === 0 ? this.slots - 1 : i32[at + HEAD] - 1
-    copyParcel(from.i32, fromAt, i32, this.slot(head))
-    Atomics.store(i32, at + HEAD, head)
+    const block = this.give(context, returned.i32, 0)
+    copyParcel(returned.i32, 0, i32, this.slot(head))
+    Atomics.store(i32, at + HEAD, head) // (H)
+    this.given(context, block)
     // What the tail has seen of the head may be behind it, never before it.
     i32[at + HEAD_SEEN] = head
   }
@@ -278,20 +299,94 @@ export class SharedPipe implements Place {
     return tail < head ? tail - head + this.slots : tail - head
   }
 
-  private push(from: Words, fromAt: number, tail: number): void {
-    settleParcel(from, fromAt, this.codec)
+  private push(context: FutexContext, from: Words, fromAt: number, tail: number): void {
+    const block = this.give(context, from.i32, fromAt)
     copyParcel(from.i32, fromAt, this.i32, this.slot(tail))
-    Atomics.store(this.i32, this.at + TAIL, this.after(tail))
+    Atomics.store(this.i32, this.at + TAIL, this.after(tail)) // (H)
+    this.given(context, block)
   }
 
-  private shift(head: number, to: Int32Array, toAt: number): void {
+  private shift(context: FutexContext, head: number, to: Int32Array, toAt: number): void {
+    const block = this.takes(context, this.i32, this.slot(head))
     copyParcel(this.i32, this.slot(head), to, toAt)
-    Atomics.store(this.i32, this.at + HEAD, this.after(head))
+    Atomics.store(this.i32, this.at + HEAD, this.after(head)) // (H)
+    this.taken(context, block)
+  }
+
+  /** Both locks are held. A receiver that waits gets the parcel; false: none does, and it is the thread's still. */
+  private handOver(context: FutexContext, from: Int32Array, fromAt: number): boolean {
+    const block = this.give(context, from, fromAt)
+    const isServed = this.serve(context, this.receivers, new Handing(from, fromAt)) // (H)
+    if (isServed) this.given(context, block)
+    else if (block !== 0) {
+      this.codec().heap.claim(context.thread, block)
+      this.i32[this.at + GIVING] = 0
+    }
+    return isServed
+  }
+
+  /** The tail's lock is held: the parcel's block, if it has one, is about to leave the thread. */
+  private give(context: FutexContext, from: Int32Array, fromAt: number): number {
+    const block = blockIn(from, fromAt)
+    if (block !== 0) {
+      this.i32[this.at + GIVING] = block // (F)
+      this.codec().heap.mark(block, this.markOf(context, GIVING)) // (G)
+    }
+    return block
+  }
+
+  private given(context: FutexContext, block: number): void {
+    if (block === 0) return
+    this.codec().heap.settleMarked(block, this.markOf(context, GIVING)) // (I)
+    this.i32[this.at + GIVING] = 0 // (J)
+  }
+
+  /** The head's lock is held: the same for a block that the thread is about to have. */
+  takes(context: FutexContext, from: Int32Array, fromAt: number): number {
+    const block = blockIn(from, fromAt)
+    if (block !== 0) {
+      this.i32[this.at + TAKING] = block // (F)
+      this.codec().heap.mark(block, this.markOf(context, TAKING)) // (G)
+    }
+    return block
+  }
+
+  taken({ thread }: FutexContext, block: number): void {
+    if (block === 0) return
+    this.codec().heap.claim(thread, block) // (I)
+    this.i32[this.at + TAKING] = 0 // (J)
+  }
+
+  /** What the header of a block says that is on its way here. No other channel has it, and the two ends differ. */
+  private markOf(context: FutexContext, note: typeof GIVING | typeof TAKING): number {
+    return -(2 * this.senders.objectId(context) + (note === GIVING ? 0 : 1))
+  }
+
+  /** The holder of the lock that guards the note died. */
+  private resolve(context: FutexContext, note: typeof GIVING | typeof TAKING): void {
+    const at = this.at + note
+    const block = this.i32[at]
+    if (block === 0) return
+    this.codec().resolveMarked(block, this.markOf(context, note), this.names(context, block))
+    this.i32[at] = 0
+  }
+
+  /** Whether the ring or a waiter names the block. */
+  private names({ i32: arena, layout: { waiters } }: FutexContext, block: number): boolean {
+    const { i32, at } = this
+    const tail = Atomics.load(i32, at + TAIL)
+    for (let slot = Atomics.load(i32, at + HEAD); slot !== tail; slot = this.after(slot))
+      if (blockIn(i32, this.slot(slot)) === block) return true
+    for (let waiter = waiters.after(arena, 0); waiter !== 0; waiter = waiters.after(arena, waiter))
+      if (blockIn(arena, waiter + Waiter.parcel) === block) return true
+    return false
   }
 
   /** The sender's value goes into the ring. */
-  refill(arena: Int32Array, waiter: number, tail: number): void {
+  refill(context: FutexContext, waiter: number, tail: number): void {
     const { i32, at } = this
+    const { i32: arena } = context
+    const block = this.give(context, arena, waiter + Waiter.parcel)
     i32[at + JOURNAL_TAIL] = tail
     i32[at + JOURNAL_ORDER] = arena[waiter + Waiter.order]
     i32[at + JOURNAL] = waiter // (A)
@@ -299,11 +394,13 @@ export class SharedPipe implements Place {
     arena[waiter + Waiter.parcel] = TAKEN // (C)
     Atomics.store(i32, at + TAIL, this.after(tail)) // (D)
     i32[at + JOURNAL] = 0 // (E)
+    this.given(context, block)
   }
 
   /** The last holder died. */
-  private repair({ i32: arena }: FutexContext): void {
+  private repair(context: FutexContext): void {
     const { i32, at } = this
+    const { i32: arena } = context
     const waiter = i32[at + JOURNAL]
     // Its order tells a sender that still waits from one that died as well, whose record may be another's.
     if (waiter !== 0 && arena[waiter + Waiter.order] === i32[at + JOURNAL_ORDER]) {
@@ -312,15 +409,19 @@ export class SharedPipe implements Place {
         Atomics.store(i32, at + TAIL, this.after(tail))
     }
     i32[at + JOURNAL] = 0
-    while (i32[at + LATEST] === 1 && this.count > 1) this.dropFirst()
+    this.resolve(context, GIVING)
+    this.resolve(context, TAKING)
+    while (i32[at + LATEST] === 1 && this.count > 1) this.dropFirst(context)
   }
 
-  /** Off the ring first: what is freed twice is worse than what is never freed. */
-  private dropFirst(): void {
+  /** Both locks are held. */
+  private dropFirst(context: FutexContext): void {
     const { i32, at } = this
     const head = i32[at + HEAD]
     if (!this.hasValue(head)) return
-    Atomics.store(i32, at + HEAD, this.after(head))
+    const block = this.takes(context, i32, this.slot(head))
+    Atomics.store(i32, at + HEAD, this.after(head)) // (H)
+    this.taken(context, block)
     dropParcel(this.words, this.slot(head), this.codec)
   }
 
@@ -343,81 +444,5 @@ export class SharedPipe implements Place {
 
   private after(index: number): number {
     return index + 1 === this.slots ? 0 : index + 1
-  }
-}
-
-/** Serves the first who has not been served at another channel meanwhile. */
-abstract class Serving implements Decision {
-  served = false
-
-  decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
-    if (this.served && !this.all) return STOP
-    const claim = i32[waiter + Waiter.sleeper] + Waiter.claim
-    if (Atomics.compareExchange(i32, claim, 0, i32[waiter + Waiter.bitset]) !== 0) return SKIP
-    this.served = true
-    this.hand(i32, waiter)
-    return WAKE
-  }
-
-  protected get all(): boolean {
-    return false
-  }
-
-  protected abstract hand(i32: Int32Array, waiter: number): void
-}
-
-class Handing extends Serving {
-  private readonly from: Int32Array
-  private readonly at: number
-
-  constructor(from: Int32Array, at: number) {
-    super()
-    this.from = from
-    this.at = at
-  }
-
-  protected hand(i32: Int32Array, waiter: number): void {
-    copyParcel(this.from, this.at, i32, waiter + Waiter.parcel)
-  }
-}
-
-class Fetching extends Serving {
-  private readonly to: Int32Array
-  private readonly at: number
-
-  constructor(to: Int32Array, at: number) {
-    super()
-    this.to = to
-    this.at = at
-  }
-
-  protected hand(i32: Int32Array, waiter: number): void {
-    copyParcel(i32, waiter + Waiter.parcel, this.to, this.at)
-    i32[waiter + Waiter.parcel] = TAKEN
-  }
-}
-
-class Refilling extends Serving {
-  private readonly pipe: SharedPipe
-  private readonly tail: number
-
-  constructor(pipe: SharedPipe, tail: number) {
-    super()
-    this.pipe = pipe
-    this.tail = tail
-  }
-
-  protected hand(i32: Int32Array, waiter: number): void {
-    this.pipe.refill(i32, waiter, this.tail)
-  }
-}
-
-class Closing extends Serving {
-  protected override get all(): boolean {
-    return true
-  }
-
-  protected hand(i32: Int32Array, waiter: number): void {
-    i32[waiter + Waiter.parcel] = CLOSED
   }
 }

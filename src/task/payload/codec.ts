@@ -121,6 +121,11 @@ export class PayloadCodec {
     this.free(this.take(at))
   }
 
+  /** A payload that a dead thread had marked: see `PayloadHeap.resolveMarked`. */
+  resolveMarked(word: number, mark: number, isNamed: boolean): void {
+    this.heap.resolveMarked(this.thread, word, mark, isNamed)
+  }
+
   /**
    * Recovery, after thread `dead` has stopped for good: mends the heap and frees what that thread had on its way. `records` visits
    * every word of every record that may hold a payload.
