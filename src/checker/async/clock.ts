@@ -5,8 +5,8 @@ import type { Replacements } from './replacements.ts'
 /** What the clocks show when an execution begins: 2030. */
 const EPOCH_MS = 1_893_456_000_000
 
-/** The clocks of Node read virtual time, which moves only from event to event. */
-export function replaceClocks(replacements: Replacements, running: () => Execution): void {
+/** The clocks of Node read virtual time, which moves only from event to event. Where nothing runs they show that of the set-up. */
+export function replaceClocks(replacements: Replacements, running: () => Execution | undefined): void {
   const elapsed = (): number => read(running())
   const wall = (): number => EPOCH_MS + elapsed()
   const RealDate = Date
@@ -32,7 +32,8 @@ export function replaceClocks(replacements: Replacements, running: () => Executi
   replacements.add(process, 'hrtime', hrtime)
 }
 
-function read(execution: Execution): number {
+function read(execution: Execution | undefined): number {
+  if (execution === undefined) return 0
   const { time, exact } = execution.agenda.time.read()
   if (!exact && execution.notes.size === 0) {
     execution.notes.add(

@@ -26,7 +26,6 @@ describe('what a check does not control', () => {
     ['a name', () => lookup('localhost'), 'a real host name was looked up'],
     ['a digest', () => crypto.subtle.digest('SHA-256', new Uint8Array(1)), 'something real was begun'],
     ['an archive', () => promisify(gzip)('x'), 'something real was begun'],
-    ['a signal', (): void => void process.once('SIGUSR2', () => undefined), 'something real was begun'],
     ['a write', () => writeFileSync('/dev/null', ''), 'fs.writeFileSync() was called'],
     ['fetch', () => fetch('http://127.0.0.1:1').catch(() => undefined), 'fetch() was called'],
     ['chance', () => Math.random(), 'Math.random() was called'],
@@ -61,6 +60,20 @@ describe('what a check does not control', () => {
     expect(code).toBe('ERR_CHECK_UNCONTROLLED')
     expect(message).toContain(text)
     expect(message).toMatch(/in ann, at control\.test\.ts:\d+:\d+/)
+  })
+
+  test('the console is no part of the program', async () => {
+    const setup: AsyncSetup = ({ io }) => ({
+      tasks: {
+        async ann() {
+          console.log('before')
+          await io('ask')
+          process.stderr.write('')
+          console.table([{ after: structuredClone(1) }])
+        },
+      },
+    })
+    expect(await check.async('it prints', setup)).toMatchObject({ executions: 1, complete: true })
   })
 
   test('a promise of the real world is no pass', async () => {

@@ -1,5 +1,5 @@
 import { replaceClocks } from './clock.ts'
-import type { Execution } from './execution.ts'
+import { EXEMPT, type Execution } from './execution.ts'
 import type { NodeHost } from './host.ts'
 import { VirtualPort } from './ports.ts'
 import { refuseFunctions, refuseResource } from './refusals.ts'
@@ -15,8 +15,6 @@ export class Environment {
   private readonly replacements = new Replacements()
   private execution: Execution | undefined
   private timers: Timers | undefined
-  /** How many functions run that may start something real without a schedule's depending on it: the console, for one. */
-  private exempt = 0
 
   constructor(host: NodeHost, random: readonly number[] | undefined) {
     this.host = host
@@ -25,7 +23,7 @@ export class Environment {
     this.replaceJobs()
     this.replaceSignals()
     this.replaceHarmless()
-    replaceClocks(this.replacements, running)
+    replaceClocks(this.replacements, () => (this.isExempt ? undefined : this.running))
     refuseFunctions(this.replacements, running, random)
   }
 
@@ -37,7 +35,7 @@ export class Environment {
     const { syncBuiltinESMExports } = process.getBuiltinModule('node:module')
     const refused: { unref?: unknown }[] = []
     const hook = this.host.resources((type, resource) => {
-      if (this.execution === undefined || this.exempt > 0) return
+      if (this.execution === undefined || this.isExempt) return
       refuseResource(this.execution, type)
       refused.push(resource)
     })
@@ -45,7 +43,6 @@ export class Environment {
       hook.disable()
       this.execution = undefined
       this.timers = undefined
-      this.exempt = 0
       this.replacements.remove()
       syncBuiltinESMExports()
       // What was begun cannot be taken back; it need not keep the process.
@@ -67,6 +64,11 @@ export class Environment {
   enter(execution: Execution): void {
     this.execution = execution
     this.timers = new Timers(execution)
+  }
+
+  /** Whether the code that runs is the console's, or what that has queued: what it starts, and what time it reads, is no part of the program. */
+  private get isExempt(): boolean {
+    return this.host.context.getStore() === EXEMPT
   }
 
   private get running(): Execution {
@@ -185,16 +187,9 @@ export class Environment {
     const quietly = (owner: object, name: string): void => {
       const real = (owner as Record<string, unknown>)[name]
       if (typeof real !== 'function') return
-      const count = (by: number): void => {
-        this.exempt += by
-      }
+      const { context } = this.host
       this.replacements.add(owner, name, function (this: unknown, ...args: unknown[]) {
-        count(1)
-        try {
-          return Reflect.apply(real, this, args) as unknown
-        } finally {
-          count(-1)
-        }
+        return context.run(EXEMPT, () => Reflect.apply(real, this, args) as unknown)
       })
     }
     for (const name of Object.keys(console)) quietly(console, name)

@@ -35,6 +35,8 @@ export interface Limits {
 /** The code that makes something is in no task: it is the set-up, or the final assertion. */
 export const SETUP = -1
 export const FINAL = -2
+/** The console: it is the runner's, not the program's. */
+export const EXEMPT = -3
 
 /**
  * One run of the program, from the set-up to where nothing is pending. Events come one at a time, as the chooser says; after each,
@@ -77,7 +79,8 @@ export class Execution {
 
   /** The task whose code runs. */
   get task(): number {
-    return this.host.context.getStore() ?? SETUP
+    const task = this.host.context.getStore() ?? SETUP
+    return task === EXEMPT ? SETUP : task
   }
 
   nameOf(task: number): string {
