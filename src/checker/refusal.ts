@@ -16,11 +16,20 @@ export function where(): string {
   const thread = pending.current
   if (thread < 0) return 'in the set-up'
   const name = pending.names[thread] ?? `thread ${thread}`
-  const line = callerOf(new Error('where').stack ?? '')
+  const line = callerOf(wholeStack())
   if (line !== undefined) return `in ${name} at ${line}`
   if (pending.place >= 0) return `in ${name} at ${siteName(pending.place)}`
   const site = pending.site[thread]
   return site < 0 ? `in ${name}, before its first step` : `in ${name}, after its step at ${siteName(site)}`
+}
+
+/** The stack, as far down as the code of the check: the language's functions stand over it, as the runtime models them. */
+function wholeStack(): string {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 100
+  const { stack = '' } = new Error('where')
+  Error.stackTraceLimit = stackTraceLimit
+  return stack
 }
 
 const OWN =
