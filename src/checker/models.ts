@@ -23,6 +23,7 @@ import {
   PLAIN_WRITE,
   WAIT_ASYNC,
 } from './operations.ts'
+import { refuseTornCopy } from './copies.ts'
 import { effect, isShared, op, pending, realOf } from './pending.ts'
 import { growing, guardMethods, isGuarded, isNativeMethod, kindOf, nativeMark, typedArrays } from './views.ts'
 
@@ -156,6 +157,7 @@ const typed: Record<string, Model> = {
     return k < 0 || k >= length ? undefined : yield* get(site, view, k)
   },
   *copyWithin(site, view, [target, start, end]) {
+    refuseTornCopy(view, 'copyWithin()')
     const length = yield* count(site, view)
     const to = clamp(target, 0, length)
     const from = clamp(start, 0, length)
@@ -176,6 +178,7 @@ const typed: Record<string, Model> = {
   },
   *set(site, view, [source, offset]) {
     const start = whole(offset)
+    refuseTornCopy(view, 'set()', source)
     if (start < 0) throw new RangeError('offset is out of bounds')
     const length = isShared(view) ? yield* count(site, view) : view.length
     const shared = isTyped(source)
@@ -192,6 +195,7 @@ const typed: Record<string, Model> = {
     return undefined
   },
   *slice(site, view, [start, end]) {
+    refuseTornCopy(view, 'slice()')
     const length = yield* count(site, view)
     const first = clamp(start, 0, length)
     const last = clamp(end, length, length)
@@ -445,6 +449,7 @@ export function* construct(site: number, maker: any, args: any[]): Stops {
   const [first] = args
   if ((isTyped(first) || generatorBody(first) !== undefined) && typeof maker === 'function') {
     const real = realOf(maker)
+    if (viewMakers.has(real) && isTyped(first)) refuseTornCopy(first, `new ${real.name}()`, new real(0))
     if (viewMakers.has(real) || (collections.has(real) && real !== Array)) {
       return effect(new maker(yield* take(site, first, Infinity), ...args.slice(1)))
     }

@@ -60,6 +60,8 @@ export interface PendingOperations {
   reals: WeakMap<object, object>
   /** The clocks of histories: what they order, real threads need not. */
   clocks: WeakSet<object>
+  /** Whether a check with `memory: 'weak'` runs. */
+  weak: boolean
   /** Whether a buffer of the check can grow: then its length is something that threads share. */
   grows: boolean
   /** How many mutexes without an id the set-up has made, and each thread. */
@@ -101,6 +103,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   names: [],
   reals: new WeakMap(),
   clocks: new WeakSet(),
+  weak: false,
   grows: false,
   mutexes: new Int32Array(THREADS_MAX + 1),
   place: -1,

@@ -273,6 +273,23 @@ describe('a read of more than a byte', () => {
     expect(found).toEqual([...expected].sort())
   })
 
+  test('that are bytes, or of an array, or of another type, is copied element by element', () => {
+    expect(
+      outcomes(() => {
+        const m = words()
+        const bytes = new Uint8Array(m.buffer)
+        return {
+          threads: [() => void m.set([halves]), () => [new Uint32Array(m)[0], bytes.slice(0, 4).join('')]],
+          final: ({ results }) => results[1],
+        }
+      }),
+    ).toEqual(
+      ['0', String(halves)].flatMap(word =>
+        ['0000', '0010', '1000', '1010'].map(part => `[${word}, "${part}"]`),
+      ),
+    )
+  })
+
   test('of 64 bits is torn when it is plain, and not by Atomics', () => {
     const both = 0x1_0000_0001n
     for (const [atomic, expected] of [
@@ -491,6 +508,24 @@ describe('what the search cannot do', () => {
       },
       /a buffer that can grow at .*litmus/,
     ],
+    ...(
+      [
+        ['slice()', m => m.slice(0, 1)],
+        ['set()', m => m.set(Int32Array.of(1))],
+        ['set()', m => Int32Array.of(0, 0, 0, 0).set(m)],
+        ['copyWithin()', m => m.copyWithin(0, 1, 2)],
+        ['new Int32Array()', m => new Int32Array(m)],
+      ] as [string, (m: Int32Array) => unknown][]
+    ).map(([call, copy]): [string, () => Program, RegExp] => [
+      call,
+      () => {
+        const m = words()
+        return { threads: [() => copy(m)] }
+      },
+      new RegExp(
+        `${call.replace(/[()]/g, '\\$&')} copied elements of shared memory byte by byte.*in thread 0`,
+      ),
+    ]),
     [
       'a mutex of the checker',
       () => {

@@ -81,8 +81,34 @@ interface Execution {
   readonly outcome: string
 }
 
-/** The outcomes that the model allows: what the reads of each thread found. The last thread begins when the others have ended. */
-export function bruteForce(threads: readonly (readonly Operation[])[]): string[] {
+/** A read of a byte, or a compare-exchange, that a loop repeats until it finds something, or nothing. */
+export interface Spin {
+  readonly thread: number
+  readonly at: number
+}
+
+/**
+ * The outcomes that the model allows: what the reads of each thread found. The last thread begins when the others have ended. Of a loop that
+ * waits only the last turn is looked at; or it never ends, and of its thread nothing more comes.
+ */
+export function bruteForce(threads: readonly (readonly Operation[])[], spin?: Spin): string[] {
+  if (spin === undefined) return outcomesOf(validOf(threads), [])
+  const { thread, at } = spin
+  const leaves = ({ events }: Execution): boolean => {
+    const last = events.find(event => event.thread === thread && event.po === at)!
+    return (last.reads![0] === 0) === (last.op.does === 'cas')
+  }
+  const endless = threads.map((operations, t) => (t === thread ? operations.slice(0, at) : operations))
+  return outcomesOf(validOf(threads).filter(leaves), validOf([...endless.slice(0, -1), []]))
+}
+
+/** The outcomes of the first, if their values have a ground in either. */
+function outcomesOf(valid: readonly Execution[], others: readonly Execution[]): string[] {
+  const kept = new Set(grounded([...valid, ...others]))
+  return [...new Set(valid.filter(execution => kept.has(execution)).map(({ outcome }) => outcome))].sort()
+}
+
+function validOf(threads: readonly (readonly Operation[])[]): Execution[] {
   const joiner = threads.length - 1
   const valid: Execution[] = []
   for (const runs of product(threads.map((operations, thread) => runsOf(thread, operations)))) {
@@ -103,7 +129,7 @@ export function bruteForce(threads: readonly (readonly Operation[])[]): string[]
         valid.push({ events, rbf, outcome: runs.map(run => `(${run.log})`).join('') })
     }
   }
-  return [...new Set(grounded(valid).map(({ outcome }) => outcome))].sort()
+  return valid
 }
 
 const equal = (a: Operation, b: Operation): boolean => a.byte === b.byte && a.size === b.size

@@ -12,7 +12,7 @@ import {
 } from '../operations.ts'
 import { loop, op, turn } from '../pending.ts'
 import { Random } from '../random.ts'
-import { bruteForce, bytesOf, fold, type Operation } from './bruteforce.ts'
+import { bruteForce, bytesOf, fold, type Operation, type Spin } from './bruteforce.ts'
 
 const numberOf = (bytes: readonly number[]): number =>
   bytes.reduce((sum, byte, i) => sum + byte * 256 ** i, 0)
@@ -62,12 +62,6 @@ function bodyOf(
     }
     return log.join(' ')
   }
-}
-
-/** The read or compare-exchange of a byte that is repeated until it finds something, or nothing. */
-interface Spin {
-  readonly thread: number
-  readonly at: number
 }
 
 function programOf(threads: readonly (readonly Operation[])[], spin?: Spin): () => Program {
@@ -166,13 +160,7 @@ test('a loop that waits has the outcomes of its last turn', () => {
     const at = threads[thread]!.findIndex(
       ({ does, data, size }) => size === 1 && !data && (does === 'read' || does === 'cas'),
     )
-    const { does } = threads[thread]![at]!
-    // Which of the thread's reads that is.
-    const nth = threads[thread]!.slice(0, at).filter(operation => operation.does !== 'write').length
-    const expected = bruteForce(threads).filter(outcome => {
-      const found = outcome.slice(1, -1).split(')(')[thread]!.split(' ')[nth]!
-      return (found === '0') === (does === 'cas')
-    })
+    const expected = bruteForce(threads, { thread, at })
     const result = outcomesOf(programOf(threads, { thread, at }))
     expect(
       result.outcomes!.map(({ text }) => JSON.parse(text) as string),

@@ -63,6 +63,7 @@ export class WeakSearch {
     const started = now()
     const { options } = this
     this.guards.install()
+    pending.weak = true
     try {
       while (!this.over) {
         if (this.work.next().done === true) {
@@ -81,6 +82,7 @@ export class WeakSearch {
         if (spent > budget) break
       }
     } finally {
+      pending.weak = false
       this.guards.remove()
       this.elapsed += now() - started
     }
