@@ -131,6 +131,7 @@ export async function* rows(): AsyncIterable<Row> {
     against: 'plain-mutex',
     ours: () => inherits.run(100),
     base: () => sleeps.run(100),
+    target: { most: 5 },
   })
   await inherits.close()
   await sleeps.close()

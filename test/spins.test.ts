@@ -25,8 +25,12 @@ const allowed: Readonly<Record<string, string>> = {
   'arena/spinlock.ts acquireContended: parks': 'the wait at a lock: parks, and looks at deaths',
   'futex/mutex.ts take: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
+  'futex/pending.ts come: repeats':
+    'each turn that fails means that another thread has got on: the word has changed',
   'futex/pi.ts lockPi: repeats':
     'each turn begins the call again because the word has changed; for an owner that ends it waits in awaitExit',
+  'futex/pichain.ts stepBetween: repeats':
+    'each turn that fails means that another thread has got on: the word has changed',
   'futex/robust.ts markDead: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
   'futex/space.ts ownedIn: polls': 'walks the chain of a bucket, whose lock it holds',

@@ -3,7 +3,7 @@ import { deadlineOf, wallLimit } from './deadline.ts'
 import { EAGAIN, EFAULT, EINTR, EINVAL, ENOSYS, EPERM } from './errno.ts'
 import { idleOwner, lockPi, type LockWait, unlockPi, writeOwner } from './pi.ts'
 import { hadMoved, requeuePi, waitRequeuePi } from './pirequeue.ts'
-import { FUTEX_TID_MASK } from './owner.ts'
+import { FUTEX_TID_MASK, holderOf } from './owner.ts'
 import { PI_UNWRITTEN, RESTARTED, Waiter, WOKEN } from './records.ts'
 import { requeue } from './requeue.ts'
 import { finishWait, RESTART } from './sleep.ts'
@@ -104,7 +104,7 @@ export function finishCall(context: FutexContext, wait: PreparedWait, slept: num
   if (slept === RESTART) {
     if (!requeued || moved) return lockPi(context, who, word, shared, deadline, false, true)
     // At the condition still, as far as it knows: either the lock was taken for it, or it was woken for nothing.
-    return (Atomics.load(word.i32, word.index) & FUTEX_TID_MASK) === tid ? 0 : -EAGAIN
+    return holderOf(Atomics.load(word.i32, word.index)) === tid ? 0 : -EAGAIN
   }
   if (slept >= 0) {
     if (unwritten) writeOwner(word.i32, word.index, tid)
@@ -130,8 +130,7 @@ export function abandonCall(context: FutexContext, { waiters, lock }: PreparedWa
   const { word, shared } = lock
   if (fate !== WOKEN && fate !== RESTARTED) return
   if (unwritten) writeOwner(word.i32, word.index, owner.tid)
-  if ((Atomics.load(word.i32, word.index) & FUTEX_TID_MASK) === owner.tid)
-    unlockPi(context, owner, word, shared)
+  if (holderOf(Atomics.load(word.i32, word.index)) === owner.tid) unlockPi(context, owner, word, shared)
 }
 
 /** A word found, or an error, negated. Alignment is looked at before the address, as on Linux. */

@@ -141,5 +141,6 @@ export class LockWatch implements LockHooks {
     context.enter()
     if (owner !== 0) walkChain(context, owner)
     context.leave()
+    if (context.wakeQueue.length > 0) wakeAll(context)
   }
 }

@@ -42,8 +42,8 @@ test('a lock goes to the next who waits, not to a promise of a thread that has e
   const waiting = mutex.lockAsync(next)
   leaves.leave()
   expect(mutex.unlock(stays.self)).toBe(0)
-  expect(view[0] & FUTEX_TID_MASK).toBe(next.tid)
   expect(await waiting).toBe(0)
+  expect(view[0] & FUTEX_TID_MASK).toBe(next.tid)
 })
 
 test('a wake is not spent on a promise of a thread that has ended', () => {

@@ -5,7 +5,7 @@ import { EAGAIN, EOWNERDEAD, ESRCH, ETIMEDOUT } from './errno.ts'
 import { exitOwner } from './exit.ts'
 import { type CheckedLocks, type CheckedOwner, checkedLocks, PRIORITIES, wordAt } from './locksetup.ts'
 import { type MutexKind, PI, ROBUST } from './mutex.ts'
-import { findOwner, FUTEX_TID_MASK, FUTEX_WAITERS, type LockOwner } from './owner.ts'
+import { findOwner, FUTEX_WAITERS, holderOf, type LockOwner } from './owner.ts'
 import { lockPi, unlockPi } from './pi.ts'
 import { Owner } from './records.ts'
 import { recoverFutexes } from './recover.ts'
@@ -48,7 +48,11 @@ interface Steps {
 const WAIT_BELOW = -0x1_0000
 
 /** The thread waits for a lock that another holds; what is returned is the rest of its call. */
-function asleep({ fx, owner, mutexes }: CheckedOwner, lock: number, mayTimeOut: boolean): () => number {
+export function asleep(
+  { fx, owner, mutexes }: CheckedOwner,
+  lock: number,
+  mayTimeOut: boolean,
+): () => number {
   const mutex = mutexes[lock]
   const steps = mutex as unknown as Steps
   const who = threadWaiter(undefined, owner)
@@ -117,7 +121,7 @@ export function handedOn(kind: MutexKind, threads: number, options: Handing = {}
             'it had the lock, or was late',
           )
         }
-        assert((wordAt(locks, 0) & FUTEX_TID_MASK) === 0, 'nobody has it at the end')
+        assert(holderOf(wordAt(locks, 0)) === 0, 'nobody has it at the end')
         assertQuiet(locks)
       },
     }
@@ -247,7 +251,7 @@ export function killed(
         const { layout, i32 } = doctor.fx.context
         if (doing === 'waits') {
           assert(ourWay.unlock(other, 0) === 0, 'who had the lock has it still')
-          if (crashed.length > 0) assert((wordAt(locks, 0) & FUTEX_TID_MASK) === 0, 'and lets it go')
+          if (crashed.length > 0) assert(holderOf(wordAt(locks, 0)) === 0, 'and lets it go')
         }
         const told = holds ? results[1] : crashed.length > 0 ? survive(ourWay.lock(other, 0, false)) : 0
         const robust = (kind & ROBUST) !== 0
@@ -295,7 +299,7 @@ export function comesAfterDeath(kind: MutexKind, seenTo: 'recovered' | 'ended', 
         const passed = kind === PI && told === 0
         assert(passed || told === ((kind & ROBUST) !== 0 ? -EOWNERDEAD : -ESRCH), 'it is told right')
         if (told !== -ESRCH) {
-          assert((wordAt(locks, 0) & FUTEX_TID_MASK) === other.owner.tid, 'and has it')
+          assert(holderOf(wordAt(locks, 0)) === other.owner.tid, 'and has it')
           if (!passed) assert(other.mutexes[0].makeConsistent(other.owner) === 0, 'it mends what it guards')
           assert(ourWay.unlock(other, 0) === 0, 'and lets it go')
           assert(other.mutexes[0].tryLock(other.owner) === 0, 'so that it can be had again')

@@ -32,10 +32,12 @@ interface Sizes {
   readonly buckets?: number
   /** The first so many threads get an owner; the others only look after things. */
   readonly owners?: number
+  /** Of each owner; from the best to the worst if it is not said. */
+  readonly priorities?: readonly number[]
 }
 
 export function checkedLocks(kind: MutexKind, threads: number, sizes: Sizes = {}): CheckedLocks {
-  const { waiters = threads, buckets = 1, owners = threads } = sizes
+  const { waiters = threads, buckets = 1, owners = threads, priorities = PRIORITIES } = sizes
   const small: FutexSizes = { waiters, owners, mappings: 1, spaces: 1, buckets, threads }
   const plan = new ArenaPlan()
   const first = reserveFutexes(plan, small)
@@ -61,7 +63,7 @@ export function checkedLocks(kind: MutexKind, threads: number, sizes: Sizes = {}
       { length: LOCKS },
       (_, lock) => new WordMutex(fx, mapped.word(fx.context, lock * STRIDE), kind),
     )
-    const owner = id < owners ? fx.makeOwner({ priority: PRIORITIES[id] }) : undefined
+    const owner = id < owners ? fx.makeOwner({ priority: priorities[id] }) : undefined
     made.push({ fx, owner: owner as LockOwner, mutexes })
   }
   return { i32: arena.i32, view: new Int32Array(buffer), threads: made }

@@ -21,9 +21,11 @@ import {
   FUTEX_OWNER_DIED,
   FUTEX_TID_MASK,
   FUTEX_WAITERS,
+  holderOf,
   type LockOwner,
   SOMETHING,
 } from './owner.ts'
+import { leaveBetween, takeBetween } from './pendingword.ts'
 import { lockPi, unlockPi } from './pi.ts'
 import { Owner } from './records.ts'
 import { pointerTo, ROBUST_PI as PI_BIT } from './robust.ts'
@@ -113,7 +115,7 @@ export class WordMutex {
 
   /** Whether nobody holds it, as of now. */
   looksFree(): boolean {
-    return (Atomics.load(this.words, this.index) & FUTEX_TID_MASK) === 0
+    return holderOf(Atomics.load(this.words, this.index)) === 0
   }
 
   /** 0, -EBUSY, -EOWNERDEAD, -ENOTRECOVERABLE. */
@@ -126,7 +128,9 @@ export class WordMutex {
   /** Blocks the thread. 0, -EOWNERDEAD, -ENOTRECOVERABLE, -ETIMEDOUT, -EDEADLK, -ESRCH. */
   lockSync(owner: LockOwner, timeout: number = Infinity, long: LongWait | null = null): number {
     const fast = this.lockFast(owner)
-    return fast <= 0 ? fast : this.lockContended(owner, timeout, long)
+    if (fast <= 0) return fast
+    if (this.pi && takeBetween(this.fx.context, owner, this.word)) return this.settle(owner, 0)
+    return this.lockContended(owner, timeout, long)
   }
 
   private lockContended(owner: LockOwner, timeout: number, long: LongWait | null): number {
@@ -162,7 +166,7 @@ export class WordMutex {
   private bury(): boolean {
     const { words, index } = this
     const seen = Atomics.load(words, index)
-    const holder = seen & FUTEX_TID_MASK
+    const holder = holderOf(seen)
     if (!this.robust || (holder !== 0 && findOwner(this.fx.context, holder) !== 0)) return false
     if (holder !== 0) Atomics.compareExchange(words, index, seen, (seen & FUTEX_WAITERS) | FUTEX_OWNER_DIED)
     return true
@@ -173,7 +177,7 @@ export class WordMutex {
     const { context } = this.fx
     // Without a scheduler there are no rings.
     if (this.quiet || context.scheduler === undefined) return 0
-    tellContended(context, this.tag, Atomics.load(this.words, this.index) & FUTEX_TID_MASK)
+    tellContended(context, this.tag, holderOf(Atomics.load(this.words, this.index)))
     return context.now()
   }
 
@@ -196,6 +200,7 @@ export class WordMutex {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
     const { fx } = this
+    if (this.pi && takeBetween(fx.context, owner, this.word)) return this.settle(owner, 0)
     const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -229,6 +234,7 @@ export class WordMutex {
     const { owner } = parking
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
+    if (this.pi && takeBetween(parking.context(), owner, this.word)) return this.settle(owner, 0)
     const who = taskWaiter(parking, owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -274,7 +280,7 @@ export class WordMutex {
   private unlockListed(owner: LockOwner): number {
     const { words, index } = this
     const { tid } = owner
-    if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== tid) return -EPERM
+    if (holderOf(Atomics.load(words, index)) !== tid) return -EPERM
     if (owner.pending[0] !== this.entry) unlinkEntry(this.fx.context, owner, this.entry)
     const at = index + MutexRecord.state
     if (words[at] !== CONSISTENT) words[at] = GONE
@@ -286,7 +292,7 @@ export class WordMutex {
   /** What it guards is whole again. 0, or -EINVAL: it was not told that an owner died, or has said so already. */
   makeConsistent({ tid }: LockOwner): number {
     const { words, index } = this
-    if (!this.robust || (Atomics.load(words, index) & FUTEX_TID_MASK) !== tid) return -EINVAL
+    if (!this.robust || holderOf(Atomics.load(words, index)) !== tid) return -EINVAL
     const at = index + MutexRecord.state
     if (words[at] !== INCONSISTENT) return -EINVAL
     words[at] = CONSISTENT
@@ -356,8 +362,9 @@ export class WordMutex {
   /** 0 or an error: what can be said at once of a word that was not 0. */
   private tryContended(owner: LockOwner): number {
     const { words, index } = this
-    if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== 0 && !this.bury()) return -EBUSY
+    if (holderOf(Atomics.load(words, index)) !== 0 && !this.bury()) return -EBUSY
     if (this.pi) {
+      if (takeBetween(this.fx.context, owner, this.word)) return 0
       const who = threadWaiter(undefined, owner)
       const result = lockPi(this.fx.context, who, this.word, SHARED, Infinity, true)
       return result === -EAGAIN ? -EBUSY : (result as number)
@@ -412,9 +419,10 @@ export class WordMutex {
   /** Lets go of a word that someone waits for, or that is not this owner's. */
   private unlockContended(owner: LockOwner): number {
     const { fx, word, words, index } = this
-    if (fx.context.scheduler !== undefined && (Atomics.load(words, index) & FUTEX_TID_MASK) === owner.tid)
+    if (this.pi && leaveBetween(owner, word)) return 0
+    if (fx.context.scheduler !== undefined && holderOf(Atomics.load(words, index)) === owner.tid)
       tellReleased(fx.context, this.tag, 0)
-    if (this.pi) return unlockPi(fx.context, owner, word, SHARED)
+    if (this.pi) return unlockPi(fx.context, owner, word, SHARED, true)
     if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== owner.tid) return -EPERM
     Atomics.exchange(words, index, 0)
     wake(fx.context, word, SHARED, 1, MATCH_ANY)

@@ -16,15 +16,25 @@ import { Owner, OWNER_ALIVE, OWNER_DEAD, OWNER_FREE, PROMISE, TASK, THREAD } fro
  *                           WAITERS   OWNER_DIED   TID
  *
  * A TID is the number of an owner record, from 1, in its low bits, and in the bits above it how many lives the record has
- * had. A TID is looked up without a lock; the record's own `tid` word, read again under the record's lock, confirms it.
+ * had. Bit 29 is in none: it marks the word of a mutex between two holders (pendingword.ts). A TID is looked up without a lock; the record's own `tid` word, read again under the record's lock, confirms it.
  * Records are never anything else, and their locks are never made anew, so locking one that has changed hands
  * meanwhile does no harm.
  */
 export const FUTEX_WAITERS: number = 0x8000_0000 | 0
 export const FUTEX_OWNER_DIED = 0x4000_0000
 export const FUTEX_TID_MASK = 0x3fff_ffff
+export const FUTEX_PENDING = 0x2000_0000
+/** The bits of a TID, without PENDING. */
+export const HOLDER_MASK = 0x1fff_ffff
 
-const TID_BITS = 30
+/** The TID of the owner that holds a lock, by the lock's word; 0: none does. */
+export function holderOf(word: number): number {
+  const isBetween = (word & PENDING_FREE) === PENDING_FREE && (word & HOLDER_MASK) <= PRIORITY_NONE
+  return isBetween ? 0 : word & HOLDER_MASK
+}
+
+const PENDING_FREE: number = FUTEX_WAITERS | FUTEX_PENDING
+const TID_BITS = 29
 const NO_THREAD = -1
 const rank: number = lockRank('lock owner')
 
@@ -47,6 +57,21 @@ export function findOwner({ i32, layout }: FutexContext, tid: number): number {
   return Atomics.load(i32, record + Owner.tid) === tid ? record : 0
 }
 
+/** Whether an owner has had this TID, or has it. */
+function wasGiven({ i32, layout }: FutexContext, tid: number): boolean {
+  const bits = slotBits(layout)
+  const index = (tid & ((1 << bits) - 1)) - 1
+  if (index < 0 || index >= layout.owners.capacity) return false
+  const lives = Atomics.load(i32, layout.owners.pointerAt(index) + Owner.lives)
+  return tid >>> bits <= (lives & ((1 << (TID_BITS - bits)) - 1))
+}
+
+/** A held word as it is when it is waited for. PENDING beside a TID that no owner ever had is another's bit, and stays. */
+export function waitedFor(context: FutexContext, word: number): number {
+  const isBetween = (word & FUTEX_PENDING) !== 0 && wasGiven(context, holderOf(word))
+  return (isBetween ? word & ~FUTEX_PENDING : word) | FUTEX_WAITERS
+}
+
 interface OwnerOptions {
   readonly kind: typeof THREAD | typeof PROMISE | typeof TASK
   readonly task?: number
@@ -64,7 +89,7 @@ export function makeOwner(context: FutexContext, options: OwnerOptions): number 
   assert(Atomics.load(i32, record + Owner.state) === OWNER_FREE, 'a new owner was nobody before')
   initList(i32, record + Owner.contended)
   const lives = i32[record + Owner.lives] + 1
-  i32[record + Owner.lives] = lives
+  Atomics.store(i32, record + Owner.lives, lives)
   i32[record + Owner.exiter] = 0
   i32[record + Owner.kind] = options.kind
   i32[record + Owner.task] = options.task ?? 0

@@ -2,19 +2,34 @@ import { awaitChange, partDone } from '../arena/awaiting.ts'
 import { listFirst, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
-import { EAGAIN, EBUSY, EDEADLK, EFAULT, EINVAL, EPERM, ESRCH, FutexError } from './errno.ts'
+import { EAGAIN, EBUSY, EDEADLK, EFAULT, EINVAL, ENOSYS, EPERM, ESRCH, FutexError } from './errno.ts'
 import { insertByPriority } from './order.ts'
 import {
   findOwner,
   FUTEX_OWNER_DIED,
-  FUTEX_TID_MASK,
+  FUTEX_PENDING,
   FUTEX_WAITERS,
+  holderOf,
   type LockOwner,
   ownerPriority,
+  waitedFor,
 } from './owner.ts'
-import { attachOwner, block, detachOwner, settleTop, topWaiter, unblock, walkChain } from './pichain.ts'
+import { adopt, LOCKED, takePending } from './pending.ts'
+import {
+  attachHolder,
+  attachOwner,
+  block,
+  callTop,
+  detachOwner,
+  EAGAIN_NOW,
+  settleTop,
+  topWaiter,
+  unblock,
+  walkChain,
+} from './pichain.ts'
+import { pendingWord } from './pendingword.ts'
 import { takeOff, wakeAll, wakeLater } from './queue.ts'
-import { Bucket, Futex, Owner, OWNER_ALIVE, OWNER_EXITING, PI_LOCK, TASK, Waiter, WOKEN } from './records.ts'
+import { Bucket, Futex, INSISTS, Owner, OWNER_EXITING, PI_LOCK, Waiter, WOKEN } from './records.ts'
 import type { FutexWord } from './space.ts'
 import { freeWithoutFutex, lockFutex, lockOrCreateFutex, unlockFutex } from './table.ts'
 import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } from './waitwake.ts'
@@ -39,12 +54,15 @@ import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } fro
  *   [1]  none         none               0 or flags      takes it, OWNER_DIED stays in the word
  *   [2]  none         none               TID             attaches to the owner that the TID finds
  *   [3]  plain        any                any             EINVAL: the word is used for something else
- *   [6]  pi           any                OWNER_DIED, 0   waits: the owner is dying, its lock is about to be passed on
+ *   [6]  pi           an owner           OWNER_DIED, 0   waits: the owner is dying, its lock is about to be passed on
+ *   [7]  pi           none               no TID          the lock is pending (pending.ts): takes it, if it may go first; else waits
+ *   [8]  pi           none               TID             it has been taken since: attaches to the owner that the TID finds
  *   [9]  pi           TID                TID             waits
  *   [10] pi           another            TID             EINVAL: someone wrote into the word
  *
- * [4], [5], [7] and [8] of Linux's table, a pi state without an owner, do not happen: here a lock is never without one while
- * anyone waits, because it is passed on in the step that ends its owner's.
+ * [4] and [5] of Linux's table, a pi state without an owner and without a waiter, do not happen.
+ *
+ * (D) is what UNLOCK_PI does. A mutex calls its top waiter instead (pending.ts), unless that one insists.
  */
 
 /** What a wait for a lock needs to know when it ends. */
@@ -103,6 +121,7 @@ export function lockPi(
       if (nobody && Atomics.compareExchange(word.i32, word.index, 0, owner.tid) === 0) return 0
       if (!tries && waiter === 0) waiter = makeWaiter(context, MATCH_ANY, who)
       const result = lockOrQueue(context, owner, word, shared, waiter, again)
+      if (context.wakeQueue.length > 0) wakeAll(context)
       if (result === -EBUSY) awaitExit(context, word)
       if (result === -EAGAIN_NOW || result === -EBUSY) continue
       if (result !== QUEUED) return result
@@ -121,15 +140,12 @@ export function lockPi(
   }
 }
 
-/** EAGAIN that no caller sees: the word has changed under the call's hands, which begins anew. */
-export const EAGAIN_NOW = 1000
-export const LOCKED = 1
 const QUEUED = 1
 
 /** The word's owner is ending: waits until it has, holding nothing. */
 export function awaitExit(context: FutexContext, { i32: words, index }: FutexWord): void {
   const { i32 } = context
-  const tid = Atomics.load(words, index) & FUTEX_TID_MASK
+  const tid = holderOf(Atomics.load(words, index))
   const owner = findOwner(context, tid)
   if (owner === 0) return
   while (
@@ -224,6 +240,7 @@ export function queueForLock(context: FutexContext, futex: number, waiter: numbe
   block(context, waiter)
   // A number for this wait at this lock: it may have been moved here before, and back (circle.ts).
   i32[waiter + Waiter.order] = nextOrder(context)
+  i32[waiter + Waiter.since] = context.now() & 0x7fff_ffff
   acquire(thread, who + Owner.lock)
   i32[waiter + Waiter.priority] = ownerPriority(context, who)
   release(thread, who + Owner.lock)
@@ -247,11 +264,14 @@ export function lockAtomic(
   const { i32, thread } = context
   const { i32: words, index } = word
   const seen = Atomics.load(words, index)
-  const holder = seen & FUTEX_TID_MASK
+  const holder = holderOf(seen)
   if (holder === tid) return again ? LOCKED : -EDEADLK
   const top = listFirst(i32, futex + Futex.waiters)
-  if (top !== 0) return attachToState(context, futex, top, word, seen)
-  if (holder === 0) {
+  if (top !== 0) {
+    if (i32[top + Waiter.pi] !== PI_LOCK) return -EINVAL // [3]
+    if (i32[futex + Futex.pi] !== 0) return attachToState(context, futex, word, seen)
+    if (holder === 0) return takePending(context, futex, top, word, who, tid) // [7]
+  } else if (holder === 0) {
     const flags = (seen & FUTEX_OWNER_DIED) | (setWaiters ? FUTEX_WAITERS : 0)
     if (Atomics.compareExchange(words, index, seen, flags | tid) !== seen) return -EAGAIN_NOW // [1]
     if (setWaiters) {
@@ -261,58 +281,43 @@ export function lockAtomic(
     }
     return LOCKED
   }
-  const marked = seen | FUTEX_WAITERS
-  if (Atomics.compareExchange(words, index, seen, marked) !== seen) return -EAGAIN_NOW // (A)
-  const result = attachToOwner(context, futex, word, marked) // (B) [2]
+  const result = attachHolder(context, futex, words, index, seen) // (A), (B) [2] [8]
+  if (result === -ENOSYS) refuseTask(context, futex)
   // Its owner died without passing the lock on, and this one had waited for it.
   if (result === -ESRCH && again) {
+    const marked = waitedFor(context, seen)
     const taken = FUTEX_OWNER_DIED | FUTEX_WAITERS | tid
-    return Atomics.compareExchange(words, index, marked, taken) === marked ? LOCKED : -EAGAIN_NOW
+    if (Atomics.compareExchange(words, index, marked, taken) !== marked) return -EAGAIN_NOW
+    if (top !== 0) adopt(context, futex, who)
+    return LOCKED
   }
   return result
 }
 
-function attachToState(
-  { i32 }: FutexContext,
-  futex: number,
-  top: number,
-  word: FutexWord,
-  seen: number,
-): number {
-  if (i32[top + Waiter.pi] !== PI_LOCK) return -EINVAL // [3]
-  const holder = seen & FUTEX_TID_MASK
+function attachToState({ i32 }: FutexContext, futex: number, word: FutexWord, seen: number): number {
+  const holder = holderOf(seen)
   if ((seen & FUTEX_OWNER_DIED) !== 0 && holder === 0) return 0 // [6]
   if (holder === i32[i32[futex + Futex.pi] + Owner.tid]) return 0 // [9]
   return Atomics.load(word.i32, word.index) === seen ? -EINVAL : -EAGAIN_NOW // [10]
 }
 
-function attachToOwner(context: FutexContext, futex: number, word: FutexWord, seen: number): number {
-  const { i32, thread } = context
-  const tid = seen & FUTEX_TID_MASK
-  const owner = findOwner(context, tid)
-  let state = 0
-  if (owner !== 0) {
-    acquire(thread, owner + Owner.lock)
-    if (Atomics.load(i32, owner + Owner.tid) === tid) state = Atomics.load(i32, owner + Owner.state)
-    if (state === OWNER_ALIVE) attachOwner(context, futex, owner)
-    const isTask = i32[owner + Owner.kind] === TASK
-    release(thread, owner + Owner.lock)
-    if (state === OWNER_ALIVE && isTask && context.scheduler === undefined) return refuseTask(context, futex)
-  }
-  if (state === OWNER_ALIVE) return 0
-  if (state === OWNER_EXITING) return -EBUSY
-  // It has ended. If it wrote into the word as it did, the call begins anew; if not, it never will.
-  return Atomics.load(word.i32, word.index) === seen ? -ESRCH : -EAGAIN_NOW
-}
-
 function refuseTask(context: FutexContext, futex: number): never {
-  detachOwner(context, futex)
+  settleTop(context, futex)
   unlockFutex(context, futex)
   throw new Error('a task holds this lock, and this thread was not given a scheduler to let it inherit with')
 }
 
-/** UNLOCK_PI: 0, or an error, negated. The lock is the top waiter's on return, if there is any. */
-export function unlockPi(context: FutexContext, owner: LockOwner, word: FutexWord, shared: boolean): number {
+/**
+ * UNLOCK_PI: 0, or an error, negated. The lock is the top waiter's on return, if there is any. `pending`: it is left for the top waiter, or for an
+ * owner as good that comes first (pending.ts).
+ */
+export function unlockPi(
+  context: FutexContext,
+  owner: LockOwner,
+  word: FutexWord,
+  shared: boolean,
+  pending = false,
+): number {
   const { i32 } = context
   const { i32: words, index } = word
   const bucket = shared ? word.sharedBucket : word.privateBucket
@@ -320,20 +325,22 @@ export function unlockPi(context: FutexContext, owner: LockOwner, word: FutexWor
   for (;;) {
     if (!word.isMapped(i32, shared)) return -EFAULT
     const seen = Atomics.load(words, index)
-    if ((seen & FUTEX_TID_MASK) !== owner.tid) return -EPERM
+    if (holderOf(seen) !== owner.tid) return -EPERM
     context.enter()
     let result: number
     try {
       const futex = lockFutex(context, bucket, key, index, shared ? word.sharedHint : word.privateHint)
       if (futex !== 0) {
-        result = unlockQueued(context, futex, owner, word, seen)
+        result = unlockQueued(context, futex, owner, word, seen, pending)
+        if (shared) word.sharedHint = context.layout.futexes.handleOf(i32, futex)
+        else word.privateHint = context.layout.futexes.handleOf(i32, futex)
         unlockFutex(context, futex)
       } else {
         // Nobody waits. Whoever is about to has its futex made before it looks at the word: (A) changes nothing in a word that has
         // WAITERS from before, so it is not enough that one of the two compare-exchanges fails.
         const before = freeWithoutFutex(context, bucket, key, index, words, seen)
         if (before === seen) result = 0
-        else result = before === -1 || (before & FUTEX_TID_MASK) === owner.tid ? -EAGAIN_NOW : -EAGAIN
+        else result = before === -1 || holderOf(before) === owner.tid ? -EAGAIN_NOW : -EAGAIN
       }
     } finally {
       context.leave()
@@ -349,6 +356,7 @@ function unlockQueued(
   owner: LockOwner,
   word: FutexWord,
   seen: number,
+  pending: boolean,
 ): number {
   const { i32 } = context
   const { i32: words, index } = word
@@ -358,12 +366,21 @@ function unlockQueued(
     return before === seen ? 0 : -EAGAIN_NOW
   }
   if (i32[top + Waiter.pi] !== PI_LOCK) return -EINVAL
-  if (i32[futex + Futex.pi] !== owner.record) return -EINVAL
-  const next = FUTEX_WAITERS | i32[i32[top + Waiter.who] + Owner.tid]
+  // In [P5] of pending.ts the pi state has no owner.
+  const attached = i32[futex + Futex.pi]
+  if (attached !== owner.record && (attached !== 0 || (seen & FUTEX_PENDING) === 0)) return -EINVAL
+  const gives = !pending || i32[top + Waiter.since] === INSISTS
+  const next = gives
+    ? FUTEX_WAITERS | i32[i32[top + Waiter.who] + Owner.tid]
+    : pendingWord(i32[top + Waiter.priority])
   const before = Atomics.compareExchange(words, index, seen, next) // (D)
   // Someone set WAITERS since the word was read: that one waits for the futex's lock, or sleeps here already.
-  if (before !== seen) return (before & FUTEX_TID_MASK) === seen ? -EAGAIN_NOW : -EINVAL
-  handOver(context, futex, top)
+  if (before !== seen) return holderOf(before) === holderOf(seen) ? -EAGAIN_NOW : -EINVAL
+  if (gives) handOver(context, futex, top)
+  else {
+    detachOwner(context, futex)
+    callTop(context, futex) // (A) of pending.ts
+  }
   return 0
 }
 

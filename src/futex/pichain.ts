@@ -7,10 +7,12 @@ import { setInherited, setPriority } from '../sched/setpriority.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { CHAIN_MAX, waitsForItself } from './circle.ts'
 import type { FutexContext } from './context.ts'
-import { EDEADLK } from './errno.ts'
+import { EBUSY, EDEADLK, ENOSYS, ESRCH } from './errno.ts'
 import { insertByPriority } from './order.ts'
-import { ownerPriority } from './owner.ts'
-import { Futex, Owner, PI_LOCK, TASK, Waiter } from './records.ts'
+import { findOwner, FUTEX_TID_MASK, holderOf, ownerPriority, waitedFor } from './owner.ts'
+import { isPending, pendingWord } from './pendingword.ts'
+import { Futex, Owner, OWNER_ALIVE, OWNER_EXITING, PI_LOCK, TASK, Waiter } from './records.ts'
+import { signalLater } from './signal.ts'
 
 /**
  * Inheritance. An owner has the best priority among its own and those of everyone who waits for a lock that it holds; and it may
@@ -89,6 +91,39 @@ export function attachOwner({ i32 }: FutexContext, futex: number, owner: number)
   if (!isListed(i32, futex + Futex.contended)) listPush(i32, owner + Owner.contended, futex + Futex.contended)
 }
 
+/** EAGAIN that no caller sees: the word has changed under the call's hands, which begins anew. */
+export const EAGAIN_NOW = 1000
+
+/**
+ * Marks the word `seen` as waited for, and attaches the futex to the owner whose TID it has. 0; -EAGAIN_NOW: the word has changed; -EBUSY: that owner is
+ * ending; -ESRCH: it has ended; -ENOSYS: it is a task, and this thread has no scheduler. The futex is locked.
+ */
+export function attachHolder(
+  context: FutexContext,
+  futex: number,
+  words: Int32Array,
+  index: number,
+  seen: number,
+): number {
+  const { i32, thread } = context
+  const marked = waitedFor(context, seen)
+  if (Atomics.compareExchange(words, index, seen, marked) !== seen) return -EAGAIN_NOW // (A) of pi.ts
+  const tid = marked & FUTEX_TID_MASK
+  const owner = findOwner(context, tid)
+  let state = 0
+  if (owner !== 0) {
+    acquire(thread, owner + Owner.lock)
+    if (Atomics.load(i32, owner + Owner.tid) === tid) state = Atomics.load(i32, owner + Owner.state)
+    const refused = i32[owner + Owner.kind] === TASK && context.scheduler === undefined
+    if (state === OWNER_ALIVE && !refused) attachOwner(context, futex, owner)
+    release(thread, owner + Owner.lock)
+    if (state === OWNER_ALIVE) return refused ? -ENOSYS : 0
+    if (state === OWNER_EXITING) return -EBUSY
+  }
+  // It has ended. If it wrote into the word as it did, the call begins anew; if not, it never will.
+  return Atomics.load(words, index) === marked ? -ESRCH : -EAGAIN_NOW
+}
+
 /** The futex has no owner any more: its last waiter has left, or it is about to get another. Locked. */
 export function detachOwner(context: FutexContext, futex: number): void {
   const { i32, thread } = context
@@ -124,13 +159,28 @@ export function inherit(context: FutexContext, owner: number, anew = false): voi
 }
 
 /**
+ * The lock is pending: its top waiter is called, unless it is already (pending.ts). The futex is locked; the caller signals the wake queue once it
+ * holds nothing.
+ */
+export function callTop(context: FutexContext, futex: number): void {
+  const { i32 } = context
+  const top = topWaiter(i32, futex)
+  if (top === 0 || Atomics.load(i32, top + Waiter.called) !== 0) return
+  Atomics.store(i32, top + Waiter.called, 1)
+  signalLater(context, i32[top + Waiter.sleeper])
+}
+
+/**
  * After the queue of a locked futex has changed: its owner inherits, or, when nobody waits to own it any more, has nothing to
- * do with it. Returns the owner if something has changed that a walk has to carry on, else 0.
+ * do with it; where the lock is pending, its top waiter is called. Returns the owner if something has changed that a walk has to carry on, else 0.
  */
 export function settleTop(context: FutexContext, futex: number): number {
   const { i32, thread } = context
   const owner = Atomics.load(i32, futex + Futex.pi)
-  if (owner === 0) return 0
+  if (owner === 0) {
+    callTop(context, futex)
+    return 0
+  }
   const best = topPriority(i32, futex)
   acquire(thread, owner + Owner.lock)
   const changed = i32[futex + Futex.topPriority] !== best
@@ -227,6 +277,34 @@ function step(context: FutexContext, owner: number, waiter: number, futex: numbe
     i32[waiter + Waiter.priority] = priority
     insertByPriority(i32, futex, waiter)
   }
+  if (holder === 0) return stepBetween(context, futex, seeks)
   const carried = settleTop(context, futex) // [7]
   return seeks === 0 ? carried : holder
+}
+
+/** Step [7] where the pi state has no owner (pending.ts): the lock is pending, or its holder has taken it since it was. */
+function stepBetween(context: FutexContext, futex: number, seeks: number): number {
+  const { i32 } = context
+  const mapped = context.buffers.get(i32[futex + Futex.owner])
+  // Called first: should this thread not see the word, its waiter does, and comes.
+  callTop(context, futex)
+  if (!mapped?.isBacked(i32)) return 0
+  const { i32: words } = mapped
+  const index = i32[futex + Futex.index]
+  for (;;) {
+    const seen = Atomics.load(words, index)
+    if (holderOf(seen) === 0) {
+      const best = topPriority(i32, futex)
+      if (!isPending(seen) || Atomics.compareExchange(words, index, seen, pendingWord(best)) === seen)
+        return 0 // (G)
+      continue
+    }
+    const result = attachHolder(context, futex, words, index, seen)
+    if (result === -EAGAIN_NOW) continue
+    if (result !== 0) return 0
+    const carried = settleTop(context, futex)
+    const holder = Atomics.load(i32, futex + Futex.pi)
+    if (seeks === 0) return carried
+    return holder === seeks ? CIRCLE : holder
+  }
 }

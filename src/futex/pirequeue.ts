@@ -3,16 +3,9 @@ import { listFirst, listNext, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
 import { EAGAIN, EBUSY, EDEADLK, EFAULT, EINVAL } from './errno.ts'
-import {
-  awaitExit,
-  EAGAIN_NOW,
-  idleOwner,
-  lockAtomic,
-  LOCKED,
-  type PreparedLock,
-  queueForLock,
-} from './pi.ts'
-import { settleTop, unblock, walkChain } from './pichain.ts'
+import { LOCKED } from './pending.ts'
+import { awaitExit, idleOwner, lockAtomic, type PreparedLock, queueForLock } from './pi.ts'
+import { EAGAIN_NOW, settleTop, topWaiter, unblock, walkChain } from './pichain.ts'
 import { enqueue, wakeAll, wakeLater } from './queue.ts'
 import { ALIVE, Bucket, Futex, Owner, PI_LOCK, PI_REQUEUE, Waiter, WOKEN } from './records.ts'
 import type { FutexWord } from './space.ts'
@@ -260,7 +253,10 @@ function moveSome(context: FutexContext, move: Move): void {
       break
     }
     const holder = Atomics.load(i32, target + Futex.pi)
-    assert(holder !== 0, 'a lock that waiters are moved to has an owner')
+    assert(
+      holder !== 0 || topWaiter(i32, target) !== 0,
+      'a lock that waiters are moved to has an owner, or is pending',
+    )
     if (holder === i32[waiter + Waiter.who]) {
       move.error = -EDEADLK
       break
@@ -270,7 +266,7 @@ function moveSome(context: FutexContext, move: Move): void {
     Atomics.add(i32, i32[target + Futex.bucket] + Bucket.waiters, 1)
     queueForLock(context, target, waiter)
     move.count++
-    if (isBlocked(context, holder)) {
+    if (holder !== 0 && isBlocked(context, holder)) {
       move.walkFrom = holder
       move.moved = waiter
       move.order = i32[waiter + Waiter.order]
@@ -322,6 +318,7 @@ function finishWalk(context: FutexContext, move: Move): void {
     listRemove(i32, move.target + Futex.waiters, moved)
     Atomics.sub(i32, i32[move.target + Futex.bucket] + Bucket.waiters, 1)
     i32[moved + Waiter.pi] = PI_REQUEUE
+    Atomics.store(i32, moved + Waiter.called, 0)
     Atomics.add(i32, i32[move.source + Futex.bucket] + Bucket.waiters, 1)
     enqueue(context, move.source, moved)
     settleTop(context, move.target)

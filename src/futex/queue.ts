@@ -17,10 +17,10 @@ import {
   PI_LOCK,
   PI_NONE,
   RESTARTED,
-  TASK,
   WOKEN,
   Waiter,
 } from './records.ts'
+import { signalLater } from './signal.ts'
 import { unlockFutex } from './table.ts'
 
 /** The queue of one futex: waiters by priority (lower numbers first), then first come. */
@@ -84,12 +84,6 @@ export function wakeLater(context: FutexContext, waiter: number, fate: Fate): vo
   const { i32 } = context
   signalLater(context, i32[waiter + Waiter.sleeper])
   Atomics.store(i32, waiter + Waiter.queue, fate)
-}
-
-/** The sleeper is in the wake queue. */
-export function signalLater({ i32, wakeQueue }: FutexContext, sleeper: number): void {
-  const isTask = Atomics.load(i32, sleeper + Waiter.kind) === TASK
-  wakeQueue.push(sleeper, isTask ? Atomics.load(i32, sleeper + Waiter.task) : 0)
 }
 
 /** Signals everyone in the wake queue. No futex lock is held. */

@@ -50,7 +50,7 @@ export const Futex: Layout<
   chain: word,
   bucket: word,
   rcu: words(RcuNode.words),
-  /** The pi state: the owner record of who holds the lock that the word is, 0 while nobody waits for it as one. */
+  /** The pi state: the owner record of the lock's holder; 0 while nothing waits for it as a lock, and while the lock is pending. */
   pi: word,
   /** On that owner's list of locks that others wait for, and the best priority among them; under the owner's lock. */
   contended: words(ListNode.words),
@@ -90,6 +90,8 @@ export const Waiter: Layout<
   | 'pi'
   | 'thread'
   | 'who'
+  | 'called'
+  | 'since'
   | 'target'
   | 'targetIndex'
   | 'claim'
@@ -109,6 +111,10 @@ export const Waiter: Layout<
   thread: word,
   /** The owner record of who waits, for the pi calls. */
   who: word,
+  /** 1: the lock that it waits for is pending, and it is to come and take it (pending.ts). Set and cleared under the futex's lock. */
+  called: word,
+  /** When it began to wait for the lock, in whole milliseconds; INSISTS once it has lost the lock to equals for too long. Under the futex's lock. */
+  since: word,
   /** PI_REQUEUE: the key of the only word that it may be moved to. */
   target: word,
   targetIndex: word,
@@ -120,6 +126,9 @@ export const Waiter: Layout<
    */
   parcel: words(PARCEL_WORDS),
 })
+
+/** `since` of a waiter that gets the lock at the next unlock. */
+export const INSISTS = -1
 
 /** Waits for a wake. */
 export const PI_NONE = 0

@@ -7,7 +7,7 @@ import type { FutexContext } from './context.ts'
 import { endOwner } from './exit.ts'
 import { findOwner, FUTEX_TID_MASK } from './owner.ts'
 import { detachOwner, inherit, unblock, walkChain } from './pichain.ts'
-import { endMove, enqueue, signalLater, takeOff, wakeAll } from './queue.ts'
+import { endMove, enqueue, takeOff, wakeAll } from './queue.ts'
 import {
   Bucket,
   DEAD,
@@ -26,6 +26,7 @@ import {
   WOKEN,
 } from './records.ts'
 import { restartObjects } from './restartobjects.ts'
+import { signalLater } from './signal.ts'
 import { retire, unlockFutexUnlessDead } from './table.ts'
 import { freeWaiter, giveUpParcel, MATCH_ANY, wakeKey } from './waitwake.ts'
 
@@ -297,7 +298,12 @@ function settleWaiter(context: FutexContext, waiter: number, dead: number): void
     if (endMove(context, waiter, queue)) signalLater(context, sleeper)
   } else if (own && queue > 0) {
     takeOff(context, waiter)
-  } else if (queue === WOKEN || queue === ENDED || queue === RESTARTED) {
+  } else if (
+    queue === WOKEN ||
+    queue === ENDED ||
+    queue === RESTARTED ||
+    Atomics.load(i32, waiter + Waiter.called) !== 0
+  ) {
     // The dead thread may have been the one to signal it. Once more does no harm, even to the slot's next life.
     signalLater(context, Atomics.load(i32, waiter + Waiter.sleeper))
   }

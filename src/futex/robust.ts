@@ -5,6 +5,7 @@ import {
   FUTEX_OWNER_DIED,
   FUTEX_TID_MASK,
   FUTEX_WAITERS,
+  holderOf,
   type LockOwner,
   NO_LIST,
   SOMETHING,
@@ -211,7 +212,7 @@ function markDead(
       wakeKey(context, backing, index, 1, MATCH_ANY)
       return true
     }
-    if ((seen & FUTEX_TID_MASK) !== tid) return true
+    if (holderOf(seen) !== tid) return true
     const dead = (seen & FUTEX_WAITERS) | FUTEX_OWNER_DIED
     if (Atomics.compareExchange(words, index, seen, dead) !== seen) continue
     // Those who wait for a pi lock get it with the owner's other pi locks (exit.ts).

@@ -2,7 +2,8 @@ import type { FutexContext } from './context.ts'
 import { napOf, timeLeft, wokeEarly } from './deadline.ts'
 import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
 import { tellBlocked } from './events.ts'
-import { takeOff } from './queue.ts'
+import { answerCall, isCalled } from './pending.ts'
+import { takeOff, wakeAll } from './queue.ts'
 import type { LockOwner } from './owner.ts'
 import { ENDED, PROMISE, RESTARTED, TASK, THREAD, Waiter, WOKEN } from './records.ts'
 import type { WaiterOptions } from './waitwake.ts'
@@ -18,7 +19,8 @@ import type { WaiterOptions } from './waitwake.ts'
  *   sleeps while signal is 0
  *
  * (C) before (D): a signal that (A) wipes out is one whose fate (B) sees. A signal without a fate (a spurious wakeup, or
- * one meant for the slot's last life) sends the sleeper round once more.
+ * one meant for the slot's last life) sends the sleeper round once more. One that waits for a lock may be called
+ * to it at (C) instead (pending.ts): it comes at (B), and if another was first it has no fate yet, and sleeps on.
  */
 
 /** A task, as a wait needs it: the scheduler's side of parking it (tasks.ts). */
@@ -62,8 +64,18 @@ export interface LongWait {
 /** Twice that, and a look, is how long a deadlock goes on before it is found. */
 export const LOOK_MS = 250
 
-/** (B): whether someone has decided the fate of one of the waiters, in whatever way. */
-export function hasFate(i32: Int32Array, waiters: readonly number[]): boolean {
+/** (B): whether the fate of one of the waiters is decided, in whatever way. A waiter that was called to its lock comes for it first. No lock is held. */
+export function hasFate(context: FutexContext, waiters: readonly number[]): boolean {
+  const { i32 } = context
+  // A wait at several words is none for a lock.
+  if (isCalled(i32, waiters[0])) {
+    answerCall(context, waiters[0])
+    if (context.wakeQueue.length > 0) wakeAll(context)
+  }
+  return isDecided(i32, waiters)
+}
+
+function isDecided(i32: Int32Array, waiters: readonly number[]): boolean {
   for (let at = 0; at < waiters.length; at++) {
     const queue = Atomics.load(i32, waiters[at] + Waiter.queue)
     if (queue === WOKEN || queue === ENDED || queue === RESTARTED) return true
@@ -94,6 +106,8 @@ export function finishWait(context: FutexContext, waiters: readonly number[], ot
       } else if (result === otherwise) gone = true
     }
   }
+  // A call that one of them had is the next waiter's.
+  if (context.wakeQueue.length > 0) wakeAll(context)
   return gone ? -EFAULT : result
 }
 
@@ -109,7 +123,7 @@ export function sleepThread(
   const signal = waiters[0] + Waiter.signal
   for (;;) {
     Atomics.store(i32, signal, 0) // (A)
-    if (hasFate(i32, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
+    if (hasFate(context, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
     const left = timeLeft(context.now, deadline)
     if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
     const nap = napOf(deadline, left)
@@ -160,7 +174,7 @@ export async function sleepPromise(
   try {
     for (;;) {
       Atomics.store(i32, signal, 0) // (A)
-      if (hasFate(i32, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
+      if (hasFate(context, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
       if (abort?.aborted) {
         const result = finishWait(context, waiters, -EINTR)
         // A wake that came first counts: its waker was told that it woke someone.
@@ -201,7 +215,7 @@ export function* sleepTask(
   try {
     for (;;) {
       const { i32, now } = task.context()
-      if (hasFate(i32, waiters)) break
+      if (hasFate(task.context(), waiters)) break
       if (abort?.aborted) {
         otherwise = -EINTR
         break
@@ -215,7 +229,7 @@ export function* sleepTask(
       }
       tellBlocked(task.context(), waiters[0])
       // The state says asleep: a wake from here on finds it so, and one that came before is seen now.
-      if (hasFate(i32, waiters) && task.cancelPark()) break
+      if ((isDecided(i32, waiters) || isCalled(i32, waiters[0])) && task.cancelPark()) continue
       parked = true
       yield task.suspended
       parked = false
@@ -223,7 +237,7 @@ export function* sleepTask(
         otherwise = -EINTR
         break
       }
-      if (step < nap && !hasFate(task.context().i32, waiters)) long?.look(task.context())
+      if (step < nap && !hasFate(task.context(), waiters)) long?.look(task.context())
     }
     thrownInto = false
   } finally {

@@ -111,6 +111,9 @@ export class FutexWord {
    */
   privateHint: Handle = 0
   sharedHint: Handle = 0
+  /** What the owner with the TID `leaver`, which has taken the lock that the word is on this thread, leaves it as (pendingword.ts); 0: it was not taken so. */
+  leaves = 0
+  leaver = 0
 
   constructor(context: FutexContext, mapped: MappedBuffer, index: number) {
     this.i32 = mapped.i32

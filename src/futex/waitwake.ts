@@ -58,6 +58,7 @@ export function makeWaiter(
   i32[waiter + Waiter.pi] = 0
   Atomics.store(i32, waiter + Waiter.thread, thread.id)
   i32[waiter + Waiter.who] = options.owner === undefined ? 0 : options.owner.record
+  Atomics.store(i32, waiter + Waiter.called, 0)
   Atomics.store(i32, waiter + Waiter.signal, 0)
   Atomics.store(i32, waiter + Waiter.queue, OFF)
   return waiter

@@ -4,7 +4,7 @@ import type { Futexes } from '../futex/futexes.ts'
 import { EBUSY, EDEADLK, EINTR, ENOTRECOVERABLE, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../futex/errno.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../futex/mutex.ts'
 import { awaitOwner } from '../futex/gone.ts'
-import { FUTEX_WAITERS, type LockOwner } from '../futex/owner.ts'
+import { FUTEX_WAITERS, holderOf, type LockOwner } from '../futex/owner.ts'
 import { Bucket } from '../futex/records.ts'
 import type { AddressSpace, FutexWord } from '../futex/space.ts'
 import type { LongWait } from '../futex/sleep.ts'
@@ -14,7 +14,6 @@ import { handoffHere } from '../handoff/here.ts'
 import { HandoffMutex, type RealMutex } from '../handoff/mutex.ts'
 import { domainTag } from '../futex/domainwords.ts'
 import { SyncError } from './errors.ts'
-import { TID_MASK } from './lockwait.ts'
 import { EXTRA, type Place, viewOf } from './place.ts'
 import { limitOf, type WaitOptions } from './waiting.ts'
 
@@ -67,7 +66,7 @@ export class LockEngine {
 
   /** The TID of its holder, or 0. */
   holder(): number {
-    return Atomics.load(this.place.i32, this.place.at + WORD) & TID_MASK
+    return holderOf(Atomics.load(this.place.i32, this.place.at + WORD))
   }
 
   tryLock(owner: LockOwner): boolean {

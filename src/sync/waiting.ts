@@ -339,7 +339,7 @@ function* sleepCoroutine(
   try {
     for (;;) {
       Atomics.store(i32, at, 0)
-      if (hasFate(i32, waiters)) break
+      if (hasFate(context, waiters)) break
       const left = timeLeft(context.now, deadline)
       if (left <= 0) break
       const nap = napOf(deadline, left)
