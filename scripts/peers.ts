@@ -145,6 +145,12 @@ const root = mkdtempSync(join(tmpdir(), `heddle-${name}-`))
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))
 peer.lay(root, resolve(given))
 const files = peer.files(root).filter(file => only.length === 0 || only.some(part => file.includes(part)))
+if (files.length === 0) {
+  console.error(
+    `peers: there is no test file of ${name}${only.length === 0 ? '' : ` with ${only.join(' or ')} in its name`} in ${given}; give the package as npm installs it`,
+  )
+  process.exit(2)
+}
 let [passed, failed, left] = [0, 0, 0]
 for (const file of files) {
   const excluded = peer.exclusions.filter(one => file.endsWith(one.file))

@@ -6,6 +6,7 @@ import {
   type UnpluginInstance,
   type UnpluginOptions,
 } from 'unplugin'
+import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { chunks } from './bundlers/chunks.ts'
 import { coverage } from './bundlers/coverage.ts'
 import { companion } from './bundlers/companion.ts'
@@ -40,6 +41,14 @@ const ownRuntime: string = import.meta.url.endsWith('.ts')
   ? fileURLToPath(new URL('./runtime.ts', import.meta.url))
   : 'heddle/runtime'
 
+const heddleOptions: Known<HeddleOptions> = {
+  runtime: true,
+  warnings: true,
+  include: true,
+  exclude: true,
+  isolate: true,
+}
+
 const ids = /\.[cm]?[jt]sx?(?:$|\?)/
 
 /** Where in the chain of plugins the compiler stands. Vitest's coverage decides that, where it is on: see bundlers/coverage.ts. */
@@ -49,6 +58,7 @@ export interface Turn {
 }
 
 function plugin(options: HeddleOptions = {}, turn: Turn = { afterCounters: false }): UnpluginOptions {
+  refuseUnknown('heddle(options)', options, heddleOptions)
   const selection = selectionOf(options)
   const translate = translator(options, selection)
   return {

@@ -1,3 +1,4 @@
+import { type Known, refuseUnknown } from './knownoptions.ts'
 import { type Twin, twin, twinOf } from './coroutine.ts'
 import { resumable } from './generators.ts'
 import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT, type Waker } from './runner.ts'
@@ -19,6 +20,8 @@ export interface WaitOptions {
   /** Milliseconds; then the wait ends by throwing a TimeoutError. */
   timeout?: number | undefined
 }
+
+export const waitOptions: Known<WaitOptions> = { signal: true, timeout: true }
 
 /** Gives a generator function the two faces of a blocking call. */
 export function blocking<A extends unknown[], T>(
@@ -68,6 +71,7 @@ function* suspending(
 /** Waits until someone wakes it: `register` gets the waker, and is called once the coroutine can be woken. */
 export const suspend: <T = unknown>(register?: (waker: Waker) => void, options?: WaitOptions) => Blocking<T> =
   blocking('suspend', function* (register?: (waker: Waker) => void, options: WaitOptions = {}) {
+    refuseUnknown('suspend(register, options)', options, waitOptions)
     const { signal, timeout = Infinity } = options
     checkTime('timeout', timeout)
     const value = yield* suspending(timeout, signal, register)
@@ -121,7 +125,10 @@ const sleeping: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Blocking<
 )
 
 function startSleep(ms: number, options?: Pick<WaitOptions, 'signal'>): Blocking<void> {
-  if (options?.signal !== undefined) return sleeping(ms, options)
+  if (options !== undefined) {
+    refuseUnknown('sleep(ms, options)', options, { signal: true })
+    if (options.signal !== undefined) return sleeping(ms, options)
+  }
   currentRunner('sleep()')
   checkTime('ms', ms)
   return new Sleep(ms) as unknown as Blocking<void>
@@ -135,6 +142,7 @@ export const sleep: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Block
 export const wait: <T>(promise: PromiseLike<T> | T, options?: WaitOptions) => Blocking<T> = blocking(
   'wait',
   function* (promise: PromiseLike<unknown> | unknown, options: WaitOptions = {}) {
+    refuseUnknown('wait(promise, options)', options, waitOptions)
     const { signal, timeout = Infinity } = options
     checkTime('timeout', timeout)
     if (!isThenable(promise)) return promise

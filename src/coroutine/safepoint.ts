@@ -11,7 +11,7 @@ import { traceStop } from './stoptrace.ts'
  *   word | preemption | what a safepoint does
  *   -----+------------+--------------------------------------------------------------
  *   0    | any        | [1] nothing: one load
- *   1    | off        | [2] nothing; the word stays up, so the first safepoint after it fires
+ *   1    | off        | [2] nothing; the word stays up, and `preemptionOn` has the first safepoint after it fire
  *   1    | on         | [3] asks the handler; a yes means that the coroutine must now yield PREEMPTED
  *
  * Preemption off is a depth, as push_off and pop_off have it. The depth belongs to who runs, not to the thread: a
@@ -141,7 +141,11 @@ function fires(): boolean {
     watcher()
     if (Atomics.load(line.view, line.index) === 0) return false
   }
-  if (depth !== 0) return false
+  if (depth !== 0) {
+    // Code that cannot be preempted goes on at its own speed: `preemptionOn` has the next safepoint look.
+    words.left = pace_most
+    return false
+  }
   const { interrupt } = line
   if (interrupt !== null && !interrupt()) return false
   traceStop(needResched)
@@ -155,7 +159,7 @@ export function preemptionOff(): void {
 
 export function preemptionOn(): void {
   assert(depth > 0, 'preemptionOn() without a preemptionOff() before it')
-  depth--
+  if (--depth === 0) words.left = 0
 }
 
 /** How deep preemption is off; 0: it is on. */
@@ -167,6 +171,7 @@ export function preemptionDepth(): number {
 export function swapPreemptionDepth(next: number): number {
   const before = depth
   depth = next
+  words.left = 0
   return before
 }
 

@@ -246,6 +246,7 @@ export class Schedule {
    * schedule afterwards is an error.
    */
   exit(options: { grace?: number } = {}): void {
+    refuseUnknown('exit(options)', options, { grace: true })
     const { grace = 1000 } = options
     checkTime('grace', grace)
     if (this.#exited) return

@@ -1,3 +1,4 @@
+import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { checkTime, timeoutError, wait as waitFor } from '../coroutine/blocking.ts'
 import { twin } from '../coroutine/coroutine.ts'
 import { resumable } from '../coroutine/generators.ts'
@@ -130,9 +131,12 @@ export class OneQueue implements Parking {
   }
 }
 
+const waitOptions: Known<WaitOptions> = { timeout: true, until: true, signal: true }
+
 /** The time and signal of a call, looked at before anything else is done. */
 export function checkWait(options: WaitOptions | undefined): void {
   if (options === undefined) return
+  refuseUnknown('the options of a wait', options, waitOptions)
   if (options.timeout !== undefined) checkTime('timeout', options.timeout)
   if (options.until !== undefined) checkUntil(options)
   options.signal?.throwIfAborted()

@@ -86,6 +86,23 @@ describe('a kill is thrown into the task:', () => {
   })
 })
 
+test('a kill leaves a library as an exception would; with preemption off it arrives after the call', async () => {
+  const library = await kernel.import<typeof import('./fixtures/shieldwork.ts')>(
+    new URL('./fixtures/shieldwork.ts', import.meta.url),
+  )
+  const stateAfter = async (shielded: boolean): Promise<number> => {
+    const words = shared()
+    const task = kernel.spawn(library.calls, [words, shielded], { affinity: [0] })
+    await until('it is in the library', () => Atomics.load(words, 0) === 1)
+    task.kill()
+    if (shielded) Atomics.store(words, 1, 1)
+    expect((await failureOf(task)).how).toBe('thrown')
+    return await kernel.spawn(library.state, [], { affinity: [0] })
+  }
+  expect(await stateAfter(true)).toBe(0)
+  expect(await stateAfter(false)).toBe(1)
+})
+
 describe('a spawn’s own limits kill:', () => {
   test('its time limit', async () => {
     const error = await failureOf(kernel.spawn(work.naps, [1e9], { timeout: 10, name: 'slow' }))

@@ -1,5 +1,13 @@
+import { refuseUnknown } from '../coroutine/knownoptions.ts'
 import type { Handle } from '../arena/slab.ts'
-import { type Blocking, blocking, timeoutError, wait, type WaitOptions } from '../coroutine/blocking.ts'
+import {
+  type Blocking,
+  blocking,
+  timeoutError,
+  wait,
+  type WaitOptions,
+  waitOptions,
+} from '../coroutine/blocking.ts'
 import { killError, requestKill } from './cancel.ts'
 import { type CpuLoss, CpuLostError, unknownLoss } from './errors.ts'
 import { EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, KILLED, LOST, PENDING, RETURNED } from './job.ts'
@@ -125,6 +133,7 @@ function lostError(view: KernelView, job: number, name: string): CpuLostError {
 export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T> = blocking(
   'join',
   function* (child: ChildTask<unknown>, options: WaitOptions = {}) {
+    refuseUnknown('join(options)', options, waitOptions)
     const { timeout = Infinity, signal } = options
     signal?.throwIfAborted()
     const deadline = child.view.s.now() + timeout

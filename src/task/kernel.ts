@@ -1,3 +1,4 @@
+import { refuseUnknown } from '../coroutine/knownoptions.ts'
 import { CPU_ONLINE, cpuRecord, CpuRecord } from '../machine/cpurecord.ts'
 import { awaitRescues } from '../machine/deaths.ts'
 import { startAlarm } from '../machine/alarm.ts'
@@ -57,7 +58,7 @@ import { ModuleTable } from './moduletable.ts'
 import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } from './options.ts'
 import { type Launch, launchOf } from './launch.ts'
 import { type Origin, Origins } from './origins.ts'
-import { LoadedPolicy, policyAddress, type PolicyOptions } from './policy.ts'
+import { LoadedPolicy, policyAddress, type PolicyOptions, policyOptions } from './policy.ts'
 import { type Recovery, recoverCpu, releaseDead, rescuer } from './recovery.ts'
 import { Restarts } from './restarts.ts'
 import { withRunDefaults } from './rundefaults.ts'
@@ -318,6 +319,7 @@ export class Kernel {
    */
   async loadPolicy(policy: URL | string, options: PolicyOptions = {}): Promise<LoadedPolicy> {
     this.throwIfClosed('loadPolicy')
+    refuseUnknown('loadPolicy(policy, options)', options, policyOptions)
     return await LoadedPolicy.load(this.booted.view, policyAddress(policy), options, job => this.nameOf(job))
   }
 

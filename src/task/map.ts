@@ -1,6 +1,7 @@
+import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { SpawnQueueFullError } from './errors.ts'
 import type { Spawnable } from './modules.ts'
-import { show, type SpawnOptions } from './options.ts'
+import { show, type SpawnOptions, spawnOptions as spawnKeys } from './options.ts'
 
 export interface MapOptions extends Omit<SpawnOptions, 'signal' | 'detached' | 'transfer'> {
   /** How many tasks run or wait to be taken at once. Twice as many as there are CPUs. */
@@ -12,6 +13,9 @@ export interface MapOptions extends Omit<SpawnOptions, 'signal' | 'detached' | '
   /** Called after each item, when its task has ended. */
   readonly onProgress?: (progress: MapProgress) => void
 }
+
+const { detached: _detached, transfer: _transfer, ...eachOptions } = spawnKeys
+const mapOptions: Known<MapOptions> = { ...eachOptions, concurrency: true, ordered: true, onProgress: true }
 
 export interface MapProgress {
   /** Items whose tasks have been spawned. */
@@ -72,6 +76,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
     items: Iterable<unknown> | AsyncIterable<unknown>,
     options: MapOptions = {},
   ) {
+    refuseUnknown('map(fn, items, options)', options, mapOptions)
     this.kernel = kernel as MapKernel
     this.fn = fn
     this.items = items

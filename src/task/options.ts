@@ -171,7 +171,7 @@ export function checkAffinity(affinity: unknown, cpus: number): asserts affinity
   }
 }
 
-const spawnOptions: Known<SpawnOptions> = {
+export const spawnOptions: Known<SpawnOptions> = {
   name: true,
   priority: true,
   nice: true,

@@ -1,3 +1,4 @@
+import type { Known } from '../coroutine/knownoptions.ts'
 import type { HandoffCounts } from '../handoff/handoff.ts'
 import { type EjectReport, ejectReport } from '../sched/eject.ts'
 import { importByUrl } from '../machine/moduleimport.ts'
@@ -45,6 +46,8 @@ export interface PolicyOptions {
    */
   readonly tasks?: 'all' | 'listed' | Allowlist
 }
+
+export const policyOptions: Known<PolicyOptions> = { tasks: true }
 
 /** The address of a policy module: one of the package's by name, else a file or URL. */
 export function policyAddress(policy: URL | string): string {

@@ -3,6 +3,9 @@ import type { BootedKernel } from './boot.ts'
 import { Entity, POLICY_ROUND_ROBIN } from '../sched/entity.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
 import { sharedWords } from './fixtures/ending.ts'
+import { sleep } from '../coroutine/blocking.ts'
+import { Schedule } from '../coroutine/schedule.ts'
+import { Mutex } from '../sync/index.ts'
 import { Kernel } from './kernel.ts'
 import type { ModuleView } from './modules.ts'
 import type { SpawnOptions } from './options.ts'
@@ -99,4 +102,29 @@ test('hand-off locks are told their knobs by the options, and before those by th
     delete process.env.LH_YIELD_BUDGET
   }
   await expect(knobs({ fallbackUs: -1 })).rejects.toThrow(/handoff.fallbackUs: -1 is not/)
+})
+
+test('each call with options refuses those that do not exist, and changes nothing', async () => {
+  const work = await kernel.import<typeof import('./fixtures/allowwork.ts')>(
+    new URL('./fixtures/allowwork.ts', import.meta.url),
+  )
+  const active = kernel.active
+  const wrong = { tiemout: 1 } as never
+  expect(() => kernel.map(work.sleeps, [], { concurency: 1 } as never)).toThrow(/map\(.*concurrency\?/)
+  expect(() => kernel.map(work.sleeps, [], { detached: true } as never)).toThrow(/no option 'detached'/)
+  expect(() => kernel.spawn(work.sleeps, [], wrong)).toThrow(/spawn\(.*timeout\?/)
+  await expect(kernel.loadPolicy('fifo', { task: 'all' } as never)).rejects.toThrow(/loadPolicy\(.*tasks\?/)
+  expect(kernel.active).toBe(active)
+  const task = kernel.spawn(work.sleeps)
+  expect(() => task.kill('no', { grase: 1 } as never)).toThrow(/kill\(.*grace\?/)
+  expect(() => task.join(wrong)).toThrow(/join\(.*timeout\?/)
+  expect(kernel.active).toBe(active + 1)
+  expect(task.kill('yes')).toBe(true)
+  await expect(task).rejects.toThrow()
+  const mutex = new Mutex()
+  expect(() => mutex.lockSync(wrong)).toThrow(/options of a wait.*timeout\?/)
+  await expect(mutex.lockAsync(wrong)).rejects.toThrow(/options of a wait.*timeout\?/)
+  expect(mutex.locked).toBe(false)
+  expect(() => new Schedule().exit({ grce: 1 } as never)).toThrow(/exit\(.*grace\?/)
+  await expect(new Schedule().run(() => sleep(1, wrong))).rejects.toThrow(/sleep\(.*tiemout/)
 })

@@ -1,4 +1,5 @@
-import { checkTime, timeoutError, type WaitOptions } from '../coroutine/blocking.ts'
+import { refuseUnknown } from '../coroutine/knownoptions.ts'
+import { checkTime, timeoutError, type WaitOptions, waitOptions } from '../coroutine/blocking.ts'
 import { startAlarm } from '../machine/alarm.ts'
 import { KILL_ABORTED, KILL_TIMED_OUT } from './job.ts'
 import type { SpawnOptions } from './options.ts'
@@ -137,7 +138,9 @@ class Outcome {
   }
 }
 
-function limited<T>(promise: Promise<T>, name: string, { signal, timeout }: WaitOptions): Promise<T> {
+function limited<T>(promise: Promise<T>, name: string, options: WaitOptions): Promise<T> {
+  refuseUnknown('join(options)', options, waitOptions)
+  const { signal, timeout } = options
   if (timeout !== undefined) checkTime('timeout', timeout)
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted()

@@ -1,3 +1,4 @@
+import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { taskAccount } from '../sched/account.ts'
 import { setAffinity } from '../sched/affinity.ts'
 import { cpusOf, maskOf } from '../sched/cpumask.ts'
@@ -72,6 +73,8 @@ export interface KillOptions {
   readonly grace?: number
 }
 
+const killOptions: Known<KillOptions> = { grace: true }
+
 /** What can be done to a task from anywhere: its handle, wherever that is held. */
 export abstract class TaskHandle {
   readonly name: string
@@ -100,6 +103,7 @@ export abstract class TaskHandle {
    * False: it has ended already, or was killed before.
    */
   kill(reason?: unknown, options: KillOptions = {}): boolean {
+    refuseUnknown('kill(reason, options)', options, killOptions)
     if (options.grace !== undefined) checkTime('grace', options.grace)
     if (!this.killAs(KILL_CALLED, reason)) return false
     if (options.grace !== undefined) this.view.limitGrace?.(this.job, options.grace)

@@ -1,9 +1,10 @@
+import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import type { Link, MeterProvider, Span, SpanContext, TracerProvider } from '@opentelemetry/api'
 import { viewOf } from '../task/hooks.ts'
 import { RETURNED } from '../task/job.ts'
 import { outcomeName } from '../task/taskhandle.ts'
 import { type Metrics, readMetrics } from './metrics.ts'
-import { record, type Recording, type RecordingOptions } from './recording.ts'
+import { record, type Recording, type RecordingOptions, recordingOptions } from './recording.ts'
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
@@ -18,6 +19,12 @@ export interface TelemetryOptions extends RecordingOptions {
   readonly tracerProvider?: TracerProvider
   /** `metrics.getMeterProvider()`; without it there are no metrics. */
   readonly meterProvider?: MeterProvider
+}
+
+const telemetryOptions: Known<TelemetryOptions> = {
+  ...recordingOptions,
+  tracerProvider: true,
+  meterProvider: true,
 }
 
 export interface Telemetry {
@@ -35,14 +42,15 @@ function originOf(now: () => number): number {
 
 export function openTelemetry(kernel: object, options: TelemetryOptions): Telemetry {
   const view = viewOf(kernel)
-  const { tracerProvider, meterProvider } = options
+  refuseUnknown('openTelemetry(kernel, options)', options, telemetryOptions)
+  const { tracerProvider, meterProvider, ...recordingPart } = options
   if (tracerProvider === undefined && meterProvider === undefined) {
     throw new TypeError('openTelemetry(kernel, options): give a tracerProvider, a meterProvider, or both')
   }
   let recording: Recording | undefined
   if (tracerProvider !== undefined) {
     const origin = originOf(() => view.s.now())
-    recording = record(kernel, new SpanSink(tracerProvider, origin), options)
+    recording = record(kernel, new SpanSink(tracerProvider, origin), recordingPart)
   }
   if (meterProvider !== undefined) observeMetrics(meterProvider, () => readMetrics(view.s))
   return { stop: () => recording?.stop() }

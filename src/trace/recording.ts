@@ -1,3 +1,4 @@
+import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import {
   isRecording,
   OVERWRITE_OLDEST,
@@ -21,6 +22,8 @@ export interface RecordingOptions {
   /** Milliseconds between two looks at the rings. 20. */
   readonly interval?: number
 }
+
+export const recordingOptions: Known<RecordingOptions> = { whenFull: true, interval: true }
 
 const INTERVAL_MS = 20
 const DUMP_EVERY_MS = 1000
@@ -77,6 +80,7 @@ export class Recording {
 
 /** Starts to record what a kernel does. */
 export function record(kernel: object, sink: TrackSink, options: RecordingOptions = {}): Recording {
+  refuseUnknown('record(kernel, sink, options)', options, recordingOptions)
   return new Recording(viewOf(kernel), sink, options)
 }
 

@@ -96,7 +96,12 @@ export function writeShortForOf(
   const frame = cx.frame!
   const list = frame.take()
   const right = lowering.node(node.right, cx)
-  const left = lowering.node(node.left, cx)
+  const written = lowering.node(node.left, cx)
+  // In parentheses a variable may be called `async`.
+  const left =
+    node.left.type === 'VariableDeclaration' || node.left.type.endsWith('Pattern')
+      ? written
+      : rope`(${written})`
   const isShort = `${lowering.names.runtime('isShortList')}(${list}, ${lowering.strip})`
   const plain = rope`${prefix}for (${left} of ${list}) { ${lowering.node(node.body, cx)} }`
   const long = rope`${prefix}for (${left} of ${list}) { ${check} ${lowering.node(node.body, cx)} }`

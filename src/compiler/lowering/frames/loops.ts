@@ -201,6 +201,9 @@ export class Loops extends Statements {
     const isOf = node.type === 'ForOfStatement'
     const inTurn = livingIn(this, node).length > 0
     const text = JSON.stringify(notIterableText(right))
+    // Sloppy code may write `for (var key = first in object)`.
+    const first = left.type === 'VariableDeclaration' ? left.declarations[0].init : null
+    if (first !== null) assign(this, left.declarations[0].id, this.value(first))
     const value = this.value(right)
     let list = ''
     let short: Rope | null = null
@@ -209,10 +212,9 @@ export class Loops extends Statements {
       if (!this.stops(body) && !inTurn && this.host.isShortBody(node)) {
         const entering = this.guards ? `${this.p} === 0 && ` : ''
         const isShort = `${entering}${this.host.runtime('isShortList')}(${list}, ${String(this.host.strip)})`
-        const target = patternText(
-          this,
-          left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left),
-        )
+        const aim = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
+        // In parentheses a variable may be called `async`.
+        const target = aim.type === 'Identifier' ? rope`(${patternText(this, aim)})` : patternText(this, aim)
         short = rope`if (${isShort}) ${prefixOf(labels)}for (${target} of ${list}) { ${this.verbatim(body)} } else `
       }
     }
