@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { Worker } from 'node:worker_threads'
-import { Kernel, Mutex, type MutexOptions } from '../index.ts'
+import { Kernel, Mutex, type MutexOptions, RwLock } from '../index.ts'
 import type * as Tasks from './fixtures/circletasks.ts'
 
 const tasksUrl = new URL('./fixtures/circletasks.ts', import.meta.url)
@@ -63,6 +63,25 @@ describe.each([{}, { robust: true }, { protocol: 'handoff' }] as const)('mutexes
     await expect(task).rejects.toThrow()
   })
 })
+
+test.each(['readsThenWrites', 'writesThenReads'] as const)(
+  'a circle through readers and writers of two RwLocks is reported: %s',
+  async way => {
+    const { kernel, tasks, found, reports } = await boot()
+    const [a, b] = ['a', 'b'].map(name => new RwLock({ name }))
+    const both = words(2)
+    const one = kernel.spawn(tasks[way], [a, b, both], { name: 'one', affinity: [0] })
+    const two = kernel.spawn(tasks[way], [b, a, both], { name: 'two', affinity: [1] })
+    const message = await found
+    expect(message).toMatch(/task 'one' .* waits for rwlock 'b'/)
+    expect(message).toMatch(/task 'two' .* waits for rwlock 'a'/)
+    expect(message).toMatch(new RegExp(`${way}.*circletasks\\.ts`))
+    one.kill()
+    await expect(one).rejects.toThrow()
+    expect(await two).toBe('both')
+    expect(reports).toHaveLength(1)
+  },
+)
 
 test('a task and a thread that wait for one another are found', async () => {
   const { kernel, tasks, found } = await boot()

@@ -90,6 +90,17 @@ export class Holders {
     return Atomics.load(i32, at + STRANGERS) === 0 ? shares : 0
   }
 
+  /** A name, from this slot on, that is not `except`; 0: there is none, or names say nothing. A snapshot. */
+  nameFrom(slot: number, except: number): number {
+    const { i32, at } = this
+    if (Atomics.load(i32, at + STRANGERS) !== 0) return 0
+    for (let turn = 0; turn < SLOT_COUNT; turn++) {
+      const tid = Atomics.load(i32, at + SLOTS + ((slot + turn) & SLOT_MASK))
+      if (tid !== 0 && tid !== except) return tid
+    }
+    return 0
+  }
+
   private addOne(tid: number): boolean {
     const { i32, at } = this
     for (let turn = 0; turn < SLOT_COUNT; turn++) {

@@ -13,7 +13,9 @@ import { observer, tellMade } from './observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from './party.ts'
 import { PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
 import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
+import { HolderWatch } from './longwait.ts'
 import {
+  type LineWait,
   notHeld,
   readersOf,
   ReadWait,
@@ -24,6 +26,7 @@ import {
   writerOf,
   WriteWait,
 } from './rwwaits.ts'
+import { RwWatch } from './rwwatch.ts'
 import {
   blockingMethods,
   checkWait,
@@ -31,7 +34,6 @@ import {
   Finished,
   timedOut,
   waitAsync,
-  type Wait,
   type WaitOptions,
 } from './waiting.ts'
 
@@ -203,7 +205,13 @@ export class RwLock extends SyncObject {
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.tryUpgrading(tid)) return this.upgradeGuard
-    onThread(new UpgradeWait(this, tid), options, undefined)
+    const wait = new UpgradeWait(this, tid)
+    const long = this.watched(wait, tid)
+    try {
+      onThread(wait, options, undefined)
+    } finally {
+      long.end(ambient().futexes.context)
+    }
     this.holders.remove(tid, 1)
     return this.upgradeGuard
   }
@@ -319,28 +327,51 @@ export class RwLock extends SyncObject {
     tid: number,
     options: WaitOptions | undefined,
   ): Generator<number, UpgradeGuard, unknown> {
-    yield* inTask(new UpgradeWait(this, tid), options, undefined)
+    const wait = new UpgradeWait(this, tid)
+    const long = this.watched(wait, tid)
+    try {
+      yield* inTask(wait, options, undefined)
+    } finally {
+      long.end(ambient().futexes.context)
+    }
     this.holders.remove(tid, 1)
     return this.upgradeGuard
   }
 
-  private *inLine<T>(wait: Wait, options: WaitOptions | undefined, guard: T): Generator<number, T, unknown> {
-    const tid = observer === null ? 0 : currentTid()
+  private *inLine<T>(
+    wait: LineWait,
+    options: WaitOptions | undefined,
+    guard: T,
+  ): Generator<number, T, unknown> {
+    const tid = currentTid()
     this.tellWaits(tid)
+    const long = this.watched(wait, tid)
     try {
       yield* inTask(wait, options, guard)
     } finally {
+      long.end(ambient().futexes.context)
       if (observer !== null) observer.waited(this, tid)
     }
     this.tellAcquired(tid)
     return guard
   }
 
-  private blockInLine(wait: Wait, options: WaitOptions | undefined, tid: number): void {
+  /** The wait looks for deadlocks, until the caller ends that. */
+  private watched(wait: LineWait, tid: number): HolderWatch {
+    const waitsForReaders = !(wait instanceof ReadWait)
+    const watch = new RwWatch(this, waitsForReaders, wait instanceof UpgradeWait ? tid : 0)
+    const long = new HolderWatch(tid, watch)
+    wait.long = long
+    return long
+  }
+
+  private blockInLine(wait: LineWait, options: WaitOptions | undefined, tid: number): void {
     this.tellWaits(tid)
+    const long = this.watched(wait, tid)
     try {
       onThread(wait, options, undefined)
     } finally {
+      long.end(ambient().futexes.context)
       if (observer !== null) observer.waited(this, tid)
     }
     this.tellAcquired(tid)

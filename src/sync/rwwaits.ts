@@ -2,6 +2,7 @@ import type { FutexContext } from '../futex/context.ts'
 import { type Decision, SKIP, STOP, WAKE } from '../futex/decision.ts'
 import { Waiter } from '../futex/records.ts'
 import { findOwner } from '../futex/owner.ts'
+import type { LongWait } from '../futex/sleep.ts'
 import { SyncError } from './errors.ts'
 import { expectGrant, finishGrant, grant, isGranted, wasGranted } from './grant.ts'
 import { LOSSES, TID_MASK } from './lockwait.ts'
@@ -99,7 +100,7 @@ export function serveLine(context: FutexContext, lock: RwLock): void {
  *
  * Without (A) X would sleep at a free lock. If W dies instead, the recovery sends all who wait round.
  */
-abstract class LineWait implements Wait {
+export abstract class LineWait implements Wait {
   abstract readonly what: string
   abstract get bits(): number
   /** How often it was woken and found the lock taken. */
@@ -108,6 +109,8 @@ abstract class LineWait implements Wait {
   protected readonly needsAllReaders: boolean = true
   readonly queue: SyncObject['queue']
   protected readonly lock: RwLock
+  /** Looks for deadlocks while a task or a thread waits. */
+  long: LongWait | null = null
 
   constructor(lock: RwLock) {
     this.lock = lock
