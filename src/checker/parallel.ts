@@ -26,23 +26,27 @@ type Numbering = Pick<SearchPart, 'shift' | 'mixed' | 'unfit'>
 type Show = (result: CheckResult | undefined) => void
 
 /**
- * Explores one check on several worker threads. Each loads the check file for itself; parts are handed out one by one. A
- * failure is brought home as a schedule and run here once more, to be shrunk and reported.
+ * Explores one check on the worker threads of a team. Each loads the check file for itself; parts are handed out one by one. A
+ * failure is brought home as a schedule and run here once more, to be shrunk and reported. A search that is over soon stays here: it would
+ * be over before a worker has loaded the file.
  */
 export async function searchInParallel(
   file: string,
   check: DeclaredCheck,
   options: CheckOptions,
-  workers: number,
+  team: Team,
   show: Show,
   interrupted: { readonly now: boolean },
   alive: () => void,
 ): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
-  const team = new Team(file, check.name, workers)
+  const alone = new Search(check.name, options, check.setup)
+  const whole = UNSHARED.has(options.explorer ?? 'exhaustive')
+  if (alone.run(whole ? Number.POSITIVE_INFINITY : ALONE_MS)) return conclude(alone, undefined, alive)
+  team.turnTo(file, check.name)
   try {
     for (let numbering: Numbering = { shift: 3, mixed: [], unfit: [] }; ; ) {
       try {
-        return await searchWith(team, check, options, numbering, workers, show, interrupted, alive)
+        return await searchWith(team, check, options, numbering, show, interrupted, alive)
       } catch (error) {
         if (!(error instanceof BeginAgain)) throw error
         numbering = { shift: error.shift, mixed: [...(error.mixed ?? [])], unfit: error.unfit }
@@ -50,26 +54,25 @@ export async function searchInParallel(
     }
   } finally {
     show(undefined)
-    await team.dismiss()
   }
 }
+
+/** Explorers that are not shared out. */
+const UNSHARED: ReadonlySet<string> = new Set(['replay', 'round-robin', 'preemption-bounded'])
+/** How many milliseconds a search is tried here before it is shared out. */
+const ALONE_MS = 200
 
 async function searchWith(
   team: Team,
   check: DeclaredCheck,
   options: CheckOptions,
   numbering: Numbering,
-  workers: number,
   show: Show,
   interrupted: { readonly now: boolean },
   alive: () => void,
 ): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
   const explorer = options.explorer ?? 'exhaustive'
-  const local = new Search(check.name, options, check.setup)
-  if (explorer === 'replay' || explorer === 'round-robin' || explorer === 'preemption-bounded') {
-    local.run()
-    return conclude(local, undefined, alive)
-  }
+  const workers = team.size
   const started = performance.now()
   const total = new Total(check.name, explorer, options)
   const budget = new Int32Array(new SharedArrayBuffer(4))
@@ -254,23 +257,31 @@ class Total {
   }
 }
 
-class Team {
-  private readonly workers: Worker[]
+/** The worker threads of a run: they are started for the first check that needs them, and kept for those after it. */
+export class Team {
+  readonly size: number
+  private readonly workers: Worker[] = []
+  private check = { file: '', name: '' }
   /** Who hears what the workers say: the work that is going on. */
   private hear: (worker: Worker, message: FromWorker) => void = () => undefined
   private fail: (error: Error) => void = () => undefined
 
-  constructor(file: string, name: string, count: number) {
+  constructor(size: number) {
+    this.size = size
+  }
+
+  /** The jobs from here on are those of this check. */
+  turnTo(file: string, name: string): void {
+    this.check = { file, name }
+    while (this.workers.length < this.size) this.workers.push(this.start())
+  }
+
+  private start(): Worker {
     const script = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
-    this.workers = Array.from(
-      { length: count },
-      () =>
-        new Worker(script, { workerData: { file, name }, resourceLimits: { maxYoungGenerationSizeMb: 64 } }),
-    )
-    for (const worker of this.workers) {
-      worker.on('message', (message: FromWorker) => this.hear(worker, message))
-      worker.on('error', error => this.fail(error instanceof Error ? error : new Error(String(error))))
-    }
+    const worker = new Worker(script, { resourceLimits: { maxYoungGenerationSizeMb: 64 } })
+    worker.on('message', (message: FromWorker) => this.hear(worker, message))
+    worker.on('error', error => this.fail(error instanceof Error ? error : new Error(String(error))))
+    return worker
   }
 
   /** Hands the jobs out until all are done or one has failed. Throws what makes the whole search wrong. */
@@ -285,7 +296,7 @@ class Team {
     total.jobs += jobs.length
     return new Promise((resolve, reject) => {
       let next = 0
-      let busy = 0
+      const busy = new Set<Worker>()
       const timer = setInterval(() => {
         alive()
         show(total.result(started, false))
@@ -294,23 +305,25 @@ class Team {
       const finish = (error?: Error): void => {
         clearInterval(timer)
         this.hear = () => undefined
+        // A part that is no longer wanted would go on for as long as it takes: another worker does the next.
+        for (const worker of busy) this.replace(worker)
         if (error === undefined) resolve()
         else reject(error)
       }
       const give = (worker: Worker): void => {
         const failed = total.failed !== undefined && jobs[0]?.options.keepGoing !== true
         if (next < jobs.length && !failed && !total.isSpent(started)) {
-          busy++
+          busy.add(worker)
           const job = jobs[next++]
           const time = job.options.time === undefined ? undefined : Math.max(1, total.timeLeft(started))
-          worker.postMessage({ ...job, options: { ...job.options, time } } satisfies ToWorker)
-        } else if (busy === 0) {
+          worker.postMessage({ ...this.check, ...job, options: { ...job.options, time } } satisfies ToWorker)
+        } else if (busy.size === 0) {
           finish()
         }
       }
       this.fail = finish
       this.hear = (worker, message) => {
-        busy--
+        busy.delete(worker)
         if (message.kind === 'again')
           finish(new BeginAgain(message.shift, new Set(message.mixed), message.unfit))
         else if (message.kind === 'wrong') finish(new CheckError(message.code, message.message))
@@ -321,6 +334,11 @@ class Team {
       }
       for (const worker of this.workers) give(worker)
     })
+  }
+
+  private replace(worker: Worker): void {
+    void worker.terminate()
+    this.workers[this.workers.indexOf(worker)] = this.start()
   }
 
   async dismiss(): Promise<void> {

@@ -14,7 +14,7 @@ import { formatCoverage, toLcov } from './coveragereport.ts'
 import { findCheckFiles, loadChecks } from './files.ts'
 import { coverChecks } from './loader.ts'
 import type { CheckOptions } from './options.ts'
-import { searchInParallel } from './parallel.ts'
+import { searchInParallel, Team } from './parallel.ts'
 import { shorten } from './paths.ts'
 import type { RecordedStep } from './recording.ts'
 import { count, formatFailure, formatSummary, plural, toJson, toTimeline } from './report.ts'
@@ -84,17 +84,19 @@ export async function runChecks(
   process.on('SIGINT', onInterrupt)
   const watchdog = new Watchdog(options.patience ?? PATIENCE_SECONDS)
   const tally = { passed: 0, failed: 0, wrong: 0, incomplete: 0, accepted: 0 }
+  const teams = new Map<number, Team>()
   try {
     for (const file of files) {
       const checks = await declaredIn(file, output, tally)
       for (const check of checks) {
         if (options.only !== undefined && !check.name.includes(options.only)) continue
         if (interrupted.now || (options.bail === true && tally.failed + tally.wrong > 0)) break
-        await runOne(file, check, options, output, tally, interrupted, watchdog)
+        await runOne(file, check, options, output, tally, interrupted, watchdog, teams)
       }
     }
   } finally {
     process.off('SIGINT', onInterrupt)
+    await Promise.all([...teams.values()].map(team => team.dismiss()))
     await watchdog.stop()
   }
   const ran = tally.passed + tally.failed + tally.wrong + tally.incomplete
@@ -147,6 +149,7 @@ async function runOne(
   tally: Tally,
   interrupted: { now: boolean },
   watchdog: Watchdog,
+  teams: Map<number, Team>,
 ): Promise<void> {
   const own = check.options
   const merged: CheckOptions = {
@@ -165,8 +168,14 @@ async function runOne(
       'asyncSetup' in check
         ? await searchAsync(check, options, output, label, interrupted, watchdog)
         : parallel > 1
-          ? await searchInParallel(file, check, merged, parallel, progress(output, label), interrupted, () =>
-              watchdog.pat(label),
+          ? await searchInParallel(
+              file,
+              check,
+              merged,
+              teamOf(teams, parallel),
+              progress(output, label),
+              interrupted,
+              () => watchdog.pat(label),
             )
           : await searchHere(check, merged, output, label, interrupted, watchdog)
     print(done.result, done.steps, shorten(file), options, output)
@@ -189,6 +198,16 @@ async function runOne(
       )
     }
   }
+}
+
+/** The workers are kept from check to check. */
+function teamOf(teams: Map<number, Team>, size: number): Team {
+  let team = teams.get(size)
+  if (team === undefined) {
+    team = new Team(size)
+    teams.set(size, team)
+  }
+  return team
 }
 
 function isCovering({ coverage, coverageFile }: RunnerOptions): boolean {

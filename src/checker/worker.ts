@@ -1,5 +1,5 @@
 /** A worker of a search that runs in parallel: loads the check for itself and explores the parts that it is sent. */
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { CheckError } from './errors.ts'
 import { loadChecks } from './files.ts'
 import { BeginAgain } from './memory.ts'
@@ -8,6 +8,8 @@ import { formatSchedule } from './schedule.ts'
 import { type CheckResult, Search, type SearchPart } from './search.ts'
 
 export interface ToWorker {
+  readonly file: string
+  readonly name: string
   readonly part: SearchPart | undefined
   readonly options: CheckOptions
 }
@@ -28,16 +30,13 @@ export type FromWorker =
     }
   | { readonly kind: 'wrong'; readonly code: string; readonly message: string }
 
-const { file, name } = workerData as { file: string; name: string }
-const declared = loadChecks(file)
-
 parentPort?.on('message', (message: ToWorker) => {
   void explore(message).then(answer => parentPort?.postMessage(answer))
 })
 
-async function explore({ part, options }: ToWorker): Promise<FromWorker> {
+async function explore({ file, name, part, options }: ToWorker): Promise<FromWorker> {
   try {
-    const check = (await declared).find(one => one.name === name)
+    const check = (await loadChecks(file)).find(one => one.name === name)
     if (check === undefined || !('setup' in check))
       throw new CheckError('ERR_CHECK_LOAD', `${file} declares no check ${name} any more`)
     const search = new Search(name, options, check.setup, part)

@@ -123,6 +123,24 @@ describe('heddle check', () => {
     expect(code).toBe(1)
   })
 
+  test('shares a long search out, and keeps its workers for the next check', async () => {
+    const loads = join(folder, 'loads')
+    const long = (name: string): string => endless.replace("'long'", `'${name}'`).replace('12', '4')
+    const { out, err, code } = await heddleCheck([
+      checkFile(
+        'shared.check.ts',
+        `import { appendFileSync } from 'node:fs'\nappendFileSync(${JSON.stringify(loads)}, 'x')\n${long('first')}${long('second')}`,
+      ),
+      '--parallel',
+      '2',
+    ])
+    expect(out, err).toMatch(/✓ first: 34,650 executions.*complete: every interleaving is covered/)
+    expect(out).toMatch(/✓ second: 34,650 executions.*complete: every interleaving is covered/)
+    expect(code).toBe(0)
+    // Here, and at most once for each worker.
+    expect(readFileSync(loads, 'utf8').length).toBeLessThanOrEqual(3)
+  })
+
   test('takes the explorer and its bounds from the command line', async () => {
     const file = checkFile('bounds.check.ts', adder)
     const pct = await heddleCheck([file, '--explorer', 'pct', '--runs', '50'])
@@ -144,6 +162,14 @@ describe('heddle check', () => {
     expect(runs.out).toMatch(/: 7 executions,/)
     const time = await heddleCheck([file, '--parallel', '2', '--time', '0'])
     expect(time.out).toMatch(/◐ .*it was to stop after 0 ms/)
+    // Long enough to be shared out.
+    const many = await heddleCheck([file, '--parallel', '2', '--executions', '40000'])
+    const counts =
+      /: ([\d,]+) executions(?: \(and ([\d,]+) covered by them\))?,.*it was to stop after 40000 exec/
+    const [, ran = '', vain = '0'] = counts.exec(many.out) ?? []
+    expect(Number(ran.replaceAll(',', '')) + Number(vain.replaceAll(',', '')), many.out).toBe(40_000)
+    const longer = await heddleCheck([file, '--parallel', '2', '--time', '500'])
+    expect(longer.out).toMatch(/◐ .*it was to stop after 500 ms/)
   })
 
   test('takes a check in a package of type commonjs for the module that it is', async () => {
