@@ -195,7 +195,7 @@ export class Executions {
       value,
     })
     if (promise !== undefined) this.promised.delete(key)
-    // A write that nobody has read can come last in the memory order: it breaks nothing.
+    // A write that no read has taken can come last in the memory order: it breaks nothing.
     const mayBreak = access.reads || promise !== undefined
     if (!mayBreak || validate(events, -1) !== undefined) {
       nodes[thread] = this.threads.child(node, answer?.found)
