@@ -2,6 +2,7 @@
  * Which functions are tasks, which of them can run long, and which get a resumable form. Knows nothing of how that
  * form is made.
  */
+import { accessorRefusal } from './accessors.ts'
 import { type Analysis, globalName } from './analysis.ts'
 import { Beyond, type Neighbour } from './beyond.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
@@ -59,15 +60,11 @@ function refuseUnsupported(func: Func, everything: boolean): void {
     everything && holder !== null && keyName(holder) !== null && holder.key.type !== 'PrivateIdentifier'
   switch (written && func.kind !== 'constructor' ? '' : func.kind) {
     case 'getter':
-      func.refuse(
-        'getter',
-        'a getter is called by a property access, which cannot be resumed',
-        holder ?? node,
-      )
+    case 'setter': {
+      const why = everything ? 'it is not found by its name' : accessorRefusal(func, isMarkedItself(func))
+      if (why !== null) func.refuse(func.kind, why, holder ?? node)
       break
-    case 'setter':
-      func.refuse('setter', 'a setter is called by an assignment, which cannot be resumed', holder ?? node)
-      break
+    }
     case 'constructor':
       refuseConstructor(func, everything)
       break
@@ -101,6 +98,10 @@ function refuseUnsupported(func: Func, everything: boolean): void {
   if (func.isArrow && func.derived && (func.usesThis || func.usesSuper || func.usesTarget)) {
     func.refuse('derived-this', 'inside a derived constructor `this` may not exist yet', node)
   }
+}
+
+function isMarkedItself({ node }: Func): boolean {
+  return node.body?.type === 'BlockStatement' && markIn(node.body.body) !== undefined
 }
 
 /** A constructor unwinds, or stays plain: a generator cannot be called by `new`. */

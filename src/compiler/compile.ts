@@ -165,7 +165,7 @@ class Compilation {
       const lowering = checking
         ? new CheckerLowering(source, analysis, file, this.#options.coverage === true)
         : this.#task(analysis, strip ?? 512)
-      keepConstructorsPlain(analysis, lowering)
+      keepPlain(analysis, lowering)
       tried = analysis.funcs.filter(({ twin }) => twin).map(({ node }) => node.start)
       warn(analysis, reporter, checking, func => func.twin && lowering.isItself(func))
       const stats = statistics(analysis, lines)
@@ -221,16 +221,23 @@ class Compilation {
   }
 }
 
-/** A constructor unwinds or stays plain: `new` cannot call a generator. */
-function keepConstructorsPlain({ funcs }: Analysis, lowering: GeneratorLowering): void {
+/** Constructors and accessors unwind or stay plain: neither `new` nor a read can call a generator. */
+function keepPlain({ funcs }: Analysis, lowering: GeneratorLowering): void {
   for (const func of funcs) {
-    if (func.kind !== 'constructor' || !func.twin || lowering.isItself(func)) continue
+    if (lowering instanceof CheckerLowering || !isImplicit(func) || !func.twin || lowering.isItself(func))
+      continue
     const reason = lowering instanceof FramesLowering ? lowering.whyGenerator(func) : null
-    const why = `it could only be resumed as a generator, which \`new\` cannot call${reason === null ? '' : `: ${reason}`}`
+    const caller = func.kind === 'constructor' ? 'which `new` cannot call' : 'which a property cannot call'
+    const why = `it could only be resumed as a generator, ${caller}${reason === null ? '' : `: ${reason}`}`
     func.twin = false
     func.why = why
-    func.refuse('constructor', why, func.holder ?? func.node)
+    func.refuse(func.kind, why, func.holder ?? func.node)
   }
+}
+
+/** True for what is called by something that is no call. */
+function isImplicit({ kind }: Func): boolean {
+  return kind === 'constructor' || kind === 'getter' || kind === 'setter'
 }
 
 function describe(error: unknown): string {

@@ -59,6 +59,27 @@ describe('a function that unwinds', () => {
     expect(preemptEverywhere(without, [2_000]).value).toBe(2_000)
   })
 
+  test('is preempted in getters and setters that loop', () => {
+    const { read, write } = load(
+      `'use task'
+       const one = i => (i < 0 ? one(i + 1) : 1)
+       class Sum {
+         count = 0
+         total = 0
+         get slowly() { let sum = 0; for (let i = 0; i < this.count; i++) sum += one(i); return sum }
+         set slowly(n) { for (let i = 0; i < n; i++) this.total += one(i) }
+       }
+       export function read(n) { const sum = new Sum(); sum.count = n; return sum.slowly }
+       export function write(n) { const sum = new Sum(); sum.slowly = n; return sum.total }`,
+    )
+    for (const fn of [read, write]) {
+      const { value, preemptions } = preemptEverywhere(fn, [2_000])
+      expect(value).toBe(2_000)
+      expect(preemptions).toBeGreaterThan(200)
+      expect(fn(50)).toBe(50)
+    }
+  })
+
   test('takes no permission from what it happens to be given', () => {
     const { up, fib } = load(
       `'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\nexport const up = list => list.map(fib)`,

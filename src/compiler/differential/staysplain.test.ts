@@ -6,11 +6,11 @@ import { compiled, outputOf, plain } from './programs.ts'
 const constructs: [name: string, body: string][] = [
   [
     'a getter that loops',
-    `const o = {\n get g() { /* HERE */ for (let i = 0; i < 3; i++) log(i); return 1 } }; log(o.g)`,
+    `const o = {\n get size() { /* HERE */ for (let i = 0; i < 3; i++) log(i); return 1 } }; log(o.size)`,
   ],
   [
     'a setter that loops',
-    `const o = {\n set s(v) { /* HERE */ for (let i = 0; i < v; i++) log(i) } }; o.s = 2`,
+    `const o = {\n set value(v) { /* HERE */ for (let i = 0; i < v; i++) log(i) } }; o.value = 2`,
   ],
   [
     'a constructor that is asked for as a generator',

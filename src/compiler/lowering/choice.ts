@@ -13,7 +13,7 @@ import { bare, contains, type Node } from '../syntax.ts'
  */
 export function lowerBy(func: Func, analysis: Analysis): LoweringName {
   const { bindingOf, funcs } = analysis
-  if (func.kind === 'constructor' || func.constructs.some(node => constructStops(node, analysis)))
+  if (isImplicit.has(func.kind) || func.constructs.some(node => constructStops(node, analysis)))
     return 'frames'
   const blocking: Node[] = []
   for (const { node, target, reach } of func.calls) {
@@ -27,6 +27,9 @@ export function lowerBy(func: Func, analysis: Analysis): LoweringName {
   const waits = (loop: Node): boolean => blocking.some(call => contains(loop, call))
   return func.loops.every(waits) ? 'generator' : 'frames'
 }
+
+/** What nothing but a function that unwinds can stand for. */
+const isImplicit: ReadonlySet<Func['kind']> = new Set(['constructor', 'getter', 'setter'])
 
 const called = new WeakMap<readonly Func[], ReadonlySet<Func>>()
 

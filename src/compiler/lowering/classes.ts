@@ -129,6 +129,13 @@ function writeField(writer: Writer, element: Node, cx: Context): { place: Node; 
   return { place: value, text: writer.node(value, cx) }
 }
 
+/** How what unwinds is marked, where it is no method. */
+export const linked: Partial<Record<Func['kind'], string>> = {
+  constructor: 'class',
+  getter: 'get',
+  setter: 'set',
+}
+
 /** The twin that stands beside a method, or null where it needs none; `links` is given what joins the two. */
 function writeMethodTwin(
   writer: Writer,
@@ -147,7 +154,7 @@ function writeMethodTwin(
   }
   if (writer.isItself(func)) {
     // A class is not called but by `new`, which looks for nothing else.
-    if (!isPrivate) link(0, func.kind === 'constructor' ? 'class' : 'frames')
+    if (!isPrivate) link(0, linked[func.kind] ?? 'frames')
     return null
   }
   const word = isStatic ? 'static ' : ''

@@ -6,6 +6,7 @@
  * Generator functions, async functions and what is better left to generators are made as in the first lowering; the
  * two call each other.
  */
+import { AccessorUses } from '../accessors.ts'
 import type { Analysis } from '../analysis.ts'
 import { constructStops, superStops } from '../construct.ts'
 import type { Func } from '../functions.ts'
@@ -81,10 +82,22 @@ export class FramesLowering extends StripLowering {
       }
       case 'NewExpression':
         return constructStops(node, this.analysis)
+      case 'MemberExpression':
+        return this.accessors.reads.has(node)
+      case 'AssignmentExpression':
+        return this.accessors.writes.has(node)
       default:
         return this.spreads.has(node)
     }
   }
+
+  /** Reads and assignments that may call an accessor which unwinds. */
+  get accessors(): AccessorUses {
+    this.#accessorUses ??= new AccessorUses(this.analysis)
+    return this.#accessorUses
+  }
+
+  #accessorUses: AccessorUses | null = null
 
   /** Spreads into calls and lists that may run a generator. */
   get spreads(): ReadonlySet<Node> {

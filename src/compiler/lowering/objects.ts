@@ -6,6 +6,7 @@ import type { Func } from '../functions.ts'
 import { type Piece, Rope, rope } from '../rope.ts'
 import { bare, isFunction, keyName, type Node } from '../syntax.ts'
 import { namedProperty, propertyText, writeAttachment } from './attach.ts'
+import { linked } from './classes.ts'
 import type { Context } from './context.ts'
 import { lendings } from './lent.ts'
 import type { Writer } from './writer.ts'
@@ -51,6 +52,10 @@ function writeMethod(writer: Writer, property: Node, func: Func, cx: Context, li
     if (key === null) return rope`...${names.runtime('attachEntry')}(${writer.attacher(func)}, { ${method} })`
     links.push(JSON.stringify(key), '0', func.parent?.kind === 'module' ? `'frames'` : `'inner'`)
     return method
+  }
+  if (writer.isItself(func)) {
+    if (key !== null) links.push(JSON.stringify(key), '0', `'${linked[func.kind]}'`)
+    return text()
   }
   if (func.usesSuper || !isMethod) {
     if (key === null) return text()

@@ -3,6 +3,7 @@ import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/coro
 import { resumable as direct } from '../../coroutine/generators.ts'
 import { asyncTwin } from './async.ts'
 import { builds } from './construct.ts'
+import { inspectors } from './inspectors.ts'
 import { generatorTwin, owner } from './generator.ts'
 
 type Callable = (...args: any[]) => any
@@ -95,6 +96,11 @@ function link(target: any, name: PropertyKey, index: number, flavor: string): vo
     if (flavor === 'class') Object.defineProperty(method, builds, hidden)
     return
   }
+  if (flavor === 'get' || flavor === 'set') {
+    const made = Object.getOwnPropertyDescriptor(target, name)?.[flavor]
+    if (made !== undefined) unwinding(made)
+    return
+  }
   const symbol = key(index)
   const resumable = target[symbol] as Twin
   delete target[symbol]
@@ -149,6 +155,7 @@ export function setter(object: any, name: PropertyKey): Twin | undefined {
 function accessor(object: any, name: PropertyKey): PropertyDescriptor | undefined {
   if (typeof object !== 'object' && typeof object !== 'function') return undefined
   for (let holder = object; holder !== null; holder = Object.getPrototypeOf(holder)) {
+    if (inspectors?.isProxy(holder)) return undefined
     const found = Object.getOwnPropertyDescriptor(holder, name)
     if (found !== undefined) return found
   }

@@ -5,7 +5,7 @@
 import { type Rope, rope } from '../../rope.ts'
 import { bare, isAnonymous, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
-import { assignmentValue, targetText } from './assignments.ts'
+import { assignmentValue, readValue, targetText } from './assignments.ts'
 import { Emitter, type Slots } from './emitter.ts'
 import type { Host } from './host.ts'
 import { arrayValue, objectValue, spreadValue, templateValue } from './literals.ts'
@@ -203,6 +203,7 @@ export abstract class Expressions extends Emitter {
       this.needThis(node)
       return node.computed ? rope`super[${this.value(node.property)}]` : this.verbatim(node)
     }
+    if (this.host.mayAccess(node)) return readValue(this, node)
     let object = this.value(node.object)
     if (node.optional) object = rope`${this.guard(object)}`
     if (!node.computed) return rope`${operand(object)}.${node.property}`

@@ -29,6 +29,8 @@ export interface Host {
   staysPlain(call: Call): boolean
   /** True for `new` of something that may unwind. */
   constructStops(node: Node): boolean
+  /** True for a read, or an assignment, that may call an accessor which unwinds. */
+  mayAccess(node: Node): boolean
   /** True for `super(…)` of something that may unwind. */
   superStops(call: Call): boolean
   /** The function of this file that `new` runs and that unwinds; null: perhaps another. */
@@ -79,6 +81,7 @@ export function hostOf(lowering: FramesLowering): Host {
     callOf: node => lowering.callOf(node),
     staysPlain: call => lowering.staysPlain(call),
     constructStops: node => constructStops(node, lowering.analysis),
+    mayAccess: node => lowering.accessors.reads.has(node) || lowering.accessors.writes.has(node),
     superStops: call => superStops(call, lowering.analysis),
     constructed: (node, cx) => {
       const target = constructorOf(node, lowering.analysis)
