@@ -2,7 +2,7 @@
  * Expressions of a function that unwinds. A call that may suspend becomes a statement of its own, so what is
  * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it stands.
  */
-import { type Rope, rope } from '../../rope.ts'
+import { join, type Rope, rope } from '../../rope.ts'
 import { bare, isAnonymous, type Node } from '../../syntax.ts'
 import type { Context } from '../context.ts'
 import { assignmentValue, readValue, targetText } from './assignments.ts'
@@ -183,7 +183,7 @@ export abstract class Expressions extends Emitter {
       case 'SpreadElement':
         return spreadValue(this, node)
       case 'ImportExpression':
-        return rope`import(${this.value(node.source)})`
+        return rope`import(${join(this.values([node.source, node.options ?? []].flat()), ', ')})`
       default:
         throw new Error(`a ${node.type} that can stop`)
     }
