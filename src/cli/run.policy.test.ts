@@ -70,3 +70,24 @@ test('a budget of no yields is told to the locks by a flag, and one that is none
   expect([Number(handedOff), Number(contended)]).toEqual([0, Number(spun) + Number(fallbacks)])
   expect(await heddle('run', '--yield-budget', '-1', program)).toMatchObject({ code: 2, out: '' })
 })
+
+test('a policy schedules the tasks with the names or of the modules that it is given, and no other', async () => {
+  const listed = resolve(import.meta.dirname, 'fixtures/run/listed.ts')
+  const under = (...flags: string[]): Promise<Ended> => heddle('run', '--policy', 'fifo', ...flags, listed)
+  expect((await under('--policy-names', 'render *')).out).toBe('listed: render 1, render 2\n')
+  expect((await under('--policy-modules', 'fixtures/run/listedwork.ts')).out).toBe(
+    'listed: render 1, render 2, other\n',
+  )
+  expect((await under('--policy-modules', 'fixtures/run/work.ts')).out).toBe('listed: \n')
+})
+
+test('an allowlist without a policy, or of a module that is not there, is refused', async () => {
+  expect(await heddle('run', '--policy-names', 'a', program)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('add --policy'),
+  })
+  expect(await heddle('run', '--policy', 'fifo', '--policy-modules', 'none.ts', program)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('no file none.ts'),
+  })
+})

@@ -8,7 +8,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { CPU_MAX } from '../arena/thread.ts'
 import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
 import { COMPILE_VARIABLE, patternList, patternText } from '../compiler/selection.ts'
-import { POLICY_VARIABLE } from '../task/launch.ts'
+import { POLICY_TASKS_VARIABLE, POLICY_VARIABLE } from '../task/launch.ts'
 import { FALLBACK_VARIABLE, YIELD_BUDGET_VARIABLE } from '../task/options.ts'
 import { isPolicy, policyNames } from '../task/policy.ts'
 import { CommandError, EXIT_USAGE } from './failure.ts'
@@ -19,6 +19,8 @@ interface RunFlags {
   cpus?: number
   slice?: number
   policy?: string
+  policyNames?: string[]
+  policyModules?: string[]
   yieldBudget?: number
   fallbackUs?: number
   compile?: string[]
@@ -49,6 +51,8 @@ export function runCommand(): Command {
       "compile these too, though nothing in them says 'use task': jpeg-js,@acme/*,./lib; all; !react leaves one out",
       patterns,
     )
+    .option('--policy-names <names>', 'only tasks with such a name: render *,crunch', names)
+    .option('--policy-modules <files>', 'only tasks whose functions these modules export: ./work.ts', names)
     .option('--yield-budget <n>', 'how often a hand-off lock gives way before it waits for real', wholeNumber)
     .option('--fallback-us <us>', 'and for how many microseconds', wholeNumber)
     .option('--trace <file>', 'record a trace: out.pftrace for Perfetto, out.json for the DevTools')
@@ -114,6 +118,7 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
   const env = (wanted: RunRequest): NodeJS.ProcessEnv => ({
     ...process.env,
     ...policyVariables(flags.policy),
+    ...allowlistVariables(flags),
     ...(flags.yieldBudget !== undefined && { [YIELD_BUDGET_VARIABLE]: String(flags.yieldBudget) }),
     ...(flags.fallbackUs !== undefined && { [FALLBACK_VARIABLE]: String(flags.fallbackUs) }),
     ...compileVariables(flags.compile),
@@ -150,6 +155,32 @@ async function reported(
 }
 
 /** The launcher's part of src/task/launch.ts: what the program's kernels find in their environment. */
+/** Which tasks the policy schedules. Modules are paths, taken from here. */
+function allowlistVariables({ policy, policyNames: named, policyModules }: RunFlags): Record<string, string> {
+  if (named === undefined && policyModules === undefined) return {}
+  if (policy === undefined) {
+    throw new CommandError('--policy-names and --policy-modules say which tasks a policy schedules', {
+      exitCode: EXIT_USAGE,
+      hint: 'add --policy',
+    })
+  }
+  const missing = policyModules?.find(file => !existsSync(file))
+  if (missing !== undefined) {
+    throw new CommandError(`--policy-modules: no file ${missing}`, {
+      exitCode: EXIT_USAGE,
+      hint: `the path is taken from ${process.cwd()}`,
+    })
+  }
+  const modules = policyModules?.map(file => pathToFileURL(resolve(file)).href)
+  return { [POLICY_TASKS_VARIABLE]: JSON.stringify({ names: named, modules }) }
+}
+
+function names(text: string): string[] {
+  const list = text.split(',').map(name => name.trim())
+  if (list.includes('')) throw new InvalidArgumentError('give names with a comma between them.')
+  return list
+}
+
 function policyVariables(policy: string | undefined): Record<string, string> {
   if (policy === undefined) return {}
   // A path is taken from here; the program may go elsewhere before it boots.

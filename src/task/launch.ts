@@ -1,3 +1,4 @@
+import type { Allowlist } from './allowlist.ts'
 import { continueCpus, holdCpus } from '../sched/extload.ts'
 import { isOnline } from '../sched/hotplug.ts'
 import { formatCounts, handoffCounts, LoadedPolicy, policyAddress } from './policy.ts'
@@ -19,6 +20,8 @@ import type { KernelView } from './view.ts'
  *                                            [5] at close, or at the end of the process: unloaded, counters printed
  */
 export const POLICY_VARIABLE = 'HEDDLE_POLICY'
+/** Which tasks it schedules, as JSON: an allowlist of names and modules. Not set: all. */
+export const POLICY_TASKS_VARIABLE = 'HEDDLE_POLICY_TASKS'
 
 interface Globals {
   readonly process?: {
@@ -55,7 +58,9 @@ export class Launch {
   /** [2] to [4], when they have been. */
   async continue(): Promise<void> {
     try {
-      this.policy = await LoadedPolicy.load(this.view, this.href)
+      const list = process?.env?.[POLICY_TASKS_VARIABLE]
+      const tasks = list === undefined || list === '' ? 'all' : (JSON.parse(list) as Allowlist)
+      this.policy = await LoadedPolicy.load(this.view, this.href, { tasks })
     } finally {
       continueCpus(this.view.s)
     }
