@@ -84,6 +84,9 @@ interface Measured {
   readonly rate: number
   readonly p99: number
   readonly jain: number
+  /** Of the task that fared worst: its 99th percentile, and its longest wait. */
+  readonly taskP99: number
+  readonly taskMax: number
 }
 
 /** A kernel; under the policy while hand-off is measured, and not while anything else is. */
@@ -132,6 +135,8 @@ class Ring {
         0.99,
       ),
       jain: (sum * sum) / (tasks * squares),
+      taskP99: Math.max(...outcomes.map(({ waits }) => quantile([...waits], 0.99))),
+      taskMax: Math.max(...outcomes.map(({ longest }) => longest)),
     }
   }
 
@@ -235,6 +240,10 @@ function* rowsOf(name: string, measured: Record<Kind, Measured[]>, headline: boo
     yield beside(`${row}-p99`, 'µs', p99(handoff), p99(base), names[kind])
     const jain = (of: readonly Measured[]): number[] => of.map(one => one.jain)
     yield beside(`${row}-jain`, 'of 1', jain(handoff), jain(base), names[kind])
+    const taskP99 = (of: readonly Measured[]): number[] => of.map(one => one.taskP99)
+    yield beside(`${row}-task-p99`, 'µs', taskP99(handoff), taskP99(base), names[kind])
+    const taskMax = (of: readonly Measured[]): number[] => of.map(one => one.taskMax)
+    yield beside(`${row}-task-max`, 'µs', taskMax(handoff), taskMax(base), names[kind])
   }
 }
 

@@ -5,7 +5,9 @@ import { FUTEX_LOCK_PI, FUTEX_UNLOCK_PI } from '../src/futex/call.ts'
 import { Futexes } from '../src/futex/futexes.ts'
 import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
 import { PI, PLAIN } from '../src/futex/mutex.ts'
-import { compare, type Row, timed } from './harness.ts'
+import { Kernel } from '../src/index.ts'
+import { Mutex } from '../src/sync/mutex.ts'
+import { compare, quantile, type Row, timed } from './harness.ts'
 import { ACQUIRED, type ContendBoot, contendSizes, GO, READY } from './pi/contend.ts'
 import { fx, owner, piPairs, plainPairs, robustPairs, robustPiPairs, view } from './pi/pairs.ts'
 
@@ -87,7 +89,62 @@ class Contenders {
   }
 }
 
+const WANTS = 30
+const HOG_MS = 20
+
+/** The waits of a high task for a lock that a low one has, while two of ordinary priority keep the CPU busy. Sorted by nothing. */
+async function waitsOfHighest(kernel: Kernel, protocol: 'inherit' | 'none'): Promise<number[]> {
+  const work = await kernel.import<typeof import('./pi/highest.ts')>(
+    new URL('./pi/highest.ts', import.meta.url),
+  )
+  const { handle } = new Mutex({ protocol })
+  const stop = new Int32Array(new SharedArrayBuffer(4))
+  const others = [
+    kernel.spawn(work.holds, [handle, stop], { priority: 'low' }),
+    kernel.spawn(work.hogs, [stop, HOG_MS]),
+    kernel.spawn(work.hogs, [stop, HOG_MS]),
+  ]
+  const waits = await kernel.spawn(work.wants, [handle, stop, WANTS], { priority: 'high' })
+  await Promise.all(others)
+  return waits
+}
+
+/** What inheritance is for. */
+async function* highest(): AsyncIterable<Row> {
+  await using kernel = await Kernel.boot({ cpus: 1, control: false, watchdog: false })
+  const ours: number[][] = []
+  const base: number[][] = []
+  for (let round = -1; round < 5; round++) {
+    const one = await waitsOfHighest(kernel, 'inherit')
+    const other = await waitsOfHighest(kernel, 'none')
+    if (round < 0) continue
+    ours.push(one)
+    base.push(other)
+  }
+  for (const [name, q] of [
+    ['p50', 0.5],
+    ['p99', 0.99],
+    ['max', 1],
+  ] as const) {
+    const at = (of: readonly number[][]): number[] => of.map(waits => quantile([...waits], q))
+    const [mine, theirs] = [at(ours), at(base)]
+    const ratios = mine.map((value, round) => theirs[round] / value)
+    const short = (value: number): number => Number(value.toPrecision(3))
+    yield {
+      row: `pi/highest-waits-${name}`,
+      value: short(quantile([...mine], 0.5)),
+      unit: 'ms',
+      against: 'the same without inheritance',
+      base: short(quantile([...theirs], 0.5)),
+      ratio: short(quantile([...ratios], 0.5)),
+      rounds: ours.length,
+      spread: [short(quantile([...ratios], 0.25)), short(quantile([...ratios], 0.75))],
+    }
+  }
+}
+
 export async function* rows(): AsyncIterable<Row> {
+  yield* highest()
   // All kinds share their code: it is compiled for all of them before any is timed.
   for (let round = 0; round < 3; round++) {
     for (const loop of [plainPairs, piPairs, robustPairs, robustPiPairs]) pairsOf(loop)

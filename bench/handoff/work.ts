@@ -18,6 +18,8 @@ export interface Outcome {
   readonly count: number
   /** Waits in microseconds: a sample. */
   readonly waits: readonly number[]
+  /** The longest of all, in microseconds. */
+  readonly longest: number
 }
 
 const SAMPLES = 400
@@ -36,12 +38,14 @@ export function* contend(contest: Contest): Generator<number, Outcome, unknown> 
   const waits: number[] = []
   const end = performance.now() + ms
   let count = 0
+  let longest = 0
   let random = (performance.now() * 1000) | 1
   for (;;) {
     const begun = performance.now()
-    if (begun >= end) return { count, waits }
+    if (begun >= end) return { count, waits, longest }
     const token = mutex === null ? takeWord(words) : yield* mutex.lock()
     const waited = performance.now() - begun
+    longest = Math.max(longest, waited * 1000)
     for (let left = inside; left > 0; left -= STRETCH) {
       spin(words, Math.min(left, STRETCH))
       if (left > STRETCH && needResched()) yield 0
