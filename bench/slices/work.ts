@@ -1,0 +1,15 @@
+import { needResched } from '../../src/coroutine/safepoint.ts'
+
+/** Turns of a loop with a safepoint each, until `stop[0]` is set: how many. */
+export function* turns(stop: Int32Array): Generator<number, number, unknown> {
+  const own = new Int32Array(32)
+  let count = 0
+  while (Atomics.load(stop, 0) === 0) {
+    for (let at = 0; at < 1000; at++) own[at & 31]++
+    count++
+    if (needResched()) yield 0
+  }
+  return count
+}
+
+export function* nothing(): Generator<number, void, unknown> {}
