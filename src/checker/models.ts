@@ -7,148 +7,47 @@
  */
 import { attach, own } from '../compiler/runtime.ts'
 import { type Twin, twin } from '../coroutine/coroutine.ts'
-import { callable, resumableOf } from '../compiler/runtime/callback.ts'
-import { bodyStep, generatorBody, generatorTwin, Out } from '../compiler/runtime/generator.ts'
+import { generatorBody, generatorTwin, Out } from '../compiler/runtime/generator.ts'
 import { arrayFrom } from '../compiler/runtime/from.ts'
-import { define } from '../coroutine/define.ts'
-import { mergeSort } from '../compiler/runtime/mergesort.ts'
 import {
   DATAVIEW_READ,
   DATAVIEW_WRITE,
   GROW,
   KIND_NAMES,
-  LENGTH,
   LOAD,
   PLAIN_READ,
   PLAIN_WRITE,
   WAIT_ASYNC,
 } from './operations.ts'
 import { refuseTornCopy } from './copies.ts'
+import {
+  type Stops,
+  all,
+  append,
+  call,
+  clamp,
+  count,
+  fill,
+  get,
+  lengthOf,
+  like,
+  put,
+  reduce,
+  search,
+  sorted,
+  truthy,
+  whole,
+} from './elementwise.ts'
+import { fields, isIndex, isTyped, take } from './patterns.ts'
 import { effect, isShared, op, pending, realOf } from './pending.ts'
-import { growing, guardMethods, isGuarded, isNativeMethod, kindOf, nativeMark, typedArrays } from './views.ts'
+import { guardMethods, isGuarded, isNativeMethod, kindOf, nativeMark, typedArrays } from './views.ts'
 
-type Stops<T = any> = Generator<number, T, unknown>
 type Callable = (...args: any[]) => any
 type Model = (site: number, self: any, args: any[]) => Stops
 
 const Shared = SharedArrayBuffer
 const Typed: any = Object.getPrototypeOf(Int8Array)
-const isTyped = (x: unknown): boolean => isShared(x) && kindOf(realOf(x)) !== undefined
 const isBuffer = (x: unknown): boolean => isGuarded(x) && realOf(x as object) instanceof Shared
-
-function* get(site: number, view: unknown, index: number): Stops<number> {
-  return (yield op(PLAIN_READ, site, view, index)) as number
-}
-
-function* put(site: number, view: unknown, index: number, value: unknown): Stops<void> {
-  yield op(PLAIN_WRITE, site, view, index, value)
-}
-
-/** How many elements a view has; a step where that can change. */
-function* count(site: number, view: any): Stops<number> {
-  if (pending.grows && growing(realOf(view)) !== undefined)
-    return (yield op(LENGTH, site, view, undefined, 'length')) as number
-  return realOf(view).length as number
-}
-
-/** The value of `x.length` or `x.byteLength`. */
-export function* lengthOf(site: number, x: any, name: 'length' | 'byteLength'): Stops {
-  if (pending.grows && isGuarded(x) && growing(realOf(x)) !== undefined)
-    return yield op(LENGTH, site, x, undefined, name)
-  return x[name]
-}
-
-function whole(value: unknown): number {
-  return Math.trunc(Number(value)) || 0
-}
-
-function clamp(value: unknown, otherwise: number, length: number): number {
-  if (value === undefined) return otherwise
-  const index = whole(value)
-  return index < 0 ? Math.max(0, length + index) : Math.min(index, length)
-}
-
-/** As `push`, whatever the prototype of arrays has for its elements. */
-function append(list: any[], value: unknown): void {
-  define(list, list.length, value)
-}
-
-/** All elements, in order. */
-function* all(site: number, view: any): Stops<any[]> {
-  const length = yield* count(site, view)
-  const values: any[] = []
-  for (let i = 0; i < length; i++) append(values, yield* get(site, view, i))
-  return values
-}
-
-/** A typed array like this one, of its own memory. */
-function like(view: any, length: number): any {
-  const { constructor } = view
-  const kind = typedArrays[kindOf(realOf(view))!]!
-  if (constructor === undefined) return new kind(length)
-  const maker = constructor[Symbol.species] ?? kind
-  return new maker(length)
-}
-
-function* fill(made: any, values: readonly any[]): Stops {
-  for (let i = 0; i < values.length; i++) {
-    if (isShared(made)) yield* put(-1, made, i, values[i])
-    else made[i] = values[i]
-  }
-  return made
-}
-
-function* call(fn: any, self: unknown, ...args: unknown[]): Stops {
-  if (typeof fn !== 'function') throw new TypeError(`${String(fn)} is not a function`)
-  const resumable = resumableOf(fn)
-  if (resumable !== undefined) return yield* resumable.apply(self, args)
-  effect()
-  return callable(fn).apply(self, args)
-}
-
-function* search(
-  site: number,
-  view: any,
-  args: any[],
-  forwards: boolean,
-  ends: (answer: unknown) => boolean,
-): Stops<[number, any] | undefined> {
-  const length = yield* count(site, view)
-  for (let turn = 0; turn < length; turn++) {
-    const k = forwards ? turn : length - 1 - turn
-    const value = yield* get(site, view, k)
-    if (ends(yield* call(args[0], args[1], value, k, view))) return [k, value]
-  }
-  return undefined
-}
-
-function* reduce(site: number, view: any, args: any[], forwards: boolean): Stops {
-  const length = yield* count(site, view)
-  let turn = 0
-  let held: any
-  const at = (n: number): number => (forwards ? n : length - 1 - n)
-  if (args.length > 1) held = args[1]
-  else {
-    if (length === 0) throw new TypeError('Reduce of empty array with no initial value')
-    held = yield* get(site, view, at(turn++))
-  }
-  for (; turn < length; turn++) {
-    held = yield* call(args[0], undefined, held, yield* get(site, view, at(turn)), at(turn), view)
-  }
-  return held
-}
-
-function* sorted(values: any[], order: any, big: boolean): Stops<any[]> {
-  if (order === undefined) {
-    if (!big) return Array.from(new typedArrays['Float64Array']!(values).sort())
-    return [...values].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
-  }
-  if (typeof order !== 'function')
-    throw new TypeError('The comparison function must be either a function or undefined')
-  return yield* mergeSort(values, { plain: order, resumable: resumableOf(order) })
-}
-
-const truthy = (answer: unknown): boolean => Boolean(answer)
 
 const typed: Record<string, Model> = {
   *at(site, view, [index]) {
@@ -395,47 +294,6 @@ function iterator(site: number, view: unknown, what: 'values' | 'entries' | 'key
   return iteration(site, view, what).next().value
 }
 
-/** The first elements of what an array pattern takes apart: those of a view, or of a generator that stops. */
-export function* take(site: number, from: any, most: number): Stops {
-  if (isTyped(from)) {
-    const values: unknown[] = []
-    for (let i = 0; i < most && i < (yield* count(site, from)); i++) append(values, yield* get(site, from, i))
-    return values
-  }
-  if (generatorBody(from) === undefined) return from
-  const values: unknown[] = []
-  while (values.length < most) {
-    const step = yield* bodyStep(from)
-    if (step.done) return values
-    append(values, step.value)
-  }
-  yield* call(from.return, from)
-  return values
-}
-
-/**
- * What an object pattern takes apart, or an object is made of: of a view, all that is its own, and these properties beside.
- */
-export function* fields(site: number, from: any, all: boolean, names: readonly string[]): Stops {
-  if (!isTyped(from)) return from
-  const made: any = {}
-  if (all) {
-    const length = yield* count(site, from)
-    for (let i = 0; i < length; i++) made[i] = yield* get(site, from, i)
-    for (const name of Object.keys(realOf(from))) if (!isIndex(name)) made[name] = from[name]
-  }
-  for (const name of names) {
-    if (Object.hasOwn(made, name)) continue
-    const value = isIndex(name)
-      ? yield op(PLAIN_READ, site, from, Number(name))
-      : name === 'length' || name === 'byteLength'
-        ? yield* lengthOf(site, from, name)
-        : from[name]
-    Object.defineProperty(made, name, { value, enumerable: !all || isIndex(name) })
-  }
-  return made
-}
-
 /** What a list of arguments or an array literal is spread from. */
 export function* list(site: number, from: any): Stops {
   return isTyped(from) || generatorBody(from) !== undefined ? yield* take(site, from, Infinity) : from
@@ -523,9 +381,6 @@ over(Typed, 'from', true, givenView, function* (site, maker, [items, fn, self]) 
   }
   return made
 })
-
-const isIndex = (key: unknown): key is string | number =>
-  (typeof key === 'number' || typeof key === 'string') && String(Number(key)) === String(key)
 
 over(
   Reflect,

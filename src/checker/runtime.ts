@@ -12,7 +12,9 @@ export { twin }
 export * from '../compiler/runtime.ts'
 export * from './pending.ts'
 export { cover } from './coverage.ts'
-export { construct, elements, fields, list, lengthOf, modelled, places, take } from './models.ts'
+export { lengthOf } from './elementwise.ts'
+export { construct, elements, list, modelled, places } from './models.ts'
+export { fields, take } from './patterns.ts'
 
 setTwinShape(resumable)
 
