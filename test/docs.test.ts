@@ -96,7 +96,7 @@ describe('the documentation', () => {
     for (const page of pages.filter(own => !own.startsWith('docs/api/'))) {
       for (const [, named] of proseOf(page).matchAll(row)) {
         // A suite, not a row.
-        if (existsSync(join(root, `src/${named}.test.ts`))) continue
+        if (['test', 'check'].some(suite => existsSync(join(root, `src/${named}.${suite}.ts`)))) continue
         const like = new RegExp(`^${named.replaceAll('…', '.+')}$`)
         expect(
           rows.some(each => like.test(each)),
