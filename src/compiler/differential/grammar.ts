@@ -107,7 +107,8 @@ class Statements extends Expressions {
     return this.block(depth - 1, { loops: loops + 1, inSwitch: false, ...change }, 'tick(); ')
   }
 
-  classBody(depth: number): string {
+  /** `isDerived`: whether the class extends another; without it, it gets no constructor. */
+  classBody(depth: number, isDerived?: boolean): string {
     const elements: string[] = []
     const use = (name: string, text: string): void => {
       this.used.add(`class: ${name}`)
@@ -122,6 +123,12 @@ class Statements extends Expressions {
         { hasSuper: false, hasPrivate: false, hasArguments: false, inGenerator: false, inAsync: false },
         () => this.expression(depth),
       )
+    if (isDerived !== undefined && this.choose(3) > 0) {
+      const first = isDerived ? `say('before', ${value()}); super(${value()}); ` : ''
+      const turns = `for (let i = 0; i < 2; i++) { tick(); say('turn', i, ${value()}) }`
+      const end = this.pick(['', 'return', 'return o', 'return nothing'])
+      use('constructor', `constructor(a, b) { tick(); ${first}${turns} ${end} }`)
+    }
     const kinds = 1 + this.choose(4)
     use('private method', `#secret${method()}`)
     for (let i = 0; i < kinds; i++) {
@@ -136,10 +143,12 @@ class Statements extends Expressions {
           use('static field', `static ${this.fresh('field')} = ${value()}`)
           break
         case 3:
-          use('getter', `get g() { return say('get g') }`)
+          if (this.choose(2) === 0) use('getter', `get g() { return say('get g') }`)
+          else use('getter that loops', `get slow() { for (let i = 0; i < 2; i++) say('get', i); return 1 }`)
           break
         case 4:
-          use('setter', `set g(v) { say('set g', v) }`)
+          if (this.choose(2) === 0) use('setter', `set g(v) { say('set g', v) }`)
+          else use('setter that loops', `set slow(v) { for (let i = 0; i < 2; i++) say('set', i, v) }`)
           break
         case 5:
           use('static method', `static s${method()}`)
@@ -417,15 +426,18 @@ class Statements extends Expressions {
     class: {
       write: d => {
         const name = this.fresh('K')
-        const text = this.classBody(d)
+        const isDerived = this.choose(2) === 0
+        const text = this.classBody(d, isDerived)
         this.declare(name, false)
-        return `class ${name} ${this.pick(['', 'extends C '])}${text}; attempt(() => say(new ${name}(${this.within(() => this.args(d))}).m?.(${this.within(() => this.args(d))})))`
+        const made = `new ${name}(${this.within(() => this.args(d))})`
+        const used = `say(made.m?.(${this.within(() => this.args(d))}))`
+        return `class ${name} ${isDerived ? 'extends C ' : ''}${text}; attempt(() => { const made = ${made}; ${used}; made.slow = 1; return say(made.slow) })`
       },
     },
   }
 
   statementNames(): string[] {
-    const elements = `private method,method,field,static field,getter,setter,static method,computed method,static block,private field,generator method,field with arrow`
+    const elements = `private method,method,field,static field,getter,setter,getter that loops,setter that loops,constructor,static method,computed method,static block,private field,generator method,field with arrow`
     return [
       ...Object.keys(this.#all).map(name => `statement: ${name}`),
       ...elements.split(',').map(name => `class: ${name}`),

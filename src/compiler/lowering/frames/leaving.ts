@@ -5,11 +5,12 @@ import type { Context } from '../context.ts'
 /** A `return`, by way of what it has to close, and of the `finally` that has to see it. */
 export function returning(cx: Context, value: Rope | null, prefix: string, word: Piece): Rope {
   const { closing, ending, building } = cx
-  const given = value ?? rope`void 0`
+  // A function that is returned takes no name from what holds it on the way.
+  const given = value === null ? rope`void 0` : rope`(0, ${value})`
   // `this` is read last: what closes a loop may have called `super`.
   const built = (made: Rope): Rope => (building === undefined ? made : rope`${building}(${made}, () => this)`)
   if (closing === undefined && ending === undefined)
-    return value === null && building === undefined ? rope`${word};` : rope`${word} ${built(given)};`
+    return value === null && building === undefined ? rope`${word};` : rope`${word} ${built(value ?? given)};`
   const close = closing === undefined ? '' : closingText(closing)
   if (ending !== undefined) {
     return rope`{ ${ending.value} = ${given}; ${close} ${ending.how} = 2; break ${ending.label}; }`
