@@ -10,11 +10,11 @@ const kinds: [name: string, kind: MutexKind][] = [
   ['pi', PI],
   ['robust pi', ROBUST_PI],
 ]
-/** All of a recovery beside a waiter that comes: those orders that have two preemptions. */
+/** All of a recovery beside a waiter that comes: those orders that have one preemption. */
 const MORTAL = {
   crashes: { max: 1, threads: [0] },
   explorer: 'preemption-bounded',
-  preemptions: 2,
+  preemptions: 1,
   allowIncomplete: true,
 } as const
 

@@ -6,7 +6,10 @@ import { type CheckedLocks, type CheckedOwner, checkedLocks, wordAt } from './lo
 import { type MutexKind, PI, ROBUST } from './mutex.ts'
 import { FUTEX_PENDING, holderOf } from './owner.ts'
 import { isPending, pendingWord } from './pendingword.ts'
+import { lockPi, type PreparedLock } from './pi.ts'
 import { recoverFutexes } from './recover.ts'
+import { finishWait, threadWaiter } from './sleep.ts'
+import { freeWaiters } from './waitwake.ts'
 
 /** Locks between two holders (pending.ts), as the checker explores them. */
 
@@ -86,8 +89,19 @@ function assertOver(locks: CheckedLocks, dead = 0): void {
   assert(threads[0].fx.context.layout.waiters.count(i32) === 0, 'no waiter is left')
 }
 
-/** Two are waiting; the called one is late, and may give up just then. */
-export function calledInVain(late: Rest = ourRest): Setup {
+/** Its time is over before it has seen that it was called. */
+const givesUp: Rest = ({ fx: { context }, owner, mutexes }) => {
+  const who = threadWaiter(undefined, owner)
+  const { waiters } = lockPi(context, who, mutexes[0].word, true, Infinity, false) as PreparedLock
+  return () => {
+    const result = finishWait(context, waiters, -ETIMEDOUT)
+    freeWaiters(context, waiters)
+    return result
+  }
+}
+
+/** Two are waiting; the called one gives up just then. */
+export function calledInVain(late: Rest = givesUp): Setup {
   return () => {
     const locks = checkedLocks(PI, 3, { priorities: [EQUAL, EQUAL, EQUAL] })
     const [, hurried, patient] = locks.threads
