@@ -4,7 +4,7 @@ import { pending } from '../checker/runtime.ts'
 import { type Ambient, setAmbient } from '../futex/ambient.ts'
 import { checkedLocks } from '../futex/locksetup.ts'
 import { type MutexKind, PI, ROBUST } from '../futex/mutex.ts'
-import { FUTEX_TID_MASK } from '../futex/owner.ts'
+import { holderOf } from '../futex/owner.ts'
 import { threadWaiter } from '../futex/sleep.ts'
 import { Condition } from './condition.ts'
 import { Mutex } from './mutex.ts'
@@ -105,7 +105,7 @@ export function notifyAtWord({ kind, waiters, late = false, holds, notifies = no
     return {
       threads: bodies,
       final() {
-        assert((Atomics.load(locks.view, MUTEX + WORD) & FUTEX_TID_MASK) === 0, 'nobody has it at the end')
+        assert(holderOf(Atomics.load(locks.view, MUTEX + WORD)) === 0, 'nobody has it at the end')
         assert(locks.threads[0].fx.context.layout.waiters.count(locks.i32) === 0, 'no waiter is left')
       },
     }
