@@ -136,14 +136,12 @@ export class PayloadHeap {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, thread.ownerTag)
   }
 
-  /** The block is on its way between a thread and a structure that recovery cannot see: `mark`, below 0, is that structure's own. It is not freed when the thread dies. */
+  /**
+   * The block is in a structure that recovery cannot see, or on its way there (`mark` is even) or out of it (odd). A mark is below 0 and the
+   * structure's own. The block is not freed when the thread dies.
+   */
   mark(pointer: number, mark: number): void {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, mark)
-  }
-
-  /** The structure has the block from now on, unless a thread has taken it from there already. */
-  settleMarked(pointer: number, mark: number): void {
-    Atomics.compareExchange(this.i32, this.blockOf(pointer) + OWNER, mark, 0)
   }
 
   /**
@@ -166,9 +164,15 @@ export class PayloadHeap {
     release(thread, lock)
   }
 
-  /** The thread that has not settled the block, or has claimed it, plus 1; 0: it is settled; below 0: it is on its way (`mark`). */
+  /** The thread that has not settled the block, or has claimed it, plus 1; 0: it is settled; below 0: see `mark`. */
   ownerOf(pointer: number): number {
     return Atomics.load(this.i32, this.blockOf(pointer) + OWNER)
+  }
+
+  /** Whether neither a thread has the block nor one that takes it out of a structure: what named it may free it. */
+  isAtRest(pointer: number): boolean {
+    const owner = this.ownerOf(pointer)
+    return owner <= 0 && (owner & 1) === 0
   }
 
   /** Gives a block back, from any thread. */

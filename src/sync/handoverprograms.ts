@@ -8,7 +8,7 @@ import { PARCEL_WORDS, type Words } from './parcel.ts'
 import { DONE, SharedPipe } from './sharedpipe.ts'
 
 /** What may be wrong about the way of a payload. */
-export type BrokenMark = 'settles first' | 'marks nothing'
+export type BrokenMark = 'settles first' | 'marks nothing' | 'settles afterwards'
 
 const AT = 64
 const ID = 1
@@ -40,19 +40,22 @@ class FewBlocks {
   }
 
   claim(thread: number, block: number): void {
+    this.mustBe(block)
     Atomics.store(this.owners, block, thread + 1)
   }
 
   settle(block: number): void {
+    this.mustBe(block)
     Atomics.store(this.owners, block, 0)
   }
 
   mark(block: number, mark: number): void {
+    this.mustBe(block)
     Atomics.store(this.owners, block, mark)
   }
 
-  settleMarked(block: number, mark: number): void {
-    Atomics.compareExchange(this.owners, block, mark, 0)
+  private mustBe(block: number): void {
+    assert(Atomics.load(this.owners, block) !== FREE, 'the header of a block is touched while it is one')
   }
 
   resolveMarked(block: number, mark: number, isNamed: boolean): void {
@@ -84,6 +87,8 @@ class Payloads {
       const pipe = new SharedPipe({ i32: view, at: AT }, null)
       const codec = this.codec(id, broken)
       Object.assign(pipe, { codec: () => codec })
+      if (broken === 'settles afterwards')
+        Object.assign(pipe, { given: (block: number) => block !== 0 && this.heap.settle(block) })
       pipe.lock(context)
       pipe.unlock(context)
       return pipe
@@ -96,13 +101,12 @@ class Payloads {
       undefined: (block: number, mark: number) => heap.mark(block, mark),
       'settles first': (block: number) => heap.settle(block),
       'marks nothing': () => undefined,
+      'settles afterwards': (block: number, mark: number) => heap.mark(block, mark),
     }
     return {
       heap: {
         mark: marks[`${broken}`],
         claim: (_: unknown, block: number) => heap.claim(id, block),
-        settleMarked: (block: number, mark: number) =>
-          broken === undefined ? heap.settleMarked(block, mark) : heap.settle(block),
       },
       free: (block: number) => heap.free(block),
       resolveMarked: (block: number, mark: number, named: boolean) => heap.resolveMarked(block, mark, named),

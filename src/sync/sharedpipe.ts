@@ -54,13 +54,20 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  *   (F) noted under the lock: `giving`        (F) noted under the lock: `taking`
  *   (G) the header names the channel          (G) the header names the channel
  *   (H) the tail moves, or a parcel is there  (H) the head moves, or a parcel says TAKEN
- *   (I) the header names nobody               (I) the header names the thread
+ *                                             (I) the header names the thread
  *   (J) noted: 0                              (J) noted: 0
  *   [3] the ring or a waiter has it           [1] the thread has the block
  *
- * Recovery frees what the dead thread has, [1]; it cannot see the ring. Between (G) and (I) the block is the channel's: the next holder of the lock finds the note, and
+ * Recovery frees what the dead thread has, [1]; it cannot see the ring. Between (G) and (I) or (J) the block is the channel's: the next holder of the lock finds the note, and
  * whether the ring or a waiter names the block. If so it stays, else it is freed (`resolve`). *Broken*: without (G) recovery frees what the ring names, or nobody frees what no
- * one names. A channel that no thread uses again keeps what is in it.
+ * one names. *Broken*: a sender that looks at the header once more, after (H):
+ *
+ *   sender, has the tail's lock               receiver, has the head's lock
+ *   (H) the tail moves
+ *                                             takes the value, reads it, frees the block
+ *   the header of what is no block any more
+ *
+ * A channel that no thread uses again keeps what is in it.
  */
 const CAPACITY = 3
 const LATEST = 4
@@ -243,7 +250,7 @@ export class SharedPipe implements Place {
     const block = this.give(context, returned.i32, 0)
     copyParcel(returned.i32, 0, i32, this.slot(head))
     Atomics.store(i32, at + HEAD, head) // (H)
-    this.given(context, block)
+    this.given(block)
     // What the tail has seen of the head may be behind it, never before it.
     i32[at + HEAD_SEEN] = head
   }
@@ -303,7 +310,7 @@ export class SharedPipe implements Place {
     const block = this.give(context, from.i32, fromAt)
     copyParcel(from.i32, fromAt, this.i32, this.slot(tail))
     Atomics.store(this.i32, this.at + TAIL, this.after(tail)) // (H)
-    this.given(context, block)
+    this.given(block)
   }
 
   private shift(context: FutexContext, head: number, to: Int32Array, toAt: number): void {
@@ -317,7 +324,7 @@ export class SharedPipe implements Place {
   private handOver(context: FutexContext, from: Int32Array, fromAt: number): boolean {
     const block = this.give(context, from, fromAt)
     const isServed = this.serve(context, this.receivers, new Handing(from, fromAt)) // (H)
-    if (isServed) this.given(context, block)
+    if (isServed) this.given(block)
     else if (block !== 0) {
       this.codec().heap.claim(context.thread, block)
       this.i32[this.at + GIVING] = 0
@@ -335,10 +342,9 @@ export class SharedPipe implements Place {
     return block
   }
 
-  private given(context: FutexContext, block: number): void {
-    if (block === 0) return
-    this.codec().heap.settleMarked(block, this.markOf(context, GIVING)) // (I)
-    this.i32[this.at + GIVING] = 0 // (J)
+  /** Not a word of the block is touched from (H) on: a receiver may have freed it already. */
+  private given(block: number): void {
+    if (block !== 0) this.i32[this.at + GIVING] = 0 // (J)
   }
 
   /** The head's lock is held: the same for a block that the thread is about to have. */
@@ -394,7 +400,7 @@ export class SharedPipe implements Place {
     arena[waiter + Waiter.parcel] = TAKEN // (C)
     Atomics.store(i32, at + TAIL, this.after(tail)) // (D)
     i32[at + JOURNAL] = 0 // (E)
-    this.given(context, block)
+    this.given(block)
   }
 
   /** The last holder died. */

@@ -180,7 +180,7 @@ export function rescueOnCpu(view: KernelView): void {
 
 /** What the waiters of dead sleepers had to send, or had been handed. One that its sleeper was about to take is freed with what that thread had. */
 function freeLeft({ codec, heap, futexes }: KernelView): void {
-  for (const block of futexes.context.leftBlocks.splice(0)) if (heap.ownerOf(block) === 0) codec.free(block)
+  for (const block of futexes.context.leftBlocks.splice(0)) if (heap.isAtRest(block)) codec.free(block)
 }
 
 /** Every word of a record that may have a payload. */
