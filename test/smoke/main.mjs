@@ -12,7 +12,8 @@ const installed = join(consumer, 'node_modules', 'heddle')
 const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
 const program = join(consumer, 'program.mjs')
 // Entries for bundlers need a bundler beside them; register changes how modules load.
-const optional = /^\.\/(vite|rollup|rolldown|webpack|rspack|esbuild|(checker\/)?register|package\.json)$/
+const optional =
+  /^\.\/(vite|vitest|rollup|rolldown|webpack|rspack|esbuild|(checker\/)?register|package\.json)$/
 const names = Object.keys(manifest.exports)
   .filter(name => !optional.test(name))
   .map(name => `heddle${name.slice(1)}`)
