@@ -16,7 +16,7 @@ interface Sleeper {
   woken: boolean
 }
 interface Plain extends Array<number> {
-  /** Who sleeps on each of the two words, the first that came first. */
+  /** The threads that sleep on each of the two words, in the order in which they came. */
   sleepers: Sleeper[][]
 }
 

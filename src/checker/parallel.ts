@@ -13,6 +13,7 @@ import type { Crash } from './schedule.ts'
 import { type CheckResult, Search, type SearchPart, STEPS_MAX, throwUnlessSomething } from './search.ts'
 import { split } from './split.ts'
 import type { FromWorker, ToWorker } from './worker.ts'
+import { verdict } from './verdict.ts'
 
 /** One piece of work: a part of an exhaustive search, or a share of the runs of a sampling one. */
 interface Job {
@@ -207,10 +208,8 @@ class Total {
     const why = [...new Set(over ? this.why : [left, ...this.why])]
     return {
       name: this.name,
-      ok: this.failed === undefined,
+      ...verdict(this.failed !== undefined, why),
       complete: why.length === 0 && this.failed === undefined,
-      outcome: this.failed !== undefined ? 'failed' : why.length === 0 ? 'passed' : 'incomplete',
-      why: why.join('; '),
       explorer: this.explorer,
       executions: this.executions,
       redundant: this.redundant,

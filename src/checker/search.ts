@@ -16,6 +16,7 @@ import { pending, siteName } from './pending.ts'
 import { FairTail, Follow, Pct, RandomWalk, RoundRobin } from './sampling.ts'
 import { type Crash, parseSchedule } from './schedule.ts'
 import { runSetup } from './setup.ts'
+import { verdict } from './verdict.ts'
 
 /** What a search found and how far it went. */
 export interface CheckResult {
@@ -146,10 +147,7 @@ export class Search {
     ].filter(text => text !== '')
     return {
       name: this.name,
-      ok: this.failure === undefined,
-      complete: why.length === 0,
-      outcome: this.failure !== undefined ? 'failed' : why.length === 0 ? 'passed' : 'incomplete',
-      why: why.join('; '),
+      ...verdict(this.failure !== undefined, why),
       explorer: this.options.explorer ?? 'exhaustive',
       executions: this.executions,
       redundant: this.redundant,

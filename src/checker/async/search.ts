@@ -11,6 +11,7 @@ import { type AsyncCheckOptions, validateAsyncOptions } from './options.ts'
 import { outsideOf } from './outside.ts'
 import type { AsyncSetup } from './program.ts'
 import { Recording } from './recording.ts'
+import { verdict } from '../verdict.ts'
 
 const STEPS_MAX = 1000
 const TURNS_MAX = 16
@@ -90,10 +91,7 @@ export class AsyncSearch {
     ].filter(text => text !== '')
     return {
       name: this.name,
-      ok: failure === undefined,
-      complete: why.length === 0,
-      outcome: failure !== undefined ? 'failed' : why.length === 0 ? 'passed' : 'incomplete',
-      why: why.join('; '),
+      ...verdict(failure !== undefined, why),
       explorer: options.explorer ?? 'exhaustive',
       executions: this.executions,
       redundant: 0,

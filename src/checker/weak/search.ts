@@ -19,6 +19,7 @@ import { explain } from './explain.ts'
 import { isLivelock } from './livelock.ts'
 import { endsOf } from './replay.ts'
 import { type ThreadNode, Threads } from './threads.ts'
+import { verdict } from '../verdict.ts'
 
 const now: () => number = performance.now.bind(performance)
 
@@ -102,10 +103,7 @@ export class WeakSearch {
     ].filter(text => text !== '')
     return {
       name: this.name,
-      ok: this.failure === undefined,
-      complete: why.length === 0,
-      outcome: this.failure !== undefined ? 'failed' : why.length === 0 ? 'passed' : 'incomplete',
-      why: why.join('; '),
+      ...verdict(this.failure !== undefined, why),
       explorer: 'weak',
       executions: this.executions,
       redundant: this.redundant,

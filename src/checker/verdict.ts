@@ -1,0 +1,15 @@
+import type { CheckResult } from './search.ts'
+
+/** What a search says in the end, whatever it explored: it passed only if nothing failed and nothing was left out. `why`: what was left out. */
+export function verdict(
+  hasFailed: boolean,
+  why: readonly string[],
+): Pick<CheckResult, 'ok' | 'complete' | 'outcome' | 'why'> {
+  const complete = why.length === 0
+  return {
+    ok: !hasFailed,
+    complete,
+    outcome: hasFailed ? 'failed' : complete ? 'passed' : 'incomplete',
+    why: why.join('; '),
+  }
+}
