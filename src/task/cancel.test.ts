@@ -244,6 +244,24 @@ describe('the watchdog', () => {
     })
     expect(await watched.spawn(its.add, [1, 2])).toBe(3)
   })
+
+  test('takes its CPU from it the next time, if the CPU had answered while the stack was taken', async () => {
+    await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30, evict: true } })
+    const its = await watched.import<typeof import('./fixtures/mortalwork.ts')>(
+      new URL('./fixtures/mortalwork.ts', import.meta.url),
+    )
+    const words = shared()
+    const evicted: boolean[] = []
+    watched.on('stuck', report => evicted.push(report.evicted))
+    const { machine } = watched['booted']
+    machine.stackOf = async () => {
+      Atomics.store(words, 0, 1)
+      await until('it has let others in', () => Atomics.load(words, 1) === 1)
+      return null
+    }
+    expect(await failureOf(watched.spawn(its.stuckTwice, [words]))).toMatchObject({ how: 'evicted' })
+    expect(evicted).toEqual([false, true])
+  })
 })
 
 describe('a task whose CPU dies under it', () => {

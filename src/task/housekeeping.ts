@@ -14,8 +14,8 @@ import type { KernelView } from './view.ts'
 export interface Household {
   nameOf(job: number): string
   evict(cpu: number): void
-  /** Reports the task. With `evict` it calls that first, unless the CPU answers meanwhile. */
-  stuck(report: Omit<StuckTask, 'stack' | 'evicted'>, evict: (() => void) | null): void
+  /** Reports the task. With `evict` it calls that first, unless the CPU answers meanwhile. Resolves with whether it did. */
+  stuck(report: Omit<StuckTask, 'stack' | 'evicted'>, evict: (() => void) | null): Promise<boolean>
   deadlock(deadlock: Deadlock): void
 }
 
@@ -184,7 +184,9 @@ export class Housekeeping {
           Atomics.or(this.view.i32, job + Job.control, EVICTING)
           this.household.evict(cpu)
         }
-        this.household.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
+        const reported = this.household.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
+        // The CPU has answered just then. If the task keeps it again, that is to cost it all the same.
+        void reported.then(evicted => this.evictsStuck && !evicted && this.told.delete(key))
       }
     }
   }

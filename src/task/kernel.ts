@@ -119,7 +119,7 @@ export class Kernel {
     this.housekeeping = new Housekeeping(view, settings, {
       nameOf: job => this.nameOf(job),
       evict: cpu => void machine.terminate(cpu),
-      stuck: (report, evict) => void this.reportStuck(report, evict),
+      stuck: (report, evict) => this.reportStuck(report, evict),
       deadlock: deadlock => this.reportDeadlock(deadlock),
     })
     view.limitGrace = (job, ms) => this.housekeeping.limitGrace(job, ms)
@@ -667,7 +667,7 @@ export class Kernel {
   private async reportStuck(
     report: Omit<StuckTask, 'stack' | 'evicted'>,
     evict: (() => void) | null,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { name, id, cpu, where, ms } = report
     const { machine, view } = this.booted
     const heartbeat = view.s.queueOf(cpu) + RunQueue.heartbeat
@@ -687,6 +687,7 @@ export class Kernel {
       `task ${name} #${id} has kept CPU ${cpu} for ${Math.round(ms)} ms ${how}: others wait behind it${lost}${place}`,
       'HEDDLE_STUCK_TASK',
     )
+    return evicted
   }
 
   private nameOf(job: number): string {
