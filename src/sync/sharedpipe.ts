@@ -237,7 +237,7 @@ export class SharedPipe implements Place {
   /** Locked. A value that this thread's waiter at `from` was handed comes back, to the head of the line. */
   putBack(context: FutexContext, from: Words, fromAt: number): void {
     const { i32, at } = this
-    // The thread's, and not its waiter's any more: who recovers from its death would free what a waiter names.
+    // The thread's, and not its waiter's any more: recovery from its death would free what a waiter names.
     copyParcel(from.i32, fromAt, returned.i32, 0)
     takeParcel(from, fromAt, this.codec, context.thread)
     if (i32[at + RECEIVERS] === 1 && this.handOver(context, returned.i32, 0)) return
