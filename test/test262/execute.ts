@@ -1,4 +1,4 @@
-/** Runs one test in one mode, in a realm of its own. */
+/** Runs one test in one mode, in a realm that is given. */
 import { buildSync } from 'esbuild'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -92,16 +92,29 @@ function textOf(test: Test, mode: Mode | Baseline): string | null {
   return isCompiled ? code : null
 }
 
-function realmOf(suite: string, test: Test, done: (message: unknown) => void): any {
+/** A global object with the suite's harness and the runtime of compiled code, for one variant of a test. */
+export class Realm {
+  readonly global: any
+  readonly heddle: any
+  readonly ended: unknown[] = []
+
+  constructor(suite: string, test: Test) {
+    this.global = globalOf(suite, test, message => this.ended.push(message))
+    this.heddle = runtimeScript().runInContext(this.global)
+    this.global.__heddle_stop = this.heddle.stop
+  }
+}
+
+function globalOf(suite: string, test: Test, done: (message: unknown) => void): any {
   // An ordinary global object: one that is watched would be slower, and not quite what the language says.
   const context = vm.createContext(vm.constants.DONT_CONTEXTIFY as never)
-  const global = vm.runInContext('globalThis', context)
+  const global = globalScript.runInContext(context)
   global.print = done
   global.performance = performance
   global.$262 = {
     global,
     gc: () => {},
-    createRealm: () => realmOf(suite, { ...test, includes: [] }, done).$262,
+    createRealm: () => globalOf(suite, { ...test, includes: [] }, done).$262,
     detachArrayBuffer: (buffer: ArrayBuffer) => structuredClone(buffer, { transfer: [buffer] }),
     evalScript: (text: string) => vm.runInContext(text, context),
   }
@@ -111,9 +124,16 @@ function realmOf(suite: string, test: Test, done: (message: unknown) => void): a
   return global
 }
 
-/** The reason why the test fails in this mode; null when it passes, undefined where there is nothing to run. */
+const globalScript = new vm.Script('globalThis')
+const moduleScript = new vm.Script('({ exports: {} })')
+const callScript = new vm.Script('__heddle_call()')
+
+/**
+ * The reason why the test fails in this mode; null when it passes, undefined where there is nothing to run. The realm may have
+ * run other modes of the same variant before: what fails there has to be run once more in one of its own.
+ */
 export async function execute(
-  suite: string,
+  realm: Realm,
   test: Test,
   mode: Mode | Baseline,
 ): Promise<string | null | undefined> {
@@ -124,13 +144,10 @@ export async function execute(
     return `compiler: ${String(error)}`
   }
   if (text === null) return undefined
-  const ended: unknown[] = []
-  const global = realmOf(suite, test, message => ended.push(message))
-  const context = global as vm.Context
+  const { global, heddle, ended } = realm
+  ended.length = 0
   try {
-    const realm = runtimeScript().runInContext(context)
-    global.__heddle_stop = realm.stop
-    const module = vm.runInContext('({ exports: {} })', context)
+    const module = moduleScript.runInContext(global)
     const make = new vm.Script(`(function (module, exports, require) {${text}\n})`, { filename: 'test.cjs' })
     const way =
       /-(?:run|stops)$/.test(mode) && !mode.startsWith('plain')
@@ -138,10 +155,9 @@ export async function execute(
         : /preempted/.test(mode)
           ? 'preempted'
           : 'plain'
-    make.runInContext(context)(module, module.exports, () => realm.runtime)
-    const call = new vm.Script('__heddle_call()')
-    global.__heddle_call = () => realm.drive(module.exports.main, way)
-    call.runInContext(context)
+    make.runInContext(global)(module, module.exports, () => heddle.runtime)
+    global.__heddle_call = () => heddle.drive(module.exports.main, way)
+    callScript.runInContext(global)
   } catch (error) {
     const name = nameOf(error)
     if (test.throws !== null) return name === test.throws ? null : `threw ${describe(error)}`

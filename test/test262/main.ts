@@ -2,7 +2,7 @@
  * Runs test262, the conformance suite of the language, through the compiler:
  *
  *   npm run test262 -- <folder of the suite> [part of a path] [--mode frames-run] [--results file] [--resume] [--jobs 2]
- *     [--every 10, which runs each tenth test]
+ *     [--every 10, which runs each tenth test] [--apart, which makes a realm for each mode of a test]
  *
  * Each test becomes the body of a compiled function. What passes in plain Node must pass in every mode (execute.ts), but
  * for what expected.ts names with a reason. The exit code is 1 when anything else fails.
@@ -21,7 +21,7 @@ import type { Order, Report } from './worker.ts'
 /** A test that says nothing for so long has hung its process. */
 const silence_ms_most = 900_000
 /** Realms are many and die late: a process is replaced after so many tests. */
-const tests_a_process = 300
+const tests_a_process = 600
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -31,6 +31,7 @@ const { values, positionals } = parseArgs({
     resume: { type: 'boolean' },
     jobs: { type: 'string' },
     every: { type: 'string' },
+    apart: { type: 'boolean' },
   },
 })
 
@@ -102,7 +103,7 @@ function runSome(): Promise<void> {
         return
       }
       timer = setTimeout(() => child.kill('SIGKILL'), silence_ms_most)
-      child.send({ suite, path, modes: chosen } satisfies Order)
+      child.send({ suite, path, modes: chosen, apart: values.apart === true } satisfies Order)
     }
     child.on('message', (message: 'ready' | Report) => {
       if (message !== 'ready') {

@@ -360,7 +360,7 @@ give(apply, function (this: any, self: unknown, list: any) {
   if (!isOurs && (typeof this !== 'function' || this[twin] === undefined)) {
     return Reflect.apply(apply, this, [self, list])
   }
-  const args = list === null || list === undefined ? [] : [...listOf(list)]
+  const args = list === null || list === undefined ? [] : listOf(list)
   if (!isOurs) return run(Reflect.apply(own(this), self, args))
   frames.ok = 1
   return Reflect.apply(this as Callable, self, args)
@@ -371,22 +371,19 @@ give(Reflect.apply, function (fn: any, self: unknown, list: any) {
   if (!isOurs && (typeof fn !== 'function' || fn[twin] === undefined)) {
     return Reflect.apply(Reflect.apply, Reflect, arguments as never)
   }
-  const args = [...listOf(list)]
+  const args = listOf(list)
   if (!isOurs) return run(Reflect.apply(own(fn), self, args))
   frames.ok = 1
   return Reflect.apply(fn as Callable, self, args)
 })
 
-/** `CreateListFromArrayLike`. */
+/** `CreateListFromArrayLike`: by its indices, whatever iterator the list has. */
 function listOf(list: any): unknown[] {
-  if (isArray(list)) return list
-  if ((typeof list !== 'object' && typeof list !== 'function') || list === null) {
-    throw new TypeError('CreateListFromArrayLike called on non-object')
-  }
-  const made: unknown[] = []
-  const length = Math.max(0, Math.trunc(Number(list.length)) || 0)
-  for (let k = 0; k < length; k++) define(made, k, list[k])
-  return made
+  return Reflect.apply(gathered, undefined, list) as unknown[]
+}
+
+function gathered(...all: unknown[]): unknown[] {
+  return all
 }
 
 // bind: what is bound passes the permission on, so it unwinds as its function does.

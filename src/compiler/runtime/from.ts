@@ -48,7 +48,9 @@ export function* typedFrom(maker: any, items: any, fn: Callable, self: unknown):
   const resumable = resumableOf(fn)
   const plain = callable(fn)
   const iterator = items[Symbol.iterator]
-  const values: any = iterator !== undefined && iterator !== null ? [...items] : Object(items)
+  const opened = (): Iterator<unknown> => Reflect.apply(iterator, items, []) as Iterator<unknown>
+  const values: any =
+    iterator === undefined || iterator === null ? Object(items) : [...{ [Symbol.iterator]: opened }]
   const length = Math.max(0, Math.trunc(Number(values.length)) || 0)
   const made = new maker(length)
   for (let k = 0; k < length; k++) {

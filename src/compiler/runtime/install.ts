@@ -5,7 +5,7 @@
 import { needResched, PREEMPTED, type Twin, twin } from '../../coroutine/coroutine.ts'
 import { attach } from './attach.ts'
 import { between, type Callable, callable, resumableOf } from './callback.ts'
-import { define } from '../../coroutine/define.ts'
+import { define, part } from '../../coroutine/define.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
 import { LONG_TEXT, PartwiseParser } from './jsonparse.ts'
@@ -164,7 +164,7 @@ function* sortTyped(list: any, fn: Callable | undefined): Stops {
   const sorted: any =
     fn === undefined
       ? yield* plainSortTyped(copyOf(list))
-      : yield* mergeSort([...list], { plain: fn, resumable: resumableOf(fn) })
+      : yield* mergeSort(elementsOf(list), { plain: fn, resumable: resumableOf(fn) })
   const length = Math.min(sorted.length, typedArrays.length(list))
   for (let k = 0; k < length; k++) list[k] = sorted[k]
   return list
@@ -172,10 +172,15 @@ function* sortTyped(list: any, fn: Callable | undefined): Stops {
 
 function* toSortedTyped(list: any, fn: Callable | undefined): Stops {
   if (fn === undefined) return yield* plainSortTyped(copyOf(list))
-  const sorted = yield* mergeSort([...list], { plain: fn, resumable: resumableOf(fn) })
+  const sorted = yield* mergeSort(elementsOf(list), { plain: fn, resumable: resumableOf(fn) })
   const made = new (globalThis as any)[Reflect.apply(tagOf, list, []) as string](sorted.length)
   for (let k = 0; k < sorted.length; k++) made[k] = sorted[k]
   return made
+}
+
+/** The elements of a typed array, whatever iterator it has. */
+function elementsOf(list: any): unknown[] {
+  return part(list, 0, typedArrays.length(list))
 }
 
 /** A typed array of the same kind, whatever its constructor says. */
@@ -299,8 +304,9 @@ install(
   'stringify',
   original =>
     function* (this: unknown, ...args: unknown[]): Stops {
-      if (isBriefJson(args[0])) return Reflect.apply(original, this, args)
-      const writer = new PartwiseWriter(args[0], args[1], args[2])
+      const [value, replacer, space] = args
+      if (isBriefJson(value)) return Reflect.apply(original, this, args)
+      const writer = new PartwiseWriter(value, replacer, space)
       while (!writer.advance()) if (needResched()) yield PREEMPTED
       return writer.result
     },

@@ -40,6 +40,12 @@ interface Open {
 
 const parseOriginal = JSON.parse
 
+/** How many properties the language gives them. */
+const prototypes: readonly { of: object; count: number }[] = [Object.prototype, Array.prototype].map(of => ({
+  of,
+  count: Object.getOwnPropertyNames(of).length,
+}))
+
 /** The text is not what this parser takes: the original is to read it. */
 class Odd extends Error {}
 
@@ -54,9 +60,14 @@ export class PartwiseParser {
   /** The outermost container has ended. */
   isDone = false
 
-  /** `push` and assignments must reach no setter: where somebody has put properties on the prototypes, the original reads. */
+  /**
+   * `push` and assignments must reach no setter, and no property that cannot be written: where a program has put properties on
+   * the prototypes, or has frozen them, the original reads.
+   */
   static get isUsable(): boolean {
-    return Object.keys(Array.prototype).length === 0 && Object.keys(Object.prototype).length === 0
+    return prototypes.every(
+      ({ of, count }) => Object.isExtensible(of) && Object.getOwnPropertyNames(of).length === count,
+    )
   }
 
   constructor(text: string, batch: number = BATCH) {

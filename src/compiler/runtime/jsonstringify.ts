@@ -4,6 +4,7 @@
  * called as the original calls it, once. An object with little inside, and nothing that runs when it is looked at, is written by
  * the original, and so are numbers and strings in a row.
  */
+import { part, put } from '../../coroutine/define.ts'
 import { inspectors } from './inspectors.ts'
 import { parts_most, partsOf } from './jsonsize.ts'
 
@@ -53,7 +54,7 @@ export class PartwiseWriter {
   readonly #pieces: string[] = []
   /** Whether objects of these prototypes can be asked for `toJSON` twice. */
   readonly #prototypes = new Map<object | null, boolean>()
-  readonly #batch: unknown[] = Array.from({ length: BATCH }, () => 0)
+  readonly #batch: unknown[] = []
   #open: Open | null = null
   #text = ''
   #indent = ''
@@ -111,13 +112,14 @@ export class PartwiseWriter {
       value = holder[top.at++]
       const isPlain = typeof value === 'number' || typeof value === 'string' || value === null
       if (!isPlain || count === most) break
-      batch[count++] = value
+      put(batch, count++, value)
       isAll = top.at === top.length || count === most
       if (isAll) break
     }
     if (count > 0) {
       this.#left -= count >> 2
-      this.#text += this.#before(top) + quoteOriginal(batch.slice(0, count)).slice(1, -1)
+      this.#text +=
+        this.#before(top) + quoteOriginal(count === batch.length ? batch : part(batch, 0, count)).slice(1, -1)
       top.isEmpty = false
       if (isAll) return
     }

@@ -19,17 +19,22 @@ export function* timSort(work: any[], order: Order, insertionMost: number): Stop
   else yield* sort.run()
 }
 
+const originals = { sort: Array.prototype.sort, toSorted: Array.prototype.toSorted }
+
 /** Up to how many elements this engine's `sort` or `toSorted` sorts only by insertion: its second comparison tells. */
 export function insertionMost(method: 'sort' | 'toSorted'): number {
   let most = 2
   for (let length = 3; length <= 64; length++) {
-    const list = [2, 0, 1, ...Array.from({ length: length - 3 }, (_, k) => k + 3)]
+    // Element by element: a program may have put an accessor under an index of `Object.prototype`.
+    const list: number[] = []
+    for (let k = 0; k < length; k++) define(list, k, k > 2 ? k : (k + 2) % 3)
     let comparisons = 0
     let byInsertion = false
-    list[method]((left, right) => {
+    const compare = (left: number, right: number): number => {
       if (++comparisons === 2) byInsertion = left === 2 || right === 2
       return left - right
-    })
+    }
+    Reflect.apply(originals[method], list, [compare])
     if (!byInsertion) break
     most = length
   }
