@@ -87,6 +87,28 @@ describe('the documentation', () => {
     }
   })
 
+  it('says of each mechanism of a design where it is: the file is there, and has that name', () => {
+    const rows = [
+      ...readFileSync(join(root, 'docs/designs.md'), 'utf8').matchAll(
+        /^\| [^|]+ \| `([\w/.-]+)`(?: `(\w+)`)? \| [^|]+ \| ([^|]+) \|$/gm,
+      ),
+    ]
+    expect(rows.length).toBeGreaterThan(60)
+    const named = readFileSync(join(root, 'docs/designs.md'), 'utf8').match(/^\| (?!mechanism|---)/gm)
+    expect(rows.length, 'a row has another form').toBe(named?.length)
+    for (const [, file, name, shownBy] of rows) {
+      expect(existsSync(join(root, file)), file).toBe(true)
+      if (name !== undefined) {
+        expect(readFileSync(join(root, file), 'utf8'), `${file} has no ${name}`).toMatch(
+          new RegExp(`\\b${name}\\b`),
+        )
+      }
+      const tests = [...shownBy.matchAll(/`([\w/.-]+\.ts)`/g)].map(([, test]) => test)
+      for (const test of tests) expect(existsSync(join(root, test)), test).toBe(true)
+      expect(tests.length > 0 || shownBy.includes('npm run bench'), `${file}: ${shownBy}`).toBe(true)
+    }
+  })
+
   it('names no row of the figures that is not in the tables', () => {
     const rows = [
       ...readFileSync(join(root, 'docs/performance.md'), 'utf8').matchAll(/^\| `([^`]+)` \|/gm),

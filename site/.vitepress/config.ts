@@ -64,6 +64,7 @@ export default defineConfig({
       {
         text: 'How it works',
         items: [
+          { text: 'The five designs', link: '/designs' },
           { text: 'Arena', link: '/arena' },
           { text: 'Machines', link: '/machine' },
           { text: 'Scheduler', link: '/scheduler' },
