@@ -8,6 +8,7 @@ import { CoroutineError } from './errors.ts'
 import { resumable } from './generators.ts'
 import { refuseUnknown } from './knownoptions.ts'
 import { LoopKeeper } from './loopkeeper.ts'
+import { tellUncompiledModuleOf } from './markedmodule.ts'
 import { Places } from './places.ts'
 import { type Priority, priorityLevel } from './priority.ts'
 import { callSafely, ProgressReports } from './progressreports.ts'
@@ -287,7 +288,7 @@ export class Schedule {
     const name = options.name ?? (fn.name || 'anonymous')
     const co = this.#add(name, priorityLevel(options.priority ?? 'normal'), coroutine, captureOrigin(below))
     if (runsInOneGo(fn)) {
-      tellUncompiled(fn)
+      if (!tellUncompiled(fn)) tellUncompiledModuleOf(fn, co.origin)
       co.warning = ms => this.#warn(fn, co, ms)
     }
     if (!options.suspended) this.#places.makeReady(co)

@@ -43,27 +43,46 @@ interface Globals {
 
 const { process } = globalThis as unknown as Globals
 
-/** For a function that carries no resumable form. Whoever makes a coroutine or a task of it calls this. */
-export function tellUncompiled(fn: AnyFunction, name: string = fn.name): void {
-  if (told.has(fn)) return
+/**
+ * For a function that carries no resumable form: the code that makes a coroutine or a task of it calls this. False: the function is new
+ * here and does not say 'use task'; its module may.
+ */
+export function tellUncompiled(fn: AnyFunction, name: string = fn.name): boolean {
+  if (told.has(fn)) return true
   told.add(fn)
-  if (!saysTask(fn) || loaderFace()?.hasTold(fn.name || name)) return
-  const message = `${name || 'a function'} says 'use task' and was not compiled, so nothing can preempt it: ${reason()}`
+  if (!saysTask(fn)) return false
+  if (loaderFace()?.hasTold(fn.name || name)) return true
+  warnUncompiled(notCompiled(name || 'a function', 'it', 'no loader'), `uncompiled ${name}`)
+  return true
+}
+
+/** `which` keeps apart what each thread of the process would say again. */
+export function warnUncompiled(message: string, which: string): void {
   const loader = loaderFace()
-  if (loader !== undefined) loader.warnOnce(`uncompiled ${name}`, message, 'HEDDLE_NOT_COMPILED')
+  if (loader !== undefined) loader.warnOnce(which, message, 'HEDDLE_NOT_COMPILED')
   else if (process?.emitWarning === undefined) console.warn(message)
   else process.emitWarning(message, { type: 'HeddleWarning', code: 'HEDDLE_NOT_COMPILED' })
 }
 
-function reason(): string {
+/** What is said of a marked function or module. `missing`: which of the two tools it was, where no loader is. */
+export function notCompiled(what: string, them: string, missing: 'no loader' | 'no plugin'): string {
+  return `${what} says 'use task' and was not compiled, so nothing can preempt ${them}: ${reason(missing)}`
+}
+
+function reason(missing: 'no loader' | 'no plugin'): string {
   const versions = process?.versions
   const plugin = 'build it with the plugin (heddle/vite, /rollup, /rolldown, /webpack, /rspack or /esbuild)'
-  if (versions?.node === undefined) return `no plugin has compiled its module. ${capital(plugin)}`
-  if (versions.bun !== undefined || versions.deno !== undefined) {
-    return `this runtime has no loader that heddle can use. ${capital(plugin)}`
+  if (versions?.node === undefined) return `no plugin has compiled it. ${capital(plugin)}`
+  const program = process?.argv?.[1]?.replace(/^.*[\\/]/, '') ?? 'main.ts'
+  if (versions.bun !== undefined) {
+    return `Bun's loader takes the modules of the program itself, after \`bun --preload heddle/register ${program}\`. Start it so, or ${plugin}`
   }
+  if (missing === 'no plugin')
+    return `no loader reads it there, and no plugin has compiled it. ${capital(plugin)}`
   if (loaderFace() === undefined) {
-    const program = process?.argv?.[1]?.replace(/^.*[\\/]/, '') ?? 'main.ts'
+    if (versions.deno !== undefined) {
+      return `this thread has no loader. Let the program begin with \`import 'heddle/register'\`, or ${plugin}`
+    }
     return `this thread has no loader. Start the program with \`npx heddle run ${program}\` or \`node --import heddle/register ${program}\`, or ${plugin}`
   }
   return `another tool has loaded its module (vitest, a bundler: add the plugin heddle/vite), or it was loaded before the loader, or made by \`new Function\`, \`eval\` or \`vm\`, which no loader sees`

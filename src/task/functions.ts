@@ -1,6 +1,8 @@
 import { runsInOneGo } from '../coroutine/coroutine.ts'
-import { loaderFace, tellUncompiled } from '../coroutine/uncompiled.ts'
+import { tellUncompiledModule } from '../coroutine/markedmodule.ts'
+import { loaderFace, saysTask, tellUncompiled } from '../coroutine/uncompiled.ts'
 import { importByUrl } from '../machine/moduleimport.ts'
+import { runtime } from '../machine/runtime.ts'
 import type { EnterContext } from './context.ts'
 import { FUNCTIONS_PER_MODULE } from './moduletable.ts'
 import type { TaskRun } from './taskrun.ts'
@@ -24,6 +26,15 @@ export interface ExportedFunction {
   readonly name: string
   readonly number: number
   readonly isClass: boolean
+  /** It carries no resumable form, and its own text does not say 'use task'. */
+  readonly isPlain: boolean
+}
+
+/** Says it of a module that begins with 'use task' where nothing compiles it: in a page, in a bundle, in a package under Bun. */
+export function tellModule(url: string, functions: readonly ExportedFunction[], loader: string | null): void {
+  const isCompiled = loader !== null && !(runtime() === 'bun' && url.includes('/node_modules/'))
+  if (isCompiled || functions.length === 0 || !functions.every(({ isPlain }) => isPlain)) return
+  void tellUncompiledModule(url)
 }
 
 /** Function number 0: loads a module on the CPU that runs it. */
@@ -66,7 +77,12 @@ export class FunctionTable {
   private number(module: TaskModule, base: number): readonly ExportedFunction[] {
     return module.map(({ name, fn }, index) => {
       this.set(base + index, name, fn)
-      return { name, number: base + index, isClass: isClass(fn) }
+      return {
+        name,
+        number: base + index,
+        isClass: isClass(fn),
+        isPlain: this.byNumber[base + index]!.inOneGo && !saysTask(fn),
+      }
     })
   }
 }

@@ -35,7 +35,7 @@ import {
   SpawnQueueFullError,
   TaskKilledError,
 } from './errors.ts'
-import { type ExportedFunction, importModule, LOAD_MODULE } from './functions.ts'
+import { type ExportedFunction, importModule, LOAD_MODULE, tellModule } from './functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { Housekeeping } from './housekeeping.ts'
 import { ARGS_MAILED, BOOTER, DETACHED, Job, PENDING, POSTED, RESTARTABLE, RESULT_MAILED } from './job.ts'
@@ -52,7 +52,7 @@ import {
   type Spawnable,
   type SpawnArguments,
 } from './modules.ts'
-import type { KernelMachine } from './machines.ts'
+import { type KernelMachine, loaderUrl } from './machines.ts'
 import { type MapOptions, TaskMap } from './map.ts'
 import { ModuleTable } from './moduletable.ts'
 import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } from './options.ts'
@@ -646,6 +646,7 @@ export class Kernel {
     try {
       const functions = (await Promise.all(loads)) as (readonly ExportedFunction[])[]
       for (const { name, number } of functions[0]) this.functionNames.set(number, name)
+      tellModule(url, functions[0], loaderUrl())
       return moduleView(this, url, functions[0])
     } catch (error) {
       throw new Error(`kernel.import: cannot load ${url}: ${describe(error)}`, { cause: error })
