@@ -1,6 +1,7 @@
 /** The hooks for `module.register`, which runs them in a thread of their own: for a Node that has no registerHooks. */
 import type { InitializeHook, LoadHook } from 'node:module'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import { tellProgram } from '../machine/node-claims.ts'
 import {
   compileLoaded,
   loadTypeScript,
@@ -16,13 +17,16 @@ export interface HooksData {
   /** Brings what is selected later. */
   readonly port: MessagePort
   readonly claims: SharedArrayBuffer
+  /** The file of the program. */
+  readonly program: string | undefined
 }
 
 let port: MessagePort | undefined
 
-export const initialize: InitializeHook<HooksData> = ({ patterns, port: given, claims }) => {
+export const initialize: InitializeHook<HooksData> = ({ patterns, port: given, claims, program }) => {
   withoutRuntime()
   setClaimsMemory(claims)
+  tellProgram(program)
   selection.add(patterns)
   port = given
 }

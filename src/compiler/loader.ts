@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import Module from 'node:module'
 import { basename, dirname, join, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { claimsMemory } from '../machine/node-claims.ts'
+import { claimsMemory, programFile } from '../machine/node-claims.ts'
 import { Claims } from '../arena/claims.ts'
 import type { Diagnostic } from './compile.ts'
 import { cacheFolder, cacheKey, compilerStamp, DiskCache } from './diskcache.ts'
@@ -115,7 +115,7 @@ export function announce(onInclude: (patterns: readonly string[]) => void): void
     findSyntaxError,
   }
   Object.defineProperty(globalThis, loaderSymbol, { value: face, configurable: true, enumerable: false })
-  selection.add(askedFor(process.argv[1]))
+  selection.add(askedFor(programFile()))
 }
 
 /** Compiles what Node loaded, in place of it: the format stays, so that Node strips the types after us, where it can. */
@@ -277,7 +277,7 @@ let kept: Kept | null | undefined
 
 function openCache(): Kept | null {
   if (kept !== undefined) return kept
-  const folder = cacheFolder(process.argv[1])
+  const folder = cacheFolder(programFile())
   const here = dirname(fileURLToPath(import.meta.url))
   const version = nearestManifest(here)?.manifest.version ?? ''
   kept =

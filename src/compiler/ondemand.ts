@@ -8,7 +8,7 @@
 import { readFileSync } from 'node:fs'
 import Module from 'node:module'
 import { MessageChannel } from 'node:worker_threads'
-import { claimsMemory } from '../machine/node-claims.ts'
+import { claimsMemory, programFile } from '../machine/node-claims.ts'
 import { runtime } from '../machine/runtime.ts'
 import { registerInBun } from './bunplugin.ts'
 import type { HooksData } from './hooks.ts'
@@ -51,7 +51,12 @@ function registerInThread(): void {
   const { port1, port2 } = new MessageChannel()
   announce(patterns => port1.postMessage(patterns))
   port1.unref()
-  const data: HooksData = { patterns: selection.texts, port: port2, claims: claimsMemory() }
+  const data: HooksData = {
+    patterns: selection.texts,
+    port: port2,
+    claims: claimsMemory(),
+    program: programFile(),
+  }
   const hooks = import.meta.url.endsWith('.ts') ? './hooks.ts' : './hooks.js'
   Module.register(hooks, import.meta.url, { data, transferList: [port2] })
 }

@@ -189,9 +189,10 @@ export function nearestManifest(
 /** The environment's variable: patterns with commas between them. */
 export const COMPILE_VARIABLE = 'HEDDLE_COMPILE'
 
-/** What the environment and the program's own package.json ask for. */
+/** What the environment and the program's own package.json ask for. A tool that is installed (`next`, `nest`) runs the program of the folder that it stands in. */
 export function askedFor(program: string | undefined): string[] {
-  const folder = program === undefined ? process.cwd() : dirname(resolve(program))
+  const isTool = program?.split(/[/\\]/).includes('node_modules') ?? true
+  const folder = isTool ? process.cwd() : dirname(resolve(program!))
   const fromEnvironment = patternList(process.env[COMPILE_VARIABLE] ?? '')
   const found = nearestManifest(folder)
   const compile = found?.manifest.heddle?.compile

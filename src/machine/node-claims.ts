@@ -16,3 +16,16 @@ export function claimsMemory(): SharedArrayBuffer {
   setEnvironmentData(CLAIMS_KEY, made as never)
   return made
 }
+
+/** Under this name threads find the file that the process was started with: a worker's own `argv` names the file of the worker. */
+const PROGRAM_KEY = 'heddle.program'
+
+/** Tells this thread and the workers that it starts from now on. */
+export function tellProgram(program: string | undefined = programFile()): void {
+  setEnvironmentData(PROGRAM_KEY, program as never)
+}
+
+/** The file of the program; undefined: it came from the command line or from a pipe. */
+export function programFile(): string | undefined {
+  return (getEnvironmentData(PROGRAM_KEY) as string | undefined) ?? process.argv[1]
+}
