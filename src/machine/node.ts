@@ -1,6 +1,7 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import type { Arena, Region } from '../arena/arena.ts'
-import { claimsMemory } from './node-claims.ts'
+import { claimsMemory, tellProgram } from './node-claims.ts'
+import { flagsOfWorkers } from './node-flags.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
 import { Lifeline, type LifelineEnd, lifelineEnds } from './node-lifeline.ts'
@@ -42,7 +43,10 @@ const TERMINATED_MS = 1000
 
 /** The options without a prototype: what a polluted one has is no option. A literal that says `__proto__` is more than webpack reads. */
 function bare(options: WorkerOptions): WorkerOptions {
-  return Object.assign(Object.create(null) as WorkerOptions, options)
+  const own: WorkerOptions = Object.assign(Object.create(null) as WorkerOptions, options)
+  const flags = own.execArgv ?? flagsOfWorkers(process.execArgv)
+  if (flags !== undefined) own.execArgv = flags
+  return own
 }
 
 /** CPUs on worker threads of this process. */
@@ -52,11 +56,13 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   private readonly origin: number
   private readonly timekeeper: Worker
   private readonly timekeeperGone: Promise<void>
+  private anyStarted = false
 
   constructor(options: NodeMachineOptions) {
     super(options.arena, options.region)
     this.options = options
     claimsMemory()
+    tellProgram()
     this.origin = hrtimeMs()
     this.now = clockSince(this.origin)
     const boot: TimekeeperBoot = { buffer: this.arena.buffer, region: this.region, origin: this.origin }
@@ -65,6 +71,11 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
       bare({ workerData: boot, name: 'heddle timekeeper' }),
     )
     this.timekeeper.unref()
+    // Where no CPU starts either, the boot fails and says why.
+    this.timekeeper.on('error', error => {
+      if (!this.anyStarted) return
+      throw new Error(`heddle: the timekeeper's thread has failed: ${String(error)}`, { cause: error })
+    })
     this.timekeeperGone = new Promise(resolve => this.timekeeper.once('exit', () => resolve()))
   }
 
@@ -133,6 +144,7 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   }
 
   protected override hasStarted(running: NodeCpu): void {
+    this.anyStarted = true
     if (this.options.unref && !running.ending) running.worker.unref()
   }
 
