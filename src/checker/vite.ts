@@ -2,6 +2,7 @@
 import { refuseUnknown } from '../coroutine/knownoptions.ts'
 import { fileURLToPath } from 'node:url'
 import { instrument, isCheckFile, namedModules } from './instrument.ts'
+import { withoutQuery } from '../compiler/parse.ts'
 
 const QUERY = '?checked'
 
@@ -48,7 +49,7 @@ export function heddleChecker(options: CheckerPluginOptions = {}): CheckerPlugin
       return /\.[cm]?[jt]sx?$/.test(resolved.id) ? resolved.id + QUERY : null
     },
     transform(source, id) {
-      const file = id.replace(/[?#].*$/, '')
+      const file = withoutQuery(id)
       const wanted = id.endsWith(QUERY)
       if (!wanted) {
         if (!/\.[cm]?[jt]sx?$/.test(file) || file.includes('/node_modules/') || isOwn(file)) return null

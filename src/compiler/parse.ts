@@ -9,10 +9,15 @@ export interface Parsed {
   isModule: boolean
 }
 
+/** A file without the query that a bundler has put behind its ending. A folder may have a `#` or a `?` in its name. */
+export function withoutQuery(id: string): string {
+  return id.replace(/(\.\w+)(?:\?.*|#[^/\\]*)$/s, '$1')
+}
+
 type Language = 'js' | 'jsx' | 'ts' | 'tsx' | 'dts'
 
 function languageOf(file: string): Language {
-  const path = file.replace(/[?#].*$/, '')
+  const path = withoutQuery(file)
   if (/\.d\.[cm]?ts$/.test(path)) return 'dts'
   if (path.endsWith('.tsx')) return 'tsx'
   if (/\.[cm]?ts$/.test(path)) return 'ts'
@@ -38,7 +43,7 @@ const options = { preserveParens: true, showSemanticErrors: false } as const
 
 /** The tree, or null after the syntax errors have been reported. */
 export function parse(source: string, file: string, reporter: Reporter): Parsed | null {
-  const path = file.replace(/[?#].*$/, '')
+  const path = withoutQuery(file)
   const lang = languageOf(path)
   const asScript = /\.c[jt]s$/.test(path)
   let result = parseSync(path, source, {
@@ -86,7 +91,7 @@ export function reportEarlyErrors(
  * or assign, a jump without a target, a name that is declared twice.
  */
 function earlyErrorsIn(source: string, file: string, isModule: boolean): readonly ParseError[] {
-  const path = file.replace(/[?#].*$/, '')
+  const path = withoutQuery(file)
   const sourceType = isModule ? 'module' : 'commonjs'
   const lang = languageOf(path)
   return parseSync(path, source, { ...options, showSemanticErrors: true, lang, sourceType } as never).errors

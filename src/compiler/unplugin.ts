@@ -16,6 +16,7 @@ import { compile, type Diagnostic } from './compile.ts'
 import { neighboursOf } from './neighbours.ts'
 import { partly } from './partly.ts'
 import { checkPatterns, type CompilePattern, patternText, Selection } from './selection.ts'
+import { withoutQuery } from './parse.ts'
 
 export interface HeddleOptions {
   /** The module that compiled code imports its runtime from. Default: heddle's own. */
@@ -85,7 +86,7 @@ export type Translate = (teller: Teller, source: string, id: string) => { code: 
 function translator(options: HeddleOptions, selection: Selection): Translate {
   const { runtime = ownRuntime, warnings = true } = options
   return (teller, source, id) => {
-    const file = id.replace(/[?#].*$/, '')
+    const file = withoutQuery(id)
     const whole = selection.includes(file)
     if (!whole && !source.includes('use task')) return null
     if (!whole && selection.excludes(file)) {

@@ -1,11 +1,12 @@
 import { fileURLToPath } from 'node:url'
+import { withoutQuery } from '../parse.ts'
 
 /** The folder of heddle's own modules: `dist` in the package, `src` unbuilt. */
 const home: string = fileURLToPath(new URL('../../', import.meta.url)).replaceAll('\\', '/')
 
 /** A file's path without what a bundler adds to it. */
 export function pathOf(id: string): string {
-  return id.replace(/[?#].*$/, '').replaceAll('\\', '/')
+  return withoutQuery(id).replaceAll('\\', '/')
 }
 
 /** The path of one of heddle's own modules from its home, without the ending (`machine/bundled`); null for others. */
