@@ -20,6 +20,12 @@ test('options that exist pass', () => {
   refuseUnknown('spawn', {}, known)
 })
 
+test('what an object inherits is not an option: a program may have put it on Object.prototype', () => {
+  const inherits = Object.assign(Object.create({ polluted: 1 }) as object, { name: 'a' })
+  refuseUnknown('spawn', inherits, known)
+  expect(() => refuseUnknown('spawn', { polluted: 1 }, known)).toThrow(/'polluted'/)
+})
+
 test('a schedule refuses misspelt options of its own, of go and of run, and stays as it was', async () => {
   expect(() => new Schedule({ slices: 1 } as never)).toThrow(/new Schedule.*'slices'.*slice\?/)
   const schedule = new Schedule()

@@ -4,7 +4,8 @@
  */
 export function refuseUnknown(what: string, options: object, known: Readonly<Record<string, true>>): void {
   for (const key in options) {
-    if (known[key] === true) continue
+    // What a program has put on Object.prototype was given to nobody.
+    if (known[key] === true || !Object.hasOwn(options, key)) continue
     const near = Object.keys(known).find(name => isNear(key, name))
     const hint = near === undefined ? `it takes ${Object.keys(known).join(', ')}` : `did you mean ${near}?`
     throw new TypeError(`${what}: there is no option '${key}'; ${hint}`)
