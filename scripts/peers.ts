@@ -21,6 +21,8 @@ import { type Exclusion, piscinaExclusions, workerpoolExclusions } from './peere
  *   npm i --prefix /tmp/peer piscina@5 concat-stream abort-controller @napi-rs/nice tsx
  *   npm run peers -- piscina /tmp/peer/node_modules/piscina
  *
+ *   git clone --branch v4.6.1 https://github.com/piscinajs/piscina /tmp/piscina4 && npm i --prefix /tmp/piscina4 --no-save tsx && npm run peers -- piscina /tmp/piscina4
+ *
  *   git clone https://github.com/josdejong/workerpool /tmp/workerpool && npm i --prefix /tmp/workerpool
  *   npm run peers -- workerpool /tmp/workerpool
  */
@@ -29,7 +31,7 @@ interface Peer {
   lay(root: string, folder: string): void
   /** The test files, below `root`. */
   files(root: string): string[]
-  command(file: string, skip: string | null): string[]
+  command(file: string, skip: string | null, root: string): string[]
   readonly exclusions: readonly Exclusion[]
 }
 
@@ -82,19 +84,29 @@ const piscina: Peer = {
       `const { queueOptionsSymbol } = require(${entry})\nmodule.exports = { kQueueOptions: queueOptionsSymbol }`,
     )
     write(root, 'dist/worker_pool.js', 'module.exports = {}')
-    symlinkSync(dirname(folder), join(root, 'node_modules'))
+    const own = join(folder, 'node_modules')
+    symlinkSync(existsSync(own) ? own : dirname(folder), join(root, 'node_modules'))
   },
   files: root =>
     readdirSync(join(root, 'test'))
-      .filter(name => name.endsWith('.test.ts'))
+      .filter(name => name.endsWith(isTap(root) ? '.ts' : '.test.ts'))
       .map(name => join('test', name)),
-  command: (file, skip) => [
-    '--import=tsx',
-    '--test',
-    '--test-timeout=60000',
-    ...(skip === null ? [] : [`--test-skip-pattern=${skip}`]),
-    file,
-  ],
+  command: (file, skip, root) =>
+    isTap(root)
+      ? ['--import=tsx', file]
+      : [
+          '--import=tsx',
+          '--test',
+          '--test-timeout=60000',
+          ...(skip === null ? [] : [`--test-skip-pattern=${skip}`]),
+          file,
+        ],
+}
+
+/** The tests of version 4 are for tap, those of version 5 for node:test. */
+function isTap(root: string): boolean {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  return Number.parseInt(version, 10) < 5
 }
 
 const workerpool: Peer = {
@@ -161,15 +173,22 @@ for (const file of files) {
   }
   const skip =
     excluded.length === 0 ? null : `/^(?:${excluded.map(one => escaped(one.test ?? '')).join('|')})$/`
-  const done = spawnSync(process.execPath, peer.command(file, skip), {
+  const done = spawnSync(process.execPath, peer.command(file, skip, root), {
     cwd: root,
     encoding: 'utf8',
     timeout: 240_000,
-    env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+    env: {
+      ...process.env,
+      NODE_TEST_CONTEXT: undefined,
+      ...(skip !== null && { TAP_GREP: skip, TAP_GREP_INVERT: '1' }),
+    },
   })
   const output = `${done.stdout}${done.stderr}`
-  const count = (of: string): number =>
-    Number(new RegExp(`^(?:# |ℹ )${of} (\\d+)$`, 'm').exec(output)?.[1] ?? 0)
+  const count = (of: 'pass' | 'fail'): number => {
+    const told = new RegExp(`^(?:# |ℹ )${of} (\\d+)$`, 'm').exec(output)?.[1]
+    if (told !== undefined) return Number(told)
+    return [...output.matchAll(of === 'pass' ? /^ok \d.*# time=/gm : /^not ok \d.*# time=/gm)].length
+  }
   passed += count('pass')
   failed += count('fail')
   left += excluded.length
