@@ -35,7 +35,7 @@ export const shortNamespaces: ReadonlyMap<string, ReadonlySet<string>> = new Map
   ['BigInt', new Set<string>()],
   ['Date', new Set<string>()],
   ['Object', new Set<string>(['groupBy'])],
-  ['Reflect', new Set<string>(['apply'])],
+  ['Reflect', new Set<string>(['apply', 'construct'])],
   ['Atomics', new Set<string>(['wait'])],
   ['Array', new Set<string>(['from', 'fromAsync'])],
   ['ArrayBuffer', new Set<string>()],

@@ -193,6 +193,7 @@ export abstract class Expressions extends Tape {
           () => 'few(list)',
           () => "'ab'",
           () => `(function* () { yield ${this.choose(3)}; return 7 })()`,
+          () => "(function* () { try { yield 1; yield 2 } finally { say(stop('left')) } })()",
           () => 'tracked([1, 2])',
         )})`,
       when: place => place.inGenerator,
@@ -238,6 +239,9 @@ export abstract class Expressions extends Tape {
     template: { write: d => `cut(\`\${${this.expression(d)}}-\${${this.expression(d)}}\`)` },
     new: { write: d => `new C(${this.args(d)})` },
     'new with spread': { write: d => `new C(${this.expression(d)}, ...${this.list(d)})` },
+    'Reflect.construct': {
+      write: d => `Reflect.construct(C, ${this.list(d)}${this.pick(['', ', Array', ', C'])})`,
+    },
     'new of function': {
       write: d => {
         const { head, body } = this.fn(d)

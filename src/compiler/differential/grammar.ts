@@ -57,6 +57,7 @@ exports.main = function main(log) {
   const pending = []
   const later = promise => { pending[pending.length] = promise.then(v => log('resolved ' + brief(v)), e => log('rejected ' + brief(e))); return pending.length }
   const tracked = items => ({ [Symbol.iterator]() { let at = 0; say('iterator'); return { next() { tick(); say('next', at); return { value: items[at++], done: at > items.length } }, return(v) { say('closed'); return {} } } } })
+  const watched = new Proxy({ a: 1, b: 2 }, { ownKeys(t) { say('keys'); return Reflect.ownKeys(t) }, getOwnPropertyDescriptor(t, k) { say('describe', k); return Reflect.getOwnPropertyDescriptor(t, k) } })
   const nothing = null
   let list = [4, 5, 6]
   let o = { p: 1, q: 2, count: 0, k1: 3, rest: 0, tag, m(...all) { tick(); return say('o.m', this === o, ...all) }, get getter() { say('getter'); return 5 }, set setter(v) { say('setter', v) } }
@@ -303,7 +304,7 @@ class Statements extends Expressions {
     'for in': {
       write: d => {
         const k = this.fresh('k')
-        return `for (const ${k} in ${this.pick(['o', '{ a: 1, b: 2 }', 'list', 'null'])}) ${this.inside(
+        return `for (const ${k} in ${this.pick(['o', '{ a: 1, b: 2 }', 'list', 'null', 'watched'])}) ${this.inside(
           {},
           () => {
             this.declare(k, false)

@@ -19,3 +19,12 @@ export function callable(fn: Callable): Callable {
 
 /** How many calls of a plain callback stand between two looks at the safepoint, as a mask. */
 export const between = 15
+
+/** `CreateListFromArrayLike`: by its indices, whatever iterator the list has. */
+export function listOf(list: any): unknown[] {
+  return Reflect.apply(gathered, undefined, list) as unknown[]
+}
+
+function gathered(...all: unknown[]): unknown[] {
+  return all
+}

@@ -1,6 +1,7 @@
 /** `new` of what unwinds: which object it gives when the constructor has been entered again. */
 import { itself } from '../../coroutine/coroutine.ts'
 import { frames, rest } from '../../coroutine/frames.ts'
+import { inspectors } from './inspectors.ts'
 
 function isObject(value: unknown): boolean {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
@@ -32,25 +33,24 @@ export function shielded(value: () => unknown): unknown {
   return made
 }
 
-/** `new` of what is no function. */
-export function refuseNew(text: string): never {
-  throw new TypeError(`${text} is not a constructor`)
+/** `new` of what may be no constructor: the engine would call it by the name of the variable that holds it. */
+export function refuseNew(fn: unknown, text: string): void {
+  if (!isConstructor(fn)) throw new TypeError(`${text} is not a constructor`)
 }
 
 const constructing = Reflect.construct
 
 /** `new` of what does not unwind. */
 export function make(fn: any, args: readonly unknown[], text: string): unknown {
-  if (typeof fn !== 'function') return refuseNew(text)
   try {
     return constructing(fn, args)
   } catch (error) {
-    if (!isConstructor(fn)) refuseNew(text)
+    refuseNew(fn, text)
     throw error
   }
 }
 
-function isConstructor(fn: any): boolean {
+export function isConstructor(fn: any): boolean {
   try {
     const asked = new Proxy(fn, { construct: () => frames })
     return new asked() === frames
@@ -60,10 +60,36 @@ function isConstructor(fn: any): boolean {
 }
 
 /** `new` in a generator: of a constructor that unwinds, or of any other. */
-export function* construct(fn: any, args: readonly unknown[]): Generator<number, unknown, unknown> {
-  if (fn[itself] === fn) frames.ok = 1
-  const begun: unknown = constructing(fn, args)
+export function* construct(
+  fn: any,
+  args: readonly unknown[],
+  target: any = fn,
+): Generator<number, unknown, unknown> {
+  const begun = begin(fn, args, target)
   return frames.u === 0 ? begun : built(begun, yield* rest())
+}
+
+/** Runs a constructor, with the permission where it unwinds. What is no constructor has not taken it. */
+export function begin(fn: any, args: readonly unknown[], target: any): unknown {
+  if (fn[itself] === fn) frames.ok = 1
+  try {
+    return constructing(fn, args, target)
+  } catch (error) {
+    frames.ok = 0
+    throw error
+  }
+}
+
+/**
+ * True when `Reflect.construct` may give the permission: to a constructor that unwinds, where the engine asks the target for its
+ * prototype without running code.
+ */
+export function constructsApart(fn: any, target: any): boolean {
+  if (typeof fn !== 'function' || inspectors?.isProxy(fn) === true || fn[itself] !== fn) return false
+  if (fn.prototype === undefined && !isConstructor(fn)) return false
+  if (target === fn) return true
+  if (typeof target !== 'function' || inspectors === null || inspectors.isProxy(target)) return false
+  return Object.getOwnPropertyDescriptor(target, 'prototype')?.get === undefined && isConstructor(target)
 }
 
 /*

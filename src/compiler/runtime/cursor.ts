@@ -1,6 +1,5 @@
 /** What loops of functions that unwind run over: cursors, which are saved like any other value. */
 import { run } from '../../coroutine/frames.ts'
-import { define } from '../../coroutine/define.ts'
 import { bodyStep, callableIn, generatorBody, isObject, nextOf, stopsInNext } from './generator.ts'
 
 const arrayValues: unknown = Array.prototype.values
@@ -146,27 +145,24 @@ export function cursor(ok: unknown, iterable: any, message: string): Cursor | nu
   return new IteratorCursor(iterable, method, message)
 }
 
-/** A `for…in` that can be left and entered again: keys that are deleted meanwhile are passed by. */
+/** A `for…in` that can be left and entered again: the engine's own, which asks an object for each key only when it gets there. */
 export class KeyCursor {
   value: string = ''
-  readonly #object: any
-  readonly #keys: string[] = []
-  #at = 0
-  #count = 0
+  readonly #keys: Iterator<string, undefined>
 
   constructor(object: unknown) {
-    this.#object = object
-    // oxlint-disable-next-line guard-for-in
-    for (const key in object as object) define(this.#keys, this.#count++, key)
+    this.#keys = keysOf(object as object)
   }
 
   step(): boolean {
-    while (this.#at < this.#count) {
-      const key = this.#keys[this.#at++]!
-      if (!(key in Object(this.#object))) continue
-      this.value = key
-      return true
-    }
-    return false
+    const step = this.#keys.next()
+    if (step.done) return false
+    this.value = step.value
+    return true
   }
+}
+
+function* keysOf(object: object): Generator<string, undefined> {
+  // oxlint-disable-next-line guard-for-in
+  for (const key in object) yield key
 }

@@ -9,6 +9,8 @@
 import { itself, twin, unwinds } from '../../coroutine/coroutine.ts'
 import { frames, look, type Reenter, run, save, take } from '../../coroutine/frames.ts'
 import { own, unwinding } from './attach.ts'
+import { listOf } from './callback.ts'
+import { begin, built, constructsApart } from './construct.ts'
 import { form, isMade } from './frames.ts'
 import { LONG_TEXT } from './jsonparse.ts'
 import { isBriefJson } from './jsonsize.ts'
@@ -377,13 +379,17 @@ give(Reflect.apply, function (fn: any, self: unknown, list: any) {
   return Reflect.apply(fn as Callable, self, args)
 })
 
-/** `CreateListFromArrayLike`: by its indices, whatever iterator the list has. */
-function listOf(list: any): unknown[] {
-  return Reflect.apply(gathered, undefined, list) as unknown[]
-}
+// Reflect.construct: what has been begun is kept, as `new` keeps it.
 
-function gathered(...all: unknown[]): unknown[] {
-  return all
+give(Reflect.construct, function (fn: any, list: any, ...rest: unknown[]) {
+  const [target] = rest.length > 0 ? rest : [fn]
+  if (!constructsApart(fn, target)) return Reflect.apply(Reflect.construct, Reflect, arguments as never)
+  const begun = begin(fn, listOf(list), target)
+  return frames.u === 0 ? begun : save(undefined, 0, [begun], builtAgain as Reenter)
+})
+
+function builtAgain(_: number, [begun]: unknown[]): unknown {
+  return built(begun, take())
 }
 
 // bind: what is bound passes the permission on, so it unwinds as its function does.

@@ -39,8 +39,9 @@ class Body {
     this.#raw = raw
   }
 
-  get raw(): Generator<unknown, any, any> {
-    return this.#raw
+  /** What a `yield*` of another body runs over. */
+  delegate(): Iterable<unknown> {
+    return new Delegate(this.#raw)
   }
 
   enter(): void {
@@ -53,6 +54,7 @@ class Body {
     let step: Step
     try {
       step = this.#raw[verb](value)
+      while (step.value === returned && !step.done) step = this.#raw.return(undefined)
     } catch (error) {
       this.busy = false
       throw error
@@ -146,6 +148,66 @@ export function generatorTwin(fn: Callable, body: Twin): Twin {
   }
 }
 
+/** What a delegate yields when it has ended by a `return` that had stopped inside: the body around it is to return as well. */
+const returned: unique symbol = Symbol('heddle.returned')
+
+/**
+ * A body inside of a `yield*`. A `return` may stop in a `finally` of the body, and what goes on then is a `next` to the engine:
+ * when the body ends by it, the engine would take that for the value of the `yield*`. So it is asked to return once more.
+ *
+ *   caller: return(1)     outer: raw.return(1)   delegate.return(1)   inner stops in its `finally`, which yields a number
+ *   goes on: next()       outer: raw.next()      delegate.next()      inner ends: yields `returned`
+ *   Body.step             outer: raw.return()    delegate.return()    gives the end that was kept: the engine returns
+ */
+class Delegate implements IterableIterator<unknown> {
+  readonly #raw: Generator<unknown, any, any>
+  #isReturning = false
+  #end: Step | null = null
+
+  constructor(raw: Generator<unknown, any, any>) {
+    this.#raw = raw
+  }
+
+  [Symbol.iterator](): this {
+    return this
+  }
+
+  next(value: unknown): Step {
+    const step = this.#raw.next(value)
+    return this.#isReturning ? this.#after(step) : step
+  }
+
+  return(value: unknown): Step {
+    const end = this.#end
+    if (end !== null) {
+      this.#end = null
+      return end
+    }
+    const step = this.#raw.return(value)
+    this.#isReturning = isStop(step)
+    return step
+  }
+
+  throw(error: unknown): Step {
+    const step = this.#raw.throw(error)
+    return this.#isReturning ? this.#after(step) : step
+  }
+
+  /** A step of a body that stopped on its way out. A value of its own is no stop: the language forgets the `return` there too. */
+  #after(step: Step): Step {
+    if (isStop(step)) return step
+    this.#isReturning = false
+    if (!step.done) return step
+    this.#end = step
+    return { value: returned, done: false }
+  }
+}
+
+/** True for what goes to the coroutine's owner: a number, or the wish that a body returns. */
+function isStop({ value, done }: Step): boolean {
+  return !done && (typeof value === 'number' || value === returned)
+}
+
 /** A result that a `yield*` hands on as it got it, unread. */
 class Passed {
   readonly result: Step
@@ -161,7 +223,7 @@ class Passed {
  */
 export function delegate(iterable: any, message: string): Iterable<unknown> {
   const body = generatorBody(iterable) as Body | undefined
-  if (body !== undefined) return body.raw
+  if (body !== undefined) return body.delegate()
   const make = iterable === undefined || iterable === null ? undefined : iterable[Symbol.iterator]
   if (typeof make !== 'function') throw new TypeError(message)
   const inner = Reflect.apply(make, iterable, [])

@@ -4,7 +4,8 @@
  */
 import { needResched, PREEMPTED, type Twin, twin } from '../../coroutine/coroutine.ts'
 import { attach } from './attach.ts'
-import { between, type Callable, callable, resumableOf } from './callback.ts'
+import { between, type Callable, callable, listOf, resumableOf } from './callback.ts'
+import { construct, constructsApart } from './construct.ts'
 import { define, part } from '../../coroutine/define.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
@@ -278,6 +279,18 @@ install(
       const resumable = resumableOf(this)
       if (resumable === undefined) return bound
       return attach(bound, Reflect.apply(original, resumable, args) as Twin)
+    },
+)
+
+install(
+  Reflect,
+  'construct',
+  original =>
+    function* (this: unknown, ...args: unknown[]): Stops {
+      const [fn, list] = args
+      const target = args.length > 2 ? args[2] : fn
+      if (!constructsApart(fn, target)) return Reflect.apply(original, this, args)
+      return yield* construct(fn, listOf(list), target)
     },
 )
 

@@ -363,7 +363,7 @@ export abstract class Calls extends Expressions {
       ? rope`${this.permit}`
       : isName
         ? looked
-        : rope`(typeof ${fn}==='function'||${host.runtime('refuseNew')}(${text}),${looked})`
+        : rope`(typeof ${fn}==='function'&&(${fn}[${itself}]!==${fn}||${fn}.prototype)||${host.runtime('refuseNew')}(${fn},${text}),${looked})`
     const made = this.#permitted(rope`new (${fn})`, null, args, values, permit)
     this.release(held)
     const result = this.take()
