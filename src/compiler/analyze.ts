@@ -239,7 +239,7 @@ export class Analyzer {
         func.constructs.push(node)
         break
       case 'TaggedTemplateExpression':
-        func.calls.push({ node, func, target: null, reach: 'unknown', plain: false })
+        func.calls.push({ node, func, target: null, reach: 'unknown', plain: false, cost: 0 })
         break
       case 'TSEnumMember':
         if (node.initializer) this.visit(node.initializer, scope, func)
@@ -309,7 +309,7 @@ export class Analyzer {
 
   #call(node: Node, scope: Scope, func: Func): void {
     const callee = bare(node.callee)
-    func.calls.push({ node, func, target: null, reach: 'unknown', plain: false })
+    func.calls.push({ node, func, target: null, reach: 'unknown', plain: false, cost: 0 })
     if (callee.type === 'Identifier') {
       if (callee.name === 'eval') {
         func.refuse('eval', '`eval` can reach into the function by name', node)

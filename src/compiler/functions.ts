@@ -36,6 +36,8 @@ export interface Call {
   reach: 'known' | 'short' | 'light' | 'unknown'
   /** Called as it is, though it is not known for sure: all that the file calls so is brief. See long.ts. */
   plain: boolean
+  /** What such a call, or one of a function that cannot run long, leads to: so many calls. See long.ts. */
+  cost: number
 }
 
 interface Refusal {

@@ -55,7 +55,11 @@ export function findLong(
   }
   if (whole) {
     for (const { calls } of analysis.funcs) {
-      for (const call of calls) call.plain = call.target === null && isBrief(ways.get(call))
+      for (const call of calls) {
+        const way = ways.get(call)
+        call.plain = call.target === null && isBrief(way)
+        call.cost = costOfCall(call, way, costs)
+      }
     }
   }
   return { costs, methods }

@@ -55,8 +55,10 @@ export interface Host {
   namedAs(value: Node, name: string, cx: Context): Rope
   /** The same, which takes the name that this temporary holds. */
   namedBy(value: Node, key: string, cx: Context): Rope
-  /** The loop in strips, with `safepoint` between them and without its init; null when it is no such loop. */
-  strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null
+  /** How many turns a strip of the loop has; null when it must not be run in strips. */
+  turnsInStrip(node: Node, labels: Node[]): number | null
+  /** The loop in strips, with `safepoint` between them and without its init. */
+  strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope
   /** How many turns a strip has. */
   readonly strip: number
   bindingOf(id: Node): Binding | null | undefined
@@ -127,6 +129,7 @@ export function hostOf(lowering: FramesLowering): Host {
       const text = lowering.plain(node, func, cx)
       return lowering.wants(func, cx) ? writeAttachment(lowering, func, text, cx) : text
     },
+    turnsInStrip: (node, labels) => lowering.turnsInStrip(node, labels),
     strips: (node, labels, cx, safepoint, temporaries) =>
       lowering.strips(node, labels, cx, safepoint, temporaries),
   }

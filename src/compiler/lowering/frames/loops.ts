@@ -159,22 +159,21 @@ export class Loops extends Statements {
     this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
   }
 
-  /** A loop without calls runs some hundreds of turns between two looks; entered again, it goes on with the next. */
+  /** A loop in which nothing stops runs some turns between two looks; entered again, it goes on with the next. */
   #inStrips(node: Node, labels: Node[]): boolean {
     if ([node.test, node.update, node.body].some(part => this.stops(part))) return false
+    const turns = this.host.turnsInStrip(node, labels)
+    if (turns === null) return false
     const { guards, p, ok } = this
     const held = this.held
     const temporaries = { take: () => this.take(), label: () => this.label() }
-    if (this.host.strips(node, labels, this.cx, '', temporaries) === null) {
-      this.release(held)
-      return false
-    }
-    this.release(held)
     if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
     this.flush()
     const place = ++this.places
-    const look = `if (${this.host.runtime('look')}(${ok})) ${this.unwind(place, node.body.start)}`
-    const text = this.host.strips(node, labels, this.cx, look, temporaries)!
+    const isLong = turns === this.host.strip
+    const asks = isLong ? `${this.host.runtime('look')}(${ok})` : this.looksInTime
+    const look = `if (${asks}) ${this.unwind(place, node.body.start)}`
+    const text = this.host.strips(node, labels, this.cx, look, temporaries)
     const again = guards ? `if (${p} !== 0) { ${p} = 0; ${this.prefix}take(); } ` : ''
     this.compound(rope`{ ${again}${text} }`, place)
     this.release(held)

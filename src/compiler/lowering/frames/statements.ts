@@ -97,9 +97,12 @@ export abstract class Statements extends Calls {
 
   /** A safepoint. */
   poll(at: number, when = ''): void {
-    const { ok } = this
-    const look = this.host.runtime('lookInTime')
-    this.place(at, null, unwind => rope`if(${when}${this.#count}<0&&${look}(${ok}))${unwind}`)
+    this.place(at, null, unwind => rope`if(${when}${this.looksInTime})${unwind}`)
+  }
+
+  /** What is asked at a safepoint. */
+  get looksInTime(): string {
+    return `${this.#count}<0&&${this.host.runtime('lookInTime')}(${this.ok})`
   }
 
   /** A loop that is no loop over something. */

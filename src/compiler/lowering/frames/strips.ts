@@ -6,11 +6,14 @@ import { type Context, Frame } from '../context.ts'
 import { GeneratorLowering } from '../generator.ts'
 import { turnJumps, writeCounted } from '../instrips.ts'
 import { type Strip, stripOf } from '../strip.ts'
+import { turnsBetween } from '../weight.ts'
 import type { Temporaries } from './host.ts'
 
 export class StripLowering extends GeneratorLowering {
   /** While a loop is written in strips: what stands between them. */
   #between: string | null = null
+  /** And how many turns each has. */
+  #turns = 0
 
   override safepoint(): string {
     return this.#between ?? super.safepoint()
@@ -55,8 +58,8 @@ export class StripLowering extends GeneratorLowering {
   override inStrips(node: Node, strip: Strip, cx: Context): Rope {
     if (this.#between === null) return super.inStrips(node, strip, cx)
     const { counted, estimate } = strip
-    const isFew = estimate !== null && turnsOf(node, estimate.step) <= this.strip
-    if (counted !== null && !isFew) return writeCounted(this, node, strip, cx, this.strip)
+    const isFew = estimate !== null && turnsOf(node, estimate.step) <= this.#turns
+    if (counted !== null && !isFew) return writeCounted(this, node, strip, cx, this.#turns)
     const frame = cx.frame!
     const outer = frame.label()
     const turn = frame.label()
@@ -73,26 +76,30 @@ export class StripLowering extends GeneratorLowering {
       rope`${outer}: for (;;) { for (${head}) { ${turning} } ${this.safepoint()} }`
     if (estimate === null) {
       const also = update.isEmpty ? rope`` : rope`, ${update}`
-      return strips(rope`${end} = ${String(this.strip)}; ${end} > 0; ${end}--${also}`)
+      return strips(rope`${end} = ${String(this.#turns)}; ${end} > 0; ${end}--${also}`)
     }
     const { counter, step } = estimate
     const isUp = node.test.operator.startsWith('<')
-    const far = `${this.names.runtime(isUp ? 'above' : 'below')}(${counter}, ${step}, ${this.strip})`
+    const far = `${this.names.runtime(isUp ? 'above' : 'below')}(${counter}, ${step}, ${this.#turns})`
     return strips(rope`${end} = ${far}; !(${counter} ${isUp ? '>=' : '<='} ${end}); ${update}`)
   }
 
-  /** The loop in strips, with `safepoint` between them; null when it is no such loop. */
-  strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope | null {
-    if (this.weight(node) !== 1) return null
-    const found = stripOf(node, labels, this.analysis)
-    if (found === null) return null
-    const strip = this.#renamedStrip(found, node, cx)
+  /** The loop in strips, with `safepoint` between them. */
+  strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope {
+    const strip = this.#renamedStrip(stripOf(node, labels, this.analysis)!, node, cx)
     this.#between = safepoint
+    this.#turns = this.turnsInStrip(node, labels)!
     try {
       return this.inStrips(node, strip, { ...cx, frame: new StripFrame(cx.func, temporaries) })
     } finally {
       this.#between = null
     }
+  }
+
+  /** How many turns of the loop one of its strips has; null when it must not be run in strips. */
+  turnsInStrip(node: Node, labels: Node[]): number | null {
+    const turns = turnsBetween(node, part => this.callOf(part), this.strip)
+    return turns === null || stripOf(node, labels, this.analysis) === null ? null : turns
   }
 }
 
