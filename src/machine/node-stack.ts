@@ -4,7 +4,17 @@ import type { Worker } from 'node:worker_threads'
 /**
  * The stack of a thread that does not answer: the inspector stops it for a moment, in whatever JavaScript it runs. A
  * thread that is inside native code (a long regular expression, a blocking call) stops when it comes back, which may be
- * too late.
+ * too late for the caller.
+ *
+ *   caller                                     the thread
+ *   ------                                     ----------
+ *   asks for a pause
+ *   (A) waits for an answer, not for ever      in native code, or without a core
+ *   detaches
+ *                                              (B) pauses: nobody is attached who would tell it to go on
+ *
+ * Detaching from a thread that is stopped does not always let it go on either. So the session stays, for as long as it takes, until the thread says that it has
+ * resumed, or has ended. Only the caller waits no longer than (A).
  */
 const ANSWER_MS = 1000
 
@@ -30,24 +40,39 @@ interface Message {
 }
 
 /** The lines of the stack, innermost first, as an error's; null: the thread did not stop in time, or is being debugged. */
-export async function stackOfThread(worker: Worker): Promise<string[] | null> {
+export async function stackOfThread(worker: Worker, answerMs: number = ANSWER_MS): Promise<string[] | null> {
+  let late: ReturnType<typeof setTimeout> | undefined
+  const tooLate = new Promise<null>(resolve => (late = setTimeout(() => resolve(null), answerMs)))
+  const stack = await Promise.race([looks.get(worker) ?? look(worker), tooLate])
+  clearTimeout(late)
+  return stack
+}
+
+/** Looks that are under way: one for each thread, for all callers. A session that sees the pause of another would take it for its own. */
+const looks = new WeakMap<Worker, Promise<string[] | null>>()
+
+function look(worker: Worker): Promise<string[] | null> {
+  const looking = stackByInspector(worker)
+  looks.set(worker, looking)
+  return looking
+}
+
+async function stackByInspector(worker: Worker): Promise<string[] | null> {
   const inspector = await import('node:inspector')
-  if (inspector.url() !== undefined) return null
+  if (inspector.url() !== undefined) {
+    looks.delete(worker)
+    return null
+  }
   const session = new inspector.Session()
   session.connect()
   const scripts = new Map<string, Script>()
-  let late: ReturnType<typeof setTimeout> | undefined
-  try {
-    const frames = await new Promise<readonly CallFrame[] | null>(resolve => {
-      late = setTimeout(() => resolve(null), ANSWER_MS)
-      stop(session, worker.threadId, scripts, resolve)
+  const frames = await new Promise<readonly CallFrame[] | null>(resolve => {
+    stop(session, worker, scripts, resolve, () => {
+      looks.delete(worker)
+      session.post('NodeWorker.disable', () => session.disconnect())
     })
-    return frames === null ? null : linesOf(frames, scripts)
-  } finally {
-    clearTimeout(late)
-    // Detaches from every thread; one that is stopped goes on.
-    session.post('NodeWorker.disable', () => session.disconnect())
-  }
+  })
+  return frames === null ? null : linesOf(frames, scripts)
 }
 
 /** What the thread has told of a script. */
@@ -79,12 +104,23 @@ export function linesOf(frames: readonly CallFrame[], scripts: ReadonlyMap<strin
   return lines
 }
 
+/** `stopped`: these are its frames. `ended`, once: it runs again, or it is gone. */
 function stop(
   session: import('node:inspector').Session,
-  threadId: number,
+  worker: Worker,
   scripts: Map<string, Script>,
-  stopped: (frames: readonly CallFrame[]) => void,
+  stopped: (frames: readonly CallFrame[] | null) => void,
+  ended: () => void,
 ): void {
+  const { threadId } = worker
+  const gone = (): void => {
+    worker.off('exit', gone)
+    stopped(null)
+    ended()
+  }
+  // One that has ended has no number, and nothing is told of it.
+  if (threadId < 0) return gone()
+  worker.once('exit', gone)
   session.on('NodeWorker.attachedToWorker', ({ params }) => {
     // The inspector counts sessions; the thread's own number stands in the title: [worker 3] heddle cpu 1.
     if (!params.workerInfo.title.startsWith(`[worker ${threadId}]`)) return
@@ -99,6 +135,10 @@ function stop(
       const { method, params: told } = JSON.parse(received.params.message) as Message
       if (method === 'Debugger.scriptParsed') {
         scripts.set(told!.scriptId!, { url: told!.url ?? '', sourceMapURL: told!.sourceMapURL ?? '' })
+      }
+      if (method === 'Debugger.resumed') {
+        worker.off('exit', gone)
+        ended()
       }
       if (method !== 'Debugger.paused') return
       send('Debugger.resume')
