@@ -20,6 +20,8 @@ export interface Analysis {
   appends: Set<Node>
   /** `'use task'` where it is no directive. */
   misplaced: Node[]
+  /** Names and functions that are made into text, where they stand. */
+  texts: Node[]
 }
 
 /** The name, where the node is one that no scope of the file declares. */

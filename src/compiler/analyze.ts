@@ -33,6 +33,7 @@ export class Analyzer {
   readonly scopeOf: Analysis['scopeOf'] = new Map()
   readonly bindingOf: Analysis['bindingOf'] = new Map()
   readonly ownMethods: Analysis['ownMethods'] = new Set()
+  readonly #texts: Node[] = []
   readonly #misplaced: Node[] = []
   readonly #appends = new Set<Node>()
   readonly #decorated = new Set<Node>()
@@ -74,6 +75,7 @@ export class Analyzer {
       ownMethods: this.ownMethods,
       appends: this.#appends,
       misplaced: this.#misplaced,
+      texts: this.#texts,
     }
   }
 
@@ -168,7 +170,10 @@ export class Analyzer {
         }
         return
       case 'AssignmentExpression':
-        if (node.operator === '+=') this.#appends.add(node.left)
+        if (node.operator === '+=') {
+          this.#appends.add(node.left)
+          this.#mayBeText(node.right)
+        }
         this.#refuseSuper(node.left, func)
         if (node.left.type === 'MemberExpression' && node.left.computed) this.#mayGetTwin(node.left.object)
         this.pattern(node.left, scope, func, true)
@@ -183,6 +188,7 @@ export class Analyzer {
         return
       case 'MemberExpression':
         this.visit(node.object, scope, func)
+        if (node.property.name === 'toString') this.#mayBeText(node.object)
         if (node.computed) this.visit(node.property, scope, func)
         else if (
           node.property.name === 'callee' &&
@@ -233,8 +239,17 @@ export class Analyzer {
       case 'TSImportEqualsDeclaration':
         return
       case 'CallExpression':
+        if (node.callee.name === 'String' && node.arguments.length > 0) this.#mayBeText(node.arguments[0])
         this.#call(node, scope, func)
         return
+      case 'TemplateLiteral':
+        for (const expression of node.expressions) this.#mayBeText(expression)
+        break
+      case 'BinaryExpression':
+        if (node.operator !== '+') break
+        this.#mayBeText(node.left)
+        this.#mayBeText(node.right)
+        break
       case 'NewExpression':
         func.constructs.push(node)
         break
@@ -253,6 +268,11 @@ export class Analyzer {
       default:
     }
     for (const child of children(node)) this.visit(child, scope, func)
+  }
+
+  #mayBeText(node: Node): void {
+    const value = bare(node)
+    if (value.type === 'Identifier' || isFunction(value)) this.#texts.push(value)
   }
 
   /**

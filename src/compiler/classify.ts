@@ -11,6 +11,7 @@ import { groupsOf } from './cycles.ts'
 import { markIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
 import { type Costs, findLong } from './long.ts'
+import { refuseTexts } from './texts.ts'
 import { isBuiltIn, typeOf } from './types.ts'
 import { bare, isFunction, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
 
@@ -32,6 +33,7 @@ export function classify(
     name(func)
     refuseUnsupported(func, everything)
   }
+  if (!everything) refuseTexts(analysis, isMarkedItself)
   mark(analysis, everything || whole)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
   const made = everything ? new Map<Func, Made[]>() : constructorsIn(analysis)

@@ -160,6 +160,20 @@ describe('what stays plain', () => {
     expect(told("class A { m(@inject a) { 'use task' } }", 'a.ts')).toEqual(['warning decorator 1:11'])
   })
 
+  test.each([
+    'made(f.toString())',
+    'made(String(f))',
+    "made('return ' + f)",
+    'made(`return ${f}`)',
+    'text += f',
+  ])('a function whose text is used, by %s, is a warning when it loops', use => {
+    const f = 'function f() { for (;;); }'
+    expect(told(`'use task'\n${f}\nlet text = ''\n${use}`)).toEqual(['warning text 2:1'])
+    expect(told(`'use task'\nfunction f() {}\nlet text = ''\n${use}`)).toEqual([])
+    // One that is marked itself is a task: its author has asked for it.
+    expect(told(`function f() { 'use task'; for (;;); }\nlet text = ''\n${use}`)).toEqual([])
+  })
+
   test('a getter or an initializer inside a task is a warning when it loops, and silent when not', () => {
     const source = (body: string): string =>
       `function f() {\n 'use task'\n return class {\n get length() { ${body} }\n constructor() { ${body} }\n y = (() => { ${body} })()\n static { ${body} }\n }\n}`

@@ -88,6 +88,9 @@ export class Func {
   /** Node knows it by its text: it hands out what a CommonJS module exports. */
   exporting = false
 
+  /** Its text is used by other code: it is left as it was written. */
+  isText = false
+
   recursive = false
   long = false
   /** Gets a resumable form. */

@@ -168,6 +168,7 @@ export abstract class Writer {
 
   /** The function's plain form: the text as it stands, but for functions inside that are marked themselves. */
   plain(node: Node, func: Func, cx: Context): Rope {
+    if (func.isText) return new Rope().add(node)
     const attach = func.twin && cx.attach === 'all' ? 'none' : cx.attach
     const alias = func.isArrow && cx.alias
     return this.copy(node, {
