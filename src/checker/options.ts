@@ -103,6 +103,11 @@ export function validateOptions(options: CheckOptions): void {
       `there is no explorer '${explorer}'; there are ${EXPLORERS.join(', ')}`,
     )
   }
+  for (const name of ['races', 'allowIncomplete', 'rerun', 'keepGoing', 'onlyOutcomes'] as const) {
+    const value: unknown = options[name]
+    if (value === undefined || typeof value === 'boolean') continue
+    throw new CheckError('ERR_CHECK_OPTION', `\`${name}\` is ${String(value)}; give true or false`)
+  }
   validateMemory(options)
   validateOutcomes(options)
   const lowest = {

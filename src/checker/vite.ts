@@ -1,5 +1,5 @@
 /** For vitest: instruments files that import `heddle/checker`, files `*.check.ts`, and what these import relatively. */
-import { refuseUnknown } from '../coroutine/knownoptions.ts'
+import { checkOptions } from '../coroutine/knownoptions.ts'
 import { fileURLToPath } from 'node:url'
 import { instrument, isCheckFile, namedModules } from './instrument.ts'
 import { withoutQuery } from '../compiler/parse.ts'
@@ -28,7 +28,7 @@ export interface CheckerPluginOptions {
 
 /** `plugins: [heddleChecker()]` in the configuration of vitest. */
 export function heddleChecker(options: CheckerPluginOptions = {}): CheckerPlugin {
-  refuseUnknown('heddleChecker(options)', options, { coverage: true })
+  checkOptions('heddleChecker(options)', options, { coverage: 'boolean' })
   const instrumented = new Set<string>()
   const named = new Set<string>()
   const here = fileURLToPath(new URL('.', import.meta.url))

@@ -6,7 +6,7 @@ import {
   type UnpluginInstance,
   type UnpluginOptions,
 } from 'unplugin'
-import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { chunks } from './bundlers/chunks.ts'
 import { coverage } from './bundlers/coverage.ts'
 import { companion } from './bundlers/companion.ts'
@@ -42,12 +42,12 @@ const ownRuntime: string = import.meta.url.endsWith('.ts')
   ? fileURLToPath(new URL('./runtime.ts', import.meta.url))
   : 'heddle/runtime'
 
-const heddleOptions: Known<HeddleOptions> = {
-  runtime: true,
-  warnings: true,
-  include: true,
-  exclude: true,
-  isolate: true,
+const heddleOptions: Kinds<HeddleOptions> = {
+  runtime: 'string',
+  warnings: 'boolean',
+  include: 'checked',
+  exclude: 'checked',
+  isolate: 'boolean',
 }
 
 const ids = /\.[cm]?[jt]sx?(?:$|\?)/
@@ -59,7 +59,7 @@ export interface Turn {
 }
 
 function plugin(options: HeddleOptions = {}, turn: Turn = { afterCounters: false }): UnpluginOptions {
-  refuseUnknown('heddle(options)', options, heddleOptions)
+  checkOptions('heddle(options)', options, heddleOptions)
   const selection = selectionOf(options)
   const translate = translator(options, selection)
   return {

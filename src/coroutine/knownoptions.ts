@@ -4,12 +4,54 @@
  */
 export function refuseUnknown(what: string, options: object, known: Readonly<Record<string, true>>): void {
   for (const key in options) {
-    // What a program has put on Object.prototype was given to nobody.
+    // A property that a program has put on Object.prototype is not an option.
     if (known[key] === true || !Object.hasOwn(options, key)) continue
-    const near = Object.keys(known).find(name => isNear(key, name))
-    const hint = near === undefined ? `it takes ${Object.keys(known).join(', ')}` : `did you mean ${near}?`
-    throw new TypeError(`${what}: there is no option '${key}'; ${hint}`)
+    throw unknownOption(what, key, Object.keys(known))
   }
+}
+
+function unknownOption(what: string, key: string, known: readonly string[]): TypeError {
+  const near = known.find(name => isNear(key, name))
+  const hint = near === undefined ? `it takes ${known.join(', ')}` : `did you mean ${near}?`
+  return new TypeError(`${what}: there is no option '${key}'; ${hint}`)
+}
+
+/** What the value of an option is; 'checked': the code that takes it checks it. */
+export type OptionKind = keyof typeof wanted | 'checked'
+
+/** The kind of every option of `O`. */
+export type Kinds<O> = Readonly<Record<keyof O & string, OptionKind>>
+
+const wanted = {
+  boolean: 'true or false',
+  string: 'a text',
+  number: 'a number',
+  function: 'a function',
+}
+
+/** Refuses what is no object of options, options that do not exist, and values of another kind. An option that is undefined was left out. */
+export function checkOptions(
+  what: string,
+  options: unknown,
+  kinds: Readonly<Record<string, OptionKind>>,
+): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(
+      `${what}: ${shown(options)} is no object of options; give { ${Object.keys(kinds).join(', ')} }, or nothing`,
+    )
+  }
+  for (const key in options) {
+    if (!Object.hasOwn(options, key)) continue
+    const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined
+    if (kind === undefined) throw unknownOption(what, key, Object.keys(kinds))
+    const value: unknown = options[key as never]
+    if (kind === 'checked' || value === undefined || typeof value === kind) continue
+    throw new TypeError(`${what}: ${key}: ${shown(value)} is not a ${kind}; give ${wanted[kind]}`)
+  }
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? `'${value}'` : String(value)
 }
 
 /** Every option of `O`, once. */

@@ -6,7 +6,7 @@ import { Co, Outcome } from './co.ts'
 import { type Coroutine, coroutineOf, runsInOneGo, twin, type Twin } from './coroutine.ts'
 import { CoroutineError } from './errors.ts'
 import { resumable } from './generators.ts'
-import { refuseUnknown } from './knownoptions.ts'
+import { checkOptions } from './knownoptions.ts'
 import { LoopKeeper } from './loopkeeper.ts'
 import { tellUncompiledModuleOf } from './markedmodule.ts'
 import { Places } from './places.ts'
@@ -18,6 +18,7 @@ import { type AfterAwait, type Runner, swapRunner } from './runner.ts'
 import {
   type AnyFunction,
   checkSlice,
+  checkTicks,
   type GoOptions,
   goOptions,
   type ResultOf,
@@ -66,14 +67,15 @@ export class Schedule {
   #switches = 0
 
   constructor(options: ScheduleOptions = {}) {
+    checkOptions('new Schedule(options)', options, scheduleOptions)
     const {
       slice = SLICE_MS,
       ticks = 'auto',
       ringCapacity = RING_CAPACITY,
       platform = hostPlatform(),
     } = options
-    refuseUnknown('new Schedule(options)', options, scheduleOptions)
     checkSlice(slice)
+    checkTicks(ticks, ringCapacity)
     this.slice = slice
     this.platform = platform
     this.#onError = options.onError
@@ -139,7 +141,7 @@ export class Schedule {
   go<A extends unknown[], R>(options: GoOptions, fn: (...args: A) => R, ...args: A): Co<ResultOf<R>>
   go(first: GoOptions | AnyFunction, ...rest: unknown[]): Co<any> {
     const { options, fn, args } = splitCall<GoOptions>('go', first, rest)
-    refuseUnknown('go(options, fn)', options, goOptions)
+    checkOptions('go(options, fn)', options, goOptions)
     return this.#make(options, fn, args, this.go)
   }
 
@@ -193,7 +195,7 @@ export class Schedule {
     if (first === undefined) return this.#loop()
     try {
       const { options, fn, args } = splitCall<RunOptions>('run', first, rest)
-      refuseUnknown('run(options, fn)', options, runOptions)
+      checkOptions('run(options, fn)', options, runOptions)
       return this.#runOne(options, fn, args)
     } catch (error) {
       return Promise.reject(error)
@@ -247,7 +249,7 @@ export class Schedule {
    * schedule afterwards is an error.
    */
   exit(options: { grace?: number } = {}): void {
-    refuseUnknown('exit(options)', options, { grace: true })
+    checkOptions('exit(options)', options, { grace: 'checked' })
     const { grace = 1000 } = options
     checkTime('grace', grace)
     if (this.#exited) return

@@ -1,6 +1,6 @@
 import type { Platform } from '../machine/platform.ts'
 import type { Co } from './co.ts'
-import type { Known } from './knownoptions.ts'
+import type { Kinds } from './knownoptions.ts'
 import type { Priority } from './priority.ts'
 import type { Slices } from './slices.ts'
 
@@ -35,20 +35,20 @@ export interface RunOptions extends Omit<GoOptions, 'suspended'> {
   onProgress?: ((value: any) => void) | undefined
 }
 
-export const scheduleOptions: Known<ScheduleOptions> = {
-  slice: true,
-  ticks: true,
-  ringCapacity: true,
-  platform: true,
-  onError: true,
+export const scheduleOptions: Kinds<ScheduleOptions> = {
+  slice: 'checked',
+  ticks: 'checked',
+  ringCapacity: 'checked',
+  platform: 'checked',
+  onError: 'function',
 }
-export const goOptions: Known<GoOptions> = { name: true, priority: true, suspended: true }
-export const runOptions: Known<RunOptions> = {
-  name: true,
-  priority: true,
-  signal: true,
-  timeout: true,
-  onProgress: true,
+export const goOptions: Kinds<GoOptions> = { name: 'string', priority: 'checked', suspended: 'boolean' }
+export const runOptions: Kinds<RunOptions> = {
+  name: 'string',
+  priority: 'checked',
+  signal: 'checked',
+  timeout: 'checked',
+  onProgress: 'function',
 }
 
 /** What a coroutine made of a function that returns `R` ends with. */
@@ -70,6 +70,17 @@ export function splitCall<O extends object>(
     )
   }
   return { options: first, fn: fn as AnyFunction, args }
+}
+
+/** Throws unless `ticks` is something that a slice's end can come from. */
+export function checkTicks(ticks: unknown, ringCapacity: unknown): void {
+  if (typeof ringCapacity !== 'number' || !Number.isInteger(ringCapacity))
+    throw new RangeError(`ringCapacity: ${String(ringCapacity)} is no capacity; give an integer`)
+  if ((typeof ticks === 'object' && ticks !== null) || ['auto', 'clock', 'thread'].includes(ticks as string))
+    return
+  throw new TypeError(
+    `ticks: ${String(ticks)} is no source of ticks; give 'auto', 'clock', 'thread', or a source of your own`,
+  )
 }
 
 /** Throws unless `slice` is a length of time that something can run for. */

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { Worker, WorkerOptions } from 'node:worker_threads'
+import type { Known } from '../coroutine/knownoptions.ts'
 import type { TaskPriority } from '../task/options.ts'
 import type { AbortSignalAny } from './abort.ts'
 import type { PiscinaLoadBalancer } from './balancer.ts'
@@ -42,6 +43,31 @@ export interface PoolOptions extends Options {
   compile?: readonly (string | RegExp | URL)[] | 'all'
 }
 
+export const poolOptions: Known<PoolOptions> = {
+  filename: true,
+  name: true,
+  minThreads: true,
+  maxThreads: true,
+  idleTimeout: true,
+  maxQueue: true,
+  concurrentTasksPerWorker: true,
+  atomics: true,
+  resourceLimits: true,
+  argv: true,
+  execArgv: true,
+  env: true,
+  workerData: true,
+  taskQueue: true,
+  niceIncrement: true,
+  trackUnmanagedFds: true,
+  closeTimeout: true,
+  recordTiming: true,
+  stricterFIFO: true,
+  loadBalancer: true,
+  workerHistogram: true,
+  compile: true,
+}
+
 /** The options of a pool, with every default in place. */
 export interface FilledOptions extends Options {
   filename: string | null
@@ -69,6 +95,15 @@ export interface RunOptions {
   priority?: TaskPriority
   /** Of heddle: its share among tasks of the same priority, -20 (most) to 19 (least). */
   nice?: number
+}
+
+export const runOptions: Known<RunOptions> = {
+  transferList: true,
+  filename: true,
+  signal: true,
+  name: true,
+  priority: true,
+  nice: true,
 }
 
 export interface CloseOptions {
@@ -121,6 +156,7 @@ export function checkOptions(options: Options): void {
     loadBalancer === undefined || (typeof loadBalancer === 'function' && loadBalancer.length >= 1),
     'options.loadBalancer must be a function with at least two args',
   )
+  must(isBoolean(options.recordTiming), 'options.recordTiming must be a boolean')
   must(isBoolean(options.workerHistogram), 'options.workerHistogram must be a boolean')
   must(isBoolean(options.stricterFIFO), 'options.stricterFIFO must be a boolean')
 }

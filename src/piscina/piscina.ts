@@ -1,6 +1,7 @@
 import { EventEmitterAsyncResource } from 'node:events'
 import { performance } from 'node:perf_hooks'
 import type { Worker } from 'node:worker_threads'
+import { refuseUnknown } from '../coroutine/knownoptions.ts'
 import type { PiscinaHistogram, PiscinaHistogramSummary } from './histogram.ts'
 import { move } from './move.ts'
 import {
@@ -8,8 +9,10 @@ import {
   type CloseOptions,
   type FilledOptions,
   type PoolOptions,
+  poolOptions,
   ownOptions,
   type RunOptions,
+  runOptions,
 } from './options.ts'
 import { ThreadPool } from './pool.ts'
 import { ArrayTaskQueue, FixedQueue } from './queues.ts'
@@ -25,6 +28,7 @@ export class Piscina<T = any, R = any> extends EventEmitterAsyncResource {
   constructor(options: PoolOptions = {}) {
     const own = ownOptions(options)
     super(ownOptions({ ...own, name: 'Piscina' }) as never)
+    refuseUnknown('new Piscina(options)', own, poolOptions)
     checkOptions(own)
     const pool = new ThreadPool(
       { emit: (event, ...args) => this.emit(event, ...args), asyncId: this.asyncId },
@@ -47,6 +51,11 @@ export class Piscina<T = any, R = any> extends EventEmitterAsyncResource {
   run(task: T, options: RunOptions = {}): Promise<R> {
     const refusal = runRefusal(options)
     if (refusal !== null) return Promise.reject(new TypeError(refusal))
+    try {
+      refuseUnknown('run(task, options)', options, runOptions)
+    } catch (error) {
+      return Promise.reject(error as TypeError)
+    }
     return this.#pool.run(task, ownOptions(options))
   }
 

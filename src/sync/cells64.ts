@@ -1,4 +1,13 @@
-import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHandle } from './place.ts'
+import { checkOptions } from '../coroutine/knownoptions.ts'
+import {
+  handleOf,
+  openHandle,
+  type OwnPlace,
+  type Place,
+  placeFor,
+  placeKinds,
+  type SyncHandle,
+} from './place.ts'
 
 /** A float64 or a 64-bit integer that threads change without a lock. Two words, the first of them even. */
 abstract class Cell64 {
@@ -9,6 +18,7 @@ abstract class Cell64 {
   private readonly own: Place
 
   protected constructor(kind: string, options: OwnPlace) {
+    checkOptions(`new ${kind}(options)`, options, placeKinds)
     this.own = placeFor(kind, Cell64.words, options)
     const { i32, at } = this.own
     if (at % 2 !== 0) throw new RangeError(`new ${kind}({ index }): it starts at an even word`)

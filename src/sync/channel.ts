@@ -1,3 +1,4 @@
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { twin } from '../coroutine/coroutine.ts'
@@ -10,7 +11,7 @@ import { LocalPipe } from './localpipe.ts'
 import { dropParcel, writeParcel } from './parcel.ts'
 import { payloadHeap } from './payloads.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
-import { handleOf, openHandle, type OwnPlace, placeFor, type SyncHandle } from './place.ts'
+import { handleOf, openHandle, type OwnPlace, placeFor, placeKinds, type SyncHandle } from './place.ts'
 import { scratch } from './sharedcases.ts'
 import { ENDED, pipeWords, SharedPipe, WOULD_WAIT } from './sharedpipe.ts'
 import { blockingMethods, checkWait, timedOut, type WaitOptions } from './waiting.ts'
@@ -21,6 +22,13 @@ export interface ChannelOptions extends OwnPlace {
   /** It holds the last value only: a send never waits, and replaces what nobody has received. */
   readonly latest?: boolean | undefined
   readonly name?: string | undefined
+}
+
+const channelKinds: Kinds<ChannelOptions> = {
+  ...placeKinds,
+  capacity: 'checked',
+  latest: 'boolean',
+  name: 'string',
 }
 
 /** A finished iterable whose value changes: `yield*` reads it at once. */
@@ -57,6 +65,7 @@ export class Channel<T = unknown> {
   private readonly sent = new Ready<void>()
 
   constructor(options: ChannelOptions | number = {}) {
+    if (typeof options !== 'number') checkOptions('new Channel(options)', options, channelKinds)
     const {
       capacity: wanted,
       latest = false,

@@ -1,3 +1,5 @@
+import { objectKinds } from './object.ts'
+import { checkOptions } from '../coroutine/knownoptions.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { checkTime } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
@@ -80,6 +82,7 @@ export class Condition implements Place {
   private mutex: Mutex | null = null
 
   constructor(options: ConditionOptions = {}) {
+    checkOptions('new Condition(options)', options, objectKinds)
     const { i32, at } = placeFor('Condition', Condition.words, options)
     this.i32 = i32
     this.at = at

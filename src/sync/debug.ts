@@ -1,3 +1,4 @@
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { ambient, currentAmbient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { findOwner } from '../futex/owner.ts'
@@ -45,6 +46,8 @@ export interface DebugOptions {
   readonly throws?: boolean
 }
 
+const debugKinds: Kinds<DebugOptions> = { onProblem: 'function', throws: 'boolean' }
+
 const LOOK_MS = 100
 
 /**
@@ -54,6 +57,7 @@ const LOOK_MS = 100
  * off. Returns what turns it off.
  */
 export function debugLocks(options: DebugOptions = {}): () => void {
+  checkOptions('debugLocks(options)', options, debugKinds)
   const watching = new Watching(ambient().futexes.context, options)
   watching.table.turnOn(options.throws === true)
   setObserver(watching)

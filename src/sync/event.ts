@@ -1,8 +1,17 @@
+import type { Kinds } from '../coroutine/knownoptions.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import { WakeFirst } from './lockwait.ts'
-import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from './object.ts'
+import {
+  asPromise,
+  inTask,
+  type ObjectOptions,
+  objectKinds,
+  onThread,
+  optionsOf,
+  SyncObject,
+} from './object.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
 import { PLACE_WORDS, type SyncHandle, WAITERS } from './place.ts'
 import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from './waiting.ts'
@@ -16,6 +25,8 @@ export interface EventOptions extends ObjectOptions {
   /** Whether it is set from the start. */
   readonly set?: boolean | undefined
 }
+
+const eventKinds: Kinds<EventOptions> = { ...objectKinds, auto: 'boolean', set: 'boolean' }
 
 /**
  * Something has happened.
@@ -32,7 +43,7 @@ export class Event extends SyncObject {
   readonly auto: boolean
 
   constructor(options: EventOptions = {}) {
-    super('Event', Event.words, options)
+    super('Event', Event.words, options, eventKinds)
     this.auto = options.auto ?? false
     if (options.set === true) this.set()
   }

@@ -1,3 +1,4 @@
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
@@ -20,6 +21,7 @@ import {
   type OwnPlace,
   type Place,
   placeFor,
+  placeKinds,
   PLACE_WORDS,
   type SyncHandle,
   WAITERS,
@@ -47,6 +49,14 @@ export interface MutexOptions extends OwnPlace {
   readonly type?: 'normal' | 'recursive' | 'errorcheck' | undefined
   /** For messages and for `locks()`. */
   readonly name?: string | undefined
+}
+
+const mutexKinds: Kinds<MutexOptions> = {
+  ...placeKinds,
+  protocol: 'checked',
+  robust: 'boolean',
+  type: 'checked',
+  name: 'string',
 }
 
 /**
@@ -77,6 +87,7 @@ export class Mutex implements Place, WatchedLock {
   private readonly engine: LockEngine | null
 
   constructor(options: MutexOptions = {}) {
+    checkOptions('new Mutex(options)', options, mutexKinds)
     const { type = 'normal', robust = false, name } = options
     const protocol = options.protocol ?? (defaultProtocol() === 'handoff' ? 'handoff' : 'none')
     if (protocol !== 'none' && protocol !== 'inherit' && protocol !== 'handoff') {

@@ -7,18 +7,23 @@ import {
   type OwnPlace,
   type Place,
   placeFor,
+  placeKinds,
   type SyncHandle,
   WAITERS,
 } from './place.ts'
 import { ParkingQueue } from './queue.ts'
 import { timedOut, waitAsync, type Wait, type WaitOptions, waitSync, waitTask } from './waiting.ts'
 import { ambient } from '../futex/ambient.ts'
+import { checkOptions, type Kinds, type OptionKind } from '../coroutine/knownoptions.ts'
 import { resumable } from '../coroutine/generators.ts'
 
 export interface ObjectOptions extends OwnPlace {
   /** For messages and for `locks()`. */
   readonly name?: string | undefined
 }
+
+/** Of every class that takes ObjectOptions and no more. */
+export const objectKinds: Kinds<ObjectOptions> = { ...placeKinds, name: 'string' }
 
 /** What objects with one place and one queue have in common. */
 export abstract class SyncObject implements Place {
@@ -29,7 +34,13 @@ export abstract class SyncObject implements Place {
   readonly queue: ParkingQueue
   private readonly kind: string
 
-  protected constructor(kind: string, words: number, options: ObjectOptions) {
+  protected constructor(
+    kind: string,
+    words: number,
+    options: ObjectOptions,
+    kinds: Readonly<Record<string, OptionKind>> = objectKinds,
+  ) {
+    checkOptions(`new ${kind}(options)`, options, kinds)
     const { i32, at } = placeFor(kind, words, options)
     this.kind = kind
     this.i32 = i32

@@ -1,4 +1,5 @@
 import { LINE_WORDS, roundUp } from '../arena/record.ts'
+import type { Kinds } from '../coroutine/knownoptions.ts'
 import { attach, ambient, domainHandle } from '../futex/ambient.ts'
 import type { DomainHandle } from '../futex/domain.ts'
 import { requireSharedMemory } from '../machine/isolation.ts'
@@ -48,6 +49,9 @@ export interface SyncHandle {
   readonly domain?: DomainHandle | undefined
 }
 
+/** For checkOptions: `placeFor` checks them. */
+export const placeKinds: Kinds<OwnPlace> = { buffer: 'checked', view: 'checked', index: 'checked' }
+
 const PAGE_WORDS = 16_384
 
 let page: Int32Array<SharedArrayBuffer> | null = null
@@ -67,9 +71,15 @@ function takePlace(words: number): Place {
 }
 
 /** The place that options name, or a new one. */
-export function placeFor(what: string, words: number, { buffer, view, index = 0 }: OwnPlace): Place {
+export function placeFor(what: string, words: number, { buffer, view, index: first }: OwnPlace): Place {
   if (typeof SharedArrayBuffer === 'undefined') requireSharedMemory(`new ${what}`)
-  if (buffer === undefined && view === undefined) return takePlace(words)
+  if (buffer === undefined && view === undefined) {
+    if (first === undefined) return takePlace(words)
+    throw new TypeError(
+      `new ${what}({ index: ${String(first)} }): an index into what? Give a buffer or a view`,
+    )
+  }
+  const index = first ?? 0
   const memory: unknown = buffer ?? view?.buffer
   if (!(memory instanceof SharedArrayBuffer)) {
     throw new TypeError(

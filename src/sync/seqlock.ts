@@ -1,8 +1,17 @@
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { ambient } from '../futex/ambient.ts'
 import { awaitOwner } from '../futex/gone.ts'
 import { checkCount } from './errors.ts'
 import { currentTid } from './party.ts'
-import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHandle } from './place.ts'
+import {
+  handleOf,
+  openHandle,
+  type OwnPlace,
+  type Place,
+  placeFor,
+  placeKinds,
+  type SyncHandle,
+} from './place.ts'
 
 /**
  * A record of 32-bit words that readers read whole without ever waiting for a writer, not even for one that stopped in the middle.
@@ -43,12 +52,15 @@ export interface SeqLockOptions extends OwnPlace {
   readonly fields: number
 }
 
+const seqLockKinds: Kinds<SeqLockOptions> = { ...placeKinds, fields: 'checked' }
+
 export class SeqLock implements Place {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
   readonly fields: number
 
   constructor(options: SeqLockOptions) {
+    checkOptions('new SeqLock(options)', options, seqLockKinds)
     checkCount('new SeqLock({ fields })', options.fields, 1, 1 << 20)
     const { i32, at } = placeFor('SeqLock', SeqLock.words(options.fields), options)
     this.i32 = i32

@@ -1,3 +1,4 @@
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -5,7 +6,15 @@ import { freeWaiters, makeWaiter, type WaiterOptions } from '../futex/waitwake.t
 import { checkCount } from './errors.ts'
 import { WakeFirst } from './lockwait.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
-import { handleOf, openHandle, type OwnPlace, type Place, placeFor, type SyncHandle } from './place.ts'
+import {
+  handleOf,
+  openHandle,
+  type OwnPlace,
+  type Place,
+  placeFor,
+  placeKinds,
+  type SyncHandle,
+} from './place.ts'
 import { lockPlace, unlockPlace } from './placelock.ts'
 import { claimDomain, ParkingQueue } from './queue.ts'
 import {
@@ -35,6 +44,13 @@ export interface SharedQueueOptions extends OwnPlace {
   readonly name?: string | undefined
 }
 
+const queueKinds: Kinds<SharedQueueOptions> = {
+  ...placeKinds,
+  capacity: 'checked',
+  fields: 'checked',
+  name: 'string',
+}
+
 /**
  * A queue of records of a fixed number of float64s, which pass between threads as they are: nothing is encoded, nothing is allocated. Any
  * number of threads push and pop; records come out as they went in.
@@ -55,6 +71,7 @@ export class SharedQueue implements Place {
   private joined: FutexContext | null = null
 
   constructor(options: SharedQueueOptions) {
+    checkOptions('new SharedQueue(options)', options, queueKinds)
     const { capacity, fields = 1, name } = options
     checkCount('new SharedQueue({ capacity })', capacity, 1, 1 << 24)
     checkCount('new SharedQueue({ fields })', fields, 1, 1 << 16)

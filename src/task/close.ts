@@ -1,5 +1,5 @@
 import { checkTime } from '../coroutine/blocking.ts'
-import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { requestKill } from './cancel.ts'
 import { Job, KILL_CLOSED, PENDING } from './job.ts'
 import type { KernelView } from './view.ts'
@@ -20,11 +20,11 @@ export interface CloseSettings {
   readonly deadline: number
 }
 
-const closeOptions: Known<CloseOptions> = { drain: true, abort: true, deadline: true }
+const closeOptions: Kinds<CloseOptions> = { drain: 'boolean', abort: 'checked', deadline: 'checked' }
 
 export function closeSettings(options: CloseOptions): CloseSettings {
+  checkOptions('close(options)', options, closeOptions)
   const { drain, abort, deadline = Infinity } = options
-  refuseUnknown('close(options)', options, closeOptions)
   checkTime('deadline', deadline)
   const aborts = abort !== undefined && abort !== false
   if (aborts && drain === true) {

@@ -1,7 +1,13 @@
 import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { SpawnQueueFullError } from './errors.ts'
 import type { Spawnable } from './modules.ts'
-import { show, type SpawnOptions, spawnOptions as spawnKeys } from './options.ts'
+import {
+  checkSpawnOptions,
+  priorityOf,
+  show,
+  type SpawnOptions,
+  spawnOptions as spawnKeys,
+} from './options.ts'
 
 export interface MapOptions extends Omit<SpawnOptions, 'signal' | 'detached' | 'transfer'> {
   /** How many tasks run or wait to be taken at once. Twice as many as there are CPUs. */
@@ -85,7 +91,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
       concurrency = this.kernel.cpus * 2,
       ordered = true,
       signal: _,
-      onProgress: __,
+      onProgress,
       ...spawnOptions
     } = options
     if (concurrency !== Infinity && !(Number.isInteger(concurrency) && concurrency >= 1)) {
@@ -100,6 +106,11 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
     ) {
       throw new TypeError(`map(${fn.name}, items): ${show(items)} cannot be iterated over`)
     }
+    if (typeof ordered !== 'boolean') throw new TypeError(`ordered: ${show(ordered)} is not true or false`)
+    if (onProgress !== undefined && typeof onProgress !== 'function')
+      throw new TypeError(`onProgress: ${show(onProgress)} is not a function`)
+    checkSpawnOptions(spawnOptions, this.kernel.cpus)
+    if (spawnOptions.priority !== undefined) priorityOf(spawnOptions.priority)
     this.concurrency = concurrency
     this.ordered = ordered
     this.spawnOptions = spawnOptions

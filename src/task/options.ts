@@ -1,7 +1,7 @@
 import { CPU_MAX } from '../arena/thread.ts'
 import { checkCpus } from '../machine/cpurecord.ts'
 import { checkTime } from '../coroutine/blocking.ts'
-import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
+import { checkOptions, type Kinds, type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { FAIR_PRIORITY, makePriority, NICE_MAX, NICE_MIN } from '../sched/priority.ts'
 import type { FutexSizes } from '../futex/layout.ts'
 
@@ -191,6 +191,11 @@ function checkSlice(slice: unknown): void {
   }
 }
 
+function checkBoolean(name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'boolean')
+    throw new TypeError(`${name}: ${show(value)} is not true or false`)
+}
+
 export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(`options: ${show(options)} is not an object of spawn options`)
@@ -202,10 +207,11 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   if (name !== undefined && typeof name !== 'string')
     throw new TypeError(`name: ${show(name)} is not a string`)
   if (nice !== undefined) checkNice(nice)
-  const { slice, roundRobin } = options
+  const { slice, roundRobin, detached, restartable } = options
   if (slice !== undefined) checkSlice(slice)
-  if (roundRobin !== undefined && typeof roundRobin !== 'boolean')
-    throw new TypeError(`roundRobin: ${show(roundRobin)} is not true or false`)
+  checkBoolean('roundRobin', roundRobin)
+  checkBoolean('detached', detached)
+  checkBoolean('restartable', restartable)
   if (affinity !== undefined) checkAffinity(affinity, cpus)
   if (timeout !== undefined) checkTime('timeout', timeout)
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
@@ -259,7 +265,13 @@ const kernelOptions: Known<KernelOptions> = {
   handoff: true,
   debug: true,
 }
-const watchdogOptions: Known<WatchdogOptions> = { limit: true, evict: true }
+const watchdogOptions: Kinds<WatchdogOptions> = { limit: 'checked', evict: 'boolean' }
+const handoffOptions: Kinds<HandoffKnobs> = { yieldBudget: 'number', fallbackUs: 'number' }
+
+function checkObject(name: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null)
+    throw new TypeError(`${name}: ${show(value)} is not an object of sizes`)
+}
 
 export function bootSettings(options: KernelOptions, cores: () => number): BootSettings {
   if (typeof options !== 'object' || options === null) {
@@ -281,7 +293,11 @@ export function bootSettings(options: KernelOptions, cores: () => number): BootS
     throw new TypeError(`machine: ${show(machine)} is no machine; give 'threads' or 'simulated'`)
   }
   const asked = options.watchdog ?? {}
-  if (asked !== false) refuseUnknown('watchdog', asked, watchdogOptions)
+  if (asked !== false) checkOptions('watchdog', asked, watchdogOptions)
+  checkBoolean('control', options.control)
+  checkBoolean('debug', options.debug)
+  if (options.futexes !== undefined) checkObject('futexes', options.futexes)
+  if (options.handoff !== undefined) checkOptions('handoff', options.handoff, handoffOptions)
   const limit = asked === false ? 0 : (asked.limit ?? 1000)
   checkTime('watchdog.limit', limit)
   if (machine === 'simulated' && minCpus !== cpus) {
@@ -349,8 +365,7 @@ function checkCpuOptions(options: KernelOptions): void {
       `resourceLimits: ${show(resourceLimits)} is not an object of limits, as in { maxOldGenerationSizeMb: 512 }`,
     )
   }
-  if (trackUnmanagedFds !== undefined && typeof trackUnmanagedFds !== 'boolean')
-    throw new TypeError(`trackUnmanagedFds: ${show(trackUnmanagedFds)} is not a boolean`)
+  checkBoolean('trackUnmanagedFds', trackUnmanagedFds)
   if (eventLoop !== 'needed' && eventLoop !== 'always')
     throw new TypeError(`eventLoop: ${show(eventLoop)} is not known; give 'needed' or 'always'`)
 }

@@ -145,7 +145,7 @@ describe('what each CPU is given:', () => {
     [{ execArgv: '--expose-gc' as never }, /execArgv: '--expose-gc' is not a list/],
     [{ resourceLimits: 5 as never }, /resourceLimits: 5 is not an object of limits/],
     [{ eventLoop: 'sometimes' as never }, /eventLoop: 'sometimes' is not known/],
-    [{ trackUnmanagedFds: 1 as never }, /trackUnmanagedFds: 1 is not a boolean/],
+    [{ trackUnmanagedFds: 1 as never }, /trackUnmanagedFds: 1 is not true or false/],
     [{ tasksPerCpu: 0 }, /tasksPerCpu: 0 is not a number of tasks/],
   ])('%j is refused', async (options, message) => {
     await expect(Kernel.boot(options)).rejects.toThrow(message)

@@ -1,3 +1,4 @@
+import { checkOptions } from '../coroutine/knownoptions.ts'
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
@@ -13,6 +14,11 @@ export class ChromeWriter implements TrackSink {
   private first = true
 
   constructor(write: (text: string) => void, options: { readonly pid?: number } = {}) {
+    checkOptions('new ChromeWriter(write, options)', options, { pid: 'number' })
+    if (typeof write !== 'function')
+      throw new TypeError(
+        `new ChromeWriter(write): ${String(write)} is not a function; give one that takes the pieces`,
+      )
     this.write = write
     this.pid = options.pid ?? 1
   }

@@ -1,4 +1,4 @@
-import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import type { Link, MeterProvider, Span, SpanContext, TracerProvider } from '@opentelemetry/api'
 import { viewOf } from '../task/hooks.ts'
 import { RETURNED } from '../task/job.ts'
@@ -21,10 +21,10 @@ export interface TelemetryOptions extends RecordingOptions {
   readonly meterProvider?: MeterProvider
 }
 
-const telemetryOptions: Known<TelemetryOptions> = {
+const telemetryOptions: Kinds<TelemetryOptions> = {
   ...recordingOptions,
-  tracerProvider: true,
-  meterProvider: true,
+  tracerProvider: 'checked',
+  meterProvider: 'checked',
 }
 
 export interface Telemetry {
@@ -42,8 +42,16 @@ function originOf(now: () => number): number {
 
 export function openTelemetry(kernel: object, options: TelemetryOptions): Telemetry {
   const view = viewOf(kernel)
-  refuseUnknown('openTelemetry(kernel, options)', options, telemetryOptions)
+  checkOptions('openTelemetry(kernel, options)', options, telemetryOptions)
   const { tracerProvider, meterProvider, ...recordingPart } = options
+  if (tracerProvider !== undefined && typeof tracerProvider?.getTracer !== 'function')
+    throw new TypeError(
+      `tracerProvider: ${String(tracerProvider)} has no getTracer; give trace.getTracerProvider() of @opentelemetry/api`,
+    )
+  if (meterProvider !== undefined && typeof meterProvider?.getMeter !== 'function')
+    throw new TypeError(
+      `meterProvider: ${String(meterProvider)} has no getMeter; give metrics.getMeterProvider() of @opentelemetry/api`,
+    )
   if (tracerProvider === undefined && meterProvider === undefined) {
     throw new TypeError('openTelemetry(kernel, options): give a tracerProvider, a meterProvider, or both')
   }

@@ -1,4 +1,4 @@
-import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
+import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import {
   isRecording,
   OVERWRITE_OLDEST,
@@ -23,7 +23,7 @@ export interface RecordingOptions {
   readonly interval?: number
 }
 
-export const recordingOptions: Known<RecordingOptions> = { whenFull: true, interval: true }
+export const recordingOptions: Kinds<RecordingOptions> = { whenFull: 'checked', interval: 'checked' }
 
 const INTERVAL_MS = 20
 const DUMP_EVERY_MS = 1000
@@ -80,7 +80,12 @@ export class Recording {
 
 /** Starts to record what a kernel does. */
 export function record(kernel: object, sink: TrackSink, options: RecordingOptions = {}): Recording {
-  refuseUnknown('record(kernel, sink, options)', options, recordingOptions)
+  checkOptions('record(kernel, sink, options)', options, recordingOptions)
+  const { whenFull, interval } = options
+  if (whenFull !== undefined && whenFull !== 'overwrite' && whenFull !== 'stop')
+    throw new TypeError(`whenFull: ${String(whenFull)} is not known; give 'overwrite' or 'stop'`)
+  if (interval !== undefined && !(typeof interval === 'number' && interval > 0 && interval < 2 ** 31))
+    throw new RangeError(`interval: ${String(interval)} is not a time; give milliseconds above 0`)
   return new Recording(viewOf(kernel), sink, options)
 }
 

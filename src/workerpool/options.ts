@@ -1,4 +1,5 @@
 import type { WorkerOptions } from 'node:worker_threads'
+import type { Kinds } from '../coroutine/knownoptions.ts'
 import { warn } from '../task/kernelevents.ts'
 import { THREADS_MAX } from '../piscina/options.ts'
 import type { TaskPriority } from '../task/options.ts'
@@ -48,6 +49,33 @@ export interface ExecOptions {
   priority?: TaskPriority
   /** Of heddle: its share among tasks of the same priority, -20 (most) to 19 (least). */
   nice?: number
+}
+
+export const poolKinds: Kinds<WorkerPoolOptions> = {
+  minWorkers: 'checked',
+  maxWorkers: 'checked',
+  maxQueueSize: 'number',
+  workerType: 'checked',
+  nodeWorker: 'checked',
+  queueStrategy: 'checked',
+  workerTerminateTimeout: 'number',
+  workerThreadOpts: 'checked',
+  emitStdStreams: 'boolean',
+  onCreateWorker: 'function',
+  onTerminateWorker: 'function',
+  forkArgs: 'checked',
+  forkOpts: 'checked',
+  workerOpts: 'checked',
+  debugPortStart: 'checked',
+  compile: 'checked',
+}
+
+export const execKinds: Kinds<ExecOptions> = {
+  on: 'function',
+  transfer: 'checked',
+  metadata: 'checked',
+  priority: 'checked',
+  nice: 'checked',
 }
 
 export interface WorkerRegisterOptions {

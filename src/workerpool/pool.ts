@@ -2,6 +2,7 @@ import type { WorkerOptions } from 'node:worker_threads'
 import { compileOf } from '../piscina/compiled.ts'
 import { PoolCpus } from '../piscina/cpus.ts'
 import { ownOptions, SHARED_TASKS, THREADS_MAX } from '../piscina/options.ts'
+import { checkOptions } from '../coroutine/knownoptions.ts'
 import { CpuLostError } from '../task/errors.ts'
 import type { KernelEvents } from '../task/kernelevents.ts'
 import { errorOf, TerminateError } from './errors.ts'
@@ -9,7 +10,9 @@ import {
   checkThreadOptions,
   checkType,
   countsOf,
+  execKinds,
   type ExecOptions,
+  poolKinds,
   type WorkerArg,
   type WorkerPoolOptions,
 } from './options.ts'
@@ -74,6 +77,7 @@ export class Pool {
 
   constructor(script?: string | WorkerPoolOptions | null, given?: WorkerPoolOptions) {
     const options = (typeof script === 'string' ? given : (script ?? given)) ?? {}
+    checkOptions('workerpool.pool(script, options)', options, poolKinds)
     this.script = typeof script === 'string' && script !== '' ? script : null
     this.taskQueue = queueOf(options.queueStrategy || 'fifo')
     this.forkArgs = Object.freeze(options.forkArgs || [])
@@ -102,6 +106,13 @@ export class Pool {
     options?: ExecOptions,
   ): WorkerpoolPromise<Awaited<ReturnType<F>>> {
     if (params && !Array.isArray(params)) throw new TypeError('Array expected as argument "params"')
+    if (options !== undefined && options !== null) {
+      checkOptions('exec(method, params, options)', options, execKinds)
+      if (options.transfer !== undefined && !Array.isArray(options.transfer))
+        throw new TypeError(
+          `transfer: ${String(options.transfer)} is not a list; give the objects, as in [buffer]`,
+        )
+    }
     if (typeof method === 'function') return this.exec('run', [String(method), params], options) as never
     if (typeof method !== 'string') throw new TypeError('Function or string expected as argument "method"')
     if (this.taskQueue.size() >= this.maxQueueSize)
