@@ -72,7 +72,9 @@ export const shortMethods: ReadonlySet<string> = new Set([
 
 /** Methods of this package that block: a call of one may be just that, whatever else a file calls so. */
 export const blockingMethods: ReadonlySet<string> = new Set(
-  'lock lockPi read write upgrade acquire wait waitv waitFor receive send join scope suspend'.split(' '),
+  'lock lockIfAvailable lockPi lockRead lockWrite upgrade acquire arrive wait waitv waitFor waitRequeuePi receive send join scope select sleep sleepOn suspend yieldNow'.split(
+    ' ',
+  ),
 )
 
 /** Methods that built-ins have and that run briefly: a loop that calls only these looks at its safepoint less often. */

@@ -1,5 +1,6 @@
 import { type Known, refuseUnknown } from './knownoptions.ts'
 import { type Twin, twin, twinOf } from './coroutine.ts'
+import { blocks, checkFace, ran, toRun } from './faces.ts'
 import { resumable } from './generators.ts'
 import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT, type Waker } from './runner.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
@@ -28,15 +29,18 @@ export function blocking<A extends unknown[], T>(
   name: string,
   body: (...args: A) => Generator<number, T, unknown>,
 ): (...args: A) => Blocking<T> {
-  const call = (...args: A): Blocking<T> => {
-    currentRunner(`${name}()`)
-    return body(...args) as Blocking<T>
+  const label = `${name}()`
+  const blockingCall = (...args: A): Blocking<T> => {
+    currentRunner(label)
+    checkFace(name)
+    return toRun(name, body(...args)) as Blocking<T>
   }
-  return named(name, call, resumable(body as never))
+  return named(name, blockingCall, resumable(body as never))
 }
 
-function named<F extends (...args: any[]) => unknown>(name: string, call: F, resumed: Twin | undefined): F {
+function named<F extends (...args: any[]) => unknown>(name: string, call: F, resumed: Twin): F {
   Object.defineProperty(call, 'name', { value: name, configurable: true })
+  Object.defineProperty(resumed, blocks, { value: true, configurable: true })
   Object.defineProperty(call, twin, { value: resumed })
   return call
 }
@@ -70,14 +74,20 @@ function* suspending(
 
 /** Waits until someone wakes it: `register` gets the waker, and is called once the coroutine can be woken. */
 export const suspend: <T = unknown>(register?: (waker: Waker) => void, options?: WaitOptions) => Blocking<T> =
-  blocking('suspend', function* (register?: (waker: Waker) => void, options: WaitOptions = {}) {
-    refuseUnknown('suspend(register, options)', options, waitOptions)
-    const { signal, timeout = Infinity } = options
-    checkTime('timeout', timeout)
-    const value = yield* suspending(timeout, signal, register)
-    if (value === TIMED_OUT) throw timeoutError('suspend', timeout)
-    return value
-  }) as never
+  blocking('suspend', suspendForm) as never
+
+/** The same inside of another blocking call. */
+export function* suspendForm<T>(
+  register?: (waker: Waker) => void,
+  options: WaitOptions = {},
+): Generator<number, T, unknown> {
+  refuseUnknown('suspend(register, options)', options, waitOptions)
+  const { signal, timeout = Infinity } = options
+  checkTime('timeout', timeout)
+  const value = yield* suspending(timeout, signal, register)
+  if (value === TIMED_OUT) throw timeoutError('suspend', timeout)
+  return value as T
+}
 
 /**
  * A sleep as one small object in place of two generators: of all waits it is the one that a program has a hundred thousand
@@ -92,6 +102,7 @@ class Sleep implements Iterator<number, void, unknown> {
   }
 
   next(): IteratorResult<number, void> {
+    ran(this)
     if (this.#isBegun) {
       endWait()
       return { value: undefined, done: true }
@@ -130,32 +141,39 @@ function startSleep(ms: number, options?: Pick<WaitOptions, 'signal'>): Blocking
     if (options.signal !== undefined) return sleeping(ms, options)
   }
   currentRunner('sleep()')
+  checkFace('sleep')
   checkTime('ms', ms)
-  return new Sleep(ms) as unknown as Blocking<void>
+  return toRun('sleep', new Sleep(ms)) as unknown as Blocking<void>
 }
 
 /** Waits for `ms` milliseconds; others run meanwhile. */
 export const sleep: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Blocking<void> =
-  /* @__PURE__ */ named('sleep', startSleep, twinOf(sleeping))
+  /* @__PURE__ */ named('sleep', startSleep, twinOf(sleeping)!)
 
 /** Waits for a promise, and gives its value or throws its error: what `await` is in an async function. */
 export const wait: <T>(promise: PromiseLike<T> | T, options?: WaitOptions) => Blocking<T> = blocking(
   'wait',
-  function* (promise: PromiseLike<unknown> | unknown, options: WaitOptions = {}) {
-    refuseUnknown('wait(promise, options)', options, waitOptions)
-    const { signal, timeout = Infinity } = options
-    checkTime('timeout', timeout)
-    if (!isThenable(promise)) return promise
-    const value = yield* suspending(timeout, signal, waker => {
-      promise.then(
-        settled => waker.wake(settled),
-        error => waker.fail(error),
-      )
-    })
-    if (value === TIMED_OUT) throw timeoutError('wait', timeout)
-    return value
-  },
+  waitForm,
 ) as never
+
+/** The same inside of another blocking call. */
+export function* waitForm<T>(
+  promise: PromiseLike<T> | T,
+  options: WaitOptions = {},
+): Generator<number, T, unknown> {
+  refuseUnknown('wait(promise, options)', options, waitOptions)
+  const { signal, timeout = Infinity } = options
+  checkTime('timeout', timeout)
+  if (!isThenable(promise)) return promise
+  const value = yield* suspending(timeout, signal, waker => {
+    promise.then(
+      settled => waker.wake(settled),
+      error => waker.fail(error),
+    )
+  })
+  if (value === TIMED_OUT) throw timeoutError('wait', timeout)
+  return value as T
+}
 
 /** Lets others of the same priority run, and goes on after them. */
 export const yieldNow: () => Blocking<void> = blocking('yieldNow', function* () {
@@ -185,7 +203,7 @@ export function checkTime(name: string, ms: unknown): asserts ms is number {
   }
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
+function isThenable(value: unknown): value is PromiseLike<any> {
   return (
     ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
     typeof (value as { then?: unknown }).then === 'function'

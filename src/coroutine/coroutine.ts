@@ -1,3 +1,16 @@
+import {
+  type CodeKind,
+  COMPILED,
+  type FaceUser,
+  GENERATOR,
+  isUnrun,
+  NO_COROUTINE,
+  PLAIN,
+  runFace,
+  setCodeKind,
+  swapFaceUser,
+  unrunError,
+} from './faces.ts'
 import { enter, FrameChain, frames, rest } from './frames.ts'
 import { adopt, advance, type Chain, isGenerator, resumable, THREW } from './generators.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
@@ -82,9 +95,11 @@ const UNWOUND: readonly unknown[] = []
  *   of saved frames  the FrameChain      UNWOUND
  *   ended                                                                           what it ended with
  */
-class FunctionCoroutine<T> implements Coroutine<T>, Chain {
+class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
   state: CoroutineState = 'ready'
   preemptionDepth = 0
+  kind: CodeKind = NO_COROUTINE
+  unrun: Map<object, string> | null = null
   root: any
   frames: any
   value: unknown
@@ -101,6 +116,16 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain {
 
   start(): boolean {
     if (this.state !== 'ready') throw new Error(`coroutine started while ${this.state}`)
+    this.kind = kindOf(this.root)
+    const outer = swapFaceUser(this)
+    try {
+      return this.begin()
+    } finally {
+      swapFaceUser(outer)
+    }
+  }
+
+  begin(): boolean {
     const { root: fn, frames: args, value: self } = this
     this.state = 'running'
     this.root = null
@@ -108,7 +133,7 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain {
     this.value = undefined
     let made: unknown
     try {
-      made = unwinds(fn) ? enter(fn, self, args) : call(fn, args, self)
+      made = this.kind === COMPILED && unwinds(fn) ? enter(fn, self, args) : call(fn, args, self)
     } catch (error) {
       return this.finish('threw', error)
     }
@@ -118,7 +143,9 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain {
       this.frames = UNWOUND
       return this.stopped(chain.took())
     }
+    if (isUnrun(made)) made = runFace(made)
     if (unwinds(fn) || !isGenerator(made)) return this.finish('returned', made)
+    if (this.kind === PLAIN) setCodeKind(GENERATOR)
     this.root = made
     return this.advance(false, undefined)
   }
@@ -128,7 +155,7 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain {
       throw new Error(`coroutine resumed while ${this.state}`)
     }
     this.state = 'running'
-    return this.advance(false, value)
+    return this.goOn(false, value)
   }
 
   raise(error: unknown): boolean {
@@ -137,7 +164,16 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain {
       throw new Error(`coroutine thrown into while ${this.state}`)
     }
     this.state = 'running'
-    return this.advance(true, error)
+    return this.goOn(true, error)
+  }
+
+  private goOn(raising: boolean, sent: unknown): boolean {
+    const outer = swapFaceUser(this)
+    try {
+      return this.advance(raising, sent)
+    } finally {
+      swapFaceUser(outer)
+    }
   }
 
   private advance(raising: boolean, sent: unknown): boolean {
@@ -153,8 +189,10 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain {
   }
 
   private finish(state: 'threw' | 'returned', value: unknown): true {
-    this.state = state
-    this.value = value
+    const forgotten = state === 'returned' ? unrunError() : null
+    const failed = forgotten !== null
+    this.state = failed ? 'threw' : state
+    this.value = failed ? forgotten : value
     this.root = null
     this.frames = null
     return true
@@ -189,6 +227,14 @@ export function runsInOneGo(fn: (...args: any[]) => unknown): boolean {
   return twinOf(fn) === undefined && !unwinds(fn) && !isGeneratorFunction(fn)
 }
 
+/** What runs when `fn` is called as a coroutine. See faces.ts. */
+function kindOf(fn: unknown): CodeKind {
+  if (unwinds(fn)) return COMPILED
+  // A generator function without a twin runs nothing before its generator is driven.
+  if ((fn as { [twin]?: Twin })[twin] === undefined) return PLAIN
+  return isGeneratorFunction(fn) ? GENERATOR : COMPILED
+}
+
 function isGeneratorFunction(fn: unknown): boolean {
   return Object.prototype.toString.call(fn) === '[object GeneratorFunction]'
 }
@@ -217,4 +263,4 @@ function* throughMarked(making: Generator<number, any, any>): Generator<number, 
 }
 
 /** Below this function nothing in a stack belongs to a coroutine that has not stopped yet. */
-export const coroutineFloorName: string = `${FunctionCoroutine.name}.${FunctionCoroutine.prototype.start.name}`
+export const coroutineFloorName: string = `${FunctionCoroutine.name}.${FunctionCoroutine.prototype.begin.name}`

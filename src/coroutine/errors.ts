@@ -14,6 +14,8 @@ export type CoroutineErrorCode =
   | 'ERR_HEDDLE_CO_STOPPED'
   /** A coroutine of another schedule. */
   | 'ERR_HEDDLE_CO_FOREIGN'
+  /** A blocking call in code that cannot be suspended. See faces.ts. */
+  | 'ERR_HEDDLE_CANNOT_SUSPEND'
   /** The blocking loop: every coroutine waits for something that only the event loop could bring. */
   | 'ERR_HEDDLE_DEADLOCK'
   /** The blocking loop, called from inside a loop of the same schedule. */

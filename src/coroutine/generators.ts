@@ -20,6 +20,7 @@
  * the stop began, and what was on the list above the driver's own part is stale.
  */
 import { put } from './define.ts'
+import { ran } from './faces.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 type AnyGenerator = Generator<number, any, any>
@@ -59,6 +60,7 @@ function heddleNext(this: AnyGenerator, value: unknown): IteratorResult<number, 
     endedWith = undefined
     return { value: kept, done: true }
   }
+  ran(this)
   const result = nativeNext.call(this, value)
   if (!result.done && base >= 0) join(this, result)
   return result

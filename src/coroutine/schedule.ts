@@ -5,6 +5,7 @@ import { type Blocking, checkTime, sleep, suspend } from './blocking.ts'
 import { Co, Outcome } from './co.ts'
 import { type Coroutine, coroutineOf, runsInOneGo, twin, type Twin } from './coroutine.ts'
 import { CoroutineError } from './errors.ts'
+import { blocks, inside } from './faces.ts'
 import { resumable } from './generators.ts'
 import { checkOptions } from './knownoptions.ts'
 import { LoopKeeper } from './loopkeeper.ts'
@@ -429,17 +430,20 @@ const twins: [AnyFunction, Twin][] = [
   [
     Schedule.prototype.suspend,
     function* (this: Schedule, co?: Co<any>) {
-      return yield* this.suspend(co)
+      return yield* inside(() => this.suspend(co))
     },
   ],
   [
     Schedule.prototype.sleep,
     function* (this: Schedule, ms: number) {
-      yield* this.sleep(ms)
+      yield* inside(() => this.sleep(ms))
     },
   ],
 ]
-for (const [method, own] of twins) Object.defineProperty(method, twin, { value: resumable(own) })
+for (const [method, own] of twins) {
+  Object.defineProperty(own, blocks, { value: true })
+  Object.defineProperty(method, twin, { value: resumable(own) })
+}
 
 export interface ScheduleStatistics {
   readonly coroutines: number

@@ -1,4 +1,5 @@
 import type { Blocking } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { type Decision, SKIP } from '../futex/decision.ts'
@@ -56,9 +57,9 @@ export class Barrier extends SyncObject {
 
   /** In a task: waits for the others. True for one of them: the last to come. */
   arrive(options?: WaitOptions): Blocking<boolean> {
-    refuseOutsideTask('arrive')
+    if (!facesOpen()) refuseOutsideTask('arrive')
     checkWait(options)
-    return this.meetInTask(options) as Blocking<boolean>
+    return toRun('arrive', this.meetInTask(options)) as Blocking<boolean>
   }
 
   arriveSync(options?: WaitOptions): boolean {

@@ -1,4 +1,5 @@
 import type { Blocking } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { ambient } from '../futex/ambient.ts'
 import { checkNotified } from './errors.ts'
 import { type ObjectOptions, optionsOf, SyncObject } from './object.ts'
@@ -90,8 +91,8 @@ export class AtomicInt32 extends SyncObject {
 
   /** In a task: waits while `expected` is there, for a `notify`. False: something else is there. Out of time it throws, as every wait does. */
   wait(expected: number, options?: WaitOptions): Blocking<boolean> {
-    refuseOutsideTask('wait')
-    return this.waitInTask(expected, options) as Blocking<boolean>
+    if (!facesOpen()) refuseOutsideTask('wait')
+    return toRun('wait', this.waitInTask(expected, options)) as Blocking<boolean>
   }
 
   waitSync(expected: number, options?: WaitOptions): boolean {

@@ -2,6 +2,7 @@ import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { twin } from '../coroutine/coroutine.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
@@ -123,12 +124,12 @@ export class Channel<T = unknown> {
 
   /** In a task: waits until the value is in the channel, or, without capacity, until it is received. */
   send(value: T, options?: WaitOptions): Blocking<void> {
-    if (runnerOrNull() === null) refuseOutsideTask('send')
+    if (!facesOpen()) refuseOutsideTask('send')
     if (options !== undefined) checkWait(options)
     const { local } = this
     if (local !== null && local.putQuietly(value)) return this.sent as unknown as Blocking<void>
     if (this.trySend(value)) return this.sent as unknown as Blocking<void>
-    return this.sendInTask(value, options) as Blocking<void>
+    return toRun('send', this.sendInTask(value, options)) as Blocking<void>
   }
 
   sendSync(value: T, options?: WaitOptions): void {
@@ -160,14 +161,14 @@ export class Channel<T = unknown> {
 
   /** In a task: waits for a value. Throws when the channel is closed and empty. */
   receive(options?: WaitOptions): Blocking<T> {
-    if (runnerOrNull() === null) refuseOutsideTask('receive')
+    if (!facesOpen()) refuseOutsideTask('receive')
     if (options !== undefined) checkWait(options)
     const { local } = this
     if (local !== null && local.hasQuietly()) {
       return this.ready.with(local.takeQuietly() as T) as unknown as Blocking<T>
     }
     if (this.takeNow()) return this.ready.with(this.received as T) as unknown as Blocking<T>
-    return this.receiveInTask(options) as Blocking<T>
+    return toRun('receive', this.receiveInTask(options)) as Blocking<T>
   }
 
   receiveSync(options?: WaitOptions): T {

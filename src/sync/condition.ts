@@ -2,6 +2,7 @@ import { objectKinds } from './object.ts'
 import { checkOptions } from '../coroutine/knownoptions.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { checkTime } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import type { LockOwner } from '../futex/owner.ts'
@@ -102,8 +103,8 @@ export class Condition implements Place {
 
   /** In a task: unlocks the mutex, waits for a `notify`, and locks it again. Look at what you waited for once more: others may have. */
   wait(held: UnlockToken | Mutex, options?: WaitOptions): Blocking<void> {
-    refuseOutsideTask('wait')
-    return this.waitTask(this.open(held), options, 'wait') as Blocking<void>
+    if (!facesOpen()) refuseOutsideTask('wait')
+    return toRun('wait', this.waitTask(this.open(held), options, 'wait')) as Blocking<void>
   }
 
   waitSync(held: UnlockToken | Mutex, options?: WaitOptions): void {
@@ -119,9 +120,9 @@ export class Condition implements Place {
 
   /** In a task: waits until `predicate` holds, for at most `timeout` milliseconds. Says whether it does; without one, whether notified. */
   waitFor(held: UnlockToken | Mutex, timeout: number, predicate?: () => boolean): Blocking<boolean> {
-    refuseOutsideTask('waitFor')
+    if (!facesOpen()) refuseOutsideTask('waitFor')
     checkTime('timeout', timeout)
-    return this.waitTaskFor(held, timeout, predicate) as Blocking<boolean>
+    return toRun('waitFor', this.waitTaskFor(held, timeout, predicate)) as Blocking<boolean>
   }
 
   waitForSync(held: UnlockToken | Mutex, timeout: number, predicate?: () => boolean): boolean {

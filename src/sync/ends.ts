@@ -1,4 +1,4 @@
-import { suspend } from '../coroutine/blocking.ts'
+import { suspendForm } from '../coroutine/blocking.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { ambient } from '../futex/ambient.ts'
 import { deadlineOf, napOf, timeLeft, WALL_STEP_MS, wokeEarly } from '../futex/deadline.ts'
@@ -121,7 +121,7 @@ export function* endsInTask(
     const selection = waiting.queue(pipes)
     const nap = napWithin(options)
     try {
-      yield* suspend(waker => {
+      yield* suspendForm(waker => {
         selection.wake = () => waker.wake()
       }, nap)
     } catch (thrown) {

@@ -1,5 +1,6 @@
 import type { Kinds } from '../coroutine/knownoptions.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import { WakeFirst } from './lockwait.ts'
@@ -90,10 +91,10 @@ export class Event extends SyncObject {
 
   /** In a task: waits until it is set. */
   wait(options?: WaitOptions): Blocking<void> {
-    if (runnerOrNull() === null) refuseOutsideTask('wait')
+    if (!facesOpen()) refuseOutsideTask('wait')
     if (options !== undefined) checkWait(options)
     if (this.pass()) return Event.finished as unknown as Blocking<void>
-    return inTask(new EventWait(this), options, undefined) as Blocking<void>
+    return toRun('wait', inTask(new EventWait(this), options, undefined)) as Blocking<void>
   }
 
   waitSync(options?: WaitOptions): void {

@@ -1,6 +1,7 @@
 import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -131,19 +132,19 @@ export class Mutex implements Place, WatchedLock {
 
   /** In a task: waits until it has the lock. */
   lock(options?: WaitOptions): Blocking<UnlockToken> {
-    if (runnerOrNull() === null) refuseOutsideTask('lock')
+    if (!facesOpen()) refuseOutsideTask('lock')
     if (options !== undefined) checkWait(options)
     if (this.engine !== null) {
       const owner = currentOwner()
       if (!this.tryEngine(this.engine, owner) && !this.engine.tryLockSoon(owner)) {
-        return this.lockSlowly('lock', owner.tid, options) as Blocking<UnlockToken>
+        return toRun('lock', this.lockSlowly('lock', owner.tid, options)) as Blocking<UnlockToken>
       }
       if (observer !== null) this.tellAcquired(owner.tid)
       return this.finished as unknown as Blocking<UnlockToken>
     }
     const tid = currentTid()
     if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) {
-      return this.lockSlowly('lock', tid, options) as Blocking<UnlockToken>
+      return toRun('lock', this.lockSlowly('lock', tid, options)) as Blocking<UnlockToken>
     }
     if (observer !== null) this.tellAcquired(tid)
     return this.finished as unknown as Blocking<UnlockToken>
@@ -183,14 +184,17 @@ export class Mutex implements Place, WatchedLock {
 
   /** In a task: the lock if it can be had within `timeout` milliseconds, else null. */
   lockIfAvailable(timeout = 0, options?: Pick<WaitOptions, 'signal'>): Blocking<UnlockToken | null> {
-    if (runnerOrNull() === null) refuseOutsideTask('lockIfAvailable')
+    if (!facesOpen()) refuseOutsideTask('lockIfAvailable')
     checkWait({ ...options, timeout })
     const token = this.tryLock()
     if (token !== null || timeout === 0) {
       return (token === null ? NOT_AVAILABLE : this.finished) as unknown as Blocking<UnlockToken | null>
     }
     const within = { ...options, timeout }
-    return this.lockSlowly('lockIfAvailable', currentTid(), within) as Blocking<UnlockToken | null>
+    return toRun(
+      'lockIfAvailable',
+      this.lockSlowly('lockIfAvailable', currentTid(), within),
+    ) as Blocking<UnlockToken | null>
   }
 
   lockIfAvailableSync(timeout = 0, options?: Pick<WaitOptions, 'signal'>): UnlockToken | null {

@@ -1,5 +1,6 @@
 import type { Blocking } from '../coroutine/blocking.ts'
 import { wait as waitForPromise } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -57,9 +58,9 @@ export class Once extends SyncObject {
    * `fn` throws, the call throws, it is not done, and one who waited does it.
    */
   run(fn: () => unknown, options?: WaitOptions): Blocking<boolean> {
-    if (runnerOrNull() === null) refuseOutsideTask('run')
+    if (!facesOpen()) refuseOutsideTask('run')
     if (Atomics.load(this.i32, this.at) === DONE) return Once.finished as unknown as Blocking<boolean>
-    return this.runInTask(fn, options) as Blocking<boolean>
+    return toRun('run', this.runInTask(fn, options)) as Blocking<boolean>
   }
 
   runSync(fn: () => unknown, options?: WaitOptions): boolean {

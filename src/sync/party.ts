@@ -1,3 +1,4 @@
+import { checkMethodFace } from '../coroutine/faces.ts'
 import { runnerOrNull, switchStamp } from '../coroutine/runner.ts'
 import type { Ambient } from '../futex/ambient.ts'
 import { ambient, currentAmbient } from '../futex/ambient.ts'
@@ -77,9 +78,12 @@ export function coroutineHasEnded(tid: number): boolean {
   return alive === undefined || alive.state === 'STOP'
 }
 
-/** `lock` and its like, where no task or coroutine runs. */
+/** `lock` and its like, where no task or coroutine runs, or its code cannot be suspended. */
 export function refuseOutsideTask(what: string): void {
-  if (runnerOrNull() !== null) return
+  if (runnerOrNull() !== null) {
+    checkMethodFace(what)
+    return
+  }
   throw new SyncError(
     'ERR_HEDDLE_WRONG_VERB',
     `${what}() is the verb of a task, and none is running here: use ${what}Sync() on a thread that may block, or await ${what}Async()`,

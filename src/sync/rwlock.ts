@@ -1,5 +1,6 @@
 import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -96,11 +97,11 @@ export class RwLock extends SyncObject {
 
   /** In a task: waits until it may read. */
   lockRead(options?: WaitOptions): Blocking<ReadGuard> {
-    if (runnerOrNull() === null) refuseOutsideTask('lockRead')
+    if (!facesOpen()) refuseOutsideTask('lockRead')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.tryReading(tid)) return this.reading as unknown as Blocking<ReadGuard>
-    return this.readInLine(tid, options) as Blocking<ReadGuard>
+    return toRun('lockRead', this.readInLine(tid, options)) as Blocking<ReadGuard>
   }
 
   lockReadSync(options?: WaitOptions): ReadGuard {
@@ -128,11 +129,14 @@ export class RwLock extends SyncObject {
 
   /** In a task: waits until it may write. */
   lockWrite(options?: WaitOptions): Blocking<WriteGuard> {
-    if (runnerOrNull() === null) refuseOutsideTask('lockWrite')
+    if (!facesOpen()) refuseOutsideTask('lockWrite')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.tryWriting(tid)) return this.writing as unknown as Blocking<WriteGuard>
-    return this.inLine(new WriteWait(this, tid), options, this.writeGuard) as Blocking<WriteGuard>
+    return toRun(
+      'lockWrite',
+      this.inLine(new WriteWait(this, tid), options, this.writeGuard),
+    ) as Blocking<WriteGuard>
   }
 
   lockWriteSync(options?: WaitOptions): WriteGuard {
@@ -193,11 +197,11 @@ export class RwLock extends SyncObject {
 
   /** In a task that reads: waits until it is the only one who does, and writes. Disposing of the guard makes it a reader again. */
   upgrade(options?: WaitOptions): Blocking<UpgradeGuard> {
-    if (runnerOrNull() === null) refuseOutsideTask('upgrade')
+    if (!facesOpen()) refuseOutsideTask('upgrade')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.tryUpgrading(tid)) return this.upgraded as unknown as Blocking<UpgradeGuard>
-    return this.upgradeInLine(tid, options) as Blocking<UpgradeGuard>
+    return toRun('upgrade', this.upgradeInLine(tid, options)) as Blocking<UpgradeGuard>
   }
 
   upgradeSync(options?: WaitOptions): UpgradeGuard {

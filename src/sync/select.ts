@@ -2,6 +2,7 @@ import type { Blocking } from '../coroutine/blocking.ts'
 import { checkTime } from '../coroutine/blocking.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { twin } from '../coroutine/coroutine.ts'
+import { blocks, facesOpen, toRun } from '../coroutine/faces.ts'
 import type { Channel } from './channel.ts'
 import { type End, endsAsync, endsInTask, endsOnThread, type Served, tryEnds } from './ends.ts'
 import { refuseInTask, refuseOutsideTask } from './party.ts'
@@ -101,8 +102,8 @@ export const select: (
   cases: readonly SelectCase[],
   options?: Pick<WaitOptions, 'signal'>,
 ) => Blocking<Selected> = (cases, options) => {
-  refuseOutsideTask('select')
-  return selectInTask(cases, options) as Blocking<Selected>
+  if (!facesOpen()) refuseOutsideTask('select')
+  return toRun('select', selectInTask(cases, options)) as Blocking<Selected>
 }
 
 function* selectInTask(
@@ -121,6 +122,7 @@ function* selectInTask(
   }
 }
 
+Object.defineProperty(selectInTask, blocks, { value: true })
 Object.defineProperty(select, twin, { value: resumable(selectInTask) })
 
 export function selectSync(

@@ -1,4 +1,5 @@
 import type { Blocking } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -81,10 +82,11 @@ export class Semaphore extends SyncObject {
 
   /** In a task: waits for `count` permits. */
   acquire(count = 1, options?: WaitOptions): Blocking<Permits> {
-    if (runnerOrNull() === null) refuseOutsideTask('acquire')
+    if (!facesOpen()) refuseOutsideTask('acquire')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
-    if (!this.attempt(count, tid)) return this.acquireInLine(count, tid, options) as Blocking<Permits>
+    if (!this.attempt(count, tid))
+      return toRun('acquire', this.acquireInLine(count, tid, options)) as Blocking<Permits>
     return (count === 1 ? this.finished : new Finished(this.permits(count))) as unknown as Blocking<Permits>
   }
 

@@ -1,5 +1,6 @@
 import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../futex/waitwake.ts'
@@ -143,9 +144,9 @@ export class SharedQueue implements Place {
 
   /** In a task: waits for room. */
   push(record: ArrayLike<number>, options?: WaitOptions): Blocking<void> {
-    refuseOutsideTask('push')
+    if (!facesOpen()) refuseOutsideTask('push')
     checkWait(options)
-    return this.pushInTask(record, options) as Blocking<void>
+    return toRun('push', this.pushInTask(record, options)) as Blocking<void>
   }
 
   pushSync(record: ArrayLike<number>, options?: WaitOptions): void {
@@ -165,9 +166,9 @@ export class SharedQueue implements Place {
 
   /** In a task: waits for a record, and gives it, in `into` if that is there. */
   pop(into: number[] | Float64Array = [], options?: WaitOptions): Blocking<ArrayLike<number>> {
-    refuseOutsideTask('pop')
+    if (!facesOpen()) refuseOutsideTask('pop')
     checkWait(options)
-    return this.popInTask(into, options) as Blocking<ArrayLike<number>>
+    return toRun('pop', this.popInTask(into, options)) as Blocking<ArrayLike<number>>
   }
 
   popSync(into: number[] | Float64Array = [], options?: WaitOptions): ArrayLike<number> {

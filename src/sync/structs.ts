@@ -1,4 +1,5 @@
 import { twin } from '../coroutine/coroutine.ts'
+import { inside } from '../coroutine/faces.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { Condition as OurCondition } from './condition.ts'
 import { Mutex as OurMutex } from './mutex.ts'
@@ -84,16 +85,16 @@ function inTask<F extends Static>(
 
 inTask(Mutex.lock, function* (mutex, unlockToken) {
   checkEmpty('lock', unlockToken)
-  yield* mutex.lock()
+  yield* inside(() => mutex.lock())
   return fill(mutex, unlockToken)
 })
 inTask(Mutex.lockIfAvailable, function* (mutex, timeout, unlockToken) {
   checkEmpty('lockIfAvailable', unlockToken)
-  return (yield* mutex.lockIfAvailable(timeout)) === null ? null : fill(mutex, unlockToken)
+  return (yield* inside(() => mutex.lockIfAvailable(timeout))) === null ? null : fill(mutex, unlockToken)
 })
 inTask(Condition.wait, function* (cv, unlockToken) {
-  yield* cv.wait(unlockToken)
+  yield* inside(() => cv.wait(unlockToken))
 })
 inTask(Condition.waitFor, function* (cv, unlockToken, timeout, predicate) {
-  return yield* cv.waitFor(unlockToken, timeout, predicate)
+  return yield* inside(() => cv.waitFor(unlockToken, timeout, predicate))
 })

@@ -1,4 +1,5 @@
 import type { Blocking } from '../coroutine/blocking.ts'
+import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -36,10 +37,10 @@ abstract class Countdown extends SyncObject {
 
   /** In a task: waits until the count is 0. */
   wait(options?: WaitOptions): Blocking<void> {
-    if (runnerOrNull() === null) refuseOutsideTask('wait')
+    if (!facesOpen()) refuseOutsideTask('wait')
     if (options !== undefined) checkWait(options)
     if (this.isDone()) return Countdown.finished as unknown as Blocking<void>
-    return inTask(new ZeroWait(this), options, undefined) as Blocking<void>
+    return toRun('wait', inTask(new ZeroWait(this), options, undefined)) as Blocking<void>
   }
 
   waitSync(options?: WaitOptions): void {

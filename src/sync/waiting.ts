@@ -1,6 +1,7 @@
 import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
-import { checkTime, timeoutError, wait as waitFor } from '../coroutine/blocking.ts'
+import { checkTime, timeoutError, waitForm } from '../coroutine/blocking.ts'
 import { twin } from '../coroutine/coroutine.ts'
+import { blocks, closeFaces, openFaces } from '../coroutine/faces.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { type Ambient, ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -348,7 +349,7 @@ function* sleepCoroutine(
       if (left <= 0) break
       const nap = napOf(deadline, left)
       const waiting = Atomics.waitAsync(i32, at, 0, Math.ceil(Math.min(nap, step)))
-      const slept = waiting.async ? yield* waitFor(waiting.value, { signal }) : waiting.value
+      const slept = waiting.async ? yield* waitForm(waiting.value, { signal }) : waiting.value
       if (slept === 'timed-out' && step < nap) long?.look(context)
     }
     finished = true
@@ -382,11 +383,19 @@ export class Finished<T> implements Iterator<number, T, unknown>, Iterable<numbe
 
 /** Gives methods the second face of a blocking call: plain in a 'use task' function. The first is `yield*`. */
 export function blockingMethods(prototype: object, ...names: string[]): void {
+  // What the faces return: `toRun` must learn that it is run.
+  for (const { value } of Object.values(Object.getOwnPropertyDescriptors(prototype))) {
+    if (Object.prototype.toString.call(value) === '[object GeneratorFunction]') resumable(value as never)
+  }
   for (const name of names) {
     const method = Object.getOwnPropertyDescriptor(prototype, name)?.value as (...args: unknown[]) => unknown
     const resumableForm = function* (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
-      return yield* method.apply(this, args) as Generator<number, unknown, unknown>
+      const before = openFaces()
+      const made = method.apply(this, args) as Generator<number, unknown, unknown>
+      closeFaces(before)
+      return yield* made
     }
+    Object.defineProperty(resumableForm, blocks, { value: true })
     Object.defineProperty(method, twin, { value: resumable(resumableForm) })
   }
 }

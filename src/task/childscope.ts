@@ -1,4 +1,4 @@
-import { type Blocking, blocking, wait } from '../coroutine/blocking.ts'
+import { type Blocking, blocking, waitForm } from '../coroutine/blocking.ts'
 import { coroutineOf, PREEMPTED, SUSPENDED } from '../coroutine/coroutine.ts'
 import type { ChildTask } from './childtask.ts'
 import { spawn } from './current.ts'
@@ -80,7 +80,7 @@ export const scope: <R>(body: (scope: ChildScope) => R) => Blocking<Given<R>> = 
     }
     while (opened.children.size > 0) {
       try {
-        yield* wait(opened.nextEnd())
+        yield* waitForm(opened.nextEnd())
       } catch (error) {
         // The task itself is killed: its scope goes first.
         if (!ended.threw) ended = { threw: true, value: error }

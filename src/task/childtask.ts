@@ -4,10 +4,13 @@ import {
   type Blocking,
   blocking,
   timeoutError,
-  wait,
+  waitForm,
   type WaitOptions,
   waitOptions,
 } from '../coroutine/blocking.ts'
+import { twin, twinOf } from '../coroutine/coroutine.ts'
+import { blocks } from '../coroutine/faces.ts'
+import { resumable } from '../coroutine/generators.ts'
 import { killError, requestKill } from './cancel.ts'
 import { type CpuLoss, CpuLostError, unknownLoss } from './errors.ts'
 import { EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, KILLED, LOST, PENDING, RETURNED } from './job.ts'
@@ -148,7 +151,13 @@ export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T
       })
     }
     for (let missing = child.missing(); missing !== null; missing = child.missing())
-      yield* wait(missing, { signal })
+      yield* waitForm(missing, { signal })
     return child.take()
   },
 ) as never
+
+const joinForm = resumable(function* (this: ChildTask, options?: WaitOptions) {
+  return yield* twinOf(join)!(this, options)
+})
+Object.defineProperty(joinForm, blocks, { value: true })
+Object.defineProperty(ChildTask.prototype.join, twin, { value: joinForm })

@@ -3,6 +3,7 @@ import { isGenerator } from '../coroutine/generators.ts'
 import { type Coroutine, coroutineOf } from '../coroutine/coroutine.ts'
 import { CpuRunner } from '../coroutine/cpurunner.ts'
 import { addStackFloor } from '../coroutine/uncaught.ts'
+import { type FaceUser, isUnrun, PLAIN, runFace, swapFaceUser, unrunError } from '../coroutine/faces.ts'
 import { type AfterAwait, type Runner, swapRunner, TIMED_OUT, type Waker } from '../coroutine/runner.ts'
 import type { Cpu } from '../machine/machine.ts'
 import { bindTask } from '../sched/affinity.ts'
@@ -68,6 +69,8 @@ export class KernelCpu implements Runner {
   job = 0
   private task = 0
   private localName: string | null = null
+  /** The user of blocking calls while a task runs in one go. */
+  private readonly plainCode: FaceUser = { kind: PLAIN, unrun: null }
   private readonly runs: (TaskRun | undefined)[] = []
   private readonly runner: CpuRunner
   private readonly life: number
@@ -278,11 +281,22 @@ export class KernelCpu implements Runner {
 
   private runInOneGo(fn: TaskFunction, args: readonly unknown[]): number {
     let value: unknown
+    let forgotten: Error | null
+    const outer = swapFaceUser(this.plainCode)
     try {
       const enter = this.run === null ? null : (this.run.rare?.enter ?? null)
       value = enter === null ? this.call(fn, args) : enter(() => this.call(fn, args))
+      if (isUnrun(value)) value = runFace(value)
+      forgotten = unrunError()
     } catch (error) {
       return this.finish({ threw: true, value: error })
+    } finally {
+      this.plainCode.unrun = null
+      swapFaceUser(outer)
+    }
+    if (forgotten !== null) {
+      if (isThenable(value)) value.then(undefined, () => {})
+      return this.finish({ threw: true, value: forgotten })
     }
     if (this.cpu.stepwise) this.cpu.charge(ONE_GO_MS)
     if (isThenable(value)) return this.awaitResult(this.currentRun(), value)

@@ -1,4 +1,4 @@
-import { suspend, type Blocking, type WaitOptions } from '../coroutine/blocking.ts'
+import { type Blocking, suspendForm, type WaitOptions } from '../coroutine/blocking.ts'
 import { blocking } from '../coroutine/blocking.ts'
 import type { Waker } from '../coroutine/runner.ts'
 import { here } from './current.ts'
@@ -30,7 +30,7 @@ export const receive: <T = unknown>(options?: WaitOptions) => Blocking<T> = bloc
     if (taken !== undefined) return taken.message
     let waiting: Waker | undefined
     try {
-      const came = yield* suspend<{ message: unknown }>(waker => {
+      const came = yield* suspendForm<{ message: unknown }>(waker => {
         waiting = waker
         inbox.wait(waker)
       }, options)

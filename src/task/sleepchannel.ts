@@ -1,6 +1,7 @@
 import { acquire, release } from '../arena/spinlock.ts'
 import { blocking } from '../coroutine/blocking.ts'
 import { CoroutineError } from '../coroutine/errors.ts'
+import { inside } from '../coroutine/faces.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { Entity } from '../sched/entity.ts'
 import { beginSleep, endSleep, wakeupOnChannel } from '../sched/sleep.ts'
@@ -63,7 +64,9 @@ export const sleepOn: (
         `sleepOn(${channel}): only a task of a kernel sleeps on a channel; use a Condition`,
       )
     const slept = yield* sleepOnTree(on, at, timeout, mutex)
-    if (mutex !== undefined) yield* mutex.lock() as Generator<number, unknown, unknown>
+    if (mutex !== undefined) {
+      yield* inside(() => mutex.lock()) as Generator<number, unknown, unknown>
+    }
     return slept
   },
 ) as never

@@ -1,5 +1,5 @@
 import { ArenaFullError } from '../arena/arena.ts'
-import { type Coroutine, coroutineOf } from '../coroutine/coroutine.ts'
+import { type Coroutine, coroutineOf, twin } from '../coroutine/coroutine.ts'
 import type { AfterAwait, Stretch } from '../coroutine/runner.ts'
 import { Entity } from '../sched/entity.ts'
 import { Task as TaskRecord } from '../sched/taskrecord.ts'
@@ -104,6 +104,7 @@ function spawnStretch(on: KernelCpu, run: TaskRun, stretch: Stretch, enter: Ente
     },
   }
   const resume = (): Generator<number, void, unknown> => stretch.run()
+  Object.defineProperty(resume, twin, { value: resume })
   try {
     const job = spawnJob(view, spec, made => on.code.addLocal(made, name, resume, [], { run, enter }))
     disownJob(view, job)

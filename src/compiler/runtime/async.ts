@@ -4,7 +4,7 @@
  * event loop. The owner of the calling coroutine (a kernel task, a schedule) takes it over and runs it as a coroutine;
  * where there is no owner, or the owner has ended, the event loop runs it in one go.
  */
-import { SUSPENDED, type Twin } from '../../coroutine/coroutine.ts'
+import { SUSPENDED, type Twin, twin } from '../../coroutine/coroutine.ts'
 import { resumable } from '../../coroutine/generators.ts'
 import { type AfterAwait, runnerOrNull, type Stretch } from '../../coroutine/runner.ts'
 import { cannotBlock } from './generator.ts'
@@ -131,3 +131,6 @@ class AfterOneAwait implements Stretch {
     }
   }
 }
+
+// It runs compiled code alone.
+Object.defineProperty(AfterOneAwait.prototype.run, twin, { value: AfterOneAwait.prototype.run })

@@ -1,6 +1,7 @@
 /** What functions that unwind import: how they are told apart, and how they call what is not of their kind. */
 import { frames, run } from '../../coroutine/frames.ts'
 import { itself, twin } from '../../coroutine/coroutine.ts'
+import { blocks, plainFace } from '../../coroutine/faces.ts'
 import { own, refuse, unwinding } from './attach.ts'
 import { collect, generatorBody } from './generator.ts'
 
@@ -24,7 +25,7 @@ export function other(ok: unknown, fn: any, self: unknown, args: unknown[], text
       if (built !== undefined && built.of === fn) return Reflect.apply(built, self, args)
       return run(Reflect.apply(own(fn), self, args))
     }
-  }
+  } else if (fn[twin]?.[blocks] === true) return plainFace(fn, self, args)
   return Reflect.apply(fn, self, args)
 }
 
