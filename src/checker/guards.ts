@@ -1,9 +1,11 @@
 import { CheckError } from './errors.ts'
 import type { Memory } from './memory.ts'
-import { attachAtomic } from './models.ts'
+import { holdsMemory } from './foreign.ts'
+import { trust } from './intrinsics.ts'
 import { AWAIT, KIND_NAMES, LOAD } from './operations.ts'
 import { isShared, pending } from './pending.ts'
 import { refuse, where } from './refusal.ts'
+import { attachAtomic } from './twins.ts'
 import { isGuarded, plainOf, proxied, stretchBehind, typedArrays, viewProxy } from './views.ts'
 
 /**
@@ -40,6 +42,7 @@ export class Guards {
   private replace(owner: object, name: string, value: unknown): void {
     const descriptor = Object.getOwnPropertyDescriptor(owner, name)
     if (descriptor === undefined || !descriptor.configurable) return
+    trust(value)
     Object.defineProperty(owner, name, {
       value,
       writable: true,
@@ -133,6 +136,15 @@ export class Guards {
       },
     })
     this.replace(globalThis, 'Promise', Guarded)
+    const active = (): boolean => pending.current >= 0
+    this.replace(Promise.prototype, 'then', function (this: unknown, ...args: unknown[]): unknown {
+      if (active() && args.some(fn => typeof fn === 'function'))
+        refuse(
+          'a promise was given a function to call later',
+          'Await the promise in the thread, or make what the function does a thread of the check',
+        )
+      return Reflect.apply(then, this, args)
+    })
   }
 
   /** The function is given what stands behind a proxy; inside a thread it refuses. */
@@ -142,8 +154,7 @@ export class Guards {
       | undefined
     if (owner === undefined || typeof real !== 'function') return
     const guarded = function (this: unknown, ...args: unknown[]): unknown {
-      const given = (x: unknown): boolean => isGuarded(x) || (Array.isArray(x) && x.some(isGuarded))
-      if (!args.some(given)) return Reflect.apply(real, this, args)
+      if (!holdsMemory(args)) return Reflect.apply(real, this, args)
       if (pending.current >= 0)
         refuse(
           `${call} was given shared memory`,
@@ -174,6 +185,8 @@ export class Guards {
       'queueMicrotask()',
       'make what it would run a thread of the check',
     )
+    if (typeof process === 'object')
+      this.refuse(process, 'nextTick', 'process.nextTick()', 'make what it would run a thread of the check')
     if (typeof crypto === 'object') {
       for (const name of ['getRandomValues', 'randomUUID']) {
         this.refuse(Crypto.prototype, name, `crypto.${name}()`, 'use a fixed value')
@@ -228,6 +241,11 @@ function makeView(
   if (stretch.growable) {
     const size = (target as unknown as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1
     const end = index(offset) + (tracks ? 0 : index(length) * size)
+    if (pending.current >= 0 && end > 0)
+      refuse(
+        'a view of a part of a buffer that can grow was made in a thread',
+        'Make it in the set-up, or without an offset and a length',
+      )
     if (end > stretch.length)
       throw new RangeError(`Invalid view of ${end} bytes on a buffer of ${stretch.length}`)
   }

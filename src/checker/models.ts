@@ -3,22 +3,10 @@
  * order of the specification. Callbacks are called through their twins, so they may take steps too.
  *
  * A model is a generator: `(site, self, args)`. It is found in three ways: by the compiler, for a method of a view that is called by its
- * name (`modelled`); as the twin of a method of a proxy (views.ts); and as the twin of a function that is given a view (`over`).
+ *name (`modelled`); as the twin of a method of a proxy (views.ts); and as the twin of a function that is given a view (twins.ts).
  */
-import { attach, own } from '../compiler/runtime.ts'
-import { type Twin, twin } from '../coroutine/coroutine.ts'
 import { generatorBody, generatorTwin, Out } from '../compiler/runtime/generator.ts'
-import { arrayFrom } from '../compiler/runtime/from.ts'
-import {
-  DATAVIEW_READ,
-  DATAVIEW_WRITE,
-  GROW,
-  KIND_NAMES,
-  LOAD,
-  PLAIN_READ,
-  PLAIN_WRITE,
-  WAIT_ASYNC,
-} from './operations.ts'
+import { DATAVIEW_READ, DATAVIEW_WRITE, GROW } from './operations.ts'
 import { refuseTornCopy } from './copies.ts'
 import {
   type Stops,
@@ -38,18 +26,28 @@ import {
   truthy,
   whole,
 } from './elementwise.ts'
-import { fields, isIndex, isTyped, take } from './patterns.ts'
+import { isTyped, take } from './patterns.ts'
 import { effect, isShared, op, pending, realOf } from './pending.ts'
-import { guardMethods, isGuarded, isNativeMethod, kindOf, nativeMark, typedArrays } from './views.ts'
+import { listed, primitive } from './quiet.ts'
+import {
+  growing,
+  guardMethods,
+  isGuarded,
+  isNativeMethod,
+  kindOf,
+  nativeMark,
+  proxied,
+  typedArrays,
+  viewProxy,
+} from './views.ts'
 
-type Callable = (...args: any[]) => any
-type Model = (site: number, self: any, args: any[]) => Stops
+export type Model = (site: number, self: any, args: any[]) => Stops
 
 const Shared = SharedArrayBuffer
 const Typed: any = Object.getPrototypeOf(Int8Array)
 const isBuffer = (x: unknown): boolean => isGuarded(x) && realOf(x as object) instanceof Shared
 
-const typed: Record<string, Model> = {
+export const typed: Record<string, Model> = {
   *at(site, view, [index]) {
     const length = yield* count(site, view)
     const k = whole(index) < 0 ? length + whole(index) : whole(index)
@@ -122,6 +120,24 @@ const typed: Record<string, Model> = {
       if ((yield* get(site, view, i)) === args[0]) return i
     }
     return -1
+  },
+  /** Where the view follows its buffer, its length is read, and what is made without an end follows it too. */
+  *subarray(site, view, [start, end]) {
+    if (growing(realOf(view)) === undefined)
+      return proxied(Reflect.apply(Typed.prototype.subarray, realOf(view), [start, end]))
+    const length = yield* count(site, view)
+    const first = clamp(start, 0, length)
+    const { constructor, buffer, byteOffset, BYTES_PER_ELEMENT } = view
+    const offset = byteOffset + first * BYTES_PER_ELEMENT
+    if (end === undefined) return new constructor(buffer, offset)
+    return viewProxy(
+      new typedArrays[kindOf(realOf(view))!]!(
+        realOf(buffer),
+        offset,
+        Math.max(0, clamp(end, length, length) - first),
+      ),
+      false,
+    )
   },
   *join(site, view, args) {
     return Reflect.apply(Array.prototype.join, yield* all(site, view), args)
@@ -221,6 +237,7 @@ const typed: Record<string, Model> = {
     return iterator(site, view, 'keys')
   },
 }
+
 typed['[Symbol.iterator]'] = typed['values']!
 
 const buffers: Record<string, Model> = {
@@ -268,7 +285,13 @@ export function modelled(self: unknown, name: string): boolean {
 export function* places(site: number, self: any, name: string, args: any[]): Stops {
   const method = self[name === '[Symbol.iterator]' ? Symbol.iterator : name]
   if (method?.[nativeMark] !== true && !isNativeMethod(method)) return yield* call(method, self, ...args)
+  converts(args)
   return yield* modelOf(self, name)!(site, self, args)
+}
+
+/** The language converts what a method is given, by code of theirs where it is an object. */
+function converts(args: readonly unknown[]): void {
+  for (const x of args) if (typeof x !== 'function') primitive(x)
 }
 
 /** The elements of a view, read one by one as the loop comes to them. */
@@ -296,7 +319,7 @@ function iterator(site: number, view: unknown, what: 'values' | 'entries' | 'key
 
 /** What a list of arguments or an array literal is spread from. */
 export function* list(site: number, from: any): Stops {
-  return isTyped(from) || generatorBody(from) !== undefined ? yield* take(site, from, Infinity) : from
+  return isTyped(from) || generatorBody(from) !== undefined ? yield* take(site, from, Infinity) : listed(from)
 }
 
 const viewMakers = new Set<unknown>(Object.values(typedArrays))
@@ -315,139 +338,13 @@ export function* construct(site: number, maker: any, args: any[]): Stops {
   return effect(new maker(...args))
 }
 
-/** Gives a function of the language a twin for when it is given shared memory; else it does as it did. */
-function over(
-  holder: any,
-  name: string,
-  quiet: boolean,
-  applies: (self: any, args: any[]) => boolean,
-  model: Model,
-): void {
-  const native = holder?.[name] as (Callable & { [twin]?: Twin & { [nativeMark]?: true } }) | undefined
-  if (typeof native !== 'function' || native[twin]?.[nativeMark] === true) return
-  const before = native[twin] === undefined ? undefined : own(native)
-  const made: any = function* (this: any, ...args: any[]): Stops {
-    const site = pending.place
-    pending.place = -1
-    if (applies(this, args)) return yield* model(site, this, args)
-    if (before !== undefined) {
-      if (!quiet) effect()
-      return yield* before.apply(this, args)
-    }
-    const result = Reflect.apply(native, this, args)
-    return quiet ? result : effect(result)
-  }
-  made[nativeMark] = true
-  attach(native, made)
-}
-
-const givenView = (_: unknown, [first]: any[]): boolean =>
-  isTyped(first) || generatorBody(first) !== undefined
-
-/** Methods that change their list. */
-const writers = new Set(['set', 'fill', 'reverse', 'copyWithin', 'sort'])
-
-for (const [name, model] of Object.entries(typed)) {
-  if (name === '[Symbol.iterator]' || name === 'toString') continue
-  if (name === 'set')
-    over(
-      Typed.prototype,
-      name,
-      false,
-      (self, [first]) => isTyped(self) || (isTyped(first) && kindOf(self) !== undefined),
-      model,
-    )
-  else over(Typed.prototype, name, !writers.has(name), self => isTyped(self), model)
-}
-
-over(Array.prototype, 'sort', false, () => false, typed['sort']!)
-
-over(
-  Array,
-  'from',
-  true,
-  (_, [items]) => isTyped(items),
-  function* (site, maker, [items, fn, self]) {
-    return yield* arrayFrom(maker, elements(site, items), fn, self)
-  },
-)
-over(Typed, 'from', true, givenView, function* (site, maker, [items, fn, self]) {
-  const values = yield* take(site, items, Infinity)
-  const made = new maker(values.length)
-  for (let k = 0; k < values.length; k++) {
-    const value = fn === undefined ? values[k] : yield* call(fn, self, values[k], k)
-    if (isShared(made)) yield* put(site, made, k, value)
-    else made[k] = value
-  }
-  return made
-})
-
-over(
-  Reflect,
-  'get',
-  false,
-  (_, [view, key]) => isTyped(view) && isIndex(key),
-  function* (site, _, [view, key]) {
-    return yield op(PLAIN_READ, site, view, Number(key))
-  },
-)
-over(
-  Reflect,
-  'set',
-  false,
-  (_, [view, key, , receiver]) =>
-    isTyped(view) && isIndex(key) && (receiver === undefined || receiver === view),
-  function* (site, _, [view, key, value]) {
-    yield op(PLAIN_WRITE, site, view, Number(key), value)
-    return true
-  },
-)
-over(Object, 'values', false, givenView, function* (site, _, [view]) {
-  return Object.values(yield* fields(site, view, true, []))
-})
-over(Object, 'entries', false, givenView, function* (site, _, [view]) {
-  return Object.entries(yield* fields(site, view, true, []))
-})
-over(
-  Object,
-  'assign',
-  false,
-  (_, args) => args.slice(1).some(isTyped) && !isShared(args[0]),
-  function* (site, _, [target, ...sources]) {
-    for (const source of sources) Object.assign(target, yield* fields(site, source, true, []))
-    effect()
-    return target
-  },
-)
-over(JSON, 'stringify', false, givenView, function* (site, _, [view, ...rest]) {
-  return JSON.stringify(yield* fields(site, view, true, []), ...rest)
-})
-
-const onShared = (_: unknown, [view]: any[]): boolean => isShared(view)
-
-/** What a function of `Atomics` is in a thread. */
-function atomic(kind: number): Model {
-  return function* (site, _, [view, index, a, b]) {
-    return yield op(kind, site, view, index, a, b)
-  }
-}
-
-for (let kind = LOAD; kind <= WAIT_ASYNC; kind++) {
-  over(Atomics, KIND_NAMES[kind]!, KIND_NAMES[kind] === 'load', onShared, atomic(kind))
-}
-
-/** Gives what stands in the place of a function of `Atomics` while a check runs the twin of that function. */
-export function attachAtomic(fn: Callable, name: string): void {
-  const holder = { [name]: fn }
-  over(holder, name, name === 'load', onShared, atomic(KIND_NAMES.indexOf(name)))
-}
-
 /** The twin of a method of a proxy. */
-function twinFor(name: string): Callable | undefined {
+function twinFor(name: string): ((...args: any[]) => any) | undefined {
   const made: any = function* (this: any, ...args: any[]): Stops {
     const site = pending.place
     pending.place = -1
     const model = modelOf(this, name)
+    converts(args)
     if (model !== undefined) return yield* model(site, this, args)
     throw new TypeError(`${name} was called on something else than the memory that it was read from`)
   }

@@ -3,6 +3,7 @@ import { bodyStep, generatorBody } from '../compiler/runtime/generator.ts'
 import { append, call, count, get, lengthOf, type Stops } from './elementwise.ts'
 import { PLAIN_READ } from './operations.ts'
 import { isShared, op, realOf } from './pending.ts'
+import { listed, parts } from './quiet.ts'
 import { kindOf } from './views.ts'
 
 export const isTyped: (x: unknown) => boolean = x => isShared(x) && kindOf(realOf(x)) !== undefined
@@ -16,7 +17,7 @@ export function* take(site: number, from: any, most: number): Stops {
     for (let i = 0; i < most && i < (yield* count(site, from)); i++) append(values, yield* get(site, from, i))
     return values
   }
-  if (generatorBody(from) === undefined) return from
+  if (generatorBody(from) === undefined) return listed(from)
   const values: unknown[] = []
   while (values.length < most) {
     const step = yield* bodyStep(from)
@@ -31,7 +32,7 @@ export function* take(site: number, from: any, most: number): Stops {
  * What an object pattern takes apart, or an object is made of: of a view, all that is its own, and these properties beside.
  */
 export function* fields(site: number, from: any, all: boolean, names: readonly string[]): Stops {
-  if (!isTyped(from)) return from
+  if (!isTyped(from)) return all ? parts(from, null) : from
   const made: any = {}
   if (all) {
     const length = yield* count(site, from)

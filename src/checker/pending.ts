@@ -17,7 +17,12 @@ export interface Loop {
   idle: number
   writes: number
   epoch: number
+  /** How many properties the thread had read when the turn began. */
+  looks: number
 }
+
+/** How many properties a turn may read and still be known to be useless. */
+export const NOTED_MAX = 256
 
 export interface PendingOperations {
   /** The virtual thread that runs, or -1: outside one, instrumented code is an error. */
@@ -66,6 +71,11 @@ export interface PendingOperations {
   grows: boolean
   /** How many mutexes without an id the set-up has made, and each thread. */
   mutexes: Int32Array
+  /** The properties that each thread has read last, and how many it has read: see quiet.ts. */
+  noted: unknown[]
+  notedKeys: unknown[]
+  looks: Int32Array
+  wasQuiet: (thread: number, since: number) => boolean
   /** Where a function of the language is called that takes steps of its own, or -1. */
   place: number
   /** What the code of a thread did that cannot be explored. Kept here because the code may catch what is thrown. */
@@ -106,6 +116,10 @@ export const pending: PendingOperations = (holder[key] ??= {
   weak: false,
   grows: false,
   mutexes: new Int32Array(THREADS_MAX + 1),
+  noted: Array.from({ length: THREADS_MAX * NOTED_MAX }),
+  notedKeys: Array.from({ length: THREADS_MAX * NOTED_MAX }),
+  looks: new Int32Array(THREADS_MAX),
+  wasQuiet: () => false,
   place: -1,
   refusal: undefined,
 })
@@ -205,6 +219,7 @@ function isObject(x: unknown): x is object {
 
 /** `ToPrimitive`. */
 function toPrimitive(x: object, hint: 'number' | 'string'): unknown {
+  effect()
   const exotic = (x as { [Symbol.toPrimitive]?: (hint: string) => unknown })[Symbol.toPrimitive]
   if (exotic !== undefined && exotic !== null) {
     const made = Reflect.apply(exotic, x, [hint])
@@ -246,6 +261,7 @@ export function loop(site: number): Loop {
     idle: 0,
     writes: -1,
     epoch: -1,
+    looks: 0,
   }
 }
 
@@ -268,13 +284,15 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
     Object.is(entered.first, first) &&
     Object.is(entered.second, second) &&
     Object.is(entered.third, third) &&
-    sameRest(entered.rest, rest)
+    sameRest(entered.rest, rest) &&
+    (steps === entered.step || pending.wasQuiet(thread, entered.looks))
   ) {
     if (steps > entered.step) {
       pending.spunFrom[thread] = entered.step
       pending.spunSite[thread] = entered.site
       entered.step = steps
     }
+    entered.looks = pending.looks[thread]
     return true
   }
   const writes = pending.writes[thread]
@@ -289,6 +307,7 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
   }
   entered.effects = effects
   entered.step = steps
+  entered.looks = pending.looks[thread]
   entered.first = first
   entered.second = second
   entered.third = third

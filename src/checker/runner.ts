@@ -60,6 +60,11 @@ const INCOMPLETE = 3
 const INTERRUPTED = 130
 
 /** Runs the checks of all files under the paths, and prints what comes of it. Returns the exit code. */
+/** What a thread was refused inside an async function of code that is not instrumented has been told with its check. */
+function onRejection(error: unknown): void {
+  if (!(error instanceof CheckError)) throw error
+}
+
 export async function runChecks(
   paths: readonly string[],
   options: RunnerOptions,
@@ -82,6 +87,7 @@ export async function runChecks(
     interrupted.now = true
   }
   process.on('SIGINT', onInterrupt)
+  process.on('unhandledRejection', onRejection)
   const watchdog = new Watchdog(options.patience ?? PATIENCE_SECONDS)
   const tally = { passed: 0, failed: 0, wrong: 0, incomplete: 0, accepted: 0 }
   const teams = new Map<number, Team>()
@@ -96,6 +102,9 @@ export async function runChecks(
     }
   } finally {
     process.off('SIGINT', onInterrupt)
+    // What a thread left to the event loop comes now.
+    await new Promise(resolve => setImmediate(resolve))
+    process.off('unhandledRejection', onRejection)
     await Promise.all([...teams.values()].map(team => team.dismiss()))
     await watchdog.stop()
   }

@@ -1,8 +1,9 @@
-import { attach, own, setTwinShape } from '../compiler/runtime.ts'
-import { type Twin, twin } from '../coroutine/coroutine.ts'
+import { attach, setTwinShape } from '../compiler/runtime.ts'
+import { twin } from '../coroutine/coroutine.ts'
 import { setPlainStop } from '../compiler/runtime/generator.ts'
 import { effect, isShared, pending, realOf } from './pending.ts'
 import { refuse } from './refusal.ts'
+import { nativeMark } from './views.ts'
 
 /**
  * What instrumented code calls. It records the operation that the running virtual thread wants next; the machine
@@ -15,11 +16,18 @@ export { cover } from './coverage.ts'
 export { lengthOf } from './elementwise.ts'
 export { construct, elements, list, modelled, places } from './models.ts'
 export { fields, take } from './patterns.ts'
+export { given, ownAt, plain } from './foreign.ts'
+import './twins.ts'
+export { kind, parts, peek, primitive, unproxied, within } from './quiet.ts'
 
 setTwinShape(resumable)
 
 // By whatever name it is called, a pause changes nothing: a turn of a loop with one in it can still be a useless one.
-if (typeof Atomics.pause === 'function' && !(twin in Atomics.pause)) attach(Atomics.pause, function* () {})
+if (typeof Atomics.pause === 'function' && !(twin in Atomics.pause))
+  attach(
+    Atomics.pause,
+    Object.assign(function* () {}, { [nativeMark]: true }),
+  )
 
 setPlainStop(() => {
   if (pending.current >= 0) {
@@ -33,12 +41,6 @@ setPlainStop(() => {
 /** A virtual thread switches at every access, a few calls deep: its generators stay as the engine makes them. */
 export function resumable<F>(fn: F): F {
   return fn
-}
-
-/** The twin of what is called at this place: a function of the language that has one reports its steps there. */
-export function ownAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
-  pending.place = site
-  return own(fn)
 }
 
 /** A view as code outside of the threads uses it: set-ups and final assertions read and write as fast as ever. */

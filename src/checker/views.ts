@@ -1,4 +1,5 @@
 import { attach } from '../compiler/runtime.ts'
+import { trust } from './intrinsics.ts'
 import { pending } from './pending.ts'
 import { refuse } from './refusal.ts'
 
@@ -268,6 +269,7 @@ export function guardMethods(
     Object.defineProperty(guarded, nativeMark, { value: true })
     const twin = twinFor(text, native as Callable)
     if (twin !== undefined) attach(guarded, twin as never)
+    trust(guarded)
     methods.set(native, guarded)
     methods.set(guarded, guarded)
   }

@@ -43,6 +43,23 @@ export abstract class CallLowering extends Writer {
     return written
   }
 
+  /** The object of a member that is about to be read. */
+  peeked(object: Rope, _member: Node): Rope {
+    return object
+  }
+
+  /** The call of a function that has no resumable form; `written` is how it is called. */
+  plainCall(
+    written: Rope,
+    _fn: Piece,
+    _receiver: Piece | null,
+    _args: Piece,
+    _text: string,
+    node: Node,
+  ): Rope {
+    return this.plainly(written, node)
+  }
+
   call(node: Node, cx: Context): Rope {
     const call = this.callOf(node)
     if (call === undefined || this.staysPlain(call)) return this.#plainCall(node, cx)
@@ -203,19 +220,21 @@ export abstract class CallLowering extends Writer {
     ) {
       const args = this.argumentsText(node, cx)
       const name = link.value
+      const called = this.plainCall(rope`${name}(${args})`, name, null, args, calleeText(callee), node)
       return {
         ...link,
-        value: rope`(${this.#isPlain(name)} ? ${this.plainly(rope`${name}(${args})`, node)} : yield* (0, ${this.ownOf(name, node)})(${args}))`,
+        value: rope`(${this.#isPlain(name)} ? ${called} : yield* (0, ${this.ownOf(name, node)})(${args}))`,
       }
     }
     const fn = frame.take()
     const { setup, args, taken } = this.#holdArguments(node, cx)
     frame.give(fn, ...taken)
-    const text = JSON.stringify(calleeText(callee))
-    const refuse = this.names.runtime('refuse')
+    const text = calleeText(callee)
+    const refuse = `${this.names.runtime('refuse')}(${JSON.stringify(text)})`
+    const called = this.plainCall(rope`${fn}(${args})`, fn, null, args, text, node)
     return {
       ...link,
-      value: rope`(${fn} = ${link.value}, ${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}(${args})`, node)} : ${refuse}(${text}) : yield* (0, ${this.ownOf(fn, node)})(${args}))`,
+      value: rope`(${fn} = ${link.value}, ${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${called} : ${refuse} : yield* (0, ${this.ownOf(fn, node)})(${args}))`,
     }
   }
 
@@ -238,11 +257,9 @@ export abstract class CallLowering extends Writer {
     } else setup = rope`${setup}, `
     const { setup: settingUp, args, taken } = this.#holdArguments(node, cx)
     frame.give(...taken)
-    const text = JSON.stringify(calleeText(member))
-    const plainCall = this.plainly(
-      rope`${names.runtime('apply')}(${fn}, ${receiver}, [${args}], ${text})`,
-      node,
-    )
+    const text = calleeText(member)
+    const applied = rope`${names.runtime('apply')}(${fn}, ${receiver}, [${args}], ${JSON.stringify(text)})`
+    const plainCall = this.plainCall(applied, fn, receiver, args, text, node)
     const comma = node.arguments.length > 0 ? ', ' : ''
     link.value = rope`(${setup}${settingUp}${this.#isPlain(fn)} ? ${plainCall} : yield* ${names.runtime('own')}(${fn}).call(${receiver}${comma}${args}))`
     return link
@@ -257,7 +274,7 @@ export abstract class CallLowering extends Writer {
       return {
         ...link,
         value: this.plainly(
-          rope`${link.value}${this.#access(callee, cx)}(${this.argumentsText(node, cx)})`,
+          rope`${this.peeked(link.value, callee)}${this.#access(callee, cx)}(${this.argumentsText(node, cx)})`,
           node,
         ),
       }
@@ -277,7 +294,9 @@ export abstract class CallLowering extends Writer {
     }
     const fn = frame.take()
     taken.push(fn)
-    const found = isSuper ? this.node(callee, cx) : rope`${receiver}${this.#access(callee, cx)}`
+    const found = isSuper
+      ? this.node(callee, cx)
+      : rope`${this.peeked(receiver, callee)}${this.#access(callee, cx)}`
     if (node.optional) {
       link.guards.push(rope`(${setup}${fn} = ${found}) == null`)
       setup = rope``
@@ -294,12 +313,16 @@ export abstract class CallLowering extends Writer {
     const args = join(list, ', ')
     frame.give(...taken)
     const comma = node.arguments.length > 0 ? ', ' : ''
-    const text = JSON.stringify(calleeText(callee))
+    const text = calleeText(callee)
     const apply = this.names.runtime('apply')
     const shared = this.sharedMethod(node, callee, receiver, list)
     if (shared !== null) setup = rope`${setup}${shared.test} ? ${shared.value} : `
-    const plainCall = this.plainly(
-      rope`(${fn}?.call === ${this.names.runtime('call')} ? ${fn}.call(${receiver}${comma}${args}) : ${apply}(${fn}, ${receiver}, [${args}], ${text}))`,
+    const plainCall = this.plainCall(
+      rope`(${fn}?.call === ${this.names.runtime('call')} ? ${fn}.call(${receiver}${comma}${args}) : ${apply}(${fn}, ${receiver}, [${args}], ${JSON.stringify(text)}))`,
+      fn,
+      receiver,
+      args,
+      text,
       node,
     )
     if (plain) return { ...link, value: rope`(${setup}${plainCall})` }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type Twin, twin } from '../../coroutine/coroutine.ts'
 import { compile } from '../compile.ts'
 import { evaluateModule, type Namespace } from '../differential/evaluate.ts'
+import { unwatched } from '../differential/unwatched.ts'
 import * as runtime from '../runtime.ts'
 
 const names = (
@@ -44,6 +45,7 @@ class Recorder {
     }
     return {
       ...runtime,
+      ...unwatched,
       module: (_file: string, sites: [number, number, string][]) => {
         this.sites = sites
         return 1000

@@ -8,13 +8,15 @@ import type { Call, Func } from '../functions.ts'
 import { Lines } from '../lines.ts'
 import { join, type Piece, type Rope, rope } from '../rope.ts'
 import type { Binding } from '../scope.ts'
-import { bare, boundNames, contains, directives, isFunction, type Node, walk } from '../syntax.ts'
+import { bare, boundNames, contains, directives, type Node, walk } from '../syntax.ts'
 import { Accessors, writeGet, writeSet } from './checker/accessors.ts'
 import { Coverage } from './checker/coverage.ts'
+import { converted, isOpaque, mayBeObject, writePeek } from './checker/quiet.ts'
 import { writeAssignment, writeAtomic, writeRead, writeUpdate, writeViewMethod } from './checker/accesses.ts'
 import { awaiting, isIndexed, isLength, memoryMethod, plainWrite } from './checker/operations.ts'
 import {
   isPattern,
+  namesLater,
   readsElements,
   writeDestructuring,
   writeParts,
@@ -24,14 +26,12 @@ import {
 import { writeTold, writeTurns } from './checker/turns.ts'
 import type { Context, Frame } from './context.ts'
 import { GeneratorLowering } from './generator.ts'
+import { calleeText } from './message.ts'
 import { labelsText, writeForAwait, writeForOf, writeLoop } from './loops.ts'
 import type { Flavor } from './writer.ts'
 
 /** Global objects whose functions change nothing. */
 const quietObjects: ReadonlySet<string> = new Set(['Math', 'Number', 'String', 'BigInt', 'Symbol'])
-
-/** Global objects some of whose functions take steps when they are given shared memory. */
-const steppingObjects: ReadonlySet<string> = new Set(['Atomics', 'Array', 'JSON', 'Object', 'Reflect'])
 
 /** Global constructors that read what they are given. */
 const copyingMakers: RegExp = /^(?:(?:Big)?(?:Int|Uint|Float)\d+(?:Clamped)?Array|Map|Set|WeakMap|WeakSet)$/
@@ -46,6 +46,8 @@ export class CheckerLowering extends GeneratorLowering {
   #bindings: ReadonlySet<Binding> | null = null
   /** Bodies of arrows that are being written. */
   readonly #entering = new Set<Node>()
+  /** Operands that are converted, and which function of the runtime they go through. */
+  readonly #converted = new Map<Node, string>()
   /** Members that name what `new` makes. */
   readonly #named = new Set<Node>()
   /** Inside a destructuring that assigns: the place that stands for a member of what may be shared. */
@@ -113,7 +115,12 @@ export class CheckerLowering extends GeneratorLowering {
 
   /** What a generator has in its variables outlives the turn of a loop that drives it. */
   override entry(func: Func, _frame: Frame): string {
-    return func.isGenerator ? `${this.names.runtime('effect')}();` : ''
+    const params: Node[] = func.node.params
+    const opaque =
+      func.isGenerator ||
+      isOpaque(func.node) ||
+      params.some((one, index) => isPattern(one) && !this.#isLate(one, index, func))
+    return opaque ? `${this.names.runtime('effect')}();` : ''
   }
 
   /** The plain form of a function may run inside a thread, called by what the compiler does not see: it says so. */
@@ -127,8 +134,11 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   override node(node: Node, cx: Context): Rope {
-    const written = this.#uncounted(node, cx)
-    return this.#coverage === null ? written : this.#coverage.around(node, written)
+    if (cx.frame !== null) for (const [operand, by] of converted(node)) this.#converted.set(operand, by)
+    const uncounted = this.#uncounted(node, cx)
+    const written = this.#coverage === null ? uncounted : this.#coverage.around(node, uncounted)
+    const by = cx.frame === null ? undefined : this.#converted.get(node)
+    return by === undefined ? written : rope`${this.names.runtime(by)}(${written})`
   }
 
   #uncounted(node: Node, cx: Context): Rope {
@@ -159,14 +169,18 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   override staysPlain(call: Call): boolean {
-    if (call.reach === 'short') {
-      const callee = bare(call.node.callee ?? call.node.tag)
-      if (callee.type !== 'MemberExpression') return true
-      if (memoryMethod(callee) !== undefined) return false
-      const name = globalName(callee.object, this.analysis.bindingOf)
-      return name === null || !steppingObjects.has(name)
-    }
+    if (call.reach === 'short') return this.#isQuiet(call.node)
     return call.target !== null && !call.target.twin
+  }
+
+  /** A call of a function of the language that changes nothing, given what is no object. */
+  #isQuiet(node: Node): boolean {
+    const callee = bare(node.callee ?? node.tag)
+    const global = callee.type === 'MemberExpression' ? callee.object : callee
+    const name = globalName(global, this.analysis.bindingOf)
+    if (name === null || node.type !== 'CallExpression') return false
+    if (callee === global) return shortGlobals.has(name) && name !== 'structuredClone'
+    return quietObjects.has(name) && memoryMethod(callee) === undefined
   }
 
   override awaited(value: Rope, node: Node): Rope {
@@ -196,12 +210,29 @@ export class CheckerLowering extends GeneratorLowering {
   override plainly(written: Rope, node: Node): Rope {
     const callee = bare(node.callee ?? node.tag)
     if (callee.type === 'Super' || callee.type === 'Import') return written
-    const global = callee.type === 'MemberExpression' ? callee.object : callee
-    const name = globalName(global, this.analysis.bindingOf)
-    if (name === null) return this.effect(written)
-    const isQuiet =
-      callee === global ? node.type === 'CallExpression' && shortGlobals.has(name) : quietObjects.has(name)
-    return isQuiet ? written : this.effect(written)
+    return this.#isQuiet(node) ? written : this.effect(written)
+  }
+
+  /** The operand is converted to a primitive value. */
+  convert(operand: Node): void {
+    if (mayBeObject(operand)) this.#converted.set(operand, 'primitive')
+  }
+
+  override peeked(object: Rope, member: Node): Rope {
+    return writePeek(this, object, member)
+  }
+
+  override plainCall(
+    written: Rope,
+    fn: Piece,
+    receiver: Piece | null,
+    args: Piece,
+    text: string,
+    node: Node,
+  ): Rope {
+    // `eval` by another name would see other variables.
+    if (bare(node.callee).name === 'eval') return this.plainly(written, node)
+    return rope`${this.names.runtime('plain')}(${fn}, ${receiver ?? 'void 0'}, [${args}], ${JSON.stringify(text)})`
   }
 
   /** True when a name in the target is of another function. */
@@ -212,7 +243,7 @@ export class CheckerLowering extends GeneratorLowering {
   override resumable(node: Node, cx: Context): Rope | null {
     switch (node.type) {
       case 'MemberExpression':
-        if (node.object.type === 'Super' || !this.#mayStep(node)) return null
+        if (node.object.type === 'Super') return null
         return this.accessed(this.node(node.object, cx), node, cx)
       case 'AssignmentExpression': {
         const left = bare(node.left)
@@ -247,23 +278,34 @@ export class CheckerLowering extends GeneratorLowering {
         return this.#new(node, cx)
       case 'YieldExpression':
         return this.#yield(node, cx)
-      case 'CallExpression':
+      case 'CallExpression': {
+        const call = this.callOf(node)
+        if (call !== undefined && this.staysPlain(call) && this.#isQuiet(node)) {
+          if (node.arguments.some(({ type }: Node) => type === 'SpreadElement'))
+            return this.effect(this.copy(node, cx))
+          for (const argument of node.arguments as Node[]) this.convert(argument)
+        }
         return writeAtomic(this, node, cx) ?? super.resumable(node, cx)
+      }
       default:
         return super.resumable(node, cx)
     }
   }
 
-  /** A member whose value may be a step: an element, what has a getter here, the length of what can grow. */
-  #mayStep(node: Node): boolean {
-    return isIndexed(node) || this.#accessors.has(node, 'getter') || isLength(node)
-  }
-
   /** What copies a view reads it. */
   #new(node: Node, cx: Context): Rope {
     const name = globalName(bare(node.callee), this.analysis.bindingOf)
-    if (name === null || !copyingMakers.test(name) || node.arguments.length === 0)
-      return this.plainly(this.copy(node, cx), node)
+    if (name === null || !copyingMakers.test(name) || node.arguments.length === 0) {
+      const { names } = this
+      const list = this.argumentsText(node, cx)
+      if (node.callee.type === 'Identifier')
+        return this.effect(rope`new ${node.callee}(...${names.runtime('given')}(${node.callee}, [${list}]))`)
+      const fn = cx.frame!.take()
+      const text = JSON.stringify(calleeText(node.callee))
+      const made = rope`(${fn} = ${this.node(node.callee, cx)}, ${names.runtime('make')}(${fn}, ${names.runtime('given')}(${fn}, [${list}]), ${text}))`
+      cx.frame!.give(fn)
+      return this.effect(made)
+    }
     return rope`(yield* ${this.names.runtime('construct')}(${this.site(node)}, ${name}, [${this.argumentsText(node, cx)}]))`
   }
 
@@ -409,7 +451,8 @@ export class CheckerLowering extends GeneratorLowering {
   override accessed(object: Rope, node: Node, cx: Context): Rope {
     if (this.#accessors.has(node, 'getter')) return writeGet(this, object, node, cx)
     if (isLength(node)) return this.#length(object, node, cx)
-    return isIndexed(node) ? writeRead(this, object, node, cx) : super.accessed(object, node, cx)
+    if (isIndexed(node)) return writeRead(this, object, node, cx)
+    return super.accessed(this.peeked(object, node), node, cx)
   }
 
   /** `x.length`: a step, where x is of a buffer that can grow. */
@@ -419,17 +462,11 @@ export class CheckerLowering extends GeneratorLowering {
     const held = cx.frame!.take()
     cx.frame!.give(held)
     const step = rope`yield* ${names.runtime('lengthOf')}(${this.site(node)}, ${held}, ${JSON.stringify(name)})`
-    return rope`(${held} = ${object}, ${names.runtime('pending')}.grows ? ${step} : ${held}.${name})`
+    return rope`(${held} = ${object}, ${names.runtime('pending')}.grows ? ${step} : ${names.runtime('peek')}(${held}, ${JSON.stringify(name)}).${name})`
   }
 
-  override chainStops(node: Node): boolean {
-    let stops = super.chainStops(node)
-    walk(node, child => {
-      if (isFunction(child)) return false
-      if (child.type === 'MemberExpression' && this.#mayStep(child)) stops = true
-      return !stops
-    })
-    return stops
+  override chainStops(): boolean {
+    return true
   }
 
   override iterated(node: Node, cx: Context): Rope {
@@ -453,15 +490,4 @@ export class CheckerLowering extends GeneratorLowering {
 
 function isIndexedMember(node: Node): boolean {
   return node.type === 'MemberExpression' && node.object.type !== 'Super' && isIndexed(node)
-}
-
-/** True when the parameter uses one that comes after it, which is not there yet. */
-function namesLater(param: Node, after: readonly Node[]): boolean {
-  const names = new Set(after.flatMap(other => boundNames(other)).map(({ name }) => name))
-  let found = false
-  walk(param, node => {
-    if (node.type === 'Identifier' && names.has(node.name)) found = true
-    return !found
-  })
-  return found
 }

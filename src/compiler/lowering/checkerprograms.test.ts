@@ -4,6 +4,7 @@ import { compile } from '../compile.ts'
 import { type Program, runPlain } from '../differential/drive.ts'
 import { evaluateModule, evaluateScript } from '../differential/evaluate.ts'
 import { plain, programFiles, readProgram } from '../differential/programs.ts'
+import { unwatched } from '../differential/unwatched.ts'
 import * as runtime from '../runtime.ts'
 import { bodyStep } from '../runtime/generator.ts'
 
@@ -11,6 +12,7 @@ import { bodyStep } from '../runtime/generator.ts'
 let awaited: unknown
 const checker = {
   ...runtime,
+  ...unwatched,
   module: () => 0,
   cover: (_file: string, points: unknown[]) => new Uint32Array(points.length),
   isShared: () => false,

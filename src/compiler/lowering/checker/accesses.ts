@@ -14,7 +14,7 @@ export function writeRead(lowering: CheckerLowering, object: Rope, node: Node, c
   const key = lowering.node(node.property, cx)
   frame.give(view, index)
   const read = lowering.op(plainRead, node, view, index)
-  return rope`(${view} = ${object}, ${index} = ${key}, ${lowering.isShared(view)} ? ${read} : ${view}[${index}])`
+  return rope`(${view} = ${object}, ${index} = ${key}, ${lowering.isShared(view)} ? ${read} : ${lowering.names.runtime('peek')}(${view}, ${index})[${index}])`
 }
 /** An assignment to an element, compound ones too. */
 export function writeAssignment(lowering: CheckerLowering, node: Node, left: Node, cx: Context): Rope {
@@ -78,6 +78,7 @@ export function writeAtomic(lowering: CheckerLowering, node: Node, cx: Context):
   if (kind === undefined || args.length < 2) return null
   const frame = cx.frame!
   const taken = args.map(() => frame.take())
+  args.forEach((argument, index) => index > 0 && lowering.convert(argument))
   const setup = join(
     args.map((argument, index) => rope`${taken[index]!} = ${lowering.node(argument, cx)}`),
     ', ',

@@ -28,7 +28,7 @@ export function writeGet({ names }: CheckerLowering, object: Rope, { property }:
   const found = frame.take()
   frame.give(holder, found)
   const name = JSON.stringify(property.name)
-  return rope`(${holder} = ${object}, ${found} = ${names.runtime('getter')}(${holder}, ${name}), ${found} === void 0 ? ${holder}.${property} : yield* ${found}.call(${holder}))`
+  return rope`(${holder} = ${object}, ${found} = ${names.runtime('getter')}(${holder}, ${name}), ${found} === void 0 ? ${names.runtime('peek')}(${holder}, ${name}).${property} : yield* ${found}.call(${holder}))`
 }
 
 /** An assignment to a member that may have a setter. */

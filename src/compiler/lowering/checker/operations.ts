@@ -49,6 +49,7 @@ const memoryMethods: ReadonlySet<string> = new Set([
   'slice',
   'some',
   'sort',
+  'subarray',
   'toLocaleString',
   'toReversed',
   'toSorted',

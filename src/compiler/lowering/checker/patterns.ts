@@ -1,9 +1,10 @@
 /** Destructuring: the elements that it reads are read before it, the elements that it writes are written at its end. */
 import { Rope, rope } from '../../rope.ts'
-import { keyName, type Node } from '../../syntax.ts'
+import { boundNames, keyName, type Node, walk } from '../../syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
 import { isIndexed, plainWrite } from './operations.ts'
+import { writeNamed } from './quiet.ts'
 
 /** What a destructuring takes apart: the elements of a view that it names are read before. */
 export function writeSource(lowering: CheckerLowering, pattern: Node, node: Node, cx: Context): Rope {
@@ -12,19 +13,21 @@ export function writeSource(lowering: CheckerLowering, pattern: Node, node: Node
 
 /** What `whole` is, with the elements read that the pattern takes out of it, should it be a view. */
 export function writeParts(lowering: CheckerLowering, pattern: Node, node: Node, whole: Rope): Rope {
-  if (!readsElements(pattern)) return whole
+  if (!readsElements(pattern)) return writeNamed(lowering, pattern, whole)
   const site = lowering.site(node)
   if (pattern.type === 'ArrayPattern') {
     const rest = pattern.elements.at(-1)?.type === 'RestElement'
     const most = rest ? 'Infinity' : String(pattern.elements.length)
-    return rope`(yield* ${lowering.names.runtime('take')}(${site}, ${whole}, ${most}))`
+    const taken = rope`(yield* ${lowering.names.runtime('take')}(${site}, ${whole}, ${most}))`
+    return writeNamed(lowering, pattern, taken)
   }
   const properties: Node[] = pattern.properties
   const all = properties.some(({ type }) => type === 'RestElement')
   const names = properties.filter(({ type }) => type !== 'RestElement').map(keyName)
   // Which element a computed key names is known only inside the pattern, where nothing can stop.
-  if (names.includes(null)) return whole
-  return rope`(yield* ${lowering.names.runtime('fields')}(${site}, ${whole}, ${String(all)}, ${JSON.stringify(names)}))`
+  if (names.includes(null)) return lowering.effect(whole)
+  const read = rope`(yield* ${lowering.names.runtime('fields')}(${site}, ${whole}, ${String(all)}, ${JSON.stringify(names)}))`
+  return writeNamed(lowering, pattern, read)
 }
 
 /** A destructuring that assigns: what goes to shared memory goes there at its end, each an operation. */
@@ -102,4 +105,15 @@ export function readsElements(pattern: Node): boolean {
       property.computed ||
       String(Number(keyName(property))) === keyName(property),
   )
+}
+
+/** True when the parameter uses one that comes after it, which is not there yet. */
+export function namesLater(param: Node, after: readonly Node[]): boolean {
+  const names = new Set(after.flatMap(other => boundNames(other)).map(({ name }) => name))
+  let found = false
+  walk(param, node => {
+    if (node.type === 'Identifier' && names.has(node.name)) found = true
+    return !found
+  })
+  return found
 }

@@ -4,6 +4,7 @@ import { type Rope, rope } from '../../rope.ts'
 import { contains, type Node } from '../../syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
+import { isOpaque } from './quiet.ts'
 
 /** A loop over what something comes to: each turn has an effect, and is told of all the same. */
 export function writeTold(
@@ -13,7 +14,7 @@ export function writeTold(
   write: (check: string) => Rope,
 ): Rope {
   const entered = cx.frame!.take()
-  const enter = `${entered} = ${lowering.names.runtime('loop')}(${lowering.site(node)});`
+  const enter = `${lowering.names.runtime('effect')}(); ${entered} = ${lowering.names.runtime('loop')}(${lowering.site(node)});`
   const check = `${lowering.names.runtime('effect')}(); ${lowering.names.runtime('turn')}(${entered});`
   const written = write(check)
   cx.frame!.give(entered)
@@ -24,7 +25,8 @@ export function writeTold(
 export function writeTurns(lowering: CheckerLowering, node: Node, cx: Context, labels: Rope): Rope {
   const entered = cx.frame!.take()
   const enter = `${entered} = ${lowering.names.runtime('loop')}(${lowering.site(node)});`
-  const turn = `${lowering.names.runtime('turn')}(${[entered, ...changing(lowering, node, cx.func)].join(', ')})`
+  const plain = `${lowering.names.runtime('turn')}(${[entered, ...changing(lowering, node, cx.func)].join(', ')})`
+  const turn = isOpaque(node) ? `(${lowering.names.runtime('effect')}(), ${plain})` : plain
   const written = writeTurning(lowering, node, cx, turn)
   cx.frame!.give(entered)
   return rope`{ ${enter} ${labels}${written} }`

@@ -1,0 +1,16 @@
+/** What the checker's runtime is told of besides steps, for tests that look at nothing but what a program does. */
+import { refuse } from '../runtime.ts'
+
+const same = (value: unknown): unknown => value
+
+export const unwatched: Record<string, (...args: any[]) => unknown> = {
+  plain: (fn: unknown, self: unknown, args: unknown[], text: string) =>
+    typeof fn === 'function' ? Reflect.apply(fn, self, args) : refuse(text),
+  given: (_maker: unknown, args: unknown[]) => args,
+  peek: same,
+  primitive: same,
+  within: same,
+  unproxied: same,
+  kind: same,
+  parts: same,
+}
