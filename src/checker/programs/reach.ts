@@ -1,5 +1,7 @@
 import { Buffer } from 'node:buffer'
-import { inspect } from 'node:util'
+import { createHash } from 'node:crypto'
+import { inspect, isDeepStrictEqual, types } from 'node:util'
+import { serialize } from 'node:v8'
 
 /**
  * Every way in which JavaScript reaches shared memory, by the clauses of ECMA-262 and by what Node and the web add. Each entry is
@@ -52,6 +54,8 @@ function patterns([a, b]: any): string {
 function fallback(words: any, a = words[0], b = words[1]): string {
   return `${a}${b}`
 }
+const tagOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Int8Array.prototype), Symbol.toStringTag)!
+  .get as () => unknown
 const { load, store, add, exchange, compareExchange } = Atomics
 class Ring extends Array {}
 
@@ -284,6 +288,38 @@ export const ways: readonly Reach[] = [
     }
   }),
   refused('crypto.getRandomValues', 'crypto.getRandomValues(v)', v => crypto.getRandomValues(v as never)),
+  // What looks inside of a proxy throws, and a thread that catches that goes on as no real thread does.
+  ...[
+    ['structuredClone({ v })', (v: Int32Array) => structuredClone({ v })],
+    ['crypto.createHash().update(v)', (v: Int32Array) => createHash('sha1').update(v as never)],
+    ['v8.serialize({ a: [v] })', (v: Int32Array) => serialize({ a: [v] })],
+    ['util.isDeepStrictEqual(v, …)', (v: Int32Array) => isDeepStrictEqual(v, new Int32Array(2))],
+    ['util.types.isTypedArray(v)', (v: Int32Array) => types.isTypedArray(v)],
+    [
+      'DataView.prototype.getInt8.call(d)',
+      (v: Int32Array) => DataView.prototype.getInt8.call(new DataView(v.buffer), 0),
+    ],
+    ['%TypedArray%.prototype[@@toStringTag] of v', (v: Int32Array) => tagOf.call(v)],
+    ['Reflect.apply(f, null, [v])', (v: Int32Array) => Reflect.apply(types.isTypedArray, null, [v])],
+    ['[v].forEach(f)', (v: Int32Array) => [v].forEach(types.isTypedArray)],
+    ['new C(v)', (v: Int32Array) => new Blob([v as never])],
+    [
+      'Buffer.prototype.copy.call(v)',
+      (v: Int32Array) => Buffer.prototype.copy.call(v as never, Buffer.alloc(1)),
+    ],
+    ['a function of a package', (v: Int32Array) => unseen('return v')(v)],
+    ['a method that holds it', (v: Int32Array) => ({ v, type: types.isTypedArray }).type(0)],
+    ['a promise', (v: Int32Array) => void Promise.resolve().then(() => v[0])],
+    ['an async function', () => unseen('return (async () => 1)()')()],
+  ].map(([way, run]) =>
+    refused('what is caught', way as string, v => {
+      try {
+        return (run as Reach['run'])(v, v.buffer, undefined as never)
+      } catch {
+        return '11'
+      }
+    }),
+  ),
   refused('util.inspect', 'inspect(v)', v => inspect(v)),
   refused('util.inspect', 'inspect({ v })', v => inspect({ v })),
 ]

@@ -83,6 +83,171 @@ const hidden: Record<string, () => () => boolean> = {
   },
 }
 
+/** What code that is not instrumented makes: `n` counts in it. */
+const foreign = (text: string): any => new Function(`let n = 0; return ${text}`)()
+
+/** The same where the code that counts is not instrumented, or is the language's own. */
+const unseen: Record<string, () => () => boolean> = {
+  'a getter': () => {
+    const it = foreign('{ get n() { return ++n } }')
+    return () => it.n >= 3
+  },
+  'a getter, by a chain': () => {
+    const it = foreign('{ get n() { return ++n } }')
+    return () => it?.n >= 3
+  },
+  'a getter of the length': () => {
+    const it = foreign('{ get length() { return ++n } }')
+    return () => it.length >= 3
+  },
+  'a getter, by a computed key': () => {
+    const it = foreign('{ get n() { return ++n } }')
+    return () => it[`${'n'}`] >= 3
+  },
+  'a getter, by a pattern': () => {
+    const it = foreign('{ get n() { return ++n } }')
+    return () => {
+      const { n } = it
+      return n >= 3
+    }
+  },
+  'a getter, by a spread': () => {
+    const it = foreign('{ get n() { return ++n } }')
+    return () => ({ ...it }).n >= 3
+  },
+  'a getter that throws': () => {
+    const it = foreign('{ get n() { if (++n >= 3) throw n } }')
+    return () => {
+      try {
+        return it.n === 0
+      } catch {
+        return true
+      }
+    }
+  },
+  'a proxy': () => {
+    const it = foreign('new Proxy({}, { get: () => ++n })')
+    return () => it.n >= 3
+  },
+  'a proxy behind another object': () => {
+    const it = Object.create(foreign('new Proxy({}, { get: () => ++n })'))
+    return () => it.n >= 3
+  },
+  in: () => {
+    const it = foreign('new Proxy({}, { has: () => ++n >= 3 })')
+    return () => 'x' in it
+  },
+  instanceof: () => {
+    const it = foreign('{ [Symbol.hasInstance]: () => ++n >= 3 }')
+    return () => ({}) instanceof it
+  },
+  'for in': () => {
+    const it = foreign(
+      'new Proxy({}, { ownKeys: () => (++n, []) , getPrototypeOf: () => n >= 3 ? { x: 1 } : null })',
+    )
+    return () => {
+      for (const _ in it) return true
+      return false
+    }
+  },
+  plus: () => {
+    const it = foreign('{ valueOf: () => ++n }')
+    return () => it + 0 >= 3
+  },
+  minus: () => {
+    const it = foreign('{ valueOf: () => ++n }')
+    return () => -it <= -3
+  },
+  equals: () => {
+    const it = foreign('{ valueOf: () => ++n }')
+    // oxlint-disable-next-line eqeqeq
+    return () => it == 3
+  },
+  'a template': () => {
+    const it = foreign('{ toString: () => ++n }')
+    return () => `${it}` === '3'
+  },
+  'a key': () => {
+    const it = foreign('{ toString: () => ++n }')
+    const table: any = { 3: true }
+    return () => table[it] === true
+  },
+  'a key of a literal': () => {
+    const it = foreign('{ toString: () => ++n }')
+    return () => (({ [it]: true }) as any as boolean) && Object.keys({ [it]: 1 })[0]! >= '3'
+  },
+  'an argument of Math': () => {
+    const it = foreign('{ valueOf: () => ++n }')
+    return () => Math.max(it, 0) >= 3
+  },
+  'an index of Atomics': () => {
+    const own = new Int32Array(4)
+    own[3] = 1
+    const it = foreign('{ valueOf: () => ++n }')
+    return () => Atomics.load(own, it) === 1
+  },
+  'a pattern of positions': () => {
+    const it = foreign('{ *[Symbol.iterator]() { yield ++n } }')
+    return () => {
+      const [n] = it
+      return n >= 3
+    }
+  },
+  'a pattern in a pattern': () => {
+    const it = { inner: foreign('{ get n() { return ++n } }') }
+    return () => {
+      const {
+        inner: { n },
+      } = it
+      return n >= 3
+    }
+  },
+  'a spread': () => {
+    const it = foreign('{ *[Symbol.iterator]() { yield ++n } }')
+    return () => [...it][0] >= 3
+  },
+  'a getter that is bound': () => {
+    const left = [0, 0, 1]
+    const it = Object.defineProperty({} as any, 'n', { get: left.shift.bind(left) })
+    return () => it.n === 1
+  },
+  'valueOf that is bound': () => {
+    const left = [0, 0, 1]
+    const it: any = { valueOf: left.shift.bind(left) }
+    return () => it * 1 === 1
+  },
+  'a trap that is bound': () => {
+    const left = [0, 0, 1]
+    const it: any = new Proxy({}, { get: left.shift.bind(left) as never })
+    return () => it.n === 1
+  },
+  'a method of the language by call': () => {
+    const list = { length: 0 }
+    return () => Array.prototype.push.call(list, 1) >= 3
+  },
+  'a method of the language by Reflect.apply': () => {
+    const list: number[] = []
+    return () => Reflect.apply(Array.prototype.push, list, [1]) >= 3
+  },
+  'a callback that is bound': () => {
+    const list: number[] = []
+    return () => {
+      ;[1].forEach(Array.prototype.push.bind(list))
+      return list.length >= 7
+    }
+  },
+  'a static field': () => {
+    let n = 0
+    return () => {
+      class Counted {
+        static n = ++n
+      }
+      return Counted.n >= 3
+    }
+  },
+}
+for (const [name, make] of Object.entries(unseen)) hidden[`unseen: ${name}`] = make
+
 export const kinds: readonly string[] = Object.keys(hidden)
 
 /** Waits for the word, three turns long at most. */
