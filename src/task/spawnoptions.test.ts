@@ -96,10 +96,13 @@ test('hand-off locks are told their knobs by the options, and before those by th
   process.env.LH_YIELD_BUDGET = '5'
   try {
     expect(await knobs({ yieldBudget: 3, fallbackUs: 50 })).toEqual([5, 0.05])
+    process.env.LH_FALLBACK_US = '250'
+    expect(await knobs({ yieldBudget: 3, fallbackUs: 50 })).toEqual([5, 0.25])
     process.env.LH_YIELD_BUDGET = 'many'
     await expect(knobs({})).rejects.toThrow(/LH_YIELD_BUDGET: 'many' is not a whole number/)
   } finally {
     delete process.env.LH_YIELD_BUDGET
+    delete process.env.LH_FALLBACK_US
   }
   await expect(knobs({ fallbackUs: -1 })).rejects.toThrow(/handoff.fallbackUs: -1 is not/)
 })
