@@ -308,6 +308,41 @@ describe('futexes on shared memory, with nothing set up:', () => {
     expect(await waiting).toBe('ok')
   })
 
+  const bytes = new SharedArrayBuffer(8)
+  test.each([
+    ['floats of 32 bits', new Float32Array(bytes)],
+    ['floats of 64 bits', new Float64Array(bytes)],
+    ['a DataView', new DataView(bytes)],
+  ])('a word is none of %s', (_, floats) => {
+    const view = floats as never
+    expect(code(() => futex.wake(view, 0))).toBe('EINVAL')
+    expect(code(() => futex.waitSync(view, 0, 0, { timeout: 1 }))).toBe('EINVAL')
+    expect(code(() => futex.tryLockPi(view, 0))).toBe('EINVAL')
+  })
+
+  test('an option that does not exist is refused by every wait', () => {
+    const view = words()
+    const mistaken = { timout: 1 } as never
+    expect(() => futex.waitSync(view, 0, 0, mistaken)).toThrow('timeout')
+    expect(() => futex.waitvSync([{ view, index: 0, value: 0 }], mistaken)).toThrow('timeout')
+    expect(() => futex.lockPiSync(view, 0, mistaken)).toThrow('timeout')
+    expect(view[0]).toBe(0)
+    expect(futex.wake(view, 0, 9)).toBe(0)
+  })
+
+  test.each([
+    { op: 16, oparg: 0, cmp: 0, cmparg: 0 },
+    { op: 0, oparg: 0x1000, cmp: 0, cmparg: 0 },
+    { op: 0, oparg: -0x801, cmp: 0, cmparg: 0 },
+    { op: 0, oparg: 0, cmp: -1, cmparg: 0 },
+    { op: 0, oparg: 0, cmp: 0, cmparg: 0.5 },
+  ])('a change of wakeOp that does not fit is refused, and the word stays: %o', change => {
+    const view = words()
+    view[1] = 7
+    expect(code(() => futex.wakeOp(view, 0, view, 1, change))).toBe('EINVAL')
+    expect(view[1]).toBe(7)
+  })
+
   test('what is wrong is said with the codes of Linux', () => {
     const view = words()
     expect(code(() => futex.wake(new Int32Array(4), 0))).toBe('EFAULT')
@@ -316,6 +351,10 @@ describe('futexes on shared memory, with nothing set up:', () => {
     expect(code(() => futex.wake(view, 0, -1))).toBe('EINVAL')
     expect(code(() => futex.waitSync(view, 0, 0, { bitset: 0 }))).toBe('EINVAL')
     expect(code(() => futex.waitSync(view, 0, 0, { timeout: Number.NaN }))).toBe('EINVAL')
+    expect(code(() => futex.waitSync(view, 0, 0, { timeout: -1 }))).toBe('EINVAL')
+    expect(code(() => futex.waitSync(view, 0, 0, { until: -1 }))).toBe('EINVAL')
+    expect(code(() => futex.waitSync(view, 0, 0, { timeout: 1, until: new Date() }))).toBe('EINVAL')
+    expect(code(() => futex.lockPiSync(view, 0, { timeout: -1 }))).toBe('EINVAL')
     expect(code(() => futex.waitSync(view, 0, 0n))).toBe('EINVAL')
     expect(code(() => futex.waitvSync([]))).toBe('EINVAL')
     expect(code(() => futex.lockPiSync(new Int16Array(new SharedArrayBuffer(4)) as never, 0))).toBe('EINVAL')

@@ -84,6 +84,19 @@ function count(value: number, what: string, name = 'count'): number {
   return Math.min(0x7fff_ffff, Math.trunc(value))
 }
 
+/** 12 bits, which Linux extends by their sign: 0xfff and -1 are the same. */
+const ARGUMENT = [-0x800, 0xfff] as const
+
+/** A part of what `wakeOp` encodes. Linux's macro cuts off what does not fit, and does something else without a word. */
+function field(value: number, name: string, least: number, most: number): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return
+  throw new FutexError(
+    EINVAL,
+    'futex.wakeOp',
+    `${name}: ${String(value)} is not an integer from ${least} to ${most}`,
+  )
+}
+
 function counted(result: number, what: string): number {
   if (result < 0) throw new FutexError(-result, what)
   return result
@@ -234,7 +247,12 @@ export const futex = {
     const shared = sharedIn(view, what, flags)
     const first = lockWordOf(here, what, view, index)
     const second = lockWordOf(here, what, view2, index2)
-    const encoded = encodeOp(change.op, change.oparg, change.cmp, change.cmparg)
+    const { op, oparg, cmp, cmparg } = change
+    field(op, 'op', 0, 0xf)
+    field(oparg, 'oparg', ...ARGUMENT)
+    field(cmp, 'cmp', 0, 0xf)
+    field(cmparg, 'cmparg', ...ARGUMENT)
+    const encoded = encodeOp(op, oparg, cmp, cmparg)
     const [most, mostSecond] = [count(wakes, what, 'wake'), count(wakeSecond, what, 'wakeSecond')]
     return counted(wakeOp(here.futexes.context, first, second, shared, most, mostSecond, encoded), what)
   },

@@ -4,6 +4,7 @@ import type { Prepared } from '../futex/call.ts'
 import { deadlineOf, wallLimit } from '../futex/deadline.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from '../futex/errno.ts'
 import { parkFor, type WaitResult } from '../futex/futexes.ts'
+import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { resumable } from '../coroutine/generators.ts'
 import type { FutexWord } from '../futex/space.ts'
 import { finishWait, promiseWaiter, RESTART, taskWaiter, threadWaiter } from '../futex/sleep.ts'
@@ -33,11 +34,22 @@ export interface FutexWaitEntry {
   readonly flags?: number | undefined
 }
 
+const waitOptions: Known<FutexWaitOptions> = {
+  timeout: true,
+  until: true,
+  signal: true,
+  bitset: true,
+  flags: true,
+}
+
 /** The end of a wait by this domain's clock, or Infinity. */
 export function deadlineIn({ now }: FutexContext, what: string, options: FutexWaitOptions): number {
+  refuseUnknown(`the options of ${what}`, options, waitOptions)
   const { timeout, until } = options
+  if (timeout !== undefined && until !== undefined)
+    throw new FutexError(EINVAL, what, `timeout: ${String(timeout)} beside until; give one of them`)
   const limit = until === undefined ? (timeout ?? Infinity) : wallLimit(Number(until))
-  if (typeof limit !== 'number' || Number.isNaN(limit))
+  if (typeof limit !== 'number' || Number.isNaN(limit) || (timeout ?? Number(until ?? 0)) < 0)
     throw new FutexError(EINVAL, what, `timeout: ${String(timeout ?? until)} is not a time`)
   return limit === Infinity ? Infinity : deadlineOf(now, limit)
 }

@@ -93,12 +93,29 @@ function sizeOf(view: FutexView): number {
   return Math.log2(view.BYTES_PER_ELEMENT)
 }
 
+const Float16: (new () => object) | undefined = (globalThis as { readonly Float16Array?: new () => object })
+  .Float16Array
+
+/** A DataView, or an array of floats. */
+function hasNoIntegers(view: ArrayBufferView): boolean {
+  return (
+    view instanceof Float64Array ||
+    view instanceof Float32Array ||
+    view instanceof DataView ||
+    (Float16 !== undefined && view instanceof Float16)
+  )
+}
+
 const arrays = [Uint8Array, Uint16Array, Int32Array, BigInt64Array] as const
 
 /** The word that a call names. Throws EFAULT with the argument that is wrong. */
 export function wordOf(here: Ambient, what: string, view: FutexView, index: number): FutexWord {
   if (!ArrayBuffer.isView(view) || !(view.buffer instanceof SharedArrayBuffer)) {
     throw new FutexError(EFAULT, what, 'view: not a typed array over a SharedArrayBuffer')
+  }
+  if (hasNoIntegers(view)) {
+    const kind = (view as { readonly [Symbol.toStringTag]: string })[Symbol.toStringTag]
+    throw new FutexError(EINVAL, what, `view: ${kind} has no integers; use an Int32Array over its buffer`)
   }
   if (!Number.isInteger(index) || index < 0 || index >= view.length) {
     throw new FutexError(EFAULT, what, `index: ${String(index)} is not in a view of ${view.length} words`)
