@@ -63,11 +63,7 @@ export class Holders {
    * holder took: the name of that one stays, and would stand for a share that nobody has.
    */
   remove(tid: number, shares: number): void {
-    const first = this.at + SLOTS + (tid & SLOT_MASK)
-    if (shares === 1 && Atomics.load(this.i32, first) === tid) {
-      Atomics.store(this.i32, first, 0)
-      return
-    }
+    if (this.removeNamed(tid, shares)) return
     let left = shares
     while (left > 0 && this.removeOne(tid)) left--
     if (left === 0) return
@@ -76,6 +72,12 @@ export class Holders {
     if (runnerOrNull() === null) own += forget(this.i32, this.at, 0, left - own)
     if (own > 0) Atomics.sub(this.i32, this.at + UNNAMED, own)
     if (own < left) Atomics.store(this.i32, this.at + STRANGERS, 1)
+  }
+
+  /** As `remove`, where that is one step: true. One that has a name has its share, so the caller need not ask. */
+  removeNamed(tid: number, shares: number): boolean {
+    const first = this.at + SLOTS + (tid & SLOT_MASK)
+    return shares === 1 && Atomics.compareExchange(this.i32, first, tid, 0) === tid
   }
 
   /** (E) Takes the names of the dead off. Returns how many shares they had: for the caller to give back, (F). */

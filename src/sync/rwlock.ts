@@ -177,13 +177,16 @@ export class RwLock extends SyncObject {
     const { i32, at } = this
     const tid = currentTid()
     if (observer !== null) observer.released(this, tid)
-    if (readersOf(Atomics.load(i32, at)) === 0) throw this.notHeld('unlockRead', 'nobody reads')
-    this.holders.remove(tid, 1)
-    for (;;) {
-      const seen = Atomics.load(i32, at)
+    if (!this.holders.removeNamed(tid, 1)) {
+      if (readersOf(Atomics.load(i32, at)) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      this.holders.remove(tid, 1)
+    }
+    for (let expected = 1; ; ) {
+      const seen = Atomics.compareExchange(i32, at, expected, expected - 1)
+      if (seen === expected) return
       if (seen < 0) break
       if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'nobody reads')
-      if (Atomics.compareExchange(i32, at, seen, seen - 1) === seen) return
+      expected = seen
     }
     this.inLock(seen => {
       if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'nobody reads')
@@ -272,15 +275,17 @@ export class RwLock extends SyncObject {
   /** `tid`: its name; 0: it has none. */
   private tryReading(tid: number): boolean {
     const { i32, at } = this
-    for (;;) {
-      const seen = Atomics.load(i32, at)
-      if (seen < 0) this.refuseDisposed('lockRead')
-      if (seen < 0 || (seen & WRITER) !== 0) return false
-      if (Atomics.compareExchange(i32, at, seen, seen + 1) === seen) {
+    // An exchange that fails says what is there: none but the first is a guess.
+    for (let expected = 0; ; ) {
+      const seen = Atomics.compareExchange(i32, at, expected, expected + 1)
+      if (seen === expected) {
         this.holders.add(tid, 1)
         if (observer !== null) this.tellAcquired(currentTid())
         return true
       }
+      if (seen < 0) this.refuseDisposed('lockRead')
+      if (seen < 0 || (seen & WRITER) !== 0) return false
+      expected = seen
     }
   }
 

@@ -54,6 +54,8 @@ export class Semaphore extends SyncObject {
   static readonly words: number = PLACE_WORDS + HOLDER_WORDS
   /** @internal */
   readonly holders: Holders
+  /** What the word holds if no other thread has been there: where an exchange begins. One that fails says what is there. */
+  private expected = 0
   private readonly one: Permits
   private readonly finished: Finished<Permits>
 
@@ -121,20 +123,33 @@ export class Semaphore extends SyncObject {
   release(count = 1): void {
     checkCount('release(count)', count, 1)
     const { i32, at } = this
-    if ((Atomics.load(i32, at) & COUNT) + count <= COUNT) this.holders.remove(currentTid(), count)
+    const tid = currentTid()
+    if (!this.holders.removeNamed(tid, count)) {
+      this.refuseTooMany(Atomics.load(i32, at), count)
+      this.holders.remove(tid, count)
+    }
+    let { expected } = this
+    if (expected + count > COUNT) expected = Atomics.load(i32, at)
     for (;;) {
-      const seen = Atomics.load(i32, at)
-      const permits = seen & COUNT
-      if (permits + count > COUNT) {
-        throw new RangeError(
-          `release(${count}): there are ${permits}, and at most ${COUNT} can be; release what was acquired`,
-        )
+      this.refuseTooMany(expected, count)
+      if (expected < 0) break
+      const seen = Atomics.compareExchange(i32, at, expected, expected + count)
+      if (seen === expected) {
+        this.expected = expected + count
+        return
       }
-      if (seen < 0) break
-      if (Atomics.compareExchange(i32, at, seen, seen + count) === seen) return
+      expected = seen
     }
     this.refuseDisposed('release')
     this.serve(ambient().futexes.context, count)
+  }
+
+  private refuseTooMany(seen: number, count: number): void {
+    const permits = seen & COUNT
+    if (permits + count <= COUNT) return
+    throw new RangeError(
+      `release(${count}): there are ${permits}, and at most ${COUNT} can be; release what was acquired`,
+    )
   }
 
   /** @internal Adds permits and gives them to those in line, in [2]. */
@@ -163,14 +178,16 @@ export class Semaphore extends SyncObject {
   private attempt(count: number, tid: number): boolean {
     checkCount('acquire(count)', count, 1)
     const { i32, at } = this
-    for (;;) {
-      const seen = Atomics.load(i32, at)
-      if (seen < 0) this.refuseDisposed('acquire')
-      if (seen < count) return false
-      if (Atomics.compareExchange(i32, at, seen, seen - count) === seen) {
+    for (let expected = Math.max(this.expected, count); ; ) {
+      const seen = Atomics.compareExchange(i32, at, expected, expected - count)
+      if (seen === expected) {
+        this.expected = expected - count
         this.holders.add(tid, count)
         return true
       }
+      if (seen < 0) this.refuseDisposed('acquire')
+      if (seen < count) return false
+      expected = seen
     }
   }
 
