@@ -25,8 +25,8 @@ import {
   type LockOwner,
   SOMETHING,
 } from './owner.ts'
-import { leaveBetween, takeBetween } from './pendingword.ts'
-import { lockPi, unlockPi } from './pi.ts'
+import { leaveBetween } from './pendingword.ts'
+import { lockPi, takeLeft, unlockPi } from './pi.ts'
 import { Owner } from './records.ts'
 import { pointerTo, ROBUST_PI as PI_BIT } from './robust.ts'
 import { clearPending, makeRoom, unlinkEntry } from './robustlist.ts'
@@ -129,7 +129,7 @@ export class WordMutex {
   lockSync(owner: LockOwner, timeout: number = Infinity, long: LongWait | null = null): number {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    if (this.pi && takeBetween(this.fx.context, owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takeLeft(this.fx.context, owner, this.word)) return this.settle(owner, 0)
     return this.lockContended(owner, timeout, long)
   }
 
@@ -200,7 +200,7 @@ export class WordMutex {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
     const { fx } = this
-    if (this.pi && takeBetween(fx.context, owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takeLeft(fx.context, owner, this.word)) return this.settle(owner, 0)
     const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -234,7 +234,7 @@ export class WordMutex {
     const { owner } = parking
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    if (this.pi && takeBetween(parking.context(), owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takeLeft(parking.context(), owner, this.word)) return this.settle(owner, 0)
     const who = taskWaiter(parking, owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -364,7 +364,7 @@ export class WordMutex {
     const { words, index } = this
     if (holderOf(Atomics.load(words, index)) !== 0 && !this.bury()) return -EBUSY
     if (this.pi) {
-      if (takeBetween(this.fx.context, owner, this.word)) return 0
+      if (takeLeft(this.fx.context, owner, this.word)) return 0
       const who = threadWaiter(undefined, owner)
       const result = lockPi(this.fx.context, who, this.word, SHARED, Infinity, true)
       return result === -EAGAIN ? -EBUSY : (result as number)

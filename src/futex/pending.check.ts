@@ -23,6 +23,11 @@ for (const [name, kind] of kinds)
 
 check('a waiter of a pending lock is boosted as one comes that was as good', {}, boosted())
 check(
+  'a waiter is boosted by a thread that has not mapped the buffer, as one comes that was as good',
+  {},
+  boosted(undefined, 'by a thread that cannot see the word'),
+)
+check(
   'an equal takes and leaves a pending lock twice before the waiter comes',
   { explorer: 'preemption-bounded', preemptions: 2, allowIncomplete: true },
   taken('an equal', { times: 2 }),

@@ -1,5 +1,6 @@
 import { listCount, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
+import { settleBoosted } from './boost.ts'
 import type { FutexContext } from './context.ts'
 import { FUTEX_OWNER_DIED, FUTEX_WAITERS, holderOf, ownerPriority } from './owner.ts'
 import { attachHolder, attachOwner, callTop, EAGAIN_NOW, settleTop, topWaiter, unblock } from './pichain.ts'
@@ -61,8 +62,7 @@ import { unlockFutex } from './table.ts'
  *                                     boosts a waiter, by another lock that this one holds: (G) the word has its new priority
  *   (C) fails: the word has changed
  *
- * H comes along the chain (pichain.ts), on whatever thread. One that does not map the lock's buffer cannot do (G): it calls the boosted waiter, and L may
- * pass until that one has come and L inherits from it.
+ * H comes along the chain (pichain.ts), on whatever thread. One that does not map the lock's buffer cannot do (G): it says so where L finds it (boost.ts).
  *
  * Equals could keep a waiter from the lock for ever. A called waiter that has come in vain for INSIST_MS insists: the next unlock gives it the lock
  * before it runs, and no owner comes in between.
@@ -90,6 +90,7 @@ export function takePending(
   if (holderOf(seen) !== 0) return -EAGAIN_NOW
   const taken = (seen & FUTEX_OWNER_DIED) | FUTEX_WAITERS | tid
   if (Atomics.compareExchange(words, index, seen, taken) !== seen) return -EAGAIN_NOW
+  settleBoosted(context, futex)
   adopt(context, futex, who)
   return LOCKED
 }
@@ -153,6 +154,7 @@ function come(context: FutexContext, futex: number, waiter: number): void {
       const result = attachHolder(context, futex, words, index, seen)
       if (result === -EAGAIN_NOW) continue
       // Its holder is ending, has ended, or waits itself: what that means is the whole call's to find out.
+      if (result === 0) settleBoosted(context, futex)
       if (result !== 0 || settleTop(context, futex) !== 0) leaveQueue(context, futex, waiter, RESTARTED)
       return
     }
@@ -173,6 +175,7 @@ function take(
   const alone = listCount(i32, futex + Futex.waiters) === 1
   const taken = (seen & FUTEX_OWNER_DIED) | (alone ? 0 : FUTEX_WAITERS) | i32[who + Owner.tid]
   if (Atomics.compareExchange(words, index, seen, taken) !== seen) return false
+  settleBoosted(context, futex)
   leaveQueue(context, futex, waiter, WOKEN)
   return true
 }

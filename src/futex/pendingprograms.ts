@@ -1,5 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import type { Setup } from '../checker/check.ts'
+import { isBoosted } from './boost.ts'
 import { EBUSY, EOWNERDEAD, ESRCH, ETIMEDOUT } from './errno.ts'
 import { asleep, ourQueue, ourWay, type Way } from './lockprograms.ts'
 import { type CheckedLocks, type CheckedOwner, checkedLocks, wordAt } from './locksetup.ts'
@@ -7,6 +8,7 @@ import { type MutexKind, PI, ROBUST } from './mutex.ts'
 import { FUTEX_PENDING, holderOf } from './owner.ts'
 import { isPending, pendingWord } from './pendingword.ts'
 import { lockPi, type PreparedLock } from './pi.ts'
+import { setOwnerPriority } from './pichain.ts'
 import { recoverFutexes } from './recover.ts'
 import { finishWait, threadWaiter } from './sleep.ts'
 import { freeWaiters } from './waitwake.ts'
@@ -156,16 +158,23 @@ export function takerDies(kind: MutexKind, rest: Rest = ourRest): Setup {
   }
 }
 
+export type Lends = 'by a lock that the waiter holds' | 'by a thread that cannot see the word'
+
 /**
  * A waiter of lock 0, which is pending, holds lock 1; a high one comes for lock 1, and so lends the waiter its priority; one that was as good as the waiter
- * tries to take lock 0. The waiter itself is slow, and does not come.
+ * tries to take lock 0. The waiter itself is slow, and does not come. Or the high one raises the waiter itself, and has not mapped the buffer of lock 0.
  */
-export function boosted(tries: (thread: CheckedOwner) => number = ourTry): Setup {
+export function boosted(
+  tries: (thread: CheckedOwner) => number = ourTry,
+  lends: Lends = 'by a lock that the waiter holds',
+): Setup {
   return () => {
     const locks = checkedLocks(PI, 4, { priorities: [EQUAL, EQUAL, EQUAL, HIGH] })
     const [, waiter, other, high] = locks.threads
     assert(ourWay.lock(waiter, 1, false) === 0, 'it is free at first')
-    pendingFor(locks, [[1, ourRest]])
+    const [comes] = pendingFor(locks, [[1, ourRest]])
+    const isBlind = lends === 'by a thread that cannot see the word'
+    if (isBlind) high.fx.context.buffers.clear()
     let lent = false
     return {
       threads: {
@@ -178,12 +187,19 @@ export function boosted(tries: (thread: CheckedOwner) => number = ourTry): Setup
           return result === 0 ? ourWay.unlock(other, 0) : result
         },
         high() {
-          ourQueue(high, 1)
+          if (isBlind) setOwnerPriority(high.fx.context, waiter.owner.record, HIGH)
+          else ourQueue(high, 1)
           lent = true
         },
       },
       final({ results }) {
         assert(results[0] === 0 || results[0] === -EBUSY, 'it had the lock, or did not')
+        if (isBlind) {
+          assert(ourTry(other) === -EBUSY, 'a lower owner does not pass the waiter afterwards')
+          assert(comes() === 0 && ourWay.unlock(waiter, 0) === 0, 'the waiter has it')
+          assert(!isBoosted(waiter.fx.context, waiter.mutexes[0].word.sharedBucket), 'nothing is left marked')
+          return
+        }
         assert(
           wordAt(locks, 0) === pendingWord(HIGH),
           'the lock waits for one that is as good as the high one',

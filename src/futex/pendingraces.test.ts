@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { listRemove } from '../arena/list.ts'
 import { acquire } from '../arena/spinlock.ts'
-import { found } from '../checker/check.ts'
+import { check, found } from '../checker/check.ts'
 import { EBUSY, ETIMEDOUT } from './errno.ts'
 import { ourWay, type Way } from './lockprograms.ts'
 import type { CheckedOwner } from './locksetup.ts'
 import { PI } from './mutex.ts'
 import { FUTEX_PENDING, HOLDER_MASK, holderOf } from './owner.ts'
 import { answerCall, isCalled } from './pending.ts'
-import { isPending } from './pendingword.ts'
+import { isPending, takeBetween } from './pendingword.ts'
 import { boosted, calledInVain, type Rest, taken, takerDies } from './pendingprograms.ts'
 import { lockPi, type PreparedLock } from './pi.ts'
 import { unblock } from './pichain.ts'
@@ -51,6 +51,18 @@ test('an owner that compares first and takes the lock whatever it says by then p
       BOUNDED,
     ),
   ).toMatch(/does not pass the waiter/)
+})
+
+test('an owner that does not ask whether the word says too little passes a waiter that was boosted', () => {
+  const hasty = ({ fx, owner, mutexes }: CheckedOwner): number =>
+    takeBetween(fx.context, owner, mutexes[0].word) ? 0 : -EBUSY
+  const blindly = boosted(hasty, 'by a thread that cannot see the word')
+  expect(found(blindly, BOUNDED)).toMatch(/does not pass the waiter/)
+})
+
+test('a boost by a thread that cannot see the word lets no owner pass that was as good before', () => {
+  const blindly = boosted(undefined, 'by a thread that cannot see the word')
+  expect(check('boosted', {}, blindly)).toMatchObject({ ok: true, complete: true })
 })
 
 /** A waiter that waits for lock 0 already, and goes on by itself until `step` says what its call comes to. */

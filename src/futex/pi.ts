@@ -1,6 +1,7 @@
 import { awaitChange, partDone } from '../arena/awaiting.ts'
 import { listFirst, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
+import { isBoosted, settleBoosted } from './boost.ts'
 import type { FutexContext } from './context.ts'
 import { EAGAIN, EBUSY, EDEADLK, EFAULT, EINVAL, ENOSYS, EPERM, ESRCH, FutexError } from './errno.ts'
 import { insertByPriority } from './order.ts'
@@ -27,7 +28,7 @@ import {
   unblock,
   walkChain,
 } from './pichain.ts'
-import { pendingWord } from './pendingword.ts'
+import { leaveBetween, pendingWord, takeBetween } from './pendingword.ts'
 import { takeOff, wakeAll, wakeLater } from './queue.ts'
 import { Bucket, Futex, INSISTS, Owner, OWNER_EXITING, PI_LOCK, Waiter, WOKEN } from './records.ts'
 import type { FutexWord } from './space.ts'
@@ -350,6 +351,14 @@ export function unlockPi(
   }
 }
 
+/** Takes a pending lock by its word alone (pendingword.ts), unless a waiter is better than the word says (boost.ts). No lock is held. */
+export function takeLeft(context: FutexContext, owner: LockOwner, word: FutexWord): boolean {
+  if (!takeBetween(context, owner, word)) return false // (C) of boost.ts
+  if (!isBoosted(context, word.sharedBucket)) return true // (D) of boost.ts
+  if (!leaveBetween(owner, word)) unlockPi(context, owner, word, true, true)
+  return false
+}
+
 function unlockQueued(
   context: FutexContext,
   futex: number,
@@ -376,6 +385,7 @@ function unlockQueued(
   const before = Atomics.compareExchange(words, index, seen, next) // (D)
   // Someone set WAITERS since the word was read: that one waits for the futex's lock, or sleeps here already.
   if (before !== seen) return holderOf(before) === holderOf(seen) ? -EAGAIN_NOW : -EINVAL
+  settleBoosted(context, futex)
   if (gives) handOver(context, futex, top)
   else {
     detachOwner(context, futex)

@@ -6,6 +6,7 @@ import { PRIORITY_NONE } from '../sched/priority.ts'
 import { setInherited, setPriority } from '../sched/setpriority.ts'
 import { Task } from '../sched/taskrecord.ts'
 import { CHAIN_MAX, waitsForItself } from './circle.ts'
+import { markBoosted, settleBoosted } from './boost.ts'
 import type { FutexContext } from './context.ts'
 import { EBUSY, EDEADLK, ENOSYS, ESRCH } from './errno.ts'
 import { insertByPriority } from './order.ts'
@@ -273,6 +274,8 @@ function step(context: FutexContext, owner: number, waiter: number, futex: numbe
   const holder = Atomics.load(i32, futex + Futex.pi)
   if (seeks !== 0 && holder === seeks) return CIRCLE // [5]
   if (i32[waiter + Waiter.priority] !== priority) {
+    if (holder === 0 && !context.buffers.get(i32[futex + Futex.owner])?.isBacked(i32))
+      markBoosted(context, futex)
     listRemove(i32, futex + Futex.waiters, waiter) // [6]
     i32[waiter + Waiter.priority] = priority
     insertByPriority(i32, futex, waiter)
@@ -286,7 +289,7 @@ function step(context: FutexContext, owner: number, waiter: number, futex: numbe
 function stepBetween(context: FutexContext, futex: number, seeks: number): number {
   const { i32 } = context
   const mapped = context.buffers.get(i32[futex + Futex.owner])
-  // Called first: should this thread not see the word, its waiter does, and comes.
+  // Called first: should this thread not see the word (boost.ts), its waiter does, and comes.
   callTop(context, futex)
   if (!mapped?.isBacked(i32)) return 0
   const { i32: words } = mapped
@@ -295,13 +298,14 @@ function stepBetween(context: FutexContext, futex: number, seeks: number): numbe
     const seen = Atomics.load(words, index)
     if (holderOf(seen) === 0) {
       const best = topPriority(i32, futex)
-      if (!isPending(seen) || Atomics.compareExchange(words, index, seen, pendingWord(best)) === seen)
-        return 0 // (G)
-      continue
+      if (isPending(seen) && Atomics.compareExchange(words, index, seen, pendingWord(best)) !== seen) continue // (G)
+      settleBoosted(context, futex)
+      return 0
     }
     const result = attachHolder(context, futex, words, index, seen)
     if (result === -EAGAIN_NOW) continue
     if (result !== 0) return 0
+    settleBoosted(context, futex)
     const carried = settleTop(context, futex)
     const holder = Atomics.load(i32, futex + Futex.pi)
     if (seeks === 0) return carried

@@ -41,6 +41,7 @@ export const Futex: Layout<
   | 'pi'
   | 'contended'
   | 'topPriority'
+  | 'boosted'
 > = record('futex', {
   lock: words(Lock.words),
   waiters: words(ListHead.words),
@@ -55,6 +56,8 @@ export const Futex: Layout<
   /** On that owner's list of locks that others wait for, and the best priority among them; under the owner's lock. */
   contended: words(ListNode.words),
   topPriority: word,
+  /** 1: the lock is pending, and its word says less than the priority of its top waiter (boost.ts). */
+  boosted: word,
 })
 
 /** The number of the RCU callback that gives a futex's slot back; the scheduler's numbers come before it. */
@@ -167,11 +170,13 @@ export const PROMISE = 1
 export const TASK = 2
 
 /** A bucket of the table of futexes, a line each. `waiters` counts those that wait or are about to. */
-export const Bucket: Layout<'lock' | 'first' | 'waiters' | 'rest'> = record('bucket', {
+export const Bucket: Layout<'lock' | 'first' | 'waiters' | 'boosted' | 'rest'> = record('bucket', {
   lock: words(Lock.words),
   first: word,
   waiters: word,
-  rest: words(LINE_WORDS - Lock.words - 2),
+  /** How many of its futexes are boosted (boost.ts). */
+  boosted: word,
+  rest: words(LINE_WORDS - Lock.words - 3),
 })
 
 /**

@@ -2,6 +2,7 @@ import { assert } from '../arena/assert.ts'
 import { initList, listIsEmpty, ListNode } from '../arena/list.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { acquire, Lock, release } from '../arena/spinlock.ts'
+import { settleBoosted } from './boost.ts'
 import type { FutexContext } from './context.ts'
 import { ALIVE, Bucket, DEAD, FREE_FUTEX, Futex } from './records.ts'
 
@@ -95,6 +96,7 @@ export function lockOrCreateFutex(
     i32[made + Futex.index] = index
     i32[made + Futex.bucket] = bucket
     i32[made + Futex.pi] = 0
+    i32[made + Futex.boosted] = 0
     i32[made + Futex.contended + ListNode.list] = 0
     Atomics.store(i32, made + Futex.state, ALIVE)
     acquire(thread, bucket + Bucket.lock)
@@ -137,6 +139,7 @@ export function unlockFutex(context: FutexContext, futex: number): void {
   const { i32, thread } = context
   const ended = listIsEmpty(i32, futex + Futex.waiters) && i32[futex + Futex.pi] === 0
   if (ended) {
+    settleBoosted(context, futex)
     // Should this thread die from here on, whoever recovers finds what it was about to free.
     context.rcu.see(thread, futex + Futex.rcu)
     Atomics.store(i32, futex + Futex.state, DEAD) // (A)
