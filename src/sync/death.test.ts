@@ -200,6 +200,14 @@ describe.each([
     expect(await (early ?? kernel.spawn(tasks.wantAll, [held, words, 4], survivor))).toBe('has it')
   })
 
+  test('comes back though async code of the task took it', async () => {
+    const held = make()
+    const words = shared(8)
+    await runsInto(kernel.spawn(tasks.dieHoldingAsync, [held, words, 3], mortal), words)
+    await terminate(0)
+    expect(await kernel.spawn(tasks.wantAll, [held, words, 4], survivor)).toBe('has it')
+  })
+
   test('comes back to one that does not wait', async () => {
     const held = make()
     const words = shared(8)

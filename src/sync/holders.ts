@@ -1,12 +1,12 @@
-import { runnerOrNull } from '../coroutine/runner.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { findOwner } from '../futex/owner.ts'
 
 /**
- * Who has a share of an object that many can hold: readers, or takers of permits. A few holders have names; the shares of others are counted as nobody's. A share
- * whose holder died is given back by whoever wants one and finds none: its TID is nobody's once the death has been recovered from.
+ * Which owners have a share of an object that many can hold: readers, or takers of permits. A few holders have names; the shares of others are counted without one. A share
+ * whose holder died is given back by a caller that wants one and finds none: its TID finds no owner once the death has been recovered from. Async code holds its shares under the
+ * name of its thread, and dies with that.
  *
- *   0        unnamed    shares of holders without a name: there was no slot left, or async code holds them
+ *   0        unnamed    shares of holders without a name: there was no slot left
  *   1        strangers  not 0: a holder gave back a share that another had taken. Then names say nothing, and none is believed any more
  *   2 …      slots      the TID of the holder of one share, or 0
  *
@@ -43,16 +43,12 @@ export class Holders {
     this.at = at
   }
 
-  /** (B) `tid` 0: async code, which has no name that lasts. */
+  /** (B) */
   add(tid: number, shares: number): void {
-    if (
-      shares === 1 &&
-      tid !== 0 &&
-      Atomics.compareExchange(this.i32, this.at + SLOTS + (tid & SLOT_MASK), 0, tid) === 0
-    )
-      return
+    const first = this.at + SLOTS + (tid & SLOT_MASK)
+    if (shares === 1 && Atomics.compareExchange(this.i32, first, 0, tid) === 0) return
     let left = shares
-    if (tid !== 0) while (left > 0 && this.addOne(tid)) left--
+    while (left > 0 && this.addOne(tid)) left--
     if (left === 0) return
     Atomics.add(this.i32, this.at + UNNAMED, left)
     remember(this.i32, this.at, tid, left)
@@ -67,9 +63,7 @@ export class Holders {
     let left = shares
     while (left > 0 && this.removeOne(tid)) left--
     if (left === 0) return
-    let own = forget(this.i32, this.at, tid, left)
-    // Async code gives back outside of any task, under the name of its thread.
-    if (runnerOrNull() === null) own += forget(this.i32, this.at, 0, left - own)
+    const own = forget(this.i32, this.at, tid, left)
     if (own > 0) Atomics.sub(this.i32, this.at + UNNAMED, own)
     if (own < left) Atomics.store(this.i32, this.at + STRANGERS, 1)
   }
@@ -125,7 +119,7 @@ export class Holders {
 }
 
 /**
- * The shares without a name that this thread has taken, by object and holder; holder 0 is async code. A task takes and gives back on one
+ * The shares without a name that this thread has taken, by object and holder. A task takes and gives back on one
  * thread, so this tells its own share from another's. It is asked only where there is no name.
  */
 const unnamed = new WeakMap<Int32Array, Map<number, Map<number, number>>>()

@@ -116,9 +116,10 @@ export class RwLock extends SyncObject {
 
   async lockReadAsync(options?: WaitOptions): Promise<ReadGuard> {
     checkWait(options)
-    if (!this.tryReading(0)) {
+    const { tid } = ambient()
+    if (!this.tryReading(tid)) {
       if (!(await waitAsync(ambient(), new ReadWait(this), options))) throw timedOut('lockReadAsync', options)
-      this.holders.add(0, 1)
+      this.holders.add(tid, 1)
     }
     return this.readGuard
   }
@@ -239,7 +240,7 @@ export class RwLock extends SyncObject {
     const flow = asyncOwnerOf(tid)
     if (observer !== null) observer.released(this, tid)
     if (Atomics.compareExchange(this.i32, this.at, WRITER | tid, 1) !== (WRITER | tid)) this.inLock(() => 1)
-    this.holders.add(flow === undefined ? tid : 0, 1)
+    this.holders.add(flow === undefined ? tid : ambient().tid, 1)
     if (flow !== undefined) returnOwner(flow)
     return this.readGuard
   }
@@ -272,7 +273,7 @@ export class RwLock extends SyncObject {
     }
   }
 
-  /** `tid`: its name; 0: it has none. */
+  /** `tid`: its name. */
   private tryReading(tid: number): boolean {
     const { i32, at } = this
     // An exchange that fails says what is there: none but the first is a guess.

@@ -104,9 +104,10 @@ export class Semaphore extends SyncObject {
 
   async acquireAsync(count = 1, options?: WaitOptions): Promise<Permits> {
     checkWait(options)
-    if (this.attempt(count, 0)) return this.permits(count)
+    const { tid } = ambient()
+    if (this.attempt(count, tid)) return this.permits(count)
     await asPromise(new PermitWait(this, count, 'acquire'), options, undefined)
-    this.holders.add(0, count)
+    this.holders.add(tid, count)
     return this.permits(count)
   }
 
@@ -174,7 +175,7 @@ export class Semaphore extends SyncObject {
     return this.permits(count)
   }
 
-  /** `tid`: its name; 0: it has none. */
+  /** `tid`: its name. */
   private attempt(count: number, tid: number): boolean {
     checkCount('acquire(count)', count, 1)
     const { i32, at } = this

@@ -3,8 +3,8 @@ import type { FutexContext } from '../futex/context.ts'
 import { HOLDER_WORDS, Holders } from './holders.ts'
 
 const dead = new Set<number>()
-const here = vi.hoisted(() => ({ inTask: false }))
-vi.mock('../coroutine/runner.ts', () => ({ runnerOrNull: () => (here.inTask ? {} : null) }))
+/** Async code holds its shares under the name of its thread. */
+const THREAD = 20
 vi.mock('../futex/owner.ts', () => ({
   findOwner: (_: FutexContext, tid: number): number => (dead.has(tid) ? 0 : tid),
 }))
@@ -14,15 +14,13 @@ let holders: Holders
 
 beforeEach(() => {
   dead.clear()
-  here.inTask = false
   holders = new Holders(new Int32Array(new SharedArrayBuffer(4 * HOLDER_WORDS)), 0)
 })
 
 test('a share that another holder gave back is not given back again when the one that took it dies', () => {
   holders.add(5, 1)
   // Async code holds one too: it must not be taken for what 7 gives back.
-  holders.add(0, 1)
-  here.inTask = true
+  holders.add(THREAD, 1)
   holders.remove(7, 1)
   dead.add(5)
   expect(holders.takeDead(context)).toBe(0)
@@ -30,10 +28,9 @@ test('a share that another holder gave back is not given back again when the one
 
 test('more holders than names, and async ones, give back their own: the names of the others stay believed', () => {
   for (let tid = 1; tid <= 9; tid++) holders.add(tid, 1)
-  holders.add(0, 1)
+  holders.add(THREAD, 1)
   holders.remove(9, 1)
-  // Async code gives back under the name of its thread.
-  holders.remove(20, 1)
+  holders.remove(THREAD, 1)
   dead.add(1)
   expect(holders.takeDead(context)).toBe(1)
 })
