@@ -41,7 +41,9 @@ export const load: LoadHook = async (url, context, nextLoad) => {
     if (nodeStrips || !isUnknownTypeScript(url, error)) throw error
     return { shortCircuit: true, ...loadTypeScript(url) } as never
   }
-  return loaded.format === 'commonjs' || loaded.format === 'commonjs-typescript'
+  // Node reads CommonJS itself; a text that another hook has made of it (tsx) does not come by Module.prototype._compile.
+  const isLeft = loaded.format === 'commonjs' || loaded.format === 'commonjs-typescript'
+  return isLeft && (loaded.source === null || loaded.source === undefined)
     ? loaded
     : compileLoaded(url, loaded)
 }

@@ -38,6 +38,16 @@ export function setTranslator(given: Translator): void {
   translator = given
 }
 
+/** `node --permission` refuses the native part of the parser, and the parser blames npm. */
+export function explained(error: unknown): unknown {
+  const { permission } = process as { permission?: { has(scope: string): boolean } }
+  if (permission === undefined || !/native binding|addon/i.test(String(error))) return error
+  return new Error(
+    'the compiler of heddle needs --allow-addons beside --permission: its parser, oxc-parser, is native',
+    { cause: error },
+  )
+}
+
 /** The compiler itself mentions the directive: while it is loaded, nothing is compiled. */
 function translatorHere(): Translator {
   if (translator !== undefined) return translator
@@ -45,6 +55,8 @@ function translatorHere(): Translator {
   try {
     translator = Module.createRequire(import.meta.url)(`./translate${suffix}`) as Translator
     return translator
+  } catch (error) {
+    throw explained(error)
   } finally {
     isLoading = false
   }

@@ -10,12 +10,12 @@ import Module from 'node:module'
 import { MessageChannel } from 'node:worker_threads'
 import { claimsMemory, programFile } from '../machine/node-claims.ts'
 import { runtime } from '../machine/runtime.ts'
-import { registerInBun } from './bunplugin.ts'
 import type { HooksData } from './hooks.ts'
 import {
   announce,
   compileLoaded,
   compileRequired,
+  explained,
   nodeStrips,
   selection,
   setRuntime,
@@ -28,6 +28,8 @@ if (!(Symbol.for('heddle.loader') in globalThis)) {
   // Deno and Bun say that they can, and then do not find what the module imports.
   if (canRequire !== true || runtime() !== 'node') await loadAll()
   if (runtime() === 'bun') {
+    // Its module loads the parser, which no other runtime needs before it compiles.
+    const { registerInBun } = await import('./bunplugin.ts')
     announce(() => undefined)
     registerInBun(compileLoaded)
   } else if (typeof Module.registerHooks === 'function') {
@@ -42,7 +44,12 @@ if (!(Symbol.for('heddle.loader') in globalThis)) {
 }
 
 async function loadAll(): Promise<void> {
-  const [translator, runtime] = await Promise.all([import('./translate.ts'), import('./runtime.ts')])
+  const [translator, runtime] = await Promise.all([
+    import('./translate.ts').catch(error => {
+      throw explained(error)
+    }),
+    import('./runtime.ts'),
+  ])
   setTranslator(translator)
   setRuntime(runtime)
 }

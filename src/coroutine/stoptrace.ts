@@ -11,6 +11,9 @@ type CaptureStackTrace = (into: object, below?: (...args: any[]) => unknown) => 
 
 const { captureStackTrace } = Error as unknown as { captureStackTrace?: CaptureStackTrace }
 const limited = Error as { stackTraceLimit?: number }
+/** Whether `Error.stackTraceLimit` can be set: after `node --frozen-intrinsics` it cannot. */
+export const isStackLimitable: boolean =
+  Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.writable === true
 
 /** More callers than anyone reads. */
 export const TRACE_FRAMES = 32
@@ -49,6 +52,10 @@ export function captureStack(below: (...args: any[]) => unknown, frames: number)
   if (captureStackTrace === undefined) return null
   const before = limited.stackTraceLimit
   const captured: StopTrace = {}
+  if (!isStackLimitable) {
+    captureStackTrace(captured, below)
+    return captured
+  }
   try {
     limited.stackTraceLimit = frames
     captureStackTrace(captured, below)

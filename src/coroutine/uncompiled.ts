@@ -80,12 +80,16 @@ function reason(missing: 'no loader' | 'no plugin'): string {
   if (missing === 'no plugin')
     return `no loader reads it there, and no plugin has compiled it. ${capital(plugin)}`
   if (loaderFace() === undefined) {
+    // A CPU of the package itself brings the loader.
+    if (/node-cpu\.[jt]s$/.test(program)) {
+      return `this is a bundle, in which no loader reads modules. Import it by new URL('./work.js', import.meta.url), which the plugin sees; and ${plugin}`
+    }
     if (versions.deno !== undefined) {
       return `this thread has no loader. Let the program begin with \`import 'heddle/register'\`, or ${plugin}`
     }
     return `this thread has no loader. Start the program with \`npx heddle run ${program}\` or \`node --import heddle/register ${program}\`, or ${plugin}`
   }
-  return `another tool has loaded its module (vitest, a bundler: add the plugin heddle/vite), or it was loaded before the loader, or made by \`new Function\`, \`eval\` or \`vm\`, which no loader sees`
+  return `another tool has loaded its module (vitest, a bundler: add the plugin heddle/vite; tsx, ts-node: start with \`npx heddle run\`, which takes TypeScript as it is), or it was loaded before the loader, or made by \`new Function\`, \`eval\` or \`vm\`, which no loader sees`
 }
 
 function capital(text: string): string {

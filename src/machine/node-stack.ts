@@ -1,3 +1,4 @@
+import { folderAbove } from './folderabove.ts'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Worker } from 'node:worker_threads'
 
@@ -82,9 +83,7 @@ export interface Script {
 }
 
 /** This package's own code, but for what it exports to tasks: below the first of it nothing belongs to the task. */
-const machinery = new RegExp(
-  `^${new URL('..', import.meta.url).href}(?:machine|sched|coroutine|task|vitest)/[^/]*$`,
-)
+const machinery = new RegExp(`^${folderAbove(import.meta.url)}(?:machine|sched|coroutine|task|vitest)/[^/]*$`)
 
 /** The lines of a stack as they were written, without what is Node's or this package's around them. */
 export function linesOf(frames: readonly CallFrame[], scripts: ReadonlyMap<string, Script>): string[] {

@@ -1,5 +1,8 @@
+import { isStackLimitable } from '../coroutine/stoptrace.ts'
+import { folderAbove } from '../machine/folderabove.ts'
+
 /** Where this library's own files are: the folder above this one. */
-const own = new URL('../', import.meta.url).href
+const own: string = folderAbove(import.meta.url)
 const ownPath: string = own.replace(/^file:\/\//, '')
 
 const LINES_MAX = 8
@@ -19,6 +22,7 @@ export function shortStack(): Error {
 }
 
 function stackNow(depth: number): Error {
+  if (!isStackLimitable) return new Error('here')
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = depth
   const here = new Error('here')

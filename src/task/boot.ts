@@ -12,6 +12,7 @@ import { BOOTING_THREAD, type CpuBoot, createArena, type KernelPlan } from './la
 import { checkPlatform, coreCount, isNode, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
 import { type BootSettings, bootSettings, handoffKnobs, type KernelOptions } from './options.ts'
 import { companionModules } from './payload/travelling.ts'
+import { bareBundle } from '../machine/barebundle.ts'
 import { deathInWords } from './restarts.ts'
 import { turn } from './turn.ts'
 import { KernelView } from './view.ts'
@@ -120,9 +121,13 @@ export async function startCpus(machine: KernelMachine, s: Scheduler, count: num
   await machine.close().catch(() => undefined)
   const death = deaths[0]
   const why = death === undefined ? describe(failed.reason) : deathInWords(death)
-  throw new Error(`Kernel.boot: CPU ${death?.cpu ?? 0} did not start: ${why}`, {
-    cause: death?.error ?? failed.reason,
-  })
+  const isBundle = /Cannot find module '[^']*'/.test(why) && !/node_modules.heddle|\.ts'/.test(why)
+  throw new Error(
+    `Kernel.boot: CPU ${death?.cpu ?? 0} did not start: ${why}${isBundle ? `; ${bareBundle}` : ''}`,
+    {
+      cause: death?.error ?? failed.reason,
+    },
+  )
 }
 
 /** Starts a CPU. Resolves when it takes tasks: its thread runs a little before that. */

@@ -1,3 +1,4 @@
+import { bareBundle } from '../machine/barebundle.ts'
 import type { Arena } from '../arena/arena.ts'
 import type { NodeMachineOptions } from '../machine/node.ts'
 import type { CpuBoot, KernelPlan } from './layout.ts'
@@ -10,7 +11,18 @@ import type { KernelOptions } from './options.ts'
  * The module that compiles 'use task' functions as they are loaded: part of the package, imported by each CPU. Null in a bundle,
  * where the plugin has compiled them.
  */
-export const loader: URL | null = new URL('../compiler/ondemand.ts', import.meta.url)
+export const loader: URL | null = /* @__PURE__ */ besideUs(
+  () => new URL('../compiler/ondemand.ts', import.meta.url),
+)
+
+/** A bundle in CommonJS has no import.meta, unless the plugin has made it. */
+function besideUs<T>(address: () => T): T {
+  try {
+    return address()
+  } catch (error) {
+    throw new Error(bareBundle, { cause: error })
+  }
+}
 
 /** The machine of Node's worker threads. Its module is imported here alone: no page loads node:worker_threads. */
 export async function makeNodeMachine(

@@ -43,7 +43,12 @@ export function listenForControl(view: KernelView): () => void {
   const server = createServer(socket => serve(socket, request => answer(view, hello, request)))
   const remove = (): void => rmSync(path, { force: true })
   server.on('error', () => server.close())
-  server.listen(path, () => chmodSync(path, 0o600))
+  try {
+    server.listen(path, () => chmodSync(path, 0o600))
+  } catch {
+    // `node --permission` without --allow-net.
+    return () => undefined
+  }
   server.unref()
   process.once('exit', remove)
   return () => close(server, remove)

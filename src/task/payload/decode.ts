@@ -1,3 +1,4 @@
+import { isStackLimitable } from '../../coroutine/stoptrace.ts'
 import { assert } from '../../arena/assert.ts'
 import * as format from './format.ts'
 import { TextBytes } from './text.ts'
@@ -349,7 +350,7 @@ function makeError(number: number): Error {
 /** The stack of an error that arrives is the sender's: none is taken here. */
 function withoutTrace<T>(make: () => T): T {
   const limit = (Error as { stackTraceLimit?: number }).stackTraceLimit
-  if (limit === undefined) return make()
+  if (limit === undefined || !isStackLimitable) return make()
   try {
     Error.stackTraceLimit = 0
     return make()

@@ -4,7 +4,7 @@ import * as format from './format.ts'
 import * as kinds from './kinds.ts'
 import { MetObjects } from './met.ts'
 import { isDetached } from './transfer.ts'
-import { travellingOf } from './travelling.ts'
+import { ofAnotherCopy, travellingOf } from './travelling.ts'
 import { describe, formatPath, keyStep, type PathStep, UntravelableError, valueStep } from './untravelable.ts'
 import { followsBuffer, isResizable } from './views.ts'
 import { PayloadWriter } from './writer.ts'
@@ -442,6 +442,14 @@ export class PayloadEncoder {
         : isTransferable(value)
           ? 'list it in the option `transfer`, and it is moved'
           : ''
+    const foreign = typeof value === 'object' && value !== null ? ofAnotherCopy(value) : undefined
+    if (foreign !== undefined) {
+      throw new UntravelableError(
+        path,
+        `a ${foreign.replace('heddle.', '')} of another copy of heddle`,
+        'this program has two; `npm ls heddle` shows them, `npm dedupe` may make them one',
+      )
+    }
     throw new UntravelableError(path, what, advice)
   }
 }

@@ -1,4 +1,4 @@
-import { onRegister, travellingOf } from './travelling.ts'
+import { ofAnotherCopy, onRegister, travellingOf } from './travelling.ts'
 
 /**
  * What an object is, by what the platform knows of it and not by what it says of itself: structured clone looks at internal
@@ -173,6 +173,7 @@ export function kindOf(value: object): number {
 
 function kindOfPrototype(prototype: object): number {
   if (travellingOf(prototype) !== undefined) return TRAVELLING
+  if (ofAnotherCopy(prototype) !== undefined) return UNTRAVELABLE
   for (let at: object | null = prototype; at !== null; at = Object.getPrototypeOf(at) as object | null) {
     const tag = Object.getOwnPropertyDescriptor(at, Symbol.toStringTag)
     if (tag?.get !== undefined && isTypedArrayTag(tag.get)) return VIEW

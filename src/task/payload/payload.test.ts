@@ -227,6 +227,18 @@ test('a class that is registered travels by what stands for it, and its subclass
   ).toThrow('test/Cell')
 })
 
+test('an object of another copy of heddle is refused, and the error says that there are two', () => {
+  class Mutex {
+    readonly at = 0
+  }
+  class Lock extends Mutex {}
+  Object.defineProperty(Mutex.prototype, Symbol.for('heddle.travels'), { value: 'heddle.Mutex' })
+  for (const foreign of [new Mutex(), new Lock()])
+    expect(() => sender.encode([{ lock: foreign }], 'args')).toThrow(
+      /args\[0\]\.lock: a Mutex of another copy of heddle cannot travel.*npm ls heddle/,
+    )
+})
+
 test('shared buffers travel by reference: to other threads, in views, and always as the same object', async () => {
   const shared = new SharedArrayBuffer(64)
   const word = sender.encode([shared, { shared }, new Int32Array(shared, 8, 2)], 'value')

@@ -9,6 +9,15 @@ export interface Travelling {
   readonly fromPlain: (plain: unknown) => object
 }
 
+/** On the prototype of each class that travels: another copy of heddle in this program knows by it that the object is not of its own classes. */
+const travelsSymbol: symbol = Symbol.for('heddle.travels')
+
+/** The name of the class, where the object is one of another copy of heddle; else undefined. */
+export function ofAnotherCopy(object: object): string | undefined {
+  const name = (object as { [key: symbol]: unknown })[travelsSymbol]
+  return typeof name === 'string' && travellingOf(object) === undefined ? name : undefined
+}
+
 const byName = new Map<string, Travelling>()
 const byPrototype = new Map<object, Travelling>()
 
@@ -33,6 +42,7 @@ export function registerTravelling<T extends object, Plain>(
     fromPlain: fromPlain as Travelling['fromPlain'],
   }
   byName.set(name, travelling)
+  Object.defineProperty(Class.prototype, travelsSymbol, { value: name, configurable: true })
   byPrototype.set(Class.prototype as object, travelling)
   for (const listener of listeners) listener()
 }
