@@ -314,7 +314,8 @@ export class Analyzer {
   }
 
   #identifier(node: Node, scope: Scope, func: Func): void {
-    if (node.name === 'arguments' && func.host.kind !== 'module') this.#lexical(func, 'Arguments')
+    if (node.name === 'arguments' && (func.host.kind !== 'module' || !this.#isModule))
+      this.#lexical(func, 'Arguments')
     this.refuseYield(node, func)
     this.#refer(node, scope, func)
   }

@@ -33,7 +33,7 @@ export function classify(
     name(func)
     refuseUnsupported(func, everything)
   }
-  if (!everything) refuseTexts(analysis, isMarkedItself)
+  refuseTexts(analysis, isMarkedItself)
   mark(analysis, everything || whole)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
   const made = everything ? new Map<Func, Made[]>() : constructorsIn(analysis)

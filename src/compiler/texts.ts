@@ -4,14 +4,14 @@
  */
 import type { Analysis } from './analysis.ts'
 import type { Func } from './functions.ts'
-import { bare, isFunction, type Node } from './syntax.ts'
+import { bare, isFunction, type Node, walk } from './syntax.ts'
 
 /** Refuses each function of this file that is made into text, and what is inside of it. One that is marked itself stays a task. */
 export function refuseTexts({ texts, bindingOf, funcOf }: Analysis, isMarked: (func: Func) => boolean): void {
   for (const node of texts) {
     const func = functionOf(node, bindingOf, funcOf)
     if (func === undefined || isMarked(func)) continue
-    func.isText = func.parent?.kind === 'module'
+    func.isText = isAlone(func, bindingOf)
     refuse(func)
   }
 }
@@ -25,6 +25,23 @@ function functionOf(
   const binding = bindingOf.get(node)
   if (binding == null || binding.target !== null) return binding?.target ?? undefined
   return binding.init === null ? undefined : funcOf.get(bare(binding.init))
+}
+
+/** True when the function uses nothing of the functions around it, whose variables may go by other names when they are compiled. */
+function isAlone(func: Func, bindingOf: Analysis['bindingOf']): boolean {
+  if (func.parent?.kind === 'module') return true
+  if (func.isArrow && (func.usesThis || func.usesArguments || func.usesTarget || func.usesSuper)) return false
+  let alone = true
+  walk(func.node, node => {
+    const home = bindingOf.get(node)?.scope.func
+    if (home !== undefined && home.kind !== 'module' && !isInside(home, func)) alone = false
+  })
+  return alone
+}
+
+function isInside(func: Func, outer: Func): boolean {
+  for (let at: Func | null = func; at !== null; at = at.parent) if (at === outer) return true
+  return false
 }
 
 function refuse(func: Func): void {

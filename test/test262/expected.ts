@@ -12,6 +12,13 @@ interface Expected {
 const expected: readonly Expected[] = [
   {
     reason:
+      '`caller` of a function, which no standard defines, is the resumable form of the one that called it, and is called without ' +
+      'a driver',
+    tests: ['language/arguments-object/10.6-13-a-2.js', 'language/arguments-object/10.6-13-a-3.js'],
+    modes: ['frames-stops', 'generator-run', 'generator-preempted', 'generator-stops'],
+  },
+  {
+    reason:
       'the parser refuses a call as the target of an assignment, which engines take and fail on when it runs: the file ' +
       'stays plain, and a diagnostic says so',
     tests: ['annexB/language/expressions/assignmenttargettype/'],

@@ -3,7 +3,7 @@ import type { Func } from '../functions.ts'
 import { Rope, rope } from '../rope.ts'
 import type { Node } from '../syntax.ts'
 import type { Context } from './context.ts'
-import { lendings } from './lent.ts'
+import { canLend, lendings } from './lent.ts'
 import type { Writer } from './writer.ts'
 
 /**
@@ -78,7 +78,7 @@ export function writeAttachment(writer: Writer, func: Func, plain: Rope, cx: Con
   }
   const lends = lendings(func, 'uses', writer.names)
   const twin = writer.twin(func, cx, 'function* ')
-  if (lends.length === 0 || func.host.kind === 'module') return rope`${attacher}(${plain}, ${twin})`
+  if (lends.length === 0 || !canLend(func, writer.analysis)) return rope`${attacher}(${plain}, ${twin})`
   const parameters = lends.map(({ name }) => name).join(', ')
   const values = lends.map(({ value }) => value).join(', ')
   return rope`((${parameters}) => ${attacher}(${plain}, ${twin}))(${values})`

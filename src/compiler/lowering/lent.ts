@@ -2,6 +2,7 @@
  * What an arrow borrows of the function around it: `this`, `arguments`, `new.target` and `super`. An arrow's twin is no
  * arrow, so the function lends them out by name.
  */
+import type { Analysis } from '../analysis.ts'
 import type { Func } from '../functions.ts'
 import { type Piece, type Rope, rope } from '../rope.ts'
 import { bare, type Node } from '../syntax.ts'
@@ -23,11 +24,15 @@ export function lendings(func: Func, how: 'lends' | 'uses', names: Names): { nam
     .map(({ name, value }) => ({ name: names.lent(name), value }))
 }
 
+/** False for an arrow of an ES module, outside of any function. A CommonJS module is a function, and has what one has. */
+export function canLend({ host }: Func, { isModule }: Analysis): boolean {
+  return host.kind !== 'module' || !isModule
+}
+
 /** What is lent here, by its name; null for anything else. */
 export function writeLent(writer: Writer, node: Node, cx: Context): Rope | null {
   const { analysis, names } = writer
-  if (cx.func.host.kind === 'module')
-    return node.type === 'ThisExpression' && analysis.isModule ? rope`(void 0)` : null
+  if (!canLend(cx.func, analysis)) return node.type === 'ThisExpression' ? rope`(void 0)` : null
   switch (node.type) {
     case 'UnaryExpression': {
       if (node.operator !== 'delete') return null

@@ -8,7 +8,7 @@ import { bare, isFunction, keyName, type Node } from '../syntax.ts'
 import { namedProperty, propertyText, writeAttachment } from './attach.ts'
 import { linked } from './classes.ts'
 import type { Context } from './context.ts'
-import { lendings } from './lent.ts'
+import { canLend, lendings } from './lent.ts'
 import type { Writer } from './writer.ts'
 
 export function writeObject(writer: Writer, node: Node, cx: Context): Rope {
@@ -77,7 +77,7 @@ function writeUnnamed(writer: Writer, property: Node, func: Func, cx: Context): 
   if (writer.isItself(func)) {
     return rope`...${names.runtime('attachEntry')}(${writer.attacher(func)}, { ${entry} })`
   }
-  const borrows = func.isArrow && cx.lent !== func.host && func.host.kind !== 'module'
+  const borrows = func.isArrow && cx.lent !== func.host && canLend(func, writer.analysis)
   if (borrows && lendings(func, 'uses', names).length > 0) return entry
   return rope`...${names.runtime('attachEntry')}(${writer.attacher(func)}, { ${entry} }, ${writer.twin(func, cx, 'function* ')})`
 }
