@@ -61,6 +61,13 @@ function hoistVar(node: Node, scope: Scope, bindingOf: Analysis['bindingOf']): v
   if (isFunction(node) || node.type === 'StaticBlock' || node.type === 'TSModuleBlock') return
   if (node.type === 'ClassDeclaration' || node.type === 'ClassExpression') return
   if (node.type === 'VariableDeclaration' && node.kind === 'var') declarePatterns(node, scope, bindingOf)
+  // `if (x) function f() {}`, in sloppy code: run, it writes a variable of the function around it.
+  if (node.type === 'IfStatement') {
+    for (const branch of [node.consequent, node.alternate]) {
+      if (branch?.type !== 'FunctionDeclaration') continue
+      scope.declare(branch.id.name, 'var', branch).volatile = true
+    }
+  }
   if (node.type.endsWith('Expression') || node.type.endsWith('Literal')) return
   for (const child of children(node)) hoistVar(child, scope, bindingOf)
 }

@@ -229,8 +229,8 @@ export function delegate(iterable: any, message: string): Iterable<unknown> {
   const inner = Reflect.apply(make, iterable, [])
   if (!isObject(inner)) throw new TypeError('Result of the Symbol.iterator method is not an object')
   const { next } = inner
-  const step = (method: Callable, value: unknown): Step => {
-    const result = Reflect.apply(method, inner, [value])
+  const step = (method: Callable, ...given: unknown[]): Step => {
+    const result = Reflect.apply(method, inner, given)
     if (!isObject(result)) throw new TypeError(`Iterator result ${String(result)} is not an object`)
     return result.done ? { value: result.value, done: true } : { value: new Passed(result), done: false }
   }
@@ -238,7 +238,8 @@ export function delegate(iterable: any, message: string): Iterable<unknown> {
   const method = (name: 'return' | 'throw'): unknown => {
     const found = inner[name]
     if (found === undefined || found === null) return undefined
-    return (value: unknown) => step(callableIn(found), value)
+    // The engine gives `return` nothing when it only closes what cannot throw.
+    return (...given: unknown[]) => step(callableIn(found), ...given)
   }
   const outer = {
     [Symbol.iterator]: () => outer,
