@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { check, CheckFailure, type CheckOptions } from './check.ts'
 import { loadInstrumented } from './programs/load.ts'
-import { formatSummary, toJson, toTimeline } from './report.ts'
+import { formatFailure, formatSummary, toJson, toTimeline } from './report.ts'
 import { formatSchedule, parseSchedule } from './schedule.ts'
 
 type KnownBad = typeof import('./programs/knownbad.ts')
@@ -56,6 +56,19 @@ describe('a report', () => {
     const schedule = formatSchedule(result.failure!.schedule)
     expect(message).toContain(`schedule: ${schedule}\n`)
     expect(message).toContain(`{ explorer: 'replay', schedule: '${schedule}' }`)
+  })
+
+  test('shows of a stack the lines of the check, and none of what ran it', () => {
+    const error = new Error('lost')
+    error.stack = `Error: lost
+    at final (/work/bad.check.ts:5:73)
+    at searchHere (file:///p/node_modules/heddle/dist/checker/runner.js:139:37)
+    at file:///p/node_modules/heddle/dist/checker/worker.js:1:1
+    at async Command.<anonymous> (file:///p/node_modules/heddle/dist/cli/check.js:22:22)
+    at async Command.parseAsync (/p/node_modules/commander/lib/command.js:1122:5)`
+    const { result, steps } = failureOf('publishBeforeWrite')
+    const text = formatFailure({ ...result, failure: { ...result.failure!, error } }, steps, '')
+    expect(text.match(/^ +at .*$/gm)).toEqual(['        at final (/work/bad.check.ts:5:73)'])
   })
 
   test('is of the shortest schedule', () => {
