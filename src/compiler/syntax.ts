@@ -46,23 +46,38 @@ export function givesName({ start, left, operator }: Node): boolean {
 /** The children that hold code, in the order of their text. */
 export function children(node: Node): Node[] {
   const keys = visitorKeys[node.type]
-  if (keys === undefined) return []
   const found: Node[] = []
-  let sorted = true
-  let last = -1
-  for (const key of keys) {
-    if (key === 'key' && node.shorthand === true && node.type === 'Property') continue
+  if (keys === undefined) return found
+  for (let at = 0; at < keys.length; at++) {
+    const key = keys[at]!
     const value = node[key]
     if (value === null || value === undefined) continue
-    for (const child of Array.isArray(value) ? value : [value]) {
-      if (child === null || typeof child !== 'object' || typeof child.type !== 'string') continue
-      if (isErased(child)) continue
-      if (child.start < last) sorted = false
-      last = child.start
-      found.push(child)
-    }
+    if (key === 'key' && node.type === 'Property' && node.shorthand === true) continue
+    if (!Array.isArray(value)) addChild(found, value)
+    else for (let index = 0; index < value.length; index++) addChild(found, value[index])
   }
-  return sorted ? found : found.sort((left, right) => left.start - right.start)
+  for (let at = 1; at < found.length; at++) {
+    if (found[at]!.start < found[at - 1]!.start) return found.sort((left, right) => left.start - right.start)
+  }
+  return found
+}
+
+function addChild(found: Node[], child: any): void {
+  if (child === null || typeof child !== 'object') return
+  const { type } = child
+  if (typeof type === 'string' && !(mayBeErased(type) && isErased(child))) found.push(child)
+}
+
+const erasedTypes = new Map<string, boolean>()
+
+/** False for nearly every type: to look at the node itself costs far more. */
+function mayBeErased(type: string): boolean {
+  let known = erasedTypes.get(type)
+  if (known === undefined) {
+    known = type.startsWith('TS') || /Declaration|Definition|^Function|^Class|^Accessor/.test(type)
+    erasedTypes.set(type, known)
+  }
+  return known
 }
 
 /** Calls `visit` on the node and all below it; a visit that returns false is not followed further down. */
