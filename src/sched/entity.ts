@@ -98,7 +98,7 @@ export const Entity: Layout<
   timeSlice: float64,
 
   vruntime: float64,
-  /** Fair: the virtual deadline. Round robin: when the slice ends, on the machine's clock. */
+  /** Fair: the virtual deadline. Round robin: when the slice ends, on the machine's clock; while queued, milliseconds of it that are left. */
   deadline: float64,
   /** The least vruntime in the subtree under this node. */
   minVruntime: float64,

@@ -66,6 +66,22 @@ test('a preempted task goes on before its equals, as it has not had its turn', (
   expect(log.join(' ')).toBe('a a a high a a b b b b b')
 })
 
+test('round robin: preemption does not renew a slice, so a task that is preempted again and again still gives way', () => {
+  const sim = new Simulation({ cpus: 1, seed: 1 })
+  const log: string[] = []
+  sim.fork(
+    function* (context) {
+      for (let turn = 0; turn < 8; turn++) yield* schedulerSleep(context, 0, TIMER, 1.5)
+    },
+    { priority: makePriority(3, 0) },
+  )
+  for (const name of ['a', 'b']) {
+    sim.fork(work(log, name, 8), { priority: makePriority(7, 1), roundRobin: true, slice: 3.5 })
+  }
+  sim.run()
+  expect(log.join('')).toBe('aaaabbbbaaaabbbb')
+})
+
 test('a raised priority takes effect at once, while queued and while running', () => {
   const sim = new Simulation({ cpus: 1, seed: 1 })
   const log: string[] = []

@@ -20,13 +20,14 @@ import type { Scheduler } from './scheduler.ts'
  * task is the first of the lowest of them. A task runs until it blocks, yields or is outranked; one that asked
  * for round robin also gives way to its equals when its slice has ended.
  *
- * A task that was preempted goes back to the head, as it has not had its turn; one that yielded, or whose slice
- * ended, to the tail.
+ * A task that was preempted goes back to the head, as it has not had its turn, and goes on with what is left of its slice; one that
+ * yielded, or whose slice ended, goes to the tail, and has a whole slice next time.
  */
 export const fifoClass: SchedClass = {
   name: 'fifo',
 
   enqueueTask(s, rq, se) {
+    if ((s.i32[se + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) endRound(s, se)
     link(s, rq, se, false)
   },
 
@@ -61,7 +62,12 @@ export const fifoClass: SchedClass = {
   putPrevTask(s, rq, se) {
     const { i32 } = s
     const policy = i32[se + Entity.policy]
-    link(s, rq, se, (policy & POLICY_YIELDED) === 0)
+    const isPreempted = (policy & POLICY_YIELDED) === 0
+    if ((policy & POLICY_ROUND_ROBIN) !== 0) {
+      if (isPreempted) leaveRound(s, se)
+      else endRound(s, se)
+    }
+    link(s, rq, se, isPreempted)
     i32[se + Entity.policy] = policy & ~POLICY_YIELDED
   },
 
@@ -100,9 +106,24 @@ export const fifoClass: SchedClass = {
   },
 }
 
-/** Round robin: a new slice begins. */
+/**
+ * Round robin: the entity runs now, for what is left of its slice, or for a whole one. While it runs, `deadline` is when the slice ends;
+ * while it is queued, how many milliseconds are left, 0 for a whole slice.
+ */
 export function startRound(s: Scheduler, se: number): void {
-  s.f64[(se + Entity.deadline) >> 1] = s.clock + s.f64[(se + Entity.timeSlice) >> 1]
+  const { f64 } = s
+  const left = f64[(se + Entity.deadline) >> 1]
+  f64[(se + Entity.deadline) >> 1] = s.clock + (left > 0 ? left : f64[(se + Entity.timeSlice) >> 1])
+}
+
+/** Round robin: it has run, and has a whole slice next time. */
+export function endRound(s: Scheduler, se: number): void {
+  s.f64[(se + Entity.deadline) >> 1] = 0
+}
+
+/** Round robin: it was preempted before its slice had ended. */
+function leaveRound(s: Scheduler, se: number): void {
+  s.f64[(se + Entity.deadline) >> 1] = Math.max(0, s.f64[(se + Entity.deadline) >> 1] - s.clock)
 }
 
 /** The rule of selectTaskRq, for any class that counts its tasks by minor priority. */

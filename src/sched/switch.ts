@@ -11,7 +11,7 @@ import {
 } from './classrq.ts'
 import { Entity, POLICY_ROUND_ROBIN, POLICY_YIELDED } from './entity.ts'
 import { recordSwitch } from './events.ts'
-import { startRound } from './fifo.ts'
+import { endRound, startRound } from './fifo.ts'
 import { placeOn } from './place.ts'
 import { rotateFifo } from './rotate.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
@@ -114,6 +114,7 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   endWait(s, next)
   i32[next + Entity.turns]++
   i32[queue + RunQueue.turns]++
+  if ((i32[prev + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) endRound(s, prev)
   if (s.nextTimer !== Infinity || (i32[next + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) {
     startRound(s, next)
     armTick(s, queue)
