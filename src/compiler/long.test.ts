@@ -31,6 +31,10 @@ describe('a function is brief, and stays plain,', () => {
       'when a loop counts to a few',
       'pick(i) { for (let k = 0; k < 8; k++) i += this.one(k); return i } one(k) { return k }',
     ],
+    [
+      'when loops that share a counter count to a few, or to a variable that is always the same',
+      'pick(i) { var k, few = 8; for (k = 0; k < 8; k++) i += k; for (i = 1, k = few; k > 0; --k) i += this.one(k); return i } one(k) { return k }',
+    ],
     ['when it calls methods of lists and maps', 'pick(i) { this.list.push(i); return this.map.get(i) }'],
     [
       'when something else of that name is no function',
@@ -77,6 +81,22 @@ describe('a function is long', () => {
       'pick(i) { for (let k = 0; k < 90; k++) for (let j = 0; j < 90; j++) i += k * j; return i }',
     ],
     ['when the loop moves its own counter', 'pick(i) { for (let k = 0; k < 8; k++) k -= i; return i }'],
+    [
+      'when a loop inside moves the counter',
+      'pick(i) { var k; for (k = 0; k < 8; k++) for (k = 0; k < i; k++) i--; return i }',
+    ],
+    [
+      'when the loop sets its counter by a var',
+      'pick(i) { for (var k = 0; k < 8; k++) { var k = i } return i }',
+    ],
+    [
+      'when a function moves the counter',
+      'pick(i) { var k; const back = () => { k = 0 }; for (k = 0; k < 8; k++) back(); return i }',
+    ],
+    [
+      'when the end of the count is set again',
+      'pick(i) { var few = 8; few = i; for (var k = 0; k < few; k++) i--; return i }',
+    ],
     ['when nothing in the file has that name', 'other() {}'],
     ['when it may come around through a list', 'pick(i) { if (i === 0) return 0; return this.next.pick(i) }'],
     ['when it adds to what the next one gives', 'pick(i) { return 1 + this.next.pick(i) }'],

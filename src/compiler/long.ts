@@ -164,7 +164,7 @@ function costOf(
   made: ReadonlyMap<Func, readonly Made[]>,
 ): number {
   const { loops } = func
-  const turns = loops.map(loop => (whole ? turnsOf(loop, analysis) : Number.POSITIVE_INFINITY))
+  const turns = loops.map(loop => (whole ? turnsOf(loop, func, analysis) : Number.POSITIVE_INFINITY))
   const times = (node: Node): number =>
     loops.reduce((all, loop, at) => (contains(loop, node) ? all * turns[at]! : all), 1)
   let cost = loops.reduce((all, loop) => all + times(loop), 0)
@@ -190,30 +190,50 @@ function costOfCall(call: Call, way: Way | undefined, costs: ReadonlyMap<Func, n
   return call.reach === 'short' || isShort ? 0 : Number.POSITIVE_INFINITY
 }
 
-/** How many turns a loop has that counts from one number to another; without end where the text does not say. */
-function turnsOf({ type, init, test, update }: Node, { bindingOf }: Analysis): number {
+/** How many turns a loop of the function has that counts from one number to another; without end where the text does not say. */
+function turnsOf(loop: Node, func: Func, { bindingOf }: Analysis): number {
   const none = Number.POSITIVE_INFINITY
-  if (type !== 'ForStatement' || init?.type !== 'VariableDeclaration') return none
+  const { type, init, test, update } = loop
+  if (type !== 'ForStatement' || init == null) return none
   if (test?.type !== 'BinaryExpression' || !/^[<>]=?$/.test(test.operator)) return none
   const counter = test.left
+  if (counter.type !== 'Identifier') return none
   const to = numberOf(test.right, bindingOf)
-  const from = init.declarations.find(({ id }: Node) => id.name === counter.name)?.init
-  if (counter.type !== 'Identifier' || from == null || to === null) return none
+  const from = startOf(init, counter.name)
+  if (from === null || to === null) return none
   const start = numberOf(from, bindingOf)
   const step = stepOf(update, counter.name)
   const binding = bindingOf.get(counter)
   if (start === null || step === null || binding == null || binding.volatile) return none
-  // The loop's own step is all that moves it.
-  if (binding.references.some(({ node, write }) => write && !contains(update, node) && !contains(init, node)))
-    return none
+  // The loop's own step is all that moves it while the loop runs: other loops of the function may use it before and after.
+  const isElsewhere = (node: Node): boolean =>
+    contains(update, node) || contains(init, node) || !contains(loop, node)
+  const isOwn = binding.references.every(
+    ({ node, write, func: by }) => !write || (by === func && isElsewhere(node)),
+  )
+  if (!isOwn || !binding.declarations.every(isElsewhere)) return none
   const turns = Math.ceil((to - start) / step) + 1
   return turns >= 0 ? turns : none
 }
 
+/** Where the head of a loop begins to count: `let i = 0`, `i = 0`, or one of several such. */
+function startOf(init: Node, counter: string): Node | null {
+  if (init.type === 'VariableDeclaration')
+    return init.declarations.find(({ id }: Node) => id.name === counter)?.init ?? null
+  const parts: Node[] = init.type === 'SequenceExpression' ? init.expressions : [init]
+  const sets = parts.filter(part => part.left?.name === counter)
+  return sets.length === 1 && sets[0]!.type === 'AssignmentExpression' && sets[0]!.operator === '='
+    ? sets[0]!.right
+    : null
+}
+
+/** A number of the text, or a variable that is never anything else. A `var` that has no value yet ends a count. */
 function numberOf(node: Node, bindingOf: Analysis['bindingOf']): number | null {
   if (node.type === 'Literal') return typeof node.value === 'number' ? node.value : null
   const binding = node.type === 'Identifier' ? bindingOf.get(node) : null
-  if (binding == null || binding.kind !== 'const' || binding.init?.type !== 'Literal') return null
+  if (binding == null || binding.init?.type !== 'Literal') return null
+  if (binding.kind !== 'const' && (binding.written || (binding.kind !== 'var' && binding.kind !== 'let')))
+    return null
   return typeof binding.init.value === 'number' ? binding.init.value : null
 }
 
