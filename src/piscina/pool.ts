@@ -1,7 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { warn, type KernelEvents } from '../task/kernelevents.ts'
-import type { TaskPriority } from '../task/options.ts'
 import { AbortError, type AbortSignalEventTarget } from './abort.ts'
 import { leastBusy, type PiscinaLoadBalancer, type PiscinaWorker } from './balancer.ts'
 import { compileOf } from './compiled.ts'
@@ -20,13 +19,7 @@ import {
 import { PoolTask, queued, unqueued } from './pooltask.ts'
 import { PoolWorker, workerOf } from './poolworker.ts'
 import { FixedQueue, type TaskQueue } from './queues.ts'
-
-/**
- * Where tasks are preempted, a task whose priority nobody has said goes ahead of others for its first milliseconds: a short one is done by then, and does not wait for
- * a round of all the long ones that share its CPU. Below 'high', which a program may ask for.
- */
-const FIRST_MS = 10
-const FIRST_PRIORITY = 112
+import { Standings } from './standing.ts'
 
 /** Who a pool tells what happens. */
 export interface PoolListener {
@@ -56,6 +49,7 @@ export class ThreadPool {
   private readonly preempts: boolean
   private readonly compile: readonly (string | RegExp | URL)[]
   private readonly balancer: PiscinaLoadBalancer
+  readonly standings: Standings
   private cpus: PoolCpus | null = null
   private isClosing = false
   private isDestroying = false
@@ -67,6 +61,7 @@ export class ThreadPool {
     this.listener = listener
     this.compile = compileOf(options)
     this.preempts = this.compile.length > 0
+    this.standings = new Standings(this.preempts)
     this.options = filledOptions(options, this.preempts)
     const { maxThreads, concurrentTasksPerWorker, recordTiming } = this.options
     if (maxThreads > THREADS_MAX) {
@@ -263,23 +258,30 @@ export class ThreadPool {
     const { cpus, options } = this
     task.worker = worker
     worker.tasks.add(task)
-    const { filename, name, priority, nice, transferList } = task
+    const { filename, name, transferList, task: value } = task
     const isFree = this.preempts && options.loadBalancer === undefined
-    const isAhead = this.preempts && priority === undefined
-    const { task: value } = task
+    const { standings } = this
+    const handler = standings.handlerOf(task)
+    const { options: standing, goesAhead } = standings.of(task, handler)
     task.task = null
     try {
       if (cpus === null) throw Errors.threadTermination()
       task.kernelTask = cpus.kernel.spawn(
         cpus.function('handle'),
-        [filename, name, value, options.niceIncrement, isAhead ? FIRST_MS : 0],
+        [
+          filename,
+          name,
+          value,
+          options.niceIncrement,
+          standings.known,
+          handler,
+          goesAhead,
+          standings.afterAhead,
+        ],
         {
           name: name === 'default' ? 'piscina task' : name,
           ...(!isFree && { affinity: [worker.cpu] }),
-          ...(priority !== undefined
-            ? { priority: priority as TaskPriority }
-            : isAhead && { priority: FIRST_PRIORITY }),
-          ...(nice !== undefined && { nice }),
+          ...standing,
           ...(transferList.length > 0 && { transfer: transferList }),
         },
       )

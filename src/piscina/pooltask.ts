@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
+import type { TaskPriority } from '../task/options.ts'
 import type { Task as KernelTask } from '../task/task.ts'
 import { type AbortSignalAny, onAbort } from './abort.ts'
 import { isMovable, transferListOf } from './move.ts'
@@ -16,7 +17,7 @@ export interface TaskSpec {
   readonly filename: string
   readonly name: string
   readonly abortSignal: AbortSignalAny | null
-  readonly priority: number | string | undefined
+  readonly priority: TaskPriority | undefined
   readonly nice: number | undefined
   readonly triggerAsyncId: number
 }
@@ -29,7 +30,7 @@ export class PoolTask extends AsyncResource {
   readonly name: string
   readonly taskId: number = nextId++
   readonly abortSignal: AbortSignalAny | null
-  readonly priority: number | string | undefined
+  readonly priority: TaskPriority | undefined
   readonly nice: number | undefined
   readonly created: number = performance.now()
   started = 0

@@ -5,10 +5,11 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { workerData } from 'node:worker_threads'
-import { sleep, wait } from '../coroutine/blocking.ts'
+import { wait } from '../coroutine/blocking.ts'
 import { twinOf } from '../coroutine/coroutine.ts'
-import { currentHandle, spawn, type TaskReference } from '../task/current.ts'
 import { move } from '../task/moved.ts'
+import type { TaskPriority } from '../task/options.ts'
+import { timed } from './ahead.ts'
 import { isMovable, transferListOf } from './move.ts'
 import { state } from './state.ts'
 import { valueSymbol } from './symbols.ts'
@@ -23,27 +24,34 @@ const handlers = new Map<string, Handler>()
 const HANDLERS_MAX = 1000
 let isNice = false
 
-/** Runs one task of a pool. As a coroutine: a compiled handler is preempted, and `wait` lets others run. */
+/** Runs one task of a pool. With `known` (standing.ts) it goes ahead of others at first, if `goesAhead`, and has priority `after` later. */
 export function* handle(
   filename: string,
   name: string,
   task: unknown,
   niceIncrement: number,
-  aheadMs: number,
+  known: Int32Array | null,
+  handler: number,
+  goesAhead: boolean,
+  after: TaskPriority,
 ): Generator<number, unknown, unknown> {
-  if (aheadMs > 0) spawn(fallsBack, [currentHandle(), aheadMs], { detached: true, priority: 'high' })
+  const rest = call(filename, name, task, niceIncrement)
+  return known === null ? yield* rest : yield* timed(rest, goesAhead, after, known, handler)
+}
+
+/** As a coroutine: a compiled handler is preempted, and `wait` lets others run. */
+function* call(
+  filename: string,
+  name: string,
+  task: unknown,
+  niceIncrement: number,
+): Generator<number, unknown, unknown> {
   const key = `${name} ${filename}`
   const handler = handlers.get(key) ?? ((yield* wait(load(key, filename, name, niceIncrement))) as Handler)
   const twin = twinOf(handler)
   let result: unknown = twin === undefined ? handler(task) : yield* twin(task)
   if (isThenable(result)) result = yield* wait(result)
   return isMovable(result) ? move(result[valueSymbol], transferListOf(result)) : result
-}
-
-/** Makes a task an ordinary one after so many milliseconds, if it has not ended: a timer of its CPU, which comes also while that computes. */
-function* fallsBack(task: TaskReference, ms: number): Generator<number, void, unknown> {
-  yield* sleep(ms)
-  task.setPriority('normal')
 }
 
 /** The handler that the pool's tasks have by default is loaded before the CPU takes a task; what is wrong with it, the first task says. */

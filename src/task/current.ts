@@ -1,6 +1,10 @@
 import { isRecording } from '../arena/eventring.ts'
 import { CoroutineError } from '../coroutine/errors.ts'
+import { Entity } from '../sched/entity.ts'
+import type { Scheduler } from '../sched/scheduler.ts'
 import { setPriority } from '../sched/setpriority.ts'
+import { Task as TaskRecord } from '../sched/taskrecord.ts'
+import { isCurrent } from '../sched/wakeup.ts'
 import { asyncContext } from './asynccontext.ts'
 import { ChildTask } from './childtask.ts'
 import { captureContextWord } from './context.ts'
@@ -54,6 +58,8 @@ export function current(): CurrentTask {
 export interface TaskReference {
   /** False: it has ended. */
   setPriority(priority: TaskPriority): boolean
+  /** Milliseconds that it has been on its CPU until now. 0: it has ended. */
+  readonly runTime: number
 }
 
 /** @internal The running task, for others of its CPU. */
@@ -67,7 +73,21 @@ export function currentHandle(): TaskReference {
       if (job === 0) return false
       return view.withTask(job, task => setPriority(view.s, task, priorityOf(priority)))
     },
+    get runTime() {
+      const job = view.jobs.resolve(view.i32, handle)
+      let ran = 0
+      if (job !== 0) view.withTask(job, task => (ran = runTimeHere(view.s, task)))
+      return ran
+    },
   }
+}
+
+/** Only this CPU runs the task, and runs this now: what the task is charged does not change meanwhile. */
+function runTimeHere(s: Scheduler, task: number): number {
+  const { f64, i32 } = s
+  const se = i32[task + TaskRecord.entity]
+  const ran = f64[(se + Entity.runTime) >> 1]
+  return isCurrent(s, se) ? ran + Math.max(0, s.readClock() - f64[(se + Entity.execStart) >> 1]) : ran
 }
 
 /** Whether this code runs in a task. */
