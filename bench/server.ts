@@ -6,7 +6,8 @@ import { drive, type Figures, type Variant } from '../examples/server/drive.ts'
 import { compare, type Row, type Target } from './harness.ts'
 
 const ROUNDS = 3
-const PICTURES = 32
+const PICTURES = 96
+const WARM = 32
 const variants: readonly Variant[] = ['piscina', 'heddle', 'priorities']
 
 export async function* rows(): AsyncIterable<Row> {
@@ -15,7 +16,7 @@ export async function* rows(): AsyncIterable<Row> {
     // Another one goes first each time.
     for (let turn = 0; turn < variants.length; turn++) {
       const variant = variants[(round + turn) % variants.length]
-      runs[variant].push(await drive(variant, PICTURES))
+      runs[variant].push(await drive(variant, PICTURES, WARM))
     }
   }
   const p99 = ({ shortP99 }: Figures): number => shortP99

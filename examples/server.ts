@@ -6,8 +6,9 @@
  */
 import { drive, type Figures, type Variant } from './server/drive.ts'
 
-/** Pictures for each of the three. */
-const LONG = Number(process.argv[2] ?? 24)
+/** Pictures for each of the three, after a few that warm it up. */
+const LONG = Number(process.argv[2] ?? 32)
+const WARM = Math.min(LONG, 16)
 
 const variants: readonly (readonly [Variant, string])[] = [
   ['piscina', "import Piscina from 'piscina'"],
@@ -16,17 +17,21 @@ const variants: readonly (readonly [Variant, string])[] = [
 ]
 
 console.log(
-  'A server with 2 workers: 16 clients resize pictures (jpeg-js), others ask for small things (marked, ping).\n',
+  `A server with 2 workers. 16 clients resize pictures (jpeg-js), 60 clients ask for something small (marked, ping) once a second.
+Three runs of some seconds, each in a process of its own:
+`,
 )
 console.log(
   `${'short requests: median'.padStart(24)} ${'99 of 100 within'.padStart(18)} ${'pictures'.padStart(12)}`,
 )
 let base: Figures | undefined
 for (const [variant, line] of variants) {
-  const figures = await drive(variant, LONG)
+  progress(`   … ${LONG} pictures with ${line}`)
+  const figures = await drive(variant, LONG, WARM)
+  progress('')
   base ??= figures
   const times = base.shortP99 / figures.shortP99
-  const better = figures === base ? '' : `   ${times.toFixed(0)} times sooner`
+  const better = figures === base ? '' : `   ${times.toFixed(times < 10 ? 1 : 0)} times sooner`
   console.log(
     `${ms(figures.shortP50).padStart(24)} ${ms(figures.shortP99).padStart(18)} ${`${figures.longPerSecond.toFixed(1)}/s`.padStart(12)}   ${line}${better}`,
   )
@@ -37,4 +42,9 @@ console.log(
 
 function ms(value: number): string {
   return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`
+}
+
+/** What happens now, on a terminal: the next line takes its place. */
+function progress(text: string): void {
+  if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K${text}`)
 }

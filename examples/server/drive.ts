@@ -1,8 +1,15 @@
-/** Drives the server with autocannon: long requests without a pause, and short ones at a steady rate while they last. */
+/**
+ * Drives the server with autocannon. Long requests: LONG_CLIENTS connections, each of which asks for the next picture when it has one. Short requests:
+ * SHORT_CLIENTS connections, each of which asks for something small once a second, one after the other, while pictures are made.
+ *
+ * Times are taken from autocannon's events. Its own figures would not do: the duration of a run is a whole number of samples of a second, and with a rate it adds, for each late
+ * answer, one for every millisecond that it was late, as if each connection had asked a thousand times a second.
+ */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import autocannon, { type Result } from 'autocannon'
+import { setTimeout as sleep } from 'node:timers/promises'
+import autocannon, { type Client, type Instance, type Options, type Result } from 'autocannon'
 
 export type Variant = 'piscina' | 'heddle' | 'priorities'
 
@@ -13,55 +20,107 @@ export interface Figures {
   readonly shortCount: number
   /** Long requests that were answered in a second. */
   readonly longPerSecond: number
+  /** Milliseconds of CPU time that the server used for a long request, all of its threads together. */
+  readonly cpuPerLong: number
 }
 
-const LONG_AT_ONCE = 16
-const SHORT_CONNECTIONS = 10
-const SHORT_PER_SECOND = 60
+const LONG_CLIENTS = 16
+const SHORT_CLIENTS = 60
+const SHORT_EVERY_MS = 1000
+/** autocannon looks that often whether it is to stop. */
+const STOP_MS = 50
 
-/** Starts the server on that pool, drives it, and ends it. `long`: how many long requests. */
-export async function drive(variant: Variant, long: number): Promise<Figures> {
+/** Starts the server on that pool, drives it, and ends it. `long`: how many pictures; as many as `warm` go before them, and are not timed. */
+export async function drive(variant: Variant, long: number, warm: number): Promise<Figures> {
   const server = fork(join(import.meta.dirname, 'server.ts'), [variant], { execArgv: [], stdio: 'inherit' })
   try {
     const [port] = (await once(server, 'message')) as [number]
-    return await load(`http://127.0.0.1:${port}`, long)
+    return await load(server, `http://127.0.0.1:${port}`, long, warm)
   } finally {
     await end(server)
   }
 }
 
-async function load(url: string, amount: number): Promise<Figures> {
-  let stop = (): void => undefined
-  const short = new Promise<Result>((resolve, reject) => {
-    const running = autocannon(
-      {
-        url,
-        requests: [{ path: '/ping' }, { path: '/markdown' }],
-        connections: SHORT_CONNECTIONS,
-        overallRate: SHORT_PER_SECOND,
-        duration: 120,
-        timeout: 60,
-      },
-      (error, result) => (error ? reject(error as Error) : resolve(result)),
+async function load(server: ChildProcess, url: string, amount: number, warm: number): Promise<Figures> {
+  const answers: Answer[] = []
+  const warmed = warm > 0 ? longRequests(url, warm) : Promise.resolve()
+  const clients: Run[] = []
+  for (let client = 0; client < SHORT_CLIENTS; client++) {
+    const requests = [{ path: '/ping' }, { path: '/markdown' }]
+    if (client % 2 === 1) requests.reverse()
+    clients.push(
+      start({ url, requests, connections: 1, connectionRate: 1000 / SHORT_EVERY_MS, duration: 3600 }, ms =>
+        answers.push({ asked: performance.now() - ms, ms }),
+      ),
     )
-    stop = () => running.stop()
-  })
-  const long = await autocannon({
-    url: `${url}/resize`,
-    connections: Math.min(LONG_AT_ONCE, amount),
-    amount,
-    timeout: 60,
-  })
-  stop()
-  const { latency, non2xx, errors, '2xx': answered } = await short
-  const wrong = non2xx + errors + long.non2xx + long.errors
-  if (wrong > 0) throw new Error(`${wrong} requests failed`)
-  return {
-    shortP50: latency.p50,
-    shortP99: latency.p99,
-    shortCount: answered,
-    longPerSecond: long['2xx'] / long.duration,
+    await sleep(SHORT_EVERY_MS / SHORT_CLIENTS)
   }
+  await warmed
+  const cpuBefore = await cpuTime(server)
+  const from = performance.now()
+  const to = await longRequests(url, amount)
+  const cpu = (await cpuTime(server)) - cpuBefore
+  // What was asked until then is answered.
+  await sleep(SHORT_EVERY_MS)
+  await Promise.all(clients.map(client => client.stop()))
+  const latencies = answers.filter(({ asked }) => asked >= from && asked <= to).map(({ ms }) => ms)
+  latencies.sort((a, b) => a - b)
+  return {
+    shortP50: percentile(latencies, 0.5),
+    shortP99: percentile(latencies, 0.99),
+    shortCount: latencies.length,
+    longPerSecond: (1000 * amount) / (to - from),
+    cpuPerLong: cpu / amount,
+  }
+}
+
+interface Answer {
+  /** When, on this process's clock. */
+  readonly asked: number
+  readonly ms: number
+}
+
+/** Asks for so many pictures. Says when the last of them has come. */
+async function longRequests(url: string, amount: number): Promise<number> {
+  let last = NaN
+  const connections = Math.min(LONG_CLIENTS, amount)
+  await start({ url: `${url}/resize`, connections, amount }, () => (last = performance.now())).ended
+  return last
+}
+
+interface Run {
+  readonly ended: Promise<void>
+  stop(): Promise<void>
+}
+
+/** Starts autocannon; `answered` hears how many milliseconds each answer took. Fails when a request does. */
+function start(options: Options, answered: (ms: number) => void): Run {
+  let running!: Instance
+  const ended = new Promise<Result>((resolve, reject) => {
+    running = autocannon({ ...options, timeout: 60, sampleInt: STOP_MS }, (error, result) =>
+      error ? reject(error as Error) : resolve(result),
+    )
+  }).then(({ non2xx, errors }) => {
+    if (non2xx + errors > 0) throw new Error(`${non2xx + errors} requests to ${options.url} failed`)
+  })
+  running.on('response', (_client: Client, _status: number, _bytes: number, ms: number) => answered(ms))
+  const stop = (): Promise<void> => {
+    running.stop()
+    return ended
+  }
+  return { ended, stop }
+}
+
+/** The least value that so large a part of the sorted ones does not exceed. */
+function percentile(sorted: readonly number[], part: number): number {
+  return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? NaN
+}
+
+/** CPU time of the server until now, in milliseconds. */
+async function cpuTime(server: ChildProcess): Promise<number> {
+  server.send('cpu')
+  const [ms] = (await once(server, 'message')) as [number]
+  return ms
 }
 
 async function end(server: ChildProcess): Promise<void> {
