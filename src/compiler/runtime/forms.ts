@@ -14,6 +14,7 @@ import { begin, built, constructsApart } from './construct.ts'
 import { form, isMade } from './frames.ts'
 import { LONG_TEXT } from './jsonparse.ts'
 import { isBriefJson } from './jsonsize.ts'
+import { isLongJoin, isLongReplace, isLongSplit } from './longtext.ts'
 import { define } from '../../coroutine/define.ts'
 import { speciesArray } from './iteration.ts'
 
@@ -419,3 +420,29 @@ give(stringify, function (this: unknown, ...args: unknown[]) {
     ? Reflect.apply(stringify, this, args)
     : run(Reflect.apply(own(stringify), this, args))
 })
+
+// Long lists and texts, and replacers that unwind.
+
+const { join } = prototype
+const { split, replace, replaceAll } = String.prototype
+
+give(join, function (this: any, separator: any) {
+  return isLongJoin(this, separator)
+    ? run(Reflect.apply(own(join), this, [separator]))
+    : join.call(this, separator)
+})
+
+give(split, function (this: any, separator: any, limit: any) {
+  return isLongSplit(this, separator, limit)
+    ? run(Reflect.apply(own(split), this, [separator, limit]))
+    : split.call(this, separator, limit)
+})
+
+for (const original of [replace, replaceAll]) {
+  const all = original === replaceAll
+  give(original, function (this: any, search: any, replacement: any) {
+    return isLongReplace(this, search, replacement, all)
+      ? run(Reflect.apply(own(original), this, [search, replacement]))
+      : original.call(this, search, replacement)
+  })
+}

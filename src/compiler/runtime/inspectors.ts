@@ -4,6 +4,7 @@
  */
 interface Inspectors {
   isProxy(value: unknown): boolean
+  isRegExp(value: unknown): boolean
   isBoxedPrimitive(value: unknown): boolean
 }
 

@@ -10,9 +10,18 @@ import { define, part } from '../../coroutine/define.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
 import { LONG_TEXT, PartwiseParser } from './jsonparse.ts'
-import { inspectors } from './inspectors.ts'
 import { isBriefJson } from './jsonsize.ts'
 import { PartwiseWriter } from './jsonstringify.ts'
+import {
+  isLongJoin,
+  isLongReplace,
+  isLongSplit,
+  joinLong,
+  plainLength,
+  replaceMatches,
+  replaceText,
+  splitLong,
+} from './longtext.ts'
 import { mergeSort } from './mergesort.ts'
 import { LONG_LIST, plainSort, plainSortTyped } from './plainsort.ts'
 import { insertionMost, timSort } from './timsort.ts'
@@ -102,11 +111,6 @@ function sorting(
       if (fn !== undefined || lengthOf(this) < LONG_LIST) return Reflect.apply(original, this, args)
       return yield* run(this, undefined)
     }
-}
-
-/** The length of an array, where no code runs when it is asked; else 0. */
-function plainLength(list: unknown): number {
-  return Array.isArray(list) && inspectors?.isProxy(list) === false ? list.length : 0
 }
 
 function typedLength(list: unknown): number {
@@ -324,3 +328,39 @@ install(
       return writer.result
     },
 )
+
+install(
+  Array.prototype,
+  'join',
+  original =>
+    function* (this: any, ...args: unknown[]): Stops {
+      if (!isLongJoin(this, args[0])) return Reflect.apply(original, this, args)
+      return yield* joinLong(this, this.length, (args[0] as string | undefined) ?? ',')
+    },
+)
+
+install(
+  String.prototype,
+  'split',
+  original =>
+    function* (this: any, ...args: unknown[]): Stops {
+      if (!isLongSplit(this, args[0], args[1])) return Reflect.apply(original, this, args)
+      return yield* splitLong(this, args[0] as string)
+    },
+)
+
+for (const name of ['replace', 'replaceAll']) {
+  install(
+    String.prototype,
+    name,
+    original =>
+      function* (this: any, ...args: unknown[]): Stops {
+        const all = name === 'replaceAll'
+        if (!isLongReplace(this, args[0], args[1], all)) return Reflect.apply(original, this, args)
+        const [search, replacement] = args as [string | RegExp, string | Callable]
+        return yield* typeof search === 'string'
+          ? replaceText(this, search, replacement, all)
+          : replaceMatches(this, search, replacement)
+      },
+  )
+}
