@@ -4,11 +4,14 @@
  * counted in ticks of milliseconds on some systems, so this is the time on the clock, of which the median of some runs is taken.
  */
 import { readFile } from 'node:fs/promises'
+import { pathToFileURL } from 'node:url'
 import { compile } from '../src/compiler/compile.ts'
 import { evaluateModule } from '../src/compiler/differential/evaluate.ts'
 import * as runtime from '../src/compiler/runtime.ts'
 import { coroutineOf, setSafepointFlag } from '../src/coroutine/coroutine.ts'
+import { Kernel } from '../src/index.ts'
 import { median, quantile, type Row } from './harness.ts'
+import type * as Tasks from './kernel/latencywork.ts'
 import { jobs, load } from './packages.ts'
 
 const raised = Int32Array.of(1)
@@ -32,6 +35,49 @@ export async function* latencyRows(): AsyncIterable<Row> {
     yield* measured(name, job.prepare(load(job, 'best').namespace))
   }
   for (const name of programs) yield* measured(name, await programOf(name))
+  yield* taskRows()
+}
+
+const warm_up_ms = 700
+const probed_ms = 2_000
+const every_ms = 3
+/** A wait is shorter than this where nothing but the operating system stands between a task and its CPU. */
+const control = 'loop'
+
+/**
+ * The same from end to end: a kernel with one CPU, on it the workload as a task that starts again and again, and a task of high priority
+ * that is woken every few milliseconds. How late it runs has all in it: the timekeeper, the safepoints, the switch, and the other programs
+ * of the machine, which `loop` shows: the wait beside a bare loop.
+ */
+export async function* taskRows(
+  names: readonly string[] = [control, ...packages, ...programs],
+): AsyncIterable<Row> {
+  for (const name of names) {
+    const { entry, method, args } = packaged(name)
+    const kernel = await Kernel.boot({ cpus: 1, compile: packages })
+    try {
+      const tasks = await kernel.import<typeof Tasks>(new URL('./kernel/latencywork.ts', import.meta.url))
+      await kernel.spawn(tasks.prepare, [name, entry, method, args])
+      const work = kernel.spawn(tasks.workload, [name, warm_up_ms + probed_ms])
+      await new Promise(resolve => setTimeout(resolve, warm_up_ms))
+      const waits = [...(await kernel.spawn(tasks.probe, [probed_ms, every_ms], { priority: 'high' }))]
+      await work
+      yield row(`compiler/latency-task-${name}-p99`, quantile(waits, 0.99), waits, 5)
+      yield row(`compiler/latency-task-${name}-worst`, Math.max(...waits), waits, 20)
+    } finally {
+      await kernel.close()
+    }
+  }
+}
+
+/** The package of that name, and what is called in it; a program has none. */
+function packaged(name: string): { entry: string; method: string; args: unknown[] } {
+  const job = jobs.find(one => one.name === name)
+  if (job === undefined) return { entry: '', method: '', args: [] }
+  const { namespace } = load(job, null)
+  const { fn, args } = job.prepare(namespace)
+  const method = Object.keys(namespace).find(key => namespace[key] === fn) ?? 'default'
+  return { entry: pathToFileURL(job.entry).href, method, args }
 }
 
 async function programOf(name: string): Promise<Work> {
