@@ -143,7 +143,7 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
       this.frames = UNWOUND
       return this.stopped(chain.took())
     }
-    if (isUnrun(made)) made = runFace(made)
+    if (this.kind === PLAIN && isUnrun(made)) made = runFace(made)
     if (unwinds(fn) || !isGenerator(made)) return this.finish('returned', made)
     if (this.kind === PLAIN) setCodeKind(GENERATOR)
     this.root = made

@@ -8,7 +8,7 @@
  *   the coroutine runs             | a face of a function (sleep, wait)   | a face of a method (lock, receive)
  *   -------------------------------+--------------------------------------+------------------------------------
  *   [1] a compiled function        | throws                               | throws
- *   [2] a plain function           | must be run, or be what it returns   | throws
+ *   [2] a plain function           | must be run, or be what it returns   | the same; what takes a lock throws
  *   [3] a generator                | must be run                          | must be run, if it has to wait
  *   [4] a twin of a blocking call  | as [3]: the twin runs it             | as [3]
  *
@@ -97,9 +97,12 @@ export function checkFace(name: string): void {
   if (kind === COMPILED) throw cannotSuspend(name)
 }
 
+/** A plain function may return what a method gave, as in `() => channel.receive()`, but it must not go on without its lock. */
+const takesLock = /^(?:lock|acquire|upgrade)/
+
 /** First in the face of a method, unless `facesOpen`. */
 export function checkMethodFace(name: string): void {
-  if (kind === COMPILED || kind === PLAIN) throw cannotSuspend(name)
+  if (kind === COMPILED || (kind === PLAIN && takesLock.test(name))) throw cannotSuspend(name)
 }
 
 /** Last in a face: what it returns, which the caller must run. */
@@ -126,9 +129,13 @@ export function ran(made: object): void {
   else if (user !== null && user.unrun !== null) user.unrun.delete(made)
 }
 
-/** True: a face has returned this, and nothing has run it. */
+/** What a face returns that did not have to wait has this. */
+export const finishedFace: unique symbol = Symbol('heddle.finishedFace')
+
+/** True: a face has returned this, and nothing has run it. Of what a plain function returned. */
 export function isUnrun(made: unknown): made is Iterable<number, any, unknown> {
-  return last !== null && last === made
+  if (last !== null && last === made) return true
+  return typeof made === 'object' && made !== null && finishedFace in made
 }
 
 /** As a generator, for code that drives it. */

@@ -2,7 +2,7 @@ import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
 import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { twin } from '../coroutine/coroutine.ts'
-import { facesOpen, toRun } from '../coroutine/faces.ts'
+import { facesOpen, finishedFace, toRun } from '../coroutine/faces.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
 import { ambient } from '../futex/ambient.ts'
@@ -49,6 +49,8 @@ class Ready<T> {
     return this.result as IteratorReturnResult<T>
   }
 }
+
+Object.defineProperty(Ready.prototype, finishedFace, { value: true })
 
 /**
  * A pipe for values between tasks, threads and promises: any number of senders and receivers, each value to exactly one.

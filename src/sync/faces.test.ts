@@ -124,6 +124,12 @@ describe('in a coroutine of a schedule', () => {
     expect(await kept).toBe('both')
     expect(await schedule.run(() => sleep(1))).toBe(undefined)
     expect(await schedule.run(() => heddle.wait(Promise.resolve(7)))).toBe(7)
+    const channel = new heddle.Channel<number>({ capacity: 1 })
+    const received = schedule.run(() => channel.receive())
+    await schedule.run(() => channel.send(8))
+    expect(await received).toBe(8)
+    channel.trySend(9)
+    expect(await schedule.run(() => channel.receive())).toBe(9)
   })
 
   test('an error of the coroutine itself is the one that is reported', async () => {

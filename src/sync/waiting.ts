@@ -1,7 +1,7 @@
 import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { checkTime, timeoutError, waitForm } from '../coroutine/blocking.ts'
 import { twin } from '../coroutine/coroutine.ts'
-import { blocks, closeFaces, openFaces } from '../coroutine/faces.ts'
+import { blocks, closeFaces, finishedFace, openFaces } from '../coroutine/faces.ts'
 import { resumable } from '../coroutine/generators.ts'
 import { type Ambient, ambient } from '../futex/ambient.ts'
 import type { FutexContext } from '../futex/context.ts'
@@ -380,6 +380,8 @@ export class Finished<T> implements Iterator<number, T, unknown>, Iterable<numbe
     return this.result
   }
 }
+
+Object.defineProperty(Finished.prototype, finishedFace, { value: true })
 
 /** Gives methods the second face of a blocking call: plain in a 'use task' function. The first is `yield*`. */
 export function blockingMethods(prototype: object, ...names: string[]): void {
