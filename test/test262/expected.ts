@@ -27,7 +27,10 @@ const expected: readonly Expected[] = [
     reason:
       'a task awaits by `then`, which reads the `constructor` of a promise once more than `await` does: seen only by a program ' +
       'that puts a getter there',
-    tests: ['ticks-with-sync-iter-resolved-promise-and-constructor-lookup'],
+    tests: [
+      'ticks-with-sync-iter-resolved-promise-and-constructor-lookup',
+      'ticks-with-async-iter-resolved-promise-and-constructor-lookup',
+    ],
     modes: [
       'frames-run',
       'frames-preempted',

@@ -41,7 +41,9 @@ export class Coverage {
     if (way === undefined) return made
     const hit = this.#hit(node, way)
     if (isListed) return rope`${hit};${made}`
-    return node.type.endsWith('Statement') ? rope`{ ${hit}; ${made} }` : rope`(${hit}, ${made})`
+    // In sloppy code a branch may be the declaration of a function.
+    const isStatement = node.type.endsWith('Statement') || node.type === 'FunctionDeclaration'
+    return isStatement ? rope`{ ${hit}; ${made} }` : rope`(${hit}, ${made})`
   }
 
   #mark(node: Node): void {
