@@ -1,3 +1,5 @@
+import { isStackLimitable } from '../machine/stacklimit.ts'
+
 /**
  * The stack as it stands when a coroutine stops. After the stop only saved frames are left of it, which know no lines; an
  * error that is thrown later shows its callers from here.
@@ -11,9 +13,6 @@ type CaptureStackTrace = (into: object, below?: (...args: any[]) => unknown) => 
 
 const { captureStackTrace } = Error as unknown as { captureStackTrace?: CaptureStackTrace }
 const limited = Error as { stackTraceLimit?: number }
-/** Whether `Error.stackTraceLimit` can be set: after `node --frozen-intrinsics` it cannot. */
-export const isStackLimitable: boolean =
-  Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.writable === true
 
 /** More callers than anyone reads. */
 export const TRACE_FRAMES = 32

@@ -1,4 +1,4 @@
-import { isStackLimitable } from '../coroutine/stoptrace.ts'
+import { isStackLimitable } from '../machine/stacklimit.ts'
 import { folderAbove } from '../machine/folderabove.ts'
 
 /** Where this library's own files are: the folder above this one. */

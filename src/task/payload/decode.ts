@@ -1,4 +1,4 @@
-import { isStackLimitable } from '../../coroutine/stoptrace.ts'
+import { isStackLimitable } from '../../machine/stacklimit.ts'
 import { assert } from '../../arena/assert.ts'
 import * as format from './format.ts'
 import { TextBytes } from './text.ts'
