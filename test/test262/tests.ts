@@ -12,7 +12,7 @@ const folders: readonly string[] = [
   'annexB/language',
   ...below(
     'built-ins/Array/prototype',
-    `every filter find findIndex findLast findLastIndex flatMap forEach map reduce reduceRight some sort toSorted`,
+    `every filter find findIndex findLast findLastIndex flatMap forEach join map reduce reduceRight some sort toSorted`,
   ),
   ...below(
     'built-ins/TypedArray/prototype',
@@ -22,7 +22,7 @@ const folders: readonly string[] = [
     'built-ins',
     `Array/from Array/fromAsync TypedArray/from Map/prototype/forEach Map/groupBy Set/prototype/forEach Object/groupBy
     Function/prototype/apply Function/prototype/bind Function/prototype/call Reflect/apply Reflect/construct
-    String/prototype/replace String/prototype/replaceAll JSON/parse JSON/stringify Promise Iterator Proxy
+    String/prototype/replace String/prototype/replaceAll String/prototype/split JSON/parse JSON/stringify Promise Iterator Proxy
     GeneratorFunction GeneratorPrototype AsyncGeneratorFunction AsyncGeneratorPrototype AsyncFunction Symbol/iterator
     Symbol/asyncIterator DisposableStack`,
   ),
