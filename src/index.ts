@@ -18,6 +18,7 @@ export {
   CpuLostError,
   CrashLoopError,
   KernelClosedError,
+  KernelFaultError,
   RecoveryError,
   SpawnQueueFullError,
   TaskKilledError,

@@ -65,6 +65,8 @@ export function acquire(thread: KernelThread, lock: number): void {
   if (Atomics.compareExchange(thread.i32, lock + Lock.word, 0, thread.ownerTag) !== 0) {
     acquireContended(thread, lock)
   }
+  thread.sections++
+  if (thread.outerLock === 0) thread.outerLock = lock
   if (thread.debug) thread.heldLocks.push(lock)
 }
 
@@ -72,6 +74,8 @@ export function acquire(thread: KernelThread, lock: number): void {
 export function tryAcquire(thread: KernelThread, lock: number): boolean {
   if (thread.debug) checkOrder(thread, lock)
   if (Atomics.compareExchange(thread.i32, lock + Lock.word, 0, thread.ownerTag) !== 0) return false
+  thread.sections++
+  if (thread.outerLock === 0) thread.outerLock = lock
   if (thread.debug) thread.heldLocks.push(lock)
   return true
 }
@@ -83,6 +87,8 @@ export function release(thread: KernelThread, lock: number): void {
   if (Atomics.compareExchange(thread.i32, lock + Lock.word, tag, 0) !== tag) {
     releaseContended(thread, lock) // (B)
   }
+  thread.sections--
+  if (thread.outerLock === lock) thread.outerLock = 0
 }
 
 function acquireContended(thread: KernelThread, lock: number): void {
@@ -150,6 +156,8 @@ export function breakLock(thread: KernelThread, lock: number, deadId: number): b
     if ((seen & OWNER) !== deadId + 1) return false
     // As [3]: the dead thread may have died between (C) and its notify, or a waiter may park meanwhile.
     if (Atomics.compareExchange(i32, at, seen, thread.ownerTag | WAITERS) === seen) {
+      thread.sections++
+      if (thread.outerLock === 0) thread.outerLock = lock
       if (thread.debug) thread.heldLocks.push(lock)
       return true
     }

@@ -25,6 +25,9 @@ export class KernelThread {
   /** How often it looks at a taken lock before it parks. */
   readonly spins: number
   readonly debug: boolean
+  /** How many sections of the kernel this thread is in (section.ts), and the first lock that it took in them and still has, or 0. */
+  sections = 0
+  outerLock = 0
   /** Debug builds: the locks held, innermost last, as pointers. */
   readonly heldLocks: number[] = []
   /**

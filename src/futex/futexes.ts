@@ -1,3 +1,4 @@
+import { leavesToRecovery } from '../arena/section.ts'
 import type { Rcu } from '../arena/rcu.ts'
 import type { KernelThread } from '../arena/thread.ts'
 import type { Scheduler } from '../sched/scheduler.ts'
@@ -396,14 +397,14 @@ export function* parkFor(
 ): Generator<number, number, unknown> {
   let prepared: Prepared = wait
   while (typeof prepared !== 'number') {
-    let thrownInto = true
+    let slept: number
     try {
-      const slept: number = yield* sleepTask(task, prepared.waiters, prepared.deadline, abort, long)
-      thrownInto = false
-      prepared = finishCall(task.context(), prepared, slept)
-    } finally {
-      if (thrownInto) abandonCall(task.context(), prepared as PreparedWait)
+      slept = yield* sleepTask(task, prepared.waiters, prepared.deadline, abort, long)
+    } catch (thrown) {
+      if (!leavesToRecovery(task.context().thread, thrown)) abandonCall(task.context(), prepared)
+      throw thrown
     }
+    prepared = finishCall(task.context(), prepared, slept)
   }
   return prepared
 }

@@ -1,3 +1,4 @@
+import { isFault } from '../arena/section.ts'
 import { lockRank } from '../arena/lockorder.ts'
 import { acquire, initLock, release } from '../arena/spinlock.ts'
 import { listShift } from '../arena/list.ts'
@@ -184,12 +185,14 @@ export class AddressSpace {
       Atomics.store(i32, mapping + Mapping.alive, 1)
       layout.mappings.settle(i32, mapping)
       i32[this.space + Space.mappings]++
-      return this.remember(buffer, mapping, shared)
-    } catch (error) {
-      if (mapping !== 0) layout.mappings.free(i32, mapping)
-      throw error
-    } finally {
+      const mapped = this.remember(buffer, mapping, shared)
       release(thread, this.space + Space.lock)
+      return mapped
+    } catch (error) {
+      if (isFault(error)) throw error
+      if (mapping !== 0) layout.mappings.free(i32, mapping)
+      release(thread, this.space + Space.lock)
+      throw error
     }
   }
 

@@ -42,10 +42,28 @@ async function run(): Promise<void> {
 
   for (const stream of [process.stdout, process.stderr]) writeAtOnce(stream)
 
-  await runCpu(cpu, program, boot.data, () => new Promise(resolve => setImmediate(resolve)))
+  try {
+    await runCpu(cpu, program, boot.data, () => new Promise(resolve => setImmediate(resolve)))
+  } catch (error) {
+    dieOf(error)
+    return
+  }
   for (const lifeline of boot.lifelines) lifeline.close()
   // Whatever its tasks left in the event loop (a timer, a socket) does not keep the thread.
   process.exit(0)
+}
+
+/**
+ * The program of the CPU has failed, and nothing runs here any more: the thread ends, whatever a task has registered for errors that nobody catches, and whatever
+ * Node was told to do about promises that nobody handles.
+ */
+function dieOf(error: unknown): void {
+  process.removeAllListeners('uncaughtException')
+  process.removeAllListeners('uncaughtExceptionMonitor')
+  process.setUncaughtExceptionCaptureCallback(null)
+  setImmediate(() => {
+    throw error
+  })
 }
 
 /**

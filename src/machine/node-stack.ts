@@ -12,7 +12,7 @@ import type { Worker } from 'node:worker_threads'
  *   asks for a pause
  *   (A) waits for an answer, not for ever      in native code, or without a core
  *   detaches
- *                                              (B) pauses: nobody is attached who would tell it to go on
+ *                                              (B) pauses: no session is attached that would tell it to go on
  *
  * Detaching from a thread that is stopped does not always let it go on either. So the session stays, for as long as it takes, until the thread says that it has
  * resumed, or has ended. Only the caller waits no longer than (A).

@@ -1,4 +1,5 @@
 import { assert } from '../arena/assert.ts'
+import { throwIfInside } from '../arena/section.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import { CpuRecord } from '../machine/cpurecord.ts'
 import { type Cpu, type CpuRequest, HALT, MICROTASKS, STEP, TURN } from '../machine/machine.ts'
@@ -172,6 +173,8 @@ function finishRescue(s: Scheduler): void {
 
 /** The interrupt: takes `needResched` down first, so that one raised from here on is seen; then the clock and the timers. */
 function interrupt(cpu: Cpu, s: Scheduler): void {
+  // A callback of the event loop, or a promise, may have run before this.
+  if (s.thread.sections !== 0) throwIfInside(s.thread, `a callback on CPU ${s.cpu}`)
   if (cpu.needResched) cpu.clearNeedResched()
   Atomics.add(s.i32, s.queue + RunQueue.heartbeat, 1)
   s.readClock()

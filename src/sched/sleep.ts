@@ -61,15 +61,18 @@ export function beginSleep(s: Scheduler, task: number, state: number, timeout: n
   const { i32 } = s
   assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can go to sleep')
   assert(state > RUNNING && state <= TIMER_KILLABLE, 'a task sleeps in one of the four sleeping states')
+  s.thread.sections++
   i32[task + Task.wakeReason] = WOKEN
   if (timeout !== Infinity) armTimer(s, task, s.readClock() + Math.max(0, timeout))
   Atomics.store(i32, task + Task.state, state) // (A)
   const reason = pendingReason(i32, task, state) // (D)
-  if (reason === WOKEN) return true
-  if (Atomics.compareExchange(i32, task + Task.state, state, RUNNING) !== state) return true
-  i32[task + Task.wakeReason] = reason
-  if (timeout !== Infinity) cancelTimer(s, task)
-  return false
+  const sleeps = reason === WOKEN || Atomics.compareExchange(i32, task + Task.state, state, RUNNING) !== state
+  if (!sleeps) {
+    i32[task + Task.wakeReason] = reason
+    if (timeout !== Infinity) cancelTimer(s, task)
+  }
+  s.thread.sections--
+  return sleeps
 }
 
 /** After the switch: the task runs again. Says why: WOKEN, TIMED_OUT, SIGNALLED or KILLED. */

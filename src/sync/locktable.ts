@@ -1,3 +1,4 @@
+import { isFault } from '../arena/section.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { lockPlace, unlockPlace } from './placelock.ts'
 
@@ -97,11 +98,15 @@ export class LockTable {
   locked<T>(fn: () => T): T {
     const place = { i32: this.i32, at: this.start }
     lockPlace(this.context, place)
+    let result: T
     try {
-      return fn()
-    } finally {
-      unlockPlace(place)
+      result = fn()
+    } catch (error) {
+      if (!isFault(error)) unlockPlace(this.context, place)
+      throw error
     }
+    unlockPlace(this.context, place)
+    return result
   }
 
   addHold(entry: NewEntry): void {

@@ -1,3 +1,4 @@
+import { fail } from '../arena/assert.ts'
 import { pause } from '../arena/pause.ts'
 import { STUCK_MS } from '../arena/spinlock.ts'
 import { ambient } from '../futex/ambient.ts'
@@ -25,11 +26,14 @@ const TID = 0x3fff_ffff
 /** True: the last holder died in it. */
 export function lockPlace(context: FutexContext, { i32, at }: Place): boolean {
   const { tid } = ambient()
-  return Atomics.compareExchange(i32, at, 0, tid) !== 0 && lockContended(context, i32, at, tid)
+  const broken = Atomics.compareExchange(i32, at, 0, tid) !== 0 && lockContended(context, i32, at, tid)
+  context.thread.sections++
+  return broken
 }
 
-export function unlockPlace({ i32, at }: Place): void {
+export function unlockPlace({ thread }: FutexContext, { i32, at }: Place): void {
   if ((Atomics.exchange(i32, at, 0) & PARKED) !== 0) Atomics.notify(i32, at, 1)
+  thread.sections--
 }
 
 function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: number): boolean {
@@ -42,6 +46,7 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
   const mine = mayBlock ? tid | PARKED : tid
   for (;;) {
     const seen = Atomics.load(i32, at)
+    if ((seen & TID) === tid) fail('a thread took the lock of an object that it holds already')
     // As [3]: others may sleep beside it.
     if (seen === 0) {
       if (Atomics.compareExchange(i32, at, 0, mine) === 0) return false

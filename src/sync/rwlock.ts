@@ -1,3 +1,4 @@
+import { isFault } from '../arena/section.ts'
 import { pause } from '../arena/pause.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { facesOpen, toRun } from '../coroutine/faces.ts'
@@ -268,9 +269,11 @@ export class RwLock extends SyncObject {
     try {
       finishGrant(context, this)
       changeAndServe(context, this, change)
-    } finally {
-      this.queue.unlock(context)
+    } catch (error) {
+      if (!isFault(error)) this.queue.unlock(context)
+      throw error
     }
+    this.queue.unlock(context)
   }
 
   /** `tid`: its name. */

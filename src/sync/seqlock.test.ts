@@ -79,3 +79,40 @@ test('writers that write all the time all get on', async () => {
   expect(a).toBe(b)
   expect([record.i32[record.at + WRITER], record.i32[record.at + NEXT]]).toEqual([0, 0])
 })
+
+test.each([0, 1])(
+  'a record that throws as it is read for copy %i leaves the record as it was, or as it is to be, and free',
+  copies => {
+    const record = new SeqLock({ fields: 3 })
+    record.write([1, 2, 3])
+    let reads = 0
+    const throwing = {
+      length: 3,
+      0: 4,
+      get 1(): number {
+        if (reads++ === copies) throw new Error('no more')
+        return 5
+      },
+      2: 6,
+    }
+    expect(() => record.write(throwing)).toThrow('no more')
+    expect([...(record.read() as Int32Array)]).toEqual(copies === 0 ? [1, 2, 3] : [4, 5, 6])
+    for (const next of [
+      [7, 8, 9],
+      [10, 11, 12],
+    ]) {
+      record.write(next)
+      expect([...(record.read() as Int32Array)]).toEqual(next)
+    }
+  },
+)
+
+test('a writer that could not even give up the record takes it again', () => {
+  const record = new SeqLock({ fields: 1 })
+  record.write([1])
+  // What a write leaves whose stack was full at each step.
+  Atomics.store(record.i32, record.at + WRITER, ambient().tid)
+  record.write([2])
+  expect([...(record.read() as Int32Array)]).toEqual([2])
+  expect(Atomics.load(record.i32, record.at + WRITER)).toBe(0)
+})

@@ -108,10 +108,22 @@ export class SeqLock implements Place {
     const isFree =
       Atomics.load(i32, at + NEXT) === 0 && Atomics.compareExchange(i32, at + WRITER, 0, tid) === 0
     if (!isFree) this.becomeWriter(tid)
-    if ((Atomics.load(i32, at + SEQUENCE) & 1) === 0) Atomics.add(i32, at + SEQUENCE, 1)
-    this.copy(record, 0)
-    Atomics.add(i32, at + SEQUENCE, 1)
-    this.copy(record, 1)
+    try {
+      if ((Atomics.load(i32, at + SEQUENCE) & 1) === 0) Atomics.add(i32, at + SEQUENCE, 1)
+      this.copy(record, 0)
+      Atomics.add(i32, at + SEQUENCE, 1)
+      this.copy(record, 1)
+    } catch (error) {
+      // The record is the caller's, and reading it may throw; or the stack is full.
+      this.mend()
+      this.endWriting()
+      throw error
+    }
+    this.endWriting()
+  }
+
+  private endWriting(): void {
+    const { i32, at } = this
     Atomics.store(i32, at + WRITER, 0)
     if (Atomics.load(i32, at + NEXT) !== 0) Atomics.notify(i32, at + WRITER)
   }
@@ -131,7 +143,8 @@ export class SeqLock implements Place {
         continue
       }
       const writer = Atomics.load(i32, at + WRITER)
-      if (writer !== 0 && !awaitOwner(context, i32, at + WRITER, writer, writer)) continue
+      // Its own: an earlier call had not even the stack to say that it gave up.
+      if (writer !== 0 && writer !== tid && !awaitOwner(context, i32, at + WRITER, writer, writer)) continue
       if (Atomics.compareExchange(i32, at + WRITER, writer, tid) !== writer) continue
       if (Atomics.compareExchange(i32, at + NEXT, tid, 0) === tid) Atomics.notify(i32, at + NEXT)
       if (writer !== 0) this.mend()
@@ -139,7 +152,7 @@ export class SeqLock implements Place {
     }
   }
 
-  /** After a writer that died. */
+  /** After a writer that died, or gave up: readers see the old record, or the new one, and both copies are whole. */
   private mend(): void {
     const { i32, at, fields } = this
     if ((Atomics.load(i32, at + SEQUENCE) & 1) !== 0) return

@@ -1,3 +1,4 @@
+import { isFault } from '../arena/section.ts'
 import type { FutexContext } from '../futex/context.ts'
 import { ETIMEDOUT } from '../futex/errno.ts'
 import { Waiter } from '../futex/records.ts'
@@ -86,19 +87,28 @@ export class CasesWait implements Parking {
   begin(context: FutexContext, who: WaiterOptions): readonly number[] {
     const pipes = this.inOrder(context)
     for (const pipe of pipes) pipe.lock(context)
+    let waiters: readonly number[]
     try {
-      for (let turn = 0; turn < this.cases.length; turn++) {
-        const index = (this.start + turn) % this.cases.length
-        const outcome = this.perform(context, index)
-        if (outcome !== WOULD_WAIT) {
-          this.settle(context, index, outcome)
-          return []
-        }
-      }
-      return this.queueAll(context, who)
-    } finally {
-      for (const pipe of pipes) pipe.unlock(context)
+      waiters = this.performOrQueue(context, who)
+    } catch (error) {
+      if (!isFault(error)) for (const pipe of pipes) pipe.unlock(context)
+      throw error
     }
+    for (const pipe of pipes) pipe.unlock(context)
+    return waiters
+  }
+
+  /** Locked, all of them. The waiters, queued; none: one of the cases was done. */
+  private performOrQueue(context: FutexContext, who: WaiterOptions): readonly number[] {
+    for (let turn = 0; turn < this.cases.length; turn++) {
+      const index = (this.start + turn) % this.cases.length
+      const outcome = this.perform(context, index)
+      if (outcome !== WOULD_WAIT) {
+        this.settle(context, index, outcome)
+        return []
+      }
+    }
+    return this.queueAll(context, who)
   }
 
   private inOrder(context: FutexContext): SharedPipe[] {

@@ -162,8 +162,8 @@ export class SharedPipe implements Place {
 
   /** And tells those who were served meanwhile. */
   unlock(context: FutexContext): void {
-    unlockPlace(this.headLock)
-    unlockPlace(this)
+    unlockPlace(context, this.headLock)
+    unlockPlace(context, this)
     if (context.wakeQueue.length > 0) wakeAll(context)
   }
 
@@ -176,7 +176,7 @@ export class SharedPipe implements Place {
       const tail = i32[at + TAIL]
       const hasRoom = this.hasRoom(tail)
       if (hasRoom) this.push(context, from, fromAt, tail)
-      unlockPlace(this)
+      unlockPlace(context, this)
       return hasRoom ? DONE : WOULD_WAIT
     }
     if (lockPlace(context, this.headLock) || broken) this.repair(context)
@@ -196,7 +196,7 @@ export class SharedPipe implements Place {
     if (hasValue) this.shift(context, head, to, toAt)
     // Closed, what was sent before that may have come since.
     const done = hasValue || (quiet && Atomics.load(i32, at + IS_CLOSED) === 0)
-    unlockPlace(headLock)
+    unlockPlace(context, headLock)
     if (done) return hasValue ? DONE : WOULD_WAIT
     this.lock(context)
     const outcome = this.take(context, to, toAt)

@@ -1,4 +1,5 @@
 import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
+import { isFault } from '../arena/section.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { ambient } from '../futex/ambient.ts'
@@ -131,7 +132,7 @@ export class SharedQueue implements Place {
     const { context } = ambient().futexes
     this.lock(context)
     const popped = this.popLocked(record)
-    unlockPlace(this)
+    unlockPlace(context, this)
     if (popped) this.wakeOther(context, false)
     return popped
   }
@@ -196,13 +197,16 @@ export class SharedQueue implements Place {
   /** @internal Does it, or queues the waiter. */
   performOrQueue(context: FutexContext, pushes: boolean, record: ArrayLike<number>, waiter: number): boolean {
     this.lock(context)
+    let done: boolean
     try {
-      const done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
+      done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
       if (!done) this.addWaiter(context, pushes, waiter)
-      return done
-    } finally {
-      unlockPlace(this)
+    } catch (error) {
+      if (!isFault(error)) unlockPlace(context, this)
+      throw error
     }
+    unlockPlace(context, this)
+    return done
   }
 
   private lock(context: FutexContext): void {
@@ -240,7 +244,7 @@ export class SharedQueue implements Place {
     const { context } = ambient().futexes
     this.lock(context)
     const pushed = this.pushLocked(record)
-    unlockPlace(this)
+    unlockPlace(context, this)
     if (pushed) this.wakeOther(context, true)
     return pushed
   }

@@ -1,3 +1,4 @@
+import { isFault } from '../arena/section.ts'
 import type { Blocking } from '../coroutine/blocking.ts'
 import { facesOpen, toRun } from '../coroutine/faces.ts'
 import { runnerOrNull } from '../coroutine/runner.ts'
@@ -78,11 +79,13 @@ abstract class Countdown extends SyncObject {
         // Before anyone is woken: should this one die in between, the others look, and find it.
         if (Atomics.compareExchange(i32, at, seen, next | bits) !== seen) continue
         if (next === 0) queue.walk(context, new WakeEveryone())
-        return
+        break
       }
-    } finally {
-      queue.unlock(context)
+    } catch (error) {
+      if (!isFault(error)) queue.unlock(context)
+      throw error
     }
+    queue.unlock(context)
   }
 
   private checked(what: string, count: number, by: number): number {

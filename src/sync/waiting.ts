@@ -1,3 +1,4 @@
+import { isFault, leavesToRecovery } from '../arena/section.ts'
 import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
 import { checkTime, timeoutError, waitForm } from '../coroutine/blocking.ts'
 import { twin } from '../coroutine/coroutine.ts'
@@ -175,16 +176,18 @@ function begin(context: FutexContext, wait: Wait, who: WaiterOptions): number {
   try {
     wait.queue.lock(context)
     try {
-      if (!wait.admit(context, waiter)) {
-        wait.queue.add(context, waiter)
-        queued = true
-      }
-    } finally {
-      wait.queue.unlock(context)
+      queued = !wait.admit(context, waiter)
+      if (queued) wait.queue.add(context, waiter)
+    } catch (error) {
+      if (!isFault(error)) wait.queue.unlock(context)
+      throw error
     }
-  } finally {
-    if (!queued) freeWaiters(context, [waiter])
+    wait.queue.unlock(context)
+  } catch (error) {
+    if (!isFault(error)) freeWaiters(context, [waiter])
+    throw error
   }
+  if (!queued) freeWaiters(context, [waiter])
   if (!queued) {
     wait.admitted?.(context)
     return 0
@@ -312,7 +315,8 @@ export function* parkTask(
             )
           : yield* sleepTask(task, waiters, deadline, options?.signal, parking.long)
     } catch (thrown) {
-      abandon(ambient().futexes.context, parking, waiters)
+      const { context } = ambient().futexes
+      if (!leavesToRecovery(context.thread, thrown)) abandon(context, parking, waiters)
       throw thrown
     }
     const { context } = ambient().futexes

@@ -132,10 +132,10 @@ export class Collector {
 
   /**
    * No CPU will ever run again: every handle is settled with an error, whatever the arena says of its job; `errorOf` is told its name, and whether it had
-   * begun. Nothing is collected from here on.
+   * begun. Nothing is collected from here on. `collects`: what has ended is taken first, which needs the arena.
    */
-  abandon(errorOf: (name: string, started: boolean) => unknown): void {
-    this.collect()
+  abandon(errorOf: (name: string, started: boolean) => unknown, collects: boolean = true): void {
+    if (collects) this.collect()
     this.isAbandoned = true
     this.handles.forEach((task, index) => {
       if (task === undefined) return

@@ -2,12 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { CrashLoopError, Kernel, type RecoveryError, TaskKilledError } from '../index.ts'
+import { CrashLoopError, Kernel, TaskKilledError } from '../index.ts'
 import { failureOf, sharedWords, until } from './fixtures/ending.ts'
 import { inUse } from './fixtures/inuse.ts'
 import type * as Loading from './fixtures/diesloading.ts'
 import type * as Mortal from './fixtures/mortalwork.ts'
 import { Job } from './job.ts'
+import type { KernelEvents } from './kernelevents.ts'
 import { CRASHES_MAX } from './recovery.ts'
 import { DEATHS_MAX } from './restarts.ts'
 
@@ -26,7 +27,7 @@ async function boot(cpus: number) {
   const url = new URL('./fixtures/diesloading.ts', import.meta.url)
   url.searchParams.set('marker', marker)
   const work = await kernel.import<typeof Loading>(url)
-  const errors: (CrashLoopError | RecoveryError)[] = []
+  const errors: KernelEvents['error'][] = []
   const deaths: string[] = []
   kernel.on('error', error => errors.push(error))
   kernel.on('death', ({ cpu, reason, exitCode }) => deaths.push(`${cpu} ${reason} ${exitCode}`))

@@ -100,6 +100,19 @@ export class RecoveryError extends Error {
   }
 }
 
+/**
+ * The thread that booted the kernel left a call of it half done (its stack was full in the middle of a spawn), and nothing can recover that thread: the kernel has
+ * ended. Every task fails with this, and so does the next spawn. `cause` says what was left.
+ */
+export class KernelFaultError extends Error {
+  override readonly name: string = 'KernelFaultError'
+  readonly code: string = 'ERR_HEDDLE_KERNEL_FAULT'
+
+  constructor(cause: unknown) {
+    super(`the kernel has ended: ${describe(cause)}; close it and boot another one`, { cause })
+  }
+}
+
 /** As many tasks as the kernel was booted for are on their way. */
 export class SpawnQueueFullError extends Error {
   override readonly name: string = 'SpawnQueueFullError'

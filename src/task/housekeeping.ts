@@ -17,6 +17,8 @@ export interface Household {
   /** Reports the task. With `evict` it calls that first, unless the CPU answers meanwhile. Resolves with whether it did. */
   stuck(report: Omit<StuckTask, 'stack' | 'evicted'>, evict: (() => void) | null): Promise<boolean>
   deadlock(deadlock: Deadlock): void
+  /** Ends the kernel if this thread has left a call of it half done. True: it has. */
+  isFaulty(): boolean
 }
 
 /** A killed job, until it ends or costs its CPU. */
@@ -81,6 +83,7 @@ export class Housekeeping {
 
   look(): void {
     const { s, thread } = this.view
+    if (this.household.isFaulty()) return
     s.rcu.runCallbacks(thread)
     this.lookForKills()
     this.lookAtGraces()

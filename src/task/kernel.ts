@@ -1,3 +1,4 @@
+import { throwIfInside } from '../arena/section.ts'
 import { refuseUnknown } from '../coroutine/knownoptions.ts'
 import { CPU_ONLINE, cpuRecord, CpuRecord } from '../machine/cpurecord.ts'
 import { awaitRescues } from '../machine/deaths.ts'
@@ -31,6 +32,7 @@ import {
   CrashLoopError,
   describe,
   KernelClosedError,
+  KernelFaultError,
   RecoveryError,
   SpawnQueueFullError,
   TaskKilledError,
@@ -108,7 +110,7 @@ export class Kernel {
   /** CPUs that are not started again. */
   private readonly given = new Set<number>()
   /** Why no CPU is left. */
-  private broken: CrashLoopError | null = null
+  private broken: CrashLoopError | KernelFaultError | null = null
   /** Of CPUs that are gone, and whose death has not been told yet: the tasks that are lost with them. */
   private readonly released = new Map<number, readonly LostTask[]>()
 
@@ -121,6 +123,7 @@ export class Kernel {
       evict: cpu => void machine.terminate(cpu),
       stuck: (report, evict) => this.reportStuck(report, evict),
       deadlock: deadlock => this.reportDeadlock(deadlock),
+      isFaulty: () => this.isFaulty(),
     })
     view.limitGrace = (job, ms) => this.housekeeping.limitGrace(job, ms)
     this.mail = new BooterMail(view, machine)
@@ -465,6 +468,10 @@ export class Kernel {
   private died(death: CpuDeath): void {
     const { machine, view } = this.booted
     this.collector.deaths.set(death.cpu, death)
+    if (this.broken instanceof KernelFaultError) {
+      this.listeners.tell('death', death)
+      return
+    }
     let recovery: Recovery
     try {
       recovery = recoverCpu(view, this.collector, death, this.released.get(death.cpu))
@@ -554,7 +561,29 @@ export class Kernel {
     this.tellFault(loop)
   }
 
-  private tellFault(error: CrashLoopError | RecoveryError): void {
+  /**
+   * Whether this thread has left a call of the kernel half done, with what it holds locked: nothing that recovers from deaths can recover the thread that does so. Every task
+   * fails with why, and the CPUs, which wait for those locks, are ended.
+   */
+  private isFaulty(): boolean {
+    if (this.broken instanceof KernelFaultError) return true
+    const { thread } = this.booted.view
+    if (thread.sections === 0) return false
+    let cause: unknown
+    try {
+      throwIfInside(thread, 'the thread that booted the kernel')
+    } catch (error) {
+      cause = error
+    }
+    const fault = new KernelFaultError(cause)
+    this.broken = fault
+    this.collector.abandon(() => fault, false)
+    void this.terminateAll()
+    this.tellFault(fault)
+    return true
+  }
+
+  private tellFault(error: CrashLoopError | KernelFaultError | RecoveryError): void {
     if (!this.listeners.tell('error', error)) warn(error.message, error.code)
   }
 
@@ -705,6 +734,7 @@ export class Kernel {
 
   private throwIfClosed(what: string): void {
     if (this.closing !== null) throw new KernelClosedError(what)
+    if (this.booted.view.thread.sections !== 0) this.isFaulty()
     if (this.broken !== null) throw this.broken
   }
 }

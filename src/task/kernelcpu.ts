@@ -1,4 +1,6 @@
 import { assert } from '../arena/assert.ts'
+import { throwIfInside } from '../arena/section.ts'
+import { wakeAll } from '../futex/queue.ts'
 import { isGenerator } from '../coroutine/generators.ts'
 import { type Coroutine, coroutineOf } from '../coroutine/coroutine.ts'
 import { CpuRunner } from '../coroutine/cpurunner.ts'
@@ -74,6 +76,10 @@ export class KernelCpu implements Runner {
   private readonly runs: (TaskRun | undefined)[] = []
   private readonly runner: CpuRunner
   private readonly life: number
+  /** Sleepers that a call was about to wake, and has not: its stack was full. */
+  private readonly wakeQueue: readonly number[]
+  /** This CPU is about to die of what it left half done. */
+  private isFaulty = false
 
   constructor(cpu: Cpu, view: KernelView, boot: CpuBoot) {
     this.cpu = cpu
@@ -81,6 +87,7 @@ export class KernelCpu implements Runner {
     this.s = view.s
     this.runner = new CpuRunner(cpu)
     this.life = cpu.lives
+    this.wakeQueue = view.futexes.context.wakeQueue
     this.code = new JobCode(view, boot)
     this.mail = new CpuMail(cpu, view.codec.lent)
   }
@@ -97,10 +104,14 @@ export class KernelCpu implements Runner {
       this.run = run
       return run.rare !== null && run.rare.promise !== null ? this.resumeAsync(run) : this.advance(run)
     } finally {
+      const isInside = this.s.thread.sections !== 0 && !this.isFaulty
+      const who = isInside ? this.describeTask() : ''
       this.run = null
       this.job = 0
       swapRunner(outerRunner)
       swapRunning(outerRunning)
+      if (isInside) throwIfInside(this.s.thread, who)
+      if (this.wakeQueue.length > 0) wakeAll(this.view.futexes.context)
     }
   }
 
@@ -122,12 +133,13 @@ export class KernelCpu implements Runner {
     this.throwIfKilled(run)
     run.flags |= PARKED | (ms === Infinity ? 0 : TIMED) | (wakeable ? WAKEABLE : 0)
     const wait = ++run.waits
+    const waker = wakeable ? new RunWaker(this, run, wait) : nobodyWakes
     if (wakeable) this.beginOutside()
     if (!beginSleep(this.s, run.task, INTERRUPTIBLE, ms)) {
       this.endPark(run)
       this.throwIfKilled(run)
     }
-    return wakeable ? new RunWaker(this, run, wait) : nobodyWakes
+    return waker
   }
 
   unpark(): void {
@@ -166,6 +178,10 @@ export class KernelCpu implements Runner {
       this.code.functions.get(i32[run.job + Job.fn])?.name ??
       `#${i32[run.job + Job.number]}`
     )
+  }
+
+  private describeTask(): string {
+    return `task ${this.nameOf(this.currentRun())} on CPU ${this.cpu.id}`
   }
 
   /** What the task would see of a kill that nobody has delivered yet: thrown here. */
@@ -477,6 +493,10 @@ export class KernelCpu implements Runner {
 
   private finish(ending: Ending): number {
     const { run } = this
+    if (this.s.thread.sections !== 0) {
+      this.isFaulty = true
+      throwIfInside(this.s.thread, this.describeTask(), ending.threw ? ending.value : undefined)
+    }
     if (
       run !== null &&
       (run.flags & CLAIMED) !== 0 &&

@@ -1,7 +1,7 @@
 import type { CpuDeath } from '../machine/machine.ts'
 import type { UnjoinedFailure } from './collector.ts'
 import type { Deadlock } from './deadlock.ts'
-import type { CrashLoopError, RecoveryError } from './errors.ts'
+import type { CrashLoopError, KernelFaultError, RecoveryError } from './errors.ts'
 
 /**
  * A task has kept its CPU for too long: it runs code without safepoints, or the event loop runs what follows its awaits
@@ -39,8 +39,8 @@ export interface KernelEvents {
   online: { readonly cpu: number }
   /** A CPU takes no more tasks: it had nothing to do, and there are enough without it. */
   offline: { readonly cpu: number }
-  /** The kernel has lost something for good: a CPU, or the means to recover from a death. Without a listener it is printed as a warning. */
-  error: CrashLoopError | RecoveryError
+  /** The kernel has lost something for good: a CPU, the means to recover from a death, or itself. Without a listener it is printed as a warning. */
+  error: CrashLoopError | KernelFaultError | RecoveryError
 }
 
 /** Who listens to what of a kernel. */
