@@ -11,6 +11,7 @@ import { owner } from '../compiler/runtime/generator.ts'
 import { type Twin, twin } from '../coroutine/coroutine.ts'
 import { CheckError } from './errors.ts'
 import { isIntrinsic } from './intrinsics.ts'
+import { AWAIT } from './operations.ts'
 import { effect, isShared, pending } from './pending.ts'
 import { refuse } from './refusal.ts'
 import { isGuarded, nativeMark } from './views.ts'
@@ -123,8 +124,43 @@ function isOfTheCheck(maker: Callable): boolean {
   return false
 }
 
-/** The twin of what is called at this place: a function of the language that has one reports its steps there. */
+/** The twin of what is called at this place, where its promise is not awaited: an async function must not wait then. */
 export function ownAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
+  const made = awaitedAt(fn, site)
+  return Object.getPrototypeOf(fn) === Async ? unawaited(made, fn.name) : made
+}
+
+const Async = Object.getPrototypeOf(async () => undefined) as object
+
+/**
+ * An async function runs up to its first `await` at once, and then beside its caller, in the same thread: such orders are not explored. One that waits without
+ * having been awaited is refused.
+ */
+function unawaited(made: Twin, name: string): Twin {
+  return function* (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
+    const steps = Reflect.apply(made, this, args) as Generator<number, unknown, unknown>
+    let step = steps.next()
+    while (!step.done) {
+      if (pending.kind[pending.current] === AWAIT)
+        refuse(
+          `the async function ${name} waits, and was not awaited where it was called`,
+          'Await it there; what goes on beside it must be a thread of its own',
+        )
+      let sent: unknown
+      try {
+        sent = yield step.value
+      } catch (error) {
+        step = steps.throw(error)
+        continue
+      }
+      step = steps.next(sent)
+    }
+    return step.value
+  }
+}
+
+/** The twin of what is called at this place: a function of the language that has one reports its steps there. */
+export function awaitedAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
   pending.place = site
   const made = own(fn) as Twin & { [owner]?: unknown; [nativeMark]?: true }
   if (made[owner] === undefined && fn[twin] !== made) return plainTwin(fn)

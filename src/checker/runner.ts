@@ -60,9 +60,11 @@ const INCOMPLETE = 3
 const INTERRUPTED = 130
 
 /** Runs the checks of all files under the paths, and prints what comes of it. Returns the exit code. */
-/** What a thread was refused inside an async function of code that is not instrumented has been told with its check. */
-function onRejection(error: unknown): void {
-  if (!(error instanceof CheckError)) throw error
+/** Of a check that is wrong, code that is not instrumented may have gone on and failed: it has been told with the check. */
+function rejections(tally: { readonly wrong: number }): (error: unknown) => void {
+  return error => {
+    if (tally.wrong === 0) throw error
+  }
 }
 
 export async function runChecks(
@@ -87,10 +89,11 @@ export async function runChecks(
     interrupted.now = true
   }
   process.on('SIGINT', onInterrupt)
-  process.on('unhandledRejection', onRejection)
   const watchdog = new Watchdog(options.patience ?? PATIENCE_SECONDS)
-  const tally = { passed: 0, failed: 0, wrong: 0, incomplete: 0, accepted: 0 }
+  const tally = { passed: 0, failed: 0, wrong: 0, incomplete: 0, accepted: 0, toldWhole: false }
   const teams = new Map<number, Team>()
+  const onRejection = rejections(tally)
+  process.on('unhandledRejection', onRejection)
   try {
     for (const file of files) {
       const checks = await declaredIn(file, output, tally)
@@ -138,6 +141,8 @@ interface Tally {
   incomplete: number
   /** Of those: where the check or the caller accepts it. */
   accepted: number
+  /** Whether it has been said that some searches are not split. */
+  toldWhole: boolean
 }
 
 async function declaredIn(file: string, output: RunnerOutput, tally: Tally): Promise<AnyDeclaredCheck[]> {
@@ -171,8 +176,15 @@ async function runOne(
   const label = `${shorten(file)} ${check.name}`
   try {
     // A search of weak memory is not split, and workers would count for themselves.
-    const isWhole = merged.memory === 'weak' || isCovering(options)
-    const parallel = isWhole ? 1 : (options.parallel ?? merged.parallel ?? 1)
+    const isWhole = merged.memory === 'weak' || isCovering(options) || 'asyncSetup' in check
+    const asked = options.parallel ?? merged.parallel ?? 1
+    const parallel = isWhole ? 1 : asked
+    if (asked > 1 && isWhole && !tally.toldWhole) {
+      tally.toldWhole = true
+      output.err(
+        `heddle check: --parallel does not split ${isCovering(options) ? 'a search that counts coverage' : 'asynchronous checks and weak memory'}; these are explored on one thread\n`,
+      )
+    }
     const done =
       'asyncSetup' in check
         ? await searchAsync(check, options, output, label, interrupted, watchdog)

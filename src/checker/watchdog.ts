@@ -2,7 +2,8 @@ import { Worker } from 'node:worker_threads'
 
 /**
  * Code that is not instrumented and does not end cannot be stopped from inside its own thread. This one watches from
- * another: when nothing has come back for so long, it says so and ends the process.
+ * another: when nothing has come back for so long, it says so and ends the process. Seconds of processor time count, since a busy machine
+ * may take minutes to load a file; of what uses none, ten times as many of the clock.
  */
 export class Watchdog {
   private readonly beat = new Int32Array(new SharedArrayBuffer(4))
@@ -34,12 +35,18 @@ const { writeSync } = require('node:fs')
 let name = ''
 let last = -1
 let quiet = 0
+let waited = 0
+let used = 0
 parentPort.on('message', text => { name = text })
 setInterval(() => {
   const now = Atomics.load(workerData.beat, 0)
-  quiet = now === last ? quiet + 1 : 0
+  const { user, system } = process.cpuUsage()
+  const spent = Math.min(1, (user + system - used) / 1e6)
+  used = user + system
+  quiet = now === last ? quiet + spent : 0
+  waited = now === last ? waited + 1 : 0
   last = now
-  if (quiet < workerData.seconds) return
+  if (quiet < workerData.seconds && waited < 10 * workerData.seconds) return
   writeSync(2, '\\n✗ ' + name + ': nothing has come back for ' + workerData.seconds + ' s, so the set-up, the final assertion or a function that is not instrumented does not end.\\n' +
     '    Bound its loops, or move them into a thread body, where the checker sees each turn. Stopped.\\n')
   process.kill(process.pid, 'SIGKILL')

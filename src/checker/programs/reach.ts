@@ -48,6 +48,10 @@ const refused = (clause: string, way: string, run: Reach['run']): Reach => ({
 function* through(words: Int32Array): Generator<number> {
   yield* words
 }
+async function later(words: Int32Array): Promise<number> {
+  await undefined
+  return words[0]!
+}
 function patterns([a, b]: any): string {
   return `${a}${b}`
 }
@@ -310,6 +314,7 @@ export const ways: readonly Reach[] = [
     ['a function of a package', (v: Int32Array) => unseen('return v')(v)],
     ['a method that holds it', (v: Int32Array) => ({ v, type: types.isTypedArray }).type(0)],
     ['a promise', (v: Int32Array) => void Promise.resolve().then(() => v[0])],
+    ['an async function of the check', (v: Int32Array) => void later(v)],
     ['an async function', () => unseen('return (async () => 1)()')()],
   ].map(([way, run]) =>
     refused('what is caught', way as string, v => {

@@ -43,6 +43,11 @@ export abstract class CallLowering extends Writer {
     return written
   }
 
+  /** Whether a call of this function may go to its twin's own name. */
+  isCertain(_target: Func, _node: Node): boolean {
+    return true
+  }
+
   /** The object of a member that is about to be read. */
   peeked(object: Rope, _member: Node): Rope {
     return object
@@ -63,7 +68,7 @@ export abstract class CallLowering extends Writer {
   call(node: Node, cx: Context): Rope {
     const call = this.callOf(node)
     if (call === undefined || this.staysPlain(call)) return this.#plainCall(node, cx)
-    const { target } = call
+    const target = call.target !== null && this.isCertain(call.target, node) ? call.target : null
     const callee = bare(node.callee)
     if (target !== null && isFunction(callee)) return this.#immediate(node, target, cx)
     if (target !== null && cx.available.has(target) && this.isItself(target)) {
@@ -80,7 +85,7 @@ export abstract class CallLowering extends Writer {
       return rope`(yield* (0, ${name}[${this.names.runtime('twin')}])(${args}))`
     }
     const privateTwin = this.privateTarget(callee, cx)
-    if (privateTwin !== null) {
+    if (privateTwin !== null && this.isCertain(privateTwin, node)) {
       const object = this.node(callee.object, cx)
       if (this.isItself(privateTwin)) return this.#entered(rope`${object}.${callee.property}`, node, cx)
       return rope`(yield* ${object}.${this.privateName(callee.property.name)}(${this.argumentsText(node, cx)}))`

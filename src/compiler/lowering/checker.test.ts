@@ -51,6 +51,7 @@ class Recorder {
         return 1000
       },
       isShared,
+      awaitedAt: (fn: never) => runtime.own(fn),
       ownAt: (fn: never) => runtime.own(fn),
       direct: (value: unknown) => value,
       entered: () => undefined,

@@ -11,9 +11,16 @@ import type { Binding } from '../scope.ts'
 import { bare, boundNames, contains, directives, type Node, walk } from '../syntax.ts'
 import { Accessors, writeGet, writeSet } from './checker/accessors.ts'
 import { Coverage } from './checker/coverage.ts'
-import { converted, isOpaque, mayBeObject, writePeek } from './checker/quiet.ts'
+import { awaitedIn, converted, isOpaque, mayBeObject, writePeek } from './checker/quiet.ts'
 import { writeAssignment, writeAtomic, writeRead, writeUpdate, writeViewMethod } from './checker/accesses.ts'
-import { awaiting, isIndexed, isLength, memoryMethod, plainWrite } from './checker/operations.ts'
+import {
+  awaiting,
+  isIndexed,
+  isIndexedMember,
+  isLength,
+  memoryMethod,
+  plainWrite,
+} from './checker/operations.ts'
 import {
   isPattern,
   namesLater,
@@ -48,7 +55,9 @@ export class CheckerLowering extends GeneratorLowering {
   readonly #entering = new Set<Node>()
   /** Operands that are converted, and which function of the runtime they go through. */
   readonly #converted = new Map<Node, string>()
-  /** Members that name what `new` makes. */
+  /** Calls whose promise is awaited there, or returned. */
+  readonly #awaited = new Set<Node>()
+  /** What `new` makes. */
   readonly #named = new Set<Node>()
   /** Inside a destructuring that assigns: the place that stands for a member of what may be shared. */
   standIn: ((member: Node) => Rope) | null = null
@@ -67,7 +76,6 @@ export class CheckerLowering extends GeneratorLowering {
     return this.#bindings
   }
 
-  /** Its runtime is another. */
   override get keepsBound(): boolean {
     return false
   }
@@ -116,11 +124,8 @@ export class CheckerLowering extends GeneratorLowering {
   /** What a generator has in its variables outlives the turn of a loop that drives it. */
   override entry(func: Func, _frame: Frame): string {
     const params: Node[] = func.node.params
-    const opaque =
-      func.isGenerator ||
-      isOpaque(func.node) ||
-      params.some((one, index) => isPattern(one) && !this.#isLate(one, index, func))
-    return opaque ? `${this.names.runtime('effect')}();` : ''
+    const opaque = params.some((one, index) => isPattern(one) && !this.#isLate(one, index, func))
+    return opaque || func.isGenerator || isOpaque(func.node) ? `${this.names.runtime('effect')}();` : ''
   }
 
   /** The plain form of a function may run inside a thread, called by what the compiler does not see: it says so. */
@@ -135,6 +140,7 @@ export class CheckerLowering extends GeneratorLowering {
 
   override node(node: Node, cx: Context): Rope {
     if (cx.frame !== null) for (const [operand, by] of converted(node)) this.#converted.set(operand, by)
+    for (const call of awaitedIn(node)) this.#awaited.add(call)
     const uncounted = this.#uncounted(node, cx)
     const written = this.#coverage === null ? uncounted : this.#coverage.around(node, uncounted)
     const by = cx.frame === null ? undefined : this.#converted.get(node)
@@ -173,7 +179,7 @@ export class CheckerLowering extends GeneratorLowering {
     return call.target !== null && !call.target.twin
   }
 
-  /** A call of a function of the language that changes nothing, given what is no object. */
+  /** A call of the language's own that changes nothing, given what is no object. */
   #isQuiet(node: Node): boolean {
     const callee = bare(node.callee ?? node.tag)
     const global = callee.type === 'MemberExpression' ? callee.object : callee
@@ -202,7 +208,7 @@ export class CheckerLowering extends GeneratorLowering {
     return writeTurns(this, node, cx, prefix)
   }
 
-  /** What changes something besides shared memory and the function's own variables. */
+  /** What may change something of the thread's own. */
   effect(written: Rope): Rope {
     return rope`${this.names.runtime('effect')}(${written})`
   }
@@ -213,7 +219,6 @@ export class CheckerLowering extends GeneratorLowering {
     return this.#isQuiet(node) ? written : this.effect(written)
   }
 
-  /** The operand is converted to a primitive value. */
   convert(operand: Node): void {
     if (mayBeObject(operand)) this.#converted.set(operand, 'primitive')
   }
@@ -326,7 +331,12 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   override ownOf(fn: Piece, node: Node): Rope {
-    return rope`${this.names.runtime('ownAt')}(${fn}, ${this.site(node)})`
+    return rope`${this.names.runtime(this.#awaited.has(node) ? 'awaitedAt' : 'ownAt')}(${fn}, ${this.site(node)})`
+  }
+
+  /** An async function that is not awaited where it is called goes on beside its caller: the runtime looks at what it does. */
+  override isCertain(target: Func, node: Node): boolean {
+    return !target.isAsync || this.#awaited.has(node)
   }
 
   /** An assignment to something else: the left side is a place, not a value. */
@@ -486,8 +496,4 @@ export class CheckerLowering extends GeneratorLowering {
   ): { test: Rope; value: Rope } | null {
     return writeViewMethod(this, node, callee, receiver, args)
   }
-}
-
-function isIndexedMember(node: Node): boolean {
-  return node.type === 'MemberExpression' && node.object.type !== 'Super' && isIndexed(node)
 }

@@ -85,3 +85,8 @@ export function isLength(node: Node): boolean {
   if (node.computed || node.property.type !== 'Identifier') return false
   return node.property.name === 'length' || node.property.name === 'byteLength'
 }
+
+/** The same of a member that is not of `super`. */
+export function isIndexedMember(node: Node): boolean {
+  return node.type === 'MemberExpression' && node.object.type !== 'Super' && isIndexed(node)
+}

@@ -115,3 +115,31 @@ export function isOpaque(part: Node): boolean {
   })
   return found
 }
+
+/** The calls that a node awaits or returns. */
+export function awaitedIn(node: Node): Node[] {
+  if (node.type === 'AwaitExpression' || (node.type === 'ReturnStatement' && node.argument !== null))
+    return resultsOf(node.argument)
+  if (node.type === 'ArrowFunctionExpression' && node.body.type !== 'BlockStatement')
+    return resultsOf(node.body)
+  return []
+}
+
+/** The calls whose value an expression may have. */
+function resultsOf(expression: Node): Node[] {
+  const value = bare(expression)
+  switch (value.type) {
+    case 'CallExpression':
+      return [value]
+    case 'ChainExpression':
+      return resultsOf(value.expression)
+    case 'ConditionalExpression':
+      return [...resultsOf(value.consequent), ...resultsOf(value.alternate)]
+    case 'LogicalExpression':
+      return [...resultsOf(value.left), ...resultsOf(value.right)]
+    case 'SequenceExpression':
+      return resultsOf(value.expressions.at(-1))
+    default:
+      return []
+  }
+}
