@@ -86,7 +86,9 @@ function compileText(
   const { code: output, map, changed, diagnostics: found } = compileAs(input, file, language, work)
   const diagnostics = found.map(diagnostic => located(diagnostic, file, input.map))
   if (!changed) return { code: null, diagnostics }
-  const code = language.commonjs ? output.replace(`require("${commonRuntime}")`, runtimeAccess) : output
+  const code = language.commonjs
+    ? output.replace(`require("${commonRuntime}")`, runtimeAccess(output))
+    : output
   if (map === null) return { code, diagnostics }
   const own: SourceMap = {
     ...(map as SourceMap),
@@ -168,5 +170,17 @@ export function importsOf(source: string, file: string): string[] {
  * CommonJS finds the runtime under a global symbol: some versions of Node cannot `require` a module from a file that a
  * hook has changed. The two texts are of one length, so that the map holds.
  */
-const runtimeAccess = 'globalThis[Symbol.for("heddle.runtime")]'
-const commonRuntime = 'heddle/runtime'.padEnd(runtimeAccess.length - 'require("")'.length, '/')
+const access = 'globalThis[globalThis.Symbol.for("heddle.runtime")]'
+const commonRuntime = 'heddle/runtime'.padEnd(access.length - 'require("")'.length, '/')
+
+/** A module may have a variable of that name: lodash's modules have a `Symbol`, and core-js has a `globalThis`. */
+function runtimeAccess(output: string): string {
+  if (!declares(output, 'globalThis') || declares(output, 'global')) return access
+  return access.replaceAll('globalThis', 'global'.padEnd('globalThis'.length))
+}
+
+function declares(text: string, name: string): boolean {
+  if (!text.includes(name)) return false
+  const variable = `\\b(?:var|let|const)\\s(?:[^;]{0,500}?,)?\\s*${name}\\s*(?:=(?!=)|[,;\\n]|$)`
+  return new RegExp(`${variable}|\\b(?:function|class)\\s+${name}\\b`).test(text)
+}
