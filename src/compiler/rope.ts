@@ -155,6 +155,8 @@ class Mapping {
   readonly #source: string
   readonly #lines: Lines
   #column = 0
+  /** The last characters of the output. To read them from `code` would copy the whole of it each time. */
+  #tail = ''
   /** The line of the source that the last place came from. */
   #line = 0
   /** Where the statement stands that comes next. */
@@ -174,7 +176,7 @@ class Mapping {
     if (this.#anchor !== null) {
       const { line, column } = this.#anchor
       this.#anchor = null
-      if (line !== this.#line && /[;{}] *$/.test(this.code.slice(-8))) this.#append('\n')
+      if (line !== this.#line && /[;{}] *$/.test(this.#tail)) this.#append('\n')
       this.#segment(this.#column, line, column)
       this.#append(text)
       return
@@ -234,6 +236,7 @@ class Mapping {
 
   #append(text: string): void {
     this.code += text
+    this.#tail = (text.length < 8 ? this.#tail + text : text).slice(-8)
     let from = 0
     for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', from)) {
       this.mappings.push([])
