@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { stackOfThread } from './node-stack.ts'
+import { stackOfThread, terminateUnseen } from './node-stack.ts'
 
 function makeThread(): { readonly worker: Worker; readonly words: Int32Array } {
   const words = new Int32Array(new SharedArrayBuffer(12))
@@ -48,4 +48,14 @@ test('a thread that has ended has no stack', async () => {
   await nextTurn(words)
   await worker.terminate()
   expect(await stackOfThread(worker, 60_000)).toBeNull()
+})
+
+test('a thread that is terminated while its stack is asked for ends, and the process does not', async () => {
+  for (let n = 0; n < 6; n++) {
+    const { worker, words } = makeThread()
+    await nextTurn(words)
+    const asked = stackOfThread(worker, 60_000)
+    await terminateUnseen(worker)
+    expect(Array.isArray(await asked)).toBe(true)
+  }
 })

@@ -52,16 +52,39 @@ export async function stackOfThread(worker: Worker, answerMs: number = ANSWER_MS
 /** Looks that are under way: one for each thread, for all callers. A session that sees the pause of another would take it for its own. */
 const looks = new WeakMap<Worker, Promise<string[] | null>>()
 
+/** When each of them has let its thread go on. */
+const ends = new WeakMap<Worker, Promise<void>>()
+
 function look(worker: Worker): Promise<string[] | null> {
-  const looking = stackByInspector(worker)
+  let ended = (): void => undefined
+  ends.set(worker, new Promise(resolve => (ended = resolve)))
+  const looking = stackByInspector(worker, () => {
+    looks.delete(worker)
+    ends.delete(worker)
+    ended()
+  })
   looks.set(worker, looking)
   return looking
 }
 
-async function stackByInspector(worker: Worker): Promise<string[] | null> {
+/**
+ * Terminates a thread, and not while a session is attached to it: Node 26 crashes of that (a segmentation fault in six of six processes, within 25 threads each). A thread that does
+ * not answer the session is terminated all the same, after ANSWER_MS.
+ */
+export async function terminateUnseen(worker: Worker): Promise<void> {
+  const ended = ends.get(worker)
+  if (ended !== undefined) {
+    let late: ReturnType<typeof setTimeout> | undefined
+    await Promise.race([ended, new Promise(resolve => (late = setTimeout(resolve, ANSWER_MS)))])
+    clearTimeout(late)
+  }
+  await worker.terminate()
+}
+
+async function stackByInspector(worker: Worker, ended: () => void): Promise<string[] | null> {
   const inspector = await import('node:inspector')
   if (inspector.url() !== undefined) {
-    looks.delete(worker)
+    ended()
     return null
   }
   const session = new inspector.Session()
@@ -69,8 +92,10 @@ async function stackByInspector(worker: Worker): Promise<string[] | null> {
   const scripts = new Map<string, Script>()
   const frames = await new Promise<readonly CallFrame[] | null>(resolve => {
     stop(session, worker, scripts, resolve, () => {
-      looks.delete(worker)
-      session.post('NodeWorker.disable', () => session.disconnect())
+      session.post('NodeWorker.disable', () => {
+        session.disconnect()
+        ended()
+      })
     })
   })
   return frames === null ? null : linesOf(frames, scripts)

@@ -5,7 +5,7 @@ import { flagsOfWorkers } from './node-flags.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
 import { Lifeline, type LifelineEnd, lifelineEnds } from './node-lifeline.ts'
-import { stackOfThread } from './node-stack.ts'
+import { stackOfThread, terminateUnseen } from './node-stack.ts'
 import type { TimekeeperBoot } from './timekeeper.ts'
 import { runtime } from './runtime.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
@@ -152,6 +152,10 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     running.ending = true
     running.endingSince = performance.now()
     running.worker.ref()
+  }
+
+  protected override endThread({ worker }: NodeCpu): unknown {
+    return terminateUnseen(worker)
   }
 
   protected timekeeperEnd(): Promise<void> {

@@ -55,6 +55,11 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   /** It runs. */
   protected hasStarted(_running: R): void {}
 
+  /** Its thread is to end where it stands. */
+  protected endThread(running: R): unknown {
+    return running.worker.terminate()
+  }
+
   /** It is being stopped, or terminated. */
   protected isEnding(_running: R): void {}
 
@@ -139,7 +144,7 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     if (!running.terminated) {
       running.terminated = true
       this.isEnding(running)
-      void running.worker.terminate()
+      void this.endThread(running)
     }
     await running.gone
   }
