@@ -7,6 +7,7 @@
  *   a function of WebAssembly      may have shared memory of its own: it is refused
  */
 import { own, refuse as refuseCall } from '../compiler/runtime.ts'
+import { inspectors } from '../compiler/runtime/inspectors.ts'
 import { owner } from '../compiler/runtime/generator.ts'
 import { type Twin, twin } from '../coroutine/coroutine.ts'
 import { CheckError } from './errors.ts'
@@ -18,8 +19,14 @@ import { isGuarded, nativeMark } from './views.ts'
 
 type Callable = (...args: any[]) => any
 
+// `instanceof` would run the traps of a proxy, and of one among the prototypes.
 const Shared = SharedArrayBuffer
 const Later = Promise
+const isBuffer = inspectors?.isSharedArrayBuffer ?? ((x: unknown) => x instanceof Shared)
+const isPromise = inspectors?.isPromise ?? ((x: unknown) => x instanceof Later)
+const isMap = inspectors?.isMap ?? ((x: unknown) => x instanceof Map)
+const isSet = inspectors?.isSet ?? ((x: unknown) => x instanceof Set)
+const isProxy = inspectors?.isProxy ?? (() => false)
 const Typed = Object.getPrototypeOf(Int8Array.prototype) as object
 /** What answers for a proxy of a view otherwise than for a view. */
 const blind: unknown = Object.getOwnPropertyDescriptor(Typed, Symbol.toStringTag)!.get
@@ -42,7 +49,7 @@ export function watched(fn: unknown, self: unknown, args: unknown[], text: strin
       )
     if (holdsMemory([self, ...args])) refuseGiven(text)
     const result: unknown = Reflect.apply(fn, self, args)
-    if (result instanceof Later)
+    if (isPromise(result))
       refuse(
         `${text}, which is not instrumented, returned a promise: it goes on when the check does not see it`,
         ADVICE,
@@ -76,7 +83,7 @@ function refuseGiven(text: string): never {
 
 /** True for shared memory, of the check or from elsewhere. */
 export function isMemory(x: unknown): boolean {
-  return isGuarded(x) || isShared(x) || x instanceof Shared
+  return isGuarded(x) || isShared(x) || isBuffer(x)
 }
 
 /** Whether there is shared memory in these, or in what they hold; as far as it can be seen without running code. */
@@ -90,8 +97,9 @@ export function holdsMemory(values: readonly unknown[]): boolean {
       if (isMemory(x)) return true
       seen.add(x)
       if (seen.size >= HELD_MAX) return false
-      if (x instanceof Map) deeper.push(...x.keys(), ...x.values())
-      else if (x instanceof Set) deeper.push(...x)
+      if (isProxy(x)) continue
+      if (isMap(x)) deeper.push(...x.keys(), ...x.values())
+      else if (isSet(x)) deeper.push(...x)
       for (const key of Reflect.ownKeys(x)) deeper.push(Reflect.getOwnPropertyDescriptor(x, key)?.value)
     }
     level = deeper

@@ -6,6 +6,10 @@ interface Inspectors {
   isProxy(value: unknown): boolean
   isRegExp(value: unknown): boolean
   isBoxedPrimitive(value: unknown): boolean
+  isMap(value: unknown): value is Map<unknown, unknown>
+  isSet(value: unknown): value is Set<unknown>
+  isPromise(value: unknown): boolean
+  isSharedArrayBuffer(value: unknown): boolean
 }
 
 interface Host {
