@@ -17,6 +17,12 @@ const shown: readonly (readonly [row: string, say: (row: Row) => string])[] = [
     'kernel/short-behind-hogs-p99',
     row => `a short task behind long ones, p99: ${times(row)} sooner than the best of four worker pools`,
   ],
+  [
+    'server/short-p99',
+    row =>
+      `short requests to a server that resizes pictures, p99: ${times(row)} sooner than on piscina, with one line changed`,
+  ],
+  ['server/long-throughput', row => `pictures that this server resizes meanwhile: ${times(row)} as many`],
   ['kernel/spawn-batch', row => `trivial tasks, many at once: ${times(row)} as many as the best of them`],
   ['kernel/spawn-single', row => `one after the other: ${times(row)}`],
   [
