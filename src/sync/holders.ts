@@ -97,6 +97,14 @@ export class Holders {
     return 0
   }
 
+  /** Whether a share has this name. A snapshot. */
+  has(tid: number): boolean {
+    const { i32, at } = this
+    for (let slot = 0; slot < SLOT_COUNT; slot++)
+      if (Atomics.load(i32, at + SLOTS + slot) === tid) return true
+    return false
+  }
+
   private addOne(tid: number): boolean {
     const { i32, at } = this
     for (let turn = 0; turn < SLOT_COUNT; turn++) {

@@ -33,6 +33,9 @@ import { whoIs } from './whois.ts'
  * deadlock, and lasts. Of those in it, the one whose wait is youngest reports it, once. Two looks of each are enough, so it is found three
  * times LOOK_MS after the last of them began to wait, at the latest.
  *
+ * An unlocker may hand the lock to a waiter, which is then its holder while its wait is still on record. The waiter does not take that for a wait for
+ * itself: `waitsForItself` says whether it held the lock before it began to wait.
+ *
  * Waits that are shorter than LOOK_MS pay for a stack of a few frames and no more, and an uncontended lock has no part in this. Async code is not on record: it holds each
  * lock as another owner, so that nothing says who waits for whom.
  */
@@ -42,6 +45,8 @@ const CIRCLE_MAX = 64
 export interface WatchedLock {
   /** The TID of its holder, or 0. */
   holder(): number
+  /** Whether this TID is its holder, or one of them. */
+  isHeldBy(tid: number): boolean
   readonly kind: string
   readonly name: string | undefined
   /** By which others know it. */
@@ -55,10 +60,14 @@ export class HolderWatch implements LongWait {
   private readonly site: Error = shortStack()
   private since = 0
   private told = false
+  /** The waiter held the lock before it began to wait for it: only then does it wait for itself. */
+  private readonly waitsForItself: boolean
 
+  /** Before the waiter is queued: from then on the lock may be handed to it. */
   constructor(tid: number, lock: WatchedLock) {
     this.tid = tid
     this.lock = lock
+    this.waitsForItself = lock.isHeldBy(tid)
   }
 
   look(context: FutexContext): void {
@@ -67,7 +76,7 @@ export class HolderWatch implements LongWait {
     if (record === 0) return
     if (this.since === 0) this.begin(context, record)
     const at = nextOrder(context) // (A)
-    const holder = this.lock.holder() // (B)
+    const holder = this.holder() // (B)
     Atomics.store(i32, record + Owner.wants, 0)
     Atomics.store(i32, record + Owner.wantsAt, at)
     Atomics.store(i32, record + Owner.wants, holder)
@@ -77,6 +86,12 @@ export class HolderWatch implements LongWait {
     this.told = true
     const message = circleInWords(context, circle)
     if (message !== null) tell(message)
+  }
+
+  /** A waiter that the unlocker made the holder, and that has not run since, waits for no other. */
+  private holder(): number {
+    const holder = this.lock.holder()
+    return holder === this.tid && !this.waitsForItself ? 0 : holder
   }
 
   /** The wait has ended, before its end shows in anything else. */

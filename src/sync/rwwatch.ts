@@ -33,6 +33,11 @@ export class RwWatch implements WatchedLock {
     return holders.nameFrom(this.turn++, this.except)
   }
 
+  isHeldBy(tid: number): boolean {
+    const { i32, at, holders } = this.lock
+    return writerOf(Atomics.load(i32, at)) === tid || (this.waitsForReaders && holders.has(tid))
+  }
+
   objectId(context: FutexContext): number {
     return this.lock.queue.objectId(context)
   }
