@@ -33,7 +33,7 @@ test('a waiter that the lock was handed to, and that has not run since, does not
   const said = warnings()
   const { tid, futexes } = ambient()
   const { lock, handTo } = lockHeldBy(tid + 1)
-  const wait = new HolderWatch(tid, lock)
+  const wait = HolderWatch.of(tid, lock)
   wait.look(futexes.context)
   handTo(tid)
   for (let n = 0; n < 3; n++) wait.look(futexes.context)
@@ -44,7 +44,7 @@ test('a waiter that the lock was handed to, and that has not run since, does not
 test('a waiter that held the lock before does, and that is told once', () => {
   const said = warnings()
   const { tid, futexes } = ambient()
-  const wait = new HolderWatch(tid, lockHeldBy(tid).lock)
+  const wait = HolderWatch.of(tid, lockHeldBy(tid).lock)
   for (let n = 0; n < 3; n++) wait.look(futexes.context)
   wait.end(futexes.context)
   expect(said).toHaveLength(1)

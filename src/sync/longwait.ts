@@ -63,11 +63,15 @@ export class HolderWatch implements LongWait {
   /** The waiter held the lock before it began to wait for it: only then does it wait for itself. */
   private readonly waitsForItself: boolean
 
-  /** Before the waiter is queued: from then on the lock may be handed to it. */
-  constructor(tid: number, lock: WatchedLock) {
+  private constructor(tid: number, lock: WatchedLock, waitsForItself: boolean) {
     this.tid = tid
     this.lock = lock
-    this.waitsForItself = lock.isHeldBy(tid)
+    this.waitsForItself = waitsForItself
+  }
+
+  /** To be called before the waiter is queued: from then on the lock may be handed to it. */
+  static of(tid: number, lock: WatchedLock): HolderWatch {
+    return new HolderWatch(tid, lock, lock.isHeldBy(tid))
   }
 
   look(context: FutexContext): void {

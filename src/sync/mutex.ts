@@ -381,7 +381,7 @@ export class Mutex implements Place, WatchedLock {
     if (engine !== null) {
       const owner = currentOwner()
       if (this.isGranted(engine, owner)) return
-      const long = new HolderWatch(tid, this)
+      const long = HolderWatch.of(tid, this)
       try {
         yield* engine.lockTask(owner, undefined, long)
       } finally {
@@ -391,7 +391,7 @@ export class Mutex implements Place, WatchedLock {
       return
     }
     if (takeWord(this, tid)) return
-    const long = new HolderWatch(tid, this)
+    const long = HolderWatch.of(tid, this)
     try {
       yield* waitTask(this.waitFor('wait', tid, long), undefined)
     } catch (thrown) {
@@ -464,7 +464,7 @@ export class Mutex implements Place, WatchedLock {
     const { engine } = this
     if (observer !== null) this.tellWaits(tid)
     let held = false
-    const long = new HolderWatch(tid, this)
+    const long = HolderWatch.of(tid, this)
     try {
       held =
         engine === null
@@ -509,7 +509,7 @@ export class Mutex implements Place, WatchedLock {
       if (this.tryEngine(engine, owner)) return true
     } else if (this.spin(tid)) return true
     if (observer !== null) this.tellWaits(tid)
-    const long = new HolderWatch(tid, this)
+    const long = HolderWatch.of(tid, this)
     try {
       if (engine !== null && owner !== null) return engine.lockSync(owner, options, long)
       return waitSync(ambient(), this.waitFor(what, tid, long), options)

@@ -373,7 +373,7 @@ export class RwLock extends SyncObject {
   private watched(wait: LineWait, tid: number): HolderWatch {
     const waitsForReaders = !(wait instanceof ReadWait)
     const watch = new RwWatch(this, waitsForReaders, wait instanceof UpgradeWait ? tid : 0)
-    const long = new HolderWatch(tid, watch)
+    const long = HolderWatch.of(tid, watch)
     wait.long = long
     return long
   }
