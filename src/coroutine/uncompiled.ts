@@ -56,6 +56,16 @@ export function tellUncompiled(fn: AnyFunction, name: string = fn.name): boolean
   return true
 }
 
+/**
+ * For one of several threads that all load a function without a resumable form: where this thread has no loader, the text that is to be said once
+ * for all of them; the thread itself says nothing then. Null: there is nothing to say.
+ */
+export function uncompiledText(fn: AnyFunction, name: string): string | null {
+  if (loaderFace() !== undefined || told.has(fn) || !saysTask(fn)) return null
+  told.add(fn)
+  return notCompiled(name || 'a function', 'it', 'no loader')
+}
+
 /** `which` keeps apart what each thread of the process would say again. */
 export function warnUncompiled(message: string, which: string): void {
   const loader = loaderFace()

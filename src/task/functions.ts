@@ -1,6 +1,12 @@
 import { runsInOneGo } from '../coroutine/coroutine.ts'
 import { tellUncompiledModule } from '../coroutine/markedmodule.ts'
-import { loaderFace, saysTask, tellUncompiled } from '../coroutine/uncompiled.ts'
+import {
+  loaderFace,
+  saysTask,
+  tellUncompiled,
+  uncompiledText,
+  warnUncompiled,
+} from '../coroutine/uncompiled.ts'
 import { importByUrl } from '../machine/moduleimport.ts'
 import { runtime } from '../machine/runtime.ts'
 import type { EnterContext } from './context.ts'
@@ -28,10 +34,14 @@ export interface ExportedFunction {
   readonly isClass: boolean
   /** It carries no resumable form, and its own text does not say 'use task'. */
   readonly isPlain: boolean
+  /** Why it was not compiled, where the CPU has no loader that would say it: the booting thread does, once for all CPUs. */
+  readonly warning: string | null
 }
 
-/** Says it of a module that begins with 'use task' where nothing compiles it: in a page, in a bundle, in a package under Bun. */
+/** Says it of functions and modules that begin with 'use task' where nothing compiles them: in a page, in a bundle, in a package under Bun. */
 export function tellModule(url: string, functions: readonly ExportedFunction[], loader: string | null): void {
+  for (const { name, warning } of functions)
+    if (warning !== null) warnUncompiled(warning, `uncompiled ${name}`)
   const isCompiled = loader !== null && !(runtime() === 'bun' && url.includes('/node_modules/'))
   if (isCompiled || functions.length === 0 || !functions.every(({ isPlain }) => isPlain)) return
   void tellUncompiledModule(url)
@@ -76,12 +86,14 @@ export class FunctionTable {
 
   private number(module: TaskModule, base: number): readonly ExportedFunction[] {
     return module.map(({ name, fn }, index) => {
+      const warning = runsInOneGo(fn) ? uncompiledText(fn, name) : null
       this.set(base + index, name, fn)
       return {
         name,
         number: base + index,
         isClass: isClass(fn),
         isPlain: this.byNumber[base + index]!.inOneGo && !saysTask(fn),
+        warning,
       }
     })
   }
