@@ -185,13 +185,18 @@ function cannotSuspend(name: string): CoroutineError {
   return error
 }
 
+/** A function that has no name of its own, as the stack or the compiler calls it. */
+const ourName = /^(?:async )?(?:[^ (]*\.)?(?:\$h_\w+|<anonymous>) /
+
 /** The stack from the caller of the face outwards. */
 function callersOf(stack: string, name: string): string[] {
   const lines = stack.split('\n').filter(line => /^\s+at /.test(line))
   const face = lines.findIndex(
     (line, at) => at >= 2 && !isFace(line, name) && !/ (blockingCall|plainFace|other\d?) /.test(line),
   )
-  return (face < 0 ? [] : lines.slice(face)).map(line => line.trim().slice(3))
+  return (face < 0 ? [] : lines.slice(face)).map(line =>
+    line.trim().slice(3).replace(ourName, 'without a name '),
+  )
 }
 
 function isFace(line: string, name: string): boolean {

@@ -168,6 +168,14 @@ describe('in a task of the kernel', () => {
     expect(await kernel.spawn(tasks.joins, [2])).toBe('joins of 1 of 2')
   })
 
+  test('the message names no function that only the compiler has named', async () => {
+    const { message } = await refusalOf(kernel.spawn(tasks.inUnnamedCallback))
+    expect(message).toMatch(
+      /the function without a name \(.*facetasks\.ts:\d+:\d+\) is called by the built-in/,
+    )
+    expect(message).not.toContain('$h_')
+  })
+
   test('every call throws in every place', async () => {
     for (const context of Object.values(all)) {
       await Promise.all(subjects.names.map(async name => expectRefused(name, await context(name))))
