@@ -241,7 +241,8 @@ describe('a task is steered:', () => {
     while (performance.now() < release) states.add(task.status.state)
     Atomics.store(words, 1, 1)
     await holder
-    await until('it sleeps', () => task.status.state === 'sleeping')
+    // Its times are published as it leaves its CPU, which is after it has said that it sleeps.
+    await until('it has left its CPU', () => task.status.switches > 0)
     const { waitTime } = task.status
     await one.close({ abort: true })
     expect([...states]).toEqual(['queued'])
