@@ -1,3 +1,8 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { createLogger, createServer, type Plugin } from 'vite'
 import { expect, onTestFinished, test } from 'vitest'
 import heddle from './vite.ts'
@@ -9,6 +14,7 @@ const source =
 async function transform(
   provider: string,
   enabled: boolean,
+  root = process.cwd(),
 ): Promise<{ seen: string; code: string; warnings: string[] }> {
   let seen = ''
   const warnings: string[] = []
@@ -31,6 +37,7 @@ async function transform(
   }
   const server = await createServer({
     configFile: false,
+    root,
     customLogger: logger,
     server: { middlewareMode: true, ws: false, watch: null },
     optimizeDeps: { noDiscovery: true },
@@ -52,11 +59,84 @@ test("under istanbul's coverage the counters are put into the source, and compil
   expect(warnings).toEqual([])
 })
 
-test('without coverage, and under that of V8, the source is compiled first; V8 is warned of', async () => {
-  const without = await transform('istanbul', false)
-  expect(without.seen).toContain('$h_')
-  expect(without.warnings).toEqual([])
-  const { seen, warnings } = await transform('v8', true)
+test('without coverage the source is compiled first', async () => {
+  const { seen, warnings } = await transform('istanbul', false)
+  expect(seen).toContain('$h_')
+  expect(warnings).toEqual([])
+})
+
+test("under V8's coverage each block of the source calls a counter in both forms of its function", async () => {
+  const { seen, code, warnings } = await transform('v8', true)
+  expect(seen).not.toContain('$h_')
+  expect(seen).not.toContain('$counted')
+  expect(code.split('$h_save(').length).toBeGreaterThan(2)
+  expect(code.match(/\$counted1\(\);/g)).toHaveLength(2)
+  expect(warnings).toEqual([])
+})
+
+test('a project without a provider that can be given counts is warned of', async () => {
+  const { seen, warnings } = await transform('v8', true, tmpdir())
   expect(seen).toContain('$h_')
   expect(warnings.filter(text => text.includes("provider to 'istanbul'"))).toHaveLength(1)
+})
+
+const folder = fileURLToPath(new URL('../fixtures/covered/', import.meta.url))
+const vitest = fileURLToPath(new URL('../../../node_modules/vitest/vitest.mjs', import.meta.url))
+
+interface Place {
+  readonly start: object
+  readonly end: object
+}
+
+interface FileReport {
+  readonly statementMap: Record<string, Place>
+  readonly fnMap: Record<string, { name: string; decl: Place; loc: Place }>
+  readonly branchMap: Record<string, { type: string; loc: Place; locations: Place[] }>
+  readonly s: Record<string, number>
+  readonly f: Record<string, number>
+  readonly b: Record<string, number[]>
+}
+
+/** What the provider reports of the fixture's files: statements, functions and branches by their places, with their counts. */
+async function reportsOf(mode: 'plain' | 'compiled'): Promise<Record<string, Record<string, unknown>>> {
+  const reports = mkdtempSync(join(tmpdir(), 'heddle-coverage-'))
+  onTestFinished(() => rmSync(reports, { recursive: true }))
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('VITEST')))
+  const args = [vitest, 'run', '--config', join(folder, 'vitest.config.ts')]
+  const child = spawn(process.execPath, [...args, `--coverage.reportsDirectory=${reports}`], {
+    cwd: folder,
+    env: { ...env, COVERED: mode },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  }
+  const exit = await new Promise<number | null>(resolve => child.on('close', resolve))
+  expect(exit, output).toBe(0)
+  const text = readFileSync(join(reports, 'coverage-final.json'), 'utf8')
+  const all = Object.entries(JSON.parse(text) as Record<string, FileReport>)
+  return Object.fromEntries(all.map(([path, report]) => [path.slice(folder.length), byPlace(report)]))
+}
+
+function byPlace({ statementMap, fnMap, branchMap, s, f, b }: FileReport): Record<string, unknown> {
+  const found: Record<string, unknown> = {}
+  for (const [key, place] of Object.entries(statementMap)) found[JSON.stringify(place)] = s[key]
+  for (const [key, { name, decl, loc }] of Object.entries(fnMap)) {
+    found[`${name} ${JSON.stringify([decl, loc])}`] = f[key]
+  }
+  for (const [key, { type, loc, locations }] of Object.entries(branchMap)) {
+    found[`${type} ${JSON.stringify([loc, locations])}`] = b[key]
+  }
+  return found
+}
+
+test("V8's report of a compiled module is that of the plain one, count by count, also for tasks that were preempted", async () => {
+  const [plain, compiled] = [await reportsOf('plain'), await reportsOf('compiled')]
+  expect(Object.keys(plain).sort()).toEqual(['unseen.ts', 'work.ts'])
+  const counts = Object.values(plain['work.ts']!).flat()
+  expect(counts.length).toBeGreaterThan(150)
+  expect(counts).toContain(0)
+  expect(Math.max(...(counts as number[]))).toBeGreaterThan(9000)
+  expect(compiled).toEqual(plain)
 })

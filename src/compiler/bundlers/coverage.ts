@@ -1,28 +1,42 @@
 /**
- * Coverage of compiled modules in vitest. Istanbul's counters are put into the source, and the compiler then runs behind them: the
- * counters go where the statements go, and what they count is the source. V8 counts the text that runs, in which a function
- * stands twice: what comes of that is wrong, and one warning says so.
+ * Coverage of compiled modules in vitest. In compiled text a function stands twice, so what is counted is the source: counters are
+ * put into it, and the compiler then runs behind them: the counters go where the statements go. Istanbul brings its own counters. For
+ * V8's coverage the source is given some here (blockcounters.ts), and the provider's conversion is given what they count
+ * (v8provider.ts); one warning tells of a provider for which that is not possible.
  */
 import type { UnpluginOptions } from 'unplugin'
+import { composeMaps, type SourceMap } from '../sourcemap.ts'
+import { textHash } from '../texthash.ts'
 import type { Teller, Translate, Turn } from '../unplugin.ts'
+import { countBlocks } from './blockcounters.ts'
+import { markOf, type Originals, originalsOf } from './v8provider.ts'
 
 interface VitestConfig {
+  readonly root: string
   readonly test?: { readonly coverage?: { readonly enabled?: boolean; readonly provider?: string } }
   readonly logger: { warn(message: string): void }
 }
 
+/** What Vite gives a transform beyond what all bundlers do. */
+interface ViteTeller extends Teller {
+  getCombinedSourcemap(): SourceMap
+}
+
 export function coverage(turn: Turn, translate: Translate): UnpluginOptions {
+  let originals: Originals | null = null
   return {
     name: 'heddle:coverage',
     vite: {
       enforce: 'post',
-      configResolved(config) {
-        const { test, logger } = config as unknown as VitestConfig
+      async configResolved(config) {
+        const { root, test, logger } = config as unknown as VitestConfig
         const { enabled = false, provider = 'v8' } = test?.coverage ?? {}
-        turn.afterCounters = enabled && provider === 'istanbul'
-        if (!enabled || provider !== 'v8') return
+        originals = enabled && provider === 'v8' ? await originalsOf(root) : null
+        turn.afterCounters = originals !== null || (enabled && provider === 'istanbul')
+        if (!enabled || provider !== 'v8' || originals !== null) return
         logger.warn(
-          "heddle: the coverage of modules that are compiled is wrong with provider 'v8', which counts the compiled text; set test.coverage.provider to 'istanbul'",
+          "heddle: the coverage of modules that are compiled is wrong with this version of provider 'v8', which counts the compiled text; " +
+            "take @vitest/coverage-v8 of vitest 4 or 5, or set test.coverage.provider to 'istanbul'",
         )
       },
       transform: {
@@ -30,9 +44,30 @@ export function coverage(turn: Turn, translate: Translate): UnpluginOptions {
         order: 'post',
         handler(source, id) {
           if (!turn.afterCounters || /\0/.test(id) || !/\.[cm]?[jt]sx?(?:$|\?)/.test(id)) return null
-          return translate(this as unknown as Teller, source, id)
+          const teller = this as unknown as ViteTeller
+          return originals === null
+            ? translate(teller, source, id)
+            : translateCounted(teller, source, id, translate, originals)
         },
       },
     },
   }
+}
+
+/** Compiles a module that has counters for V8, and enters in `originals` how it was without them. */
+function translateCounted(
+  teller: ViteTeller,
+  source: string,
+  id: string,
+  translate: Translate,
+  originals: Originals,
+): ReturnType<Translate> {
+  const counted = countBlocks(source, id)
+  if (counted === null) return translate(teller, source, id)
+  const made = translate(teller, counted.code, id)
+  if (made === null) return null
+  const key = textHash(`${id}\n${source}`)
+  const { prefix, blocks } = counted
+  originals.set(key, { code: source, map: teller.getCombinedSourcemap(), prefix, blocks })
+  return { code: `${made.code}\n${markOf(key)}`, map: composeMaps(made.map, counted.map) as never }
 }
