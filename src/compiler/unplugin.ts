@@ -11,6 +11,7 @@ import { chunks } from './bundlers/chunks.ts'
 import { coverage } from './bundlers/coverage.ts'
 import { companion } from './bundlers/companion.ts'
 import { registry } from './bundlers/registry.ts'
+import { vitestCache } from './bundlers/vitestcache.ts'
 import { viteSettings } from './bundlers/vitesettings.ts'
 import { compile, type Diagnostic } from './compile.ts'
 import { neighboursOf } from './neighbours.ts'
@@ -146,13 +147,15 @@ function plugins(
 ): UnpluginOptions[] {
   const turn: Turn = { afterCounters: false }
   const tasks = plugin(options, turn)
+  const selection = selectionOf(options ?? {})
   switch (framework) {
     case 'vite':
       return [
         viteSettings(options?.isolate ?? true),
         chunks(),
         tasks,
-        coverage(turn, translator(options ?? {}, selectionOf(options ?? {}))),
+        coverage(turn, translator(options ?? {}, selection)),
+        vitestCache(selection),
       ]
     case 'rollup':
     case 'rolldown':

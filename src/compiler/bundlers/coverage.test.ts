@@ -140,3 +140,15 @@ test("V8's report of a compiled module is that of the plain one, count by count,
   expect(Math.max(...(counts as number[]))).toBeGreaterThan(9000)
   expect(compiled).toEqual(plain)
 })
+
+test('vitest keeps no compiled module on disk: what it is compiled to depends on more than its text', () => {
+  type Key = (module: { id: string; sourceCode: string }) => unknown
+  const keys: Key[] = []
+  for (const hook of heddle({ include: ['acorn'] }) as { configureVitest?: (context: object) => void }[]) {
+    hook.configureVitest?.({ defineCacheKeyGenerator: (key: Key) => keys.push(key) })
+  }
+  const acorn = fileURLToPath(new URL('../../../node_modules/acorn/dist/acorn.mjs', import.meta.url))
+  expect(keys.map(key => key({ id: '/a/work.ts', sourceCode: source }))).toEqual([false])
+  expect(keys.map(key => key({ id: acorn, sourceCode: '' }))).toEqual([false])
+  expect(keys.map(key => key({ id: '/a/other.ts', sourceCode: 'export {}' }))).toEqual([undefined])
+})

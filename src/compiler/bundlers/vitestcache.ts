@@ -1,0 +1,29 @@
+/**
+ * Vitest keeps transformed modules on disk, by their text and the names of the plugins. What a module is compiled to depends on more:
+ * on the modules that it imports, on the plugin's options and on the coverage. So compiled modules are not kept there.
+ */
+import type { UnpluginOptions } from 'unplugin'
+import { withoutQuery } from '../parse.ts'
+import type { Selection } from '../selection.ts'
+
+interface Keyed {
+  readonly id: string
+  readonly sourceCode: string
+}
+
+type Define = (key: (module: Keyed) => string | false | undefined) => void
+
+/** What vitest gives its hook; 4.x has the second name alone. */
+interface VitestContext {
+  readonly defineCacheKeyGenerator?: Define
+  readonly experimental_defineCacheKeyGenerator?: Define
+}
+
+export function vitestCache(selection: Selection): UnpluginOptions {
+  const configureVitest = (context: VitestContext): void => {
+    const define = context.defineCacheKeyGenerator ?? context.experimental_defineCacheKeyGenerator
+    define?.(({ id, sourceCode }) =>
+      sourceCode.includes('use task') || selection.includes(withoutQuery(id)) ? false : undefined)
+  }
+  return { name: 'heddle:vitest-cache', vite: { configureVitest } as UnpluginOptions['vite'] }
+}
