@@ -2,7 +2,7 @@
  * Which functions are tasks, which of them can run long, and which get a resumable form. Knows nothing of how that
  * form is made.
  */
-import { accessorRefusal } from './accessors.ts'
+import { accessorRefusal, addAccessors, isFoundByKey } from './accessors.ts'
 import { type Analysis, globalName } from './analysis.ts'
 import { Beyond, type Neighbour } from './beyond.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
@@ -31,12 +31,13 @@ export function classify(
 ): Costs {
   for (const func of analysis.funcs) {
     name(func)
-    refuseUnsupported(func, everything)
+    refuseUnsupported(func, everything, analysis)
   }
   refuseTexts(analysis, isMarkedItself)
   mark(analysis, everything || whole)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
   const made = everything ? new Map<Func, Made[]>() : constructorsIn(analysis)
+  if (!everything) addAccessors(analysis, made)
   findRecursion(analysis.funcs, made)
   const beyond = neighbour === undefined || !whole ? null : new Beyond(analysis, neighbour)
   const costs = findLong(analysis, whole && !everything, made, beyond)
@@ -56,14 +57,16 @@ function name(func: Func): void {
 }
 
 /** Getters and setters can be resumed where every access that may call one is written out: when all is checked. */
-function refuseUnsupported(func: Func, everything: boolean): void {
+function refuseUnsupported(func: Func, everything: boolean, { bindingOf }: Analysis): void {
   const { node, holder, owner } = func
   const written =
     everything && holder !== null && keyName(holder) !== null && holder.key.type !== 'PrivateIdentifier'
   switch (written && func.kind !== 'constructor' ? '' : func.kind) {
     case 'getter':
     case 'setter': {
-      const why = everything ? 'it is not found by its name' : accessorRefusal(func, isMarkedItself(func))
+      const why = everything
+        ? 'it is not found by its name'
+        : accessorRefusal(func, isMarkedItself(func), bindingOf)
       if (why !== null) func.refuse(func.kind, why, holder ?? node)
       break
     }
@@ -87,7 +90,13 @@ function refuseUnsupported(func: Func, everything: boolean): void {
     if (decorated) {
       func.refuse('decorator', 'a decorator may put another function in the place of the method', holder)
     }
-    if (func.kind !== 'constructor' && keyName(holder) === null && !isWellKnownSymbol(holder.key)) {
+    const isAccessor = func.kind === 'getter' || func.kind === 'setter'
+    const isKnown =
+      func.kind === 'constructor' ||
+      keyName(holder) !== null ||
+      isWellKnownSymbol(holder.key) ||
+      (isAccessor && isFoundByKey(holder, bindingOf))
+    if (!isKnown) {
       func.refuse('computed-key', 'the name of the method is only known at run time', holder)
     }
     if (owner !== null && keyName(holder) !== null && isShadowed(holder, owner)) {

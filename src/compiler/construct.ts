@@ -61,7 +61,7 @@ export function superStops({ node, func }: Call, analysis: Analysis): boolean {
   return target === null || (target !== 'short' && target.twin && target.long)
 }
 
-/** A constructor of this file that a function runs, and where. */
+/** A constructor, or an accessor, of this file that a function runs, and where. */
 export interface Made {
   readonly node: Node
   readonly target: Func

@@ -80,6 +80,54 @@ describe('a function that unwinds', () => {
     }
   })
 
+  test('is preempted in accessors with private and with computed names', () => {
+    const { all, others } = load(
+      `'use task'
+       const one = i => (i < 0 ? one(i + 1) : 1)
+       const key = Symbol('key'), odd = { toString() { odd.asked++; return 'odd' }, asked: 0 }
+       class Sum {
+         count = 0
+         total = 0
+         #plain = 7
+         get #slowly() { let sum = 0; for (let i = 0; i < this.count; i++) sum += one(i); return sum }
+         set #slowly(n) { for (let i = 0; i < n; i++) this.total += one(i) }
+         static get #shared() { let sum = 0; for (let i = 0; i < 600; i++) sum += one(i); return sum }
+         get [key]() { let sum = 0; for (let i = 0; i < this.count; i++) sum += one(i); return sum }
+         set [key](n) { for (let i = 0; i < n; i++) this.total += one(i) }
+         get [Symbol.toStringTag]() { let sum = 0; for (let i = 0; i < this.count; i++) sum += one(i); return String(sum) }
+         get [odd]() { let sum = 0; for (let i = 0; i < 3; i++) sum += one(i); return sum }
+         run(n, kind) {
+           this.count = n
+           switch (kind) {
+             case 0: return this.#slowly
+             case 1: this.#slowly = n; return this.total
+             case 2: return this[key]
+             case 3: this[key] = n; return this.total
+             case 4: return Number(this[Symbol.toStringTag])
+             case 5: return Sum.#shared + n - 600
+           }
+         }
+         // The name stands for a field here, for an accessor outside.
+         static inner = class Inner { #slowly = 5; read(o) { return o.#slowly } }
+         refused(o) { try { return o.#slowly } catch (error) { return error.constructor.name + [1].map(() => one(0)) } }
+       }
+       export function all(n, kind) { return new Sum().run(n, kind) }
+       export function others() {
+         const inner = new Sum.inner(), odds = new Sum()[odd]
+         return [inner.read(inner), new Sum().refused({}), new Sum().refused(5), new Sum().refused(null), odds, odd.asked]
+       }`,
+    )
+    for (const kind of [0, 1, 2, 3, 4, 5]) {
+      const { value, preemptions } = preemptEverywhere(all, [1_000, kind])
+      expect(value).toBe(1_000)
+      expect(preemptions, `kind ${kind}`).toBeGreaterThan(50)
+      expect(all(50, kind)).toBe(50)
+    }
+    const expected = [5, 'TypeError1', 'TypeError1', 'TypeError1', 3]
+    expect(others()).toEqual([...expected, 2])
+    expect(preemptEverywhere(others, []).value).toEqual([...expected, 3])
+  })
+
   test('takes no permission from what it happens to be given', () => {
     const { up, fib } = load(
       `'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\nexport const up = list => list.map(fib)`,

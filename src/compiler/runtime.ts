@@ -23,7 +23,7 @@ export {
   unwinding,
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'
-export { get, set } from './runtime/access.ts'
+export { get, isObject, set } from './runtime/access.ts'
 export { AsyncLoop } from './runtime/asyncloop.ts'
 export { binder } from './runtime/bind.ts'
 export { Box, declared, early } from './runtime/box.ts'

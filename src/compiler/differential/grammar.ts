@@ -60,6 +60,7 @@ exports.main = function main(log) {
   const watched = new Proxy({ a: 1, b: 2 }, { ownKeys(t) { say('keys'); return Reflect.ownKeys(t) }, getOwnPropertyDescriptor(t, k) { say('describe', k); return Reflect.getOwnPropertyDescriptor(t, k) } })
   const nothing = null
   let list = [4, 5, 6]
+  const symbol = Symbol('symbol')
   let o = { p: 1, q: 2, count: 0, k1: 3, rest: 0, tag, m(...all) { tick(); return say('o.m', this === o, ...all) }, get getter() { say('getter'); return 5 }, set setter(v) { say('setter', v) } }
   class C { field = say('field'); constructor(...all) { tick(); say('new', ...all) } m(...all) { tick(); return say('C.m', ...all) } static s(v) { return say('C.s', v) } }
   let n = 1, t = 'text'
@@ -133,7 +134,7 @@ class Statements extends Expressions {
     const kinds = 1 + this.choose(4)
     use('private method', `#secret${method()}`)
     for (let i = 0; i < kinds; i++) {
-      switch (this.choose(11)) {
+      switch (this.choose(13)) {
         case 0:
           use('method', `m${method()}`)
           break
@@ -165,6 +166,19 @@ class Statements extends Expressions {
           break
         case 9:
           use('generator method', `*${this.fresh('gen')}() { yield 1 }`)
+          break
+        case 10:
+          use(
+            'computed accessors that loop',
+            `get [symbol]() { for (let i = 0; i < 2; i++) say('get', i); return ${value()} } set [symbol](v) { for (let i = 0; i < 2; i++) say('set', i, v) }`,
+          )
+          break
+        case 11:
+          if (elements.some(text => text.includes('#hidden'))) break
+          use(
+            'private accessors that loop',
+            `get #hidden() { for (let i = 0; i < 2; i++) say('get', i); return ${value()} } set #hidden(v) { for (let i = 0; i < 2; i++) say('set', i, v) } hide(from) { from.#hidden = ${value()}; return say(from.#hidden) }`,
+          )
           break
         default:
           use('field with arrow', `${this.fresh('field')} = () => this`)
@@ -432,13 +446,13 @@ class Statements extends Expressions {
         this.declare(name, false)
         const made = `new ${name}(${this.within(() => this.args(d))})`
         const used = `say(made.m?.(${this.within(() => this.args(d))}))`
-        return `class ${name} ${isDerived ? 'extends C ' : ''}${text}; attempt(() => { const made = ${made}; ${used}; made.slow = 1; return say(made.slow) })`
+        return `class ${name} ${isDerived ? 'extends C ' : ''}${text}; attempt(() => { const made = ${made}; ${used}; made.slow = 1; say(made.slow); made[symbol] = 2; say(made[symbol]); say(made.hide?.(made)); return made.hide?.(o) })`
       },
     },
   }
 
   statementNames(): string[] {
-    const elements = `private method,method,field,static field,getter,setter,getter that loops,setter that loops,constructor,static method,computed method,static block,private field,generator method,field with arrow`
+    const elements = `private method,method,field,static field,getter,setter,getter that loops,setter that loops,constructor,static method,computed method,static block,private field,generator method,field with arrow,computed accessors that loop,private accessors that loop`
     return [
       ...Object.keys(this.#all).map(name => `statement: ${name}`),
       ...elements.split(',').map(name => `class: ${name}`),

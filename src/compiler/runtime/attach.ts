@@ -1,6 +1,7 @@
 /** Twins on functions: put there when a function is made, found when it is called. */
 import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/coroutine.ts'
 import { resumable as direct } from '../../coroutine/generators.ts'
+import { isObject } from './access.ts'
 import { asyncTwin } from './async.ts'
 import { builds } from './construct.ts'
 import { inspectors } from './inspectors.ts'
@@ -97,6 +98,8 @@ function link(target: any, name: PropertyKey, index: number, flavor: string): vo
     return
   }
   if (flavor === 'get' || flavor === 'set') {
+    // To make a name of an object would run its code once more.
+    if (isObject(name)) return
     const made = Object.getOwnPropertyDescriptor(target, name)?.[flavor]
     if (made !== undefined) unwinding(made)
     return

@@ -1,5 +1,5 @@
 /** Assignments, and what they assign to. */
-import { type Rope, rope } from '../../rope.ts'
+import { type Piece, type Rope, rope } from '../../rope.ts'
 import { bare, type Node } from '../../syntax.ts'
 import type { Expressions } from './expressions.ts'
 import { conditionOf, operand } from './operands.ts'
@@ -31,26 +31,45 @@ export function assignmentValue(at: Expressions, node: Node): Rope {
 
 /** A property that may have a getter which unwinds. */
 export function readValue(at: Expressions, node: Node): Rope {
+  const { property } = node
   const held = at.held
-  const object = at.value(node.object)
+  let read: Rope
+  if (property.type === 'PrivateIdentifier') {
+    const object = at.hold(at.value(node.object))
+    read = rope`(${ownPermit(at, object, property)}, ${object}.${property})`
+  } else {
+    // The key is a constant or a name: nothing stops between the two.
+    read = rope`${at.host.runtime('get')}(${at.ok}, ${at.value(node.object)}, ${keyText(at, node)})`
+  }
   at.release(held)
   const result = at.take()
   at.release(held)
-  const name = JSON.stringify(node.property.name)
-  const read = rope`${result} = ${at.host.runtime('get')}(${at.ok}, ${object}, ${name});`
-  at.place(node.end, result, unwind => rope`${read}if(${at.frames}.u)${unwind}`)
+  at.place(node.end, result, unwind => rope`${result} = ${read};if(${at.frames}.u)${unwind}`)
   at.take()
   return rope`${result}`
 }
 
 /** An assignment to a property that may have a setter which unwinds. */
 function writtenValue(at: Expressions, left: Node, right: Node): Rope {
+  const { property, computed } = left
   const object = at.hold(at.value(left.object))
   const value = at.hold(at.value(right))
-  const name = JSON.stringify(left.property.name)
-  const write = rope`if(!${at.host.runtime('set')}(${at.ok}, ${object}, ${name}, ${value}))${object}.${left.property} = ${value};`
+  const isPrivate = property.type === 'PrivateIdentifier'
+  const target = computed ? rope`${object}[${at.verbatim(property)}]` : rope`${object}.${property}`
+  const write = isPrivate
+    ? rope`${ownPermit(at, object, property)}; ${target} = ${value};`
+    : rope`if(!${at.host.runtime('set')}(${at.ok}, ${object}, ${keyText(at, left)}, ${value}))${target} = ${value};`
   at.place(right.end, null, unwind => rope`${write}if(${at.frames}.u)${unwind}`)
   return rope`${value}`
+}
+
+function keyText(at: Expressions, { property, computed }: Node): Piece {
+  return computed ? at.verbatim(property) : JSON.stringify(property.name)
+}
+
+/** Gives a private accessor the permission to unwind, where the object has it: an access of any other throws, and takes none. */
+function ownPermit(at: Expressions, object: Piece, property: Node): Rope {
+  return rope`${at.host.runtime('isObject')}(${object}) && ${property} in ${object} && (${at.permit})`
 }
 
 /** What is assigned to; with `held`, in a form that can be read, and written after `right` has been evaluated. */
