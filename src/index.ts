@@ -22,6 +22,7 @@ export {
   RecoveryError,
   SpawnQueueFullError,
   TaskKilledError,
+  ThreadLeftError,
 } from './task/errors.ts'
 export { Kernel } from './task/kernel.ts'
 export type { MapOptions, MapProgress, TaskMap } from './task/map.ts'

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
+import { stopThread } from './fixtures/stopthread.ts'
 import { stackOfThread, terminateUnseen } from './node-stack.ts'
 
 function makeThread(): { readonly worker: Worker; readonly words: Int32Array } {
@@ -58,4 +59,13 @@ test('a thread that is terminated while its stack is asked for ends, and the pro
     await terminateUnseen(worker)
     expect(Array.isArray(await asked)).toBe(true)
   }
+})
+
+test('a thread that another session has stopped, and does not let go on, is terminated all the same', async () => {
+  const { worker, words } = makeThread()
+  await nextTurn(words)
+  const session = await stopThread(worker)
+  await terminateUnseen(worker)
+  expect(worker.threadId).toBe(-1)
+  session.disconnect()
 })

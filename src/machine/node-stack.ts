@@ -70,15 +70,45 @@ function look(worker: Worker): Promise<string[] | null> {
 /**
  * Terminates a thread, and not while a session is attached to it: Node 26 crashes of that (a segmentation fault in six of six processes, within 25 threads each). A thread that does
  * not answer the session is terminated all the same, after ANSWER_MS.
+ *
+ * Node does not end a thread that a debugger has stopped: it waits for a session that tells the thread to go on. So a thread that is still there after ANSWER_MS is
+ * told that. While the program itself is debugged (`--inspect`), its user decides.
  */
 export async function terminateUnseen(worker: Worker): Promise<void> {
   const ended = ends.get(worker)
-  if (ended !== undefined) {
-    let late: ReturnType<typeof setTimeout> | undefined
-    await Promise.race([ended, new Promise(resolve => (late = setTimeout(resolve, ANSWER_MS)))])
-    clearTimeout(late)
+  if (ended !== undefined) await isSettledSoon(ended)
+  const gone = worker.terminate()
+  if (!(await isSettledSoon(gone))) await tellToGoOn(worker)
+  await gone
+}
+
+async function isSettledSoon(promise: Promise<unknown>): Promise<boolean> {
+  let late: ReturnType<typeof setTimeout> | undefined
+  const tooLate = new Promise<boolean>(resolve => (late = setTimeout(() => resolve(false), ANSWER_MS)))
+  const isSettled = await Promise.race([promise.then(() => true), tooLate])
+  clearTimeout(late)
+  return isSettled
+}
+
+/** Whichever session has stopped the thread. The session stays until the thread runs, or is gone: one in native code answers when it comes back. */
+async function tellToGoOn(worker: Worker): Promise<void> {
+  const inspector = await import('node:inspector')
+  if (inspector.url() !== undefined) return
+  const session = new inspector.Session()
+  session.connect()
+  const detach = (): void => {
+    worker.off('exit', detach)
+    session.post('NodeWorker.disable', () => session.disconnect())
   }
-  await worker.terminate()
+  if (worker.threadId < 0) return detach()
+  worker.once('exit', detach)
+  onAttached(session, worker, (send, hear) => {
+    hear(({ method }) => {
+      if (method === 'Debugger.paused') send('Debugger.resume')
+      if (method === 'Debugger.resumed') detach()
+    })
+    send('Debugger.enable')
+  })
 }
 
 async function stackByInspector(worker: Worker, ended: () => void): Promise<string[] | null> {
@@ -136,27 +166,16 @@ function stop(
   stopped: (frames: readonly CallFrame[] | null) => void,
   ended: () => void,
 ): void {
-  const { threadId } = worker
   const gone = (): void => {
     worker.off('exit', gone)
     stopped(null)
     ended()
   }
   // One that has ended has no number, and nothing is told of it.
-  if (threadId < 0) return gone()
+  if (worker.threadId < 0) return gone()
   worker.once('exit', gone)
-  session.on('NodeWorker.attachedToWorker', ({ params }) => {
-    // The inspector counts sessions; the thread's own number stands in the title: [worker 3] heddle cpu 1.
-    if (!params.workerInfo.title.startsWith(`[worker ${threadId}]`)) return
-    const { sessionId } = params
-    let id = 0
-    const send = (method: string): void => {
-      const message = JSON.stringify({ id: ++id, method })
-      session.post('NodeWorker.sendMessageToWorker', { sessionId, message })
-    }
-    session.on('NodeWorker.receivedMessageFromWorker', received => {
-      if (received.params.sessionId !== sessionId) return
-      const { method, params: told } = JSON.parse(received.params.message) as Message
+  onAttached(session, worker, (send, hear) => {
+    hear(({ method, params: told }) => {
       if (method === 'Debugger.scriptParsed') {
         scripts.set(told!.scriptId!, { url: told!.url ?? '', sourceMapURL: told!.sourceMapURL ?? '' })
       }
@@ -170,6 +189,31 @@ function stop(
     })
     send('Debugger.enable')
     send('Debugger.pause')
+  })
+}
+
+/** Attaches the session to the thread. `attached` is given how to send it a method, and how to hear what it says. */
+function onAttached(
+  session: import('node:inspector').Session,
+  { threadId }: Worker,
+  attached: (send: (method: string) => void, hear: (listener: (message: Message) => void) => void) => void,
+): void {
+  session.on('NodeWorker.attachedToWorker', ({ params }) => {
+    // The inspector counts sessions; the thread's own number stands in the title: [worker 3] heddle cpu 1.
+    if (!params.workerInfo.title.startsWith(`[worker ${threadId}]`)) return
+    const { sessionId } = params
+    let id = 0
+    attached(
+      method => {
+        const message = JSON.stringify({ id: ++id, method })
+        session.post('NodeWorker.sendMessageToWorker', { sessionId, message })
+      },
+      listener =>
+        session.on('NodeWorker.receivedMessageFromWorker', received => {
+          if (received.params.sessionId === sessionId)
+            listener(JSON.parse(received.params.message) as Message)
+        }),
+    )
   })
   session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
 }

@@ -36,6 +36,8 @@ interface NodeCpu extends RunningCpu {
   ending: boolean
   /** When that began, by `performance.now()`. */
   endingSince: number
+  /** Resolves `gone` though the thread is there. */
+  readonly leave: () => void
 }
 
 /** A thread that was terminated so long ago runs no more, where it cannot be seen (Bun: tried, less than a tenth of it). */
@@ -139,7 +141,7 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
       terminated: false,
       ending: false,
       endingSince: 0,
-      gone: this.watch(cpu, worker, lifeline),
+      ...this.watch(cpu, worker, lifeline),
     }
   }
 
@@ -161,22 +163,41 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   protected timekeeperEnd(): Promise<void> {
     this.timekeeper.ref()
     // It ends by itself, unless its thread never came up.
-    const late = setTimeout(() => void this.timekeeper.terminate(), TIMEKEEPER_END_MS)
+    const late = setTimeout(() => void terminateUnseen(this.timekeeper), TIMEKEEPER_END_MS)
     return this.timekeeperGone.finally(() => clearTimeout(late))
   }
 
-  private watch(cpu: number, worker: Worker, lifeline: Lifeline): Promise<void> {
+  /**
+   * The machine closes, and this CPU's thread does not end: it is in a call of the operating system, or stopped by the debugger of a user. Nothing waits for it any more, and
+   * it keeps the program alive no longer. When its call returns, it ends; so does a process that exits meanwhile.
+   */
+  leave(cpu: number): void {
+    const running = this.running[cpu]
+    if (running === undefined) return
+    this.running[cpu] = undefined
+    running.worker.unref()
+    running.leave()
+  }
+
+  private watch(cpu: number, worker: Worker, lifeline: Lifeline): Pick<NodeCpu, 'gone' | 'leave'> {
     let thrown: { error: unknown } | undefined
+    let leave = (): void => undefined
     worker.on('message', message => this.heard(cpu, message))
     worker.on('error', error => {
       thrown = { error }
     })
-    return new Promise(resolve => {
+    const gone = new Promise<void>(resolve => {
+      leave = resolve
       worker.once('exit', exitCode => {
         lifeline.close()
-        this.ended(cpu, exitCode, thrown)
-        resolve()
+        const isLeft = this.running[cpu]?.worker !== worker
+        try {
+          if (!isLeft) this.ended(cpu, exitCode, thrown)
+        } finally {
+          resolve()
+        }
       })
     })
+    return { gone, leave }
   }
 }

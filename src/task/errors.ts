@@ -101,6 +101,23 @@ export class RecoveryError extends Error {
 }
 
 /**
+ * The kernel has closed, and a CPU's thread is still there: it is in a call of the operating system that does not return (a child process that is waited for, a file that
+ * nothing is written to), or a debugger has stopped it. It runs no more JavaScript. The process ends when that call has returned.
+ */
+export class ThreadLeftError extends Error {
+  override readonly name: string = 'ThreadLeftError'
+  readonly code: string = 'ERR_HEDDLE_THREAD_LEFT'
+  readonly cpu: number
+
+  constructor(cpu: number) {
+    super(
+      `the kernel has closed, and the thread of CPU ${cpu} is still there: it is in native code that does not return, or a debugger has stopped it; end that call or resume the thread, or the process waits for it when it exits`,
+    )
+    this.cpu = cpu
+  }
+}
+
+/**
  * The thread that booted the kernel left a call of it half done (its stack was full in the middle of a spawn), and nothing can recover that thread: the kernel has
  * ended. Every task fails with this, and so does the next spawn. `cause` says what was left.
  */

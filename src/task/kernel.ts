@@ -2,7 +2,6 @@ import { throwIfInside } from '../arena/section.ts'
 import { refuseUnknown } from '../coroutine/knownoptions.ts'
 import { CPU_ONLINE, cpuRecord, CpuRecord } from '../machine/cpurecord.ts'
 import { awaitRescues } from '../machine/deaths.ts'
-import { startAlarm } from '../machine/alarm.ts'
 import type { CpuDeath } from '../machine/machine.ts'
 import { isMail } from '../machine/mail.ts'
 import { cpuAccount } from '../sched/account.ts'
@@ -22,7 +21,7 @@ import {
 } from './boot.ts'
 import { Admission } from './admission.ts'
 import { joinAmbient, leaveAmbient } from './ambient.ts'
-import { type CloseOptions, type CloseSettings, closeSettings, killAll } from './close.ts'
+import { type CloseOptions, closeSettings, killAll } from './close.ts'
 import { Collector, type UnjoinedFailure } from './collector.ts'
 import { captureContextWord } from './context.ts'
 import { endedBy } from './counters.ts'
@@ -36,6 +35,7 @@ import {
   RecoveryError,
   SpawnQueueFullError,
   TaskKilledError,
+  ThreadLeftError,
 } from './errors.ts'
 import { type ExportedFunction, importModule, LOAD_MODULE, tellModule } from './functions.ts'
 import { runBootHooks } from './hooks.ts'
@@ -69,6 +69,7 @@ import { TaskScope } from './scope.ts'
 import { type JobSpec, spawnJob } from './spawn.ts'
 import { KernelSummary } from './summary.ts'
 import { Task } from './task.ts'
+import { CloseUrge, endsWithin } from './urge.ts'
 import type { KernelView } from './view.ts'
 
 const noOptions: SpawnOptions = {}
@@ -80,7 +81,7 @@ const KILL_AGAIN_MS = 50
 /** Milliseconds that evictions and their recovery may take while a kernel closes; then its CPUs are terminated. */
 const EVICTIONS_MS = 1000
 
-/** Milliseconds that idle CPUs may take to stop. */
+/** Milliseconds that idle CPUs may take to stop, and terminated ones to end. */
 const STOP_MS = 5000
 
 /**
@@ -99,6 +100,9 @@ export class Kernel {
   private readonly housekeeping: Housekeeping
   private roomWaiters: (() => void)[] = []
   private closing: Promise<void> | null = null
+  private readonly urge = new CloseUrge()
+  /** CPUs whose threads did not end when the kernel closed. */
+  private readonly left = new Set<number>()
   private undoHooks: () => void = () => undefined
   private launch: Launch | null = null
   private isEnding = false
@@ -143,6 +147,7 @@ export class Kernel {
       { min: settings.minCpus, max: settings.cpus, idle: settings.idle },
       {
         online: cpu => {
+          this.restarts.isReady(cpu)
           this.listeners.tell('online', { cpu })
           this.admission?.admit()
         },
@@ -342,9 +347,8 @@ export class Kernel {
    * nothing of it is left.
    */
   close(options: CloseOptions = {}): Promise<void> {
-    const settings = closeSettings(options)
-    if (this.closing === null) this.closing = this.shutDown(settings)
-    else if (settings.aborts) killAll(this.booted.view, settings.reason)
+    this.urge.hasten(closeSettings(options))
+    this.closing ??= this.shutDown()
     return this.closing
   }
 
@@ -367,19 +371,21 @@ export class Kernel {
    *   1  the tasks end by themselves             until the deadline
    *   2  they are killed, again and again        for a grace period, and a little more
    *   3  the CPUs are terminated, and what is left is settled from the handles alone
+   *   4  a thread that does not end is reported, and left
    */
-  private async shutDown({ aborts, reason, deadline }: CloseSettings): Promise<void> {
+  private async shutDown(): Promise<void> {
+    const { urge } = this
     const drained = this.collector.drained()
-    if (!aborts && (deadline === Infinity || (await endsWithin(drained, deadline)))) {
-      await drained
-    } else if (!(await this.killUntil(drained, reason))) {
+    const isDrained = await Promise.race([drained.then(() => true), urge.over.then(() => false)])
+    urge.stop()
+    if (!isDrained && !(await this.killUntil(drained))) {
       await this.terminateAll()
       this.collector.abandon((name, started) => {
         const how = started ? 'evicted' : 'unstarted'
-        return new TaskKilledError(name, how, reason, 'was killed because its kernel closed')
+        return new TaskKilledError(name, how, urge.reason, 'was killed because its kernel closed')
       })
     }
-    await this.launch?.end()
+    if (this.launch !== null) await endsWithin(this.launch.end(), STOP_MS)
     await this.tearDown(false)
   }
 
@@ -398,7 +404,7 @@ export class Kernel {
   }
 
   /** Kills every task until none is left. False: some did not end in time. */
-  private async killUntil(drained: Promise<void>, reason: unknown): Promise<boolean> {
+  private async killUntil(drained: Promise<void>): Promise<boolean> {
     const { settings, view } = this.booted
     const grace = settings.grace === Infinity ? 0 : settings.grace
     const end = performance.now() + grace + EVICTIONS_MS
@@ -406,7 +412,7 @@ export class Kernel {
     while (this.collector.isBusy) {
       if (performance.now() >= end && this.driver === null) return false
       try {
-        killAll(view, reason)
+        killAll(view, this.urge.reason)
         this.admission?.open()
       } catch (error) {
         this.tellFault(new RecoveryError(-1, error))
@@ -420,14 +426,22 @@ export class Kernel {
   private async terminateAll(): Promise<void> {
     const { machine } = this.booted
     this.isEnding = true
-    await Promise.all(Array.from({ length: machine.cpus }, (_, cpu) => machine.terminate(cpu)))
+    await Promise.all(
+      Array.from({ length: machine.cpus }, async (_, cpu) => {
+        if (await endsWithin(machine.terminate(cpu), STOP_MS)) return
+        machine.leave?.(cpu)
+        if (this.left.has(cpu)) return
+        this.left.add(cpu)
+        this.tellFault(new ThreadLeftError(cpu))
+      }),
+    )
   }
 
   private async endMachine(): Promise<void> {
-    const { machine } = this.booted
-    const closed = machine.close()
-    if (!(await endsWithin(closed, STOP_MS))) await this.terminateAll()
-    await closed
+    const closed = this.booted.machine.close()
+    if (await endsWithin(closed, STOP_MS)) return
+    await this.terminateAll()
+    await endsWithin(closed, 2 * STOP_MS)
   }
 
   /** This thread blocks: what others need of it all the same. */
@@ -583,7 +597,7 @@ export class Kernel {
     return true
   }
 
-  private tellFault(error: CrashLoopError | KernelFaultError | RecoveryError): void {
+  private tellFault(error: KernelEvents['error']): void {
     if (!this.listeners.tell('error', error)) warn(error.message, error.code)
   }
 
@@ -736,19 +750,6 @@ export class Kernel {
     if (this.closing !== null) throw new KernelClosedError(what)
     if (this.booted.view.thread.sections !== 0) this.isFaulty()
     if (this.broken !== null) throw this.broken
-  }
-}
-
-/** Whether the promise is settled before so many milliseconds have passed. */
-async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  let cancel = (): void => undefined
-  const late = new Promise<boolean>(resolve => {
-    cancel = startAlarm(ms, () => resolve(false))
-  })
-  try {
-    return await Promise.race([promise.then(() => true), late])
-  } finally {
-    cancel()
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CpuDeath } from '../machine/machine.ts'
 import type { UnjoinedFailure } from './collector.ts'
 import type { Deadlock } from './deadlock.ts'
-import type { CrashLoopError, KernelFaultError, RecoveryError } from './errors.ts'
+import type { CrashLoopError, KernelFaultError, RecoveryError, ThreadLeftError } from './errors.ts'
 
 /**
  * A task has kept its CPU for too long: it runs code without safepoints, or the event loop runs what follows its awaits
@@ -39,8 +39,11 @@ export interface KernelEvents {
   online: { readonly cpu: number }
   /** A CPU takes no more tasks: it had nothing to do, and there are enough without it. */
   offline: { readonly cpu: number }
-  /** The kernel has lost something for good: a CPU, the means to recover from a death, or itself. Without a listener it is printed as a warning. */
-  error: CrashLoopError | KernelFaultError | RecoveryError
+  /**
+   * The kernel has lost something for good: a CPU, the means to recover from a death, or itself; or it has closed and a thread is still there. Without a listener it is printed as
+   * a warning.
+   */
+  error: CrashLoopError | KernelFaultError | RecoveryError | ThreadLeftError
 }
 
 /** Who listens to what of a kernel. */
@@ -66,11 +69,22 @@ export class KernelListeners {
 
   /** False: nobody listens. */
   tell<K extends keyof KernelEvents>(event: K, about: KernelEvents[K]): boolean {
-    for (const watcher of this.watchers.get(event) ?? []) watcher(about as never)
+    for (const watcher of this.watchers.get(event) ?? []) call(watcher, about)
     const heard = this.listeners.get(event)
     if (heard === undefined || heard.size === 0) return false
-    for (const listener of heard) listener(about as never)
+    for (const listener of heard) call(listener, about)
     return true
+  }
+}
+
+/** What a listener throws is an uncaught error of the program's. The kernel, which is in the middle of something, goes on. */
+function call(listener: (event: never) => void, about: unknown): void {
+  try {
+    listener(about as never)
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error
+    })
   }
 }
 

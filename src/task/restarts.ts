@@ -4,7 +4,7 @@ import { describe } from './errors.ts'
 /** After so many deaths in a row a CPU is not started again. */
 export const DEATHS_MAX = 6
 
-/** A CPU that has run for so many milliseconds works: its next death is the first of a row. */
+/** A CPU that has taken tasks for so many milliseconds works: its next death is the first of a row. */
 const RUNS_WELL_MS = 5000
 
 /** Milliseconds before the second start in a row; each further start waits twice as long. */
@@ -12,8 +12,9 @@ const BACK_OFF_MS = 50
 
 interface Row {
   readonly reasons: string[]
-  /** When the CPU was last started, and how many jobs it had ended by then. */
-  started: number
+  /** When the CPU began to take tasks; Infinity: it has not since its last start, however long it has been loading. */
+  ready: number
+  /** How many jobs it had ended when it was started. */
   ended: number
 }
 
@@ -38,9 +39,9 @@ export class Restarts {
   died(death: CpuDeath, lost: number): number {
     const { cpu } = death
     if (death.reason === 'terminated') return 0
-    const row = this.rows.get(cpu) ?? { reasons: [], started: -Infinity, ended: 0 }
+    const row = this.rows.get(cpu) ?? { reasons: [], ready: -Infinity, ended: 0 }
     this.rows.set(cpu, row)
-    const works = this.now() - row.started >= RUNS_WELL_MS || this.endedBy(cpu) !== row.ended
+    const works = this.now() - row.ready >= RUNS_WELL_MS || this.endedBy(cpu) !== row.ended
     if (lost > 0 || works) row.reasons.length = 0
     if (lost > 0) return 0
     row.reasons.push(deathInWords(death))
@@ -53,8 +54,14 @@ export class Restarts {
   starts(cpu: number): void {
     const row = this.rows.get(cpu)
     if (row === undefined) return
-    row.started = this.now()
+    row.ready = Infinity
     row.ended = this.endedBy(cpu)
+  }
+
+  /** The CPU takes tasks. */
+  isReady(cpu: number): void {
+    const row = this.rows.get(cpu)
+    if (row !== undefined) row.ready = this.now()
   }
 
   /** Why the CPU died, for each death of the row. */

@@ -1,0 +1,50 @@
+import { startAlarm } from '../machine/alarm.ts'
+import type { CloseSettings } from './close.ts'
+
+/**
+ * Until when a kernel that closes lets its tasks end by themselves. `close` may be called several times: the call that allows the least time decides, whichever
+ * call came first.
+ */
+export class CloseUrge {
+  /** Resolves when the time is over. */
+  readonly over: Promise<void>
+  /** Why the tasks are killed, if the call that aborts said so. */
+  reason: unknown
+  private ring: () => void = () => undefined
+  private due = Infinity
+  private cancel: () => void = () => undefined
+
+  constructor() {
+    this.over = new Promise(resolve => (this.ring = resolve))
+  }
+
+  /** Another call of `close`. */
+  hasten({ aborts, reason, deadline }: CloseSettings): void {
+    const wait = aborts ? 0 : deadline
+    const due = performance.now() + wait
+    if (aborts) this.reason ??= reason
+    if (due >= this.due) return
+    this.due = due
+    this.cancel()
+    if (aborts) this.ring()
+    else this.cancel = startAlarm(wait, this.ring)
+  }
+
+  /** The tasks have ended. */
+  stop(): void {
+    this.cancel()
+  }
+}
+
+/** Whether the promise is settled before so many milliseconds have passed. */
+export async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  let cancel = (): void => undefined
+  const late = new Promise<boolean>(resolve => {
+    cancel = startAlarm(ms, () => resolve(false))
+  })
+  try {
+    return await Promise.race([promise.then(() => true), late])
+  } finally {
+    cancel()
+  }
+}
