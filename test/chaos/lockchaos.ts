@@ -1,14 +1,22 @@
 import {
+  Barrier,
   Channel,
   Condition,
   CpuLostError,
+  Event,
   Kernel,
+  type KernelOptions,
+  Latch,
   type ModuleView,
   Mutex,
+  Once,
   RwLock,
   Semaphore,
+  SeqLock,
+  SharedQueue,
   type Task,
   TaskKilledError,
+  WaitGroup,
 } from '../../src/index.ts'
 import { Lock } from '../../src/arena/spinlock.ts'
 import { CpuRecord, cpuRecord } from '../../src/machine/cpurecord.ts'
@@ -16,10 +24,12 @@ import { SeededRandom } from '../../src/machine/random.ts'
 import { isOnline } from '../../src/sched/hotplug.ts'
 import { RunQueue } from '../../src/sched/runqueue.ts'
 import { isExpected, type Shared } from './lockwork.ts'
+import { WideUse } from './wideuse.ts'
+import type { Wide } from './widework.ts'
 
 /**
- * Every primitive, every priority, children, kills and restartable tasks, while CPUs are terminated at random, as fast as they come
- * back and also before they run. The booting thread uses the same locks. Each task has one outcome; when the killing has stopped the kernel
+ * Every primitive, every priority, children, scopes, maps, async tasks, kills and restartable tasks, and a pool beside it, while CPUs are terminated at random, as fast as
+ * they come back and also before they run; on kernels of three CPUs, of one to three, and with `debug: true`. The booting thread uses the same locks. Each task has one outcome; when the killing has stopped the kernel
  * serves as before; and `close` with a deadline ends.
  */
 export interface LockChaosOptions {
@@ -49,6 +59,15 @@ export interface Death {
 }
 
 const CPUS = 3
+
+/** What kinds of kernels there are: which one it is, the seed says. */
+const kernels: readonly KernelOptions[] = [
+  { cpus: CPUS },
+  { cpus: { min: 1, max: CPUS, idle: 40 } },
+  { cpus: CPUS, debug: true },
+  { cpus: { min: 0, max: CPUS, idle: 5 }, debug: true },
+]
+
 const AT_ONCE = 600
 const PRIORITIES = ['realtime', 'high', 'normal', 'normal', 'low', 'idle', 'idle'] as const
 const CLOSE_MS = 3000
@@ -85,7 +104,10 @@ class LockChaos {
       this.deaths.push({ at, cpu, why, late: !this.kills })
       options.log?.(`${at} ms: CPU ${cpu} died${this.kills ? '' : ' after the killing'}: ${why}`)
     })
-    kernel.on('restart', ({ cpu }) => void this.killSoon(cpu))
+    // One that died, or one more.
+    kernel.on('online', ({ cpu }) => void this.killSoon(cpu))
+    // A task holds one lock at a time: there is no circle.
+    kernel.on('deadlock', ({ message }) => this.fault(new Error(message)))
     kernel.on('error', error => this.fault(error))
     // A child whose parent was lost.
     kernel.on('failure', ({ error }) => this.fault(error))
@@ -100,10 +122,11 @@ class LockChaos {
   spawn(n: number): void {
     const { random, kernel, work } = this
     const restartable = n % 3 === 0
-    const task = kernel.spawn(work.roam, [this.shared, n, random.bits()], {
-      restartable,
-      priority: PRIORITIES[random.below(PRIORITIES.length)],
-    })
+    const options = { restartable, priority: PRIORITIES[random.below(PRIORITIES.length)] }
+    const task =
+      n % 7 === 6
+        ? kernel.spawn(work.drift, [this.shared.wide, n, random.bits()], options)
+        : kernel.spawn(work.roam, [this.shared, n, random.bits()], options)
     this.living.add(task)
     const killed = random.below(10) === 0
     if (killed) setTimeout(() => task.kill('chaos'), random.below(20))
@@ -124,7 +147,14 @@ class LockChaos {
 
   async run(): Promise<void> {
     for (let cpu = 0; cpu < CPUS; cpu++) void this.killSoon(cpu)
-    const uses = this.useLocks()
+    const wide = new WideUse(
+      this.kernel,
+      this.work,
+      this.random,
+      () => this.shared.wide,
+      error => this.fault(error),
+    )
+    const uses = Promise.all([this.useLocks(), wide.run(() => this.kills)])
     const usesBlocking = setInterval(() => this.useBlocking(), 7)
     for (let n = 0; n < this.options.tasks; n++) {
       while (this.living.size >= AT_ONCE) await pause(1)
@@ -281,12 +311,32 @@ function makeShared(): Shared {
     channels: [new Channel(0), new Channel(2), new Channel(16)],
     condition: new Condition(),
     guard: new Mutex({ robust: true }),
+    wide: makeWide(),
+  }
+}
+
+function makeWide(): Wide {
+  return {
+    seqlock: new SeqLock({ fields: 40 }),
+    once: new Once(),
+    barrier: new Barrier(2),
+    latch: new Latch(20),
+    group: new WaitGroup(),
+    events: [new Event(), new Event({ auto: true })],
+    queue: new SharedQueue({ capacity: 4 }),
+    channel: new Channel(1),
+    rwlock: new RwLock(),
+    words: new Int32Array(new SharedArrayBuffer(32)),
+    small: new Uint8Array(new SharedArrayBuffer(8)),
+    middle: new Uint16Array(new SharedArrayBuffer(8)),
+    large: new BigInt64Array(new SharedArrayBuffer(16)),
   }
 }
 
 /** Runs it to the end, with the kernel closed. A kernel that stops serving never gets there. */
 export async function lockChaos(options: LockChaosOptions): Promise<LockChaosReport> {
-  const kernel = await Kernel.boot({ cpus: CPUS, grace: 500, control: false })
+  const kind = kernels[options.seed % kernels.length]
+  const kernel = await Kernel.boot({ ...kind, grace: 500, control: false })
   const work = await kernel.import<Work>(new URL('./lockwork.ts', import.meta.url))
   const chaos = new LockChaos(kernel, work, options)
   await chaos.run()
