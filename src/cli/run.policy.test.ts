@@ -11,9 +11,12 @@ interface Ended {
   readonly err: string
 }
 
-function heddle(...args: string[]): Promise<Ended> {
+const heddle = (...args: string[]): Promise<Ended> => heddleWith({}, ...args)
+
+function heddleWith(env: Readonly<Record<string, string>>, ...args: string[]): Promise<Ended> {
+  const options = { cwd: import.meta.dirname, env: { ...process.env, ...env } }
   return new Promise(done => {
-    execFile(process.execPath, [main, ...args], { cwd: import.meta.dirname }, (error, out, err) => {
+    execFile(process.execPath, [main, ...args], options, (error, out, err) => {
       done({ code: error === null ? 0 : Number(error.code), out, err })
     })
   })
@@ -69,6 +72,18 @@ test('a budget of no yields is told to the locks by a flag, and one that is none
   // Whoever does not get the lock by looking on waits for real.
   expect([Number(handedOff), Number(contended)]).toEqual([0, Number(spun) + Number(fallbacks)])
   expect(await heddle('run', '--yield-budget', '-1', program)).toMatchObject({ code: 2, out: '' })
+})
+
+test('hand-off’s two knobs reach every thread of the kernel: by flags, by the environment, flags first', async () => {
+  const knobs = resolve(import.meta.dirname, 'fixtures/run/knobs.ts')
+  const said = async (env: Readonly<Record<string, string>>, ...flags: string[]): Promise<string> =>
+    (await heddleWith(env, 'run', ...flags, knobs)).out
+  const both = (values: string): string => `${values}; ${values}\n`
+  expect(await said({})).toBe(both('3 yields, 40 µs'))
+  expect(await said({}, '--yield-budget', '8', '--fallback-us', '50')).toBe(both('8 yields, 50 µs'))
+  const env = { LH_YIELD_BUDGET: '5', LH_FALLBACK_US: '250' }
+  expect(await said(env)).toBe(both('5 yields, 250 µs'))
+  expect(await said(env, '--fallback-us', '0')).toBe(both('5 yields, 0 µs'))
 })
 
 test('a policy schedules the tasks with the names or of the modules that it is given, and no other', async () => {

@@ -50,7 +50,20 @@ function interrupts(beat: number): boolean {
 
 type Paused = Debugger.PausedEventDataType
 
-/** Stops the test thread, whose BEAT is `beat`, and says so; unless what runs there is a call that has time left. */
+/**
+ * Stops the test thread, whose BEAT is `beat`, and says so; unless what runs there is a call that has time left.
+ *
+ *   watchdog                                   test thread
+ *   asks for a pause                           in native code, or without a core
+ *   (A) waits for it, not for ever
+ *   ends the execution; waits for a turn
+ *                                              (B) comes back, and pauses after all
+ *   (C) resumes it                             its event loop turns
+ *   (D) disables the debugger, and waits       no pause is under way, and none comes
+ *   detaches
+ *
+ * Without (C) nothing would let it go on. Without (D) it may pause when no session is attached, and nothing would either.
+ */
 async function stop(beat: number): Promise<void> {
   const session = new Session()
   session.connectToMainThread()
@@ -64,7 +77,8 @@ async function stop(beat: number): Promise<void> {
     )
     session.post('Debugger.enable')
     session.post('Debugger.pause')
-    const at = await within(pause_ms, paused)
+    const at = await within(pause_ms, paused) // (A)
+    if (at === null) session.on('Debugger.paused', () => session.post('Debugger.resume')) // (C)
     const running = at === null ? null : await runningIn(session, at)
     const hasTime = running !== null && running[1] > clock(base_ms)
     if (!hasTime) {
@@ -81,6 +95,7 @@ async function stop(beat: number): Promise<void> {
     const stack = at === null ? [] : linesOf(at.callFrames, scripts)
     parentPort!.postMessage({ id: running?.[0] ?? null, stack } satisfies Stopped)
   } finally {
+    await new Promise<void>(resolve => session.post('Debugger.disable', () => resolve())) // (D)
     session.disconnect()
   }
 }
