@@ -4,6 +4,7 @@ import { mergeSort } from '../compiler/runtime/mergesort.ts'
 import { define } from '../coroutine/define.ts'
 import { LENGTH, PLAIN_READ, PLAIN_WRITE } from './operations.ts'
 import { effect, isShared, op, pending, realOf } from './pending.ts'
+import { noteCallbacks } from './unseen.ts'
 import { growing, isGuarded, kindOf, typedArrays } from './views.ts'
 
 export type Stops<T = any> = Generator<number, T, unknown>
@@ -75,6 +76,7 @@ export function* call(fn: any, self: unknown, ...args: unknown[]): Stops {
   const resumable = resumableOf(fn)
   if (resumable !== undefined) return yield* resumable.apply(self, args)
   effect()
+  noteCallbacks([fn])
   return callable(fn).apply(self, args)
 }
 

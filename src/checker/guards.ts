@@ -1,6 +1,6 @@
 import { CheckError } from './errors.ts'
 import type { Memory } from './memory.ts'
-import { holdsMemory } from './foreign.ts'
+import { holdsMemory, noteHidden } from './foreign.ts'
 import { trust } from './intrinsics.ts'
 import { AWAIT, KIND_NAMES, LOAD } from './operations.ts'
 import { isShared, pending } from './pending.ts'
@@ -31,6 +31,7 @@ export class Guards {
     this.guardViews()
     this.guardAtomics()
     this.guardCalls()
+    this.guardProxies()
     this.guardPromises()
     this.guardNondeterminism()
   }
@@ -125,6 +126,18 @@ export class Guards {
     }
   }
 
+  /** Whose traps a proxy runs: see unseen.ts. */
+  private guardProxies(): void {
+    const Guarded = new Proxy(Proxy, {
+      construct(target, args: [object, object]) {
+        const made = Reflect.construct(target, args) as object
+        pending.proxies.set(made, args[1])
+        return made
+      },
+    })
+    this.replace(globalThis, 'Proxy', Guarded)
+  }
+
   /** A promise that a thread makes is never awaited: what it is rejected with has been told already. */
   private guardPromises(): void {
     const { then } = Promise.prototype
@@ -154,7 +167,10 @@ export class Guards {
       | undefined
     if (owner === undefined || typeof real !== 'function') return
     const guarded = function (this: unknown, ...args: unknown[]): unknown {
-      if (!holdsMemory(args)) return Reflect.apply(real, this, args)
+      if (!holdsMemory(args)) {
+        noteHidden(call)
+        return Reflect.apply(real, this, args)
+      }
       if (pending.current >= 0)
         refuse(
           `${call} was given shared memory`,

@@ -1,3 +1,4 @@
+import { trust } from './intrinsics.ts'
 import { type Twin, twin, twinOf } from '../coroutine/coroutine.ts'
 import { ADD, LOAD } from './operations.ts'
 import { effect, op, pending, realOf } from './pending.ts'
@@ -46,18 +47,18 @@ export class History {
    */
   of<T extends object>(object: T): T {
     const methods = new Map<PropertyKey, Method>()
-    return new Proxy(object, {
-      get: (target, key) => {
-        const found: unknown = Reflect.get(target, key, target)
-        if (typeof found !== 'function' || typeof key === 'symbol') return found
-        let recorded = methods.get(key)
-        if (recorded === undefined) {
-          recorded = this.recorded(key, found as Method, target)
-          methods.set(key, recorded)
-        }
-        return recorded
-      },
-    })
+    const get = (target: T, key: PropertyKey): unknown => {
+      const found: unknown = Reflect.get(target, key, target)
+      if (typeof found !== 'function' || typeof key === 'symbol') return found
+      let recorded = methods.get(key)
+      if (recorded === undefined) {
+        recorded = this.recorded(String(key), found as Method, target)
+        methods.set(key, recorded)
+      }
+      return recorded
+    }
+    trust(get)
+    return new Proxy(object, { get })
   }
 
   private recorded(operation: string, method: Method, self: object): Method {

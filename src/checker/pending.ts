@@ -41,6 +41,8 @@ export interface PendingOperations {
   heapEffects: number
   /** Operations that a thread has performed. */
   steps: Int32Array
+  /** How often a thread has awaited something. */
+  waits: Int32Array
   /** Turns of loops since the thread's last operation: a loop without operations is found out by it. */
   idleTurns: number
   idleTurnsMax: number
@@ -80,6 +82,12 @@ export interface PendingOperations {
   place: number
   /** What the code of a thread did that cannot be explored. Kept here because the code may catch what is thrown. */
   refusal: Error | undefined
+  /** The first code that ran inside a thread and of which nothing is known: see unseen.ts. */
+  unseen: string | undefined
+  /** The handlers of proxies that a check has made. */
+  proxies: WeakMap<object, object>
+  /** Whether this execution looks at every property that a thread reads. */
+  thorough: boolean
 }
 
 const key = Symbol.for('heddle.checker.pending')
@@ -98,6 +106,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   writes: new Int32Array(THREADS_MAX),
   heapEffects: 0,
   steps: new Int32Array(THREADS_MAX),
+  waits: new Int32Array(THREADS_MAX),
   idleTurns: 0,
   idleTurnsMax: 5_000_000,
   spunFrom: new Int32Array(THREADS_MAX).fill(-1),
@@ -122,6 +131,9 @@ export const pending: PendingOperations = (holder[key] ??= {
   wasQuiet: () => false,
   place: -1,
   refusal: undefined,
+  unseen: undefined,
+  proxies: new WeakMap(),
+  thorough: true,
 })
 
 /** Registers a module's access sites; the id of its n-th site is what this returns, plus n. */

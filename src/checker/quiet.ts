@@ -15,6 +15,14 @@ import { inspectors } from '../compiler/runtime/inspectors.ts'
 import { resumableOf } from '../compiler/runtime/callback.ts'
 import { isIntrinsic } from './intrinsics.ts'
 import { effect, NOTED_MAX, pending } from './pending.ts'
+import {
+  noteAccessor,
+  noteCallbacks,
+  noteConversion,
+  noteGiven,
+  noteIteration,
+  noteSetter,
+} from './unseen.ts'
 
 const isProxy = (x: object): boolean => inspectors === null || inspectors.isProxy(x)
 const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
@@ -31,14 +39,18 @@ export function peek<T>(holder: T, key: unknown): T {
     const at = thread * NOTED_MAX + (pending.looks[thread]++ & (NOTED_MAX - 1))
     noted[at] = holder
     notedKeys[at] = key
-    if (isObject(key)) effect()
+    if (isObject(key)) primitive(key)
+    else if (pending.thorough) noteAccessor(holder, key as PropertyKey)
   }
   return holder
 }
 
 /** A value that is converted next. */
 export function primitive<T>(value: T): T {
-  if (isObject(value)) effect()
+  if (isObject(value)) {
+    effect()
+    if (pending.current >= 0) noteConversion(value)
+  }
   return value
 }
 
@@ -49,6 +61,7 @@ export function within<T>(value: T): T {
       if (pending.reals.has(holder)) break
       if (!isProxy(holder)) continue
       effect()
+      if (pending.current >= 0) noteAccessor(holder, '')
       break
     }
   }
@@ -65,11 +78,26 @@ export function unproxied<T>(value: T): T {
 export function kind<T>(value: T): T {
   if (typeof value !== 'function' || !isQuiet(value, Symbol.hasInstance) || !isQuiet(value, 'prototype'))
     effect()
-  else if ((value as never as Record<symbol, unknown>)[Symbol.hasInstance] !== hasInstance) effect()
+  else if ((value as never as Record<symbol, unknown>)[Symbol.hasInstance] !== hasInstance) {
+    effect()
+    if (pending.current >= 0) noteCallbacks([(value as never as Record<symbol, unknown>)[Symbol.hasInstance]])
+  }
   return value
 }
 
 const hasInstance = Function.prototype[Symbol.hasInstance]
+
+/** `holder`, of which a property is written next; `key` is undefined where it has to be worked out. */
+export function poke<T>(holder: T, key: PropertyKey | undefined): T {
+  if (pending.thorough && pending.current >= 0 && isObject(holder)) noteSetter(holder, key)
+  return holder
+}
+
+/** What a loop goes through, where it is no view. */
+export function through<T>(list: T): T {
+  if (pending.current >= 0 && isObject(list)) noteIteration(list)
+  return list
+}
 
 /** Whether reading a property runs no code that may change something unseen. */
 export function isQuiet(value: object, key: PropertyKey): boolean {
@@ -115,13 +143,19 @@ export function listed<T>(list: T): T {
     isQuietList(list) &&
     (list as never as unknown[])[Symbol.iterator] === arrayIterator &&
     nextOfArray.next === next
-  if (!plain) effect()
+  if (!plain) {
+    effect()
+    if (isObject(list)) noteIteration(list)
+  }
   return list
 }
 
 /** What is taken apart by name, or by all its own properties (`names` is null). */
 export function parts<T>(value: T, names: readonly string[] | null): T {
   if (pending.current < 0 || !isObject(value)) return value
+  if (pending.thorough)
+    if (names === null) noteGiven([value])
+    else for (const name of names) noteAccessor(value, name)
   if (names === null && isProxy(value) && !pending.reals.has(value)) effect()
   else for (const name of names ?? Reflect.ownKeys(value)) if (!isQuiet(value, name)) effect()
   return value

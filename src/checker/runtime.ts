@@ -16,9 +16,9 @@ export { cover } from './coverage.ts'
 export { lengthOf } from './elementwise.ts'
 export { construct, elements, list, modelled, places } from './models.ts'
 export { fields, take } from './patterns.ts'
-export { awaitedAt, given, ownAt, plain } from './foreign.ts'
+export { awaitedAt, given, ownAt, plain, tagged, unawaited, waited, waits } from './foreign.ts'
 import './twins.ts'
-export { kind, parts, peek, primitive, unproxied, within } from './quiet.ts'
+export { kind, parts, peek, poke, primitive, through, unproxied, within } from './quiet.ts'
 
 setTwinShape(resumable)
 

@@ -90,6 +90,8 @@ export class Search {
   /** Executions that were cut at the step limit. */
   private cut = 0
   private rested = false
+  /** The first code that ran in a thread and is not known. */
+  private unseen = ''
   private bounded = ''
   private failure: Failure | undefined
   private over = false
@@ -115,6 +117,7 @@ export class Search {
   run(budget: number = Number.POSITIVE_INFINITY): boolean {
     const started = now()
     this.guards.install()
+    pending.unseen = undefined
     try {
       for (;;) {
         try {
@@ -127,6 +130,7 @@ export class Search {
       }
     } finally {
       this.guards.remove()
+      if (this.unseen === '') this.unseen = pending.unseen ?? ''
       this.elapsed += now() - started
     }
     return this.over
@@ -140,6 +144,7 @@ export class Search {
       this.failure !== undefined && !this.options.keepGoing ? 'it stopped at the failure' : '',
       this.over || this.bounded !== '' ? this.bounded : 'it was interrupted',
       this.truncated,
+      this.unseen,
       this.rested
         ? `a thread that turned more than ${this.turns} times in a row in a loop that only reads, and changes something of its own, had to let the others come first: raise \`turns\` if the loop ends by itself, or let a turn change nothing`
         : '',
@@ -298,6 +303,8 @@ export class Search {
   /** One execution, judged, and run a second time to see that it does the same. */
   private once(explorer: Explorer): void {
     const { machine, options } = this
+    // To look at every property costs more than a step: code reads the same ones again and again.
+    pending.thorough = this.runs < 16 || (this.runs & 63) === 0
     explorer.execute()
     const { ended } = explorer
     this.runs++

@@ -36,7 +36,11 @@ describe('a turn with a state that the checker does not see', () => {
     for (const kind of programs.kinds) {
       const { result, seen } = outcomes(() => programs.givesUp(kind))
       expect(seen, kind).toEqual(['gave up', 'seen'])
-      expect(result, kind).toMatchObject({ complete: true, executions: 4 })
+      // Of code that is not instrumented nothing is known, whatever the turns show.
+      expect(result, kind).toMatchObject({
+        complete: !kind.startsWith('unseen') || /of the language|static field/.test(kind),
+        executions: 4,
+      })
     }
     expect(outcomes(() => programs.turnsInVar()).seen).toEqual(['gave up', 'seen'])
   })

@@ -64,6 +64,8 @@ export class WeakSearch {
     const started = now()
     const { options } = this
     this.guards.install()
+    pending.unseen = undefined
+    pending.thorough = true
     pending.weak = true
     try {
       while (!this.over) {
@@ -84,6 +86,7 @@ export class WeakSearch {
       }
     } finally {
       pending.weak = false
+      if (pending.unseen !== undefined) this.left.add(pending.unseen)
       this.guards.remove()
       this.elapsed += now() - started
     }

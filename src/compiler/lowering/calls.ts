@@ -48,6 +48,11 @@ export abstract class CallLowering extends Writer {
     return true
   }
 
+  /** The steps of a call; `target` is the function where it is certain. */
+  driven(steps: Rope, _node: Node, _target: Func | null): Rope {
+    return steps
+  }
+
   /** The object of a member that is about to be read. */
   peeked(object: Rope, _member: Node): Rope {
     return object
@@ -80,15 +85,18 @@ export abstract class CallLowering extends Writer {
     }
     if (target !== null && cx.available.has(target) && target.binding?.kind !== 'var') {
       const args = this.argumentsText(node, cx)
-      if (this.isDirect(target)) return rope`(yield* ${this.twinName(target)}(${args}))`
       const name = callee.name as string
-      return rope`(yield* (0, ${name}[${this.names.runtime('twin')}])(${args}))`
+      const steps = this.isDirect(target)
+        ? rope`yield* ${this.twinName(target)}(${args})`
+        : rope`yield* (0, ${name}[${this.names.runtime('twin')}])(${args})`
+      return rope`(${this.driven(steps, node, target)})`
     }
     const privateTwin = this.privateTarget(callee, cx)
     if (privateTwin !== null && this.isCertain(privateTwin, node)) {
       const object = this.node(callee.object, cx)
       if (this.isItself(privateTwin)) return this.#entered(rope`${object}.${callee.property}`, node, cx)
-      return rope`(yield* ${object}.${this.privateName(callee.property.name)}(${this.argumentsText(node, cx)}))`
+      const steps = rope`yield* ${object}.${this.privateName(callee.property.name)}(${this.argumentsText(node, cx)})`
+      return rope`(${this.driven(steps, node, privateTwin)})`
     }
     const link = this.#link(node, cx)
     cx.frame!.give(...link.held)
@@ -130,7 +138,8 @@ export abstract class CallLowering extends Writer {
       cx.frame!.give(...link.held)
       return link.value
     }
-    return rope`(yield* (${this.twin(target, cx, 'function* ')})(${this.argumentsText(node, cx)}))`
+    const steps = rope`yield* (${this.twin(target, cx, 'function* ')})(${this.argumentsText(node, cx)})`
+    return rope`(${this.driven(steps, node, target)})`
   }
 
   privateTarget(callee: Node, cx: Context): Func | null {
@@ -228,7 +237,7 @@ export abstract class CallLowering extends Writer {
       const called = this.plainCall(rope`${name}(${args})`, name, null, args, calleeText(callee), node)
       return {
         ...link,
-        value: rope`(${this.#isPlain(name)} ? ${called} : yield* (0, ${this.ownOf(name, node)})(${args}))`,
+        value: rope`(${this.#isPlain(name)} ? ${called} : ${this.driven(rope`yield* (0, ${this.ownOf(name, node)})(${args})`, node, null)})`,
       }
     }
     const fn = frame.take()
@@ -239,7 +248,7 @@ export abstract class CallLowering extends Writer {
     const called = this.plainCall(rope`${fn}(${args})`, fn, null, args, text, node)
     return {
       ...link,
-      value: rope`(${fn} = ${link.value}, ${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${called} : ${refuse} : yield* (0, ${this.ownOf(fn, node)})(${args}))`,
+      value: rope`(${fn} = ${link.value}, ${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${called} : ${refuse} : ${this.driven(rope`yield* (0, ${this.ownOf(fn, node)})(${args})`, node, null)})`,
     }
   }
 
@@ -266,7 +275,7 @@ export abstract class CallLowering extends Writer {
     const applied = rope`${names.runtime('apply')}(${fn}, ${receiver}, [${args}], ${JSON.stringify(text)})`
     const plainCall = this.plainCall(applied, fn, receiver, args, text, node)
     const comma = node.arguments.length > 0 ? ', ' : ''
-    link.value = rope`(${setup}${settingUp}${this.#isPlain(fn)} ? ${plainCall} : yield* ${names.runtime('own')}(${fn}).call(${receiver}${comma}${args}))`
+    link.value = rope`(${setup}${settingUp}${this.#isPlain(fn)} ? ${plainCall} : ${this.driven(rope`yield* ${this.ownOf(fn, node)}.call(${receiver}${comma}${args})`, node, null)})`
     return link
   }
 
@@ -333,7 +342,7 @@ export abstract class CallLowering extends Writer {
     if (plain) return { ...link, value: rope`(${setup}${plainCall})` }
     return {
       ...link,
-      value: rope`(${setup}${this.#isPlain(fn)} ? ${plainCall} : yield* ${this.ownOf(fn, node)}.call(${receiver}${comma}${args}))`,
+      value: rope`(${setup}${this.#isPlain(fn)} ? ${plainCall} : ${this.driven(rope`yield* ${this.ownOf(fn, node)}.call(${receiver}${comma}${args})`, node, null)})`,
     }
   }
 
@@ -386,10 +395,16 @@ export abstract class CallLowering extends Writer {
     return isAnonymous(bare(node)) ? rope`(0, ${value})` : value
   }
 
+  /** A template whose tag is a member. */
+  taggedMember(_node: Node, _cx: Context): Rope | null {
+    return null
+  }
+
   tagged(node: Node, cx: Context): Rope | null {
     const call = this.callOf(node)
     const tag = bare(node.tag)
-    if (call === undefined || this.staysPlain(call) || tag.type === 'MemberExpression') return null
+    if (tag.type === 'MemberExpression') return this.taggedMember(node, cx)
+    if (call === undefined || this.staysPlain(call)) return null
     const frame = cx.frame!
     const fn = frame.take()
     const taken = [fn]
@@ -406,7 +421,7 @@ export abstract class CallLowering extends Writer {
     quasi.add({ start: reached, end: node.quasi.end })
     frame.give(...taken)
     const text = JSON.stringify(calleeText(tag))
-    return rope`(${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}${quasi}`, node)} : ${this.names.runtime('refuse')}(${text}) : yield* (0, ${this.ownOf(fn, node)})${quasi})`
+    return rope`(${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}${quasi}`, node)} : ${this.names.runtime('refuse')}(${text}) : ${this.driven(rope`yield* (0, ${this.ownOf(fn, node)})${quasi}`, node, null)})`
   }
 }
 

@@ -51,6 +51,7 @@ class Recorder {
         return 1000
       },
       isShared,
+      waits: (site: number, value: unknown) => ask('await', site, value),
       awaitedAt: (fn: never) => runtime.own(fn),
       ownAt: (fn: never) => runtime.own(fn),
       direct: (value: unknown) => value,

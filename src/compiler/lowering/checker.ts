@@ -12,15 +12,17 @@ import { bare, boundNames, contains, directives, type Node, walk } from '../synt
 import { Accessors, writeGet, writeSet } from './checker/accessors.ts'
 import { Coverage } from './checker/coverage.ts'
 import { awaitedIn, converted, isOpaque, mayBeObject, writePeek } from './checker/quiet.ts'
-import { writeAssignment, writeAtomic, writeRead, writeUpdate, writeViewMethod } from './checker/accesses.ts'
 import {
-  awaiting,
-  isIndexed,
-  isIndexedMember,
-  isLength,
-  memoryMethod,
-  plainWrite,
-} from './checker/operations.ts'
+  writeAssignment,
+  writeAtomic,
+  writeDirect,
+  writePlace,
+  writeRead,
+  writeTagged,
+  writeUpdate,
+  writeViewMethod,
+} from './checker/accesses.ts'
+import { isIndexed, isIndexedMember, isLength, memoryMethod, plainWrite } from './checker/operations.ts'
 import {
   isPattern,
   namesLater,
@@ -30,7 +32,8 @@ import {
   writePattern,
   writeSource,
 } from './checker/patterns.ts'
-import { writeTold, writeTurns } from './checker/turns.ts'
+import { writeTold, writeTurns, writeYield } from './checker/turns.ts'
+import { Waits } from './checker/waits.ts'
 import type { Context, Frame } from './context.ts'
 import { GeneratorLowering } from './generator.ts'
 import { calleeText } from './message.ts'
@@ -44,10 +47,12 @@ const quietObjects: ReadonlySet<string> = new Set(['Math', 'Number', 'String', '
 const copyingMakers: RegExp = /^(?:(?:Big)?(?:Int|Uint|Float)\d+(?:Clamped)?Array|Map|Set|WeakMap|WeakSet)$/
 
 export class CheckerLowering extends GeneratorLowering {
+  override readonly marksClasses = true
   readonly #lines: Lines
   readonly #file: string
   readonly #sites: string[] = []
   readonly #accessors: Accessors
+  readonly #waits: Waits
   /** What it counts, where it counts. */
   readonly #coverage: Coverage | null
   #bindings: ReadonlySet<Binding> | null = null
@@ -68,6 +73,7 @@ export class CheckerLowering extends GeneratorLowering {
     this.#file = file
     this.#coverage = covers ? new Coverage(analysis.program, this.#lines, `${this.names.prefix}hits`) : null
     this.#accessors = new Accessors(analysis)
+    this.#waits = new Waits(analysis, this.names)
   }
 
   /** The bindings that something in the file refers to. */
@@ -161,13 +167,9 @@ export class CheckerLowering extends GeneratorLowering {
       for (let part = node.callee; part?.type === 'MemberExpression'; part = part.object)
         this.#named.add(part)
     }
-    return isIndexedMember(node) && !this.#named.has(node) ? this.#direct(node, cx) : super.node(node, cx)
-  }
-
-  /** `x[i]` outside of the threads: on what stands behind `x`. */
-  #direct(node: Node, cx: Context): Rope {
-    const object = rope`${this.names.runtime('direct')}(${this.node(node.object, cx)})`
-    return rope`${object}${{ start: node.object.end, end: node.property.start }}${this.node(node.property, cx)}${{ start: node.property.end, end: node.end }}`
+    return isIndexedMember(node) && !this.#named.has(node)
+      ? writeDirect(this, node, cx)
+      : super.node(node, cx)
   }
 
   override safepoint(): string {
@@ -189,8 +191,16 @@ export class CheckerLowering extends GeneratorLowering {
     return quietObjects.has(name) && memoryMethod(callee) === undefined
   }
 
+  override taggedMember(node: Node, cx: Context): Rope | null {
+    return writeTagged(this, node, cx)
+  }
+
   override awaited(value: Rope, node: Node): Rope {
-    return this.op(awaiting, node, value)
+    return rope`(yield ${this.names.runtime('waits')}(${this.site(node)}, ${value}))`
+  }
+
+  override driven(steps: Rope, node: Node, target: Func | null): Rope {
+    return this.#awaited.has(node) ? steps : this.#waits.watched(steps, target)
   }
 
   override loop(node: Node, cx: Context, labels: Node[]): Rope {
@@ -282,7 +292,7 @@ export class CheckerLowering extends GeneratorLowering {
       case 'NewExpression':
         return this.#new(node, cx)
       case 'YieldExpression':
-        return this.#yield(node, cx)
+        return cx.func.isGenerator ? writeYield(this, node, cx) : null
       case 'CallExpression': {
         const call = this.callOf(node)
         if (call !== undefined && this.staysPlain(call) && this.#isQuiet(node)) {
@@ -312,17 +322,6 @@ export class CheckerLowering extends GeneratorLowering {
       return this.effect(made)
     }
     return rope`(yield* ${this.names.runtime('construct')}(${this.site(node)}, ${name}, [${this.argumentsText(node, cx)}]))`
-  }
-
-  /** A generator goes on: what it has in its variables may be something else than in the turn before. */
-  #yield(node: Node, cx: Context): Rope | null {
-    if (!cx.func.isGenerator) return null
-    if (node.delegate)
-      return this.effect(
-        rope`(yield* ${this.names.runtime('delegate')}(${this.iterated(node.argument, cx)}))`,
-      )
-    const value = node.argument === null ? '' : this.node(node.argument, cx)
-    return this.effect(rope`(yield new ${this.names.runtime('Out')}(${value}))`)
   }
 
   override spreadProperty(node: Node, cx: Context): Rope {
@@ -369,10 +368,7 @@ export class CheckerLowering extends GeneratorLowering {
 
   /** A member as a place to write or delete. */
   place(member: Node, cx: Context): Rope {
-    const object = this.node(member.object, cx)
-    return member.computed
-      ? rope`${object}[${this.node(member.property, cx)}]`
-      : rope`${object}.${member.property}`
+    return writePlace(this, member, cx)
   }
 
   /** A member that a loop sets in each turn is a place. */
@@ -485,7 +481,7 @@ export class CheckerLowering extends GeneratorLowering {
     const written = this.node(node, cx)
     frame.give(value)
     const elements = rope`${this.names.runtime('elements')}(${this.site(node)}, ${value})`
-    return rope`(${this.isShared(rope`${value} = ${written}`)} ? ${elements} : ${value})`
+    return rope`(${this.isShared(rope`${value} = ${written}`)} ? ${elements} : ${this.names.runtime('through')}(${value}))`
   }
 
   override sharedMethod(

@@ -16,7 +16,7 @@ const checker = {
   module: () => 0,
   cover: (_file: string, points: unknown[]) => new Uint32Array(points.length),
   isShared: () => false,
-  op: (_kind: number, _site: number, value: unknown) => {
+  waits: (_site: number, value: unknown) => {
     awaited = value
     return 2
   },

@@ -32,7 +32,9 @@ export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
   }
   elements.add({ start: open, end: node.end })
   const link =
-    links.length === 0 ? '' : ` static { ${writer.names.runtime('linkClass')}(this, ${links.join(', ')}); }`
+    links.length === 0 && !writer.marksClasses
+      ? ''
+      : ` static { ${writer.names.runtime('linkClass')}(${['this', ...links].join(', ')}); }`
   return made
     .add({ start: outerReached, end: body.start + 1 })
     .add(link)

@@ -156,6 +156,9 @@ export abstract class Writer {
     return rope`${this.attacher(func)}(${value})`
   }
 
+  /** Whether every class tells the runtime that it was written here, also one without methods. */
+  readonly marksClasses: boolean = false
+
   /** True when what plain code binds carries a resumable form, as what it was made of does. */
   get keepsBound(): boolean {
     return true

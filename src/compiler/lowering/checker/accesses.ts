@@ -104,3 +104,31 @@ export function writeViewMethod(
   const steps = rope`${lowering.names.runtime('places')}(${lowering.site(node)}, ${receiver}, ${name}, [${join(args, ', ')}])`
   return { test, value: rope`(yield* ${steps})` }
 }
+
+/** `x[i]` outside of the threads: on what stands behind `x`. */
+export function writeDirect(lowering: CheckerLowering, node: Node, cx: Context): Rope {
+  const object = rope`${lowering.names.runtime('direct')}(${lowering.node(node.object, cx)})`
+  return rope`${object}${{ start: node.object.end, end: node.property.start }}${lowering.node(node.property, cx)}${{ start: node.property.end, end: node.end }}`
+}
+
+/** A template whose tag is a method: it is called as it is, and the runtime is told which function it is. */
+export function writeTagged(lowering: CheckerLowering, node: Node, cx: Context): Rope | null {
+  const tag = bare(node.tag)
+  if (tag.computed || tag.object.type === 'Super' || tag.property.type === 'PrivateIdentifier') return null
+  const name = JSON.stringify(tag.property.name)
+  const holder = rope`${lowering.names.runtime('tagged')}(${lowering.node(tag.object, cx)}, ${name})`
+  return rope`${holder}.${tag.property}${lowering.node(node.quasi, cx)}`
+}
+
+/** A member as a place to write or delete. */
+export function writePlace(lowering: CheckerLowering, member: Node, cx: Context): Rope {
+  const object = lowering.node(member.object, cx)
+  if (member.object.type === 'Super' || member.property.type === 'PrivateIdentifier')
+    return member.computed
+      ? rope`${object}[${lowering.node(member.property, cx)}]`
+      : rope`${object}.${member.property}`
+  const poke = lowering.names.runtime('poke')
+  return member.computed
+    ? rope`${poke}(${object})[${lowering.node(member.property, cx)}]`
+    : rope`${poke}(${object}, ${JSON.stringify(member.property.name)}).${member.property}`
+}

@@ -22,13 +22,15 @@ export class Accessors {
 }
 
 /** A member of what `object` is, which may have a getter. */
-export function writeGet({ names }: CheckerLowering, object: Rope, { property }: Node, cx: Context): Rope {
+export function writeGet(lowering: CheckerLowering, object: Rope, node: Node, cx: Context): Rope {
+  const { names } = lowering
+  const { property } = node
   const frame = cx.frame!
   const holder = frame.take()
   const found = frame.take()
   frame.give(holder, found)
   const name = JSON.stringify(property.name)
-  return rope`(${holder} = ${object}, ${found} = ${names.runtime('getter')}(${holder}, ${name}), ${found} === void 0 ? ${names.runtime('peek')}(${holder}, ${name}).${property} : yield* ${found}.call(${holder}))`
+  return rope`(${holder} = ${object}, ${found} = ${names.runtime('getter')}(${holder}, ${name}), ${found} === void 0 ? ${names.runtime('peek')}(${holder}, ${name}).${property} : ${lowering.driven(rope`yield* ${found}.call(${holder})`, node, null)})`
 }
 
 /** An assignment to a member that may have a setter. */

@@ -4,7 +4,6 @@ import { isWellKnownSymbol, bare, type Node } from '../../syntax.ts'
 /** The kinds of operations, as the checker numbers them. */
 export const plainRead = 0
 export const plainWrite = 1
-export const awaiting = 14
 export const pause = 19
 
 export const atomics: ReadonlyMap<string, number> = new Map([

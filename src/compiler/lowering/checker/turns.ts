@@ -60,3 +60,14 @@ function changing({ bindings }: CheckerLowering, loop: Node, func: Func): string
   }
   return names
 }
+
+/** A generator goes on: what it has in its variables may be something else than in the turn before. */
+export function writeYield(lowering: CheckerLowering, node: Node, cx: Context): Rope {
+  const { names } = lowering
+  if (node.delegate)
+    return lowering.effect(
+      rope`(yield* ${names.runtime('delegate')}(${lowering.iterated(node.argument, cx)}))`,
+    )
+  const value = node.argument === null ? '' : lowering.node(node.argument, cx)
+  return lowering.effect(rope`(yield new ${names.runtime('Out')}(${value}))`)
+}

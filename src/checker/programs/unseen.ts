@@ -1,0 +1,145 @@
+/**
+ * Ways in which a thread runs code that is not instrumented. The code has shared memory of its own, `own`, which no step shows.
+ */
+import assert from 'node:assert'
+import { inspect } from 'node:util'
+
+/** A package that is not instrumented would look like this to the compiler. */
+const library: any = new Function(`
+  const own = new Int32Array(new SharedArrayBuffer(4))
+  let held
+  const attempt = f => { try { f(); return 'read' } catch { return 'caught' } }
+  return {
+    add: () => own[0]++,
+    box: { get value() { return own[0] }, set value(x) { own[0] = x } },
+    Box: class { constructor() { this.value = own[0]++ } static [Symbol.hasInstance]() { return own[0]++ > 0 } },
+    list: { *[Symbol.iterator]() { yield own[0]++ } },
+    number: { valueOf: () => own[0]++, toString: () => String(own[0]++) },
+    trap: new Proxy({}, { get: () => own[0]++, has: () => own[0]++ > 0 }),
+    hold: memory => { held = memory },
+    clone: () => attempt(() => structuredClone(held)),
+    decode: () => attempt(() => new TextDecoder().decode(held)),
+    write: () => attempt(() => process.getBuiltinModule('node:fs').writeSync(-1, held)),
+  }
+`)()
+
+export interface Way {
+  readonly way: string
+  readonly run: (memory: Int32Array<SharedArrayBuffer>) => any
+}
+const way = (name: string, run: Way['run']): Way => ({ way: name, run })
+const attempt = (run: () => unknown): string => {
+  try {
+    run()
+    return 'read'
+  } catch {
+    return 'caught'
+  }
+}
+
+export const hidden: readonly Way[] = [
+  way('a call', () => library.add()),
+  way('a bound function', () => library.add.bind(null)()),
+  way('call', () => library.add.call(null)),
+  way('Reflect.apply', () => Reflect.apply(library.add, null, [])),
+  way('Reflect.construct', () => Reflect.construct(library.Box, [])),
+  way('a tag', () => library.add`once`),
+  way('a constructor', () => new library.Box().value),
+  way('a base class', () => new (class extends library.Box {})()),
+  way('a getter', () => library.box.value),
+  way('a getter, by a pattern', () => {
+    const { value } = library.box
+    return value
+  }),
+  way('a getter, by a spread', () => ({ ...library.box })),
+  way('a getter, by Object.entries', () => Object.entries(library.box).length),
+  way('a getter, by JSON', () => JSON.stringify({ inside: library.box })),
+  way('a setter', () => void (library.box.value = 1)),
+  way('a setter, by Object.assign', () => Object.assign(library.box, { value: 1 })),
+  way('instanceof', () => Object(1) instanceof library.Box),
+  way('an iterator', () => {
+    let sum = 0
+    for (const x of library.list) sum += x
+    return sum
+  }),
+  way('an iterator, by a spread', () => [...library.list]),
+  way('an iterator, by a pattern', () => {
+    const [first] = library.list
+    return first
+  }),
+  way('an iterator, by Array.from', () => Array.from(library.list)),
+  way('a conversion', () => +library.number),
+  way('a conversion by a template', () => `${library.number}`),
+  way('a conversion of a key', () => ({ 1: 1 })[library.number as 1]),
+  way('a conversion, by join', () => [library.number].join()),
+  way('a trap', () => library.trap.value),
+  way('a trap of in', () => 'value' in library.trap),
+  way('a trap, by Reflect.get', () => Reflect.get(library.trap, 'value')),
+  way('a callback', () => [1].map(library.add)),
+  way('a comparator', () => [2, 1].sort(library.add)),
+  way('a replacer', () => 'a'.replace(/a/, library.add)),
+  // Memory of the set-up, which the code has kept, and hands to the host.
+  way('structuredClone of what it holds', () => library.clone()),
+  way('TextDecoder of what it holds', () => library.decode()),
+  way('fs.writeSync of what it holds', () => library.write()),
+  // Memory that a function of the host gets from a getter: of a proxy it makes another thing than of a view.
+  way('structuredClone of a getter', memory =>
+    attempt(() =>
+      structuredClone({
+        get words() {
+          return memory
+        },
+      }),
+    ),
+  ),
+  way('inspect of a getter', memory =>
+    attempt(() =>
+      inspect({
+        get words() {
+          return memory
+        },
+      }),
+    ),
+  ),
+  way('structuredClone, six levels deep', memory =>
+    attempt(() => structuredClone({ a: { b: { c: { d: { e: { f: memory } } } } } })),
+  ),
+  way('inspect of a property of a function', memory =>
+    attempt(() => inspect(Object.assign(() => 1, { memory }))),
+  ),
+]
+
+class Plain extends Array {}
+class Fields {
+  one = 1
+}
+
+/** Code that is known: what it does is seen, or it keeps nothing. */
+export const known: readonly Way[] = [
+  way('assert', () => assert.equal(1, 1)),
+  way(
+    'the language',
+    () => [3, 1, 2].sort((a, b) => a - b).join() + JSON.stringify({ a: [1] }) + Math.max(1, 2),
+  ),
+  way('classes of the check', () => [new Plain(), new Fields().one, new (class extends Array {})()].length),
+  way(
+    'a getter of the check',
+    () =>
+      ({
+        get one() {
+          return 1
+        },
+      }).one,
+  ),
+  way('a proxy of the check', () => new Proxy({}, { get: () => 1 } as ProxyHandler<any>).one),
+  way('a bound function of the check', () => ((a: number) => a).bind(null, 1)()),
+]
+
+export function threads({ run }: Way, memory: Int32Array<SharedArrayBuffer>): (() => unknown)[] {
+  library.hold(memory)
+  const body = (): unknown => {
+    Atomics.add(memory, 0, 1)
+    return run(memory)
+  }
+  return [body, body]
+}

@@ -1,0 +1,54 @@
+/**
+ * Calls that must not wait. The checker runs an async function to its end where it is called, which is what happens if its promise is awaited
+ * there. Where it is not awaited, the function would run beside its caller:
+ *
+ *     const later = () => save()     // `save` is async, `later` is not
+ *     later()                        // the caller goes on while `save` waits
+ *
+ * So every call that is neither awaited nor returned compares how often its thread has waited before and after (`unawaited` of the runtime), except
+ * calls of functions that cannot wait.
+ */
+import { type Analysis, globalName } from '../../analysis.ts'
+import type { Func } from '../../functions.ts'
+import { type Rope, rope } from '../../rope.ts'
+import { bare, isFunction, type Node, walk } from '../../syntax.ts'
+import type { Names } from '../names.ts'
+import { awaitedIn } from './quiet.ts'
+
+export class Waits {
+  readonly #analysis: Analysis
+  readonly #names: Names
+  readonly #may = new Map<Func, boolean>()
+
+  constructor(analysis: Analysis, names: Names) {
+    this.#analysis = analysis
+    this.#names = names
+  }
+
+  /** The steps of a call that is not awaited; `target` is the function where it is certain. */
+  watched(steps: Rope, target: Func | null): Rope {
+    if (target !== null && !this.#mayWait(target)) return steps
+    return rope`${this.#names.runtime('unawaited')}(${this.#names.runtime('waited')}(), ${steps})`
+  }
+
+  /** True for an async function, and for one that returns the value of a call. */
+  #mayWait(func: Func): boolean {
+    const known = this.#may.get(func)
+    if (known !== undefined) return known
+    let may = func.isAsync
+    walk(func.node, node => {
+      if (node !== func.node && isFunction(node)) return false
+      may ||= awaitedIn(node).some(call => !this.#isAtomic(call))
+      return !may
+    })
+    this.#may.set(func, may)
+    return may
+  }
+
+  #isAtomic(call: Node): boolean {
+    const callee = bare(call.callee)
+    return (
+      callee.type === 'MemberExpression' && globalName(callee.object, this.#analysis.bindingOf) === 'Atomics'
+    )
+  }
+}
