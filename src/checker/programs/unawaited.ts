@@ -179,7 +179,7 @@ export const inTurn: readonly Way[] = [
 export function threads({ run }: Way, words: Int32Array): (() => unknown)[] {
   const save = async (): Promise<void> => {
     const before = Atomics.load(words, 0)
-    await Promise.resolve()
+    await undefined
     Atomics.store(words, 0, before + 1)
   }
   return [() => run(save), () => Atomics.load(words, 0)]
