@@ -37,6 +37,8 @@ export {
   make,
   parentOf,
   permitParent,
+  constructible,
+  mayBuild,
   refuseNew,
   shielded,
   unwound,
@@ -50,11 +52,11 @@ export {
   other0,
   other1,
   other2,
-  refuseList,
-  refuseObject,
   spreads,
   tagging,
+  taggingBy,
 } from './runtime/frames.ts'
+export { listed, unpacked } from './runtime/notiterable.ts'
 export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/generator.ts'
 export { above, below, isShort, isShortList, limit, near } from './runtime/limit.ts'
 import './runtime/install.ts'

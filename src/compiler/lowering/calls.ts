@@ -121,7 +121,8 @@ export abstract class CallLowering extends Writer {
     frame.give(result)
     const call = rope`${result} = ${callee}(${join(list, ', ')})`
     const first = last < 0 ? `${permit}, ` : ''
-    return rope`(${first}${call}, ${frames}.u === 0 ? ${result} : yield* ${this.names.runtime('rest')}())`
+    // A sequence in front of the `?` would be in the text of an error of the engine, with the temporary's name.
+    return rope`((${first}${call}, ${frames}.u) === 0 ? ${result} : yield* ${this.names.runtime('rest')}())`
   }
 
   staysPlain(call: Call): boolean {
@@ -395,9 +396,18 @@ export abstract class CallLowering extends Writer {
     return isAnonymous(bare(node)) ? rope`(0, ${value})` : value
   }
 
-  /** A template whose tag is a member. */
-  taggedMember(_node: Node, _cx: Context): Rope | null {
-    return null
+  /** A template whose tag is a member. A method of what a call has returned is refused by its name where it is none. */
+  taggedMember(node: Node, cx: Context): Rope | null {
+    const tag = bare(node.tag)
+    if (bare(tag.object).type !== 'CallExpression') return null
+    const frame = cx.frame!
+    const object = frame.take()
+    const setup = rope`${object} = ${this.node(tag.object, cx)}`
+    const key = tag.computed ? rope`[${this.node(tag.property, cx)}]` : rope`.${tag.property}`
+    frame.give(object)
+    const text = JSON.stringify(calleeText(tag))
+    const fn = rope`${this.names.runtime('taggingBy')}((${setup}, ${object}${key}), ${object}, ${text})`
+    return this.plainly(rope`${fn}${this.node(node.quasi, cx)}`, node)
   }
 
   tagged(node: Node, cx: Context): Rope | null {

@@ -99,28 +99,6 @@ export class FramesLowering extends StripLowering {
 
   #accessorUses: AccessorUses | null = null
 
-  /** Spreads into calls and lists that may run a generator. */
-  get spreads(): ReadonlySet<Node> {
-    if (this.#spreadNodes === null) {
-      const found = new Set<Node>()
-      walk(this.analysis.program, node => {
-        const parts: (Node | null)[] | undefined =
-          node.type === 'ArrayExpression'
-            ? node.elements
-            : node.type === 'CallExpression' || node.type === 'NewExpression'
-              ? node.arguments
-              : undefined
-        for (const part of parts ?? []) {
-          if (part?.type === 'SpreadElement' && this.spreadStops(part)) found.add(part)
-        }
-      })
-      this.#spreadNodes = found
-    }
-    return this.#spreadNodes
-  }
-
-  #spreadNodes: Set<Node> | null = null
-
   override isItself(func: Func): boolean {
     return func.twin && typeof this.#planOf(func) !== 'string'
   }

@@ -12,7 +12,8 @@ import { CallLowering } from './calls.ts'
 import type { Context, Frame } from './context.ts'
 import { writeCounted, writeInStrips } from './instrips.ts'
 import { labelsText, writeForAwait, writeForOf, writeLoop, writeShortForOf } from './loops.ts'
-import { notIterableText } from './message.ts'
+import { checkedValue, isTakenApart } from './apart.ts'
+import { calledName, calleeText, delegateText, spreadsIn, turnName } from './message.ts'
 import { nestOf, writeNest } from './nest.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { deepWeight, isSmall, loopDepth, nestWeight, type Weight, weightOf } from './weight.ts'
@@ -54,11 +55,21 @@ export class GeneratorLowering extends CallLowering {
       case 'SpreadElement':
         return this.spread(node, cx)
       case 'NewExpression':
-        return this.#construct(node, cx) ?? this.plainly(this.copy(node, cx), node)
+        return this.#construct(node, cx) ?? this.plainly(this.#constructNamed(node, cx), node)
+      case 'VariableDeclarator':
+        if (node.init === null || !isTakenApart(node.id, node.init)) return null
+        return rope`${this.node(node.id, cx)} = ${checkedValue(this.names, node.id, calledName(node.id, node.init), this.node(node.init, cx))}`
+      case 'AssignmentExpression': {
+        const left = bare(node.left)
+        if (left.type !== 'ObjectPattern' || node.operator !== '=' || !isTakenApart(left, node.right))
+          return null
+        const value = checkedValue(this.names, left, calledName(left, node.right), this.node(node.right, cx))
+        return rope`${this.node(node.left, cx)} = ${value}`
+      }
       case 'YieldExpression':
         if (!cx.func.isGenerator) return null
         if (node.delegate)
-          return rope`(yield* ${this.names.runtime('delegate')}(${this.node(node.argument, cx)}, ${JSON.stringify(notIterableText(node.argument))}))`
+          return rope`(yield* ${this.names.runtime('delegate')}(${this.node(node.argument, cx)}, ${JSON.stringify(delegateText(node.argument))}))`
         return rope`(yield new ${this.names.runtime('Out')}(${node.argument === null ? '' : this.node(node.argument, cx)}))`
       case 'AwaitExpression':
         return this.awaited(this.node(node.argument, cx), node)
@@ -88,6 +99,16 @@ export class GeneratorLowering extends CallLowering {
     return rope`(${fn} = ${name}, ${args} = [${list}], ${isOurs} ? yield* ${names.runtime('construct')}(${fn}, ${args}) : ${plain})`
   }
 
+  /** `new` of anything but a name: what is no constructor is refused by the text that it has in the source. */
+  #constructNamed(node: Node, cx: Context): Rope {
+    const callee = bare(node.callee)
+    const called = callee.type === 'MemberExpression' ? bare(callee.object) : callee
+    if (called.type !== 'CallExpression') return this.copy(node, cx)
+    const text = JSON.stringify(calleeText(callee))
+    const fn = rope`${this.names.runtime('constructible')}(${this.node(node.callee, cx)}, ${text})`
+    return rope`new (${fn})(${this.argumentsText(node, cx)})`
+  }
+
   /** A generator that stops inside is run to its end first; anything else is spread as it is. */
   spread(node: Node, cx: Context): Rope | null {
     if (!this.spreadStops(node)) return null
@@ -95,8 +116,16 @@ export class GeneratorLowering extends CallLowering {
     const value = frame.take()
     const written = this.node(node.argument, cx)
     frame.give(value)
-    return rope`...(${this.names.runtime('stops')}(${value} = ${written}) ? yield* ${this.names.runtime('collect')}(${value}) : ${value})`
+    return rope`...(${this.names.runtime('stops')}(${value} = ${written}) ? yield* ${this.names.runtime('collect')}(${value}) : ${this.names.runtime('listed')}(${value}, ${JSON.stringify(this.spreads.get(node) ?? '')}))`
   }
+
+  /** Spreads into calls and lists that may run a generator, each with what the engine says where it is no list. */
+  get spreads(): ReadonlyMap<Node, string> {
+    this.#spreadTexts ??= spreadsIn(this.analysis.program, node => this.spreadStops(node))
+    return this.#spreadTexts
+  }
+
+  #spreadTexts: ReadonlyMap<Node, string> | null = null
 
   /** True when what is spread may be a generator that stops inside. */
   spreadStops(node: Node): boolean {
@@ -180,8 +209,12 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /** What a loop has come to, as its head takes it. */
-  element(value: string, _left: Node): Rope {
-    return rope`${value}`
+  element(value: string, left: Node): Rope {
+    const pattern = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
+    // Of a list that is assigned the engine says what its value is.
+    const isList = pattern.type === 'ArrayPattern' && left.type === 'VariableDeclaration'
+    if (!isList && pattern.type !== 'ObjectPattern') return rope`${value}`
+    return checkedValue(this.names, pattern, turnName(pattern), rope`${value}`)
   }
 
   /** What a loop runs over. */

@@ -1,5 +1,5 @@
 /** How the engine names an expression in "… is not a function": the calls that we make for it must say the same. */
-import type { Node } from '../syntax.ts'
+import { bare, type Node, walk } from '../syntax.ts'
 
 const unnamed = '(intermediate value)'
 
@@ -15,6 +15,37 @@ export function notIterableText(node: Node): string {
     return `${print(inner.callee, '')} is not a function or its return value is not iterable`
   }
   return `${print(node, '')} is not iterable`
+}
+
+/** What the engine calls a value that a pattern takes apart: of a list the whole of what it says. */
+export function calledName(pattern: Node, source: Node): string {
+  return pattern.type === 'ArrayPattern' ? notIterableText(source) : calleeText(bare(source))
+}
+
+/** The same for what a loop declares, for which the engine has a name of its own. */
+export function turnName(pattern: Node): string {
+  return pattern.type === 'ArrayPattern' ? '.for is not iterable' : '.for'
+}
+
+/** The same for what `yield*` cannot run over. */
+export function delegateText(node: Node): string {
+  return bare(node).type === 'Identifier' ? notIterableText(node) : `yield* ${unnamed} is not iterable`
+}
+
+/** The spreads into calls and lists that are wanted, each with what the engine says where it is no list: see runtime/notiterable.ts. */
+export function spreadsIn(program: Node, isWanted: (node: Node) => boolean): Map<Node, string> {
+  const found = new Map<Node, string>()
+  walk(program, node => {
+    const isList = node.type === 'ArrayExpression'
+    const isCall = node.type === 'CallExpression' || node.type === 'NewExpression'
+    const parts: readonly (Node | null)[] = isList ? node.elements : isCall ? node.arguments : []
+    for (const [index, part] of parts.entries()) {
+      if (part?.type !== 'SpreadElement' || !isWanted(part)) continue
+      const isEnd = isCall && index === parts.length - 1
+      found.set(part, isEnd ? `...${print(part.argument, '')}` : notIterableText(part.argument))
+    }
+  })
+  return found
 }
 
 function print(node: Node, called: string): string {

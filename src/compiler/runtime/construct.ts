@@ -34,8 +34,19 @@ export function shielded(value: () => unknown): unknown {
 }
 
 /** `new` of what may be no constructor: the engine would call it by the name of the variable that holds it. */
+/** True for a function that has what most constructors have; any other is asked in another way. */
+export function mayBuild(fn: unknown): boolean {
+  return typeof fn === 'function' && (inspectors?.isProxy(fn) === true || Object.hasOwn(fn, 'prototype'))
+}
+
 export function refuseNew(fn: unknown, text: string): void {
   if (!isConstructor(fn)) throw new TypeError(`${text} is not a constructor`)
+}
+
+/** The function, which is to be constructed. */
+export function constructible(fn: unknown, text: string): unknown {
+  if (!mayBuild(fn)) refuseNew(fn, text)
+  return fn
 }
 
 const constructing = Reflect.construct

@@ -4,6 +4,7 @@ import { itself, twin } from '../../coroutine/coroutine.ts'
 import { blocks, plainFace } from '../../coroutine/faces.ts'
 import { own, refuse, unwinding } from './attach.ts'
 import { collect, generatorBody } from './generator.ts'
+import { listed } from './notiterable.ts'
 
 /** Nothing given, nothing saved. */
 export const nothing: readonly unknown[] = []
@@ -96,17 +97,14 @@ export function tagging(ok: unknown, fn: any, text: string): unknown {
 }
 
 /** What is spread: a generator that stops inside is run to its end first. */
-export function spreads(ok: unknown, iterable: unknown): unknown {
-  return ok && generatorBody(iterable) !== undefined ? run(collect(iterable)) : iterable
+export function spreads(ok: unknown, iterable: unknown, text: string): unknown {
+  return ok && generatorBody(iterable) !== undefined ? run(collect(iterable)) : listed(iterable, text)
 }
 
-/** What the engine says of what cannot be taken apart. */
-export function refuseList(text: string): never {
-  throw new TypeError(text)
-}
-
-export function refuseObject(text: string, value: unknown): never {
-  throw new TypeError(`${text}${String(value)}.`)
+/** What a template is tagged with, where it is a method. */
+export function taggingBy(fn: any, self: unknown, text: string): unknown {
+  if (typeof fn !== 'function') return refuse(text)
+  return (...args: unknown[]) => Reflect.apply(fn, self, args)
 }
 
 /** The name of a property, worked out where it stands. */

@@ -11,7 +11,11 @@ export function assignmentValue(at: Expressions, node: Node): Rope {
   const left = bare(node.left)
   if (at.host.mayAccess(node)) return writtenValue(at, left, right)
   const isPattern = left.type === 'ObjectPattern' || left.type === 'ArrayPattern'
-  if (isPattern) return rope`(${patternText(at, left)} = ${apartValue(at, left, right, at.value(right))})`
+  if (isPattern) {
+    const value = at.value(right)
+    // Of a list that is assigned the engine says what its value is.
+    return rope`(${patternText(at, left)} = ${left.type === 'ArrayPattern' ? value : apartValue(at, left, right, value)})`
+  }
   if (!at.stops(right)) return rope`(${targetText(at, left, false, null)} ${operator} ${at.verbatim(right)})`
   const target = targetText(at, left, true, right)
   if (operator === '=') return rope`(${target} = ${at.value(right)})`

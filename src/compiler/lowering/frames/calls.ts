@@ -363,7 +363,7 @@ export abstract class Calls extends Expressions {
       ? rope`${this.permit}`
       : isName
         ? looked
-        : rope`(typeof ${fn}==='function'&&(${fn}[${itself}]!==${fn}||${fn}.prototype)||${host.runtime('refuseNew')}(${fn},${text}),${looked})`
+        : rope`(${host.runtime('mayBuild')}(${fn})||${host.runtime('refuseNew')}(${fn},${text}),${looked})`
     const made = this.#permitted(rope`new (${fn})`, null, args, values, permit)
     this.release(held)
     const result = this.take()
@@ -400,6 +400,15 @@ export abstract class Calls extends Expressions {
     return rope`${result}`
   }
 
+  /** A method as a tag. The engine would name the temporary that its object is in. */
+  #taggingMethod(tag: Node): Rope {
+    const object = this.hold(this.value(tag.object))
+    const key = tag.computed ? rope`[${this.value(tag.property)}]` : rope`.${tag.property}`
+    const fn = rope`${object}${key}`
+    const text = JSON.stringify(calleeText(tag))
+    return rope`${this.hold(rope`${this.host.runtime('taggingBy')}(${fn}, ${object}, ${text})`)}`
+  }
+
   tagged(node: Node): Rope {
     const { host, ok } = this
     const call = host.callOf(node)
@@ -407,7 +416,10 @@ export abstract class Calls extends Expressions {
     const held = this.held
     const canStop = call !== undefined && !host.staysPlain(call) && tag.type !== 'MemberExpression'
     const expressions = node.quasi.expressions as Node[]
-    const [fn, ...plain] = this.values([node.tag, ...expressions])
+    const isMethod = tag.type === 'MemberExpression' && tag.object.type !== 'Super' && this.stops(tag)
+    const [fn, ...plain] = isMethod
+      ? [this.#taggingMethod(tag), ...this.values(expressions)]
+      : this.values([node.tag, ...expressions])
     const kept = canStop ? rope`${this.hold(fn!)}` : fn!
     const values = canStop ? this.#settled(expressions, plain) : plain
     const quasi = new Rope()

@@ -46,6 +46,8 @@ export interface Host {
   /** True when the function takes its permission as an argument, or calls one that does. */
   hands(func: Func): boolean
   spreadStops(node: Node): boolean
+  /** What the engine says where what is spread is no list. */
+  spreadText(node: Node): string
   /** A function that unwinds, as it is made but without its mark; null for any other. */
   unmarked(node: Node, cx: Context): Rope | null
   renamed(node: Node, cx: Context): string | undefined
@@ -101,6 +103,7 @@ export function hostOf(lowering: FramesLowering): Host {
     isFrames: func => lowering.isItself(func),
     hands: func => lowering.hands(func),
     spreadStops: node => lowering.spreads.has(node),
+    spreadText: node => lowering.spreads.get(node) ?? '',
     renamed: (node, cx) => lowering.renamed(node, cx),
     named: (value, id, cx) => lowering.named(value, id, cx),
     namedAs: (value, name, cx) => lowering.namedAs(value, name, cx),

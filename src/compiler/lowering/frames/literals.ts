@@ -23,6 +23,7 @@ export function arrayValue(at: Expressions, { elements }: Node): Rope {
 /** A spread, which runs a generator that stops inside to its end first. */
 export function spreadValue(at: Expressions, node: Node): Rope {
   if (!at.host.spreadStops(node)) return rope`...${at.value(node.argument)}`
+  const text = JSON.stringify(at.host.spreadText(node))
   const held = at.held
   const value = at.value(node.argument)
   at.release(held)
@@ -30,7 +31,7 @@ export function spreadValue(at: Expressions, node: Node): Rope {
   at.release(held)
   at.place(node.end, result, unwind => {
     const { frames, ok } = at
-    return rope`${result} = ${at.host.runtime('spreads')}(${ok}, ${value}); if (${frames}.u) ${unwind}`
+    return rope`${result} = ${at.host.runtime('spreads')}(${ok}, ${value}, ${text}); if (${frames}.u) ${unwind}`
   })
   return rope`...${at.take()}`
 }

@@ -9,7 +9,7 @@ import { collectJumps, leavesOf } from '../jumps.ts'
 import { notIterableText } from '../message.ts'
 import { assign, declare, livingIn, opening, within } from './declarations.ts'
 import { closingText } from './leaving.ts'
-import { patternText } from './patterns.ts'
+import { patternText, turnValue } from './patterns.ts'
 import type { Variable } from './plan.ts'
 import { prefixOf, Statements } from './statements.ts'
 
@@ -214,7 +214,11 @@ export class Loops extends Statements {
         const aim = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
         // In parentheses a variable may be called `async`.
         const target = aim.type === 'Identifier' ? rope`(${patternText(this, aim)})` : patternText(this, aim)
-        short = rope`if (${isShort}) ${prefixOf(labels)}for (${target} of ${list}) { ${this.verbatim(body)} } else `
+        const element = `${this.prefix}t`
+        const isApart = left.type === 'VariableDeclaration' && aim.type !== 'Identifier'
+        const head = isApart ? rope`const ${element}` : target
+        const unpacking = isApart ? rope`(${target} = ${turnValue(this, aim, rope`${element}`)}); ` : ''
+        short = rope`if (${isShort}) ${prefixOf(labels)}for (${head} of ${list}) { ${unpacking}${this.verbatim(body)} } else `
       }
     }
     const leaves = leavesOf(body, new Set(labels.map(({ name }) => name as string)))
@@ -242,7 +246,7 @@ export class Loops extends Statements {
             : rope`${cursor}.value`
           if (left.type === 'VariableDeclaration') {
             const { id } = left.declarations[0]
-            assign(this, id, next)
+            assign(this, id, turnValue(this, id, next))
           } else this.simple(rope`(${patternText(this, bare(left))} = ${next});`)
         }
         const outer = this.cx

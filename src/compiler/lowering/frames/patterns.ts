@@ -1,24 +1,19 @@
 /** Destructuring, and the names that values take from what they are given to. */
 import { join, type Piece, type Rope, rope } from '../../rope.ts'
-import { bare, givesName, isAnonymous, type Node, wordOf } from '../../syntax.ts'
-import { calleeText, notIterableText } from '../message.ts'
+import { bare, givesName, isAnonymous, type Node } from '../../syntax.ts'
+import { checkedValue } from '../apart.ts'
+import { calledName, turnName } from '../message.ts'
 import type { Expressions } from './expressions.ts'
 
 /** A value that is to be taken apart. What cannot be is refused by the name that it has in the source. */
 export function apartValue(at: Expressions, pattern: Node, source: Node, value: Rope): Rope {
-  if (!at.stops(source)) return value
-  const held = at.hold(value)
-  if (pattern.type === 'ArrayPattern') {
-    const text = JSON.stringify(notIterableText(source))
-    at.simple(rope`if (${held} == null) ${at.host.runtime('refuseList')}(${text});`)
-  } else {
-    const first = pattern.properties[0]
-    const isNamed = first !== undefined && first.type === 'Property' && !first.computed
-    const property = isNamed ? `property '${wordOf(first.key)}' of ` : ''
-    const text = JSON.stringify(`Cannot destructure ${property}'${calleeText(bare(source))}' as it is `)
-    at.simple(rope`if (${held} == null) ${at.host.runtime('refuseObject')}(${text}, ${held});`)
-  }
-  return rope`${held}`
+  return at.stops(source) ? checkedValue(at.host, pattern, calledName(pattern, source), value) : value
+}
+
+/** The same for what a loop declares. */
+export function turnValue(at: Expressions, pattern: Node, value: Rope): Rope {
+  if (pattern.type !== 'ArrayPattern' && pattern.type !== 'ObjectPattern') return value
+  return checkedValue(at.host, pattern, turnName(pattern), value)
 }
 
 /** A pattern as it is assigned to: without types, each name as it goes here. */
