@@ -15,23 +15,30 @@ const MORTAL = { crashes: { max: 1, threads: [0] } }
 
 for (const [name, kind] of kinds) {
   for (const doing of doings) {
-    check(`${name}: the owner dies at any step while it ${doing}`, MORTAL, killed(kind, doing))
+    const options = { ...MORTAL, rerun: doing !== 'lets go' }
+    check(`${name}: the owner dies at any step while it ${doing}`, options, killed(kind, doing))
   }
 }
 
-/** One who waits for an owner that is ending looks again and again: the orders of that beside all of a recovery are too many to explore. */
-const LOOKS_AGAIN = { explorer: 'preemption-bounded', preemptions: 2, allowIncomplete: true } as const
+/** The orders of a thread that waits beside all of a recovery are too many to explore. */
+const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
+const ONE = '(at most one preemption)'
+const NONE = '(no preemption)'
 
 for (const [name, kind] of kinds) {
-  const pi = (kind & PI) !== 0
-  const options = pi ? LOOKS_AGAIN : {}
-  check(`${name}: another comes as a death is recovered from`, options, comesAfterDeath(kind, 'recovered'))
-  if (pi) check(`${name}: another comes as its owner ends`, {}, comesAfterDeath(kind, 'ended'))
+  check(
+    `${name}: another comes as a death is recovered from ${ONE}`,
+    BOUNDED,
+    comesAfterDeath(kind, 'recovered'),
+  )
+  if ((kind & PI) !== 0)
+    check(`${name}: another comes as its owner ends`, { rerun: false }, comesAfterDeath(kind, 'ended'))
 }
 
-/** Three at once, the owner on its way out, the one who comes, and the recovery: those orders that have one preemption. */
-const BOUNDED = { ...MORTAL, explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
-
 for (const [name, kind] of kinds) {
-  check(`${name}: the owner dies just as another comes`, BOUNDED, killed(kind, 'dies with it'))
+  check(
+    `${name}: the owner dies just as another comes ${NONE}`,
+    { ...MORTAL, ...BOUNDED, preemptions: 0 },
+    killed(kind, 'dies with it'),
+  )
 }

@@ -8,14 +8,16 @@ import { hintWords, lockers, questions } from './fixtures/shimprograms.ts'
 const races = false
 const dying = { races, crashes: { max: 1, threads: [0] }, rerun: false }
 /** Three threads, two that lock twice, and a death beside its recovery have too many orders: all with so few preemptions. */
+const ONE = '(at most one preemption)'
+const NONE = '(no preemption)'
 const bounded = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
 
-check('two threads, no policy', { races }, lockers(2))
+check('two threads, no policy', { races, rerun: false }, lockers(2))
 check('two tasks, no policy', { races, rerun: false }, lockers(2, { verb: 'task' }))
 check('one through the shim, one plainly', { races, rerun: false }, lockers(2, { plainly: 1 }))
 check('two threads, two tries each', { races, rerun: false }, lockers(2, { yieldBudget: 2, held: true }))
-check('two that lock twice', { races, rerun: false, ...bounded }, lockers(2, { times: 2, tids: 4 }))
-check('three threads, no policy', { races, rerun: false, ...bounded }, lockers(3, { tids: 4 }))
+check(`two that lock twice ${ONE}`, { races, rerun: false, ...bounded }, lockers(2, { times: 2, tids: 4 }))
+check(`three threads, no policy ${ONE}`, { races, rerun: false, ...bounded }, lockers(3, { tids: 4 }))
 
 for (const verb of ['thread', 'task'] as const) {
   // One question at a time, or there is no end to it.
@@ -48,19 +50,19 @@ for (const [name, kind] of [
   const options = { ...dying, ...bounded }
   for (const verb of ['thread', 'task'] as const) {
     check(
-      `${name}: a ${verb} dies at any step of an unlock, as another comes`,
+      `${name}: a ${verb} dies at any step of an unlock, as another comes ${ONE}`,
       options,
       lockers(2, { kind, held: true, dies: true, verb }),
     )
   }
   check(
-    `${name}: the owner dies at any step of a lock or an unlock, as another comes`,
-    options,
+    `${name}: the owner dies at any step of a lock or an unlock, as another comes ${NONE}`,
+    { ...options, preemptions: 0 },
     lockers(2, { kind, dies: true }),
   )
   check(
-    `${name}: a policy reads the hints of a dead owner`,
-    options,
+    `${name}: a policy reads the hints of a dead owner ${NONE}`,
+    { ...options, preemptions: 0 },
     lockers(2, { kind, held: true, dies: true, policy: [0] }),
   )
 }

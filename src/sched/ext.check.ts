@@ -20,5 +20,13 @@ check('a CPU goes idle while a task comes to a queue', { rerun: false }, idleAga
 // Which class a new task is told of is looked at without its lock: it may change, and the class it joins is told then.
 check('a task starts while its policy is ejected', { races: false, rerun: false }, startAgainstEject())
 check('two threads eject one policy', { rerun: false }, twoEjectors())
-check('a CPU dies while it ejects a policy', { crashes: MORTAL_CPU, steps: 50_000 }, deathOfEjector())
-check('a CPU dies while it loads a policy', { crashes: MORTAL_CPU, steps: 50_000 }, deathOfLoader())
+check(
+  'a CPU dies while it ejects a policy',
+  { crashes: MORTAL_CPU, steps: 50_000, rerun: false },
+  deathOfEjector(),
+)
+check(
+  'a CPU dies while it loads a policy',
+  { crashes: MORTAL_CPU, steps: 50_000, rerun: false },
+  deathOfLoader(),
+)

@@ -1,7 +1,7 @@
 import { assert } from '../arena/assert.ts'
 import { ambient } from '../futex/ambient.ts'
 import { check, type Setup } from '../checker/check.ts'
-import { CheckedThreads, DIES, each } from './checksetup.ts'
+import { BOUNDED, CheckedThreads, DIES, each, NONE } from './checksetup.ts'
 import { CasesWait } from './sharedcases.ts'
 import { SharedPipe } from './sharedpipe.ts'
 import { parkSync } from './waiting.ts'
@@ -214,8 +214,8 @@ check(
   scene({ capacity: 1, does: ['tries to send', 'tries to receive'], mortal: 0 }),
 )
 check(
-  'who receives dies at any step as the time of one who waits to send is over',
-  DIES(1),
+  `who receives dies at any step as the time of one who waits to send is over ${NONE}`,
+  { ...DIES(1), ...BOUNDED, preemptions: 0 },
   scene({ capacity: 1, full: 1, does: ['is late to send', 'tries to receive'], mortal: 1 }),
 )
 check(

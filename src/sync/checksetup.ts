@@ -147,9 +147,17 @@ export class CheckedThreads {
 }
 
 /** One thread may die, at any of its steps. */
-export const DIES = (thread: number): { crashes: { max: number; threads: number[] } } => ({
+export const DIES = (
+  thread: number,
+): { readonly crashes: { max: number; threads: number[] }; readonly rerun: boolean } => ({
   crashes: { max: 1, threads: [thread] },
+  rerun: false,
 })
+
+/** For programs with too many orders to explore. The name of such a check ends with `ONE`; with `NONE`, if `preemptions` is 0. */
+export const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
+export const ONE = '(at most one preemption)'
+export const NONE = '(no preemption)'
 
 /** Each thread's own object over the same words. */
 export function each<T>(threads: number, make: (id: number) => T): T[] {

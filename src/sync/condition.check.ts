@@ -1,6 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { check, type Setup } from '../checker/check.ts'
-import { CheckedThreads, DIES, each } from './checksetup.ts'
+import { BOUNDED, CheckedThreads, DIES, each, ONE } from './checksetup.ts'
 import { Condition } from './condition.ts'
 import { takeWord, TID_MASK } from './lockwait.ts'
 import { Mutex } from './mutex.ts'
@@ -124,17 +124,17 @@ check(
 )
 check(
   'a notify of two: one after the other has the mutex',
-  {},
+  { rerun: false },
   scene({ waiters: ['waits', 'waits'], notifies: Infinity }),
 )
 check(
-  'a notify of two by one who holds the mutex: both move to its queue',
-  {},
+  `a notify of two by one who holds the mutex: both move to its queue ${ONE}`,
+  BOUNDED,
   scene({ waiters: ['waits', 'is late'], notifies: Infinity, holds: true }),
 )
 check(
-  'the one who was to be notified is cancelled: another is',
-  {},
+  `the one who was to be notified is cancelled: another is ${ONE}`,
+  BOUNDED,
   scene({ waiters: ['is cancelled', 'waits'], notifies: 1 }),
 )
 check(

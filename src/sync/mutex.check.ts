@@ -1,6 +1,6 @@
 import { assert } from '../arena/assert.ts'
 import { check, type Setup } from '../checker/check.ts'
-import { CheckedThreads, DIES, each } from './checksetup.ts'
+import { BOUNDED, CheckedThreads, DIES, each, NONE, ONE } from './checksetup.ts'
 import { DEMANDS, type LockWait, takeWord, TID_MASK } from './lockwait.ts'
 import { Mutex } from './mutex.ts'
 
@@ -86,8 +86,8 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
 check('an unlock against a lock: one at a time, and both get it', {}, handedOn(['locks']))
 check('an unlock against one whose time is over', {}, handedOn(['is late']))
 check('an unlock against one that is cancelled', {}, handedOn(['is cancelled']))
-check('an unlock, one that waits and one that tries', {}, handedOn(['waits', 'tries']))
-check('an unlock, one that waits and one that comes', {}, handedOn(['waits', 'locks']))
+check('an unlock, one that waits and one that tries', { rerun: false }, handedOn(['waits', 'tries']))
+check(`an unlock, one that waits and one that comes ${ONE}`, BOUNDED, handedOn(['waits', 'locks']))
 check('an unlock and two that wait, one of them late', {}, handedOn(['is late', 'waits']))
 check('an unlock and two that wait, the first of them cancelled', {}, handedOn(['is cancelled', 'waits']))
 check('an unlock that hands over, to one that is late', {}, handedOn(['is late', 'waits'], { demands: true }))
@@ -98,7 +98,11 @@ check(
   DIES(0),
   handedOn(['waits'], { mortal: 0, demands: true }),
 )
-check('one that comes dies at any step', DIES(1), handedOn(['locks'], { mortal: 1 }))
+check(
+  `one that comes dies at any step ${NONE}`,
+  { ...DIES(1), ...BOUNDED, preemptions: 0 },
+  handedOn(['locks'], { mortal: 1 }),
+)
 check(
   'one of two that wait dies at any step, woken or not, with the lock or without',
   DIES(1),

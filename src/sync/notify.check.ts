@@ -1,11 +1,11 @@
 import { check } from '../checker/check.ts'
-import { DIES } from './checksetup.ts'
+import { BOUNDED, DIES, ONE } from './checksetup.ts'
 import { notify } from './notify.ts'
 import { notifyByStranger } from './notifyprograms.ts'
 
 check(
-  'a notify of two by one who does not know their mutex, as the time of the first is over',
-  {},
+  `a notify of two by one who does not know their mutex, as the time of the first is over ${ONE}`,
+  BOUNDED,
   notifyByStranger(notify),
 )
 check('the same as who notifies dies at any step', DIES(2), notifyByStranger(notify, true))

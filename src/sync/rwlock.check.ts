@@ -1,5 +1,5 @@
 import { check, type CheckOptions } from '../checker/check.ts'
-import { DIES } from './checksetup.ts'
+import { BOUNDED, DIES, NONE, ONE } from './checksetup.ts'
 import { type Scene, scene } from './rwprograms.ts'
 
 /** Once for those who compete, once for those who are given the lock. */
@@ -60,16 +60,18 @@ both(
     ],
   },
 )
-both(
-  'a writer waits, and a reader comes',
+const comesBehind: Scene = {
+  held: 'read',
+  others: [
+    ['waits to', 'write'],
+    ['comes to', 'read'],
+  ],
+}
+check(`a writer waits, and a reader comes ${ONE}`, BOUNDED, scene(comesBehind))
+check(
+  'a writer waits, and a reader comes; who waits is given the lock',
   {},
-  {
-    held: 'read',
-    others: [
-      ['waits to', 'write'],
-      ['comes to', 'read'],
-    ],
-  },
+  scene({ ...comesBehind, demanding: true }),
 )
 check(
   'a reader upgrades before a writer that is in line already',
@@ -98,14 +100,24 @@ both(
   DIES(0),
   { held: 'read', others: [['waits to', 'write']], mortal: 0 },
 )
-both('a writer dies at any step as it lets two readers in', DIES(0), {
+const letsTwoIn: Scene = {
   held: 'write',
   others: [
     ['waits to', 'read'],
     ['waits to', 'read'],
   ],
   mortal: 0,
-})
+}
+check(
+  `a writer dies at any step as it lets two readers in ${NONE}`,
+  { ...DIES(0), ...BOUNDED, preemptions: 0 },
+  scene(letsTwoIn),
+)
+check(
+  'a writer dies at any step as it lets two readers in; who waits is given the lock',
+  DIES(0),
+  scene({ ...letsTwoIn, demanding: true }),
+)
 both('one that waits to read dies at any step, and the other comes in', DIES(1), {
   held: 'write',
   others: [
