@@ -8,7 +8,7 @@
  *     library.set(n + 1)                library.set(n + 1)        (no order of these four is tried)
  *
  * So an execution in which such code ran is no proof: the result of the check is incomplete, and says which code it was. Code is known
- * if it is instrumented, of the language, or a function of the host that computes and keeps nothing (`hosts`).
+ * if it is instrumented, of the language, or a function of the host that computes and keeps nothing (`hosts`); and so is vitest's `expect`.
  */
 import { inspectors } from '../compiler/runtime/inspectors.ts'
 import { resumableOf } from '../compiler/runtime/callback.ts'
@@ -48,6 +48,27 @@ const host = (globalThis as { process?: Host }).process
 for (const name of modules) walk(host?.getBuiltinModule?.(`node:${name}`), 3)
 for (const name of globals) walk((globalThis as unknown as Record<string, unknown>)[name], 3)
 
+/** Vitest's `expect`, where vitest runs the check. */
+interface Expect {
+  (value: unknown): object
+  getState(): { assertionCalls: number }
+  setState(state: { assertionCalls: number }): void
+}
+
+/** The prototype of what `expect` returns, which is behind a proxy; null: it is not known yet, or there is no `expect`. */
+let assertion: object | null = null
+
+/** Assertions compute and throw, so they count as functions of the host. Asked for only when a thread runs code that is not known. */
+function learnExpect(): void {
+  const expect = (globalThis as unknown as Record<symbol, Expect | undefined>)[Symbol.for('expect-global')]
+  if (assertion !== null || typeof expect !== 'function') return
+  const { assertionCalls } = expect.getState()
+  assertion = getPrototypeOf(expect(0))
+  expect.setState({ assertionCalls })
+  walk(expect, 3)
+  walk(assertion, 3)
+}
+
 /** What is known of functions that carry no twin, by their text. */
 const texts = new WeakMap<object, boolean>()
 
@@ -58,7 +79,9 @@ export function isUnseen(fn: unknown): fn is (...args: never[]) => unknown {
   let known = texts.get(fn)
   // The plain form of a function of the check calls the runtime.
   if (known === undefined) texts.set(fn, (known = toString.call(fn).includes('$h_')))
-  return !known
+  if (known) return false
+  learnExpect()
+  return !hosts.has(fn)
 }
 
 /** Takes note of code that is not known. */
@@ -75,6 +98,8 @@ export function noteCallbacks(values: readonly unknown[]): void {
 function noteProxy(holder: object): boolean {
   if (isIntrinsic(holder) || inspectors?.isProxy(holder) !== true) return false
   const handler = pending.proxies.get(holder)
+  if (handler === undefined) learnExpect()
+  if (assertion !== null && getPrototypeOf(holder) === assertion) return true
   if (handler === undefined) ran('a Proxy that was made before the check was used')
   else noteCallbacks(ownKeys(handler).map(name => getOwnPropertyDescriptor(handler, name)?.value as unknown))
   return true
