@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Mutex } from '../index.ts'
+import { INTERRUPTIBLE, KILLED, Task as TaskRecord, WAKE_KILLABLE } from '../sched/taskrecord.ts'
+import { wakeup } from '../sched/wakeup.ts'
 import { failureOf, sharedWords as shared, until } from './fixtures/ending.ts'
 import { Kernel } from './kernel.ts'
 import type { ModuleView } from './modules.ts'
@@ -299,3 +302,35 @@ describe('a task whose CPU dies under it', () => {
     expect(await Promise.all(others)).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
   })
 })
+
+test.each([
+  ['plain', {}],
+  ['robust', { robust: true }],
+  ['inheriting', { protocol: 'inherit' }],
+] as const)(
+  'the wakeup of a kill that has been thrown already does not end the wait for a %s mutex in its finally',
+  async (_, options) => {
+    const words = shared()
+    const mutex = new Mutex(options)
+    mutex.lockSync()
+    const task = kernel.spawn(work.locksAtTheEnd, [words, mutex])
+    await until('it rests', () => Atomics.load(words, 0) === 1)
+    task.kill('enough')
+    await until('it waits', () => Atomics.load(words, 1) === 1)
+    const { view } = kernel.internals
+    // As (B) of parking.ts, late; more than once, because the task may be awake at that moment.
+    const wakes = (): boolean => {
+      let woke = false
+      view.withTask(task.job, record => {
+        if (Atomics.load(view.i32, record + TaskRecord.state) === INTERRUPTIBLE)
+          woke = wakeup(view.s, record, WAKE_KILLABLE, KILLED)
+      })
+      return woke
+    }
+    for (let n = 0; n < 3; n++) await until('it has been woken', wakes)
+    expect(Atomics.load(words, 2)).toBe(0)
+    mutex.unlock()
+    expect(await failureOf(task)).toMatchObject({ name: 'TaskKilledError', how: 'thrown' })
+    expect(Atomics.load(words, 2)).toBe(1)
+  },
+)
