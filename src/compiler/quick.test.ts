@@ -59,8 +59,8 @@ describe('a call that ends a function', () => {
       'a.js',
     )
     const [before, after] = code.split('function h')
-    expect(before).not.toContain('save(')
-    expect(after).toContain('save(')
+    expect(before).not.toContain('$s(')
+    expect(after).toContain('$s(')
   })
 
   test('gives its value, or its error, to the caller of the function, however often it is stopped', () => {

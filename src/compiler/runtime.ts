@@ -55,6 +55,7 @@ export {
   spreads,
   tagging,
   taggingBy,
+  vouch,
 } from './runtime/frames.ts'
 export { listed, unpacked } from './runtime/notiterable.ts'
 export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/generator.ts'

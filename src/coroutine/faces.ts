@@ -186,7 +186,7 @@ function cannotSuspend(name: string): CoroutineError {
 }
 
 /** A function that has no name of its own, as the stack or the compiler calls it. */
-const ourName = /^(?:async )?(?:[^ (]*\.)?(?:\$h_\w+|<anonymous>) /
+const ourName = /^(?:async )?(?:[^ (]*\.)?(?:\$h_\w+|(?:\$|_\$|\$_)\d+|<anonymous>) /
 
 /** The stack from the caller of the face outwards. */
 function callersOf(stack: string, name: string): string[] {

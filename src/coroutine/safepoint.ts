@@ -39,13 +39,16 @@ export interface Words {
   u: number
   /** 1 while a call that may unwind is on its way to its callee. See frames.ts. */
   ok: number
+  /** A function that unwinds, on its way to a callee that only calls it. See compiler/lowering/frames/vouched.ts. */
+  made: unknown
 }
 
 // Written twice, so that no engine takes the words themselves for constants.
-export const words: Words = { left: 1, u: 1, ok: 1 }
+export const words: Words = { left: 1, u: 1, ok: 1, made: undefined }
 words.left = 0
 words.u = 0
 words.ok = 0
+words.made = null
 
 /** Between two looks, where safepoints come as often as calls. */
 const pace_most = 64

@@ -52,31 +52,31 @@ async function transform(
 test("under istanbul's coverage the counters are put into the source, and compiled with it", async () => {
   const { seen, code, warnings } = await transform('istanbul', true)
   expect(seen).toContain('use task')
-  expect(seen).not.toContain('$h_')
+  expect(seen).not.toContain('frames as ')
   // In both forms of the function.
-  expect(code.split('$h_save(').length).toBeGreaterThan(2)
+  expect(code.split('$s(').length).toBeGreaterThan(2)
   expect(code.match(/counted,void 0,1/g)).toHaveLength(2)
   expect(warnings).toEqual([])
 })
 
 test('without coverage the source is compiled first', async () => {
   const { seen, warnings } = await transform('istanbul', false)
-  expect(seen).toContain('$h_')
+  expect(seen).toContain('frames as ')
   expect(warnings).toEqual([])
 })
 
 test("under V8's coverage each block of the source calls a counter in both forms of its function", async () => {
   const { seen, code, warnings } = await transform('v8', true)
-  expect(seen).not.toContain('$h_')
+  expect(seen).not.toContain('frames as ')
   expect(seen).not.toContain('$counted')
-  expect(code.split('$h_save(').length).toBeGreaterThan(2)
+  expect(code.split('$s(').length).toBeGreaterThan(2)
   expect(code.match(/\$counted1\(\);/g)).toHaveLength(2)
   expect(warnings).toEqual([])
 })
 
 test('a project without a provider that can be given counts is warned of', async () => {
   const { seen, warnings } = await transform('v8', true, tmpdir())
-  expect(seen).toContain('$h_')
+  expect(seen).toContain('frames as ')
   expect(warnings.filter(text => text.includes("provider to 'istanbul'"))).toHaveLength(1)
 })
 

@@ -22,6 +22,7 @@ import { patternText } from './frames/patterns.ts'
 import { handedAfter, hands } from './frames/permission.ts'
 import { type Plan, planOf } from './frames/plan.ts'
 import type { Statements } from './frames/statements.ts'
+import { type Vouched, vouchedOf } from './frames/vouched.ts'
 import { StripLowering } from './frames/strips.ts'
 import type { LoweringOptions } from './generator.ts'
 import { recursiveOf } from './recursion.ts'
@@ -35,6 +36,7 @@ export class FramesLowering extends StripLowering {
   readonly #plans = new Map<Func, Plan | string>()
   readonly #choose: FramesOptions['choose']
   readonly #heads = new Set<Node>()
+  readonly #vouched = new Map<Func, Vouched | null>()
   readonly #host: Host
   #recursive: ReadonlySet<Func> | null = null
 
@@ -46,6 +48,10 @@ export class FramesLowering extends StripLowering {
       else if (node.type === 'ForInStatement' || node.type === 'ForOfStatement') this.#heads.add(node.left)
     })
     this.#host = hostOf(this)
+  }
+
+  protected override get namesShortly(): boolean {
+    return true
   }
 
   /** Why the function is made a generator, or null when it is not. */
@@ -62,7 +68,7 @@ export class FramesLowering extends StripLowering {
           ? 'it was asked for, it does nothing but block, or it is loops in loops that nobody in its file calls'
           : planOf(func, {
               analysis: this.analysis,
-              prefix: this.names.prefix,
+              prefix: this.names.short,
               canStop: node => this.#canStop(node),
             })
       this.#plans.set(func, plan)
@@ -144,7 +150,7 @@ export class FramesLowering extends StripLowering {
     const isSpecial = cx.closing !== undefined || cx.ending !== undefined || cx.building !== undefined
     if (node.type === 'ReturnStatement' && isSpecial) {
       const value = node.argument === null ? null : this.node(node.argument, cx)
-      return returning(cx, value, this.names.prefix, { start: node.start, end: node.start + 'return'.length })
+      return returning(cx, value, this.names.short, { start: node.start, end: node.start + 'return'.length })
     }
     if (node.type === 'VariableDeclaration' && node.kind === 'var' && this.#movesVariables(cx)) {
       return this.#variables(node, cx)
@@ -184,7 +190,18 @@ export class FramesLowering extends StripLowering {
   statements(func: Func, cx: Context, guards: boolean, slots: Slots): Statements {
     const plan = this.#planOf(func) as Plan
     this.#recursive ??= recursiveOf(this.analysis)
-    return new Loops(plan, this.names.prefix, guards, slots, this.#host, cx, this.#recursive.has(func))
+    return new Loops(plan, this.names.short, guards, slots, this.#host, cx, this.#recursive.has(func))
+  }
+
+  /** The parameter for which callers of the function may vouch. */
+  vouched(func: Func): Vouched | null {
+    let found = this.#vouched.get(func)
+    if (found === undefined) {
+      const plan = func.twin ? this.#planOf(func) : 'it has no other form'
+      found = typeof plan === 'string' || plan.single ? null : vouchedOf(func, this.analysis)
+      this.#vouched.set(func, found)
+    }
+    return found
   }
 
   /** True when the function takes its permission to unwind as an argument, or calls one that may. */

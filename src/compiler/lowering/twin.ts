@@ -10,7 +10,7 @@ import type { Writer } from './writer.ts'
 /** The function's resumable form, with `head` before its parameters. */
 export function writeTwin(writer: Writer, func: Func, outer: Context, head: string): Rope {
   const { node } = func
-  const frame = new Frame(func, writer.names.prefix)
+  const frame = new Frame(func, writer.names.short)
   const available = func.self === null ? outer.available : outer.available.with(func)
   const cx: Context = {
     func,

@@ -35,7 +35,12 @@ export abstract class Writer {
   constructor(source: string, analysis: Analysis) {
     this.source = source
     this.analysis = analysis
-    this.names = new Names(source)
+    this.names = new Names(source, this.namesShortly)
+  }
+
+  /** True when the output's own names are short: most of them stand in every line. */
+  protected get namesShortly(): boolean {
+    return false
   }
 
   /** Writes a node of code that may stop, or returns null to have it copied with its children written. */

@@ -18,11 +18,11 @@ export function assignmentValue(at: Expressions, node: Node): Rope {
   }
   if (!at.stops(right)) return rope`(${targetText(at, left, false, null)} ${operator} ${at.verbatim(right)})`
   const target = targetText(at, left, true, right)
-  if (operator === '=') return rope`(${target} = ${at.value(right)})`
+  if (operator === '=') return rope`(${target}=${at.value(right)})`
   if (operator === '&&=' || operator === '||=' || operator === '??=') {
     const result = at.take()
     const held = at.held
-    at.simple(rope`${result} = ${target};`)
+    at.simple(rope`${result}=${target};`)
     at.when(conditionOf(operator.slice(0, -1), result), () => {
       at.simple(rope`${result} = ${target} = ${at.value(right)};`)
     })

@@ -44,7 +44,7 @@ export abstract class Calls extends Expressions {
     })
     if (receiver !== null) list.unshift(receiver)
     const call = rope`${callee}(${join(list, ', ')})`
-    return last === -1 ? rope`(${permit}, ${call})` : call
+    return last === -1 ? rope`(${permit},${call})` : call
   }
 
   /** The same, by a last argument, where the function takes one. */
@@ -107,14 +107,37 @@ export abstract class Calls extends Expressions {
     const { host, ok } = this
     const name = this.verbatim(callee)
     this.#refuseEarly(callee, node.arguments)
-    const values = way === 'frames' ? listValues(this, node.arguments) : this.#arguments(node.arguments)
+    const values =
+      way === 'frames'
+        ? (this.#vouching(node.arguments, target) ?? listValues(this, node.arguments))
+        : this.#arguments(node.arguments)
     const direct = this.#callable(name)
     const call =
       way === 'frames'
         ? (this.#handed(direct, target, node.arguments, values) ??
           this.#permitted(direct, null, node.arguments, values))
-        : rope`!${ok} ? ${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
-    return this.#result(node, held, result => rope`${result} = ${call};`)
+        : rope`!${ok}?${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
+    return this.#result(node, held, result => rope`${result}=${call};`)
+  }
+
+  /** The arguments, if one of them is a function without its mark for which this call vouches. */
+  #vouching(nodes: readonly Node[], target: Func): Rope[] | null {
+    const index = this.host.vouched(target)?.index ?? nodes.length
+    const after = nodes.slice(index + 1)
+    const made = nodes[index]
+    if (made === undefined || !isFunction(made) || !after.every(node => this.order.isRead(node))) return null
+    if (nodes.some(({ type }) => type === 'SpreadElement')) return null
+    const text = this.host.unseen(made, this.cx)
+    if (text === null) return null
+    const before = listValues(this, nodes.slice(0, index))
+    return [...before, rope`${this.host.runtime('vouch')}(${text})`, ...listValues(this, after)]
+  }
+
+  /** The variable that says whether the caller vouches for this callee; null: it cannot. */
+  #voucher(callee: Node): string | null {
+    if (callee.type !== 'Identifier') return null
+    const vouched = this.host.vouched(this.plan.func)
+    return vouched !== null && this.host.bindingOf(callee) === vouched.binding ? `${this.prefix}m` : null
   }
 
   /** A name that may not have been declared yet is refused before its arguments are evaluated. */
@@ -145,7 +168,7 @@ export abstract class Calls extends Expressions {
       ? (this.#handed(method, target, node.arguments, values) ??
         this.#permitted(method, null, node.arguments, values))
       : rope`!${ok} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
-    return this.#result(node, held, result => rope`${result} = ${call};`)
+    return this.#result(node, held, result => rope`${result}=${call};`)
   }
 
   /** The result of a call, in the temporary that is lowest when its operands are free again. */
@@ -168,8 +191,7 @@ export abstract class Calls extends Expressions {
   #elsewhere(fn: Piece, self: Piece, nodes: readonly Node[], values: Rope[], text: string): Rope {
     const { host, ok } = this
     const isShort = nodes.length <= 2 && !nodes.some(({ type }) => type === 'SpreadElement')
-    if (!isShort)
-      return rope`${host.runtime('other')}(${ok}, ${fn}, ${self}, [${join(values, ', ')}], ${text})`
+    if (!isShort) return rope`${host.runtime('other')}(${ok},${fn},${self},[${join(values, ',')}],${text})`
     const name = host.runtime(`other${nodes.length}`)
     return rope`${name}(${join([ok, fn, self, ...values, text], ',')})`
   }
@@ -187,13 +209,17 @@ export abstract class Calls extends Expressions {
     const direct = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
     const elsewhere = this.#elsewhere(fn, 'void 0', node.arguments, values, text)
     const isNamed = callee.type === 'Identifier' && !node.optional
+    const voucher = this.#voucher(callee)
     // What is no function at all is called as it is, so that the engine says so.
-    const isOurs = isNamed
+    const looked = isNamed
       ? this.#isCalled(found, fn, '?.')
       : rope`typeof ${fn} === 'function' && ${this.#isCalled(found, fn, '')}`
-    const write = this.isBrief
-      ? (result: string): Rope => rope`${result} = ${elsewhere};`
-      : (result: string): Rope => rope`if(${isOurs})${result}=${direct}(${args});else ${result}=${elsewhere};`
+    const isOurs = voucher === null ? looked : rope`${voucher}?(${this.permit},true):${looked}`
+    const write =
+      this.isBrief && voucher === null
+        ? (result: string): Rope => rope`${result}=${elsewhere};`
+        : (result: string): Rope =>
+            rope`if(${isOurs})${result}=${direct}(${args});else ${result}=${elsewhere};`
     return this.#result(node, held, write)
   }
 
@@ -236,7 +262,7 @@ export abstract class Calls extends Expressions {
         ? rope`${fn}.call(${args})`
         : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
     const write = this.isBrief
-      ? (result: string): Rope => rope`${result} = ${elsewhere};`
+      ? (result: string): Rope => rope`${result}=${elsewhere};`
       : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
     const isEach = !callee.computed && callee.property.name === 'forEach' && values.length === 1
     if (made === null || !isEach) return this.#result(node, held, write)
@@ -268,7 +294,7 @@ export abstract class Calls extends Expressions {
     const isOurs = rope`${way}===${builtIn}&&${this.#isCalled(found, fn, '?.')}`
     const call = rope`${way}.call(${join([fn, ...values], ', ')})`
     const write = this.isBrief
-      ? (result: string): Rope => rope`${result} = ${elsewhere};`
+      ? (result: string): Rope => rope`${result}=${elsewhere};`
       : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
     return this.#result(node, held, write)
   }
@@ -304,7 +330,7 @@ export abstract class Calls extends Expressions {
       )
     })
     this.repeats--
-    const entering = guards ? `${p} !== 0 || ` : ''
+    const entering = guards ? `${p}||` : ''
     this.compound(rope`for (; ${entering}${at} < ${end}; ${at}++) { ${turn.text} }`, turn.last)
     let result = ''
     this.when(`${end} < 0`, () => {

@@ -21,10 +21,10 @@ function declaredBy(at: Statements, declaration: Node): Variable | undefined {
 
 /** Gives a variable its value, in its box where it has one. */
 function set(at: Statements, variable: Variable | undefined, id: Node, value: Rope): void {
-  if (variable === undefined) at.simple(rope`${id.name} = ${value};`)
+  if (variable === undefined) at.simple(rope`${id.name}=${value};`)
   else if (variable.box === 'early') {
     at.simple(rope`${at.host.runtime('declared')}(${variable.name}, ${value});`)
-  } else at.simple(rope`${variable.name}${variable.box === null ? '' : '.v'} = ${value};`)
+  } else at.simple(rope`${variable.name}${variable.box === null ? '' : '.v'}=${value};`)
 }
 
 /** Gives a declared variable its value. */
@@ -35,7 +35,7 @@ export function assign(at: Statements, id: Node, value: Rope): void {
     return
   }
   if (id.type === 'Identifier') {
-    at.simple(rope`${patternText(at, id)} = ${value};`)
+    at.simple(rope`${patternText(at, id)}=${value};`)
     return
   }
   const early = boundNames(id).filter(name => variableOf(at, name)?.box === 'early')
@@ -96,7 +96,7 @@ export function opening(at: Statements, variable: Variable): string {
   const { name } = variable
   const fresh = initial(at, variable)
   const index = at.slots.indexOf(name)
-  return `let ${name} = ${at.guards ? `${at.p} === 0 ? ${fresh} : ${at.prefix}v[${index}]` : fresh}; `
+  return `let ${name} = ${at.guards ? `${at.p} ? ${at.prefix}v[${index}] : ${fresh}` : fresh}; `
 }
 
 /** What a variable holds before its declaration has run. */

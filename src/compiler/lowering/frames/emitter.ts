@@ -70,7 +70,7 @@ export class Emitter {
   }
 
   get ok(): string {
-    return `${this.prefix}ok`
+    return `${this.prefix}k`
   }
 
   // Temporaries are a stack: what a statement takes is free again after it.
@@ -103,9 +103,9 @@ export class Emitter {
     return this.loops.length > 0 || this.repeats > 0
   }
 
-  /** A statement that cannot stop. */
+  /** A statement that cannot stop. It ends with a semicolon or a brace. */
   simple(statement: Rope): void {
-    this.#simple.add(statement).add(' ')
+    this.#simple.add(statement)
   }
 
   /** A statement of the source begins here. */
@@ -118,13 +118,13 @@ export class Emitter {
     const statements = this.#simple
     this.#simple = new Rope()
     if (this.hasRun) return
-    this.#out.add(this.guards ? rope`if(${this.p}===0){${statements}} ` : statements)
+    this.#out.add(this.guards ? rope`if(!${this.p}){${statements}}` : statements)
   }
 
   /** Text that takes care of places itself. */
   add(text: Rope): void {
     this.flush()
-    this.#out.add(text).add(' ')
+    this.#out.add(text)
   }
 
   /** What `write` writes, and the last place in it. */
@@ -159,18 +159,16 @@ export class Emitter {
     const statements = rope`${this.#simple}${write(this.unwind(place, at))}`
     this.#simple = new Rope()
     if (!this.guards) {
-      this.#out.add(statements).add(' ')
+      this.#out.add(statements)
       return
     }
-    const take = `${this.prefix}take()`
+    const take = `${this.prefix}t(${this.p}=0)`
     const taking = target === null ? `${take};` : `${target}=${given(take)};`
     if (hasRun) {
-      this.#out.add(`if(${this.p}===${place}){${this.p}=0;${taking}} `)
+      this.#out.add(`if(${this.p}===${place})${taking}`)
       return
     }
-    this.#out.add(
-      rope`if(${this.p}===0){${statements}}else if(${this.p}===${String(place)}){${this.p}=0;${taking}} `,
-    )
+    this.#out.add(rope`if(!${this.p}){${statements}}else if(${this.p}===${String(place)})${taking}`)
   }
 
   /**
@@ -185,7 +183,7 @@ export class Emitter {
   get savedText(): string {
     if (!this.isCompact) return `${this.prefix}v`
     const { blocks, prefix } = this
-    return `[${this.slots.names.map(name => (blocks.has(name) ? `${prefix}b_${name}` : name)).join(', ')}]`
+    return `[${this.slots.names.map(name => (blocks.has(name) ? `${prefix}b_${name}` : name)).join(',')}]`
   }
 
   /** The statement that saves this place and leaves. `at` is the offset after which the variables matter. */
@@ -200,7 +198,7 @@ export class Emitter {
     }
     const { prefix } = this
     if (!this.isCompact) {
-      const list = Array.from(values, value => value ?? 'void 0').join(', ')
+      const list = Array.from(values, value => value ?? 'void 0').join(',')
       return `{${prefix}p=${place};${prefix}v=[${list}];break ${prefix}o}`
     }
     const open = [...this.opened].map(({ name }) => `${prefix}b_${name}=${name};`).join('')

@@ -192,10 +192,45 @@ export abstract class Expressions extends Emitter {
   /** An expression for what it does. */
   effect(node: Node): void {
     const held = this.held
-    const value = this.value(node)
-    // What was only waited for is in a temporary: it has been done.
-    if (this.#temporaryIn(value) === null) this.simple(rope`;(${value});`)
+    if (!this.stops(node) || !this.#chooses(node)) {
+      const value = this.value(node)
+      // What was only waited for is in a temporary: it has been done.
+      if (this.#temporaryIn(value) === null) this.simple(rope`;(${value});`)
+    }
     this.release(held)
+  }
+
+  /** Writes an expression that does one thing or another as a statement: its value needs no temporary. */
+  #chooses(node: Node): boolean {
+    const held = this.held
+    switch (node.type) {
+      case 'ParenthesizedExpression':
+        this.effect(node.expression)
+        return true
+      case 'SequenceExpression':
+        for (const expression of node.expressions as Node[]) this.effect(expression)
+        return true
+      case 'ConditionalExpression': {
+        const test = this.value(node.test)
+        this.flush()
+        this.release(held)
+        const { hasRun } = this
+        const first = this.nested(() => this.effect(node.consequent))
+        const second = this.nested(() => this.effect(node.alternate))
+        this.choose(test, first, second, hasRun)
+        return true
+      }
+      case 'LogicalExpression': {
+        if (!this.stops(node.right)) return false
+        const left = rope`(${this.value(node.left)})`
+        this.flush()
+        this.release(held)
+        this.when(conditionOf(node.operator, left), () => this.effect(node.right))
+        return true
+      }
+      default:
+        return false
+    }
   }
 
   #member(node: Node): Rope {
@@ -229,18 +264,18 @@ export abstract class Expressions extends Emitter {
   #chained(node: Node): Rope {
     const held = this.held
     const result = this.take()
-    this.simple(rope`${result} = void 0;`)
+    this.simple(rope`${result}=void 0;`)
     const outer = this.#chain
     const label = this.label()
     this.#chain = label
     this.unset.add(result)
     const { text, last } = this.nested(() => {
       const value = this.value(node.expression)
-      this.simple(rope`${result} = ${value};`)
+      this.simple(rope`${result}=${value};`)
     })
     this.#chain = outer
     this.unset.delete(result)
-    this.compound(rope`${label}: { ${text} }`, last)
+    this.compound(rope`${label}:{${text}}`, last)
     this.release(held + 1)
     return rope`${result}`
   }
@@ -251,14 +286,14 @@ export abstract class Expressions extends Emitter {
     }
     const result = this.take()
     const held = this.held
-    this.simple(rope`${result} = ${this.value(node.left)};`)
+    this.simple(rope`${result}=${this.value(node.left)};`)
     this.release(held)
     const { operator } = node
     this.when(conditionOf(operator, result), () => {
       this.unset.add(result)
       const right = this.value(node.right)
       this.unset.delete(result)
-      this.simple(rope`${result} = ${right};`)
+      this.simple(rope`${result}=${right};`)
     })
     this.release(held)
     return rope`${result}`
@@ -267,10 +302,7 @@ export abstract class Expressions extends Emitter {
   when(test: Rope | string, write: () => void): void {
     const { text, last } = this.nested(write)
     const { p } = this
-    this.compound(
-      this.guards ? rope`if (${p} !== 0 || ${test}) { ${text} }` : rope`if (${test}) { ${text} }`,
-      last,
-    )
+    this.compound(this.guards ? rope`if(${p}||${test}){${text}}` : rope`if(${test}){${text}}`, last)
   }
 
   #conditional(node: Node): Rope {
@@ -285,7 +317,7 @@ export abstract class Expressions extends Emitter {
         this.unset.add(result)
         const value = this.value(part)
         this.unset.delete(result)
-        this.simple(rope`${result} = ${value};`)
+        this.simple(rope`${result}=${value};`)
         this.release(held)
       })
     const first = branch(node.consequent)
@@ -301,10 +333,11 @@ export abstract class Expressions extends Emitter {
     hasRun = false,
   ): void {
     const { p } = this
-    const inFirst = `${p}<=${first.last}`
-    const condition = hasRun ? rope`${inFirst}` : this.guards ? rope`${p}===0?${test}:${inFirst}` : test
-    const otherwise = second === null ? rope`` : rope` else { ${second.text} }`
-    this.compound(rope`{ if (${condition}) { ${first.text} }${otherwise} }`, (second ?? first).last)
+    // Where the second has no place, what is entered at one goes on in the first.
+    const inFirst = hasRun || first.last !== (second ?? first).last ? `${p}<=${first.last}` : '1'
+    const condition = hasRun ? rope`${inFirst}` : this.guards ? rope`${p}?${inFirst}:${test}` : test
+    const otherwise = second === null ? rope`` : rope`else{${second.text}}`
+    this.compound(rope`{if(${condition}){${first.text}}${otherwise}}`, (second ?? first).last)
   }
 }
 

@@ -36,7 +36,7 @@ export function writeUnwinding(lowering: FramesLowering, plan: Plan, outer: Cont
     .join('')
   const body: Body = { plan, cx, patterns, isDirective: statement => kept.includes(statement) }
   const text = plan.single ? writeSingle(lowering, body) : writeTwo(lowering, body)
-  return rope`${head}{ ${strict}${text} }${{ start: node.body.end, end: node.end }}`
+  return rope`${head}{${strict}${text}}${{ start: node.body.end, end: node.end }}`
 }
 
 /** Where the body stands: its variables go by the names that the plan gives them. */
@@ -49,8 +49,8 @@ function contextOf({ names }: FramesLowering, { func, variables, single }: Plan,
     if (text !== binding.name) renamed.set(binding, text)
   }
   const lends = !single && !isLexical(func)
-  if (lends && func.usesArguments) renamed.set('arguments', `${names.prefix}args`)
-  if (lends && func.usesTarget) renamed.set('target', `${names.prefix}target`)
+  if (lends && func.usesArguments) renamed.set('arguments', `${names.short}args`)
+  if (lends && func.usesTarget) renamed.set('target', `${names.short}target`)
   return {
     func,
     frame: null,
@@ -67,18 +67,25 @@ function contextOf({ names }: FramesLowering, { func, variables, single }: Plan,
 function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }: Body): Rope {
   const { func } = plan
   const { node } = func
-  const { prefix } = lowering.names
+  const { short: prefix } = lowering.names
   const slots = new Slots()
   const always: string[] = []
   const lent: string[] = []
   if (cx.renamed?.has('arguments')) {
     always.push(`${prefix}args`)
-    lent.push(`${prefix}args = arguments`)
+    lent.push(`${prefix}args=arguments`)
   }
   if (cx.renamed?.has('target')) {
     always.push(`${prefix}target`)
-    lent.push(`${prefix}target = new.target`)
+    lent.push(`${prefix}target=new.target`)
   }
+  const vouched = lowering.vouched(func)
+  const { names } = lowering
+  if (vouched !== null) {
+    always.push(`${prefix}m`)
+    lent.push(`${prefix}m=${names.runtime('frames')}.made===${vouched.name}`)
+  }
+  const vouching = vouched === null ? '' : `if(${prefix}m)${names.runtime('frames')}.made=null;`
   const first = lowering.statements(func, cx, false, slots)
   first.always.push(...always)
   const text = first.body(node.body, isDirective)
@@ -87,8 +94,8 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   const own = variables.filter(name => !parameters.has(name))
   const temporaries = temporariesOf(first)
   const set = writeParameters(lowering, first, patterns, cx, false)
-  const count = first.counts ? [`${prefix}n = 0`] : []
-  const start = takePermission(lowering, func, [...own, ...temporaries, ...lent, ...count])
+  const count = first.counts ? [`${prefix}n=0`] : []
+  const start = `${takePermission(lowering, func, [...own, ...temporaries, ...lent, ...count])}${vouching}`
   if (first.places === 0) return rope`${start}${set}${text}`
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
@@ -100,22 +107,30 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   )
   const lexical = isLexical(func)
   const self = lexical ? 'void 0' : 'this'
-  const name = JSON.stringify(func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name)
-  const permission = `${prefix}ok = ${lowering.hands(func) ? lowering.names.runtime('frames') : '1'}`
+  const name = func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name
+  const isWord = /^[a-z_$][\w$]*$/i.test(name)
+  const key = isWord ? name : JSON.stringify(name)
+  const access = isWord ? `.${name}` : `[${key}]`
+  const permission = `${prefix}k=${lowering.hands(func) ? lowering.names.runtime('frames') : '1'}`
   const declared = declaring([...restored, ...count, ...passed(second), permission])
-  const inner = rope`${declared}${prefix}o: { ${going}${endOf(func)} } return ${save}(${self}, ${prefix}p, ${second.savedText}, null);`
+  const inner = rope`${declared}${prefix}o:{${going}${endOf(func)}}return ${save}(${self},${prefix}p,${second.savedText},null);`
   const again = lexical
-    ? rope`{ ${name}: (${prefix}p, ${prefix}v) => { ${inner} } }[${name}]`
-    : rope`{ ${name}(${prefix}p, ${prefix}v) { ${inner} } }[${name}]`
+    ? rope`{${key}:(${prefix}p,${prefix}v)=>{${inner}}}${access}`
+    : rope`{${key}(${prefix}p,${prefix}v){${inner}}}${access}`
   const saved = declaring([`${prefix}p`, `${prefix}v`, ...passed(first)])
-  return rope`${start}${saved}${set}${prefix}o: { ${text}return; } return ${left(lowering, func, rope`${save}(${self}, ${prefix}p, ${first.savedText}, ${again})`)};`
+  return rope`${start}${saved}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${left(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${again})`)};`
+}
+
+/** True when the body ends with its value, on whatever way it comes there. */
+function returns({ body }: Node): boolean {
+  return body.type !== 'BlockStatement' || body.body.at(-1)?.type === 'ReturnStatement'
 }
 
 /** One form that starts anywhere, around which stands what closures share. */
 function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective }: Body): Rope {
   const { func } = plan
   const { node } = func
-  const { prefix } = lowering.names
+  const { short: prefix } = lowering.names
   const statements: Node[] = node.body.type === 'BlockStatement' ? node.body.body : []
   const inside: Context = {
     ...cx,
@@ -131,22 +146,23 @@ function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective
   const restored = variables.map(name => restoring(name, slots, prefix))
   const set = writeParameters(lowering, form, patterns, inside, true)
   const start = rope`${takePermission(lowering, func, [])}${shared}${set}${marks}`
-  if (form.counts) restored.push(`${prefix}n = 0`)
+  if (form.counts) restored.push(`${prefix}n=0`)
   if (form.places === 0) {
     return rope`${start}${declaring(variables)}const ${prefix}p = 0; ${functions}${text}`
   }
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
+  const again = `${lowering.names.prefix}r`
   const locals = `${declaring(restored)}${declaring(passed(form))}`
-  const inner = rope`${locals}${prefix}o: { ${text}${endOf(func)} } return ${save}(void 0, ${prefix}p, ${form.savedText}, ${prefix}r);`
-  const first = rope`${prefix}r(0, ${lowering.names.runtime('nothing')})`
+  const inner = rope`${locals}${prefix}o:{${text}${endOf(func)}}return ${save}(void 0,${prefix}p,${form.savedText},${again});`
+  const first = rope`${again}(0, ${lowering.names.runtime('nothing')})`
   const result = func.kind === 'constructor' ? rope`${first} ?? ${left(lowering, func, rope`void 0`)}` : first
-  return rope`${start}${functions}const ${prefix}r = (${prefix}p, ${prefix}v) => { ${inner} }; return ${result};`
+  return rope`${start}${functions}const ${again}=(${prefix}p,${prefix}v)=>{${inner}};return ${result};`
 }
 
 /** How a function leaves when it has saved its frame: a constructor in the way that its caller can bear. */
 function left({ names }: FramesLowering, { kind }: Func, saved: Rope): Rope {
-  return kind === 'constructor' ? rope`${names.runtime('left')}(${names.prefix}how, ${saved})` : saved
+  return kind === 'constructor' ? rope`${names.runtime('left')}(${names.short}how, ${saved})` : saved
 }
 
 /** A constructor that goes on gives its caller the object itself: the `new` that would have done so has returned. */
@@ -220,5 +236,5 @@ function passed({ blocks, prefix }: Statements): string[] {
 
 /** A variable as a form that goes on declares it: with the value that was saved. */
 function restoring(name: string, slots: Slots, prefix: string): string {
-  return slots.has(name) ? `${name} = ${prefix}v[${slots.indexOf(name)}]` : name
+  return slots.has(name) ? `${name}=${prefix}v[${slots.indexOf(name)}]` : name
 }

@@ -10,6 +10,7 @@ import type { Context } from '../context.ts'
 import type { FramesLowering } from '../frames.ts'
 import { isSmall } from '../weight.ts'
 import { handedAfter } from './permission.ts'
+import { isUnseen, type Vouched } from './vouched.ts'
 
 /** Where the strips of a loop get the names that they need. */
 export interface Temporaries {
@@ -48,8 +49,12 @@ export interface Host {
   spreadStops(node: Node): boolean
   /** What the engine says where what is spread is no list. */
   spreadText(node: Node): string
+  /** The parameter for which callers of the function may vouch. */
+  vouched(func: Func): Vouched | null
   /** A function that unwinds, as it is made but without its mark; null for any other. */
   unmarked(node: Node, cx: Context): Rope | null
+  /** The same; null also for one that its own code shows to others. */
+  unseen(node: Node, cx: Context): Rope | null
   renamed(node: Node, cx: Context): string | undefined
   /** A function or class without a name, which takes that of the variable it is given to. */
   named(value: Node, id: Node, cx: Context): Rope
@@ -122,11 +127,11 @@ export function hostOf(lowering: FramesLowering): Host {
       ),
     looksInside: node => looksInside(lowering, node),
     isShortBody: node => isSmall(node.body) && !makesObjects(node.body),
-    unmarked: (node, cx) => {
-      const func = lowering.analysis.funcOf.get(node)!
-      return lowering.isItself(func) && lowering.wants(func, cx) ? lowering.plain(node, func, cx) : null
-    },
+    unmarked: (node, cx) => unmarked(lowering, node, cx),
+    unseen: (node, cx) =>
+      isUnseen(lowering.analysis.funcOf.get(node)!) ? unmarked(lowering, node, cx) : null,
     handedAfter,
+    vouched: func => lowering.vouched(func),
     functionValue: (node, cx) => {
       const func = lowering.analysis.funcOf.get(node)!
       const text = lowering.plain(node, func, cx)
@@ -136,6 +141,11 @@ export function hostOf(lowering: FramesLowering): Host {
     strips: (node, labels, cx, safepoint, temporaries) =>
       lowering.strips(node, labels, cx, safepoint, temporaries),
   }
+}
+
+function unmarked(lowering: FramesLowering, node: Node, cx: Context): Rope | null {
+  const func = lowering.analysis.funcOf.get(node)!
+  return lowering.isItself(func) && lowering.wants(func, cx) ? lowering.plain(node, func, cx) : null
 }
 
 /** True when all that a turn of the loop calls is of this file, or brief. */

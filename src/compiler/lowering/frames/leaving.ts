@@ -21,5 +21,5 @@ export function returning(cx: Context, value: Rope | null, prefix: string, word:
 
 /** Closes the loops over these cursors. */
 export function closingText(cursors: readonly string[]): string {
-  return cursors.map(cursor => `if (${cursor} !== null) ${cursor}.close();`).join(' ')
+  return cursors.map(cursor => `if(${cursor}!==null)${cursor}.close();`).join('')
 }

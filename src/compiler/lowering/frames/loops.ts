@@ -49,16 +49,16 @@ export class Loops extends Statements {
       this.compound(rope`${prefix}do { ${text} } while (${test});`, last)
       return
     }
-    const condition = guards ? rope`${p} !== 0 || (${test})` : test
+    const condition = guards ? rope`${p}||(${test})` : test
     const update = node.type === 'ForStatement' && node.update !== null ? this.verbatim(node.update) : rope``
-    this.compound(rope`${prefix}for (; ${condition}; ${update}) { ${text} }`, last)
+    this.compound(rope`${prefix}for(;${condition};${update}){${text}}`, last)
   }
 
   /** What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory. */
   #everyEighth(node: Node): string {
     if (!this.host.looksInside(node) || this.host.strip <= 64) return ''
     this.counts = true
-    return `(++${this.prefix}n & 7) === 0 && `
+    return `(++${this.prefix}n&7)===0&&`
   }
 
   /** Leaves the loop when its test says so. */
@@ -172,10 +172,10 @@ export class Loops extends Statements {
     const place = ++this.places
     const isLong = turns === this.host.strip
     const asks = isLong ? `${this.host.runtime('look')}(${ok})` : this.looksInTime
-    const look = `if (${asks}) ${this.unwind(place, node.body.start)}`
+    const look = `if(${asks})${this.unwind(place, node.body.start)}`
     const text = this.host.strips(node, labels, this.cx, look, temporaries)
-    const again = guards ? `if (${p} !== 0) { ${p} = 0; ${this.prefix}take(); } ` : ''
-    this.compound(rope`{ ${again}${text} }`, place)
+    const again = guards ? `if(${p})${this.prefix}t(${p}=0);` : ''
+    this.compound(rope`{${again}${text}}`, place)
     this.release(held)
     return true
   }
@@ -209,16 +209,16 @@ export class Loops extends Statements {
     if (isOf) {
       list = this.hold(value)
       if (!this.stops(body) && !inTurn && this.host.isShortBody(node)) {
-        const entering = this.guards ? `${this.p} === 0 && ` : ''
-        const isShort = `${entering}${this.host.runtime('isShortList')}(${list}, ${String(this.host.strip)})`
+        const entering = this.guards ? `!${this.p}&&` : ''
+        const isShort = `${entering}${this.host.runtime('isShortList')}(${list},${String(this.host.strip)})`
         const aim = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
         // In parentheses a variable may be called `async`.
         const target = aim.type === 'Identifier' ? rope`(${patternText(this, aim)})` : patternText(this, aim)
-        const element = `${this.prefix}t`
+        const element = `${this.prefix}y`
         const isApart = left.type === 'VariableDeclaration' && aim.type !== 'Identifier'
         const head = isApart ? rope`const ${element}` : target
-        const unpacking = isApart ? rope`(${target} = ${turnValue(this, aim, rope`${element}`)}); ` : ''
-        short = rope`if (${isShort}) ${prefixOf(labels)}for (${head} of ${list}) { ${unpacking}${this.verbatim(body)} } else `
+        const unpacking = isApart ? rope`(${target}=${turnValue(this, aim, rope`${element}`)});` : ''
+        short = rope`if(${isShort})${prefixOf(labels)}for(${head} of ${list}){${unpacking}${this.verbatim(body)}}else`
       }
     }
     const leaves = leavesOf(body, new Set(labels.map(({ name }) => name as string)))
@@ -228,21 +228,21 @@ export class Loops extends Statements {
     const more = this.take()
     const { text: turns, last } = this.nested(() => {
       if (isOf) {
-        this.simple(rope`${cursor} = ${this.host.runtime('cursor')}(${ok}, ${list}, ${text}); ${at} = 0;`)
+        this.simple(rope`${cursor}=${this.host.runtime('cursor')}(${ok},${list},${text});${at}=0;`)
       } else this.simple(rope`${cursor} = new ${this.host.runtime('KeyCursor')}(${value});`)
       const loop = this.nested(() => {
         this.release(kept)
         if (isOf) {
           // An array is run over by its places; what has an iterator is asked for a step, which may stop.
           this.place(body.start, more, unwind => {
-            const step = rope`${more} = ${cursor}.step(); if (${frames}.u) ${unwind}`
-            return rope`if (${cursor} === null) ${more} = ${at} < ${list}.length; else { ${step} }`
+            const step = rope`${more}=${cursor}.step();if(${frames}.u)${unwind}`
+            return rope`if(${cursor}===null)${more}=${at}<${list}.length;else{${step}}`
           })
         } else this.simple(rope`${more} = ${cursor}.step();`)
-        this.simple(rope`if (!${more}) break;`)
+        this.simple(rope`if(!${more})break;`)
         const bind = (): void => {
           const next = isOf
-            ? rope`${cursor} === null ? ${list}[${at}++] : (${at}++, ${cursor}.value)`
+            ? rope`${cursor}===null?${list}[${at}++]:(${at}++,${cursor}.value)`
             : rope`${cursor}.value`
           if (left.type === 'VariableDeclaration') {
             const { id } = left.declarations[0]
@@ -253,25 +253,25 @@ export class Loops extends Statements {
         if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
         // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs none.
         const often = this.host.looksInside(node) && this.host.strip > 64
-        const turn = this.#turn(node, bind, isOf && often ? `(${at} & 7) === 7 && ` : '')
+        const turn = this.#turn(node, bind, isOf && often ? `(${at}&7)===7&&` : '')
         this.cx = outer
-        this.compound(rope`{ ${turn.opened}${turn.text} }`, turn.last)
+        this.compound(rope`{${turn.opened}${turn.text}}`, turn.last)
       })
-      const looping = rope`${prefixOf(labels)}for (;;) { ${loop.text} }`
+      const looping = rope`${prefixOf(labels)}for(;;){${loop.text}}`
       if (!isOf) {
         this.compound(looping, loop.last)
         return
       }
       const error = `${this.prefix}e`
-      const failed = rope`catch (${error}) { ${frames}.ok = 0; if (${cursor} !== null) ${cursor}.fail(); throw ${error}; }`
+      const failed = rope`catch(${error}){${frames}.ok=0;if(${cursor}!==null)${cursor}.fail();throw ${error};}`
       // A `finally` costs each turn; without one, whatever leaves the loop closes it on its way.
       const closed =
         leaves === null
-          ? rope`finally { if (${cursor} !== null && ${frames}.u === 0) ${cursor}.close(); }`
-          : rope`if (${this.guards ? `${this.p} === 0 && ` : ''}${cursor} !== null) ${cursor}.close();`
-      this.compound(rope`{ try { ${looping} } ${failed} ${closed} }`, loop.last)
+          ? rope`finally{if(${cursor}!==null&&${frames}.u===0)${cursor}.close();}`
+          : rope`if(${this.guards ? `!${this.p}&&` : ''}${cursor}!==null)${cursor}.close();`
+      this.compound(rope`{try{${looping}}${failed}${closed}}`, loop.last)
     })
-    this.compound(rope`${short ?? ''}{ ${turns} }`, last)
+    this.compound(rope`${short ?? ''}{${turns}}`, last)
     this.release(held)
   }
 }

@@ -22,7 +22,7 @@ export function writeHead(
 ): { head: Rope; patterns: Parameter[] } {
   const patterns: Parameter[] = []
   const params = node.params as Node[]
-  const handed = handedAfter(func) === null ? '' : `${names.prefix}ok`
+  const handed = handedAfter(func) === null ? '' : `${names.short}k`
   const end =
     node.body.type === 'BlockStatement' ? node.body.start : source.lastIndexOf('=>', node.body.start) + 2
   const isName = (param: Node): boolean =>
@@ -41,7 +41,7 @@ export function writeHead(
   const made = new Rope().add({ start: node.start, end: params[0]!.start })
   const written = params.map((param, index): Piece => {
     if (isName(param)) return param
-    const from = `${names.prefix}a${index}`
+    const from = `${names.short}a${index}`
     patterns.push({ pattern: param, from })
     if (param.type === 'RestElement') return `...${from}`
     return param.type === 'AssignmentPattern' ? `${from} = void 0` : from

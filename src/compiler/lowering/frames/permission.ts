@@ -8,19 +8,19 @@ import type { FramesLowering } from '../frames.ts'
 
 /** What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does. */
 export function takePermission(lowering: FramesLowering, func: Func, variables: readonly string[]): string {
-  const { prefix } = lowering.names
+  const { short: prefix } = lowering.names
   const frames = lowering.names.runtime('frames')
-  const taken = lowering.hands(func) ? `${frames}.ok === 0 ? void 0 : ${frames}` : `${frames}.ok`
+  const taken = lowering.hands(func) ? `${frames}.ok===0?void 0:${frames}` : `${frames}.ok`
   const handed = handedAfter(func) !== null
   // A constructor may be called by `super`, which it leaves in another way. What it calls itself is called as ever.
   const isBuilder = func.kind === 'constructor'
   const own = isBuilder
-    ? [`${prefix}how = ${frames}.ok`, `${prefix}ok = ${lowering.hands(func) ? taken : `${prefix}how && 1`}`]
-    : [`${prefix}ok = ${taken}`]
+    ? [`${prefix}how=${frames}.ok`, `${prefix}k=${lowering.hands(func) ? taken : `${prefix}how && 1`}`]
+    : [`${prefix}k=${taken}`]
   const all = handed ? variables : [...variables, ...own]
   const vars = declaring(all)
-  if (!handed) return `${vars}${frames}.ok = 0; `
-  return `${vars}if (${prefix}ok !== ${frames}) { ${prefix}ok = ${taken}; ${frames}.ok = 0; } `
+  if (!handed) return `${vars}${frames}.ok=0;`
+  return `${vars}if(${prefix}k!==${frames}){${prefix}k=${taken};${frames}.ok=0;}`
 }
 
 /**
@@ -85,5 +85,5 @@ export function hands(func: Func, unwinds: (target: Func) => boolean): boolean {
 
 /** The statement that declares variables, if there are any. A `var` costs the engine no code, where a `let` does. */
 export function declaring(variables: readonly string[]): string {
-  return variables.length > 0 ? `var ${variables.join(', ')}; ` : ''
+  return variables.length > 0 ? `var ${variables.join(',')};` : ''
 }

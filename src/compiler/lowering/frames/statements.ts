@@ -201,7 +201,7 @@ export abstract class Statements extends Calls {
         this.list(node.body)
       }),
     )
-    const block = rope`${prefixOf(labels)}{ ${opened}${text} }`
+    const block = rope`${prefixOf(labels)}{${opened}${text}}`
     if (isBody) this.add(block)
     else this.compound(block, last)
   }
@@ -261,7 +261,7 @@ export abstract class Statements extends Calls {
       this.simple(rope`switch (${on}) { ${choices}default: ${at} = ${String(otherwise)}; }`)
       for (const [index, { consequent }] of cases.entries()) {
         const branch = this.nested(() => within(this, node, () => this.list(consequent)))
-        const test = guards ? `${p} === 0 ? ${at} <= ${index} : ${p} <= ${branch.last}` : `${at} <= ${index}`
+        const test = guards ? `${p} ? ${p} <= ${branch.last} : ${at} <= ${index}` : `${at} <= ${index}`
         this.add(rope`if (${test}) { ${branch.text} }`)
       }
     })

@@ -67,21 +67,20 @@ export class StripLowering extends GeneratorLowering {
     const test = node.test === null ? rope`true` : this.node(node.test, inner)
     const update =
       node.type === 'ForStatement' && node.update !== null ? this.node(node.update, inner) : rope``
-    const body = rope`${turn}: { ${this.node(node.body, inner)} }`
-    if (isFew) return rope`${outer}: for (; ${test}; ${update}) { ${body} }`
+    const body = rope`${strip.continues.length === 0 ? '' : `${turn}:`}{${this.node(node.body, inner)}}`
+    if (isFew) return rope`${outer}:for(;${test};${update})${body}`
     const end = frame.take()
-    const leave = rope`if (!(${test})) break ${outer};`
-    const turning = node.type === 'DoWhileStatement' ? rope`${body} ${leave}` : rope`${leave} ${body}`
-    const strips = (head: Rope): Rope =>
-      rope`${outer}: for (;;) { for (${head}) { ${turning} } ${this.safepoint()} }`
+    const leave = rope`if(!(${test}))break ${outer};`
+    const turning = node.type === 'DoWhileStatement' ? rope`${body}${leave}` : rope`${leave}${body}`
+    const strips = (head: Rope): Rope => rope`${outer}:for(;;){for(${head}){${turning}}${this.safepoint()}}`
     if (estimate === null) {
-      const also = update.isEmpty ? rope`` : rope`, ${update}`
-      return strips(rope`${end} = ${String(this.#turns)}; ${end} > 0; ${end}--${also}`)
+      const also = update.isEmpty ? rope`` : rope`,${update}`
+      return strips(rope`${end}=${String(this.#turns)};${end}>0;${end}--${also}`)
     }
     const { counter, step } = estimate
     const isUp = node.test.operator.startsWith('<')
-    const far = `${this.names.runtime(isUp ? 'above' : 'below')}(${counter}, ${step}, ${this.#turns})`
-    return strips(rope`${end} = ${far}; !(${counter} ${isUp ? '>=' : '<='} ${end}); ${update}`)
+    const far = `${this.names.runtime(isUp ? 'above' : 'below')}(${counter},${step},${this.#turns})`
+    return strips(rope`${end}=${far};!(${counter}${isUp ? '>=' : '<='}${end});${update}`)
   }
 
   /** The loop in strips, with `safepoint` between them. */

@@ -48,7 +48,7 @@ export function writeTry(at: Statements, node: Node): void {
         at.inner(handler.body)
       }),
     )
-    const test = guards ? `${p} !== 0 || ${thrown}` : thrown
+    const test = guards ? `${p} || ${thrown}` : thrown
     at.compound(rope`if (${test}) { ${opened}${handled.text} }`, handled.last)
   })
   if (finalizer === null) at.compound(rope`{ ${text} }`, last)
