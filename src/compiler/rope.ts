@@ -20,6 +20,13 @@ export class Rope {
     return this.#pieces.every(piece => (piece instanceof Rope ? piece.isEmpty : isAnchor(piece)))
   }
 
+  /** True when the rope is this range of the source, and nothing else. */
+  isRange({ start, end }: { start: number; end: number }): boolean {
+    const [piece] = this.#pieces
+    if (this.#pieces.length !== 1 || typeof piece === 'string' || piece instanceof Rope) return false
+    return piece!.start === start && piece!.end === end
+  }
+
   /** The new text that the rope is, where it is one and nothing else; null for any other. */
   get only(): string | null {
     let pieces = this.#pieces
@@ -60,10 +67,21 @@ export class Rope {
   /** The text, without what comes from these ranges of the source, which follow each other. */
   text(source: string, without: readonly { start: number; end: number }[] = []): string {
     let text = ''
-    for (const part of this.parts) {
-      if (typeof part === 'string') text += part
-      else if (without.length === 0) text += source.slice(part.start, part.end)
-      else text += outside(source, part, without)
+    const open: { pieces: Piece[]; at: number }[] = [{ pieces: this.#pieces, at: 0 }]
+    for (let level = open.pop(); level !== undefined; level = open.pop()) {
+      const { pieces } = level
+      while (level.at < pieces.length) {
+        const piece = pieces[level.at++]!
+        if (piece instanceof Rope) {
+          open.push(level)
+          level = { pieces: piece.#pieces, at: 0 }
+          open.push(level)
+          break
+        }
+        if (typeof piece === 'string') text += piece
+        else if (without.length === 0) text += source.slice(piece.start, piece.end)
+        else text += outside(source, piece, without)
+      }
     }
     return text
   }

@@ -272,17 +272,20 @@ export abstract class Writer {
   copy(node: Node, cx: Context): Rope {
     if (isFunction(node)) return this.#functionText(node, cx)
     const made = new Rope()
+    // Children that are as they were need no piece of their own: most of a program is copied.
+    let copied = node.start
     let reached = node.start
     for (const child of children(node)) {
       if (child.start < reached) continue
-      made.add({ start: reached, end: child.start })
+      reached = child.end
       const text = this.node(child, cx)
       // `new function () {…}()`: with a call around it, the function would be an argument of what `new` makes.
       const isMade = node.type === 'NewExpression' && child === node.callee && beginsWithFunction(child)
-      made.add(isMade ? rope`(${text})` : text)
-      reached = child.end
+      if (!isMade && text.isRange(child)) continue
+      made.add({ start: copied, end: child.start }).add(isMade ? rope`(${text})` : text)
+      copied = child.end
     }
-    return made.add({ start: reached, end: node.end })
+    return made.add({ start: copied, end: node.end })
   }
 
   #functionText(node: Node, cx: Context): Rope {
