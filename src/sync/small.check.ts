@@ -3,7 +3,7 @@ import { check, type Setup } from '../checker/check.ts'
 import { threadWaiter } from '../futex/sleep.ts'
 import { ArrivalWait, Barrier } from './barrier.ts'
 import { AtomicInt32, CellWait } from './cells.ts'
-import { CheckedThreads, DIES, each } from './checksetup.ts'
+import { BOUNDED, CheckedThreads, DIES, each, NONE } from './checksetup.ts'
 import { Event, EventWait } from './event.ts'
 import { Once, OnceWait } from './once.ts'
 import { SeqLock } from './seqlock.ts'
@@ -130,8 +130,8 @@ check(
   scene(automatic, ['is cancelled', 'waits']),
 )
 check(
-  'automatic event: who opens it for the first of two dies at any step',
-  DIES(2),
+  `automatic event: who opens it for the first of two dies at any step ${NONE}`,
+  { ...DIES(2), ...BOUNDED, preemptions: 0 },
   scene(automatic, ['waits', 'is late'], true),
 )
 
@@ -284,7 +284,11 @@ check(
 )
 check('barrier: three meet', {}, meeting(3, ['waits', 'comes']))
 check('barrier: the last to come dies at any step', DIES(1), meeting(2, ['waits'], true))
-check('barrier: the last of three to come dies at any step', DIES(2), meeting(3, ['waits', 'waits'], true))
+check(
+  `barrier: the last of three to come dies at any step ${NONE}`,
+  { ...DIES(2), ...BOUNDED, preemptions: 0 },
+  meeting(3, ['waits', 'waits'], true),
+)
 
 /** Two words that are written together. */
 function sequence(writers: number, mortal = false): Setup {
@@ -313,4 +317,8 @@ function sequence(writers: number, mortal = false): Setup {
 check('seqlock: a writer and a reader', {}, sequence(1))
 check('seqlock: two writers and a reader', {}, sequence(2))
 check('seqlock: a reader never waits for a writer that died', DIES(0), sequence(1, true))
-check('seqlock: a writer takes the place of one that died', DIES(0), sequence(2, true))
+check(
+  `seqlock: a writer takes the place of one that died ${NONE}`,
+  { ...DIES(0), ...BOUNDED, preemptions: 0 },
+  sequence(2, true),
+)
