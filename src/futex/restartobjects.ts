@@ -1,14 +1,18 @@
-import { listIsEmpty, listShift } from '../arena/list.ts'
+import { listFirst, listIsEmpty, listNext, listRemove } from '../arena/list.ts'
 import { acquire, release } from '../arena/spinlock.ts'
 import type { FutexContext } from './context.ts'
 import { wakeLater } from './queue.ts'
-import { ALIVE, Bucket, Futex, RESTARTED } from './records.ts'
+import { ALIVE, Bucket, Futex, PI_LOCK, RESTARTED, Waiter } from './records.ts'
 import { unlockFutex } from './table.ts'
 
 /**
- * After a thread has died: whoever waits at an object (a queue whose key is an object's id, negated) looks again. What the dead thread was about to
- * do for them, pass a lock on or take one that it was woken for, nobody else knows of; those who look again find out. Inside an
- * RCU section; whoever is to be woken is in the wake queue.
+ * After a thread has died: waiters at an object (a queue whose key is an object's id, negated) check its state again. Only the dead thread knew what it was
+ * about to do for them: pass a lock on, or take one that it was woken for. Words of the public futex calls have such keys too.
+ *
+ * Waiters for a PI lock stay on their queue: what the dead thread was doing to that queue is repaired (recover.ts), and the locks of a dead owner are
+ * passed on (exit.ts). To take such a waiter off without `unblock` would leave its owner waiting for a lock that it has left.
+ *
+ * Inside an RCU section; the sleepers to wake are in the wake queue.
  */
 export function restartObjects(context: FutexContext): void {
   const { i32, thread, layout } = context
@@ -22,9 +26,14 @@ export function restartObjects(context: FutexContext): void {
     }
     const head = futex + Futex.waiters
     const bucket = i32[futex + Futex.bucket]
-    for (let waiter = listShift(i32, head); waiter !== 0; waiter = listShift(i32, head)) {
-      wakeLater(context, waiter, RESTARTED)
-      Atomics.sub(i32, bucket + Bucket.waiters, 1)
+    for (let waiter = listFirst(i32, head); waiter !== 0; ) {
+      const next = listNext(i32, head, waiter)
+      if (i32[waiter + Waiter.pi] !== PI_LOCK) {
+        listRemove(i32, head, waiter)
+        wakeLater(context, waiter, RESTARTED)
+        Atomics.sub(i32, bucket + Bucket.waiters, 1)
+      }
+      waiter = next
     }
     unlockFutex(context, futex)
   }

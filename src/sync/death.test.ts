@@ -246,3 +246,21 @@ describe.each([
     })
   }
 })
+
+test('waiters for a word that is a PI lock wait on when a CPU dies that has nothing to do with it', async () => {
+  const words = shared(4)
+  const holder = kernel.spawn(tasks.holdWord, [words], survivor)
+  await until('the lock is held', () => Atomics.load(words, 1) === 1)
+  const waiting = kernel.spawn(tasks.wantWord, [words], survivor)
+  const flow = kernel.spawn(tasks.wantWordAsync, [words], survivor)
+  await until('they wait', () => [waiting, flow].every(({ status }) => status.state === 'sleeping'))
+  for (let round = 0; round < 3; round++) {
+    const back = new Promise(resolve => kernel.on('restart', resolve))
+    await terminate(0)
+    await back
+    await until('they wait', () => [waiting, flow].every(({ status }) => status.state === 'sleeping'))
+  }
+  Atomics.store(words, 2, 1)
+  expect(await Promise.all([holder, waiting, flow])).toEqual(['unlocked', 'had it', 'had it'])
+  expect(words[0]).toBe(0)
+})
