@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { lockChaos } from '../test/chaos/lockchaos.ts'
 
 /**
- * `npm run chaos -- [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit 120] [--pi-words]`: the lock chaos over many seeds, each in a
+ * `npm run chaos -- [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit 120]`: the lock chaos over many seeds, each in a
  * process of its own, with so many cores kept busy. Prints every death and its reason where a run fails or does not end within the limit.
  */
 const { values } = parseArgs({
@@ -14,7 +14,6 @@ const { values } = parseArgs({
     deaths: { type: 'string', default: '60' },
     busy: { type: 'string', default: '1' },
     limit: { type: 'string', default: '120' },
-    'pi-words': { type: 'boolean', default: false },
     /** One run, in this process. */
     seed: { type: 'string' },
   },
@@ -29,7 +28,6 @@ if (values.seed !== undefined) {
     seed: Number(values.seed),
     tasks,
     deaths: Number(values.deaths),
-    piWords: values['pi-words'],
     log: line => console.log(line),
   })
   const late = deaths.filter(death => death.late)
@@ -68,7 +66,6 @@ function runSeed(seed: number): Promise<boolean> {
         values.tasks,
         '--deaths',
         values.deaths,
-        ...(values['pi-words'] ? ['--pi-words'] : []),
       ],
       { stdio: ['ignore', 'pipe', 'pipe'] },
     )

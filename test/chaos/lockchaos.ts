@@ -35,8 +35,6 @@ import type { Wide } from './widework.ts'
 export interface LockChaosOptions {
   readonly seed: number
   readonly tasks: number
-  /** Whether PI locks are used straight on their words, with deaths and requeues among them. */
-  readonly piWords: boolean
   /** So many CPUs are terminated; then the killing is over. */
   readonly deaths: number
   /** Told what happens, for people. */
@@ -98,7 +96,7 @@ class LockChaos {
     this.work = work
     this.options = options
     this.random = new SeededRandom(options.seed)
-    this.shared = makeShared(this.options.piWords)
+    this.shared = makeShared()
     kernel.on('death', ({ cpu, reason, exitCode, error }) => {
       const told = error instanceof Error ? `: ${error.stack}` : ''
       const why = `${reason} (${exitCode})${told}`
@@ -162,7 +160,7 @@ class LockChaos {
       while (this.living.size >= AT_ONCE) await pause(1)
       this.spawn(n)
       // A plain mutex whose holder died is lost for good: there is a new one now and then.
-      if (n % 256 === 255) this.shared = makeShared(this.options.piWords)
+      if (n % 256 === 255) this.shared = makeShared()
       if (n % 16 === 0) await pause(0)
     }
     while (this.kills && this.living.size > 0) await pause(1)
@@ -298,7 +296,7 @@ class LockChaos {
   }
 }
 
-function makeShared(piWords: boolean): Shared {
+function makeShared(): Shared {
   return {
     mutexes: [
       new Mutex(),
@@ -313,13 +311,12 @@ function makeShared(piWords: boolean): Shared {
     channels: [new Channel(0), new Channel(2), new Channel(16)],
     condition: new Condition(),
     guard: new Mutex({ robust: true }),
-    wide: makeWide(piWords),
+    wide: makeWide(),
   }
 }
 
-function makeWide(piWords: boolean): Wide {
+function makeWide(): Wide {
   return {
-    piWords,
     seqlock: new SeqLock({ fields: 40 }),
     once: new Once(),
     barrier: new Barrier(2),

@@ -66,7 +66,7 @@ export class WideUse {
   }
 
   private async futexes(): Promise<void> {
-    const { words, large, seqlock, events, rwlock, piWords } = this.wide()
+    const { words, large, seqlock, events, rwlock } = this.wide()
     switch (this.random.below(6)) {
       case 0:
         await futex.waitAsync(words, 0, Atomics.load(words, 0), TIMED)
@@ -75,7 +75,7 @@ export class WideUse {
         futex.waitSync(large, 1, 0n, { timeout: 2 })
         break
       case 2: {
-        const owner = piWords ? await futex.lockPiAsync(words, 2, TIMED) : null
+        const owner = await futex.lockPiAsync(words, 2, TIMED)
         if (owner !== null) futex.unlockPi(words, 2, owner)
         break
       }

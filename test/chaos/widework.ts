@@ -31,8 +31,6 @@ export interface Wide {
   readonly rwlock: RwLock
   /** See the constants below. */
   readonly words: Int32Array
-  /** Whether PI locks are used straight on their words. */
-  readonly piWords: boolean
   readonly small: Uint8Array
   readonly middle: Uint16Array
   readonly large: BigInt64Array
@@ -106,8 +104,7 @@ function wakeSomewhere({ words, small, middle, large }: Wide, random: SeededRand
 }
 
 /** A lock that inherits, straight on its word; its holder's death passes it on. */
-function* usePiWord({ words, piWords }: Wide, random: SeededRandom): Steps {
-  if (!piWords) return
+function* usePiWord({ words }: Wide, random: SeededRandom): Steps {
   if (random.below(4) === 0) {
     futex.cmpRequeuePi(words, CONDITION, words, LOCK, 0, { move: 1 })
     return
@@ -223,12 +220,12 @@ export function* wideStep(wide: Wide, random: SeededRandom): Steps {
 
 /** An async task: what follows its awaits is run by the event loop of its CPU. */
 export async function drift(wide: Wide, n: number, seed: number): Promise<number> {
-  const { words, seqlock, piWords } = wide
+  const { words, seqlock } = wide
   for (let turn = 0; turn < 3; turn++) {
     await new Promise(resolve => setTimeout(resolve, (seed >>> turn) & 3))
     await futex.waitAsync(words, PLAIN, Atomics.load(words, PLAIN), { timeout: 3 })
     seqlock.write(new Int32Array(seqlock.fields).fill(n))
-    const owner = piWords ? await futex.lockPiAsync(words, LOCK, TIMED).catch(lockLost) : null
+    const owner = await futex.lockPiAsync(words, LOCK, { timeout: 5 }).catch(lockLost)
     if (owner !== null) futex.unlockPi(words, LOCK, owner)
     futex.wake(words, PLAIN, 1)
   }
