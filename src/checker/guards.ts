@@ -131,7 +131,7 @@ export class Guards {
     const Guarded = new Proxy(Proxy, {
       construct(target, args: [object, object]) {
         const made = Reflect.construct(target, args) as object
-        pending.proxies.set(made, args[1])
+        pending.proxies.set(made, { target: args[0], handler: args[1] })
         return made
       },
     })

@@ -84,8 +84,8 @@ export interface PendingOperations {
   refusal: Error | undefined
   /** The first code that ran inside a thread and of which nothing is known: see unseen.ts. */
   unseen: string | undefined
-  /** The handlers of proxies that a check has made. */
-  proxies: WeakMap<object, object>
+  /** What the proxies that were made during a check are made of. */
+  proxies: WeakMap<object, { readonly target: object; readonly handler: object }>
   /** Whether this execution looks at every property that a thread reads. */
   thorough: boolean
 }

@@ -55,7 +55,7 @@ interface Expect {
   setState(state: { assertionCalls: number }): void
 }
 
-/** The prototype of what `expect` returns, which is behind a proxy; null: it is not known yet, or there is no `expect`. */
+/** The prototype of the assertions that `expect` returns, each behind a proxy; null: it is not known yet, or there is no `expect`. */
 let assertion: object | null = null
 
 /** Assertions compute and throw, so they count as functions of the host. Asked for only when a thread runs code that is not known. */
@@ -67,6 +67,12 @@ function learnExpect(): void {
   expect.setState({ assertionCalls })
   walk(expect, 3)
   walk(assertion, 3)
+}
+
+/** What is behind the proxy that `expect` returns. */
+function isAssertion(target: object): boolean {
+  learnExpect()
+  return assertion !== null && inspectors?.isProxy(target) !== true && getPrototypeOf(target) === assertion
 }
 
 /** What is known of functions that carry no twin, by their text. */
@@ -97,11 +103,12 @@ export function noteCallbacks(values: readonly unknown[]): void {
 /** Takes note of a proxy whose traps are not known. True for any proxy. */
 function noteProxy(holder: object): boolean {
   if (isIntrinsic(holder) || inspectors?.isProxy(holder) !== true) return false
-  const handler = pending.proxies.get(holder)
-  if (handler === undefined) learnExpect()
-  if (assertion !== null && getPrototypeOf(holder) === assertion) return true
-  if (handler === undefined) ran('a Proxy that was made before the check was used')
-  else noteCallbacks(ownKeys(handler).map(name => getOwnPropertyDescriptor(handler, name)?.value as unknown))
+  const made = pending.proxies.get(holder)
+  if (made === undefined) ran('a Proxy that was made before the check was used')
+  else if (!isAssertion(made.target)) {
+    const { handler } = made
+    noteCallbacks(ownKeys(handler).map(name => getOwnPropertyDescriptor(handler, name)?.value as unknown))
+  }
   return true
 }
 
