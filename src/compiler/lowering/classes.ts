@@ -1,5 +1,6 @@
 /** Classes: a method's twin is a method beside it, under a symbol or a private name, and a static block links the two. */
 import { constructorIn } from '../construct.ts'
+import { endsAtArrow } from './arrowends.ts'
 import type { Func } from '../functions.ts'
 import { type Piece, Rope, rope } from '../rope.ts'
 import { bare, isFunction, keyName, type Node } from '../syntax.ts'
@@ -90,7 +91,8 @@ function writeElement(
   const { place, text } = writeField(writer, element, { ...own, func, jumps: noJumps })
   const shields = isShielded && !element.static && !isInert(value)
   const written = shields ? rope`${writer.names.runtime('shielded')}(() => (${text}))` : text
-  return made.add({ start: reached, end: place.start }).add(written).add({ start: place.end, end })
+  made.add({ start: reached, end: place.start }).add(written).add({ start: place.end, end })
+  return endsAtArrow(element, writer.source) ? made.add(';') : made
 }
 
 /**

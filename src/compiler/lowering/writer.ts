@@ -10,6 +10,7 @@ import type { Analysis } from '../analysis.ts'
 import type { Func } from '../functions.ts'
 import { join, type Piece, Rope, rope } from '../rope.ts'
 import { bare, children, directives, givesName, isFunction, type Node } from '../syntax.ts'
+import { endsAtArrow } from './arrowends.ts'
 import { namedProperty, propertyText, writeDeclaration, writeFunction } from './attach.ts'
 import { isBind, writeBind } from './bind.ts'
 import { writeClass } from './classes.ts'
@@ -285,7 +286,8 @@ export abstract class Writer {
       made.add({ start: copied, end: child.start }).add(isMade ? rope`(${text})` : text)
       copied = child.end
     }
-    return made.add({ start: copied, end: node.end })
+    made.add({ start: copied, end: node.end })
+    return endsAtArrow(node, this.source) ? made.add(';') : made
   }
 
   #functionText(node: Node, cx: Context): Rope {
