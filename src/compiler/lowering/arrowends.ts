@@ -11,8 +11,9 @@ const endedByLine = new Set([
   'AccessorProperty',
 ])
 
-/** Behind spaces and comments: what continues a call on the line before. */
-const continuing = /(?:\s|\/\/.*|\/\*[^]*?\*\/)*(?:[([`+\-*/.<]|in\b|instanceof\b)/y
+const spacesAndComments = /(?:\s|\/\/.*|\/\*[^]*?\*\/)*/y
+/** What continues a call on the line before. */
+const continuing = /[([`+\-*/.<]|in\b|instanceof\b/y
 
 /**
  * True for a statement or a field that ends with the body of an arrow function, and without a semicolon. Nothing can continue an
@@ -21,6 +22,8 @@ const continuing = /(?:\s|\/\/.*|\/\*[^]*?\*\/)*(?:[([`+\-*/.<]|in\b|instanceof\
  */
 export function endsAtArrow({ type, end }: Node, source: string): boolean {
   if (!endedByLine.has(type) || source[end - 1] !== '}') return false
-  continuing.lastIndex = end
+  spacesAndComments.lastIndex = end
+  spacesAndComments.test(source)
+  continuing.lastIndex = spacesAndComments.lastIndex
   return continuing.test(source)
 }

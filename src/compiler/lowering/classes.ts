@@ -92,7 +92,7 @@ function writeElement(
   const shields = isShielded && !element.static && !isInert(value)
   const written = shields ? rope`${writer.names.runtime('shielded')}(() => (${text}))` : text
   made.add({ start: reached, end: place.start }).add(written).add({ start: place.end, end })
-  return endsAtArrow(element, writer.source) ? made.add(';') : made
+  return !written.isRange(place) && endsAtArrow(element, writer.source) ? made.add(';') : made
 }
 
 /**

@@ -287,7 +287,7 @@ export abstract class Writer {
       copied = child.end
     }
     made.add({ start: copied, end: node.end })
-    return endsAtArrow(node, this.source) ? made.add(';') : made
+    return copied > node.start && endsAtArrow(node, this.source) ? made.add(';') : made
   }
 
   #functionText(node: Node, cx: Context): Rope {
