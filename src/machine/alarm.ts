@@ -22,3 +22,16 @@ export function startAlarm(ms: number, ring: () => void): () => void {
   arm(ms)
   return () => clearTimeout(timer)
 }
+
+/** Whether the promise is settled before so many milliseconds have passed. */
+export async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  let cancel = (): void => undefined
+  const late = new Promise<boolean>(resolve => {
+    cancel = startAlarm(ms, () => resolve(false))
+  })
+  try {
+    return await Promise.race([promise.then(() => true), late])
+  } finally {
+    cancel()
+  }
+}

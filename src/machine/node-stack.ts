@@ -1,3 +1,4 @@
+import { endsWithin } from './alarm.ts'
 import { folderAbove } from './folderabove.ts'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Worker } from 'node:worker_threads'
@@ -76,21 +77,13 @@ function look(worker: Worker): Promise<string[] | null> {
  */
 export async function terminateUnseen(worker: Worker): Promise<void> {
   const ended = ends.get(worker)
-  if (ended !== undefined) await isSettledSoon(ended)
+  if (ended !== undefined) await endsWithin(ended, ANSWER_MS)
   const gone = worker.terminate()
-  if (!(await isSettledSoon(gone))) await tellToGoOn(worker)
+  if (!(await endsWithin(gone, ANSWER_MS))) await tellToGoOn(worker)
   await gone
 }
 
-async function isSettledSoon(promise: Promise<unknown>): Promise<boolean> {
-  let late: ReturnType<typeof setTimeout> | undefined
-  const tooLate = new Promise<boolean>(resolve => (late = setTimeout(() => resolve(false), ANSWER_MS)))
-  const isSettled = await Promise.race([promise.then(() => true), tooLate])
-  clearTimeout(late)
-  return isSettled
-}
-
-/** Whichever session has stopped the thread. The session stays until the thread runs, or is gone: one in native code answers when it comes back. */
+/** Resumes the thread, whichever session has stopped it. This session stays until the thread runs, or is gone: one in native code answers when it comes back. */
 async function tellToGoOn(worker: Worker): Promise<void> {
   const inspector = await import('node:inspector')
   if (inspector.url() !== undefined) return

@@ -1,5 +1,6 @@
 import { throwIfInside } from '../arena/section.ts'
 import { refuseUnknown } from '../coroutine/knownoptions.ts'
+import { endsWithin } from '../machine/alarm.ts'
 import { CPU_ONLINE, cpuRecord, CpuRecord } from '../machine/cpurecord.ts'
 import { awaitRescues } from '../machine/deaths.ts'
 import type { CpuDeath } from '../machine/machine.ts'
@@ -69,7 +70,7 @@ import { TaskScope } from './scope.ts'
 import { type JobSpec, spawnJob } from './spawn.ts'
 import { KernelSummary } from './summary.ts'
 import { Task } from './task.ts'
-import { CloseUrge, endsWithin } from './urge.ts'
+import { CloseUrge } from './urge.ts'
 import type { KernelView } from './view.ts'
 
 const noOptions: SpawnOptions = {}

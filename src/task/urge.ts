@@ -35,16 +35,3 @@ export class CloseUrge {
     this.cancel()
   }
 }
-
-/** Whether the promise is settled before so many milliseconds have passed. */
-export async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  let cancel = (): void => undefined
-  const late = new Promise<boolean>(resolve => {
-    cancel = startAlarm(ms, () => resolve(false))
-  })
-  try {
-    return await Promise.race([promise.then(() => true), late])
-  } finally {
-    cancel()
-  }
-}
