@@ -47,26 +47,23 @@ export class Rope {
   /** The same with anchors: empty ranges, which say where the text after them belongs. */
   get anchored(): Part[] {
     const parts: Part[] = []
-    const open: { pieces: Piece[]; at: number }[] = [{ pieces: this.#pieces, at: 0 }]
-    for (let level = open.pop(); level !== undefined; level = open.pop()) {
-      const { pieces } = level
-      while (level.at < pieces.length) {
-        const piece = pieces[level.at++]!
-        if (piece instanceof Rope) {
-          open.push(level)
-          level = { pieces: piece.#pieces, at: 0 }
-          open.push(level)
-          break
-        }
-        append(parts, piece)
-      }
-    }
+    this.#each(piece => append(parts, piece))
     return parts
   }
 
   /** The text, without what comes from these ranges of the source, which follow each other. */
   text(source: string, without: readonly { start: number; end: number }[] = []): string {
     let text = ''
+    this.#each(piece => {
+      if (typeof piece === 'string') text += piece
+      else if (without.length === 0) text += source.slice(piece.start, piece.end)
+      else text += outside(source, piece, without)
+    })
+    return text
+  }
+
+  /** Visits what is no rope itself, in order. Ropes may be nested deeper than the stack is. */
+  #each(visit: (piece: Part) => void): void {
     const open: { pieces: Piece[]; at: number }[] = [{ pieces: this.#pieces, at: 0 }]
     for (let level = open.pop(); level !== undefined; level = open.pop()) {
       const { pieces } = level
@@ -78,12 +75,9 @@ export class Rope {
           open.push(level)
           break
         }
-        if (typeof piece === 'string') text += piece
-        else if (without.length === 0) text += source.slice(piece.start, piece.end)
-        else text += outside(source, piece, without)
+        visit(piece)
       }
     }
-    return text
   }
 }
 
