@@ -192,7 +192,7 @@ for (const capacity of [0, 1]) {
     scene({ capacity, does: ['waits to receive', 'tries to send'], mortal: 1, owes: owes('send') }),
   )
   check(
-    `${name}: who receives dies at any step, and one waits to send`,
+    `${name}: the receiver dies at any step, and a sender waits`,
     DIES(1),
     scene({
       capacity,
@@ -214,7 +214,7 @@ check(
   scene({ capacity: 1, does: ['tries to send', 'tries to receive'], mortal: 0 }),
 )
 check(
-  `who receives dies at any step as the time of one who waits to send is over ${NONE}`,
+  `the receiver dies at any step as the time of a waiting sender is over ${NONE}`,
   { ...DIES(1), ...BOUNDED, preemptions: 0 },
   scene({ capacity: 1, full: 1, does: ['is late to send', 'tries to receive'], mortal: 1 }),
 )

@@ -128,12 +128,12 @@ check(
   scene({ waiters: ['waits', 'waits'], notifies: Infinity }),
 )
 check(
-  `a notify of two by one who holds the mutex: both move to its queue ${ONE}`,
+  `a notify of two by the holder of the mutex: both move to its queue ${ONE}`,
   BOUNDED,
   scene({ waiters: ['waits', 'is late'], notifies: Infinity, holds: true }),
 )
 check(
-  `the one who was to be notified is cancelled: another is ${ONE}`,
+  `the waiter that was to be notified is cancelled: another is ${ONE}`,
   BOUNDED,
   scene({ waiters: ['is cancelled', 'waits'], notifies: 1 }),
 )

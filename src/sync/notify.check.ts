@@ -4,7 +4,7 @@ import { notify } from './notify.ts'
 import { notifyByStranger } from './notifyprograms.ts'
 
 check(
-  `a notify of two by one who does not know their mutex, as the time of the first is over ${ONE}`,
+  `a notify of two by a thread that does not know their mutex, as the time of the first is over ${ONE}`,
   BOUNDED,
   notifyByStranger(notify),
 )

@@ -69,7 +69,7 @@ const comesBehind: Scene = {
 }
 check(`a writer waits, and a reader comes ${ONE}`, BOUNDED, scene(comesBehind))
 check(
-  'a writer waits, and a reader comes; who waits is given the lock',
+  'a writer waits, and a reader comes; the waiter is given the lock',
   {},
   scene({ ...comesBehind, demanding: true }),
 )
@@ -114,7 +114,7 @@ check(
   scene(letsTwoIn),
 )
 check(
-  'a writer dies at any step as it lets two readers in; who waits is given the lock',
+  'a writer dies at any step as it lets two readers in; the waiters are given the lock',
   DIES(0),
   scene({ ...letsTwoIn, demanding: true }),
 )

@@ -130,7 +130,7 @@ check(
   scene(automatic, ['is cancelled', 'waits']),
 )
 check(
-  `automatic event: who opens it for the first of two dies at any step ${NONE}`,
+  `automatic event: the thread that opens it for the first of two dies at any step ${NONE}`,
   { ...DIES(2), ...BOUNDED, preemptions: 0 },
   scene(automatic, ['waits', 'is late'], true),
 )
