@@ -10,7 +10,7 @@ const config: UserConfig = defineConfig({
     '!src/**/*.test.ts',
     '!src/**/*.check.ts',
     '!src/**/fixtures/**',
-    '!src/checker/programs/**',
+    '!testing/checker/programs/**',
     '!src/**/differential/**',
     '!src/**/realcode/**',
     '!src/**/*{programs,setup}.ts',
@@ -30,7 +30,7 @@ const config: UserConfig = defineConfig({
   deps: { neverBundle: [/^[^./]/] },
   plugins: [
     {
-      // Under the `browser` condition package.json puts machine/absent.ts in the place of these.
+      // Under the `browser` condition package.json puts machine/node/absent.ts in the place of these.
       name: 'node-modules-by-condition',
       resolveId(source, importer) {
         const name = /\/(node-(?:host|thread|control))\.ts$/.exec(source)?.[1]

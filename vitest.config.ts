@@ -1,5 +1,5 @@
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
-import { heddleChecker } from './src/checker/vite.ts'
+import { heddleChecker } from './src/checker/run/vite.ts'
 
 const config: ViteUserConfig = defineConfig({
   // Checks inside tests: a test file that imports the checker is instrumented.

@@ -1,7 +1,7 @@
 // The other side of arena/kick-to-wake: answers each turn as soon as it is woken.
 import { parentPort, workerData } from 'node:worker_threads'
-import { CpuRecord } from '../src/machine/cpurecord.ts'
-import { haltBlocking, kickCpu } from '../src/machine/halt.ts'
+import { CpuRecord } from '../src/machine/core/cpurecord.ts'
+import { haltBlocking, kickCpu } from '../src/machine/core/halt.ts'
 
 const { buffer, pair } = workerData
 const i32 = new Int32Array(buffer)

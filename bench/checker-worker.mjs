@@ -1,12 +1,12 @@
 /** Searches for bench/checker.ts, on compiled programs. Asked, it tells what it did in how long, without loading and warming up. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { instrumentChecks } from '../src/checker/loader.ts'
+import { instrumentChecks } from '../src/checker/run/loader.ts'
 
 instrumentChecks()
-const { Search } = await import('../src/checker/search.ts')
-const counted = await import('../src/checker/programs/counted.ts?checked')
-const { SpscRing, spscWords } = await import('../src/arena/spsc.ts?checked')
-const { spscBodies } = await import('../src/checker/programs/ring.ts?checked')
+const { Search } = await import('../src/checker/search/search.ts')
+const counted = await import('../testing/checker/programs/counted.ts?checked')
+const { SpscRing, spscWords } = await import('../src/arena/rings/spsc.ts?checked')
+const { spscBodies } = await import('../testing/checker/programs/ring.ts?checked')
 
 /** The arena's ring with room for three values, and ten that go through it. */
 function spsc() {

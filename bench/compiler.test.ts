@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { preemptEverywhere } from '../src/compiler/differential/drive.ts'
-import { compiled, plain } from '../src/compiler/differential/programs.ts'
+import { preemptEverywhere } from '../test/compiler/differential/drive.ts'
+import { compiled, plain } from '../test/compiler/differential/programs.ts'
 import { calls, loops } from './compiler.ts'
 
 const programs = [...loops, ...calls, 'documents'].flatMap(name =>

@@ -3,17 +3,17 @@
  * all want one lock, on more workers than there are cores. Throughput, the 99th percentile of the wait, and Jain's index of fairness: 1 when
  * all tasks got the lock equally often, 1/n when one got it all.
  */
-import { Arena, ArenaPlan } from '../src/arena/arena.ts'
-import { KernelThread } from '../src/arena/thread.ts'
-import { Futexes } from '../src/futex/futexes.ts'
-import { initializeFutexes, reserveFutexes } from '../src/futex/layout.ts'
-import { PLAIN, WordMutex } from '../src/futex/mutex.ts'
-import { lockTag } from '../src/futex/locktag.ts'
+import { Arena, ArenaPlan } from '../src/arena/memory/arena.ts'
+import { KernelThread } from '../src/arena/sync/thread.ts'
+import { Futexes } from '../src/futex/core/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../src/futex/core/layout.ts'
+import { PLAIN, WordMutex } from '../src/futex/robust/mutex.ts'
+import { lockTag } from '../src/futex/core/locktag.ts'
 import { Handoff } from '../src/handoff/handoff.ts'
 import { reserveHandoff } from '../src/handoff/layout.ts'
 import { HandoffMutex } from '../src/handoff/mutex.ts'
 import { Kernel } from '../src/index.ts'
-import { Mutex } from '../src/sync/mutex.ts'
+import { Mutex } from '../src/sync/mutex/mutex.ts'
 import { compare, median, quantile, type Row, timed } from './harness.ts'
 import type { Contest, Outcome } from './handoff/work.ts'
 

@@ -1,10 +1,10 @@
 /** Real packages doing real work: each is run as it is published, and compiled whole. */
 import { readFileSync } from 'node:fs'
 import { compile } from '../src/compiler/compile.ts'
-import type { LoweringName } from '../src/compiler/directive.ts'
-import type { Namespace } from '../src/compiler/differential/evaluate.ts'
-import { neighboursOf } from '../src/compiler/neighbours.ts'
-import { fileOf, link } from '../src/compiler/realcode/packages.ts'
+import type { LoweringName } from '../src/compiler/analysis/directive.ts'
+import type { Namespace } from '../test/compiler/differential/evaluate.ts'
+import { neighboursOf } from '../src/compiler/loading/neighbours.ts'
+import { fileOf, link } from '../test/compiler/realcode/packages.ts'
 
 export interface Job {
   readonly name: string

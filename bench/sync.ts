@@ -1,6 +1,6 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { Mutex as PeerMutex } from 'async-mutex'
-import { Schedule } from '../src/coroutine/schedule.ts'
+import { Schedule } from '../src/coroutine/schedule/schedule.ts'
 import { Channel, Condition, Mutex, RwLock } from '../src/sync/index.ts'
 import { compare, type Row } from './harness.ts'
 

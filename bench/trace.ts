@@ -1,7 +1,7 @@
 import { registerHooks } from 'node:module'
-import { Arena, ArenaPlan } from '../src/arena/arena.ts'
-import { EventWriter, reserveEventRings, startRecording } from '../src/arena/eventring.ts'
-import { SWITCH } from '../src/arena/events.ts'
+import { Arena, ArenaPlan } from '../src/arena/memory/arena.ts'
+import { EventWriter, reserveEventRings, startRecording } from '../src/arena/rings/eventring.ts'
+import { SWITCH } from '../src/arena/rings/events.ts'
 import { compare, measure, type Row, timed } from './harness.ts'
 import type { Yielders } from './sched/yielders.ts'
 

@@ -14,7 +14,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Worker } from 'node:worker_threads'
-import '../src/compiler/register.ts'
+import '../src/compiler/loading/register.ts'
 import { Schedule } from '../src/coroutine/index.ts'
 
 // After the loader: this module is compiled as it is loaded.

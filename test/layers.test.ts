@@ -42,13 +42,13 @@ test('every source file imports only from its own layer and those above it', () 
 
 test('an import of a lower layer is found, and so is a Node module where there must be none', () => {
   const wrong: [string, string][] = [
-    ['arena/list.ts', "import { NodeMachine } from '../machine/node.ts'\nexport {}"],
-    ['machine/halt.ts', "export * from '../sched/switch.ts'"],
-    ['arena/slab.ts', "import fs from 'node:fs'\nexport {}"],
+    ['arena/trees/list.ts', "import { NodeMachine } from '../machine/node.ts'\nexport {}"],
+    ['machine/core/halt.ts', "export * from '../sched/switch.ts'"],
+    ['arena/memory/slab.ts', "import fs from 'node:fs'\nexport {}"],
   ]
   expect(violations(wrong)).toEqual([
-    'src/arena/list.ts:1 imports ../machine/node.ts: a lower layer',
-    'src/machine/halt.ts:1 imports ../sched/switch.ts: a lower layer',
-    'src/arena/slab.ts:1 imports node:fs: a Node module in code that must run in browsers',
+    'src/arena/trees/list.ts:1 imports ../machine/node.ts: a lower layer',
+    'src/machine/core/halt.ts:1 imports ../sched/switch.ts: a lower layer',
+    'src/arena/memory/slab.ts:1 imports node:fs: a Node module in code that must run in browsers',
   ])
 })

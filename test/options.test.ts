@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { check } from '../src/checker/check.ts'
-import { heddleChecker } from '../src/checker/vite.ts'
+import { heddleChecker } from '../src/checker/run/vite.ts'
 import heddleVite from '../src/compiler/bundlers/vite.ts'
 import { Schedule } from '../src/coroutine/index.ts'
 import { Kernel } from '../src/index.ts'
@@ -18,7 +18,7 @@ let kernel: Kernel
 let work: Record<string, any>
 beforeAll(async () => {
   kernel = await Kernel.boot({ cpus: 1, machine: 'simulated', control: false })
-  work = await kernel.import(new URL('../src/task/fixtures/work.ts', import.meta.url))
+  work = await kernel.import(new URL('../testing/kernel/fixtures/work.ts', import.meta.url))
 })
 afterAll(() => kernel.close({ abort: true }))
 

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { sourceFiles, src } from './sourcelayers.ts'
 
 /**
- * A loop that waits for another thread goes through `awaitChange` (src/arena/awaiting.ts) or `awaitOwner` (src/futex/gone.ts): it spins, parks, and looks at deaths.
+ * A loop that waits for another thread goes through `awaitChange` (src/arena/sync/awaiting.ts) or `awaitOwner` (src/futex/recovery/gone.ts): it spins, parks, and looks at deaths.
  * A loop waits, for this test, if nothing bounds it and it does one of these without them, and without giving its thread up (`yield`, `await`):
  *
  *   pauses      calls `pause`
@@ -17,42 +17,42 @@ const folders = /^(arena|machine|sched|coroutine|futex|handoff|task|sync)\//
 
 /** Loops that look like it and are none, or are such a place themselves. */
 const allowed: Readonly<Record<string, string>> = {
-  'arena/mpsc.ts push: repeats':
+  'arena/rings/mpsc.ts push: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'arena/slab.ts tryAllocate: repeats':
+  'arena/memory/slab.ts tryAllocate: repeats':
     'each turn takes a slot, marks one, or moves on; only other threads that take slots repeat it',
-  'arena/slab.ts descend: repeats': 'each turn marks a full word or goes down a level',
-  'arena/spinlock.ts acquireContended: parks': 'the wait at a lock: parks, and looks at deaths',
-  'futex/mutex.ts take: repeats':
+  'arena/memory/slab.ts descend: repeats': 'each turn marks a full word or goes down a level',
+  'arena/sync/spinlock.ts acquireContended: parks': 'the wait at a lock: parks, and looks at deaths',
+  'futex/robust/mutex.ts take: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'futex/pending.ts come: repeats':
+  'futex/pi/pending.ts come: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'futex/pi.ts lockPi: repeats':
+  'futex/pi/pi.ts lockPi: repeats':
     'each turn begins the call again because the word has changed; for an owner that ends it waits in awaitExit',
-  'futex/pichain.ts stepBetween: repeats':
+  'futex/pi/pichain.ts stepBetween: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'futex/robust.ts markDead: repeats':
+  'futex/robust/robust.ts markDead: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'futex/space.ts ownedIn: polls': 'walks the chain of a bucket, whose lock it holds',
-  'machine/halt.ts spinForKick: pauses': 'a CPU without work, for as long as its budget',
-  'machine/timekeeper.ts keepTime: parks': 'the timekeeper sleeps until a slice ends, or it is told',
-  'sched/dispatch.ts consumeFirst: polls':
+  'futex/core/space.ts ownedIn: polls': 'walks the chain of a bucket, whose lock it holds',
+  'machine/core/halt.ts spinForKick: pauses': 'a CPU without work, for as long as its budget',
+  'machine/timekeeper/timekeeper.ts keepTime: parks': 'the timekeeper sleeps until a slice ends, or it is told',
+  'sched/ext/dispatch.ts consumeFirst: polls':
     'each turn takes a lock, and repeats only when the task has moved meanwhile',
-  'sched/dispatch.ts giveLocal: repeats':
+  'sched/ext/dispatch.ts giveLocal: repeats':
     'each turn takes a lock, and repeats only when the task has moved meanwhile',
-  'sched/wakeup.ts waitOffCpu: pauses': 'the wait for a switch: looks at deaths',
-  'sched/wakeup.ts waitOffCpu: parks': 'the wait for a switch: parks, and looks at deaths',
-  'sync/lockwait.ts admit: repeats':
+  'sched/core/wakeup.ts waitOffCpu: pauses': 'the wait for a switch: looks at deaths',
+  'sched/core/wakeup.ts waitOffCpu: parks': 'the wait for a switch: parks, and looks at deaths',
+  'sync/mutex/lockwait.ts admit: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'sync/once.ts admit: repeats':
+  'sync/small/once.ts admit: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'sync/placelock.ts lockContended: pauses': 'the lock of a place: parks, and looks at deaths',
-  'sync/rwwaits.ts admit: repeats':
+  'sync/wait/placelock.ts lockContended: pauses': 'the lock of a place: parks, and looks at deaths',
+  'sync/rwlock/rwwaits.ts admit: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'sync/waitgroup.ts changeLocked: repeats':
+  'sync/small/waitgroup.ts changeLocked: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'task/allowlist.ts read: repeats': 'repeats only when another policy was loaded meanwhile',
-  'task/payload/lent.ts askFor: parks':
+  'kernel/boot/allowlist.ts read: repeats': 'repeats only when another policy was loaded meanwhile',
+  'payload/references.ts askFor: parks':
     'waits for an answer while the sender lives, and for a time by the clock after that',
 }
 

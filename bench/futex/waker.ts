@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { KernelThread } from '../../src/arena/thread.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import { reserveFutexes } from '../../src/futex/layout.ts'
+import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
+import { KernelThread } from '../../src/arena/sync/thread.ts'
+import { Futexes } from '../../src/futex/core/futexes.ts'
+import { reserveFutexes } from '../../src/futex/core/layout.ts'
 import { type HerdBoot, herdSizes } from './herd.ts'
 
 /** A thread that wakes as many as it is told, one at a time, and says how long that took. */

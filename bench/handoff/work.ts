@@ -1,7 +1,7 @@
-import { pause } from '../../src/arena/pause.ts'
-import { needResched } from '../../src/coroutine/safepoint.ts'
-import { Mutex } from '../../src/sync/mutex.ts'
-import type { SyncHandle } from '../../src/sync/place.ts'
+import { pause } from '../../src/arena/sync/pause.ts'
+import { needResched } from '../../src/coroutine/core/safepoint.ts'
+import { Mutex } from '../../src/sync/mutex/mutex.ts'
+import type { SyncHandle } from '../../src/sync/wait/place.ts'
 
 /** What a task contends for: a mutex, or a word that it spins at. */
 export interface Contest {

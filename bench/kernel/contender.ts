@@ -3,7 +3,7 @@
  * turns in one run and none has the others' code, heap or threads around it.
  */
 import { fileURLToPath } from 'node:url'
-import { Kernel } from '../../src/task/kernel.ts'
+import { Kernel } from '../../src/kernel/boot/kernel.ts'
 
 const CPUS = 2
 const MEBIBYTE = 1 << 20

@@ -2,7 +2,7 @@
  * Bytes that each of so many sleeping tasks takes: run with --expose-gc, prints a number. What is counted: the used heap of every
  * thread after a collection, and what the process has grown by beside those heaps, which is the arena.
  */
-import { Kernel } from '../../src/task/kernel.ts'
+import { Kernel } from '../../src/kernel/boot/kernel.ts'
 
 interface Memory {
   readonly used: number

@@ -1,6 +1,6 @@
 /** The work of the kernel's benchmarks, the same for heddle and for its peers. */
-import { sleep } from '../../src/coroutine/blocking.ts'
-import { spawn } from '../../src/task/current.ts'
+import { sleep } from '../../src/coroutine/core/blocking.ts'
+import { spawn } from '../../src/kernel/cpu/current.ts'
 
 export function add(a: number, b: number): number {
   return a + b

@@ -1,10 +1,10 @@
 import { workerData } from 'node:worker_threads'
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { KernelThread } from '../../src/arena/thread.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import { type FutexSizes, reserveFutexes } from '../../src/futex/layout.ts'
-import { type MutexKind, WordMutex } from '../../src/futex/mutex.ts'
-import type { MappingHandles } from '../../src/futex/space.ts'
+import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
+import { KernelThread } from '../../src/arena/sync/thread.ts'
+import { Futexes } from '../../src/futex/core/futexes.ts'
+import { type FutexSizes, reserveFutexes } from '../../src/futex/core/layout.ts'
+import { type MutexKind, WordMutex } from '../../src/futex/robust/mutex.ts'
+import type { MappingHandles } from '../../src/futex/core/space.ts'
 
 /** Words beside the lock. */
 export const GO = 16

@@ -1,7 +1,7 @@
-import { needResched } from '../../src/coroutine/safepoint.ts'
+import { needResched } from '../../src/coroutine/core/safepoint.ts'
 import { sleep } from '../../src/index.ts'
-import { Mutex } from '../../src/sync/mutex.ts'
-import type { SyncHandle } from '../../src/sync/place.ts'
+import { Mutex } from '../../src/sync/mutex/mutex.ts'
+import type { SyncHandle } from '../../src/sync/wait/place.ts'
 
 /** Tasks of three priorities on one CPU: a low one has a lock that a high one wants, and those between want nothing of it. */
 

@@ -1,9 +1,9 @@
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { KernelThread } from '../../src/arena/thread.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import { initializeFutexes, reserveFutexes } from '../../src/futex/layout.ts'
-import { PI, PLAIN, ROBUST, ROBUST_PI, type WordMutex } from '../../src/futex/mutex.ts'
-import type { LockOwner } from '../../src/futex/owner.ts'
+import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
+import { KernelThread } from '../../src/arena/sync/thread.ts'
+import { Futexes } from '../../src/futex/core/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
+import { PI, PLAIN, ROBUST, ROBUST_PI, type WordMutex } from '../../src/futex/robust/mutex.ts'
+import type { LockOwner } from '../../src/futex/core/owner.ts'
 import { makeMutex } from './contend.ts'
 
 /**

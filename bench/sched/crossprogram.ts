@@ -1,13 +1,13 @@
-import { ArenaPlan, type Region } from '../../src/arena/arena.ts'
-import { reserveMachine } from '../../src/machine/cpurecord.ts'
-import type { Cpu, CpuRequest } from '../../src/machine/machine.ts'
-import { cpuLoop } from '../../src/sched/cpuloop.ts'
-import { exitTask } from '../../src/sched/exit.ts'
-import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/scheduler.ts'
-import { beginSleep } from '../../src/sched/sleep.ts'
-import { FINISHED, SUSPENDED } from '../../src/sched/switch.ts'
-import { INTERRUPTIBLE } from '../../src/sched/taskrecord.ts'
-import { wakeupTask } from '../../src/sched/wakeup.ts'
+import { ArenaPlan, type Region } from '../../src/arena/memory/arena.ts'
+import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
+import type { Cpu, CpuRequest } from '../../src/machine/core/machine.ts'
+import { cpuLoop } from '../../src/sched/core/cpuloop.ts'
+import { exitTask } from '../../src/sched/core/exit.ts'
+import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/core/scheduler.ts'
+import { beginSleep } from '../../src/sched/core/sleep.ts'
+import { FINISHED, SUSPENDED } from '../../src/sched/core/switch.ts'
+import { INTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
+import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
 /** Two tasks, one on each of two CPUs, wake each other in turn. Word 0: turns left; 1 and 2: the tasks; 3: done. */
 export interface CrossPlan {

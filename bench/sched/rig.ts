@@ -1,16 +1,16 @@
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { reserveMachine } from '../../src/machine/cpurecord.ts'
-import { HALT } from '../../src/machine/machine.ts'
-import { WorkerCpu } from '../../src/machine/workercpu.ts'
-import { cpuLoop } from '../../src/sched/cpuloop.ts'
-import { exitTask } from '../../src/sched/exit.ts'
-import { createTask, startTask } from '../../src/sched/fork.ts'
-import { makePriority } from '../../src/sched/priority.ts'
-import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/scheduler.ts'
-import { FINISHED } from '../../src/sched/switch.ts'
-import { Task } from '../../src/sched/taskrecord.ts'
+import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
+import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
+import { HALT } from '../../src/machine/core/machine.ts'
+import { WorkerCpu } from '../../src/machine/core/workercpu.ts'
+import { cpuLoop } from '../../src/sched/core/cpuloop.ts'
+import { exitTask } from '../../src/sched/core/exit.ts'
+import { createTask, startTask } from '../../src/sched/core/fork.ts'
+import { makePriority } from '../../src/sched/core/priority.ts'
+import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/core/scheduler.ts'
+import { FINISHED } from '../../src/sched/core/switch.ts'
+import { Task } from '../../src/sched/core/taskrecord.ts'
 
-/** What a body yields: why it stops (src/sched/switch.ts). */
+/** What a body yields: why it stops (src/sched/core/switch.ts). */
 export type Body = Generator<number, void, unknown>
 
 /** FIFO, as the figures are about the switch; the fair class has rows of its own. */

@@ -1,7 +1,7 @@
-import { beginSleep } from '../../src/sched/sleep.ts'
-import { SUSPENDED, YIELDED } from '../../src/sched/switch.ts'
-import { INTERRUPTIBLE } from '../../src/sched/taskrecord.ts'
-import { wakeupTask } from '../../src/sched/wakeup.ts'
+import { beginSleep } from '../../src/sched/core/sleep.ts'
+import { SUSPENDED, YIELDED } from '../../src/sched/core/switch.ts'
+import { INTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
+import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { type Body, FIFO, type Rig } from './rig.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { needResched } from '../../src/coroutine/safepoint.ts'
+import { needResched } from '../../src/coroutine/core/safepoint.ts'
 
 /** Turns of a loop with a safepoint each, until `stop[0]` is set: how many. */
 export function* turns(stop: Int32Array): Generator<number, number, unknown> {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { runChecks } from '../../src/checker/runner.ts'
+import { runChecks } from '../../src/checker/run/runner.ts'
 
 /** Runs checks of which some are to fail, and prints their report, with what it means. */
 export async function showChecks(file: URL, meaning: string): Promise<void> {

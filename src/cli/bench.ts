@@ -2,8 +2,8 @@
 import { availableParallelism, cpus } from 'node:os'
 import { Command, InvalidArgumentError } from 'commander'
 import { Channel } from '../sync/index.ts'
-import { Kernel } from '../task/kernel.ts'
-import type { ModuleView } from '../task/modules.ts'
+import { Kernel } from '../kernel/boot/kernel.ts'
+import type { ModuleView } from '../kernel/spawn/modules.ts'
 import { formatMs, paint, table, type Terminal, terminalOf } from './terminal.ts'
 
 interface Figure {

@@ -1,5 +1,5 @@
-import type { Channel } from '../sync/channel.ts'
-import { Mutex } from '../sync/mutex.ts'
+import type { Channel } from '../sync/channel/channel.ts'
+import { Mutex } from '../sync/mutex/mutex.ts'
 
 /** What `heddle bench` spawns. */
 export function add(a: number, b: number): number {

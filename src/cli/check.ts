@@ -1,7 +1,7 @@
 /** `heddle check`: explores the interleavings of the checks in files `*.check.ts`. */
 import { Command, InvalidArgumentError, Option } from 'commander'
-import type { CheckOptions, ExplorerName } from '../checker/options.ts'
-import { runChecks } from '../checker/runner.ts'
+import type { CheckOptions, ExplorerName } from '../checker/run/options.ts'
+import { runChecks } from '../checker/run/runner.ts'
 
 interface CheckFlags {
   explorer?: ExplorerName

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { Command, Option } from 'commander'
 import { fileError } from './failure.ts'
 import { compile, type CompileResult, type Diagnostic, type FunctionStat } from '../compiler/compile.ts'
-import { neighboursOf } from '../compiler/neighbours.ts'
+import { neighboursOf } from '../compiler/loading/neighbours.ts'
 
 export interface CompileFlags {
   stats?: boolean

@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import type { FileCoverage } from '../checker/coverage.ts'
-import { heddleChecker } from '../checker/vite.ts'
+import type { FileCoverage } from '../checker/report/coverage.ts'
+import { heddleChecker } from '../checker/run/vite.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const folder = mkdtempSync(join(tmpdir(), 'heddle-coverage-'))
@@ -125,7 +125,7 @@ console.log(formatCoverage(coverage()))
 `,
   )
   const run = (env: Record<string, string>): string =>
-    execFileSync(process.execPath, ['--import', join(root, 'src/checker/register.ts'), program], {
+    execFileSync(process.execPath, ['--import', join(root, 'src/checker/run/register.ts'), program], {
       cwd: folder,
       encoding: 'utf8',
       env: { ...process.env, ...env },

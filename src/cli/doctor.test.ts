@@ -78,7 +78,7 @@ beforeAll(() => {
     join(folder, 'work.ts'),
     "import { slow } from 'slow'\nexport function run(n: number): number {\n  'use task'\n  return slow(n)\n}\n",
   )
-  const kernel = join(import.meta.dirname, '../task/kernel.ts')
+  const kernel = join(import.meta.dirname, '../kernel/boot/kernel.ts')
   writeFileSync(
     join(folder, 'main.ts'),
     `import { Kernel } from '${kernel}'

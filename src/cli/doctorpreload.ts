@@ -3,8 +3,8 @@ import { appendFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import Module from 'node:module'
 import * as workers from 'node:worker_threads'
-import '../compiler/register.ts'
-import { watchSafepoints } from '../coroutine/safepoint.ts'
+import '../compiler/loading/register.ts'
+import { watchSafepoints } from '../coroutine/core/safepoint.ts'
 import {
   type CallFrame,
   DOCTOR_VARIABLE,

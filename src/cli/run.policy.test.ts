@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
 const main = resolve(import.meta.dirname, 'main.ts')
-const program = resolve(import.meta.dirname, 'fixtures/run/program.ts')
+const program = resolve(import.meta.dirname, '../../testing/cli/fixtures/run/program.ts')
 
 interface Ended {
   readonly code: number
@@ -43,14 +43,14 @@ test('a program that does not close its kernel has its counters printed too', as
 })
 
 test('a policy of one’s own is loaded by its path', async () => {
-  const { code, out, err } = await heddle('run', '--policy', './fixtures/run/mine.ts', program)
+  const { code, out, err } = await heddle('run', '--policy', '../../testing/cli/fixtures/run/mine.ts', program)
   expect(code).toBe(7)
   expect(out).toBe('sum 1600, args \n')
   expect(err).toMatch(/^heddle: policy mine: 0 acquisitions/m)
 })
 
 test('a policy that fails is ejected, the program ends as if there had been none, and the reason is reported', async () => {
-  const { code, out, err } = await heddle('run', '--policy', './fixtures/run/bad.ts', program)
+  const { code, out, err } = await heddle('run', '--policy', '../../testing/cli/fixtures/run/bad.ts', program)
   expect(code).toBe(7)
   expect(out).toBe('sum 1600, args \n')
   expect(err).toMatch(/policy 'bad' was ejected \(threw\): policy: enqueue threw Error: at the third task/)
@@ -59,7 +59,7 @@ test('a policy that fails is ejected, the program ends as if there had been none
 
 test('a policy that there is not, or that is none, is refused before the program runs', async () => {
   expect(await heddle('run', '--policy', 'nix', program)).toMatchObject({ code: 2, out: '' })
-  const { code, out, err } = await heddle('run', '--policy', './fixtures/run/work.ts', program)
+  const { code, out, err } = await heddle('run', '--policy', '../../testing/cli/fixtures/run/work.ts', program)
   expect(code).not.toBe(7)
   expect(out).toBe('')
   expect(err).toMatch(/cannot load .*work\.ts: a policy module's default export/)
@@ -75,7 +75,7 @@ test('a budget of no yields is told to the locks by a flag, and one that is none
 })
 
 test('hand-off’s two knobs reach every thread of the kernel: by flags, by the environment, flags first', async () => {
-  const knobs = resolve(import.meta.dirname, 'fixtures/run/knobs.ts')
+  const knobs = resolve(import.meta.dirname, '../../testing/cli/fixtures/run/knobs.ts')
   const said = async (env: Readonly<Record<string, string>>, ...flags: string[]): Promise<string> =>
     (await heddleWith(env, 'run', ...flags, knobs)).out
   const both = (values: string): string => `${values}; ${values}\n`
@@ -87,7 +87,7 @@ test('hand-off’s two knobs reach every thread of the kernel: by flags, by the 
 })
 
 test('a policy schedules the tasks with the names or of the modules that it is given, and no other', async () => {
-  const listed = resolve(import.meta.dirname, 'fixtures/run/listed.ts')
+  const listed = resolve(import.meta.dirname, '../../testing/cli/fixtures/run/listed.ts')
   const under = (...flags: string[]): Promise<Ended> => heddle('run', '--policy', 'fifo', ...flags, listed)
   expect((await under('--policy-names', 'render *')).out).toBe('listed: render 1, render 2\n')
   expect((await under('--policy-modules', 'fixtures/run/listedwork.ts')).out).toBe(

@@ -5,12 +5,12 @@ import { constants, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
-import { CPU_MAX } from '../arena/thread.ts'
+import { CPU_MAX } from '../arena/sync/thread.ts'
 import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
-import { COMPILE_VARIABLE, patternList, patternText } from '../compiler/selection.ts'
-import { POLICY_TASKS_VARIABLE, POLICY_VARIABLE } from '../task/launch.ts'
-import { FALLBACK_VARIABLE, YIELD_BUDGET_VARIABLE } from '../task/options.ts'
-import { isPolicy, policyNames } from '../task/policy.ts'
+import { COMPILE_VARIABLE, patternList, patternText } from '../compiler/loading/selection.ts'
+import { POLICY_TASKS_VARIABLE, POLICY_VARIABLE } from '../kernel/boot/launch.ts'
+import { FALLBACK_VARIABLE, YIELD_BUDGET_VARIABLE } from '../kernel/boot/options.ts'
+import { isPolicy, policyNames } from '../kernel/boot/policy.ts'
 import { CommandError, EXIT_USAGE } from './failure.ts'
 import type { RunReport, RunRequest } from './runpreload.ts'
 import { runUnderTop } from './runtop.ts'
@@ -154,7 +154,7 @@ async function reported(
   }
 }
 
-/** The launcher's part of src/task/launch.ts: what the program's kernels find in their environment. */
+/** The launcher's part of src/kernel/boot/launch.ts: what the program's kernels find in their environment. */
 /** Which tasks the policy schedules. Modules are paths, taken from here. */
 function allowlistVariables({ policy, policyNames: named, policyModules }: RunFlags): Record<string, string> {
   if (named === undefined && policyModules === undefined) return {}
@@ -197,7 +197,7 @@ function policyVariables(policy: string | undefined): Record<string, string> {
   }
 }
 
-/** What the loader of the program, and of its CPUs, finds in the environment (compiler/selection.ts). */
+/** What the loader of the program, and of its CPUs, finds in the environment (compiler/loading/selection.ts). */
 export function compileVariables(asked: readonly string[] | undefined): Record<string, string> {
   if (asked === undefined) return {}
   const own = asked.map(pattern => patternText(pattern, process.cwd()))

@@ -1,9 +1,9 @@
 /** Loaded before a program that `heddle run` runs: puts the loader in place, and does to each kernel what was asked for. */
 import { appendFileSync } from 'node:fs'
-import '../compiler/register.ts'
-import { onBoot } from '../task/hooks.ts'
-import { type PolicyReport, setRunDefaults } from '../task/rundefaults.ts'
-import { VirtualTimers } from '../task/virtualtimers.ts'
+import '../compiler/loading/register.ts'
+import { onBoot } from '../kernel/boot/hooks.ts'
+import { type PolicyReport, setRunDefaults } from '../kernel/boot/rundefaults.ts'
+import { VirtualTimers } from '../kernel/boot/virtualtimers.ts'
 import { traceFile } from '../trace/node-tracefile.ts'
 import { Recording } from '../trace/recording.ts'
 

@@ -1,10 +1,10 @@
-import { type Arena, ArenaPlan, type Region } from '../arena/arena.ts'
-import { PayloadHeap } from '../arena/heap.ts'
-import { ownLine, record, type Layout, word, words } from '../arena/record.ts'
-import { Slab } from '../arena/slab.ts'
-import { Lock } from '../arena/spinlock.ts'
-import { SpscRing } from '../arena/spsc.ts'
-import { reserveMachine } from '../machine/cpurecord.ts'
+import { type Arena, ArenaPlan, type Region } from '../arena/memory/arena.ts'
+import { PayloadHeap } from '../arena/memory/heap.ts'
+import { ownLine, record, type Layout, word, words } from '../arena/memory/record.ts'
+import { Slab } from '../arena/memory/slab.ts'
+import { Lock } from '../arena/sync/spinlock.ts'
+import { SpscRing } from '../arena/rings/spsc.ts'
+import { reserveMachine } from '../machine/core/cpurecord.ts'
 
 /** Where the self-test keeps its state: computed alike on every thread. */
 export const Board: Layout<

@@ -1,6 +1,6 @@
-import { pause } from '../arena/pause.ts'
-import { acquire, release } from '../arena/spinlock.ts'
-import { type Cpu, type CpuRequest, HALT } from '../machine/machine.ts'
+import { pause } from '../arena/sync/pause.ts'
+import { acquire, release } from '../arena/sync/spinlock.ts'
+import { type Cpu, type CpuRequest, HALT } from '../machine/core/machine.ts'
 import {
   Board,
   CHURN,

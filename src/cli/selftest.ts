@@ -1,12 +1,12 @@
 import { styleText } from 'node:util'
-import { Arena } from '../arena/arena.ts'
-import { lockRank } from '../arena/lockorder.ts'
-import { breakLock, initLock, lockOwner, release } from '../arena/spinlock.ts'
-import { CPU_MAX, KernelThread } from '../arena/thread.ts'
-import { CpuRecord, cpuRecord } from '../machine/cpurecord.ts'
-import type { CpuDeath } from '../machine/machine.ts'
-import { NodeMachine } from '../machine/node.ts'
-import { timekeeperWakeups } from '../machine/timekeeper.ts'
+import { Arena } from '../arena/memory/arena.ts'
+import { lockRank } from '../arena/sync/lockorder.ts'
+import { breakLock, initLock, lockOwner, release } from '../arena/sync/spinlock.ts'
+import { CPU_MAX, KernelThread } from '../arena/sync/thread.ts'
+import { CpuRecord, cpuRecord } from '../machine/core/cpurecord.ts'
+import type { CpuDeath } from '../machine/core/machine.ts'
+import { NodeMachine } from '../machine/node/nodemachine.ts'
+import { timekeeperWakeups } from '../machine/timekeeper/timekeeper.ts'
 import {
   Board,
   CHURN,

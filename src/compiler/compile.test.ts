@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { PREEMPTED, setSafepointFlag, SUSPENDED, type Twin, twin } from '../coroutine/coroutine.ts'
+import { PREEMPTED, setSafepointFlag, SUSPENDED, type Twin, twin } from '../coroutine/core/coroutine.ts'
 import { type CompileOptions, compile } from './compile.ts'
-import { evaluateModule, evaluateScript, type Namespace } from './differential/evaluate.ts'
+import { evaluateModule, evaluateScript, type Namespace } from '../../test/compiler/differential/evaluate.ts'
 import * as runtime from './runtime.ts'
 
 function load(

@@ -1,7 +1,7 @@
 /** What compiled code imports. Its names are the compiler's own business; they may change with it. */
-export { itself, needResched as poll, twin } from '../coroutine/coroutine.ts'
-export { frames, look, lookInTime, rest, run, save, take } from '../coroutine/frames.ts'
-export { resumable } from '../coroutine/generators.ts'
+export { itself, needResched as poll, twin } from '../coroutine/core/coroutine.ts'
+export { frames, look, lookInTime, rest, run, save, take } from '../coroutine/core/frames.ts'
+export { resumable } from '../coroutine/core/generators.ts'
 export {
   apply,
   applyOf,

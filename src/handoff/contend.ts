@@ -1,6 +1,6 @@
-import { pause } from '../arena/pause.ts'
-import { currentRunner } from '../coroutine/runner.ts'
-import { PREEMPTED } from '../coroutine/stops.ts'
+import { pause } from '../arena/sync/pause.ts'
+import { currentRunner } from '../coroutine/core/runner.ts'
+import { PREEMPTED } from '../coroutine/core/stops.ts'
 import type { Handoff } from './handoff.ts'
 
 /**

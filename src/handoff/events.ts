@@ -1,7 +1,7 @@
-import { LOCK_HANDOFF } from '../arena/events.ts'
-import type { FutexContext } from '../futex/context.ts'
-import { actorOfTid } from '../futex/events.ts'
-import { actorOf } from '../sched/events.ts'
+import { LOCK_HANDOFF } from '../arena/rings/events.ts'
+import type { FutexContext } from '../futex/core/context.ts'
+import { actorOfTid } from '../futex/core/events.ts'
+import { actorOf } from '../sched/core/events.ts'
 
 /** A lock was let go for who has published that it waits (0: not known any more). The caller has seen that recording is on. */
 export function tellHandedOver(context: FutexContext, lock: number, to: number): void {

@@ -1,8 +1,8 @@
 /** The lock shim over the product's own mutex. The broken variants are in shim.test.ts. */
 import { check } from '../checker/check.ts'
-import { PLAIN, ROBUST } from '../futex/mutex.ts'
-import { SeededRandom } from '../machine/random.ts'
-import { hintWords, lockers, questions } from './fixtures/shimprograms.ts'
+import { PLAIN, ROBUST } from '../futex/robust/mutex.ts'
+import { SeededRandom } from '../machine/simulated/random.ts'
+import { hintWords, lockers, questions } from '../../testing/handoff/fixtures/shimprograms.ts'
 
 // Hints race on purpose (shimprograms.ts).
 const races = false

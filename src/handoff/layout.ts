@@ -1,5 +1,5 @@
-import type { Arena, ArenaPlan } from '../arena/arena.ts'
-import { type Layout, LINE_WORDS, record, word, words } from '../arena/record.ts'
+import type { Arena, ArenaPlan } from '../arena/memory/arena.ts'
+import { type Layout, LINE_WORDS, record, word, words } from '../arena/memory/record.ts'
 
 /**
  * Three tables of hints between those who lock and the policy that schedules them (policy.ts). Every record is a cache line.

@@ -1,14 +1,14 @@
-import { pause } from '../arena/pause.ts'
-import { EBUSY, EOWNERDEAD } from '../futex/errno.ts'
-import type { LockOwner } from '../futex/owner.ts'
-import type { LongWait, ParkingTask } from '../futex/sleep.ts'
+import { pause } from '../arena/sync/pause.ts'
+import { EBUSY, EOWNERDEAD } from '../futex/core/errno.ts'
+import type { LockOwner } from '../futex/core/owner.ts'
+import type { LongWait, ParkingTask } from '../futex/core/sleep.ts'
 import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
 import { type Handoff, nextGeneration } from './handoff.ts'
 import { LockEntry } from './layout.ts'
 
 const { where: WHERE, waiters: WAITERS } = LockEntry
 
-/** A lock that is right by itself: a mutex over a futex word (futex/mutex.ts). Results are 0, or an error, negated. */
+/** A lock that is right by itself: a mutex over a futex word (futex/robust/mutex.ts). Results are 0, or an error, negated. */
 export interface RealMutex {
   /** Whether nobody holds it, as of now. */
   looksFree(): boolean

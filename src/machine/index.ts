@@ -1,7 +1,7 @@
 /** `heddle/machine`: what a kernel needs of hardware. `heddle/machine/node` and `heddle/machine/web` have the real ones. */
-export * from './cpurecord.ts'
-export * from './halt.ts'
-export * from './machine.ts'
-export * from './random.ts'
-export * from './simulated.ts'
-export * from './timekeeper.ts'
+export * from './core/cpurecord.ts'
+export * from './core/halt.ts'
+export * from './core/machine.ts'
+export * from './simulated/random.ts'
+export * from './simulated/simulatedmachine.ts'
+export * from './timekeeper/timekeeper.ts'

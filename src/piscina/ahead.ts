@@ -1,6 +1,6 @@
-import { sleep } from '../coroutine/blocking.ts'
-import { currentHandle, spawn, type TaskReference } from '../task/current.ts'
-import type { TaskPriority } from '../task/options.ts'
+import { sleep } from '../coroutine/core/blocking.ts'
+import { currentHandle, spawn, type TaskReference } from '../kernel/cpu/current.ts'
+import type { TaskPriority } from '../kernel/boot/options.ts'
 import { AHEAD_MS, learn } from './standing.ts'
 
 /**

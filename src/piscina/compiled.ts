@@ -5,7 +5,7 @@ import {
   nearestManifest,
   patternList,
   patternText,
-} from '../compiler/selection.ts'
+} from '../compiler/loading/selection.ts'
 import { filePath } from './options.ts'
 
 /** What the workers of a pool compile: as it says, or the package that has the file of its tasks, or the environment. */

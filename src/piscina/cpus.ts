@@ -1,10 +1,10 @@
 import type { Worker } from 'node:worker_threads'
-import { NodeMachine } from '../machine/node.ts'
-import { Kernel } from '../task/kernel.ts'
-import { nodeMachineOf } from '../task/node-host.ts'
-import type { KernelEvents } from '../task/kernelevents.ts'
-import type { KernelOptions } from '../task/options.ts'
-import type { FunctionReference } from '../task/modules.ts'
+import { NodeMachine } from '../machine/node/nodemachine.ts'
+import { Kernel } from '../kernel/boot/kernel.ts'
+import { nodeMachineOf } from '../kernel/boot/node-host.ts'
+import type { KernelEvents } from '../kernel/boot/kernelevents.ts'
+import type { KernelOptions } from '../kernel/boot/options.ts'
+import type { FunctionReference } from '../kernel/spawn/modules.ts'
 
 /** Hears what happens to the CPUs of a pool. */
 export interface CpuListener {

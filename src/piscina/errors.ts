@@ -1,4 +1,4 @@
-import { CpuLostError } from '../task/errors.ts'
+import { CpuLostError } from '../kernel/join/errors.ts'
 
 /** The errors of a pool, in piscina's words. */
 export const Errors = {

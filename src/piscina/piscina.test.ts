@@ -6,7 +6,7 @@ import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { ArrayTaskQueue, FixedQueue, move, Piscina, type PoolOptions } from './index.ts'
 
-const filename = fileURLToPath(new URL('./fixtures/work.cjs', import.meta.url))
+const filename = fileURLToPath(new URL('../../testing/piscina/fixtures/work.cjs', import.meta.url))
 
 function pool(options: PoolOptions = {}): Piscina {
   const made = new Piscina({ filename, minThreads: 1, maxThreads: 1, ...options })
@@ -41,7 +41,7 @@ describe('tasks:', () => {
 
   test('they run while the thread that made the pool is blocked, and the program ends by itself', async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [
-      fileURLToPath(new URL('./fixtures/blocked.ts', import.meta.url)),
+      fileURLToPath(new URL('../../testing/piscina/fixtures/blocked.ts', import.meta.url)),
     ])
     expect(stdout).toBe('ran\n')
   })

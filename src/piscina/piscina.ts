@@ -1,7 +1,7 @@
 import { EventEmitterAsyncResource } from 'node:events'
 import { performance } from 'node:perf_hooks'
 import type { Worker } from 'node:worker_threads'
-import { refuseUnknown } from '../coroutine/knownoptions.ts'
+import { refuseUnknown } from '../coroutine/core/knownoptions.ts'
 import type { PiscinaHistogram, PiscinaHistogramSummary } from './histogram.ts'
 import { move } from './move.ts'
 import {

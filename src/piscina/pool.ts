@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { warn, type KernelEvents } from '../task/kernelevents.ts'
+import { warn, type KernelEvents } from '../kernel/boot/kernelevents.ts'
 import { AbortError, type AbortSignalEventTarget } from './abort.ts'
 import { leastBusy, type PiscinaLoadBalancer, type PiscinaWorker } from './balancer.ts'
 import { compileOf } from './compiled.ts'

@@ -52,7 +52,7 @@ test('without preemption nothing goes ahead, and nothing is learnt', () => {
 })
 
 test('the workers learn which handlers are long', async () => {
-  const filename = fileURLToPath(new URL('./fixtures/work.cjs', import.meta.url))
+  const filename = fileURLToPath(new URL('../../testing/piscina/fixtures/work.cjs', import.meta.url))
   const pool = new ThreadPool(
     { emit: () => true, asyncId: 0 },
     { filename, minThreads: 1, maxThreads: 1, compile: [filename] },

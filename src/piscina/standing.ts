@@ -1,4 +1,4 @@
-import type { SpawnOptions, TaskPriority } from '../task/options.ts'
+import type { SpawnOptions, TaskPriority } from '../kernel/boot/options.ts'
 
 /**
  * How a task of a pool stands among the others, where tasks are preempted and the program has said nothing about this one.

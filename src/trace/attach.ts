@@ -1,5 +1,5 @@
-import { onBoot } from '../task/hooks.ts'
-import { isNode } from '../task/machines.ts'
+import { onBoot } from '../kernel/boot/hooks.ts'
+import { isNode } from '../kernel/boot/machines.ts'
 import { publishDiagnostics } from './diagnostics.ts'
 import { markFrom } from './mark.ts'
 

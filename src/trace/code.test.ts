@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, expect, test } from 'vitest'
-import { Kernel } from '../task/kernel.ts'
+import { Kernel } from '../kernel/boot/kernel.ts'
 import { record } from './recording.ts'
 import { Summary } from './summary.ts'
 
-const common = new URL('../task/fixtures/common.cjs', import.meta.url)
+const common = new URL('../../testing/kernel/fixtures/common.cjs', import.meta.url)
 const folder = mkdtempSync(join(tmpdir(), 'heddle-code-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 

@@ -1,6 +1,6 @@
-import { NAME, NAME_REST, SPAWN, SWITCH, WAKEUP } from '../arena/events.ts'
-import type { Arena } from '../arena/arena.ts'
-import { EventReader, type EventRingsPlan, ringCount, type RingEvent } from '../arena/eventring.ts'
+import { NAME, NAME_REST, SPAWN, SWITCH, WAKEUP } from '../arena/rings/events.ts'
+import type { Arena } from '../arena/memory/arena.ts'
+import { EventReader, type EventRingsPlan, ringCount, type RingEvent } from '../arena/rings/eventring.ts'
 import type { Timeline } from './timeline.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { KernelEvents, KernelListeners } from '../task/kernelevents.ts'
+import type { KernelEvents, KernelListeners } from '../kernel/boot/kernelevents.ts'
 
 /**
  * What goes wrong in a kernel, on Node's diagnostics channels: `heddle:failure`, `heddle:stuck`, `heddle:deadlock`,

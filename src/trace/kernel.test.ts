@@ -3,11 +3,11 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import './attach.ts'
-import { debugLocks } from '../sync/debug.ts'
-import { Mutex } from '../sync/mutex.ts'
-import { LOOK_MS } from '../futex/sleep.ts'
-import { Kernel } from '../task/kernel.ts'
-import type { ModuleView } from '../task/modules.ts'
+import { debugLocks } from '../sync/debug/debug.ts'
+import { Mutex } from '../sync/mutex/mutex.ts'
+import { LOOK_MS } from '../futex/core/sleep.ts'
+import { Kernel } from '../kernel/boot/kernel.ts'
+import type { ModuleView } from '../kernel/spawn/modules.ts'
 import type { ControlReply } from './control.ts'
 import { mark } from './mark.ts'
 import { prometheusText } from './metrics.ts'
@@ -30,12 +30,12 @@ class Notes extends Summary {
 const settled = (): Promise<unknown> => Promise.resolve(kernel.spawn(work.nap, [5]))
 
 let kernel: Kernel
-let work: ModuleView<typeof import('./fixtures/work.ts')>
+let work: ModuleView<typeof import('../../testing/trace/fixtures/work.ts')>
 
 beforeAll(async () => {
   kernel = await Kernel.boot({ cpus: 2, slice: 5 })
-  work = await kernel.import<typeof import('./fixtures/work.ts')>(
-    new URL('./fixtures/work.ts', import.meta.url),
+  work = await kernel.import<typeof import('../../testing/trace/fixtures/work.ts')>(
+    new URL('../../testing/trace/fixtures/work.ts', import.meta.url),
   )
 })
 afterAll(() => kernel.close())
@@ -90,8 +90,8 @@ describe('a recording of a kernel', () => {
   })
 
   it('says who waited for whom, and which waits were inversions', async () => {
-    const locks = await kernel.import<typeof import('./fixtures/lockwork.ts')>(
-      new URL('./fixtures/lockwork.ts', import.meta.url),
+    const locks = await kernel.import<typeof import('../../testing/trace/fixtures/lockwork.ts')>(
+      new URL('../../testing/trace/fixtures/lockwork.ts', import.meta.url),
     )
     const mutex = new Mutex()
     const notes = new Notes()
@@ -119,8 +119,8 @@ describe('a recording of a kernel', () => {
 
   for (const protocol of ['inherit', 'handoff', 'robust'] as const) {
     it(`has the arrow from unlock to lock of a mutex that keeps its own queue: ${protocol}`, async () => {
-      const locks = await kernel.import<typeof import('./fixtures/lockwork.ts')>(
-        new URL('./fixtures/lockwork.ts', import.meta.url),
+      const locks = await kernel.import<typeof import('../../testing/trace/fixtures/lockwork.ts')>(
+        new URL('../../testing/trace/fixtures/lockwork.ts', import.meta.url),
       )
       const robust = protocol === 'robust'
       const mutex = new Mutex(robust ? { robust } : { protocol })
@@ -194,8 +194,8 @@ describe('a recording of a kernel', () => {
   })
 
   it('dumps when tasks of two CPUs wait for each other, and tells the program who they are', async () => {
-    const its = await kernel.import<typeof import('./fixtures/lockwork.ts')>(
-      new URL('./fixtures/lockwork.ts', import.meta.url),
+    const its = await kernel.import<typeof import('../../testing/trace/fixtures/lockwork.ts')>(
+      new URL('../../testing/trace/fixtures/lockwork.ts', import.meta.url),
     )
     const dumps: [string, Notes][] = []
     const recorder = FlightRecorder.guard(kernel, why => {

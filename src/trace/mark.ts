@@ -1,7 +1,7 @@
-import { MARK, MARK_NAME } from '../arena/events.ts'
-import { actorOf } from '../sched/events.ts'
-import type { Scheduler } from '../sched/scheduler.ts'
-import { runningCpu } from '../task/running.ts'
+import { MARK, MARK_NAME } from '../arena/rings/events.ts'
+import { actorOf } from '../sched/core/events.ts'
+import type { Scheduler } from '../sched/core/scheduler.ts'
+import { runningCpu } from '../kernel/cpu/running.ts'
 
 const NAME_BYTES = 48
 const EVENT_BYTES = 16

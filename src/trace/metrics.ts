@@ -6,10 +6,10 @@ import {
   histogramNames,
   histogramQuantile,
   readHistogram,
-} from '../arena/histogram.ts'
-import { type CpuAccount, cpuAccount } from '../sched/account.ts'
-import { isOnline } from '../sched/hotplug.ts'
-import type { Scheduler } from '../sched/scheduler.ts'
+} from '../arena/rings/histogram.ts'
+import { type CpuAccount, cpuAccount } from '../sched/core/account.ts'
+import { isOnline } from '../sched/balance/hotplug.ts'
+import type { Scheduler } from '../sched/core/scheduler.ts'
 
 /** Counters and latencies, readable at any time, from any thread that has the arena. */
 export interface Latency {

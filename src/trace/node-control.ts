@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { basename, join } from 'node:path'
-import type { KernelView } from '../task/view.ts'
+import type { KernelView } from '../kernel/boot/view.ts'
 import { answer, type ControlReply, type ControlRequest, type Hello } from './control.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { checkOptions } from '../coroutine/knownoptions.ts'
+import { checkOptions } from '../coroutine/core/knownoptions.ts'
 import { ProtoReader, ProtoWriter } from './protobuf.ts'
 import type { Arrows, Track, TrackArgs, TrackKind, TrackSink } from './tracks.ts'
 

@@ -1,15 +1,15 @@
-import { checkOptions, type Kinds } from '../coroutine/knownoptions.ts'
+import { checkOptions, type Kinds } from '../coroutine/core/knownoptions.ts'
 import {
   isRecording,
   OVERWRITE_OLDEST,
   startRecording,
   STOP_WHEN_FULL,
   stopRecording,
-} from '../arena/eventring.ts'
-import { taskName } from '../sched/fork.ts'
-import type { KernelView } from '../task/view.ts'
-import { viewOf, watch } from '../task/hooks.ts'
-import type { Kernel } from '../task/kernel.ts'
+} from '../arena/rings/eventring.ts'
+import { taskName } from '../sched/core/fork.ts'
+import type { KernelView } from '../kernel/boot/view.ts'
+import { viewOf, watch } from '../kernel/boot/hooks.ts'
+import type { Kernel } from '../kernel/boot/kernel.ts'
 import { Collector } from './collector.ts'
 import { type Metrics, readMetrics } from './metrics.ts'
 import { type KernelSnapshot, takeSnapshot } from './snapshot.ts'

@@ -1,12 +1,12 @@
-import { Futex, Owner, PI_LOCK, TASK, Waiter } from '../futex/records.ts'
-import { cpuAccount, taskAccount } from '../sched/account.ts'
-import { Entity } from '../sched/entity.ts'
-import { taskName } from '../sched/fork.ts'
-import { isOnline } from '../sched/hotplug.ts'
-import { RunQueue } from '../sched/runqueue.ts'
-import { isSleeping, RUNNING, stateNames, Task, UNUSED, WAKENING, ZOMBIE } from '../sched/taskrecord.ts'
-import { Job, NOT_KILLED } from '../task/job.ts'
-import type { KernelView } from '../task/view.ts'
+import { Futex, Owner, PI_LOCK, TASK, Waiter } from '../futex/core/records.ts'
+import { cpuAccount, taskAccount } from '../sched/core/account.ts'
+import { Entity } from '../sched/core/entity.ts'
+import { taskName } from '../sched/core/fork.ts'
+import { isOnline } from '../sched/balance/hotplug.ts'
+import { RunQueue } from '../sched/core/runqueue.ts'
+import { isSleeping, RUNNING, stateNames, Task, UNUSED, WAKENING, ZOMBIE } from '../sched/core/taskrecord.ts'
+import { Job, NOT_KILLED } from '../kernel/spawn/job.ts'
+import type { KernelView } from '../kernel/boot/view.ts'
 
 /**
  * The whole kernel at a glance, read out of the arena by any thread, without a lock and without anyone's help: a CPU that is

@@ -23,9 +23,9 @@ import {
   STOP,
   SWITCH,
   WAKEUP,
-} from '../arena/events.ts'
-import type { RingEvent } from '../arena/eventring.ts'
-import { FINISHED, SUSPENDED, YIELDED } from '../sched/switch.ts'
+} from '../arena/rings/events.ts'
+import type { RingEvent } from '../arena/rings/eventring.ts'
+import { FINISHED, SUSPENDED, YIELDED } from '../sched/core/switch.ts'
 import type { TrackArgs, TrackSink } from './tracks.ts'
 
 /**

@@ -13,7 +13,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Worker } from 'node:worker_threads'
-import { setPlainDeadline } from '../coroutine/safepoint.ts'
+import { setPlainDeadline } from '../coroutine/core/safepoint.ts'
 import { dropOrphans } from './orphans.ts'
 import {
   BEAT,

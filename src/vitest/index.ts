@@ -7,8 +7,8 @@ import {
   type PoolRunnerInitializer,
   type WorkerRequest,
 } from 'vitest/node'
-import { checkTime } from '../coroutine/blocking.ts'
-import { type Known, refuseUnknown } from '../coroutine/knownoptions.ts'
+import { checkTime } from '../coroutine/core/blocking.ts'
+import { type Known, refuseUnknown } from '../coroutine/core/knownoptions.ts'
 import { type Settings, settingsVariable } from './settings.ts'
 
 export interface HeddlePoolOptions {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { heddlePool } from './index.ts'
 
-const folder = fileURLToPath(new URL('./fixtures/loops/', import.meta.url))
+const folder = fileURLToPath(new URL('../../testing/vitest/fixtures/loops/', import.meta.url))
 const vitest = fileURLToPath(new URL('../../node_modules/vitest/vitest.mjs', import.meta.url))
 
 interface Result {

@@ -1,8 +1,8 @@
 import type { WorkerOptions } from 'node:worker_threads'
-import type { Kinds } from '../coroutine/knownoptions.ts'
-import { warn } from '../task/kernelevents.ts'
+import type { Kinds } from '../coroutine/core/knownoptions.ts'
+import { warn } from '../kernel/boot/kernelevents.ts'
 import { THREADS_MAX } from '../piscina/options.ts'
-import type { TaskPriority } from '../task/options.ts'
+import type { TaskPriority } from '../kernel/boot/options.ts'
 import { cpus } from './environment.ts'
 import type { TaskQueue } from './queues.ts'
 

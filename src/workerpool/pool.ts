@@ -2,9 +2,9 @@ import type { WorkerOptions } from 'node:worker_threads'
 import { compileOf } from '../piscina/compiled.ts'
 import { PoolCpus } from '../piscina/cpus.ts'
 import { ownOptions, SHARED_TASKS, THREADS_MAX } from '../piscina/options.ts'
-import { checkOptions } from '../coroutine/knownoptions.ts'
-import { CpuLostError } from '../task/errors.ts'
-import type { KernelEvents } from '../task/kernelevents.ts'
+import { checkOptions } from '../coroutine/core/knownoptions.ts'
+import { CpuLostError } from '../kernel/join/errors.ts'
+import type { KernelEvents } from '../kernel/boot/kernelevents.ts'
 import { errorOf, TerminateError } from './errors.ts'
 import {
   checkThreadOptions,

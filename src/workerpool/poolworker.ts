@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads'
 import type { PoolCpus } from '../piscina/cpus.ts'
-import type { Task as KernelTask } from '../task/task.ts'
+import type { Task as KernelTask } from '../kernel/join/task.ts'
 import type { WorkerArg } from './options.ts'
 import type { Task } from './queues.ts'
 import type { Answer } from './worker.ts'

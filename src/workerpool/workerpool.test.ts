@@ -12,7 +12,7 @@ import type { Pool } from './pool.ts'
 const script = fixture('work.cjs')
 
 function fixture(name: string): string {
-  return fileURLToPath(new URL(`./fixtures/${name}`, import.meta.url))
+  return fileURLToPath(new URL(`../../testing/workerpool/fixtures/${name}`, import.meta.url))
 }
 
 function pool(options: WorkerPoolOptions = {}, file: string | null = script): Pool {

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { SeededRandom } from '../../src/machine/random.ts'
+import { SeededRandom } from '../../src/machine/simulated/random.ts'
 import { Piscina } from '../../src/piscina/index.ts'
 
 /** A pool whose workers are terminated: each run has one outcome, its value or that its worker died. Tells what it should not see, until it is told to end. */

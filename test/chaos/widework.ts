@@ -1,4 +1,4 @@
-import { sleep, yieldNow } from '../../src/coroutine/blocking.ts'
+import { sleep, yieldNow } from '../../src/coroutine/core/blocking.ts'
 import {
   type Barrier,
   type Channel,
@@ -13,7 +13,7 @@ import {
   type SharedQueue,
   type WaitGroup,
 } from '../../src/index.ts'
-import type { SeededRandom } from '../../src/machine/random.ts'
+import type { SeededRandom } from '../../src/machine/simulated/random.ts'
 
 /**
  * The primitives that are no locks, the futexes themselves, and scopes, as the tasks of the lock chaos use them: every wait has a time limit. What is read is checked: a record of

@@ -5,22 +5,22 @@ import { expect, test } from 'vitest'
 
 /** One check of each protocol that is over in a moment. `heddle check src` runs them all. */
 const protocols: readonly [protocol: string, file: string, check: string][] = [
-  ['slab', 'src/arena/slab.check.ts', 'two threads with 2 slots both get one, in any interleaving'],
-  ['spin lock', 'src/arena/spinlock.check.ts', 'a spin lock whose owner dies at any step is broken'],
-  ['rings', 'src/arena/mpsc.check.ts', 'a producer of an MPSC ring may die at any step'],
-  ['rcu', 'src/arena/rcu.check.ts', 'the callbacks of a CPU that dies at any step are adopted and run'],
-  ['scheduler', 'src/sched/races.check.ts', 'double wakeup'],
-  ['scheduler deaths', 'src/sched/recovery.check.ts', 'a CPU dies at any step: switch to a better one'],
-  ['ext policies', 'src/sched/ext.check.ts', 'a CPU takes a task that is stopped'],
-  ['coroutines', 'src/coroutine/switch.check.ts', 'problem 1: the tick before the switch'],
-  ['futex', 'src/futex/waitwake.check.ts', 'a wait is woken and counted, or refused'],
-  ['requeue', 'src/futex/requeue.check.ts', 'requeue both ways against each other'],
-  ['PI', 'src/futex/pi.check.ts', 'plain: lock against unlock of a word that says WAITERS from before'],
-  ['robust', 'src/futex/robust.check.ts', 'robust: the owner dies at any step while it holds two'],
+  ['slab', 'src/arena/memory/slab.check.ts', 'two threads with 2 slots both get one, in any interleaving'],
+  ['spin lock', 'src/arena/sync/spinlock.check.ts', 'a spin lock whose owner dies at any step is broken'],
+  ['rings', 'src/arena/rings/mpsc.check.ts', 'a producer of an MPSC ring may die at any step'],
+  ['rcu', 'src/arena/sync/rcu.check.ts', 'the callbacks of a CPU that dies at any step are adopted and run'],
+  ['scheduler', 'src/sched/core/races.check.ts', 'double wakeup'],
+  ['scheduler deaths', 'src/sched/recovery/recovery.check.ts', 'a CPU dies at any step: switch to a better one'],
+  ['ext policies', 'src/sched/ext/ext.check.ts', 'a CPU takes a task that is stopped'],
+  ['coroutines', 'src/coroutine/core/switch.check.ts', 'problem 1: the tick before the switch'],
+  ['futex', 'src/futex/operations/waitwake.check.ts', 'a wait is woken and counted, or refused'],
+  ['requeue', 'src/futex/operations/requeue.check.ts', 'requeue both ways against each other'],
+  ['PI', 'src/futex/pi/pi.check.ts', 'plain: lock against unlock of a word that says WAITERS from before'],
+  ['robust', 'src/futex/robust/robust.check.ts', 'robust: the owner dies at any step while it holds two'],
   ['hand-off', 'src/handoff/handoff.check.ts', 'one through the shim, one plainly'],
-  ['sync mutex', 'src/sync/mutex.check.ts', 'an unlock against a lock: one at a time'],
-  ['payloads', 'src/task/payload/exchange.check.ts', 'a receiver that dies at any step of taking'],
-  ['deaths of CPUs', 'src/machine/deaths.check.ts', 'a CPU breaks a lock of a dead one'],
+  ['sync mutex', 'src/sync/mutex/mutex.check.ts', 'an unlock against a lock: one at a time'],
+  ['payloads', 'src/payload/exchange.check.ts', 'a receiver that dies at any step of taking'],
+  ['deaths of CPUs', 'src/machine/core/deaths.check.ts', 'a CPU breaks a lock of a dead one'],
 ]
 
 test('each protocol has a check that is explored to its end', async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MessageChannel, type Worker } from 'node:worker_threads'
-import { acquire } from '../../src/arena/spinlock.ts'
+import { acquire } from '../../src/arena/sync/spinlock.ts'
 import {
   ArenaFullError,
   Barrier,
@@ -21,10 +21,10 @@ import {
   SharedQueue,
   type Task,
 } from '../../src/index.ts'
-import { stopThread } from '../../src/machine/fixtures/stopthread.ts'
-import type { NodeMachine } from '../../src/machine/node.ts'
-import { lockNames } from '../../src/task/fixtures/rescuework.ts'
-import { until } from '../../src/task/fixtures/ending.ts'
+import { stopThread } from '../../testing/machine/fixtures/stopthread.ts'
+import type { NodeMachine } from '../../src/machine/node/nodemachine.ts'
+import { lockNames } from '../../testing/kernel/fixtures/rescuework.ts'
+import { until } from '../../testing/kernel/fixtures/ending.ts'
 import { waysToWait } from './work.ts'
 
 /**
@@ -46,7 +46,7 @@ export interface Row {
 }
 
 type Work = ModuleView<typeof import('./work.ts')>
-type Rescue = ModuleView<typeof import('../../src/task/fixtures/rescuework.ts')>
+type Rescue = ModuleView<typeof import('../../testing/kernel/fixtures/rescuework.ts')>
 
 export const DEADLINE_MS = 1
 
@@ -146,7 +146,7 @@ export const rows: readonly Row[] = [
     way: 'CPUs that die with each kind of lock of the kernel',
     options: { cpus: lockNames.length + 1 },
     breaks: async at => {
-      const url = new URL('../../src/task/fixtures/rescuework.ts', import.meta.url)
+      const url = new URL('../../testing/kernel/fixtures/rescuework.ts', import.meta.url)
       const rescue = (await at.kernel.import<Rescue>(url)) as Rescue
       at.add(at.kernel.spawn(rescue.works, [at.words], { affinity: [0] }))
       await until('it works', () => at.words[0] > 2)
@@ -160,9 +160,9 @@ export const rows: readonly Row[] = [
     way: 'CPUs that die on every start',
     options: { cpus: 1 },
     breaks: async at => {
-      const url = new URL('../../src/task/fixtures/diesloading.ts', import.meta.url)
+      const url = new URL('../../testing/kernel/fixtures/diesloading.ts', import.meta.url)
       url.searchParams.set('marker', at.file)
-      const dying = await at.kernel.import<typeof import('../../src/task/fixtures/diesloading.ts')>(url)
+      const dying = await at.kernel.import<typeof import('../../testing/kernel/fixtures/diesloading.ts')>(url)
       writeFileSync(at.file, '')
       at.add(at.kernel.spawn(dying.exits, [7]), at.kernel.spawn(dying.echo, [1]))
       await until('one is lost', () => at.kernel.summary.failed > 0)

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { build, transform } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { nodes } from '../../scripts/nodes.ts'
-import { moduleBody } from '../../src/compiler/differential/evaluate.ts'
-import type { ModuleText } from '../../src/compiler/differential/instantiate.ts'
-import { outputOf, programFiles, readProgram } from '../../src/compiler/differential/programs.ts'
+import { moduleBody } from './differential/evaluate.ts'
+import type { ModuleText } from './differential/instantiate.ts'
+import { outputOf, programFiles, readProgram } from './differential/programs.ts'
 import type { Play, Played } from './play.ts'
 
 const root = join(import.meta.dirname, '..', '..')

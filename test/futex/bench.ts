@@ -1,8 +1,8 @@
 import type { Worker } from 'node:worker_threads'
-import type { Timespec, Uaddr } from '../../src/futex/call.ts'
-import { Waiter } from '../../src/futex/records.ts'
-import { SchedulerTask } from '../../src/futex/tasks.ts'
-import type { SimulatedContext } from '../../src/sched/simulation.ts'
+import type { Timespec, Uaddr } from '../../src/futex/operations/call.ts'
+import { Waiter } from '../../src/futex/core/records.ts'
+import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import type { SimulatedContext } from '../../testing/sched/simulation.ts'
 import { type Kind, Stage, type Watched } from './stage.ts'
 
 /** A system call as a waiter makes it. `word` is an index into the bench's buffer; `map` chooses one of its mappings. */

@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { KernelThread } from '../../src/arena/thread.ts'
-import { FutexError } from '../../src/futex/errno.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import { initializeFutexes, reserveFutexes } from '../../src/futex/layout.ts'
-import { FUTEX_PRIVATE_FLAG, FUTEX_WAKE } from '../../src/futex/call.ts'
-import { SchedulerTask } from '../../src/futex/tasks.ts'
-import { CMP_EQ, OP_ADD } from '../../src/futex/wakeop.ts'
+import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
+import { KernelThread } from '../../src/arena/sync/thread.ts'
+import { FutexError } from '../../src/futex/core/errno.ts'
+import { Futexes } from '../../src/futex/core/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
+import { FUTEX_PRIVATE_FLAG, FUTEX_WAKE } from '../../src/futex/operations/call.ts'
+import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import { CMP_EQ, OP_ADD } from '../../src/futex/operations/wakeop.ts'
 import { Bench } from './bench.ts'
 
 function makeFutexes(ids: number[] = [64]): Futexes[] {
@@ -130,10 +130,10 @@ test('what a thread remembers of a futex goes stale, and is never wrong', async 
 
 test('a promise that waits keeps the process alive until it is woken or its time is up', () => {
   const program = `
-    import { Arena, ArenaPlan } from '${new URL('../../src/arena/arena.ts', import.meta.url).href}'
-    import { KernelThread } from '${new URL('../../src/arena/thread.ts', import.meta.url).href}'
-    import { Futexes } from '${new URL('../../src/futex/futexes.ts', import.meta.url).href}'
-    import { initializeFutexes, reserveFutexes } from '${new URL('../../src/futex/layout.ts', import.meta.url).href}'
+    import { Arena, ArenaPlan } from '${new URL('../../src/arena/memory/arena.ts', import.meta.url).href}'
+    import { KernelThread } from '${new URL('../../src/arena/sync/thread.ts', import.meta.url).href}'
+    import { Futexes } from '${new URL('../../src/futex/core/futexes.ts', import.meta.url).href}'
+    import { initializeFutexes, reserveFutexes } from '${new URL('../../src/futex/core/layout.ts', import.meta.url).href}'
     const plan = new ArenaPlan()
     const layout = reserveFutexes(plan, { waiters: 8 })
     const arena = Arena.create(plan)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { FUTEX2_PRIVATE, FUTEX2_SIZE_U32 } from '../../src/futex/call.ts'
-import { futex } from '../../src/sync/futex.ts'
-import { SeededRandom } from '../../src/machine/random.ts'
+import { FUTEX2_PRIVATE, FUTEX2_SIZE_U32 } from '../../src/futex/operations/call.ts'
+import { futex } from '../../src/sync/futex/futex.ts'
+import { SeededRandom } from '../../src/machine/simulated/random.ts'
 import { askLinux, buildLinuxFutex } from './linux.ts'
 
 /** A call of futex2 on words of 32 bits, as a line for the program that asks the kernel, and the same call here. */

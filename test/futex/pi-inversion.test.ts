@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from '../../src/futex/mutex.ts'
-import { makePriority } from '../../src/sched/priority.ts'
-import { setPriority } from '../../src/sched/setpriority.ts'
-import { schedulerSleep } from '../../src/sched/sleep.ts'
-import { PREEMPTED } from '../../src/sched/switch.ts'
-import { TIMER } from '../../src/sched/taskrecord.ts'
+import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from '../../src/futex/robust/mutex.ts'
+import { makePriority } from '../../src/sched/core/priority.ts'
+import { setPriority } from '../../src/sched/core/setpriority.ts'
+import { schedulerSleep } from '../../src/sched/core/sleep.ts'
+import { PREEMPTED } from '../../src/sched/core/switch.ts'
+import { TIMER } from '../../src/sched/core/taskrecord.ts'
 import { type LockingTask, LockSimulation } from './pi-sim.ts'
 
 const HIGH: number = makePriority(10, 0)

@@ -9,8 +9,8 @@ import {
   FUTEX_WAIT,
   FUTEX_WAIT_REQUEUE_PI,
   FUTEX_WAKE,
-} from '../../src/futex/call.ts'
-import { SeededRandom } from '../../src/machine/random.ts'
+} from '../../src/futex/operations/call.ts'
+import { SeededRandom } from '../../src/machine/simulated/random.ts'
 
 /** One step of a script about locks, for the kernel and for us alike; see linux-pi.c. */
 export type PiStep =

@@ -1,19 +1,19 @@
-import { FutexContext } from '../../src/futex/context.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
+import { FutexContext } from '../../src/futex/core/context.ts'
+import { Futexes } from '../../src/futex/core/futexes.ts'
 import {
   type FutexLayout,
   type FutexSizes,
   initializeFutexes,
   reserveFutexes,
-} from '../../src/futex/layout.ts'
-import { type MutexKind, WordMutex } from '../../src/futex/mutex.ts'
-import { AddressSpace } from '../../src/futex/space.ts'
-import { SchedulerTask } from '../../src/futex/tasks.ts'
-import { Entity } from '../../src/sched/entity.ts'
-import type { TaskOptions } from '../../src/sched/fork.ts'
-import type { Scheduler } from '../../src/sched/scheduler.ts'
-import { type SimulatedContext, Simulation, type SimulationOptions } from '../../src/sched/simulation.ts'
-import { Task } from '../../src/sched/taskrecord.ts'
+} from '../../src/futex/core/layout.ts'
+import { type MutexKind, WordMutex } from '../../src/futex/robust/mutex.ts'
+import { AddressSpace } from '../../src/futex/core/space.ts'
+import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import { Entity } from '../../src/sched/core/entity.ts'
+import type { TaskOptions } from '../../src/sched/core/fork.ts'
+import type { Scheduler } from '../../src/sched/core/scheduler.ts'
+import { type SimulatedContext, Simulation, type SimulationOptions } from '../../testing/sched/simulation.ts'
+import { Task } from '../../src/sched/core/taskrecord.ts'
 
 /** What the body of a task in these tests has at hand. */
 export class LockingTask {

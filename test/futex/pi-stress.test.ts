@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { type MutexKind, PI, PLAIN, ROBUST_PI } from '../../src/futex/mutex.ts'
-import { makePriority } from '../../src/sched/priority.ts'
-import { schedulerSleep } from '../../src/sched/sleep.ts'
-import { PREEMPTED } from '../../src/sched/switch.ts'
-import { UNINTERRUPTIBLE } from '../../src/sched/taskrecord.ts'
-import { wakeupTask } from '../../src/sched/wakeup.ts'
+import { type MutexKind, PI, PLAIN, ROBUST_PI } from '../../src/futex/robust/mutex.ts'
+import { makePriority } from '../../src/sched/core/priority.ts'
+import { schedulerSleep } from '../../src/sched/core/sleep.ts'
+import { PREEMPTED } from '../../src/sched/core/switch.ts'
+import { UNINTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
+import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { LockSimulation, type LockingTask } from './pi-sim.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { setOwnerPriority } from '../../src/futex/pichain.ts'
+import { setOwnerPriority } from '../../src/futex/pi/pichain.ts'
 import type { ActorCall, Order } from './actors.ts'
 import { comeOnStage } from './stagethread.ts'
 

@@ -7,9 +7,9 @@ import {
   FUTEX_WAKE,
   FUTEX_WAKE_BITSET,
   FUTEX_WAKE_OP,
-} from '../../src/futex/call.ts'
-import { encodeOp } from '../../src/futex/wakeop.ts'
-import { SeededRandom } from '../../src/machine/random.ts'
+} from '../../src/futex/operations/call.ts'
+import { encodeOp } from '../../src/futex/operations/wakeop.ts'
+import { SeededRandom } from '../../src/machine/simulated/random.ts'
 
 /** One step of a script, for the kernel and for us alike. */
 export type Step =

@@ -1,19 +1,19 @@
 import { Worker } from 'node:worker_threads'
-import type { Uaddr } from '../../src/futex/call.ts'
-import { FutexContext } from '../../src/futex/context.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
+import type { Uaddr } from '../../src/futex/operations/call.ts'
+import { FutexContext } from '../../src/futex/core/context.ts'
+import { Futexes } from '../../src/futex/core/futexes.ts'
 import {
   type FutexLayout,
   type FutexSizes,
   initializeFutexes,
   reserveFutexes,
-} from '../../src/futex/layout.ts'
-import { Waiter } from '../../src/futex/records.ts'
-import type { MappedBuffer, MappingHandles } from '../../src/futex/space.ts'
-import type { Scheduler } from '../../src/sched/scheduler.ts'
-import { Simulation } from '../../src/sched/simulation.ts'
-import { killTask, signalTask } from '../../src/sched/sleep.ts'
-import { wakeupTask } from '../../src/sched/wakeup.ts'
+} from '../../src/futex/core/layout.ts'
+import { Waiter } from '../../src/futex/core/records.ts'
+import type { MappedBuffer, MappingHandles } from '../../src/futex/core/space.ts'
+import type { Scheduler } from '../../src/sched/core/scheduler.ts'
+import { Simulation } from '../../testing/sched/simulation.ts'
+import { killTask, signalTask } from '../../src/sched/core/sleep.ts'
+import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
 /** Who waits: each row of a conformance table is run for all three. */
 export type Kind = 'thread' | 'promise' | 'task'

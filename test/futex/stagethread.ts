@@ -1,11 +1,11 @@
 import { workerData } from 'node:worker_threads'
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { KernelThread } from '../../src/arena/thread.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import { reserveFutexes } from '../../src/futex/layout.ts'
-import type { MappedBuffer } from '../../src/futex/space.ts'
-import { reserveMachine } from '../../src/machine/cpurecord.ts'
-import { planScheduler } from '../../src/sched/scheduler.ts'
+import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
+import { KernelThread } from '../../src/arena/sync/thread.ts'
+import { Futexes } from '../../src/futex/core/futexes.ts'
+import { reserveFutexes } from '../../src/futex/core/layout.ts'
+import type { MappedBuffer } from '../../src/futex/core/space.ts'
+import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
+import { planScheduler } from '../../src/sched/core/scheduler.ts'
 import { sizes, type StageBoot } from './stage.ts'
 
 /** A plain thread over the arena of the stage that has hired it: its futexes, and the stage's mappings. */

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { Arena, ArenaPlan } from '../../src/arena/arena.ts'
-import { CPU_DEAD, CpuRecord, cpuRecord, reserveMachine } from '../../src/machine/cpurecord.ts'
-import type { CpuDeath } from '../../src/machine/machine.ts'
-import { NodeMachine, type NodeMachineOptions } from '../../src/machine/node.ts'
-import { timekeeperWakeups } from '../../src/machine/timekeeper.ts'
+import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
+import { CPU_DEAD, CpuRecord, cpuRecord, reserveMachine } from '../../src/machine/core/cpurecord.ts'
+import type { CpuDeath } from '../../src/machine/core/machine.ts'
+import { NodeMachine, type NodeMachineOptions } from '../../src/machine/node/nodemachine.ts'
+import { timekeeperWakeups } from '../../src/machine/timekeeper/timekeeper.ts'
 import * as asks from './program.ts'
 
 interface Bench {

@@ -1,4 +1,4 @@
-import { type Cpu, type CpuRequest, HALT, TURN } from '../../src/machine/machine.ts'
+import { type Cpu, type CpuRequest, HALT, TURN } from '../../src/machine/core/machine.ts'
 
 /** Words that the test and its CPUs share; `ask` is what CPU 0 should do, CPUs count what they did. */
 export interface ProgramData {

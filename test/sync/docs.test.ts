@@ -16,7 +16,7 @@ describe('the examples of docs/sync.md and docs/futex.md run, and print what the
     const file = join(folder, `example-${index}.ts`)
     const local = code
       .replaceAll("from 'heddle/futex'", `from '${join(root, 'src/futex/index.ts')}'`)
-      .replaceAll("from 'heddle/structs'", `from '${join(root, 'src/sync/structs.ts')}'`)
+      .replaceAll("from 'heddle/structs'", `from '${join(root, 'src/sync/small/structs.ts')}'`)
       .replaceAll("from 'heddle'", `from '${join(root, 'src/index.ts')}'`)
     writeFileSync(file, local)
     const printed = execFileSync(process.execPath, [file], { encoding: 'utf8' })

@@ -1,12 +1,12 @@
-import { swapRunner, type Runner } from '../../src/coroutine/runner.ts'
-import { type Ambient, type CurrentTask, setAmbient } from '../../src/futex/ambient.ts'
-import { Futexes } from '../../src/futex/futexes.ts'
-import { type FutexLayout, initializeFutexes, reserveFutexes } from '../../src/futex/layout.ts'
-import { SchedulerTask } from '../../src/futex/tasks.ts'
-import type { Scheduler } from '../../src/sched/scheduler.ts'
-import { Simulation, type SimulatedContext } from '../../src/sched/simulation.ts'
-import { killTask, takePending } from '../../src/sched/sleep.ts'
-import { PREEMPTED } from '../../src/sched/switch.ts'
+import { swapRunner, type Runner } from '../../src/coroutine/core/runner.ts'
+import { type Ambient, type CurrentTask, setAmbient } from '../../src/futex/core/ambient.ts'
+import { Futexes } from '../../src/futex/core/futexes.ts'
+import { type FutexLayout, initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
+import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import type { Scheduler } from '../../src/sched/core/scheduler.ts'
+import { Simulation, type SimulatedContext } from '../../testing/sched/simulation.ts'
+import { killTask, takePending } from '../../src/sched/core/sleep.ts'
+import { PREEMPTED } from '../../src/sched/core/switch.ts'
 
 /** What a task is thrown when it is cancelled. */
 export class Cancelled extends Error {}

@@ -1,5 +1,5 @@
-import { sleep } from '../../src/coroutine/blocking.ts'
-import { Schedule } from '../../src/coroutine/schedule.ts'
+import { sleep } from '../../src/coroutine/core/blocking.ts'
+import { Schedule } from '../../src/coroutine/schedule/schedule.ts'
 import {
   AtomicInt32,
   Barrier,

@@ -12,7 +12,7 @@ import {
   SharedQueue,
   WaitGroup,
 } from '../../src/sync/index.ts'
-import { SyncError } from '../../src/sync/errors.ts'
+import { SyncError } from '../../src/sync/wait/errors.ts'
 import { type Call, NO_DICE, type Subject } from './histories.ts'
 import type { Operation } from './linearizable.ts'
 import { type Dice, pause } from './simulate.ts'

@@ -1,5 +1,5 @@
 /** What stands in the realm of each test: the runtime of compiled code, and what drives a coroutine to its end. */
-import { coroutineOf, PREEMPTED, setSafepointFlag } from '../../src/coroutine/coroutine.ts'
+import { coroutineOf, PREEMPTED, setSafepointFlag } from '../../src/coroutine/core/coroutine.ts'
 import * as runtime from '../../src/compiler/runtime.ts'
 
 export { runtime }

@@ -1,6 +1,6 @@
 /** A test with a call that suspends before every statement and around every literal. */
 import { MagicString } from 'magic-string'
-import { children, directives, isFunction, type Node } from '../../src/compiler/syntax.ts'
+import { children, directives, isFunction, type Node } from '../../src/compiler/analysis/syntax.ts'
 import { parseSync } from 'oxc-parser'
 
 /** The text, or null when there is nowhere to put such a call. `name` is what is called. */

@@ -6,7 +6,7 @@ import { setInterval as every, setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { check } from '../check.ts'
-import { failureOf, wrong } from '../programs/attempts.ts'
+import { failureOf, wrong } from '../../../testing/checker/programs/attempts.ts'
 import type { AsyncCheckOptions } from './options.ts'
 import type { AsyncSetup } from './program.ts'
 

@@ -1,5 +1,5 @@
 import { CheckError } from '../errors.ts'
-import { Random } from '../random.ts'
+import { Random } from '../search/random.ts'
 import type { Chooser } from './execution.ts'
 
 /** A chooser that goes from one execution to the next. */

@@ -1,5 +1,5 @@
 import { CheckError } from '../errors.ts'
-import { messageOf } from '../failure.ts'
+import { messageOf } from '../report/failure.ts'
 import { Agenda, type AsyncEvent, type NewEvent } from './agenda.ts'
 import type { Host } from './host.ts'
 import { type AsyncProgram, type AsyncSetup, type AsyncTask, type Outside, tasksOf } from './program.ts'

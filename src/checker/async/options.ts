@@ -1,5 +1,5 @@
 import { CheckError } from '../errors.ts'
-import { type CheckOptions, validateOptions } from '../options.ts'
+import { type CheckOptions, validateOptions } from '../run/options.ts'
 
 /** What an asynchronous check may say about how it is explored. */
 export interface AsyncCheckOptions

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { check } from '../check.ts'
-import { Random } from '../random.ts'
+import { Random } from '../search/random.ts'
 import type { AsyncSetup } from './program.ts'
 
 /** One thing that a task waits for; when it has come, the task writes its name into the log. */

@@ -1,4 +1,4 @@
-import type { RecordedStep } from '../recording.ts'
+import type { RecordedStep } from '../report/recording.ts'
 import type { AsyncEvent } from './agenda.ts'
 import { FINAL, SETUP, type Witness } from './execution.ts'
 import type { Hook, NodeHost } from './host.ts'

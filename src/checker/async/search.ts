@@ -1,8 +1,8 @@
 import { CheckError } from '../errors.ts'
-import type { Failure } from '../failure.ts'
-import type { RecordedStep } from '../recording.ts'
-import { parseSchedule } from '../schedule.ts'
-import type { CheckResult } from '../search.ts'
+import type { Failure } from '../report/failure.ts'
+import type { RecordedStep } from '../report/recording.ts'
+import { parseSchedule } from '../machine/schedule.ts'
+import type { CheckResult } from '../search/search.ts'
 import { AllOrders, type AsyncExplorer, differs, GivenOrder, SomeOrders } from './choosers.ts'
 import { Environment } from './environment.ts'
 import { Execution, type Fault, type Limits, type Witness } from './execution.ts'
@@ -11,7 +11,7 @@ import { type AsyncCheckOptions, validateAsyncOptions } from './options.ts'
 import { outsideOf } from './outside.ts'
 import type { AsyncSetup } from './program.ts'
 import { Recording } from './recording.ts'
-import { verdict } from '../verdict.ts'
+import { verdict } from '../search/verdict.ts'
 
 const STEPS_MAX = 1000
 const TURNS_MAX = 16

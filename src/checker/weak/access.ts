@@ -1,8 +1,8 @@
 import { CheckError } from '../errors.ts'
-import { type Immediate, locate } from '../locate.ts'
-import type { Machine } from '../machine.ts'
-import { BeginAgain } from '../memory.ts'
-import { dataViewBytes, native, type View } from '../natives.ts'
+import { type Immediate, locate } from '../machine/locate.ts'
+import type { Machine } from '../machine/machine.ts'
+import { BeginAgain } from '../machine/memory.ts'
+import { dataViewBytes, native, type View } from '../instrument/natives.ts'
 import {
   AWAIT,
   COMPARE_EXCHANGE,
@@ -14,9 +14,9 @@ import {
   PLAIN_READ,
   PLAIN_WRITE,
   STORE,
-} from '../operations.ts'
-import { pending, siteName } from '../pending.ts'
-import { kindOf, typedArrays } from '../views.ts'
+} from '../machine/operations.ts'
+import { pending, siteName } from '../machine/pending.ts'
+import { kindOf, typedArrays } from '../machine/views.ts'
 import { type Access, sameBytes } from './event.ts'
 
 /** What a thread wants to do next: an access; or the result of something that turned out to be none. */

@@ -1,8 +1,8 @@
 /** An execution of a weak memory, for people: its steps in a memory order, and why each read may find what it finds. */
-import type { RecordedStep } from '../recording.ts'
-import { targetOf } from '../recording.ts'
-import { KIND_NAMES } from '../operations.ts'
-import { pending } from '../pending.ts'
+import type { RecordedStep } from '../report/recording.ts'
+import { targetOf } from '../report/recording.ts'
+import { KIND_NAMES } from '../machine/operations.ts'
+import { pending } from '../machine/pending.ts'
 import { positionsOf, type Valid, validate } from './axioms.ts'
 import { covers, keyOf, sameRange, SETUP, type WeakEvent } from './event.ts'
 

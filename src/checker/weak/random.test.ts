@@ -9,9 +9,9 @@ import {
   PLAIN_WRITE,
   STORE,
   XOR,
-} from '../operations.ts'
-import { loop, op, turn } from '../pending.ts'
-import { Random } from '../random.ts'
+} from '../machine/operations.ts'
+import { loop, op, turn } from '../machine/pending.ts'
+import { Random } from '../search/random.ts'
 import { bruteForce, bytesOf, fold, type Operation, type Spin } from './bruteforce.ts'
 
 const numberOf = (bytes: readonly number[]): number =>

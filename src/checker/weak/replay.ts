@@ -1,9 +1,9 @@
 /** An execution once more, with all threads in one set-up, and then the final assertion: a thread that begins when all have ended. */
-import type { Twin } from '../../coroutine/coroutine.ts'
+import type { Twin } from '../../coroutine/core/coroutine.ts'
 import { CheckError } from '../errors.ts'
-import { formatOutcome } from '../outcomes.ts'
-import { siteName } from '../pending.ts'
-import { type Outcome, resumableFinal } from '../program.ts'
+import { formatOutcome } from '../spec/outcomes.ts'
+import { siteName } from '../machine/pending.ts'
+import { type Outcome, resumableFinal } from '../machine/program.ts'
 import { validate } from './axioms.ts'
 import { sameBytes, sameRange, type WeakEvent } from './event.ts'
 import { answersTo } from './sources.ts'

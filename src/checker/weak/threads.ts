@@ -3,12 +3,12 @@
  * one access, or has ended, and what the access finds leads to a child. A tree is grown where a search comes to it, by running the
  * thread alone, from a set-up of its own, with the reads answered as the way to the node says.
  */
-import type { Twin } from '../../coroutine/coroutine.ts'
+import type { Twin } from '../../coroutine/core/coroutine.ts'
 import { asCheckError, CheckError } from '../errors.ts'
-import { Machine } from '../machine.ts'
-import type { Memory } from '../memory.ts'
-import { pending } from '../pending.ts'
-import { bodiesOf, namesOf, type Program, resumable, type Setup } from '../program.ts'
+import { Machine } from '../machine/machine.ts'
+import type { Memory } from '../machine/memory.ts'
+import { pending } from '../machine/pending.ts'
+import { bodiesOf, namesOf, type Program, resumable, type Setup } from '../machine/program.ts'
 import { nextOf } from './access.ts'
 import type { Access } from './event.ts'
 

@@ -5,11 +5,11 @@
  * block itself. Blocks are V8's: functions, branches, bodies of loops, clauses, and what follows a statement that may jump.
  */
 import { MagicString } from 'magic-string'
-import { Reporter } from '../diagnostics.ts'
-import { Lines } from '../lines.ts'
-import { parse } from '../parse.ts'
-import type { SourceMap } from '../sourcemap.ts'
-import { bare, children, directives, isFunction, isLoop, type Node } from '../syntax.ts'
+import { Reporter } from '../output/diagnostics.ts'
+import { Lines } from '../output/lines.ts'
+import { parse } from '../analysis/parse.ts'
+import type { SourceMap } from '../output/sourcemap.ts'
+import { bare, children, directives, isFunction, isLoop, type Node } from '../analysis/syntax.ts'
 
 /** A range of the source that is run as often as its counter is called; never without a counter. */
 export interface Block {

@@ -20,7 +20,7 @@ import vitePlugin from './vite.ts'
 import webpackPlugin from './webpack.ts'
 
 const fixture = (name: string): string =>
-  fileURLToPath(new URL(`../fixtures/bundle/${name}`, import.meta.url))
+  fileURLToPath(new URL(`../../../testing/compiler/fixtures/bundle/${name}`, import.meta.url))
 
 let folder: string
 beforeAll(async () => {

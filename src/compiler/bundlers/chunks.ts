@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { UnpluginOptions } from 'unplugin'
 import { MagicString } from 'magic-string'
-import { moduleReferences, referenceText } from '../references.ts'
+import { moduleReferences, referenceText } from './references.ts'
 import { isLoader, ownModule, pathOf } from './own.ts'
 
 /** What the hooks of the three have in common, and unplugin does not name. */

@@ -14,7 +14,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { BuildOptions, BuildResult, OutputFile, PluginBuild } from 'esbuild'
 import { MagicString } from 'magic-string'
 import type { UnpluginOptions } from 'unplugin'
-import { moduleReferences, referenceText } from '../references.ts'
+import { moduleReferences, referenceText } from './references.ts'
 import { isForeign, isLoader, ownModule, pathOf } from './own.ts'
 
 /** Which of the three builds this is, told through its options: plugins are shared by all. */

@@ -80,7 +80,7 @@ test('a project without a provider that can be given counts is warned of', async
   expect(warnings.filter(text => text.includes("provider to 'istanbul'"))).toHaveLength(1)
 })
 
-const folder = fileURLToPath(new URL('../fixtures/covered/', import.meta.url))
+const folder = fileURLToPath(new URL('../../../testing/compiler/fixtures/covered/', import.meta.url))
 const vitest = fileURLToPath(new URL('../../../node_modules/vitest/vitest.mjs', import.meta.url))
 
 interface Place {

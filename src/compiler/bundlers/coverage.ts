@@ -5,9 +5,9 @@
  * (v8provider.ts); one warning tells of a provider for which that is not possible.
  */
 import type { UnpluginOptions } from 'unplugin'
-import { composeMaps, type SourceMap } from '../sourcemap.ts'
-import { textHash } from '../texthash.ts'
-import type { Teller, Translate, Turn } from '../unplugin.ts'
+import { composeMaps, type SourceMap } from '../output/sourcemap.ts'
+import { textHash } from '../loading/texthash.ts'
+import type { Teller, Translate, Turn } from './unplugin.ts'
 import { countBlocks } from './blockcounters.ts'
 import { markOf, type Originals, originalsOf } from './v8provider.ts'
 

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { withoutQuery } from '../parse.ts'
+import { withoutQuery } from '../analysis/parse.ts'
 
 /** The folder of heddle's own modules: `dist` in the package, `src` unbuilt. */
 const home: string = fileURLToPath(new URL('../../', import.meta.url)).replaceAll('\\', '/')

@@ -1,5 +1,5 @@
 import type { RolldownPlugin } from 'unplugin'
-import { type HeddleOptions, heddle } from '../unplugin.ts'
+import { type HeddleOptions, heddle } from './unplugin.ts'
 
 export type { HeddleOptions }
 

@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { SourceMap } from '../sourcemap.ts'
+import type { SourceMap } from '../output/sourcemap.ts'
 import type { Counted } from './blockcounters.ts'
 
 interface Range {

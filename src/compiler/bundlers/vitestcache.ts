@@ -3,8 +3,8 @@
  * on the modules that it imports, on the plugin's options and on the coverage. So compiled modules are not kept there.
  */
 import type { UnpluginOptions } from 'unplugin'
-import { withoutQuery } from '../parse.ts'
-import type { Selection } from '../selection.ts'
+import { withoutQuery } from '../analysis/parse.ts'
+import type { Selection } from '../loading/selection.ts'
 
 interface Keyed {
   readonly id: string

@@ -1,6 +1,6 @@
 /** Values that are taken apart: what cannot be is refused by the name that it has in the source, as the engine would. */
-import { type Rope, rope } from '../rope.ts'
-import { bare, type Node, wordOf } from '../syntax.ts'
+import { type Rope, rope } from '../output/rope.ts'
+import { bare, type Node, wordOf } from '../analysis/syntax.ts'
 
 /** Whether a value of this source is a temporary by the time that the pattern takes it apart. */
 export function isTakenApart(pattern: Node, source: Node): boolean {

@@ -1,4 +1,4 @@
-import type { Node } from '../syntax.ts'
+import type { Node } from '../analysis/syntax.ts'
 
 /** What may end without a semicolon. */
 const endedByLine = new Set([

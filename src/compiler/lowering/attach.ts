@@ -1,9 +1,9 @@
 /** Where a function meets its twin: beside a declaration, around an expression. */
-import type { Func } from '../functions.ts'
-import { Rope, rope } from '../rope.ts'
-import type { Node } from '../syntax.ts'
+import type { Func } from '../analysis/functions.ts'
+import { Rope, rope } from '../output/rope.ts'
+import type { Node } from '../analysis/syntax.ts'
 import type { Context } from './context.ts'
-import { canLend, lendings } from './lent.ts'
+import { canLend, lendings } from './borrowed.ts'
 import type { Writer } from './writer.ts'
 
 /**

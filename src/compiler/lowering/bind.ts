@@ -2,8 +2,8 @@
  * `fn.bind(…)` in code that is not resumable itself: at the top of a module, in a field. The function that it makes would carry
  * no resumable form, and a task that calls it could not be preempted in it.
  */
-import { type Rope, rope } from '../rope.ts'
-import type { Node } from '../syntax.ts'
+import { type Rope, rope } from '../output/rope.ts'
+import type { Node } from '../analysis/syntax.ts'
 import type { Context } from './context.ts'
 import { calleeText } from './message.ts'
 import type { Writer } from './writer.ts'

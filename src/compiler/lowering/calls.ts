@@ -2,9 +2,9 @@
  * Calls in a resumable function: to the twin's own name where the target is known, by a look at the callee where it is
  * not, and as they are where they cannot run long. Whatever the form, the parts are evaluated in their order, once.
  */
-import type { Call, Func } from '../functions.ts'
-import { join, type Piece, Rope, rope } from '../rope.ts'
-import { bare, isAnonymous, isFunction, type Node, walk } from '../syntax.ts'
+import type { Call, Func } from '../analysis/functions.ts'
+import { join, type Piece, Rope, rope } from '../output/rope.ts'
+import { bare, isAnonymous, isFunction, type Node, walk } from '../analysis/syntax.ts'
 import type { Context } from './context.ts'
 import { calleeText } from './message.ts'
 import { Writer } from './writer.ts'

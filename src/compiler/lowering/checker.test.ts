@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { type Twin, twin } from '../../coroutine/coroutine.ts'
+import { type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { compile } from '../compile.ts'
-import { evaluateModule, type Namespace } from '../differential/evaluate.ts'
-import { unwatched } from '../differential/unwatched.ts'
+import { evaluateModule, type Namespace } from '../../../test/compiler/differential/evaluate.ts'
+import { unwatched } from '../../../test/compiler/differential/unwatched.ts'
 import * as runtime from '../runtime.ts'
 
 const names = (

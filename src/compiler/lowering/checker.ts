@@ -2,13 +2,13 @@
  * The lowering for the model checker: every function is a generator, and every access that may touch shared memory is
  * a `yield` that names the operation, so that whoever drives the thread performs it, when it chooses.
  */
-import { type Analysis, globalName } from '../analysis.ts'
-import { shortGlobals } from '../builtins.ts'
-import type { Call, Func } from '../functions.ts'
-import { Lines } from '../lines.ts'
-import { join, type Piece, type Rope, rope } from '../rope.ts'
-import type { Binding } from '../scope.ts'
-import { bare, boundNames, contains, directives, type Node, walk } from '../syntax.ts'
+import { type Analysis, globalName } from '../analysis/analysis.ts'
+import { shortGlobals } from '../analysis/builtins.ts'
+import type { Call, Func } from '../analysis/functions.ts'
+import { Lines } from '../output/lines.ts'
+import { join, type Piece, type Rope, rope } from '../output/rope.ts'
+import type { Binding } from '../analysis/scope.ts'
+import { bare, boundNames, contains, directives, type Node, walk } from '../analysis/syntax.ts'
 import { Accessors, writeGet, writeSet } from './checker/accessors.ts'
 import { Coverage } from './checker/coverage.ts'
 import { awaitedIn, converted, isOpaque, mayBeObject, writePeek } from './checker/quiet.ts'

@@ -1,9 +1,9 @@
 /** Which lowering a function is made by, where neither its directive nor the caller of the compiler says. */
-import type { Analysis } from '../analysis.ts'
-import { constructStops } from '../construct.ts'
-import type { LoweringName } from '../directive.ts'
-import type { Func } from '../functions.ts'
-import { bare, contains, type Node } from '../syntax.ts'
+import type { Analysis } from '../analysis/analysis.ts'
+import { constructStops } from '../analysis/construct.ts'
+import type { LoweringName } from '../analysis/directive.ts'
+import type { Func } from '../analysis/functions.ts'
+import { bare, contains, type Node } from '../analysis/syntax.ts'
 
 /**
  * Measured (`npm run bench -- coroutine`, the rows `block`): a call through a generator costs ten times a plain one, a
@@ -45,7 +45,7 @@ function calledIn(funcs: readonly Func[]): ReadonlySet<Func> {
 }
 
 /**
- * Loops in loops and no call that may suspend: what a generator leaves out of a nest (`nest.ts`) is worth more than a
+ * Loops in loops and no call that may suspend: what a generator leaves out of a nest (`nestedloops.ts`) is worth more than a
  * cheaper call of it, where nobody in its file calls it.
  */
 function isNest({ loops }: Func): boolean {

@@ -1,9 +1,9 @@
 /** Classes: a method's twin is a method beside it, under a symbol or a private name, and a static block links the two. */
-import { constructorIn } from '../construct.ts'
+import { constructorIn } from '../analysis/construct.ts'
 import { endsAtArrow } from './arrowends.ts'
-import type { Func } from '../functions.ts'
-import { type Piece, Rope, rope } from '../rope.ts'
-import { bare, isFunction, keyName, type Node } from '../syntax.ts'
+import type { Func } from '../analysis/functions.ts'
+import { type Piece, Rope, rope } from '../output/rope.ts'
+import { bare, isFunction, keyName, type Node } from '../analysis/syntax.ts'
 import { Available, type Context, noJumps } from './context.ts'
 import type { Writer } from './writer.ts'
 

@@ -1,7 +1,7 @@
 /** What the writer of a piece of output must know of the place where that piece will stand. */
-import type { Func } from '../functions.ts'
-import type { Rope } from '../rope.ts'
-import type { Binding } from '../scope.ts'
+import type { Func } from '../analysis/functions.ts'
+import type { Rope } from '../output/rope.ts'
+import type { Binding } from '../analysis/scope.ts'
 
 /** The variables of one resumable function that are the compiler's own. */
 export class Frame {

@@ -6,12 +6,12 @@
  * Generator functions, async functions and what is better left to generators are made as in the first lowering; the
  * two call each other.
  */
-import { AccessorUses } from '../accessors.ts'
-import type { Analysis } from '../analysis.ts'
-import { constructStops, superStops } from '../construct.ts'
-import type { Func } from '../functions.ts'
-import { join, type Piece, type Rope, rope } from '../rope.ts'
-import { bare, isAnonymous, type Node, walk } from '../syntax.ts'
+import { AccessorUses } from '../analysis/accessors.ts'
+import type { Analysis } from '../analysis/analysis.ts'
+import { constructStops, superStops } from '../analysis/construct.ts'
+import type { Func } from '../analysis/functions.ts'
+import { join, type Piece, type Rope, rope } from '../output/rope.ts'
+import { bare, isAnonymous, type Node, walk } from '../analysis/syntax.ts'
 import type { Context } from './context.ts'
 import { Slots } from './frames/emitter.ts'
 import { writeUnwinding } from './frames/forms.ts'

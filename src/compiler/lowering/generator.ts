@@ -2,19 +2,19 @@
  * The first lowering: a resumable form is a generator. A stop is a `yield` of a small integer; a call of another
  * resumable function is a `yield*`. Expressions keep their order by themselves, because `yield` is an expression.
  */
-import type { Analysis } from '../analysis.ts'
-import { constructStops } from '../construct.ts'
-import type { Func } from '../functions.ts'
-import { type Rope, rope } from '../rope.ts'
-import { bare, isLoop, type Node, unlabeled } from '../syntax.ts'
-import { isList, typeOf } from '../types.ts'
+import type { Analysis } from '../analysis/analysis.ts'
+import { constructStops } from '../analysis/construct.ts'
+import type { Func } from '../analysis/functions.ts'
+import { type Rope, rope } from '../output/rope.ts'
+import { bare, isLoop, type Node, unlabeled } from '../analysis/syntax.ts'
+import { isList, typeOf } from '../analysis/types.ts'
 import { CallLowering } from './calls.ts'
 import type { Context, Frame } from './context.ts'
-import { writeCounted, writeInStrips } from './instrips.ts'
+import { writeCounted, writeInStrips } from './striploops.ts'
 import { labelsText, writeForAwait, writeForOf, writeLoop, writeShortForOf } from './loops.ts'
 import { checkedValue, isTakenApart } from './apart.ts'
 import { calledName, calleeText, delegateText, spreadsIn, turnName } from './message.ts'
-import { nestOf, writeNest } from './nest.ts'
+import { nestOf, writeNest } from './nestedloops.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { deepWeight, isSmall, loopDepth, nestWeight, type Weight, weightOf } from './weight.ts'
 

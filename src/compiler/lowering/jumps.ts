@@ -1,5 +1,5 @@
 /** Where the `break`, `continue` and `return` of a statement lead. */
-import { isLoop, type Node } from '../syntax.ts'
+import { isLoop, type Node } from '../analysis/syntax.ts'
 
 /** The jumps in a loop's body that leave the loop, and those that end its turn. */
 export function collectJumps(body: Node, labels: Set<string>, breaks: Node[], continues: Node[]): void {

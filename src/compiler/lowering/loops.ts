@@ -1,7 +1,7 @@
 /** Loops of a generator that have a safepoint, `check`, in each turn. */
-import { join, Rope, rope } from '../rope.ts'
-import { boundNames, type Node, walk } from '../syntax.ts'
-import { isList, typeOf } from '../types.ts'
+import { join, Rope, rope } from '../output/rope.ts'
+import { boundNames, type Node, walk } from '../analysis/syntax.ts'
+import { isList, typeOf } from '../analysis/types.ts'
 import type { Context } from './context.ts'
 import type { GeneratorLowering } from './generator.ts'
 import { notIterableText } from './message.ts'

@@ -1,5 +1,5 @@
 /** How the engine names an expression in "… is not a function": the calls that we make for it must say the same. */
-import { bare, type Node, walk } from '../syntax.ts'
+import { bare, type Node, walk } from '../analysis/syntax.ts'
 
 const unnamed = '(intermediate value)'
 

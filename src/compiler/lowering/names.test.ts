@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { compile } from '../compile.ts'
-import { preemptEverywhere } from '../differential/drive.ts'
-import { evaluateScript } from '../differential/evaluate.ts'
+import { preemptEverywhere } from '../../../test/compiler/differential/drive.ts'
+import { evaluateScript } from '../../../test/compiler/differential/evaluate.ts'
 import * as runtime from '../runtime.ts'
 import { Names } from './names.ts'
 

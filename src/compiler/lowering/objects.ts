@@ -2,13 +2,13 @@
  * Object literals. A method that knows `super` has its twin beside it, under a symbol, and the two are linked when the
  * object has been made; any other function is attached its twin where it stands.
  */
-import type { Func } from '../functions.ts'
-import { type Piece, Rope, rope } from '../rope.ts'
-import { bare, isFunction, keyName, type Node } from '../syntax.ts'
+import type { Func } from '../analysis/functions.ts'
+import { type Piece, Rope, rope } from '../output/rope.ts'
+import { bare, isFunction, keyName, type Node } from '../analysis/syntax.ts'
 import { namedProperty, propertyText, writeAttachment } from './attach.ts'
 import { linked } from './classes.ts'
 import type { Context } from './context.ts'
-import { canLend, lendings } from './lent.ts'
+import { canLend, lendings } from './borrowed.ts'
 import type { Writer } from './writer.ts'
 
 export function writeObject(writer: Writer, node: Node, cx: Context): Rope {

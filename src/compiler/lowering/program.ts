@@ -1,7 +1,7 @@
 /** The output as a whole: what stands first in the source, what the runtime gives, then the statements. */
-import { exportsText } from '../commonjs.ts'
-import { type Rope, rope } from '../rope.ts'
-import { directives, type Node } from '../syntax.ts'
+import { exportsText } from '../loading/commonjs.ts'
+import { type Rope, rope } from '../output/rope.ts'
+import { directives, type Node } from '../analysis/syntax.ts'
 import { Available, type Context, noJumps } from './context.ts'
 import type { Writer } from './writer.ts'
 

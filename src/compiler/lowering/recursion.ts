@@ -3,11 +3,11 @@
  * called by a name to which this file gives nothing but functions of its own leads to those; any other call may lead
  * anywhere, and then the caller looks. So every way around has a safepoint on it.
  */
-import type { Analysis } from '../analysis.ts'
-import { constructorOf } from '../construct.ts'
-import type { Call, Func } from '../functions.ts'
-import { type Methods, methodsOf } from '../methods.ts'
-import { bare } from '../syntax.ts'
+import type { Analysis } from '../analysis/analysis.ts'
+import { constructorOf } from '../analysis/construct.ts'
+import type { Call, Func } from '../analysis/functions.ts'
+import { type Methods, methodsOf } from '../analysis/methods.ts'
+import { bare } from '../analysis/syntax.ts'
 
 export function recursiveOf(analysis: Analysis): ReadonlySet<Func> {
   const methods = methodsOf(analysis)

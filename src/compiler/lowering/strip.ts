@@ -1,7 +1,7 @@
 /** Which loops can be run in strips, and how: a question about the loop alone. */
-import type { Analysis } from '../analysis.ts'
-import type { Binding } from '../scope.ts'
-import { boundNames, contains, isFunction, type Node, walk } from '../syntax.ts'
+import type { Analysis } from '../analysis/analysis.ts'
+import type { Binding } from '../analysis/scope.ts'
+import { boundNames, contains, isFunction, type Node, walk } from '../analysis/syntax.ts'
 import { collectJumps } from './jumps.ts'
 
 export interface Counted {

@@ -1,10 +1,10 @@
 /** The text of a twin: its parameters, what it begins with, its statements. What is inside them is the lowering's. */
-import { isTaskDirective } from '../directive.ts'
-import type { Func } from '../functions.ts'
-import { join, type Rope, rope } from '../rope.ts'
-import { directives, type Node } from '../syntax.ts'
+import { isTaskDirective } from '../analysis/directive.ts'
+import type { Func } from '../analysis/functions.ts'
+import { join, type Rope, rope } from '../output/rope.ts'
+import { directives, type Node } from '../analysis/syntax.ts'
 import { type Context, Frame, noJumps } from './context.ts'
-import { lendings } from './lent.ts'
+import { lendings } from './borrowed.ts'
 import type { Writer } from './writer.ts'
 
 /** The function's resumable form, with `head` before its parameters. */

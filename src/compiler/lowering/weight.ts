@@ -1,6 +1,6 @@
 /** How long a turn of a loop may take, as far as its text tells: so often it looks at the safepoint. */
-import type { Call } from '../functions.ts'
-import { children, isClass, isFunction, isLoop, type Node, walk } from '../syntax.ts'
+import type { Call } from '../analysis/functions.ts'
+import { children, isClass, isFunction, isLoop, type Node, walk } from '../analysis/syntax.ts'
 
 /** How many turns without calls a turn is worth; or it looks each time. */
 export type Weight = 'each' | number

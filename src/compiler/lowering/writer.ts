@@ -6,17 +6,17 @@
  * made by either: those in the twin are attached their own twins; those in the plain form only where they are marked
  * themselves, and not inside a twin. So the size grows with depth, not with a power of it.
  */
-import type { Analysis } from '../analysis.ts'
-import type { Func } from '../functions.ts'
-import { join, type Piece, Rope, rope } from '../rope.ts'
-import { bare, children, directives, givesName, isFunction, type Node } from '../syntax.ts'
+import type { Analysis } from '../analysis/analysis.ts'
+import type { Func } from '../analysis/functions.ts'
+import { join, type Piece, Rope, rope } from '../output/rope.ts'
+import { bare, children, directives, givesName, isFunction, type Node } from '../analysis/syntax.ts'
 import { endsAtArrow } from './arrowends.ts'
 import { namedProperty, propertyText, writeDeclaration, writeFunction } from './attach.ts'
 import { isBind, writeBind } from './bind.ts'
 import { writeClass } from './classes.ts'
 import { Available, type Context, type Frame, noJumps } from './context.ts'
-import { writeLent } from './lent.ts'
-import { writeMoved } from './moved.ts'
+import { writeLent } from './borrowed.ts'
+import { writeMoved } from './renamed.ts'
 import { Names } from './names.ts'
 import { writeObject } from './objects.ts'
 import { writeProgram } from './program.ts'

@@ -1,6 +1,6 @@
 /** Reads and assignments that may call an accessor which unwinds. */
-import { itself } from '../../coroutine/coroutine.ts'
-import { frames } from '../../coroutine/frames.ts'
+import { itself } from '../../coroutine/core/coroutine.ts'
+import { frames } from '../../coroutine/core/frames.ts'
 import { inspectors } from './inspectors.ts'
 
 type Accessor = ((...args: any[]) => unknown) & { [itself]?: unknown }

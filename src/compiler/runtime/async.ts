@@ -4,9 +4,9 @@
  * event loop. The owner of the calling coroutine (a kernel task, a schedule) takes it over and runs it as a coroutine;
  * where there is no owner, or the owner has ended, the event loop runs it in one go.
  */
-import { SUSPENDED, type Twin, twin } from '../../coroutine/coroutine.ts'
-import { resumable } from '../../coroutine/generators.ts'
-import { type AfterAwait, runnerOrNull, type Stretch } from '../../coroutine/runner.ts'
+import { SUSPENDED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
+import { resumable } from '../../coroutine/core/generators.ts'
+import { type AfterAwait, runnerOrNull, type Stretch } from '../../coroutine/core/runner.ts'
 import { cannotBlock } from './generator.ts'
 
 /** A value that the function waits for. */

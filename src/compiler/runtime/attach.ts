@@ -1,6 +1,6 @@
 /** Twins on functions: put there when a function is made, found when it is called. */
-import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/coroutine.ts'
-import { resumable as direct } from '../../coroutine/generators.ts'
+import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/core/coroutine.ts'
+import { resumable as direct } from '../../coroutine/core/generators.ts'
 import { isObject } from './access.ts'
 import { asyncTwin } from './async.ts'
 import { builds } from './construct.ts'

@@ -1,5 +1,5 @@
 /** `bind` in plain code of a compiled module: what is bound passes the permission on, so it unwinds as its function does. */
-import { type Twin, unwinds } from '../../coroutine/coroutine.ts'
+import { type Twin, unwinds } from '../../coroutine/core/coroutine.ts'
 import { attach, refuse, unwinding } from './attach.ts'
 import { type Callable, resumableOf } from './callback.ts'
 

@@ -1,5 +1,5 @@
 /** A callback that a built-in was given: called through its twin where it has one. */
-import { type Twin, twin, unwinds } from '../../coroutine/coroutine.ts'
+import { type Twin, twin, unwinds } from '../../coroutine/core/coroutine.ts'
 import { call, own } from './attach.ts'
 
 export type Callable = (...args: any[]) => any

@@ -1,6 +1,6 @@
 /** `new` of what unwinds: which object it gives when the constructor has been entered again. */
-import { itself } from '../../coroutine/coroutine.ts'
-import { frames, rest } from '../../coroutine/frames.ts'
+import { itself } from '../../coroutine/core/coroutine.ts'
+import { frames, rest } from '../../coroutine/core/frames.ts'
 import { inspectors } from './inspectors.ts'
 
 function isObject(value: unknown): boolean {

@@ -1,5 +1,5 @@
 /** What loops of functions that unwind run over: cursors, which are saved like any other value. */
-import { run } from '../../coroutine/frames.ts'
+import { run } from '../../coroutine/core/frames.ts'
 import { bodyStep, callableIn, generatorBody, isObject, nextOf, stopsInNext } from './generator.ts'
 
 const arrayValues: unknown = Array.prototype.values

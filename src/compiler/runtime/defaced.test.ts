@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { preemptEverywhere } from '../differential/drive.ts'
-import { compiled, plain } from '../differential/programs.ts'
+import { preemptEverywhere } from '../../../test/compiler/differential/drive.ts'
+import { compiled, plain } from '../../../test/compiler/differential/programs.ts'
 
 /**
  * Calls of built-ins that have a resumable form, each as the first of its kind in this process: what the runtime works out when it

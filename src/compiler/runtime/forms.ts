@@ -6,8 +6,8 @@
  * Each is a loop that can start anywhere. When the callback has unwound, what the loop needs is saved, and the loop is
  * entered again behind that call with what it returned.
  */
-import { itself, twin, unwinds } from '../../coroutine/coroutine.ts'
-import { frames, look, type Reenter, run, save, take } from '../../coroutine/frames.ts'
+import { itself, twin, unwinds } from '../../coroutine/core/coroutine.ts'
+import { frames, look, type Reenter, run, save, take } from '../../coroutine/core/frames.ts'
 import { own, unwinding } from './attach.ts'
 import { listOf } from './callback.ts'
 import { begin, built, constructsApart } from './construct.ts'
@@ -15,7 +15,7 @@ import { form, isMade } from './frames.ts'
 import { LONG_TEXT } from './jsonparse.ts'
 import { isBriefJson } from './jsonsize.ts'
 import { isLongJoin, isLongReplace, isLongSplit } from './longtext.ts'
-import { define } from '../../coroutine/define.ts'
+import { define } from '../../coroutine/core/define.ts'
 import { speciesArray } from './iteration.ts'
 
 type Callable = (...args: any[]) => any

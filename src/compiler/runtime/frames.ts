@@ -1,7 +1,7 @@
 /** What functions that unwind import: how they are told apart, and how they call what is not of their kind. */
-import { frames, run } from '../../coroutine/frames.ts'
-import { itself, twin } from '../../coroutine/coroutine.ts'
-import { blocks, plainFace } from '../../coroutine/faces.ts'
+import { frames, run } from '../../coroutine/core/frames.ts'
+import { itself, twin } from '../../coroutine/core/coroutine.ts'
+import { blocks, plainFace } from '../../coroutine/core/faces.ts'
 import { own, refuse, unwinding } from './attach.ts'
 import { collect, generatorBody } from './generator.ts'
 import { listed } from './notiterable.ts'

@@ -1,8 +1,8 @@
 /** `Array.from` and its kin, with a mapping that may stop and an iterable that may. */
-import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
+import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
 import { between, type Callable, callable, resumableOf } from './callback.ts'
 import { iterateBy, paused, wait } from './generator.ts'
-import { define } from '../../coroutine/define.ts'
+import { define } from '../../coroutine/core/define.ts'
 import { emptyArray } from './iteration.ts'
 
 type Stops = Generator<number, any, unknown>

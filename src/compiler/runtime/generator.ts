@@ -4,8 +4,8 @@
  * whoever iterates. What a caller gets is an object that looks and acts like the plain generator, whose `next`,
  * `return` and `throw` carry twins.
  */
-import { define } from '../../coroutine/define.ts'
-import { SUSPENDED, type Twin, twin } from '../../coroutine/coroutine.ts'
+import { define } from '../../coroutine/core/define.ts'
+import { SUSPENDED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
 
 type Callable = (...args: any[]) => any
 type Step = IteratorResult<any, any>

@@ -2,11 +2,11 @@
  * Gives the language's own functions that take callbacks their twins. A call in a resumable function then finds them
  * as it finds any other, and plain code never sees them.
  */
-import { needResched, PREEMPTED, type Twin, twin } from '../../coroutine/coroutine.ts'
+import { needResched, PREEMPTED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { attach } from './attach.ts'
 import { between, type Callable, callable, listOf, resumableOf } from './callback.ts'
 import { construct, constructsApart } from './construct.ts'
-import { define, part } from '../../coroutine/define.ts'
+import { define, part } from '../../coroutine/core/define.ts'
 import { arrayFrom, typedFrom } from './from.ts'
 import { arrays, filter, flatMap, forEach, type Kind, map, reduce, search, typedArrays } from './iteration.ts'
 import { LONG_TEXT, PartwiseParser } from './jsonparse.ts'

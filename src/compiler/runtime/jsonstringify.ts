@@ -4,7 +4,7 @@
  * called as the original calls it, once. An object with little inside, and nothing that runs when it is looked at, is written by
  * the original, and so are numbers and strings in a row.
  */
-import { part, put } from '../../coroutine/define.ts'
+import { part, put } from '../../coroutine/core/define.ts'
 import { inspectors } from './inspectors.ts'
 import { parts_most, partsOf } from './jsonsize.ts'
 

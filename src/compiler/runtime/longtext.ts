@@ -3,8 +3,8 @@
  * the safepoint between elements and between matches. One match, and one element's `toString`, run to their end. `replace` and
  * `replaceAll` also call a replacer that can be suspended so that it can be.
  */
-import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
-import { define } from '../../coroutine/define.ts'
+import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
+import { define } from '../../coroutine/core/define.ts'
 import { type Callable, resumableOf } from './callback.ts'
 import { inspectors } from './inspectors.ts'
 import { LONG_LIST } from './plainsort.ts'

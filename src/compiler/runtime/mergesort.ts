@@ -1,6 +1,6 @@
 /** The sort of typed arrays, comparison for comparison as the engine does it. */
-import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
-import { part } from '../../coroutine/define.ts'
+import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
+import { part } from '../../coroutine/core/define.ts'
 import { number, type Order, type Stops } from './order.ts'
 
 /** Halves, then a merge, from one copy into the other. */

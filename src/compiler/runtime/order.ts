@@ -1,5 +1,5 @@
 /** How two elements are compared, with a comparator that may stop. */
-import type { Twin } from '../../coroutine/coroutine.ts'
+import type { Twin } from '../../coroutine/core/coroutine.ts'
 
 /** What may stop, and gives a `T` in the end. */
 export type Stops<T> = Generator<number, T, unknown>

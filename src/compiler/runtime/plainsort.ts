@@ -3,8 +3,8 @@
  * order is told without running code: numbers, strings and the like. A list with objects, whose `toString` can be watched, is
  * sorted by the engine as a whole.
  */
-import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
-import { define } from '../../coroutine/define.ts'
+import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
+import { define } from '../../coroutine/core/define.ts'
 
 type Stops<T> = Generator<number, T, unknown>
 

@@ -2,8 +2,8 @@
  * Sorting with a comparator that may stop. The order in which a comparator is called can be seen, so this is the
  * engine's own algorithm for arrays, comparison for comparison.
  */
-import { needResched, PREEMPTED } from '../../coroutine/coroutine.ts'
-import { define, part, removeAt } from '../../coroutine/define.ts'
+import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
+import { define, part, removeAt } from '../../coroutine/core/define.ts'
 import { gallopLeft, gallopRight } from './gallop.ts'
 import { number, type Order, type Stops } from './order.ts'
 

@@ -5,8 +5,8 @@ import {
   FUTEX_WAIT,
   FUTEX_WAIT_REQUEUE_PI,
   FUTEX_WAKE,
-} from '../../../src/futex/call.ts'
-import { EAGAIN, EDEADLK, EFAULT, EINVAL, ESRCH, ETIMEDOUT } from '../../../src/futex/errno.ts'
+} from '../../../src/futex/operations/call.ts'
+import { EAGAIN, EDEADLK, EFAULT, EINVAL, ESRCH, ETIMEDOUT } from '../../../src/futex/core/errno.ts'
 import type { Started } from '../actors.ts'
 import { type PiRow, WAITERS, NOBODY, PAST, lock, unlock, waitAt, requeue, settles, cast } from './row.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { FUTEX_LOCK_PI2 } from '../../../src/futex/call.ts'
-import { EAGAIN, EDEADLK, ETIMEDOUT } from '../../../src/futex/errno.ts'
+import { FUTEX_LOCK_PI2 } from '../../../src/futex/operations/call.ts'
+import { EAGAIN, EDEADLK, ETIMEDOUT } from '../../../src/futex/core/errno.ts'
 import type { Started } from '../actors.ts'
 import { type PiRow, WAITERS, lock, unlock, tryLock, settles, cast, queue, drain } from './row.ts'
 

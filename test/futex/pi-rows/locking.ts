@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { FUTEX_LOCK_PI, FUTEX_UNLOCK_PI } from '../../../src/futex/call.ts'
-import { EDEADLK, EFAULT, EINVAL, ESRCH } from '../../../src/futex/errno.ts'
+import { FUTEX_LOCK_PI, FUTEX_UNLOCK_PI } from '../../../src/futex/operations/call.ts'
+import { EDEADLK, EFAULT, EINVAL, ESRCH } from '../../../src/futex/core/errno.ts'
 import { type PiRow, P, WAITERS, DIED, NOBODY, lock, unlock, cast, queue, drain } from './row.ts'
 
 export const locking: PiRow[] = [

@@ -6,9 +6,9 @@ import {
   FUTEX_WAKE,
   FUTEX_WAKE_BITSET,
   FUTEX_WAKE_OP,
-} from '../../../src/futex/call.ts'
-import { EINVAL } from '../../../src/futex/errno.ts'
-import { CMP_EQ, encodeOp, OP_OR } from '../../../src/futex/wakeop.ts'
+} from '../../../src/futex/operations/call.ts'
+import { EINVAL } from '../../../src/futex/core/errno.ts'
+import { CMP_EQ, encodeOp, OP_OR } from '../../../src/futex/operations/wakeop.ts'
 import { type PiRow, WAITERS, DIED, lock, unlock, tryLock, cast, queue, drain } from './row.ts'
 
 export const mixing: PiRow[] = [

@@ -5,9 +5,9 @@ import {
   FUTEX_UNLOCK_PI,
   FUTEX_WAIT,
   FUTEX_WAKE,
-} from '../../../src/futex/call.ts'
-import { EINVAL, ESRCH } from '../../../src/futex/errno.ts'
-import { pointerTo, ROBUST_HEAD_BYTES, ROBUST_LIST_LIMIT } from '../../../src/futex/robust.ts'
+} from '../../../src/futex/operations/call.ts'
+import { EINVAL, ESRCH } from '../../../src/futex/core/errno.ts'
+import { pointerTo, ROBUST_HEAD_BYTES, ROBUST_LIST_LIMIT } from '../../../src/futex/robust/robust.ts'
 import type { Actor, ActorBench, Started } from '../actors.ts'
 import { DIED, type PiRow, WAITERS } from './row.ts'
 

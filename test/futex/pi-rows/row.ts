@@ -7,7 +7,7 @@ import {
   FUTEX_UNLOCK_PI,
   FUTEX_WAIT_REQUEUE_PI,
   type Timespec,
-} from '../../../src/futex/call.ts'
+} from '../../../src/futex/operations/call.ts'
 import type { Actor, ActorBench, ActorCall, Started } from '../actors.ts'
 
 /** One behaviour a row: what Linux does, done here. */

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { EAGAIN, EINTR } from '../../../src/futex/errno.ts'
+import { EAGAIN, EINTR } from '../../../src/futex/core/errno.ts'
 import { type PiRow, lock, unlock, waitAt, requeue, settles, cast, queue } from './row.ts'
 
 /** Only a task can get a signal. */

@@ -6,8 +6,8 @@ import {
   FUTEX_LOCK_PI2,
   FUTEX_TRYLOCK_PI,
   FUTEX_UNLOCK_PI,
-} from '../../../src/futex/call.ts'
-import { EINVAL, ENOSYS, ETIMEDOUT } from '../../../src/futex/errno.ts'
+} from '../../../src/futex/operations/call.ts'
+import { EINVAL, ENOSYS, ETIMEDOUT } from '../../../src/futex/core/errno.ts'
 import { type PiRow, WAITERS, PAST, LATE, lock, unlock, tryLock, cast } from './row.ts'
 
 export const timing: PiRow[] = [

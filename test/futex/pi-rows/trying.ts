@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { EAGAIN, EDEADLK, ESRCH } from '../../../src/futex/errno.ts'
+import { EAGAIN, EDEADLK, ESRCH } from '../../../src/futex/core/errno.ts'
 import { type PiRow, WAITERS, DIED, NOBODY, lock, unlock, tryLock, cast, queue, drain } from './row.ts'
 
 export const trying: PiRow[] = [

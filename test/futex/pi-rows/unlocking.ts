@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { EFAULT, EINVAL, EPERM, ETIMEDOUT } from '../../../src/futex/errno.ts'
+import { EFAULT, EINVAL, EPERM, ETIMEDOUT } from '../../../src/futex/core/errno.ts'
 import { type PiRow, WAITERS, DIED, PAST, lock, unlock, cast, queue, drain } from './row.ts'
 
 export const unlocking: PiRow[] = [

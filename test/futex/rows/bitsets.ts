@@ -4,8 +4,8 @@ import {
   FUTEX_WAIT_BITSET,
   FUTEX_WAKE,
   FUTEX_WAKE_BITSET,
-} from '../../../src/futex/call.ts'
-import { EAGAIN, EINVAL, ETIMEDOUT } from '../../../src/futex/errno.ts'
+} from '../../../src/futex/operations/call.ts'
+import { EAGAIN, EINVAL, ETIMEDOUT } from '../../../src/futex/core/errno.ts'
 import { type Row, wait, results, wakeAll } from './row.ts'
 
 export const bitsets: Row[] = [

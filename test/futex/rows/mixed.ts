@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
-import { FUTEX_REQUEUE, FUTEX_WAKE, FUTEX_WAKE_OP } from '../../../src/futex/call.ts'
-import { EINVAL } from '../../../src/futex/errno.ts'
-import { CMP_EQ, encodeOp, OP_SET } from '../../../src/futex/wakeop.ts'
+import { FUTEX_REQUEUE, FUTEX_WAKE, FUTEX_WAKE_OP } from '../../../src/futex/operations/call.ts'
+import { EINVAL } from '../../../src/futex/core/errno.ts'
+import { CMP_EQ, encodeOp, OP_SET } from '../../../src/futex/operations/wakeop.ts'
 import type { Bench } from '../bench.ts'
 import { type Row, many, doneCount, results, wakeAll } from './row.ts'
 

@@ -6,8 +6,8 @@ import {
   FUTEX_WAIT_BITSET,
   FUTEX_WAKE,
   FUTEX_WAKE_BITSET,
-} from '../../../src/futex/call.ts'
-import { EAGAIN, EFAULT, EINVAL, ETIMEDOUT } from '../../../src/futex/errno.ts'
+} from '../../../src/futex/operations/call.ts'
+import { EAGAIN, EFAULT, EINVAL, ETIMEDOUT } from '../../../src/futex/core/errno.ts'
 import { type Row, P, wait, many, doneCount, results, wakeAll } from './row.ts'
 
 export const requeueing: Row[] = [

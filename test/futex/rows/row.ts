@@ -4,7 +4,7 @@ import {
   FUTEX_WAIT,
   FUTEX_WAKE,
   type Timespec,
-} from '../../../src/futex/call.ts'
+} from '../../../src/futex/operations/call.ts'
 import type { Bench, Pending } from '../bench.ts'
 
 /** One behaviour a row: what Linux does, done here. */

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { FUTEX_WAKE } from '../../../src/futex/call.ts'
-import { EINTR } from '../../../src/futex/errno.ts'
+import { FUTEX_WAKE } from '../../../src/futex/operations/call.ts'
+import { EINTR } from '../../../src/futex/core/errno.ts'
 import { type Row, LATE, U32, wait } from './row.ts'
 
 /** Only a task can get a signal. */

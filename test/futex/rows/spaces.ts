@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAKE } from '../../../src/futex/call.ts'
-import { EFAULT } from '../../../src/futex/errno.ts'
+import { FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAKE } from '../../../src/futex/operations/call.ts'
+import { EFAULT } from '../../../src/futex/core/errno.ts'
 import { type Row, P, wait } from './row.ts'
 
 export const spaces: Row[] = [

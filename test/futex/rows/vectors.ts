@@ -5,8 +5,8 @@ import {
   FUTEX2_PRIVATE,
   FUTEX_REQUEUE,
   FUTEX_WAKE,
-} from '../../../src/futex/call.ts'
-import { EAGAIN, EFAULT, EINVAL, ETIMEDOUT } from '../../../src/futex/errno.ts'
+} from '../../../src/futex/operations/call.ts'
+import { EAGAIN, EFAULT, EINVAL, ETIMEDOUT } from '../../../src/futex/core/errno.ts'
 import { P, type Row, U32 } from './row.ts'
 
 export const vectors: Row[] = [

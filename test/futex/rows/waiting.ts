@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { FUTEX_CLOCK_REALTIME, FUTEX_WAIT, FUTEX_WAKE } from '../../../src/futex/call.ts'
-import { EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT } from '../../../src/futex/errno.ts'
+import { FUTEX_CLOCK_REALTIME, FUTEX_WAIT, FUTEX_WAKE } from '../../../src/futex/operations/call.ts'
+import { EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT } from '../../../src/futex/core/errno.ts'
 import { type Row, P, SOON, LATE, wait, wakeAll } from './row.ts'
 
 export const waiting: Row[] = [

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { FUTEX_WAKE_OP } from '../../../src/futex/call.ts'
-import { EFAULT, EINVAL, ENOSYS } from '../../../src/futex/errno.ts'
+import { FUTEX_WAKE_OP } from '../../../src/futex/operations/call.ts'
+import { EFAULT, EINVAL, ENOSYS } from '../../../src/futex/core/errno.ts'
 import {
   CMP_EQ,
   CMP_GE,
@@ -15,7 +15,7 @@ import {
   OP_OR,
   OP_SET,
   OP_XOR,
-} from '../../../src/futex/wakeop.ts'
+} from '../../../src/futex/operations/wakeop.ts'
 import type { Bench } from '../bench.ts'
 import { type Row, wait, many, doneCount, results, wakeAll } from './row.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { FUTEX_CLOCK_REALTIME, FUTEX_FD, FUTEX_WAKE } from '../../../src/futex/call.ts'
-import { EFAULT, EINVAL, ENOSYS } from '../../../src/futex/errno.ts'
+import { FUTEX_CLOCK_REALTIME, FUTEX_FD, FUTEX_WAKE } from '../../../src/futex/operations/call.ts'
+import { EFAULT, EINVAL, ENOSYS } from '../../../src/futex/core/errno.ts'
 import { type Row, wait, many, doneCount, results, wakeAll } from './row.ts'
 
 export const waking: Row[] = [

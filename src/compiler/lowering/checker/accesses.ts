@@ -1,7 +1,7 @@
 /** Reads and writes of elements, `Atomics` and methods of views: each an operation where the memory turns out to be shared. */
-import { globalName } from '../../analysis.ts'
-import { join, type Piece, type Rope, rope } from '../../rope.ts'
-import { bare, type Node } from '../../syntax.ts'
+import { globalName } from '../../analysis/analysis.ts'
+import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
+import { bare, type Node } from '../../analysis/syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
 import { atomics, memoryMethod, pause, plainRead, plainWrite } from './operations.ts'

@@ -1,7 +1,7 @@
 /** Getters and setters: a property that this file gives one is read and written by a call, which may stop. */
-import type { Analysis } from '../../analysis.ts'
-import { type Rope, rope } from '../../rope.ts'
-import type { Node } from '../../syntax.ts'
+import type { Analysis } from '../../analysis/analysis.ts'
+import { type Rope, rope } from '../../output/rope.ts'
+import type { Node } from '../../analysis/syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
 

@@ -2,9 +2,9 @@
  * Counters for the coverage of a check: one for each statement, and one for each way that a branch can go. They are elements of an array
  * that no thread shares, so a turn of a loop that only counts has still no effect.
  */
-import type { Lines } from '../../lines.ts'
-import { type Rope, rope } from '../../rope.ts'
-import { type Node, walk } from '../../syntax.ts'
+import type { Lines } from '../../output/lines.ts'
+import { type Rope, rope } from '../../output/rope.ts'
+import { type Node, walk } from '../../analysis/syntax.ts'
 
 /** What is counted at a place, in the arrays that the output gives to its runtime. */
 const STATEMENT = 'statement'

@@ -1,5 +1,5 @@
 /** What in a program may be an operation on shared memory, and the number that the checker knows each kind by. */
-import { isWellKnownSymbol, bare, type Node } from '../../syntax.ts'
+import { isWellKnownSymbol, bare, type Node } from '../../analysis/syntax.ts'
 
 /** The kinds of operations, as the checker numbers them. */
 export const plainRead = 0

@@ -1,6 +1,6 @@
 /** Destructuring: the elements that it reads are read before it, the elements that it writes are written at its end. */
-import { Rope, rope } from '../../rope.ts'
-import { boundNames, keyName, type Node, walk } from '../../syntax.ts'
+import { Rope, rope } from '../../output/rope.ts'
+import { boundNames, keyName, type Node, walk } from '../../analysis/syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
 import { isIndexed, plainWrite } from './operations.ts'

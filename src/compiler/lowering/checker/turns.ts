@@ -1,7 +1,7 @@
 /** Loops that tell the checker of each turn: one that leaves everything as it was need not be repeated. */
-import type { Func } from '../../functions.ts'
-import { type Rope, rope } from '../../rope.ts'
-import { contains, type Node } from '../../syntax.ts'
+import type { Func } from '../../analysis/functions.ts'
+import { type Rope, rope } from '../../output/rope.ts'
+import { contains, type Node } from '../../analysis/syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 import type { Context } from '../context.ts'
 import { isOpaque } from './quiet.ts'

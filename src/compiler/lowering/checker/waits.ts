@@ -8,10 +8,10 @@
  * So every call that is neither awaited nor returned compares how often its thread has waited before and after (`unawaited` of the runtime), except
  * calls of functions that cannot wait.
  */
-import { type Analysis, globalName } from '../../analysis.ts'
-import type { Func } from '../../functions.ts'
-import { type Rope, rope } from '../../rope.ts'
-import { bare, isFunction, type Node, walk } from '../../syntax.ts'
+import { type Analysis, globalName } from '../../analysis/analysis.ts'
+import type { Func } from '../../analysis/functions.ts'
+import { type Rope, rope } from '../../output/rope.ts'
+import { bare, isFunction, type Node, walk } from '../../analysis/syntax.ts'
 import type { Names } from '../names.ts'
 import { awaitedIn } from './quiet.ts'
 

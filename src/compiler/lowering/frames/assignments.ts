@@ -1,6 +1,6 @@
 /** Assignments, and what they assign to. */
-import { type Piece, type Rope, rope } from '../../rope.ts'
-import { bare, type Node } from '../../syntax.ts'
+import { type Piece, type Rope, rope } from '../../output/rope.ts'
+import { bare, type Node } from '../../analysis/syntax.ts'
 import type { Expressions } from './expressions.ts'
 import { conditionOf, operand } from './operands.ts'
 import { apartValue, patternText } from './patterns.ts'

@@ -2,9 +2,9 @@
  * Calls of a function that unwinds. Where the callee is known it is given the permission to unwind at once. Where it is not,
  * it is looked at: one that unwinds, one without any other form, or one that has to be called in another way.
  */
-import type { Call, Func } from '../../functions.ts'
-import { join, type Piece, Rope, rope } from '../../rope.ts'
-import { bare, isFunction, type Node } from '../../syntax.ts'
+import type { Call, Func } from '../../analysis/functions.ts'
+import { join, type Piece, Rope, rope } from '../../output/rope.ts'
+import { bare, isFunction, type Node } from '../../analysis/syntax.ts'
 import { calleeText } from '../message.ts'
 import { Expressions } from './expressions.ts'
 import { listValues } from './literals.ts'

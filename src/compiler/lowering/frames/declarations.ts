@@ -1,6 +1,6 @@
 /** Declarations in a function that unwinds: each variable is set where the plan has it live. */
-import { Rope, rope } from '../../rope.ts'
-import { boundNames, type Node } from '../../syntax.ts'
+import { Rope, rope } from '../../output/rope.ts'
+import { boundNames, type Node } from '../../analysis/syntax.ts'
 import { apartValue, namedValue, patternText } from './patterns.ts'
 import type { Variable } from './plan.ts'
 import type { Statements } from './statements.ts'

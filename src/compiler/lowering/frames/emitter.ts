@@ -3,8 +3,8 @@
  * beginning. With guards it can start at any place: `p` is the place that it is on its way to, or 0 when it runs. Places
  * are numbered in the order of the text, so a statement whose last place is 7 is passed over when `p` is more than that.
  */
-import { Rope, rope } from '../../rope.ts'
-import { contains, type Node } from '../../syntax.ts'
+import { Rope, rope } from '../../output/rope.ts'
+import { contains, type Node } from '../../analysis/syntax.ts'
 import type { Plan, Variable } from './plan.ts'
 
 /** The names that the two forms of a function share. */

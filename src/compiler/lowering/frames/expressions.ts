@@ -2,8 +2,8 @@
  * Expressions of a function that unwinds. A call that may suspend becomes a statement of its own, so what is
  * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it stands.
  */
-import { join, type Rope, rope } from '../../rope.ts'
-import { bare, isAnonymous, type Node } from '../../syntax.ts'
+import { join, type Rope, rope } from '../../output/rope.ts'
+import { bare, isAnonymous, type Node } from '../../analysis/syntax.ts'
 import type { Context } from '../context.ts'
 import { assignmentValue, readValue, targetText } from './assignments.ts'
 import { Emitter, type Slots } from './emitter.ts'

@@ -2,11 +2,11 @@
  * A function that unwinds, written whole: in two forms, of which the second is made when it is needed, or in one form
  * with what closures share around it.
  */
-import { isTaskDirective } from '../../directive.ts'
-import type { Func } from '../../functions.ts'
-import { Rope, rope } from '../../rope.ts'
-import type { Binding } from '../../scope.ts'
-import { directives, isFunction, type Node } from '../../syntax.ts'
+import { isTaskDirective } from '../../analysis/directive.ts'
+import type { Func } from '../../analysis/functions.ts'
+import { Rope, rope } from '../../output/rope.ts'
+import type { Binding } from '../../analysis/scope.ts'
+import { directives, isFunction, type Node } from '../../analysis/syntax.ts'
 import { writeDeclaration } from '../attach.ts'
 import { type Context, noJumps } from '../context.ts'
 import type { FramesLowering } from '../frames.ts'

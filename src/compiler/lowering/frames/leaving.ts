@@ -1,5 +1,5 @@
 /** What a `return` does on its way out: it closes the loops around it, and shows itself to a `finally`. */
-import { type Piece, type Rope, rope } from '../../rope.ts'
+import { type Piece, type Rope, rope } from '../../output/rope.ts'
 import type { Context } from '../context.ts'
 
 /** A `return`, by way of what it has to close, and of the `finally` that has to see it. */

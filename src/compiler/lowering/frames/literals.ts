@@ -1,6 +1,6 @@
 /** Arrays, objects, templates and spreads in which something can stop. */
-import { join, type Piece, Rope, rope } from '../../rope.ts'
-import { bare, isAnonymous, isFunction, type Node, wordOf } from '../../syntax.ts'
+import { join, type Piece, Rope, rope } from '../../output/rope.ts'
+import { bare, isAnonymous, isFunction, type Node, wordOf } from '../../analysis/syntax.ts'
 import type { Expressions } from './expressions.ts'
 
 /** Values in a list of which the later ones may stop: the earlier are held, where what is in between may change them. */

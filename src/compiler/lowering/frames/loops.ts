@@ -2,8 +2,8 @@
  * Loops of a function that unwinds: each turn begins with a safepoint, at which a form that goes on enters the loop again.
  * Loops without calls run in strips instead.
  */
-import { Rope, rope } from '../../rope.ts'
-import { bare, type Node } from '../../syntax.ts'
+import { Rope, rope } from '../../output/rope.ts'
+import { bare, type Node } from '../../analysis/syntax.ts'
 import type { Context } from '../context.ts'
 import { collectJumps, leavesOf } from '../jumps.ts'
 import { notIterableText } from '../message.ts'

@@ -1,5 +1,5 @@
 /** How a value stands in the expression around it. */
-import { type Piece, type Rope, rope } from '../../rope.ts'
+import { type Piece, type Rope, rope } from '../../output/rope.ts'
 
 /** A value in a form that a member can be taken of. */
 export function operand(value: Rope): Rope {

@@ -13,10 +13,10 @@
  *   yet, a global, an import                      |
  *   anything else                                 | never
  */
-import type { Analysis } from '../../analysis.ts'
-import type { Func } from '../../functions.ts'
-import type { Binding } from '../../scope.ts'
-import { bare, contains, type Node } from '../../syntax.ts'
+import type { Analysis } from '../../analysis/analysis.ts'
+import type { Func } from '../../analysis/functions.ts'
+import type { Binding } from '../../analysis/scope.ts'
+import { bare, contains, type Node } from '../../analysis/syntax.ts'
 
 export class Order {
   readonly #bindingOf: Analysis['bindingOf']

@@ -1,7 +1,7 @@
 /** The parameters of a function that unwinds. What is more than a name is set in the body: code of others may run there. */
-import type { Func } from '../../functions.ts'
-import { join, type Piece, Rope, rope } from '../../rope.ts'
-import { bare, isAnonymous, type Node } from '../../syntax.ts'
+import type { Func } from '../../analysis/functions.ts'
+import { join, type Piece, Rope, rope } from '../../output/rope.ts'
+import { bare, isAnonymous, type Node } from '../../analysis/syntax.ts'
 import type { Context } from '../context.ts'
 import type { FramesLowering } from '../frames.ts'
 import { patternText } from './patterns.ts'

@@ -1,6 +1,6 @@
 /** Destructuring, and the names that values take from what they are given to. */
-import { join, type Piece, type Rope, rope } from '../../rope.ts'
-import { bare, givesName, isAnonymous, type Node } from '../../syntax.ts'
+import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
+import { bare, givesName, isAnonymous, type Node } from '../../analysis/syntax.ts'
 import { checkedValue } from '../apart.ts'
 import { calledName, turnName } from '../message.ts'
 import type { Expressions } from './expressions.ts'

@@ -2,8 +2,8 @@
  * The permission to unwind. Only a caller that looks at the flag after its call may let what it calls unwind, so each
  * function takes its permission first of all: from `frames.ok`, which it clears, or as one argument more.
  */
-import type { Func } from '../../functions.ts'
-import { bare, type Node, walk } from '../../syntax.ts'
+import type { Func } from '../../analysis/functions.ts'
+import { bare, type Node, walk } from '../../analysis/syntax.ts'
 import type { FramesLowering } from '../frames.ts'
 
 /** What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does. */

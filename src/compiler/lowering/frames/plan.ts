@@ -2,10 +2,10 @@
  * What becomes of one function that is to unwind: where it can stop, in how many forms it is written, and where its
  * variables live. Some code is better left to generators; then the plan is the reason.
  */
-import type { Analysis } from '../../analysis.ts'
-import type { Func } from '../../functions.ts'
-import type { Binding } from '../../scope.ts'
-import { boundNames, children, contains, isClass, isFunction, isLoop, type Node, walk } from '../../syntax.ts'
+import type { Analysis } from '../../analysis/analysis.ts'
+import type { Func } from '../../analysis/functions.ts'
+import type { Binding } from '../../analysis/scope.ts'
+import { boundNames, children, contains, isClass, isFunction, isLoop, type Node, walk } from '../../analysis/syntax.ts'
 import { reasonAgainst } from './refusals.ts'
 
 /**

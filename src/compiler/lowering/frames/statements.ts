@@ -2,8 +2,8 @@
  * Statements of a function that unwinds. Those that can stop inside are written so that they can be entered in the middle;
  * the language's own `try`, loops and labels do the rest, because a form that goes on enters them all again.
  */
-import { Rope, rope } from '../../rope.ts'
-import { isLoop, type Node, unlabeled } from '../../syntax.ts'
+import { Rope, rope } from '../../output/rope.ts'
+import { isLoop, type Node, unlabeled } from '../../analysis/syntax.ts'
 import type { Context } from '../context.ts'
 import { Calls } from './calls.ts'
 import { declare, declareClass, open, within } from './declarations.ts'

@@ -1,6 +1,6 @@
 /** `try`: what can stop in a handler or a `finally` stands behind it, so that it can be entered without an error. */
-import { Rope, rope } from '../../rope.ts'
-import type { Node } from '../../syntax.ts'
+import { Rope, rope } from '../../output/rope.ts'
+import type { Node } from '../../analysis/syntax.ts'
 import { jumpsOutOf } from '../jumps.ts'
 import { assign, open, within } from './declarations.ts'
 import { returning } from './leaving.ts'

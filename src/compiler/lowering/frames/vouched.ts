@@ -6,10 +6,10 @@
  * Only functions that unwind are ever put there. So what is found there is true at any time, and a callee that is called
  * by others looks for the mark as ever.
  */
-import type { Analysis } from '../../analysis.ts'
-import type { Func } from '../../functions.ts'
-import type { Binding } from '../../scope.ts'
-import { bare, type Node } from '../../syntax.ts'
+import type { Analysis } from '../../analysis/analysis.ts'
+import type { Func } from '../../analysis/functions.ts'
+import type { Binding } from '../../analysis/scope.ts'
+import { bare, type Node } from '../../analysis/syntax.ts'
 
 /** A parameter that is called, and nothing else. */
 export interface Vouched {

@@ -1,0 +1,59 @@
+import type { Arena } from '../memory/arena.ts'
+
+/** CPUs are 0 to 63, so that a CPU mask is one 64-bit set. Ids from 64 up are threads that are not CPUs. */
+export const CPU_MAX = 64
+
+/** How many threads may enter the kernel at once: an id must fit the owner field of a lock word. */
+export const THREAD_MAX = 255
+
+/** About two microseconds, several times the longest critical section. */
+const SPINS = 200
+
+/**
+ * A thread that is inside the kernel: a CPU, or a plain thread (the main thread, a worker of the program's
+ * own) that calls in. Each operating-system thread makes one and passes it to every kernel call; it never
+ * crosses threads. Not shared memory: what others must see of a thread is in its CPU record.
+ */
+export class KernelThread {
+  readonly arena: Arena
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly id: number
+  /** What a lock word holds while this thread owns it: never 0. */
+  readonly ownerTag: number
+  /** False where `Atomics.wait` throws (a browser's main thread): such a thread spins instead of parking. */
+  readonly mayBlock: boolean
+  /** How often it looks at a taken lock before it parks. */
+  readonly spins: number
+  readonly debug: boolean
+  /** How many sections of the kernel this thread is in (section.ts), and the first lock that it took in them and still has, or 0. */
+  sections = 0
+  outerLock = 0
+  /** Debug builds: the locks held, innermost last, as pointers. */
+  readonly heldLocks: number[] = []
+  /**
+   * Where a death can be seen from here without a turn of the event loop: asked, now and then, while this thread waits
+   * for thread `owner` (at a lock, or at a word of a task that is on that CPU; then `lock` is 0). It may find that the owner
+   * is dead and repair what it left; then it says true. A thread without one waits until another does that.
+   */
+  stuck: ((owner: number, lock: number) => boolean | void) | null = null
+
+  /** Keeps the ids of dead threads from being used again, and lets them: around what this thread does in the place of a dead one (awaiting.ts). They nest. */
+  keepIds: (() => void) | null = null
+  freeIds: (() => void) | null = null
+
+  /** A thread that others depend on: what it does for them, now and then, while it blocks for its own sake. It holds no lock then. */
+  meanwhile: (() => void) | null = null
+
+  constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS) {
+    if (!Number.isInteger(id) || id < 0 || id >= THREAD_MAX) {
+      throw new RangeError(`KernelThread(id: ${id}): an id is an integer from 0 to ${THREAD_MAX - 1}`)
+    }
+    this.arena = arena
+    this.i32 = arena.i32
+    this.id = id
+    this.ownerTag = id + 1
+    this.mayBlock = mayBlock
+    this.spins = spins
+    this.debug = arena.debug
+  }
+}

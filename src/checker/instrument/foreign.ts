@@ -1,0 +1,282 @@
+/**
+ * Calls of what is not instrumented. It may keep or change something, so each is an effect. And it may be given shared memory:
+ *
+ *   the language's own functions   reach it by traps (views.ts), or throw because a proxy has nothing inside; a thread that caught that
+ *                                  would go on otherwise than the real program, so it is refused
+ *   any other function             may look inside, and answer otherwise than it would: it is refused before it is called
+ *   a function of WebAssembly      may have shared memory of its own: it is refused
+ */
+import { own, refuse as refuseCall } from '../../compiler/runtime.ts'
+import { inspectors } from '../../compiler/runtime/inspectors.ts'
+import { owner } from '../../compiler/runtime/generator.ts'
+import { type Twin, twin } from '../../coroutine/core/coroutine.ts'
+import { CheckError } from '../errors.ts'
+import { isIntrinsic } from './intrinsics.ts'
+import { AWAIT } from '../machine/operations.ts'
+import { effect, isShared, op, pending } from '../machine/pending.ts'
+import { refuse } from './refusal.ts'
+import { isUnseen, noteCallbacks, noteGiven, ran } from './unseen.ts'
+import { isGuarded, nativeMark, typedArrays } from '../machine/views.ts'
+
+type Callable = (...args: any[]) => any
+
+// `instanceof` would run the traps of a proxy, and of one among the prototypes.
+const Shared = SharedArrayBuffer
+const Later = Promise
+const isBuffer = inspectors?.isSharedArrayBuffer ?? ((x: unknown) => x instanceof Shared)
+const isPromise = inspectors?.isPromise ?? ((x: unknown) => x instanceof Later)
+const isMap = inspectors?.isMap ?? ((x: unknown) => x instanceof Map)
+const isSet = inspectors?.isSet ?? ((x: unknown) => x instanceof Set)
+const isProxy = inspectors?.isProxy ?? (() => false)
+const Typed = Object.getPrototypeOf(Int8Array.prototype) as object
+/** What answers for a proxy of a view otherwise than for a view. */
+const blind: unknown = Object.getOwnPropertyDescriptor(Typed, Symbol.toStringTag)!.get
+
+/** Calls a function that has no form of its own for threads. `text`: how the source names it. */
+export function plain(fn: unknown, self: unknown, args: unknown[], text: string): unknown {
+  effect()
+  return watched(fn, self, args, text)
+}
+
+/** The same, where it is known whether the function has an effect. */
+export function watched(fn: unknown, self: unknown, args: unknown[], text: string): unknown {
+  if (typeof fn !== 'function') return refuseCall(text)
+  if (pending.current < 0) return Reflect.apply(fn, self, args)
+  if (!isIntrinsic(fn)) {
+    if (isWasm(fn))
+      refuse(
+        `a function of WebAssembly (${text}) was called, which may have shared memory of its own`,
+        ADVICE,
+      )
+    if (holdsMemory([self, ...args])) refuseGiven(text)
+    noteHidden(text)
+    const unseen = isUnseen(fn)
+    if (unseen) ran(`${text} was called`)
+    let result: unknown
+    try {
+      result = Reflect.apply(fn, self, args)
+    } catch (error) {
+      // What a function of the host throws may be about memory that it got from a getter: a real thread might go on.
+      if (!unseen && !isAssertion(error)) ran(`${text} threw ${String(error)}`)
+      throw error
+    }
+    if (isPromise(result))
+      refuse(
+        `${text}, which is not instrumented, returned a promise: it goes on when the check does not see it`,
+        ADVICE,
+      )
+    return result
+  }
+  noteCallbacks(args)
+  if (pending.thorough) noteGiven([self, ...args])
+  if (!isMemory(self) && !args.some(isMemory)) return Reflect.apply(fn, self, args)
+  if (fn === blind || [self, ...args].some(x => isMemory(x) && !isGuarded(x))) refuseGiven(text)
+  try {
+    return Reflect.apply(fn, self, args)
+  } catch (error) {
+    if (pending.refusal !== undefined || error instanceof CheckError) throw error
+    return refuse(`${text} was given shared memory, and threw ${String(error)}`, ADVICE)
+  }
+}
+
+/** The arguments of `new maker(…)`. */
+export function given(maker: any, args: unknown[]): unknown[] {
+  if (pending.current < 0 || typeof maker !== 'function' || pending.reals.has(maker)) return args
+  if (isIntrinsic(maker)) {
+    if (makers.has(maker) && args.some(isGuarded)) refuseGiven(`new ${maker.name}(), taken before the check`)
+    noteCallbacks(args)
+    if (pending.thorough) noteGiven(args)
+    return args
+  }
+  for (let base = maker; typeof base === 'function'; base = Object.getPrototypeOf(base))
+    if (isUnseen(base)) ran(`new ${base.name}() was called`)
+  if (!isOfTheCheck(maker) && holdsMemory(args)) refuseGiven(`new ${maker.name}()`)
+  return args
+}
+
+/** The constructors of views, as they are without guards: they look inside of a buffer. */
+const makers = new Set<unknown>([...Object.values(typedArrays), DataView])
+
+/** A function that is the tag of a template, as a property. */
+export function tagged<T>(holder: T, key: PropertyKey): T {
+  const fn: unknown = (holder as Record<PropertyKey, unknown> | undefined)?.[key]
+  if (pending.current >= 0 && isUnseen(fn)) ran(`${String(key)} was called`)
+  effect()
+  return holder
+}
+
+function isAssertion(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AssertionError'
+}
+
+const ADVICE =
+  'Read the memory in the check itself, element by element, and give what was read; or name the module in the check: `{ modules: [...] }`'
+
+function refuseGiven(text: string): never {
+  return refuse(`${text}, which is not instrumented, was given shared memory`, ADVICE)
+}
+
+/** True for shared memory, of the check or from elsewhere. */
+export function isMemory(x: unknown): boolean {
+  return isGuarded(x) || isShared(x) || isBuffer(x)
+}
+
+/** Whether there is shared memory in these, or in what they hold; as far as it can be seen without running code. What is too much to look through counts as if it held some. */
+export function holdsMemory(values: readonly unknown[]): boolean {
+  hidesSome = false
+  const seen = new Set<unknown>()
+  let level: unknown[] = [...values]
+  while (level.length > 0) {
+    const deeper: unknown[] = []
+    for (const x of level) {
+      if ((typeof x !== 'object' && typeof x !== 'function') || x === null || seen.has(x)) continue
+      if (isMemory(x)) return true
+      if (isIntrinsic(x)) continue
+      seen.add(x)
+      // What is too much to look through may hold memory too.
+      if (seen.size >= HELD_MAX) return true
+      if (isProxy(x)) continue
+      if (isMap(x)) deeper.push(...x.keys(), ...x.values())
+      else if (isSet(x)) deeper.push(...x)
+      for (const key of Reflect.ownKeys(x)) {
+        const found = Reflect.getOwnPropertyDescriptor(x, key)
+        if (found?.get !== undefined && !isIntrinsic(found.get) && !isNative(found.get)) hidesSome = true
+        deeper.push(found?.value)
+      }
+    }
+    level = deeper
+  }
+  return false
+}
+
+const HELD_MAX = 10_000
+
+/** Whether something has a getter among what `holdsMemory` looked through last: what it returns is not known before it has run. */
+let hidesSome = false
+
+/** Takes note of a function that was given what `holdsMemory` looked through last, and could not see. */
+export function noteHidden(text: string): void {
+  if (hidesSome && pending.current >= 0) ran(`${text} was given an object with a getter`)
+}
+
+function isNative(fn: Callable): boolean {
+  return /\[native code\]/.test(toString.call(fn))
+}
+
+const { toString } = Function.prototype
+
+/** An exported function of WebAssembly is named by a number. */
+function isWasm(fn: { readonly name?: unknown }): boolean {
+  return typeof fn.name === 'string' && /^\d+$/.test(fn.name) && isNative(fn as Callable)
+}
+
+/** True for a class of code that is instrumented: its text or its methods show it. */
+function isOfTheCheck(maker: Callable): boolean {
+  for (
+    let made: any = maker;
+    typeof made === 'function' && !isIntrinsic(made);
+    made = Object.getPrototypeOf(made)
+  ) {
+    if (toString.call(made).includes('$h_')) return true
+    const methods = Object.getOwnPropertyDescriptors(made.prototype ?? {})
+    for (const { value, get, set } of Object.values(methods))
+      if ([value, get, set].some(fn => fn?.[twin] !== undefined)) return true
+  }
+  return false
+}
+
+/** The twin of what is called at this place, where its promise is not awaited: an async function must not wait then. */
+export function ownAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
+  if (isIntrinsic(fn)) return awaitedAt(fn, site)
+  const made = twinAt(fn, site)
+  return Object.getPrototypeOf(fn) === Async ? beside(made, fn.name) : made
+}
+
+const AWAIT_IT = 'Await it there; what goes on beside it must be a thread of its own'
+const Async = Object.getPrototypeOf(async () => undefined) as object
+
+/**
+ * An async function runs up to its first `await` at once, and then beside its caller, in the same thread: such orders are not explored. One that waits without
+ * having been awaited is refused.
+ */
+function beside(made: Twin, name: string): Twin {
+  return function* (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
+    const steps = Reflect.apply(made, this, args) as Generator<number, unknown, unknown>
+    let step = steps.next()
+    while (!step.done) {
+      if (pending.kind[pending.current] === AWAIT)
+        refuse(`the async function ${name} waits, and was not awaited where it was called`, AWAIT_IT)
+      let sent: unknown
+      try {
+        sent = yield step.value
+      } catch (error) {
+        step = steps.throw(error)
+        continue
+      }
+      step = steps.next(sent)
+    }
+    return step.value
+  }
+}
+
+/** An `await` of this value. */
+export function waits(site: number, value: unknown): number {
+  const { current } = pending
+  if (current >= 0) pending.waits[current]++
+  return op(AWAIT, site, value)
+}
+
+/** How often the running thread has awaited something. */
+export function waited(): number {
+  return pending.current < 0 ? 0 : pending.waits[pending.current]
+}
+
+/** What a call returned that is not awaited. If its thread has waited since the call began, an async function ran that should run beside it. */
+export function unawaited<T>(before: number, result: T): T {
+  const { current } = pending
+  if (current >= 0 && pending.waits[current] !== before)
+    refuse('an async function waited inside of a call that was not awaited', AWAIT_IT)
+  return result
+}
+
+/** The twin of what is called at this place, where its value is awaited or returned. A function of the language awaits no callback, unless it returns what that returned. */
+export function awaitedAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
+  const made = twinAt(fn, site)
+  if (!isIntrinsic(fn)) return made
+  let wrapped = withCallbacks.get(made)
+  if (wrapped === undefined) {
+    wrapped = noting(passing.has(fn) ? made : beside(made, fn.name))
+    withCallbacks.set(made, wrapped)
+  }
+  return wrapped
+}
+
+/** The twin of a function of the language, which may call what it is given. */
+function noting(made: Twin): Twin {
+  return function (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
+    noteCallbacks([this, ...args])
+    if (pending.thorough) noteGiven([this, ...args])
+    return Reflect.apply(made, this, args) as Generator<number, unknown, unknown>
+  }
+}
+
+const passing = new Set<unknown>([Function.prototype.call, Function.prototype.apply, Reflect.apply])
+const withCallbacks = new WeakMap<Twin, Twin>()
+
+/** The twin of what is called at this place: a function of the language that has one reports its steps there. */
+function twinAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
+  pending.place = site
+  const made = own(fn) as Twin & { [owner]?: unknown; [nativeMark]?: true }
+  if (made[owner] === undefined && fn[twin] !== made) return plainTwin(fn)
+  // The models of the checker say themselves what has an effect; of the others it is not known.
+  if (made[nativeMark] !== true && isIntrinsic(fn)) effect()
+  return made
+}
+
+/** The twin that calls what is not instrumented. */
+function plainTwin(fn: (...args: any[]) => any): Twin {
+  // oxlint-disable-next-line require-yield
+  return function* (this: unknown, ...args: unknown[]) {
+    return plain(fn, this, args, fn.name)
+  }
+}

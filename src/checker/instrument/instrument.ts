@@ -1,0 +1,33 @@
+import { compile } from '../../compiler/compile.ts'
+
+/** Where instrumented code finds its runtime: a path that a bundler and Node can both load. */
+export interface Instrumented {
+  readonly code: string
+  readonly map: object | null
+}
+
+const CHECK_FILE = /\.check\.[cm]?[jt]sx?$/
+const IMPORTS_CHECKER = /\bfrom\s*['"](?:heddle\/checker|[^'"]*\/checker\/check\.[jt]s)['"]/
+
+/** Whether a module is a check, by its name or by what it imports: it is instrumented, with what it imports relatively. */
+export function isCheckFile(path: string, source: string): boolean {
+  return CHECK_FILE.test(path) || IMPORTS_CHECKER.test(source)
+}
+
+/** The modules that the checks of a file name: `{ modules: ['./ring.ts', 'package'] }`, as literals. */
+export function namedModules(source: string): string[] {
+  const names: string[] = []
+  for (const [, list] of source.matchAll(/\bmodules\s*:\s*\[([^\]]*)\]/g)) {
+    for (const [, name] of list.matchAll(/['"]([^'"]+)['"]/g)) names.push(name)
+  }
+  return names
+}
+
+/** Instruments a module: every shared access in it becomes a step of the checker, and with `coverage` what is reached is counted. Throws a SyntaxError that shows the place. */
+export function instrument(source: string, file: string, runtime: string, coverage = false): Instrumented {
+  const { code, map, diagnostics } = compile(source, file, { mode: 'checker', runtime, coverage })
+  for (const { severity, message, line, column, frame } of diagnostics) {
+    if (severity === 'error') throw new SyntaxError(`${message}\n${file}:${line}:${column}\n${frame}`)
+  }
+  return { code, map }
+}

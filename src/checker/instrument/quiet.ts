@@ -1,0 +1,162 @@
+/**
+ * What runs code without a call: a property that has a getter, a proxy, the conversion of an object. Such code may change something
+ * of its own, so a turn of a loop in which it ran is no useless one, unless it is known to change nothing.
+ *
+ *     spinner                                     other
+ *     -------                                     -----
+ *     turn 1: load x → 0, counted.value → 1
+ *     turn 2: load x → 0, counted.value → 2       (`value` has a getter that counts: turn 2 is not turn 1)
+ *
+ * Conversions of objects count as effects where they happen. Properties are read all the time, so a thread only notes what it reads
+ * (`peek`), and what it noted in a turn is looked at when the turn seems useless: a data property, an accessor of the language and one of the check's
+ * own code, which tells of its effects, are quiet; others are not.
+ */
+import { inspectors } from '../../compiler/runtime/inspectors.ts'
+import { resumableOf } from '../../compiler/runtime/callback.ts'
+import { isIntrinsic } from './intrinsics.ts'
+import { effect, NOTED_MAX, pending } from '../machine/pending.ts'
+import {
+  noteAccessor,
+  noteCallbacks,
+  noteConversion,
+  noteGiven,
+  noteIteration,
+  noteSetter,
+} from './unseen.ts'
+
+const isProxy = (x: object): boolean => inspectors === null || inspectors.isProxy(x)
+const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { noted, notedKeys } = pending
+
+function isObject(x: unknown): x is object {
+  return (typeof x === 'object' && x !== null) || typeof x === 'function'
+}
+
+/** `holder`, of which the property `key` is read next. */
+export function peek<T>(holder: T, key: unknown): T {
+  const thread = pending.current
+  if (thread >= 0 && isObject(holder)) {
+    const at = thread * NOTED_MAX + (pending.looks[thread]++ & (NOTED_MAX - 1))
+    noted[at] = holder
+    notedKeys[at] = key
+    if (isObject(key)) primitive(key)
+    else if (pending.thorough) noteAccessor(holder, key as PropertyKey)
+  }
+  return holder
+}
+
+/** A value that is converted next. */
+export function primitive<T>(value: T): T {
+  if (isObject(value)) {
+    effect()
+    if (pending.current >= 0) noteConversion(value)
+  }
+  return value
+}
+
+/** What stands right of `in`: a proxy has code for it. */
+export function within<T>(value: T): T {
+  if (isObject(value)) {
+    for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
+      if (pending.reals.has(holder)) break
+      if (!isProxy(holder)) continue
+      effect()
+      if (pending.current >= 0) noteAccessor(holder, '')
+      break
+    }
+  }
+  return value
+}
+
+/** What stands left of `instanceof`: a proxy has code for its prototype. */
+export function unproxied<T>(value: T): T {
+  if (isObject(value) && !pending.reals.has(value) && isProxy(value)) effect()
+  return value
+}
+
+/** What stands right of `instanceof`. */
+export function kind<T>(value: T): T {
+  if (typeof value !== 'function' || !isQuiet(value, Symbol.hasInstance) || !isQuiet(value, 'prototype'))
+    effect()
+  else if ((value as never as Record<symbol, unknown>)[Symbol.hasInstance] !== hasInstance) {
+    effect()
+    if (pending.current >= 0) noteCallbacks([(value as never as Record<symbol, unknown>)[Symbol.hasInstance]])
+  }
+  return value
+}
+
+const hasInstance = Function.prototype[Symbol.hasInstance]
+
+/** `holder`, of which a property is written next; `key` is undefined where it has to be worked out. */
+export function poke<T>(holder: T, key: PropertyKey | undefined): T {
+  if (pending.thorough && pending.current >= 0 && isObject(holder)) noteSetter(holder, key)
+  return holder
+}
+
+/** What a loop goes through, where it is no view. */
+export function through<T>(list: T): T {
+  if (pending.current >= 0 && isObject(list)) noteIteration(list)
+  return list
+}
+
+/** Whether reading a property runs no code that may change something unseen. */
+export function isQuiet(value: object, key: PropertyKey): boolean {
+  if (pending.reals.has(value)) return true
+  for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
+    if (pending.reals.has(holder)) return true
+    if (isProxy(holder)) return isIntrinsic(holder)
+    const found = getOwnPropertyDescriptor(holder, key)
+    if (found !== undefined)
+      return found.get === undefined || isIntrinsic(found.get) || resumableOf(found.get) !== undefined
+  }
+  return true
+}
+
+/** Whether all that a thread has noted since is quiet. */
+export function wasQuiet(thread: number, since: number): boolean {
+  const count = (pending.looks[thread] - since) | 0
+  if (count < 0 || count > NOTED_MAX) return false
+  for (let look = since; look !== pending.looks[thread]; look = (look + 1) | 0) {
+    const at = thread * NOTED_MAX + (look & (NOTED_MAX - 1))
+    const key = notedKeys[at]
+    if (isObject(key) || !isQuiet(noted[at] as object, key as PropertyKey)) return false
+  }
+  return true
+}
+pending.wasQuiet = wasQuiet
+
+const arrayIterator = Array.prototype[Symbol.iterator]
+const nextOfArray: { next: unknown } = getPrototypeOf([][Symbol.iterator]()) as never
+const { next } = nextOfArray
+
+/** True for an array whose elements are all just there, and which the language itself goes through. */
+export function isQuietList(list: unknown): boolean {
+  if (!Array.isArray(list) || isProxy(list)) return false
+  for (let i = 0; i < list.length; i++) if (!isQuiet(list, String(i))) return false
+  return true
+}
+
+/** What is spread or taken apart by position, where it is no view: anything but a plain array may run code. */
+export function listed<T>(list: T): T {
+  if (pending.current < 0 || typeof list === 'string') return list
+  const plain =
+    isQuietList(list) &&
+    (list as never as unknown[])[Symbol.iterator] === arrayIterator &&
+    nextOfArray.next === next
+  if (!plain) {
+    effect()
+    if (isObject(list)) noteIteration(list)
+  }
+  return list
+}
+
+/** What is taken apart by name, or by all its own properties (`names` is null). */
+export function parts<T>(value: T, names: readonly string[] | null): T {
+  if (pending.current < 0 || !isObject(value)) return value
+  if (pending.thorough)
+    if (names === null) noteGiven([value])
+    else for (const name of names) noteAccessor(value, name)
+  if (names === null && isProxy(value) && !pending.reals.has(value)) effect()
+  else for (const name of names ?? Reflect.ownKeys(value)) if (!isQuiet(value, name)) effect()
+  return value
+}

@@ -1,0 +1,52 @@
+import { CheckError } from '../errors.ts'
+import { pending, siteName } from '../machine/pending.ts'
+
+/** The code of a thread did what cannot be explored: it gets an error, which also stands if it catches it. */
+export function refuse(what: string, instead: string): never {
+  const error = new CheckError(
+    'ERR_CHECK_UNINSTRUMENTED',
+    `${what}, ${where()}: the checker cannot schedule around it. ${instead}`,
+  )
+  pending.refusal ??= error
+  throw error
+}
+
+/** Where the code that runs stands, as well as can be known. */
+export function where(): string {
+  const thread = pending.current
+  if (thread < 0) return 'in the set-up'
+  const name = pending.names[thread] ?? `thread ${thread}`
+  const line = callerOf(wholeStack())
+  if (line !== undefined) return `in ${name} at ${line}`
+  if (pending.place >= 0) return `in ${name} at ${siteName(pending.place)}`
+  const site = pending.site[thread]
+  return site < 0 ? `in ${name}, before its first step` : `in ${name}, after its step at ${siteName(site)}`
+}
+
+/** The stack, as far down as the code of the check: the language's functions stand over it, as the runtime models them. */
+function wholeStack(): string {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 100
+  const { stack = '' } = new Error('where')
+  Error.stackTraceLimit = stackTraceLimit
+  return stack
+}
+
+const OWN =
+  /\/(?:checker|compiler|coroutine)\/(?:weak\/)?(?!programs\/|fixtures\/)[^/]*\.[jt]s|\/(?:compiler)\/runtime\/|node:|<anonymous>|\(native\)|\/node_modules\//
+
+/** The first line of a stack that is not of the checker, its compiler or the language. */
+function callerOf(stack: string): string | undefined {
+  for (const line of stack.split('\n').slice(1)) {
+    const found = /\(?((?:file:\/\/)?\/[^()]*?:\d+:\d+)\)?$/.exec(line.trim())
+    if (found === null) continue
+    const isCheck = /\.check\.[cm]?[jt]sx?[:?]/.test(line)
+    if (!isCheck && OWN.test(line)) continue
+    return found[1]!
+      .replace(/^file:\/\//, '')
+      .replace(/\?[^:]*/, '')
+      .split('/')
+      .slice(-1)[0]
+  }
+  return undefined
+}

@@ -1,0 +1,37 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { check, CheckError, type CheckResult } from '../check.ts'
+import { loadInstrumented } from '../../../testing/checker/programs/load.ts'
+import type { Way } from '../../../testing/checker/programs/unseen.ts'
+
+type Programs = typeof import('../../../testing/checker/programs/unseen.ts')
+let programs: Programs
+beforeAll(async () => {
+  programs = await loadInstrumented<Programs>(new URL('../../../testing/checker/programs/unseen.ts', import.meta.url))
+})
+
+function checked(way: Way): CheckResult {
+  return check(way.way, { allowIncomplete: true }, () => ({
+    threads: programs.threads(way, new Int32Array(new SharedArrayBuffer(4))),
+  }))
+}
+
+describe('code that is not instrumented', () => {
+  test('makes the result incomplete or is refused, however a thread comes to run it', () => {
+    const passed: string[] = []
+    for (const way of programs.hidden) {
+      try {
+        const { outcome, why } = checked(way)
+        if (outcome !== 'incomplete' || !/unseen\.ts:\d+:\d+/.test(why))
+          passed.push(`${way.way}: ${outcome} ${why}`)
+      } catch (error) {
+        if (!(error instanceof CheckError)) throw error
+        expect(error.code, way.way).toBe('ERR_CHECK_UNINSTRUMENTED')
+      }
+    }
+    expect(passed).toEqual([])
+  })
+
+  test('is not what the language, the check and assertions run', () => {
+    for (const way of programs.known) expect(checked(way), way.way).toMatchObject({ complete: true, why: '' })
+  })
+})

@@ -1,0 +1,190 @@
+/**
+ * Code that runs inside a thread and is not instrumented. It may have shared memory of its own, from the set-up or from its own module, so what it does
+ * is no step:
+ *
+ *     thread 0                          thread 1
+ *     --------                          --------
+ *     n = library.count()               n = library.count()
+ *     library.set(n + 1)                library.set(n + 1)        (no order of these four is tried)
+ *
+ * So an execution in which such code ran is no proof: the result of the check is incomplete, and says which code it was. Code is known
+ * if it is instrumented, of the language, or a function of the host that computes and keeps nothing (`hosts`); and so is vitest's `expect`.
+ */
+import { inspectors } from '../../compiler/runtime/inspectors.ts'
+import { resumableOf } from '../../compiler/runtime/callback.ts'
+import { twin } from '../../coroutine/core/coroutine.ts'
+import { isIntrinsic } from './intrinsics.ts'
+import { pending } from '../machine/pending.ts'
+import { where } from './refusal.ts'
+
+const { toString } = Function.prototype
+const { getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
+
+/** Modules of the host whose functions keep nothing that they are given, and call nothing but what they are given. */
+const modules: readonly string[] = [
+  'assert assert/strict buffer console crypto fs os path querystring string_decoder url util zlib v8',
+].flatMap(line => line.split(' '))
+const globals: readonly string[] = [
+  'console structuredClone TextEncoder TextDecoder URL URLSearchParams atob btoa Buffer Blob performance crypto DOMException',
+].flatMap(line => line.split(' '))
+
+const hosts = new Set<unknown>()
+function walk(x: unknown, depth: number): void {
+  if ((typeof x !== 'object' && typeof x !== 'function') || x === null || hosts.has(x) || isIntrinsic(x))
+    return
+  hosts.add(x)
+  if (depth === 0) return
+  for (const name of ownKeys(x)) {
+    const found = getOwnPropertyDescriptor(x, name)
+    for (const part of [found?.value, found?.get, found?.set]) walk(part, depth - 1)
+  }
+  walk(getPrototypeOf(x), depth - 1)
+}
+
+interface Host {
+  getBuiltinModule?: (name: string) => unknown
+}
+const host = (globalThis as { process?: Host }).process
+for (const name of modules) walk(host?.getBuiltinModule?.(`node:${name}`), 3)
+for (const name of globals) walk((globalThis as unknown as Record<string, unknown>)[name], 3)
+
+/** Vitest's `expect`, where vitest runs the check. */
+interface Expect {
+  (value: unknown): object
+  getState(): { assertionCalls: number }
+  setState(state: { assertionCalls: number }): void
+}
+
+/** The prototype of the assertions that `expect` returns, each behind a proxy; null: it is not known yet, or there is no `expect`. */
+let assertion: object | null = null
+
+/** Assertions compute and throw, so they count as functions of the host. Asked for only when a thread runs code that is not known. */
+function learnExpect(): void {
+  const expect = (globalThis as unknown as Record<symbol, Expect | undefined>)[Symbol.for('expect-global')]
+  if (assertion !== null || typeof expect !== 'function') return
+  const { assertionCalls } = expect.getState()
+  assertion = getPrototypeOf(expect(0))
+  expect.setState({ assertionCalls })
+  walk(expect, 3)
+  walk(assertion, 3)
+}
+
+/** What is behind the proxy that `expect` returns. */
+function isAssertion(target: object): boolean {
+  learnExpect()
+  return assertion !== null && inspectors?.isProxy(target) !== true && getPrototypeOf(target) === assertion
+}
+
+/** What is known of functions that carry no twin, by their text. */
+const texts = new WeakMap<object, boolean>()
+
+/** True for a function of which nothing is known. */
+export function isUnseen(fn: unknown): fn is (...args: never[]) => unknown {
+  if (typeof fn !== 'function' || isIntrinsic(fn) || pending.reals.has(fn) || hosts.has(fn)) return false
+  if ((fn as { [twin]?: unknown })[twin] !== undefined || resumableOf(fn as never) !== undefined) return false
+  let known = texts.get(fn)
+  // The plain form of a function of the check calls the runtime.
+  if (known === undefined) texts.set(fn, (known = toString.call(fn).includes('$h_')))
+  if (known) return false
+  learnExpect()
+  return !hosts.has(fn)
+}
+
+/** Takes note of code that is not known. */
+export function ran(what: string): void {
+  pending.unseen ??= `${what}, ${where()}: it is not instrumented, and what it shares with other threads is not known; name its module in the check: \`{ modules: [...] }\``
+}
+
+/** Takes note of those of these that are functions of which nothing is known: something will call them. */
+export function noteCallbacks(values: readonly unknown[]): void {
+  for (const fn of values) if (isUnseen(fn)) ran(`${fn.name || 'a function'} was called back`)
+}
+
+/** Takes note of a proxy whose traps are not known. True for any proxy. */
+function noteProxy(holder: object): boolean {
+  if (isIntrinsic(holder) || inspectors?.isProxy(holder) !== true) return false
+  const made = pending.proxies.get(holder)
+  if (made === undefined) ran('a Proxy that was made before the check was used')
+  else if (!isAssertion(made.target)) {
+    const { handler } = made
+    noteCallbacks(ownKeys(handler).map(name => getOwnPropertyDescriptor(handler, name)?.value as unknown))
+  }
+  return true
+}
+
+/** A property is about to be read: takes note of an accessor of which nothing is known. */
+export function noteAccessor(value: object, key: PropertyKey): void {
+  for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
+    if (pending.reals.has(holder) || noteProxy(holder)) return
+    const found = getOwnPropertyDescriptor(holder, key)
+    if (found === undefined) continue
+    if (isUnseen(found.get)) ran(`the getter of ${String(key)} was called`)
+    return
+  }
+}
+
+/** A value is about to be converted by its own methods. */
+export function noteConversion(value: object): void {
+  for (const key of [Symbol.toPrimitive, 'valueOf', 'toString']) {
+    for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
+      if (pending.reals.has(holder) || noteProxy(holder)) return
+      const found = getOwnPropertyDescriptor(holder, key)
+      if (found === undefined) continue
+      for (const fn of [found.value, found.get] as unknown[])
+        if (isUnseen(fn)) ran(`${String(key)} of an object was called`)
+      break
+    }
+  }
+}
+
+/** A value is about to be gone through by its own iterator. */
+export function noteIteration(value: object): void {
+  for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
+    if (pending.reals.has(holder) || noteProxy(holder)) return
+    const found = getOwnPropertyDescriptor(holder, Symbol.iterator)
+    if (found === undefined) continue
+    for (const fn of [found.value, found.get] as unknown[]) if (isUnseen(fn)) ran('an iterator was driven')
+    return
+  }
+}
+
+/** The property `key` is about to be written; of a key that has to be worked out, any. */
+export function noteSetter(value: object, key: PropertyKey | undefined): void {
+  for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
+    if (pending.reals.has(holder) || noteProxy(holder)) return
+    if (isIntrinsic(holder)) continue
+    for (const name of key === undefined ? ownKeys(holder) : [key]) {
+      const found = getOwnPropertyDescriptor(holder, name)
+      if (found === undefined) continue
+      if (isUnseen(found.set)) ran(`the setter of ${String(name)} was called`)
+      if (key !== undefined) return
+    }
+  }
+}
+
+/** A function of the language is given these, and may call whatever code they have: methods that convert, iterators, accessors, traps. */
+export function noteGiven(values: readonly unknown[]): void {
+  const seen = new Set<unknown>()
+  let level: readonly unknown[] = values
+  while (level.length > 0 && seen.size < GIVEN_MAX) {
+    const deeper: unknown[] = []
+    for (const x of level) {
+      if (isUnseen(x)) ran(`${x.name || 'a function'} was called back`)
+      if (typeof x !== 'object' || x === null || seen.has(x) || isIntrinsic(x) || pending.reals.has(x))
+        continue
+      seen.add(x)
+      if (noteProxy(x)) continue
+      noteConversion(x)
+      noteIteration(x)
+      for (const name of ownKeys(x)) {
+        const found = getOwnPropertyDescriptor(x, name)
+        if (isUnseen(found?.get)) ran(`the getter of ${String(name)} was called`)
+        if (isUnseen(found?.set)) ran(`the setter of ${String(name)} was called`)
+        if (typeof found?.value === 'object') deeper.push(found.value)
+      }
+    }
+    level = deeper
+  }
+}
+
+const GIVEN_MAX = 1000

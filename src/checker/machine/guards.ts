@@ -1,0 +1,302 @@
+import { CheckError } from '../errors.ts'
+import type { Memory } from './memory.ts'
+import { holdsMemory, noteHidden } from '../instrument/foreign.ts'
+import { trust } from '../instrument/intrinsics.ts'
+import { AWAIT, KIND_NAMES, LOAD } from './operations.ts'
+import { isShared, pending } from './pending.ts'
+import { refuse, where } from '../instrument/refusal.ts'
+import { attachAtomic } from '../instrument/twins.ts'
+import { isGuarded, plainOf, proxied, stretchBehind, typedArrays, viewProxy } from './views.ts'
+
+/**
+ * While a check runs, some globals are not themselves:
+ *   - `SharedArrayBuffer` gives the same buffers, zeroed, in every execution, so that locations keep their names; they and their
+ *     views are behind proxies, so that nothing reaches them unseen (views.ts);
+ *   - functions that would take a proxy for something else are given what stands behind, or refuse inside a thread;
+ *   - clocks, randomness and timers refuse: the same schedule must always run the same way.
+ * A check runs synchronously, so nobody else meets them.
+ */
+export class Guards {
+  private readonly memory: Memory
+  private readonly restore: (() => void)[] = []
+  /** Whether the set-up runs: it may use Atomics on its own memory, but no clock. */
+  inSetup = false
+
+  constructor(memory: Memory) {
+    this.memory = memory
+  }
+
+  install(): void {
+    this.guardSharedArrayBuffer()
+    this.guardViews()
+    this.guardAtomics()
+    this.guardCalls()
+    this.guardProxies()
+    this.guardPromises()
+    this.guardNondeterminism()
+  }
+
+  remove(): void {
+    while (this.restore.length > 0) this.restore.pop()?.()
+  }
+
+  private replace(owner: object, name: string, value: unknown): void {
+    const descriptor = Object.getOwnPropertyDescriptor(owner, name)
+    if (descriptor === undefined || !descriptor.configurable) return
+    trust(value)
+    Object.defineProperty(owner, name, {
+      value,
+      writable: true,
+      configurable: true,
+      enumerable: descriptor.enumerable,
+    })
+    this.restore.push(() => Object.defineProperty(owner, name, descriptor))
+  }
+
+  private get active(): boolean {
+    return this.inSetup || pending.current >= 0
+  }
+
+  private guardSharedArrayBuffer(): void {
+    const active = (): boolean => this.active
+    const { memory } = this
+    const Real = SharedArrayBuffer
+    const Guarded = new Proxy(Real, {
+      construct(target, args: unknown[], newTarget) {
+        if (!active() || newTarget !== Guarded) return Reflect.construct(target, args, newTarget) as object
+        const options = args[1] as { maxByteLength?: unknown } | undefined
+        const max = options === undefined || options === null ? undefined : options.maxByteLength
+        const length = index(args[0])
+        const most = max === undefined ? undefined : index(max)
+        // What is wrong with the call, the original says best.
+        if (length < 0 || (most !== undefined && most < length))
+          return Reflect.construct(target, args) as object
+        return memory.allocate(pending.current, length, most)
+      },
+    })
+    this.replace(globalThis, 'SharedArrayBuffer', Guarded)
+  }
+
+  /** Views of the check's buffers come behind proxies. */
+  private guardViews(): void {
+    for (const [name, Real] of [...Object.entries(typedArrays), ['DataView', DataView] as const]) {
+      const Guarded: typeof Real = new Proxy(Real, {
+        construct(target, args: unknown[], newTarget) {
+          const maker = newTarget === Guarded ? target : newTarget
+          const stretch = stretchBehind(args[0])
+          if (stretch !== undefined) return makeView(target, stretch, args, maker)
+          if (!isGuarded(args[0])) return Reflect.construct(target, args, maker) as object
+          if (pending.current >= 0)
+            refuse(`new ${name}() copied shared memory`, 'Read the elements in the check itself')
+          return Reflect.construct(target, [plainOf(args[0]), ...args.slice(1)], maker) as object
+        },
+      })
+      pending.reals.set(Guarded, Real)
+      this.replace(globalThis, name, Guarded)
+    }
+  }
+
+  private guardAtomics(): void {
+    for (const name of ATOMICS) {
+      const real = (Atomics as unknown as Record<string, (...args: unknown[]) => unknown>)[name]
+      if (real === undefined) continue
+      const guarded = (view: unknown, ...args: unknown[]): unknown => {
+        if (pending.current >= 0 && isShared(view)) {
+          refuse(`Atomics.${name} touched shared memory in code that is not instrumented`, ADVICE)
+        }
+        return real(plainOf(view), ...args)
+      }
+      attachAtomic(guarded, name)
+      this.replace(Atomics, name, guarded)
+    }
+  }
+
+  /** Functions that look inside of what they are given, where a proxy has nothing. */
+  private guardCalls(): void {
+    const isView = ArrayBuffer.isView
+    this.replace(ArrayBuffer, 'isView', (x: unknown) => isView(plainOf(x)))
+    const held = globalThis as unknown as Record<string, any>
+    this.unwrap(held, 'structuredClone', 'structuredClone()')
+    this.unwrap(held['TextDecoder']?.prototype, 'decode', 'TextDecoder.decode()')
+    this.unwrap(held['TextEncoder']?.prototype, 'encodeInto', 'TextEncoder.encodeInto()')
+    this.unwrap(held['MessagePort']?.prototype, 'postMessage', 'MessagePort.postMessage()')
+    this.unwrap(held['Crypto']?.prototype, 'getRandomValues', 'crypto.getRandomValues()')
+    for (const name of ['from', 'concat', 'compare', 'copyBytesFrom', 'byteLength', 'isBuffer']) {
+      this.unwrap(held['Buffer'], name, `Buffer.${name}()`)
+    }
+  }
+
+  /** Whose traps a proxy runs: see unseen.ts. */
+  private guardProxies(): void {
+    const Guarded = new Proxy(Proxy, {
+      construct(target, args: [object, object]) {
+        const made = Reflect.construct(target, args) as object
+        pending.proxies.set(made, { target: args[0], handler: args[1] })
+        return made
+      },
+    })
+    this.replace(globalThis, 'Proxy', Guarded)
+  }
+
+  /** A promise that a thread makes is never awaited: what it is rejected with has been told already. */
+  private guardPromises(): void {
+    const { then } = Promise.prototype
+    const Guarded: PromiseConstructor = new Proxy(Promise, {
+      construct(target, args: unknown[], newTarget) {
+        const made = Reflect.construct(target, args, newTarget === Guarded ? target : newTarget) as object
+        if (pending.current >= 0) Reflect.apply(then, made, [undefined, () => undefined])
+        return made
+      },
+    })
+    this.replace(globalThis, 'Promise', Guarded)
+    const active = (): boolean => pending.current >= 0
+    this.replace(Promise.prototype, 'then', function (this: unknown, ...args: unknown[]): unknown {
+      if (active() && args.some(fn => typeof fn === 'function'))
+        refuse(
+          'a promise was given a function to call later',
+          'Await the promise in the thread, or make what the function does a thread of the check',
+        )
+      return Reflect.apply(then, this, args)
+    })
+  }
+
+  /** The function is given what stands behind a proxy; inside a thread it refuses. */
+  private unwrap(owner: object | undefined, name: string, call: string): void {
+    const real = (owner as Record<string, unknown> | undefined)?.[name] as
+      | ((...args: unknown[]) => unknown)
+      | undefined
+    if (owner === undefined || typeof real !== 'function') return
+    const guarded = function (this: unknown, ...args: unknown[]): unknown {
+      if (!holdsMemory(args)) {
+        noteHidden(call)
+        return Reflect.apply(real, this, args)
+      }
+      if (pending.current >= 0)
+        refuse(
+          `${call} was given shared memory`,
+          'Read it in the check itself, element by element, and give the copy',
+        )
+      const plain = args.map(x => (Array.isArray(x) ? x.map(plainOf) : plainOf(x)) as unknown)
+      return proxied(Reflect.apply(real, this, plain))
+    }
+    Object.assign(guarded, real)
+    this.replace(owner, name, guarded)
+  }
+
+  private guardNondeterminism(): void {
+    this.refuse(
+      Math,
+      'random',
+      'Math.random()',
+      'draw from a fixed list, or try the values in separate checks',
+    )
+    this.refuse(Date, 'now', 'Date.now()', 'pass the time in, or keep it in a counter')
+    this.refuse(performance, 'now', 'performance.now()', 'pass the time in, or keep it in a counter')
+    this.refuse(globalThis, 'setTimeout', 'setTimeout()', 'make what it would run a thread of the check')
+    this.refuse(globalThis, 'setImmediate', 'setImmediate()', 'make what it would run a thread of the check')
+    this.refuse(globalThis, 'setInterval', 'setInterval()', 'make what it would run a thread of the check')
+    this.refuse(
+      globalThis,
+      'queueMicrotask',
+      'queueMicrotask()',
+      'make what it would run a thread of the check',
+    )
+    if (typeof process === 'object')
+      this.refuse(process, 'nextTick', 'process.nextTick()', 'make what it would run a thread of the check')
+    if (typeof crypto === 'object') {
+      for (const name of ['getRandomValues', 'randomUUID']) {
+        this.refuse(Crypto.prototype, name, `crypto.${name}()`, 'use a fixed value')
+      }
+    }
+    if (typeof process === 'object' && typeof process.hrtime === 'function') {
+      this.refuse(process, 'hrtime', 'process.hrtime()', 'pass the time in, or keep it in a counter')
+    }
+    const active = (): boolean => this.active
+    const RealDate = Date
+    function CheckedDate(this: unknown, ...args: unknown[]): unknown {
+      if (active() && args.length === 0) throw nondeterministic('new Date()', 'pass the time in')
+      return new.target === undefined
+        ? RealDate()
+        : Reflect.construct(RealDate, args, new.target === CheckedDate ? RealDate : new.target)
+    }
+    Object.setPrototypeOf(CheckedDate, RealDate)
+    CheckedDate.prototype = RealDate.prototype
+    this.replace(globalThis, 'Date', CheckedDate)
+  }
+
+  private refuse(owner: object, name: string, call: string, instead: string): void {
+    const real = (owner as Record<string, unknown>)[name] as ((...args: unknown[]) => unknown) | undefined
+    if (typeof real !== 'function') return
+    const active = (): boolean => this.active
+    const refusing = function (this: unknown, ...args: unknown[]): unknown {
+      if (active()) throw nondeterministic(call, instead)
+      return real.apply(this, args)
+    }
+    Object.assign(refusing, real)
+    this.replace(owner, name, refusing)
+  }
+}
+
+/** `ToIndex`, or -1 for what that refuses. */
+function index(value: unknown): number {
+  const number = Math.trunc(Number(value)) || 0
+  return number < 0 || number >= 2 ** 31 ? -1 : number
+}
+
+type Maker = new (...args: any[]) => ArrayBufferView
+
+/** A view of a buffer of the check. One without a length of its own, of a buffer that can grow, grows with it. */
+function makeView(
+  target: Maker,
+  stretch: NonNullable<ReturnType<typeof stretchBehind>>,
+  args: unknown[],
+  maker: unknown,
+): object {
+  const [, offset, length] = args
+  const tracks = stretch.growable && length === undefined
+  if (stretch.growable) {
+    const size = (target as unknown as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1
+    const end = index(offset) + (tracks ? 0 : index(length) * size)
+    if (pending.current >= 0 && end > 0)
+      refuse(
+        'a view of a part of a buffer that can grow was made in a thread',
+        'Make it in the set-up, or without an offset and a length',
+      )
+    if (end > stretch.length)
+      throw new RangeError(`Invalid view of ${end} bytes on a buffer of ${stretch.length}`)
+  }
+  const size = (target as unknown as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1
+  const most = tracks ? Math.floor((stretch.buffer.byteLength - index(offset)) / size) : length
+  const made = Reflect.construct(target, [stretch.buffer, offset, most], maker as Maker) as ArrayBufferView
+  return viewProxy(made, tracks)
+}
+
+// Node's `inspect` looks through a proxy; what it calls first is put here once, since prototypes that change are slow.
+const custom = Symbol.for('nodejs.util.inspect.custom')
+for (const prototype of [
+  Object.getPrototypeOf(Int8Array.prototype),
+  DataView.prototype,
+  SharedArrayBuffer.prototype,
+]) {
+  const value = function (this: unknown): unknown {
+    if (pending.current >= 0 && (isShared(this) || isGuarded(this))) {
+      refuse('util.inspect() or console.log() read shared memory', 'Print what the check itself has read')
+    }
+    return this
+  }
+  Object.defineProperty(prototype, custom, { value, configurable: true, writable: true, enumerable: false })
+}
+
+const ADVICE =
+  'Name the module in the check: `{ modules: [...] }`, or move the call into the check file; what a constructor, getter or setter does must be in a method'
+
+const ATOMICS: readonly string[] = KIND_NAMES.slice(LOAD, AWAIT)
+
+function nondeterministic(call: string, instead: string): CheckError {
+  const error = new CheckError(
+    'ERR_CHECK_NONDETERMINISTIC',
+    `${call} was called ${where()}: a schedule must run the same way every time, or it cannot be explored; ${instead}`,
+  )
+  if (pending.current >= 0) pending.refusal ??= error
+  return error
+}

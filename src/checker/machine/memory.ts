@@ -1,0 +1,264 @@
+import { CheckError } from '../errors.ts'
+import { pending, siteName } from './pending.ts'
+import { bufferProxy, kindOf, type SharedStretch, typedArrays } from './views.ts'
+
+/**
+ * Shared memory as the explorer sees it: every buffer of a check lies in one line of addresses, and a cell is a
+ * granule of that line. Two accesses conflict when they share a cell, so the granule must divide every access: it
+ * starts at eight bytes, and `BeginAgain` says that the search must begin again with a smaller one.
+ *
+ * Behind the bytes of a buffer lies as long a stretch that stands for its waiter lists: the list of an address
+ * is a cell of its own, in conflict with other operations on that list alone.
+ */
+export class Memory {
+  readonly shift: number
+  /** Cells handed out so far. */
+  cells: number = 1
+
+  /**
+   * Cells whose accesses do not all have one range. Which way a compare-exchange there would have gone in another order
+   * cannot be told from the values before and after single events, so it always counts as a write, and a wait
+   * always as one that joins its list.
+   */
+  readonly mixed: Set<number>
+  private ranges: Int32Array = new Int32Array(1024)
+
+  private readonly pooled = new Map<string, Stretch>()
+  private stretches: Stretch[] = []
+  private readonly ordinals = new Int32Array(33)
+  private objects = new Map<string, number>()
+  private readonly mutexes = new Map<number, object>()
+
+  /** The views seen last in this execution, and where their first byte lies. */
+  private readonly views: unknown[] = Array.from({ length: 8 })
+  private readonly viewAddress = new Float64Array(8)
+  private nextView = 0
+  private lastView: unknown = undefined
+  private lastAddress = 0
+  /** Whether the view that `addressOf` was last asked about may be used with `Atomics`. */
+  lastInteger: boolean = true
+  private readonly viewInteger: boolean[] = Array.from({ length: 8 }, () => true)
+
+  /** `mixed`: what a search with the same shift found out before it had to begin again. */
+  constructor(shift: number, mixed: Set<number> = new Set()) {
+    this.shift = shift
+    this.mixed = mixed
+  }
+
+  /** Takes note of the range of an access. `sort` tells kinds of access apart that do not read values alike. */
+  note(from: number, to: number, sort: number): void {
+    if (to >= this.ranges.length) {
+      const bigger = new Int32Array(Math.max(to + 1, this.cells) * 2)
+      bigger.set(this.ranges)
+      this.ranges = bigger
+    }
+    const range = ((from << 5) | Math.min(to - from, 15) | (sort << 4)) + 1
+    let found = false
+    for (let cell = from; cell < to; cell++) {
+      const other = this.ranges[cell] - 1
+      if (other + 1 === range) continue
+      if (other < 0) this.ranges[cell] = range
+      else if (!this.mixed.has(cell)) {
+        // The access that was here before is one of such a range too, with all its cells.
+        for (let at = other >> 5; at < (other >> 5) + (other & 15); at++) this.mixed.add(at)
+        found = true
+      }
+    }
+    if (found) {
+      for (let cell = from; cell < to; cell++) this.mixed.add(cell)
+      throw new BeginAgain(this.shift, this.mixed)
+    }
+  }
+
+  /** Forgets the last execution: buffers that the check makes again come back zeroed. */
+  begin(): void {
+    pending.grows = false
+    this.mutexes.clear()
+    this.ordinals.fill(0)
+    this.views.fill(undefined)
+    this.lastView = undefined
+  }
+
+  /** Remembers what the set-up has put into memory, for `rewind`. */
+  keep(): void {
+    for (const stretch of this.stretches) {
+      stretch.keptLength = stretch.length
+      if (stretch.image === undefined) stretch.image = stretch.bytes.slice()
+      else stretch.image.set(stretch.bytes)
+    }
+  }
+
+  /** Memory as it was at `keep`: instead of another set-up. */
+  rewind(): void {
+    for (let i = 0; i < this.stretches.length; i++) {
+      const stretch = this.stretches[i]
+      stretch.length = stretch.keptLength
+      if (stretch.image !== undefined) stretch.bytes.set(stretch.image)
+    }
+    for (let thread = 1; thread < this.ordinals.length; thread++) this.ordinals[thread] = 0
+  }
+
+  /**
+   * The buffer that `new SharedArrayBuffer(length, { maxByteLength: max })` gives to this thread (-1: set-up), the same in every
+   * execution, behind its proxy.
+   */
+  allocate(thread: number, length: number, max: number | undefined): SharedArrayBuffer {
+    const ordinal = this.ordinals[thread + 1]++
+    const key = `${thread}/${ordinal}/${length}/${max}`
+    let stretch = this.pooled.get(key)
+    if (stretch === undefined) {
+      stretch = this.lay(new SharedBuffer(max ?? length), max !== undefined)
+      this.pooled.set(key, stretch)
+    } else {
+      stretch.bytes.fill(0)
+    }
+    stretch.length = length
+    stretch.keptLength = length
+    if (stretch.growable) pending.grows = true
+    return bufferProxy(stretch)
+  }
+
+  /** A cell of its own for something that is not bytes: a mutex, the death of a thread. */
+  objectCell(key: string): number {
+    let cell = this.objects.get(key)
+    if (cell === undefined) {
+      cell = this.cells++
+      this.objects.set(key, cell)
+    }
+    return cell
+  }
+
+  /** The cell of a mutex. Throws when another mutex of this execution goes by the same id. */
+  mutexCell(mutex: { readonly id: number }): number {
+    const known = this.mutexes.get(mutex.id)
+    if (known === undefined) this.mutexes.set(mutex.id, mutex)
+    else if (known !== mutex) {
+      throw new CheckError(
+        'ERR_CHECK_SETUP',
+        `two CheckedMutex have the id ${mutex.id}; give each another one, or none`,
+      )
+    }
+    return this.objectCell(`mutex ${mutex.id}`)
+  }
+
+  /** Where the first byte of a view lies. */
+  addressOf(view: ArrayBufferView): number {
+    if (view === this.lastView) return this.lastAddress
+    for (let i = 0; i < 8; i++) {
+      if (this.views[i] === view) {
+        this.lastView = view
+        this.lastAddress = this.viewAddress[i]
+        this.lastInteger = this.viewInteger[i]
+        return this.lastAddress
+      }
+    }
+    const address = this.stretchOf(view.buffer as SharedArrayBuffer).start + view.byteOffset
+    this.views[this.nextView] = view
+    this.viewAddress[this.nextView] = address
+    this.lastInteger = isIntegerView(view)
+    this.viewInteger[this.nextView] = this.lastInteger
+    this.nextView = (this.nextView + 1) & 7
+    this.lastView = view
+    this.lastAddress = address
+    return address
+  }
+
+  /** The cell of the waiter list of an address inside a view's buffer. */
+  listCell(view: ArrayBufferView, address: number): number {
+    const stretch = this.stretchOf(view.buffer as SharedArrayBuffer)
+    return (address + stretch.span) >> this.shift
+  }
+
+  /** Throws BeginAgain unless accesses of this size at this address fall on whole cells. */
+  requireGranule(address: number, size: number): void {
+    let shift = this.shift
+    while (shift > 0 && ((address | size) & ((1 << shift) - 1)) !== 0) shift--
+    if (shift !== this.shift) throw new BeginAgain(shift)
+  }
+
+  /** Every buffer of the check, in the order in which they were first met. */
+  get buffers(): readonly { readonly buffer: SharedArrayBuffer; readonly bytes: Uint8Array }[] {
+    return this.stretches
+  }
+
+  /** The stretch of a real buffer. */
+  stretchOf(buffer: SharedArrayBuffer): Stretch {
+    for (const stretch of this.stretches) if (stretch.buffer === buffer) return stretch
+    const place = pending.kind.findIndex(
+      (_, t) => (pending.view[t] as ArrayBufferView | undefined)?.buffer === buffer,
+    )
+    throw new CheckError(
+      'ERR_CHECK_MEMORY',
+      `a thread touched shared memory that the set-up did not make${place < 0 ? '' : `, at ${siteName(pending.site[place])}`}; make it in the set-up, which runs before every execution, so that each finds it the same and every access to it is seen`,
+    )
+  }
+
+  /** The cell that stands for the length of a buffer that can grow. */
+  lengthCell(stretch: Stretch): number {
+    return this.objectCell(`length ${stretch.start}`)
+  }
+
+  private lay(buffer: SharedArrayBuffer, growable: boolean): Stretch {
+    const span = (buffer.byteLength + 7) & ~7
+    const cells = span >> this.shift
+    if (this.cells + 2 * cells > CELLS_MAX) {
+      throw new CheckError(
+        'ERR_CHECK_MEMORY',
+        `the check's shared memory comes to more than ${CELLS_MAX} cells of ${1 << this.shift} bytes; give the check smaller capacities`,
+      )
+    }
+    const stretch: Stretch = {
+      buffer,
+      growable,
+      bytes: new typedArrays['Uint8Array']!(buffer),
+      start: this.cells << this.shift,
+      span,
+      length: buffer.byteLength,
+      keptLength: buffer.byteLength,
+      proxy: undefined,
+      image: undefined,
+    }
+    this.cells += 2 * cells
+    this.stretches.push(stretch)
+    return stretch
+  }
+}
+
+const FLOATS: ReadonlySet<string | undefined> = new Set([
+  'Float16Array',
+  'Float32Array',
+  'Float64Array',
+  'Uint8ClampedArray',
+  undefined,
+])
+
+function isIntegerView(view: ArrayBufferView): boolean {
+  return !FLOATS.has(kindOf(view))
+}
+
+export interface Stretch extends SharedStretch {
+  readonly bytes: Uint8Array
+  readonly start: number
+  readonly span: number
+  /** How long it was, and what it held, at `keep`. */
+  keptLength: number
+  image: Uint8Array | undefined
+}
+
+const SharedBuffer = SharedArrayBuffer
+const CELLS_MAX = 1 << 24
+
+/** The search must begin again: an access is smaller than a cell, or crosses one, and cells get this shift. */
+export class BeginAgain extends Error {
+  readonly shift: number
+  readonly mixed: Set<number> | undefined
+  /** Cells that do not fit: see awaits.ts. */
+  readonly unfit: readonly number[]
+
+  constructor(shift: number, mixed?: Set<number>, unfit: readonly number[] = []) {
+    super(`cells must shrink to ${1 << shift} bytes`)
+    this.shift = shift
+    this.mixed = mixed
+    this.unfit = unfit
+  }
+}

@@ -1,0 +1,356 @@
+import { shorten } from '../report/paths.ts'
+import { DATAVIEW_READ, DATAVIEW_WRITE, PLAIN_WRITE, WAIT_ASYNC } from './operations.ts'
+
+export const THREADS_MAX = 31
+
+/** One loop that a thread is in: what it looked like when its last turn began. */
+export interface Loop {
+  readonly site: number
+  /** The thread's count of effects, steps, and the values of the locals that the loop changes, at the turn's start. */
+  effects: number
+  step: number
+  first: unknown
+  second: unknown
+  third: unknown
+  rest: unknown[] | undefined
+  /** Turns in a row in which the thread wrote nothing to shared memory, and its writes when the last one began. */
+  idle: number
+  writes: number
+  epoch: number
+  /** How many properties the thread had read when the turn began. */
+  looks: number
+}
+
+/** How many properties a turn may read and still be known to be useless. */
+export const NOTED_MAX = 256
+
+export interface PendingOperations {
+  /** The virtual thread that runs, or -1: outside one, instrumented code is an error. */
+  current: number
+  kind: Int32Array
+  site: Int32Array
+  view: unknown[]
+  index: unknown[]
+  a: unknown[]
+  b: unknown[]
+  /** How often a thread has changed something, in shared memory or outside of it. */
+  effects: Int32Array
+  /** How often a thread has written to shared memory something that was not there, woken a sleeper, or been woken. */
+  writes: Int32Array
+  /** How often code has changed something outside of shared memory, in all threads together. */
+  heapEffects: number
+  /** Operations that a thread has performed. */
+  steps: Int32Array
+  /** How often a thread has awaited something. */
+  waits: Int32Array
+  /** Turns of loops since the thread's last operation: a loop without operations is found out by it. */
+  idleTurns: number
+  idleTurnsMax: number
+  /** Where a turn began that changed nothing, as the thread's step; -1 when the last turn was not such. */
+  spunFrom: Int32Array
+  spunSite: Int32Array
+  /**
+   * Where a turn began in which a thread only read, and changed something of its own, if it was one too many in a row: more than
+   * `idleMax`. -1 when the last was not such. Whenever something that it read changes, `idleEpoch` counts on, and the turns begin anew.
+   */
+  idleFrom: Int32Array
+  idleEpoch: Int32Array
+  idleMax: number
+  files: string[]
+  siteFile: number[]
+  siteLine: number[]
+  siteColumn: number[]
+  siteText: string[]
+  /** The names of the threads, for messages. */
+  names: readonly string[]
+  /** What is behind the views and buffers that a check is handed: see views.ts. */
+  reals: WeakMap<object, object>
+  /** The clocks of histories: what they order, real threads need not. */
+  clocks: WeakSet<object>
+  /** Whether a check with `memory: 'weak'` runs. */
+  weak: boolean
+  /** Whether a buffer of the check can grow: then its length is something that threads share. */
+  grows: boolean
+  /** How many mutexes without an id the set-up has made, and each thread. */
+  mutexes: Int32Array
+  /** The properties that each thread has read last, and how many it has read: see quiet.ts. */
+  noted: unknown[]
+  notedKeys: unknown[]
+  looks: Int32Array
+  wasQuiet: (thread: number, since: number) => boolean
+  /** Where a function of the language is called that takes steps of its own, or -1. */
+  place: number
+  /** What the code of a thread did that cannot be explored. Kept here because the code may catch what is thrown. */
+  refusal: Error | undefined
+  /** The first code that ran inside a thread and of which nothing is known: see unseen.ts. */
+  unseen: string | undefined
+  /** What the proxies that were made during a check are made of. */
+  proxies: WeakMap<object, { readonly target: object; readonly handler: object }>
+  /** Whether this execution looks at every property that a thread reads. */
+  thorough: boolean
+}
+
+const key = Symbol.for('heddle.checker.pending')
+const holder = globalThis as unknown as Record<symbol, PendingOperations | undefined>
+
+/** Shared by every copy of this module in the process. */
+export const pending: PendingOperations = (holder[key] ??= {
+  current: -1,
+  kind: new Int32Array(THREADS_MAX),
+  site: new Int32Array(THREADS_MAX).fill(-1),
+  view: Array.from({ length: THREADS_MAX }),
+  index: Array.from({ length: THREADS_MAX }),
+  a: Array.from({ length: THREADS_MAX }),
+  b: Array.from({ length: THREADS_MAX }),
+  effects: new Int32Array(THREADS_MAX),
+  writes: new Int32Array(THREADS_MAX),
+  heapEffects: 0,
+  steps: new Int32Array(THREADS_MAX),
+  waits: new Int32Array(THREADS_MAX),
+  idleTurns: 0,
+  idleTurnsMax: 5_000_000,
+  spunFrom: new Int32Array(THREADS_MAX).fill(-1),
+  spunSite: new Int32Array(THREADS_MAX),
+  idleFrom: new Int32Array(THREADS_MAX).fill(-1),
+  idleEpoch: new Int32Array(THREADS_MAX),
+  idleMax: 16,
+  files: [],
+  siteFile: [],
+  siteLine: [],
+  siteColumn: [],
+  siteText: [],
+  names: [],
+  reals: new WeakMap(),
+  clocks: new WeakSet(),
+  weak: false,
+  grows: false,
+  mutexes: new Int32Array(THREADS_MAX + 1),
+  noted: Array.from({ length: THREADS_MAX * NOTED_MAX }),
+  notedKeys: Array.from({ length: THREADS_MAX * NOTED_MAX }),
+  looks: new Int32Array(THREADS_MAX),
+  wasQuiet: () => false,
+  place: -1,
+  refusal: undefined,
+  unseen: undefined,
+  proxies: new WeakMap(),
+  thorough: true,
+})
+
+/** Registers a module's access sites; the id of its n-th site is what this returns, plus n. */
+export function module(file: string, sites: readonly (readonly [number, number, string])[]): number {
+  const base = pending.siteLine.length
+  const fileId = pending.files.push(file) - 1
+  for (const [line, column, text] of sites) {
+    pending.siteFile.push(fileId)
+    pending.siteLine.push(line)
+    pending.siteColumn.push(column)
+    pending.siteText.push(text)
+  }
+  return base
+}
+
+let shared0: unknown
+let shared1: unknown
+let shared2: unknown
+let shared3: unknown
+let real0: unknown
+let real1: unknown
+let real2: unknown
+let real3: unknown
+
+/** Whether x is a view on shared memory. Remembers the last four that were: a check touches few views. */
+export function isShared(x: unknown): x is ArrayBufferView<SharedArrayBuffer> {
+  if (typeof x !== 'object' || x === null) return false
+  if (x === shared0 || x === shared1 || x === shared2 || x === shared3) return true
+  return isSharedSlow(x)
+}
+
+const SharedBuffer = SharedArrayBuffer
+const { isArray } = Array
+const { isView } = ArrayBuffer
+const { reals } = pending
+
+function isSharedSlow(x: object): boolean {
+  if (isArray(x)) return false
+  const real = reals.get(x) ?? x
+  if (!isView(real) || !(real.buffer instanceof SharedBuffer)) return false
+  shared3 = shared2
+  real3 = real2
+  shared2 = shared1
+  real2 = real1
+  shared1 = shared0
+  real1 = real0
+  shared0 = x
+  real0 = real
+  return true
+}
+
+/** What stands behind a view or a buffer that the check was handed; anything else is itself. */
+export function realOf<T>(x: T): T {
+  if (x === shared0) return real0 as T
+  if (x === shared1) return real1 as T
+  if (x === shared2) return real2 as T
+  if (x === shared3) return real3 as T
+  if ((typeof x !== 'object' && typeof x !== 'function') || x === null) return x
+  return (reals.get(x) ?? x) as T
+}
+
+/** Records what the running thread wants to do next. What it returns is yielded; it means nothing more. */
+export function op(
+  kind: number,
+  site: number,
+  view: unknown,
+  index?: unknown,
+  a?: unknown,
+  b?: unknown,
+): number {
+  const thread = pending.current
+  if (thread < 0) outside(site)
+  let place = index
+  let value = a
+  let other = b
+  if (typeof index !== 'number' || (a !== undefined && typeof a !== 'number') || b !== undefined) {
+    // The language converts objects to numbers before it touches memory, by code of theirs: here, while the thread runs.
+    const converts = kind <= WAIT_ASYNC || kind === DATAVIEW_READ || kind === DATAVIEW_WRITE
+    if (converts && isObject(index)) place = toPrimitive(index, kind <= PLAIN_WRITE ? 'string' : 'number')
+    if (converts && isObject(a)) value = toPrimitive(a, 'number')
+    if (kind <= WAIT_ASYNC && isObject(b)) other = toPrimitive(b, 'number')
+  }
+  pending.kind[thread] = kind
+  pending.site[thread] = site
+  pending.view[thread] = realOf(view)
+  pending.index[thread] = place
+  pending.a[thread] = value
+  pending.b[thread] = other
+  return kind
+}
+
+function isObject(x: unknown): x is object {
+  return (typeof x === 'object' && x !== null) || typeof x === 'function'
+}
+
+/** `ToPrimitive`. */
+function toPrimitive(x: object, hint: 'number' | 'string'): unknown {
+  effect()
+  const exotic = (x as { [Symbol.toPrimitive]?: (hint: string) => unknown })[Symbol.toPrimitive]
+  if (exotic !== undefined && exotic !== null) {
+    const made = Reflect.apply(exotic, x, [hint])
+    if (!isObject(made)) return made
+  } else {
+    for (const name of hint === 'number' ? ['valueOf', 'toString'] : ['toString', 'valueOf']) {
+      const method = (x as Record<string, unknown>)[name]
+      if (typeof method !== 'function') continue
+      const made = Reflect.apply(method, x, [])
+      if (!isObject(made)) return made
+    }
+  }
+  throw new TypeError('Cannot convert object to primitive value')
+}
+
+function outside(site: number): never {
+  throw new Error(
+    `${siteName(site)}: the resumable form of a checked function ran outside of a virtual thread; call it from a thread body of a check`,
+  )
+}
+
+/** "ring.ts:12:5", for messages. */
+export function siteName(site: number): string {
+  if (site < 0 || site >= pending.siteLine.length) return 'unknown place'
+  const file = pending.files[pending.siteFile[site]]
+  return `${shorten(file)}:${pending.siteLine[site]}:${pending.siteColumn[site]}`
+}
+
+/** A loop is entered: what it returns goes to `turn` at the start of each of its turns. */
+export function loop(site: number): Loop {
+  return {
+    site,
+    effects: -1,
+    step: -1,
+    first: undefined,
+    second: undefined,
+    third: undefined,
+    rest: undefined,
+    idle: 0,
+    writes: -1,
+    epoch: -1,
+    looks: 0,
+  }
+}
+
+/**
+ * A turn of a loop begins. Its arguments are the variables that the loop assigns and that outlive a turn. When they are
+ * what they were a turn ago and the thread has changed nothing since, the turn that just ended had no effect: the
+ * next one can differ only when something that it read has changed. A turn that changed something of the thread's own and
+ * nothing shared is counted: see spinwatch.ts. Returns true, to stand before a condition.
+ */
+export function turn(entered: Loop, first?: unknown, second?: unknown, third?: unknown): true {
+  const thread = pending.current
+  if (thread < 0) return true
+  if (++pending.idleTurns > pending.idleTurnsMax) endless(entered.site)
+  const steps = pending.steps[thread]
+  const effects = pending.effects[thread]
+  // Most loops change three variables or fewer: only the others pay for a list.
+  const rest = arguments.length > 4 ? Array.prototype.slice.call(arguments, 4) : undefined
+  if (
+    entered.effects === effects &&
+    Object.is(entered.first, first) &&
+    Object.is(entered.second, second) &&
+    Object.is(entered.third, third) &&
+    sameRest(entered.rest, rest) &&
+    (steps === entered.step || pending.wasQuiet(thread, entered.looks))
+  ) {
+    if (steps > entered.step) {
+      pending.spunFrom[thread] = entered.step
+      pending.spunSite[thread] = entered.site
+      entered.step = steps
+    }
+    entered.looks = pending.looks[thread]
+    return true
+  }
+  const writes = pending.writes[thread]
+  const epoch = pending.idleEpoch[thread]
+  if (entered.writes !== writes || entered.epoch !== epoch) {
+    entered.idle = 0
+    entered.writes = writes
+    entered.epoch = epoch
+  } else if (steps > entered.step && ++entered.idle > pending.idleMax) {
+    pending.idleFrom[thread] = entered.step
+    pending.spunSite[thread] = entered.site
+  }
+  entered.effects = effects
+  entered.step = steps
+  entered.looks = pending.looks[thread]
+  entered.first = first
+  entered.second = second
+  entered.third = third
+  entered.rest = rest
+  return true
+}
+
+/** The thread changed something that is not shared memory, or may have: its turn of a loop is not an idle one. */
+export function effect<T>(value?: T): T | undefined {
+  const thread = pending.current
+  if (thread >= 0) {
+    pending.effects[thread]++
+    pending.heapEffects++
+  }
+  return value
+}
+
+function sameRest(before: unknown[] | undefined, now: unknown[] | undefined): boolean {
+  if (before === undefined || now === undefined) return before === now
+  for (let i = 0; i < now.length; i++) if (!Object.is(before[i], now[i])) return false
+  return before.length === now.length
+}
+
+function endless(site: number): never {
+  pending.idleTurns = 0
+  throw new EndlessLoopError(
+    `${siteName(site)}: this loop turned ${pending.idleTurnsMax} times without touching shared memory, so no other thread can ever end it; let it read shared memory, or bound it`,
+  )
+}
+
+/** A loop that no other thread can end. */
+export class EndlessLoopError extends Error {
+  override readonly name = 'EndlessLoopError'
+}

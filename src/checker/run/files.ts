@@ -1,0 +1,69 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { collectChecks, type AnyDeclaredCheck } from '../check.ts'
+import { CheckError } from '../errors.ts'
+import { messageOf } from '../report/failure.ts'
+import { checkedUrl, instrumentChecks } from './loader.ts'
+
+const CHECK_FILE = /\.check\.[cm]?[jt]s$/
+
+/** The check files under the given paths, in order. A path that is a file is taken as it is. */
+export function findCheckFiles(paths: readonly string[]): string[] {
+  const files: string[] = []
+  const visit = (folder: string): void => {
+    const entries = readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))
+    for (const entry of entries) {
+      if (entry.name.startsWith('.') || entry.name === 'node_modules' || entry.name === 'dist') continue
+      const path = join(folder, entry.name)
+      if (entry.isDirectory()) visit(path)
+      else if (CHECK_FILE.test(entry.name)) files.push(path)
+    }
+  }
+  for (const path of paths) {
+    const full = resolve(path)
+    const stat = statSync(full, { throwIfNoEntry: false })
+    if (stat === undefined) {
+      throw new CheckError('ERR_CHECK_PATH', `${path}: there is no such file or folder`)
+    }
+    if (stat.isDirectory()) visit(full)
+    else files.push(full)
+  }
+  return files
+}
+
+/** Loads a check file, instrumented, and returns the checks that it declares. */
+export async function loadChecks(file: string): Promise<AnyDeclaredCheck[]> {
+  instrumentChecks()
+  const checks = await declaredIn(file, [])
+  // What a check names is instrumented for that check alone: it comes from a copy of the file of its own.
+  for (const [index, { options }] of checks.entries()) {
+    const { modules } = options
+    if (modules === undefined || modules.length === 0) continue
+    const again = await declaredIn(file, modules)
+    checks[index] = again[index] ?? checks[index]
+  }
+  return checks
+}
+
+/** Files that are loaded, by URL: Node evaluates each once. */
+const loaded = new Map<string, AnyDeclaredCheck[]>()
+
+async function declaredIn(file: string, modules: readonly string[]): Promise<AnyDeclaredCheck[]> {
+  const url = checkedUrl(pathToFileURL(file).href, [...modules].sort())
+  const known = loaded.get(url)
+  if (known !== undefined) return [...known]
+  const checks: AnyDeclaredCheck[] = []
+  collectChecks(check => void checks.push(check))
+  try {
+    await import(url)
+  } catch (error) {
+    if (error instanceof CheckError) throw error
+    const detail = error instanceof SyntaxError ? error.message : messageOf(error)
+    throw new CheckError('ERR_CHECK_LOAD', `${file} could not be loaded: ${detail}`, { cause: error })
+  } finally {
+    collectChecks(undefined)
+  }
+  loaded.set(url, checks)
+  return [...checks]
+}

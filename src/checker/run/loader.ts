@@ -1,0 +1,105 @@
+/**
+ * Loads checks into Node: a check file and what it imports relatively (and the modules that it names) are instrumented as
+ * they are loaded. Such a module is another one than the same file loaded by anybody else: its URL says `?checked`.
+ */
+import { readFileSync } from 'node:fs'
+import Module from 'node:module'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { instrument, isCheckFile, namedModules } from '../instrument/instrument.ts'
+
+/** What the URL of an instrumented module ends with: that it is one, and which packages are instrumented with it. */
+const QUERY = /\?checked(?:&modules=([^&]*))?$/
+
+/** The URL under which a module is loaded instrumented, and these packages with it. */
+export function checkedUrl(url: string, modules: readonly string[]): string {
+  const list = modules.map(encodeURIComponent).join(',')
+  return `${url}?checked${list === '' ? '' : `&modules=${list}`}`
+}
+/** The checker and the compiler stay as they are: they are what checks. */
+const own: readonly string[] = ['.', '../../compiler'].map(path =>
+  new URL(path, import.meta.url).href.replace(/\/?$/, '/'),
+)
+const runtime: string = new URL(
+  import.meta.url.endsWith('.ts') ? '../instrument/runtime.ts' : '../instrument/runtime.js',
+  import.meta.url,
+).href
+
+/** Instrumented modules, and the packages that are instrumented where they import them. */
+const instrumented = new Map<string, readonly string[]>()
+let registered = false
+/** Whether what is loaded counts what is reached in it. */
+let covers = typeof process.env['HEDDLE_COVERAGE'] === 'string' && process.env['HEDDLE_COVERAGE'] !== ''
+
+/** From here on, what is instrumented counts what is reached in it. */
+export function coverChecks(): void {
+  covers = true
+}
+
+/** From here on, checks that this thread loads are instrumented. May be called more than once. */
+export function instrumentChecks(): void {
+  if (registered) return
+  registered = true
+  if (typeof Module.registerHooks !== 'function') {
+    throw new Error(
+      `heddle/checker needs module.registerHooks, which Node ${process.version} does not have; use Node 22.15, 23.5 or later`,
+    )
+  }
+  process.setSourceMapsEnabled(true)
+  Module.registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const resolved = nextResolve(specifier, context)
+      const named = context.parentURL === undefined ? undefined : instrumented.get(context.parentURL)
+      if (named === undefined || !resolved.url.startsWith('file:') || resolved.url.includes('?'))
+        return resolved
+      const relative = /^\.{0,2}\//.test(specifier) && !resolved.url.includes('/node_modules/')
+      if ((!relative && !named.includes(specifier)) || isOwn(resolved.url)) return resolved
+      return { ...resolved, url: checkedUrl(resolved.url, named) }
+    },
+    load(url, context, nextLoad) {
+      if (!url.startsWith('file:')) return nextLoad(url, context)
+      const path = fileURLToPath(url.replace(/[?#].*$/, ''))
+      const query = QUERY.exec(url)
+      const mayBe = query !== null || !(url.includes('/node_modules/') || isOwn(url))
+      const loaded = (mayBe ? loadModule(path, context.format) : undefined) ?? nextLoad(url, context)
+      if (!mayBe || !isCode(loaded.format) || loaded.source == null) return loaded
+      const source =
+        typeof loaded.source === 'string'
+          ? loaded.source
+          : Buffer.from(loaded.source as Uint8Array).toString('utf8')
+      if (query === null && !isCheckFile(path, source)) return loaded
+      const list = query?.[1]?.split(',').map(decodeURIComponent)
+      // Inside a test runner all checks of a file are one module: what one of them names is instrumented for all.
+      instrumented.set(url, query === null ? namedModules(source) : (list ?? []))
+      const { code, map } = instrument(source, path, runtime, covers)
+      const comment =
+        map === null
+          ? ''
+          : `\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(JSON.stringify(map)).toString('base64')}\n`
+      return { ...loaded, source: code + comment }
+    },
+  })
+}
+
+/**
+ * A check in a package of `type: commonjs` is a module all the same: it imports. Undefined for anything else, which Node loads.
+ */
+function loadModule(
+  path: string,
+  format: string | null | undefined,
+): { format: string; source: string; shortCircuit: true } | undefined {
+  if (!(format?.startsWith('commonjs') === true) || !/\.[jt]sx?$/.test(path)) return undefined
+  const source = readFileSync(path, 'utf8')
+  if (!/^\s*(?:import|export)\b/m.test(source)) return undefined
+  return { format: path.endsWith('.js') ? 'module' : 'module-typescript', source, shortCircuit: true }
+}
+
+function isCode(format: string | null | undefined): boolean {
+  return format === 'module' || format === 'module-typescript'
+}
+
+function isOwn(url: string): boolean {
+  const bare = url.replace(/[?#].*$/, '')
+  if (/\.check\.[cm]?[jt]sx?$/.test(bare) || bare.includes('/programs/')) return false
+  return own.some(folder => bare.startsWith(folder) && dirname(bare).startsWith(folder.slice(0, -1)))
+}

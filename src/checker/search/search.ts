@@ -1,0 +1,475 @@
+import { Awaits } from './awaits.ts'
+import { PreemptionBounded } from './bounded.ts'
+import { DataRaces } from './datarace.ts'
+import { asCheckError, CheckError } from '../errors.ts'
+import type { Explorer } from './explorer.ts'
+import { type Failure, judge } from '../report/failure.ts'
+import { Guards } from '../machine/guards.ts'
+import { CRASHED, Machine, TURNS_MAX } from '../machine/machine.ts'
+import type { Setup } from '../machine/program.ts'
+import { BeginAgain, Memory } from '../machine/memory.ts'
+import { Optimal, type Root } from './optimal.ts'
+import { type CheckOptions, validateOptions } from '../run/options.ts'
+import { CrashPlans } from './plans.ts'
+import { formatOutcome, isExpected, notExpected, type OutcomeCount, Outcomes } from '../spec/outcomes.ts'
+import { pending, siteName } from '../machine/pending.ts'
+import { FairTail, Follow, Pct, RandomWalk, RoundRobin } from './sampling.ts'
+import { type Crash, parseSchedule } from '../machine/schedule.ts'
+import { runSetup } from '../machine/setup.ts'
+import { verdict } from './verdict.ts'
+
+/** What a search found and how far it went. */
+export interface CheckResult {
+  readonly name: string
+  readonly ok: boolean
+  /** Every interleaving was covered (within the crash points asked for). When not, `why` says what was left out. */
+  readonly complete: boolean
+  readonly why: string
+  /** `incomplete`: nothing went wrong, and not everything was covered. */
+  readonly outcome: 'passed' | 'failed' | 'incomplete'
+  readonly explorer: string
+  /** Executions that ran to their end, each a different trace in an exhaustive search. */
+  readonly executions: number
+  /** Executions that were given up because others cover them. */
+  readonly redundant: number
+  /** Operations performed, replays included. */
+  readonly steps: number
+  /** The longest execution. */
+  readonly depth: number
+  readonly seconds: number
+  /** How much is done, from 0 to 1: an estimate while the search is not over. */
+  readonly fraction: number
+  /** pct: a lower bound for the probability that a bug of the depth asked for would have been met. */
+  readonly probability: number | undefined
+  readonly failure: Failure | undefined
+  readonly threads: readonly string[]
+  /** What the final assertion returned, over all executions. */
+  readonly outcomes?: readonly OutcomeCount[]
+}
+
+/** A part of a search that is shared out among workers: how cells are numbered, who dies, and how executions begin. */
+export interface SearchPart {
+  readonly shift: number
+  readonly mixed: readonly number[]
+  readonly crashes: readonly Crash[]
+  readonly root: Root | undefined
+  /** Cells that do not fit what awaits.ts does, and those on which the split relies on it. */
+  readonly unfit?: readonly number[]
+  readonly waits?: readonly number[]
+  /** How many executions all parts together may still run: one word, counted down. */
+  readonly budget?: Int32Array<SharedArrayBuffer> | undefined
+}
+
+const now: () => number = performance.now.bind(performance)
+
+/** A search over one check, in slices: `run` goes on until it is over or the time is up. */
+export class Search {
+  readonly name: string
+  readonly options: CheckOptions
+  readonly setup: Setup
+  private memory: Memory
+  private guards: Guards
+  private machine: Machine
+  private explorer: Explorer | undefined
+  private races: DataRaces | undefined
+  /** Whether the races of the execution before have been looked for, to its end. */
+  private racesSeen = false
+  private readonly awaits: Awaits
+  /** The counts when the plan of deaths began. */
+  private before = { executions: 0, redundant: 0 }
+  private plans: CrashPlans | undefined
+  private crashes: readonly Crash[] = []
+  private crashHappened = false
+  private executions = 0
+  private redundant = 0
+  private runs = 0
+  private depth = 0
+  private steps = 0
+  private elapsed = 0
+  private truncated = ''
+  /** Executions that were cut at the step limit. */
+  private cut = 0
+  private rested = false
+  /** The first code that ran in a thread and is not known. */
+  private unseen = ''
+  private bounded = ''
+  private failure: Failure | undefined
+  private over = false
+  private reuse = true
+
+  private readonly outcomes = new Outcomes()
+  private readonly part: SearchPart | undefined
+
+  constructor(name: string, options: CheckOptions, setup: Setup, part?: SearchPart) {
+    validateOptions(options)
+    this.part = part
+    this.name = name
+    this.options = options
+    this.setup = () => runSetup(this.guards, setup)
+    this.memory = part === undefined ? new Memory(3) : new Memory(part.shift, new Set(part.mixed))
+    this.awaits = new Awaits(part?.unfit, part?.waits)
+    this.guards = new Guards(this.memory)
+    this.machine = new Machine(this.memory)
+    this.machine.turns = this.turns
+  }
+
+  /** Explores for about `budget` milliseconds. True when the search is over. */
+  run(budget: number = Number.POSITIVE_INFINITY): boolean {
+    const started = now()
+    this.guards.install()
+    pending.unseen = undefined
+    try {
+      for (;;) {
+        try {
+          this.explore(started, budget)
+          break
+        } catch (error) {
+          if (!(error instanceof BeginAgain) || (this.part !== undefined && this.isNews(error))) throw error
+          this.restart(error)
+        }
+      }
+    } finally {
+      this.guards.remove()
+      if (this.unseen === '') this.unseen = pending.unseen ?? ''
+      this.elapsed += now() - started
+    }
+    return this.over
+  }
+
+  get result(): CheckResult {
+    const { explorer } = this
+    const whole = this.options.explorer === undefined || this.options.explorer === 'exhaustive'
+    const sampled = explorer instanceof PreemptionBounded && !explorer.truncated ? '' : this.limitOf(explorer)
+    const why = [
+      this.failure !== undefined && !this.options.keepGoing ? 'it stopped at the failure' : '',
+      this.over || this.bounded !== '' ? this.bounded : 'it was interrupted',
+      this.truncated,
+      this.unseen,
+      this.rested
+        ? `a thread that turned more than ${this.turns} times in a row in a loop that only reads, and changes something of its own, had to let the others come first: raise \`turns\` if the loop ends by itself, or let a turn change nothing`
+        : '',
+      whole ? '' : sampled,
+    ].filter(text => text !== '')
+    return {
+      name: this.name,
+      ...verdict(this.failure !== undefined, why),
+      explorer: this.options.explorer ?? 'exhaustive',
+      executions: this.executions,
+      redundant: this.redundant,
+      steps: this.steps + this.machine.steps,
+      depth: this.depth,
+      seconds: this.elapsed / 1000,
+      fraction: this.over ? 1 : (explorer?.fraction ?? 0),
+      probability: explorer instanceof Pct ? explorer.probability : undefined,
+      failure: this.failure,
+      threads: this.machine.names,
+      ...(this.options.expectOutcomes === undefined ? {} : { outcomes: this.outcomes.list }),
+    }
+  }
+
+  private get turns(): number {
+    return this.options.turns ?? TURNS_MAX
+  }
+
+  /** Whether the deaths of the plan happened in an execution. */
+  get happened(): boolean {
+    return this.crashHappened
+  }
+
+  /** A machine for runs beside the search: recordings, shrinking. Its executions need `withGuards` around them. */
+  scout(): Machine {
+    const machine = new Machine(this.memory)
+    machine.names = this.machine.names
+    machine.turns = this.turns
+    machine.reuse = false
+    // The search's own machine finds what the other one left behind: it must set up anew.
+    this.machine.forget()
+    return machine
+  }
+
+  withGuards<T>(body: () => T): T {
+    this.guards.install()
+    try {
+      return body()
+    } finally {
+      this.guards.remove()
+    }
+  }
+
+  /** Runs a schedule on another machine and judges it. */
+  tryOut(machine: Machine, explorer: Explorer, crashes: readonly Crash[]): Failure | undefined {
+    machine.crashAt.fill(-1)
+    for (const { thread, step } of crashes) machine.crashAt[thread] = step
+    explorer.execute()
+    const races = this.options.races === false ? undefined : new DataRaces(machine.log, machine.threads)
+    const { ended } = explorer
+    const failure = judge(machine, ended, races, 0, crashes)
+    return failure ?? (ended === 'complete' ? this.unexpected(machine, crashes) : undefined)
+  }
+
+  private limitOf(explorer: Explorer | undefined): string {
+    if (explorer instanceof PreemptionBounded)
+      return `only schedules with at most ${explorer.bound} preemptions were tried`
+    if (explorer instanceof Pct) return `${explorer.runs} random schedules were tried`
+    if (explorer instanceof RandomWalk) return `${explorer.runs} random schedules were tried`
+    if (explorer instanceof RoundRobin) return 'one schedule was tried, round robin'
+    return 'one schedule was replayed'
+  }
+
+  /** Whether all parts of the search must begin again with this one. */
+  private isNews({ shift, mixed }: BeginAgain): boolean {
+    return shift !== this.memory.shift || mixed !== undefined
+  }
+
+  /** The search begins anew, with nothing of what it has done so far but the steps counted. */
+  private restart(again: BeginAgain): void {
+    if (!this.isNews(again)) this.reuse = false
+    this.renumber(again)
+    this.explorer = undefined
+    this.races = undefined
+    this.plans = undefined
+    this.executions = 0
+    this.redundant = 0
+    this.runs = 0
+    this.truncated = ''
+    this.cut = 0
+    this.rested = false
+    this.outcomes.clear()
+  }
+
+  /** The cells are numbered anew, as `again` says. Inside `run` or `withGuards`; machines made before are of no use any more. */
+  renumber({ shift, mixed }: BeginAgain): void {
+    const { names, steps } = this.machine
+    this.steps += steps
+    if (shift !== this.memory.shift || mixed !== undefined) this.awaits.renumbered()
+    // What the check did not make itself is as it was found: the next memory finds it so.
+    this.memory.begin()
+    this.guards.remove()
+    this.memory = new Memory(shift, mixed)
+    this.guards = new Guards(this.memory)
+    this.guards.install()
+    this.machine = new Machine(this.memory)
+    this.machine.names = names
+    this.machine.turns = this.turns
+    this.machine.reuse = this.reuse
+  }
+
+  private explore(started: number, budget: number): void {
+    const { options } = this
+    const together = this.part?.budget
+    const limit =
+      together === undefined ? (options.executions ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+    const time = options.time ?? Number.POSITIVE_INFINITY
+    let check = 0
+    while (!this.over) {
+      if (this.explorer === undefined || !this.explorer.hasMore) {
+        if (!this.nextPlan()) {
+          this.over = true
+          this.requireSomething()
+          break
+        }
+      }
+      if (together !== undefined && Atomics.sub(together, 0, 1) <= 0) {
+        this.bounded = `it was to stop after ${options.executions} executions`
+        this.over = true
+        break
+      }
+      this.once(this.explorer as Explorer)
+      if (this.failure !== undefined && !options.keepGoing) this.over = true
+      if (this.runs >= limit && !this.over && this.hasMore) {
+        this.bounded = `it was to stop after ${options.executions} executions`
+        this.over = true
+      }
+      if ((++check & 15) !== 0) continue
+      const spent = now() - started
+      if (this.elapsed + spent > time && this.hasMore) {
+        this.bounded = `it was to stop after ${time} ms`
+        this.over = true
+      }
+      if (spent > budget) break
+    }
+  }
+
+  /** A search that came to its end and has run nothing says nothing. */
+  private requireSomething(): void {
+    if (this.part !== undefined || this.failure !== undefined) return
+    throwUnlessSomething(this.executions, this.steps + this.machine.steps, this.options.steps ?? STEPS_MAX)
+  }
+
+  private get hasMore(): boolean {
+    return this.explorer?.hasMore === true || (this.options.crashes !== undefined && this.crashHappened)
+  }
+
+  /** One execution, judged, and run a second time to see that it does the same. */
+  private once(explorer: Explorer): void {
+    const { machine, options } = this
+    // To look at every property costs more than a step: code reads the same ones again and again.
+    pending.thorough = this.runs < 16 || (this.runs & 63) === 0
+    explorer.execute()
+    const { ended } = explorer
+    this.runs++
+    if (pending.refusal !== undefined) throw asCheckError(pending.refusal)!
+    if (machine.diverged >= 0) throw this.nondeterminism()
+    if (ended === 'again') {
+      this.executions = this.before.executions
+      this.redundant = this.before.redundant
+      this.racesSeen = false
+      return
+    }
+    if (machine.log.length > this.depth) this.depth = machine.log.length
+    const mayRace = machine.plainSeen || machine.memory.mixed.size > 0
+    if (mayRace && this.races === undefined && options.races !== false) {
+      this.races = new DataRaces(machine.log, machine.threads)
+    }
+    const died = this.crashes.every(({ thread }) => machine.status[thread] === CRASHED)
+    if (died) this.crashHappened = true
+    if (ended === 'redundant' || ended === 'asleep') this.redundant++
+    else if (died && ended === 'complete') this.executions++
+    const failure = judge(machine, ended, this.races, this.racesSeen ? explorer.common : 0, this.crashes)
+    this.racesSeen = this.races !== undefined && failure === undefined
+    if (failure !== undefined) {
+      this.failure ??= failure
+      return
+    }
+    if (ended === 'complete' && died && options.expectOutcomes !== undefined) {
+      if (machine.outcome !== undefined) this.outcomes.add(machine.outcome)
+      this.failure ??= this.unexpected(machine, this.crashes)
+    }
+    if (options.rerun !== false) this.rerun()
+    if (machine.spin.rested) this.rested = true
+    if (ended === 'truncated') this.lookForLivelock()
+  }
+
+  /** The failure of an execution that ended with an outcome which must not be. */
+  private unexpected({ outcome, log }: Machine, crashes: readonly Crash[]): Failure | undefined {
+    const { expectOutcomes, onlyOutcomes } = this.options
+    if (onlyOutcomes !== true || expectOutcomes === undefined || outcome === undefined) return undefined
+    const text = formatOutcome(outcome)
+    if (isExpected(expectOutcomes, text)) return undefined
+    return {
+      kind: 'unexpected-outcome',
+      title: notExpected(text),
+      detail: [],
+      schedule: { threads: Array.from(log.thread.subarray(0, log.length)), crashes },
+      marked: [],
+      error: undefined,
+    }
+  }
+
+  /** The same schedule once more, from the set-up on. */
+  private rerun(): void {
+    const { machine } = this
+    const { length } = machine.log
+    const { enabled } = machine
+    machine.begin(this.setup)
+    machine.replay(length)
+    if (machine.diverged < 0 && machine.enabled !== enabled) machine.diverged = length - 1
+    if (machine.diverged >= 0) throw this.nondeterminism()
+  }
+
+  private nondeterminism(): Error {
+    // A final assertion may have changed what the bodies use: begin again, with a set-up before every execution.
+    if (this.machine.reuse) return new BeginAgain(this.memory.shift)
+    const { log, diverged, names } = this.machine
+    const at = Math.max(0, diverged)
+    return new CheckError(
+      'ERR_CHECK_NONDETERMINISTIC',
+      `the same schedule ran differently the second time, at step ${at + 1}: ${names[log.thread[at]]} was to be at ${siteName(log.site[at])}. ` +
+        'A check must depend on nothing but its schedule: make everything that changes anew in the set-up, and use no clock, no randomness, no state from an execution before',
+    )
+  }
+
+  private lookForLivelock(): void {
+    const limit = this.options.steps ?? STEPS_MAX
+    this.truncated = `executions of more than ${limit} steps were cut off`
+    // Each look is as long as two executions: what the first ones do not show, the search goes on without.
+    if (++this.cut > LIVELOCK_LOOKS_MAX) return
+    const machine = this.scout()
+    const { log } = this.machine
+    const tail = new FairTail(machine, this.setup, 2 * limit, Array.from(log.thread.subarray(0, log.length)))
+    const failure = this.tryOut(machine, tail, this.crashes)
+    if (failure !== undefined) {
+      this.failure ??= failure
+      return
+    }
+    if (tail.ended !== 'truncated') return
+    const { length } = machine.log
+    const threads = Array.from(machine.log.thread.subarray(0, length))
+    const busy = new Set(threads.slice(limit))
+    this.failure ??= {
+      kind: 'livelock',
+      title: `livelock: after ${length} steps, the last ${length - limit} of them in turns, ${[...busy].map(t => machine.names[t]).join(', ')} still run`,
+      detail: [
+        'Every thread got its turns, and none came to an end. If the check is only long, raise `steps`; if a loop has no end, bound it.',
+      ],
+      schedule: { threads, crashes: this.crashes },
+      marked: [],
+      error: undefined,
+    }
+  }
+
+  private nextPlan(): boolean {
+    const { machine, options } = this
+    if (this.plans === undefined) {
+      // How many threads there are is known only from the set-up.
+      machine.begin(this.setup)
+      const crashes = typeof options.crashes === 'number' ? { max: options.crashes } : options.crashes
+      const all = Array.from({ length: machine.threads }, (_, t) => t).filter(
+        t => machine.names[t] !== 'recovery',
+      )
+      this.plans = new CrashPlans(crashes?.threads ?? all, crashes === undefined ? 0 : (crashes.max ?? 1))
+      this.crashHappened = true
+    }
+    if (this.part !== undefined && this.explorer !== undefined) return false
+    const plan = this.plans.next(this.crashHappened)
+    if (plan === undefined) return false
+    this.crashes = this.part?.crashes ?? plan
+    this.crashHappened = false
+    if (options.explorer === 'replay') this.crashes = parseSchedule(options.schedule as string).crashes
+    machine.crashAt.fill(-1)
+    for (const { thread, step } of this.crashes) machine.crashAt[thread] = step
+    this.explorer = this.makeExplorer()
+    this.before = { executions: this.executions, redundant: this.redundant }
+    this.racesSeen = false
+    return true
+  }
+
+  private makeExplorer(): Explorer {
+    const { machine, setup, options } = this
+    const steps = options.steps ?? STEPS_MAX
+    const runs = options.runs ?? 1000
+    const seed = options.seed ?? 1
+    switch (options.explorer ?? 'exhaustive') {
+      case 'exhaustive':
+        return new Optimal(machine, setup, steps, this.part?.root, this.awaits)
+      case 'preemption-bounded':
+        return new PreemptionBounded(machine, setup, steps, options.preemptions ?? 2)
+      case 'pct':
+        return new Pct(machine, setup, steps, runs, seed, options.depth ?? 3)
+      case 'random':
+        return new RandomWalk(machine, setup, steps, runs, seed)
+      case 'round-robin':
+        return new RoundRobin(machine, setup, steps, options.quantum ?? 1)
+      case 'replay':
+        return new Follow(machine, setup, steps, parseSchedule(options.schedule as string).threads)
+    }
+  }
+}
+
+export const STEPS_MAX = 5000
+const LIVELOCK_LOOKS_MAX = 16
+
+/** Throws when a search has run no execution to its end, or none that touches shared memory: such a check checks nothing. */
+export function throwUnlessSomething(executions: number, steps: number, limit: number): void {
+  if (steps === 0) {
+    throw new CheckError(
+      'ERR_CHECK_NOTHING',
+      'no thread of the check touches shared memory, so there is nothing to explore; let the threads use memory that the set-up makes',
+    )
+  }
+  if (executions > 0) return
+  throw new CheckError(
+    'ERR_CHECK_NOTHING',
+    `no execution of the check came to its end: all were longer than ${limit} steps; make what it does smaller, bound its loops, or raise \`steps\``,
+  )
+}

@@ -1,0 +1,95 @@
+import { CheckError } from '../errors.ts'
+import type { Memory } from '../machine/memory.ts'
+import { realOf } from '../machine/pending.ts'
+import { kindOf } from '../machine/views.ts'
+
+/** A view whose elements are numbers. */
+export type WatchedView =
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array
+
+/**
+ * What must be true at every step. `words` names places in shared memory; `holds` is called with what they hold, at the start
+ * and whenever a step has written one of them, and throws when that must not be. It is no thread and takes no step, and it
+ * must look at nothing but its argument: only the words that it is given are watched.
+ */
+export interface Always {
+  readonly words: Readonly<Record<string, readonly [view: WatchedView, index: number]>>
+  readonly holds: (words: Readonly<Record<string, number>>) => void
+}
+
+/** The watched words of one set-up. */
+export class Watch {
+  private readonly holds: Always['holds']
+  private readonly names: readonly string[]
+  private readonly views: WatchedView[] = []
+  private readonly indexes: number[] = []
+  private readonly values: Record<string, number> = {}
+  private cells: Uint8Array
+
+  constructor({ words, holds }: Always, memory: Memory) {
+    if (typeof holds !== 'function' || typeof words !== 'object' || words === null) throw wrong('')
+    this.holds = holds
+    this.names = Object.keys(words)
+    this.cells = new Uint8Array(memory.cells)
+    for (const name of this.names) {
+      const [given, index] = words[name] ?? []
+      const view = realOf(given)
+      if (!isWatchable(view) || !Number.isInteger(index) || index < 0 || index >= view.length) {
+        throw wrong(`; ${JSON.stringify(name)} is not`)
+      }
+      const bytes = view.BYTES_PER_ELEMENT
+      const address = memory.addressOf(view) + index * bytes
+      memory.requireGranule(address, bytes)
+      if (memory.cells > this.cells.length) this.grow(memory.cells)
+      this.cells.fill(1, address >> memory.shift, (address + bytes) >> memory.shift)
+      this.views.push(view)
+      this.indexes.push(index)
+      this.values[name] = 0
+    }
+  }
+
+  /** Whether one of these cells is watched. */
+  covers(from: number, to: number): boolean {
+    const { cells } = this
+    for (let cell = from; cell < to; cell++) if (cells[cell] === 1) return true
+    return false
+  }
+
+  /** Throws what `holds` throws. */
+  look(): void {
+    const { names, views, indexes, values } = this
+    for (let i = 0; i < names.length; i++) values[names[i]] = views[i][indexes[i]]
+    this.holds(values)
+  }
+
+  /** What the words held when last looked at, for a report. */
+  describe(): string {
+    return this.names.map(name => `${name} ${this.values[name]}`).join(', ')
+  }
+
+  private grow(length: number): void {
+    const bigger = new Uint8Array(length)
+    bigger.set(this.cells)
+    this.cells = bigger
+  }
+}
+
+function isWatchable(view: unknown): view is WatchedView {
+  const kind = kindOf(view)
+  return kind !== undefined && !kind.startsWith('Big')
+}
+
+function wrong(which: string): CheckError {
+  return new CheckError(
+    'ERR_CHECK_SETUP',
+    `\`always\` must be \`{ words: { name: [view, index], … }, holds(words) { … } }\`, each word an element of a typed array over shared memory that holds numbers${which}`,
+  )
+}

@@ -1,0 +1,112 @@
+import { trust } from '../instrument/intrinsics.ts'
+import { type Twin, twin, twinOf } from '../../coroutine/core/coroutine.ts'
+import { ADD, LOAD } from '../machine/operations.ts'
+import { effect, op, pending, realOf } from '../machine/pending.ts'
+
+/**
+ * What the threads of one execution asked of an object, and what they were answered. Make it in the set-up.
+ *
+ * Which of two calls came first must not depend on the order in which the explorer happens to run steps that have nothing to do
+ * with each other. So a history has a clock in shared memory. A call reads it when it begins and counts it up when it ends:
+ * steps like others, whose every order is explored.
+ *
+ *   caller 1                     caller 2
+ *   --------                     --------
+ *   began = load(clock): 0
+ *   …
+ *   ended = add(clock, 1): 0
+ *                                began = load(clock): 1, more than caller 1's `ended`: it came after
+ */
+export interface Call {
+  /** The name of the thread; 'set-up' outside of them. */
+  readonly thread: string
+  readonly operation: string
+  readonly args: readonly unknown[]
+  readonly began: number
+  /** Infinity: it has not ended. The thread died, or the execution was over before. */
+  ended: number
+  result: unknown
+  /** It threw `result`. */
+  threw: boolean
+}
+
+type Method = (...args: any[]) => unknown
+type Stops<T> = Generator<number, T, unknown>
+
+export class History {
+  readonly calls: Call[] = []
+  private readonly clock = new Int32Array(new SharedArrayBuffer(4))
+
+  constructor() {
+    pending.clocks.add(realOf(this.clock))
+  }
+
+  /**
+   * The same object, with every call of its methods written down. Fields and getters are those of the object itself. What a
+   * method calls of its own object is not written down.
+   */
+  of<T extends object>(object: T): T {
+    const methods = new Map<PropertyKey, Method>()
+    const get = (target: T, key: PropertyKey): unknown => {
+      const found: unknown = Reflect.get(target, key, target)
+      if (typeof found !== 'function' || typeof key === 'symbol') return found
+      let recorded = methods.get(key)
+      if (recorded === undefined) {
+        recorded = this.recorded(String(key), found as Method, target)
+        methods.set(key, recorded)
+      }
+      return recorded
+    }
+    trust(get)
+    return new Proxy(object, { get })
+  }
+
+  private recorded(operation: string, method: Method, self: object): Method {
+    const plain = (...args: unknown[]): unknown => {
+      if (pending.current >= 0) effect()
+      const call = this.begin(operation, args, Atomics.load(this.clock, 0))
+      try {
+        call.result = Reflect.apply(method, self, args)
+      } catch (error) {
+        call.threw = true
+        call.result = error
+      }
+      call.ended = Atomics.add(this.clock, 0, 1)
+      return answer(call)
+    }
+    const stepwise: Twin = (...args: unknown[]) => this.steps(operation, method, self, args)
+    return Object.assign(plain, { [twin]: stepwise })
+  }
+
+  private *steps(operation: string, method: Method, self: object, args: readonly unknown[]): Stops<unknown> {
+    effect()
+    const call = this.begin(operation, args, (yield op(LOAD, -1, this.clock, 0)) as number)
+    const resumable = twinOf(method)
+    try {
+      call.result =
+        resumable === undefined
+          ? Reflect.apply(method, self, args)
+          : yield* Reflect.apply(resumable, self, args as unknown[])
+    } catch (error) {
+      call.threw = true
+      call.result = error
+    }
+    const ended = (yield op(ADD, -1, this.clock, 0, 1)) as number
+    effect()
+    call.ended = ended
+    return answer(call)
+  }
+
+  private begin(operation: string, args: readonly unknown[], began: number): Call {
+    const thread =
+      pending.current < 0 ? 'set-up' : (pending.names[pending.current] ?? `thread ${pending.current}`)
+    const call: Call = { thread, operation, args, began, ended: Infinity, result: undefined, threw: false }
+    this.calls.push(call)
+    return call
+  }
+}
+
+function answer(call: Call): unknown {
+  if (call.threw) throw call.result
+  return call.result
+}

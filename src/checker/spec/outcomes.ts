@@ -1,0 +1,96 @@
+/** The outcomes of a check: what its final assertion returns, over all executions. */
+
+import type { Failure } from '../report/failure.ts'
+import type { CheckOptions } from '../run/options.ts'
+import type { CheckResult } from '../search/search.ts'
+
+/** An outcome, and how many executions ended with it. */
+export interface OutcomeCount {
+  /** As people write it. */
+  readonly text: string
+  readonly executions: number
+}
+
+/** How an outcome is written; outcomes that are written alike are the same. What is nested deeper than a few levels is left out. */
+export function formatOutcome(value: unknown, depth = 0): string {
+  const inner = (x: unknown): string => formatOutcome(x, depth + 1)
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return `function ${value.name}`
+  if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? '-0' : String(value)
+  if (depth > DEPTH_MAX) return '…'
+  if (value instanceof Map) return `Map ${inner([...value])}`
+  if (value instanceof Set) return `Set ${inner([...value])}`
+  if (value instanceof Error) return `${value.name}: ${value.message}`
+  if (Array.isArray(value) || ArrayBuffer.isView(value))
+    return `[${Array.from(value as unknown[], x => inner(x)).join(', ')}]`
+  const fields = Object.keys(value)
+    .sort()
+    .map(name => `${name}: ${inner((value as Record<string, unknown>)[name])}`)
+  return `{ ${fields.join(', ')} }`
+}
+
+const DEPTH_MAX = 6
+
+export class Outcomes {
+  private readonly counts = new Map<string, number>()
+
+  add(value: unknown): string {
+    const text = formatOutcome(value)
+    this.counts.set(text, (this.counts.get(text) ?? 0) + 1)
+    return text
+  }
+
+  /** What a part of the search has counted. */
+  merge(counted: readonly OutcomeCount[] = []): void {
+    for (const { text, executions } of counted)
+      this.counts.set(text, (this.counts.get(text) ?? 0) + executions)
+  }
+
+  clear(): void {
+    this.counts.clear()
+  }
+
+  get list(): readonly OutcomeCount[] {
+    return [...this.counts]
+      .map(([text, executions]) => ({ text, executions }))
+      .sort((a, b) => (a.text < b.text ? -1 : 1))
+  }
+}
+
+/** The result of a search, with what it says about outcomes that were expected and not reached: a failure, when the search is complete. */
+export function withExpected(result: CheckResult, { expectOutcomes }: CheckOptions): CheckResult {
+  const missing = unreached(expectOutcomes, result.outcomes ?? [])
+  if (result.failure !== undefined || missing.length === 0) return result
+  const what = `${missing.length === 1 ? 'an outcome' : 'outcomes'} that the check expects and no execution reaches: ${missing.join(', ')}`
+  if (!result.complete) return { ...result, why: `${result.why}; there may be ${what}` }
+  const failure: Failure = {
+    kind: 'unreached-outcome',
+    title: what,
+    detail: [
+      'Every execution was covered, so it cannot happen: the code is stricter than the check says, or the threads of the check do not lead there.',
+    ],
+    schedule: { threads: [], crashes: [] },
+    marked: [],
+    error: undefined,
+  }
+  return { ...result, ok: false, outcome: 'failed', failure }
+}
+
+/** Whether an outcome, as it is written, is one of those expected. */
+export function isExpected(expected: readonly unknown[], text: string): boolean {
+  return expected.some(outcome => formatOutcome(outcome) === text)
+}
+
+/** What a failure says of an outcome that must not be. */
+export function notExpected(text: string): string {
+  return `the outcome ${text} is not one that the check expects`
+}
+
+/** Those of the outcomes expected that were not reached. */
+function unreached(expected: readonly unknown[] | undefined, reached: readonly OutcomeCount[]): string[] {
+  const known = new Set(reached.map(({ text }) => text))
+  return [...new Set((expected ?? []).map(outcome => formatOutcome(outcome)))].filter(
+    text => !known.has(text),
+  )
+}

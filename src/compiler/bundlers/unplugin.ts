@@ -1,0 +1,173 @@
+/** One plugin for every bundler: each entry (`heddle/vite`, `heddle/rollup`, …) is this one, in that bundler's shape. */
+import { fileURLToPath } from 'node:url'
+import {
+  createUnplugin,
+  type UnpluginContextMeta,
+  type UnpluginInstance,
+  type UnpluginOptions,
+} from 'unplugin'
+import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
+import { chunks } from './chunks.ts'
+import { coverage } from './coverage.ts'
+import { companion } from './companion.ts'
+import { registry } from './registry.ts'
+import { vitestCache } from './vitestcache.ts'
+import { viteSettings } from './vitesettings.ts'
+import { compile, type Diagnostic } from '../compile.ts'
+import { neighboursOf } from '../loading/neighbours.ts'
+import { partly } from '../loading/partly.ts'
+import { checkPatterns, type CompilePattern, patternText, Selection } from '../loading/selection.ts'
+import { withoutQuery } from '../analysis/parse.ts'
+
+export interface HeddleOptions {
+  /** The module that compiled code imports its runtime from. Default: heddle's own. */
+  runtime?: string
+  /** False leaves out the warnings about what stays plain. Default: true. */
+  warnings?: boolean
+  /**
+   * What is compiled although nothing in it says 'use task': packages by name (`'jpeg-js'`, `'@acme/*'`), expressions for
+   * `package/path/in/it.js`, files and folders by their paths, or `'all'`.
+   */
+  include?: readonly CompilePattern[] | 'all'
+  /** What is not compiled, whatever `include` and the code itself say. */
+  exclude?: readonly CompilePattern[]
+  /** Vite's server and preview send the headers that give a page shared memory. Default: true. */
+  isolate?: boolean
+}
+
+/**
+ * By name in a build, so that the bundler resolves it to the very instance that the program's own `import 'heddle'`
+ * gets: the two share the safepoint flag.
+ */
+const ownRuntime: string = import.meta.url.endsWith('.ts')
+  ? fileURLToPath(new URL('../runtime.ts', import.meta.url))
+  : 'heddle/runtime'
+
+const heddleOptions: Kinds<HeddleOptions> = {
+  runtime: 'string',
+  warnings: 'boolean',
+  include: 'checked',
+  exclude: 'checked',
+  isolate: 'boolean',
+}
+
+const ids = /\.[cm]?[jt]sx?(?:$|\?)/
+
+/** Where in the chain of plugins the compiler stands. Vitest's coverage decides that, where it is on: see bundlers/coverage.ts. */
+export interface Turn {
+  /** After the code has been given its counters: what is counted then is the source. */
+  afterCounters: boolean
+}
+
+function plugin(options: HeddleOptions = {}, turn: Turn = { afterCounters: false }): UnpluginOptions {
+  checkOptions('heddle(options)', options, heddleOptions)
+  const selection = selectionOf(options)
+  const translate = translator(options, selection)
+  return {
+    name: 'heddle',
+    // Before the bundler strips the types: diagnostics and maps then speak of what was written.
+    enforce: 'pre',
+    transform: {
+      filter: selection.isEmpty ? { id: ids, code: 'use task' } : { id: { include: ids, exclude: /\0/ } },
+      handler(source, id) {
+        return turn.afterCounters ? null : translate(this, source, id)
+      },
+    },
+  }
+}
+
+/** What a plugin is given to say something with. */
+export interface Teller {
+  warn(message: string | object): void
+  error(message: string | object): void
+}
+
+export type Translate = (teller: Teller, source: string, id: string) => { code: string; map: never } | null
+
+function translator(options: HeddleOptions, selection: Selection): Translate {
+  const { runtime = ownRuntime, warnings = true } = options
+  return (teller, source, id) => {
+    const file = withoutQuery(id)
+    const whole = selection.includes(file)
+    if (!whole && !source.includes('use task')) return null
+    if (!whole && selection.excludes(file)) {
+      if (warnings) teller.warn(`${file} says 'use task' and is not compiled: \`exclude\` leaves it out`)
+      return null
+    }
+    const { code, map, changed, diagnostics } = compile(source, file, {
+      runtime,
+      whole,
+      neighbour: neighboursOf(file),
+    })
+    if (whole) {
+      const text = partly(diagnostics, file)
+      if (warnings && text !== null) teller.warn(text)
+    } else {
+      for (const diagnostic of diagnostics) {
+        if (diagnostic.severity === 'error') teller.error(messageOf(diagnostic))
+        else if (warnings) teller.warn(messageOf(diagnostic))
+      }
+    }
+    return changed ? { code, map: map as never } : null
+  }
+}
+
+function selectionOf({ include = [], exclude = [] }: HeddleOptions): Selection {
+  const included = include === 'all' ? ['all'] : include
+  checkPatterns('include', included)
+  checkPatterns('exclude', exclude)
+  const selection = new Selection()
+  const text = (pattern: CompilePattern): string => patternText(pattern, process.cwd())
+  selection.add([...included.map(text), ...exclude.map(pattern => `!${text(pattern)}`)])
+  return selection
+}
+
+function messageOf({ message, file, line, column, frame }: Diagnostic): {
+  message: string
+  id: string
+  loc: Location
+} {
+  return {
+    message: `${message}\n${file}:${line}:${column}\n${frame}`,
+    id: file,
+    loc: { file, line, column: column - 1 },
+  }
+}
+
+interface Location {
+  file: string
+  line: number
+  column: number
+}
+
+/** The plugins that one `heddle()` stands for: modules that are named by URL, 'use task', and what Vite has to be told. */
+function plugins(
+  options: HeddleOptions | undefined,
+  { framework }: Pick<UnpluginContextMeta, 'framework'>,
+): UnpluginOptions[] {
+  const turn: Turn = { afterCounters: false }
+  const tasks = plugin(options, turn)
+  const selection = selectionOf(options ?? {})
+  switch (framework) {
+    case 'vite':
+      return [
+        viteSettings(options?.isolate ?? true),
+        chunks(),
+        tasks,
+        coverage(turn, translator(options ?? {}, selection)),
+        vitestCache(selection),
+      ]
+    case 'rollup':
+    case 'rolldown':
+      return [chunks(), tasks]
+    case 'webpack':
+    case 'rspack':
+      return [registry(framework), tasks]
+    case 'esbuild':
+      return [companion(), tasks]
+    default:
+      return [tasks]
+  }
+}
+
+export const heddle: UnpluginInstance<HeddleOptions | undefined, true> = createUnplugin(plugins)

@@ -1,0 +1,96 @@
+/**
+ * Puts the loader in place on this thread: `heddle/register` for the main program, and each CPU of a kernel by itself. Until a module
+ * is to be compiled that the cache does not hold, the compiler is not loaded, where Node can load it from inside a hook.
+ *
+ * registerHooks runs in the loading thread and covers `import` and `require`. Where Node lacks it, `register` covers
+ * `import`, and CommonJS is compiled where Node itself compiles it.
+ */
+import { readFileSync } from 'node:fs'
+import Module from 'node:module'
+import { MessageChannel } from 'node:worker_threads'
+import { claimsMemory, programFile } from '../../machine/node/node-claims.ts'
+import { runtime } from '../../machine/core/runtime.ts'
+import type { HooksData } from './hooks.ts'
+import {
+  announce,
+  compileLoaded,
+  compileRequired,
+  explained,
+  nodeStrips,
+  selection,
+  setRuntime,
+  setTranslator,
+} from './loader.ts'
+
+const { require_module: canRequire } = process.features as { require_module?: boolean }
+
+if (!(Symbol.for('heddle.loader') in globalThis)) {
+  // Deno and Bun say that they can, and then do not find what the module imports.
+  if (canRequire !== true || runtime() !== 'node') await loadAll()
+  if (runtime() === 'bun') {
+    // Its module loads the parser, which no other runtime needs before it compiles.
+    const { registerInBun } = await import('./bunplugin.ts')
+    announce(() => undefined)
+    registerInBun(compileLoaded)
+  } else if (typeof Module.registerHooks === 'function') {
+    announce(() => undefined)
+    Module.registerHooks({ load: (url, context, nextLoad) => compileLoaded(url, nextLoad(url, context)) })
+  } else {
+    // What another thread compiles runs here.
+    process.setSourceMapsEnabled(true)
+    registerInThread()
+    hookRequire()
+  }
+}
+
+async function loadAll(): Promise<void> {
+  const [translator, runtime] = await Promise.all([
+    import('./translate.ts').catch(error => {
+      throw explained(error)
+    }),
+    import('../runtime.ts'),
+  ])
+  setTranslator(translator)
+  setRuntime(runtime)
+}
+
+function registerInThread(): void {
+  const { port1, port2 } = new MessageChannel()
+  announce(patterns => port1.postMessage(patterns))
+  port1.unref()
+  const data: HooksData = {
+    patterns: selection.texts,
+    port: port2,
+    claims: claimsMemory(),
+    program: programFile(),
+  }
+  const hooks = import.meta.url.endsWith('.ts') ? './hooks.ts' : './hooks.js'
+  Module.register(hooks, import.meta.url, { data, transferList: [port2] })
+}
+
+interface CommonJsModule {
+  _compile(this: unknown, content: string, filename: string, ...rest: unknown[]): unknown
+}
+
+function hookRequire(): void {
+  const prototype = Module.prototype as unknown as CommonJsModule
+  const compileOriginal = prototype._compile
+  prototype._compile = function (content, filename, ...rest) {
+    const compiled = typeof content === 'string' ? compileRequired(content, filename, false) : null
+    return compileOriginal.call(this, compiled ?? content, filename, ...rest)
+  }
+  if (!nodeStrips) requireTypeScript(compileOriginal)
+}
+
+type Extension = (module: CommonJsModule, file: string) => unknown
+
+/** `require` of TypeScript, where nobody else has taught Node that. */
+function requireTypeScript(compile: CommonJsModule['_compile']): void {
+  const { _extensions: extensions } = Module as unknown as { _extensions: Record<string, Extension> }
+  for (const ending of ['.ts', '.cts', '.mts']) {
+    extensions[ending] ??= (module, file) => {
+      const source = readFileSync(file, 'utf8')
+      return compile.call(module, compileRequired(source, file, true) ?? source, file)
+    }
+  }
+}

@@ -1,0 +1,186 @@
+/** The loader's heavy half: what becomes of one module's text. It is loaded when the first module needs it. */
+import { parseSync } from 'oxc-parser'
+import { pathToFileURL } from 'node:url'
+import { type CompileResult, compile, type Diagnostic } from '../compile.ts'
+import { Lines } from '../output/lines.ts'
+import { neighboursOf } from './neighbours.ts'
+import {
+  composeMaps,
+  inlineMapComment,
+  originalPosition,
+  type SourceMap,
+  takeInlineMap,
+} from '../output/sourcemap.ts'
+import { stripTypes } from './striptypes.ts'
+
+export interface Language {
+  /** The text holds TypeScript syntax. */
+  typescript: boolean
+  /** Null: it may be either, as Node finds out by its syntax. */
+  commonjs: boolean | null
+}
+
+/** What is to be done to a text. */
+export interface Work {
+  /** Every function is compiled, as if the module began with 'use task'. */
+  readonly whole: boolean
+  /** Types are erased, because Node does not. */
+  readonly strips: boolean
+  /** Where compiled modules import their runtime from. */
+  readonly runtime: string
+}
+
+/** What became of a text. It is kept on disk: plain data. */
+export interface Translation {
+  /** Null: the text stays as it was. */
+  readonly code: string | null
+  readonly commonjs: boolean
+  readonly diagnostics: readonly Diagnostic[]
+}
+
+/** Never throws: what cannot be read has an error among the diagnostics. */
+export function translate(source: string, file: string, given: Language, work: Work): Translation {
+  const commonjs = given.commonjs ?? !isModuleSyntax(source, file)
+  const language: KnownLanguage = { typescript: given.typescript, commonjs }
+  let text = source
+  if (work.strips && given.typescript) {
+    try {
+      text = stripTypes(source, file, !commonjs)
+    } catch (error) {
+      return { code: null, commonjs, diagnostics: [unstripped(error as Error, file)] }
+    }
+    language.typescript = null
+    if (!work.whole && !text.includes('use task')) return { code: text, commonjs, diagnostics: [] }
+  }
+  const { code, diagnostics } = compileText(text, file, language, work)
+  return { code: code ?? (text === source ? null : text), commonjs, diagnostics }
+}
+
+function unstripped({ message }: Error, file: string): Diagnostic {
+  const [first = '', place = '', ...frame] = message.split('\n')
+  const [line = '1', column = '1'] = place.slice(file.length + 1).split(':')
+  return {
+    severity: 'error',
+    message: first,
+    file,
+    line: Number(line),
+    column: Number(column),
+    frame: frame.join('\n'),
+    code: 'types',
+  }
+}
+
+interface KnownLanguage {
+  /** Null: no more, its types have been erased. */
+  typescript: boolean | null
+  commonjs: boolean
+}
+
+function compileText(
+  source: string,
+  file: string,
+  language: KnownLanguage,
+  work: Work,
+): { code: string | null; diagnostics: Diagnostic[] } {
+  const input = takeInlineMap(source)
+  const { code: output, map, changed, diagnostics: found } = compileAs(input, file, language, work)
+  const diagnostics = found.map(diagnostic => located(diagnostic, file, input.map))
+  if (!changed) return { code: null, diagnostics }
+  const code = language.commonjs
+    ? output.replace(`require("${commonRuntime}")`, runtimeAccess(output))
+    : output
+  if (map === null) return { code, diagnostics }
+  const own: SourceMap = {
+    ...(map as SourceMap),
+    sources: [language.commonjs ? file : pathToFileURL(file).href],
+  }
+  if (input.map === null) return { code: `${code}\n${inlineMapComment(own)}\n`, diagnostics }
+  const all = composeMaps(own, input.map)
+  if (all.sources.length === 1) all.sources = own.sources
+  return { code: `${code}\n${inlineMapComment(all)}\n`, diagnostics }
+}
+
+/**
+ * A transpiler before us leaves JavaScript under a TypeScript name, and a map in it; one behind us asks for the raw
+ * text and calls it JavaScript already. So the format is only a guess, and the other reading is tried where it fails.
+ */
+function compileAs(
+  { code, map }: ReturnType<typeof takeInlineMap>,
+  file: string,
+  language: KnownLanguage,
+  { whole, runtime: own }: Work,
+): CompileResult {
+  const { commonjs } = language
+  const options = { runtime: commonjs ? commonRuntime : own, whole, neighbour: neighboursOf(file) }
+  if (language.typescript === null) return compile(code, nameFor(file, false, commonjs), options)
+  const named = /\.[cm]?tsx?$/.test(file)
+  const typescript = language.typescript || (named && map === null)
+  const first = compile(code, nameFor(file, typescript, commonjs), options)
+  if (!named || !first.diagnostics.some(({ severity }) => severity === 'error')) return first
+  const second = compile(code, nameFor(file, !typescript, commonjs), options)
+  return second.diagnostics.some(({ severity }) => severity === 'error') ? first : second
+}
+
+/** `a<b>(c)` reads differently in the two languages: the name that the compiler sees says which the text is in. */
+function nameFor(file: string, typescript: boolean, commonjs: boolean): string {
+  if (commonjs) return file.replace(/(\.[cm]?[jt]sx?)?$/, typescript ? '.cts' : '.cjs')
+  if (typescript) return file
+  return file.replace(/(\.[cm]?[jt]sx?)?$/, '.mjs')
+}
+
+function located(diagnostic: Diagnostic, file: string, inputMap: SourceMap | null): Diagnostic {
+  const original = inputMap === null ? null : originalPosition(inputMap, diagnostic.line, diagnostic.column)
+  return { ...diagnostic, file, ...original }
+}
+
+/** As Node decides it where neither the name nor the package.json does: `import`, `export` or a top-level `await`. */
+export function isModuleSyntax(source: string, file: string): boolean {
+  const lang = /\.[cm]?ts$/.test(file) ? 'ts' : 'js'
+  const script = parseSync(file, source, { lang, sourceType: 'commonjs' } as never)
+  if (script.module.hasModuleSyntax) return true
+  if (!script.errors.some(isError)) return false
+  const module = parseSync(file, source, { lang, sourceType: 'module' } as never)
+  return !module.errors.some(isError)
+}
+
+const isError = ({ severity }: { severity: string }): boolean => severity === 'Error'
+
+/** The first syntax error of a text, with its place and the lines around it; null: it has none. */
+export function syntaxErrorOf(source: string, file: string): string | null {
+  const lang = /\.[cm]?ts$/.test(file) ? 'ts' : 'js'
+  const sourceType = /\.c[jt]s$/.test(file) ? 'commonjs' : 'unambiguous'
+  const error = parseSync(file, source, { lang, sourceType } as never).errors.find(isError as never)
+  if (error === undefined) return null
+  const lines = new Lines(source)
+  const { start, end } = error.labels[0] ?? { start: 0, end: 0 }
+  const { line, column } = lines.at(start)
+  return `${error.message}\n${file}:${line}:${column}\n${lines.frame(start, Math.min(end, start + 80))}`
+}
+
+/** The modules that a text imports by static statements. */
+export function importsOf(source: string, file: string): string[] {
+  const lang = /\.[cm]?ts$/.test(file) ? 'ts' : 'js'
+  const { module } = parseSync(file, source, { lang, sourceType: 'unambiguous' } as never)
+  return [...module.staticImports, ...module.staticExports.flatMap(({ entries }) => entries)].flatMap(
+    ({ moduleRequest }) => moduleRequest?.value ?? [],
+  )
+}
+
+/**
+ * CommonJS finds the runtime under a global symbol: some versions of Node cannot `require` a module from a file that a
+ * hook has changed. The two texts are of one length, so that the map holds.
+ */
+const access = 'globalThis[globalThis.Symbol.for("heddle.runtime")]'
+const commonRuntime = 'heddle/runtime'.padEnd(access.length - 'require("")'.length, '/')
+
+/** A module may have a variable of that name: lodash's modules have a `Symbol`, and core-js has a `globalThis`. */
+function runtimeAccess(output: string): string {
+  if (!declares(output, 'globalThis') || declares(output, 'global')) return access
+  return access.replaceAll('globalThis', 'global'.padEnd('globalThis'.length))
+}
+
+function declares(text: string, name: string): boolean {
+  if (!text.includes(name)) return false
+  const variable = `\\b(?:var|let|const)\\s(?:[^;]{0,500}?,)?\\s*${name}\\s*(?:=(?!=)|[,;\\n]|$)`
+  return new RegExp(`${variable}|\\b(?:function|class)\\s+${name}\\b`).test(text)
+}

@@ -1,0 +1,65 @@
+import { isStackLimitable } from '../../machine/core/stacklimit.ts'
+
+/**
+ * The stack as it stands when a coroutine stops. After the stop only saved frames are left of it, which know no lines; an
+ * error that is thrown later shows its callers from here.
+ */
+export interface StopTrace {
+  /** Made when it is read: to take a trace is cheap, to write it is not. */
+  readonly stack?: string
+}
+
+type CaptureStackTrace = (into: object, below?: (...args: any[]) => unknown) => void
+
+const { captureStackTrace } = Error as unknown as { captureStackTrace?: CaptureStackTrace }
+const limited = Error as { stackTraceLimit?: number }
+
+/** More callers than anyone reads. */
+export const TRACE_FRAMES = 32
+
+/**
+ * A trace takes some microseconds, and a coroutine that blocks may stop as often: then only some stops have one. Every
+ * half millisecond makes room for one more, up to a few in a row.
+ */
+const APART_MS = 0.5
+const IN_A_ROW = 8
+
+let last = 0
+let room = IN_A_ROW
+let trace: StopTrace | null = null
+
+/** Takes the stack above `below`, unless that was done often just now. */
+export function traceStop(below: (...args: any[]) => unknown): void {
+  if (captureStackTrace === undefined) return
+  const now = performance.now()
+  room = Math.min(IN_A_ROW, room + (now - last) / APART_MS)
+  last = now
+  if (room < 1) return
+  room--
+  trace = captureStack(below, TRACE_FRAMES)
+}
+
+/** The trace of the stop that has just been made, once; null: none was taken. */
+export function takeStopTrace(): StopTrace | null {
+  const taken = trace
+  trace = null
+  return taken
+}
+
+/** So many frames of the stack above `below`; null where the engine cannot tell. */
+export function captureStack(below: (...args: any[]) => unknown, frames: number): StopTrace | null {
+  if (captureStackTrace === undefined) return null
+  const before = limited.stackTraceLimit
+  const captured: StopTrace = {}
+  if (!isStackLimitable) {
+    captureStackTrace(captured, below)
+    return captured
+  }
+  try {
+    limited.stackTraceLimit = frames
+    captureStackTrace(captured, below)
+  } finally {
+    if (before !== undefined) limited.stackTraceLimit = before
+  }
+  return captured
+}

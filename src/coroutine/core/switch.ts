@@ -1,0 +1,169 @@
+import { assert } from '../../arena/assert.ts'
+import type { SpscRing } from '../../arena/rings/spsc.ts'
+import type { Co } from '../schedule/co.ts'
+import {
+  type Interrupt,
+  preemptionDepth,
+  safepointLine,
+  type SafepointLine,
+  setSafepointLine,
+  swapPreemptionDepth,
+} from './safepoint.ts'
+import type { Slices } from '../schedule/slices.ts'
+
+/**
+ * The switch into a coroutine and back, and the interrupt that may come at any safepoint in between.
+ *
+ *   loop                                        safepoint, with preemption on
+ *   ----                                        -----------------------------
+ *   (A) preemption off                          [1] nobody runs: returns
+ *   (B) runningCo = co                          [2] the slice is not over: returns
+ *   (C) the coroutine's own depth, the switch   [3] the ring is full: returns, the coroutine runs on for a slice more
+ *   (D) preemption off again                    [4] the ring has the coroutine: it must yield PREEMPTED
+ *   (E) it ended: nobody runs
+ *   (F) nobody runs, the depth as it was
+ *
+ * Between (B) and (C), and between (D) and (F), code that is not the coroutine's runs while `runningCo` names it: the
+ * hook that brings its asynchronous context. A safepoint there, taken for one of the coroutine's, would put a
+ * coroutine into the ring that has not started to run, that is in it already, that waits, or that has ended.
+ *
+ * A coroutine that suspends does so with preemption off from before its state changes until after it goes on: a tick
+ * in between would put it into the ring as well as wherever it waits. See `beginWait` in runner.ts.
+ */
+export class Switch {
+  runningCo: Co<any> | null = null
+  /** Someone who goes before the running coroutine has become ready. */
+  preemptWanted = false
+  /** How often the ring was full. */
+  ringFull = 0
+  readonly preemptedRing: SpscRing
+  readonly slice: number
+  readonly now: () => number
+  /** Called where a coroutine stops before its end, in its own asynchronous context. */
+  onStop: ((co: Co<any>) => void) | null = null
+  #slices: Slices
+  #line: SafepointLine
+  readonly #interrupt: Interrupt = () => this.preempt()
+
+  constructor(preemptedRing: SpscRing, slices: Slices, slice: number, now: () => number) {
+    this.preemptedRing = preemptedRing
+    this.slice = slice
+    this.now = now
+    this.#slices = slices
+    this.#line = safepointLine(slices.view, slices.index, this.#interrupt)
+  }
+
+  get slices(): Slices {
+    return this.#slices
+  }
+
+  /** Takes ticks from elsewhere. Not while a coroutine runs. */
+  set slices(slices: Slices) {
+    assert(this.runningCo === null, 'the source of ticks changes between slices')
+    this.#slices.end()
+    this.#slices = slices
+    this.#line = safepointLine(slices.view, slices.index, this.#interrupt)
+  }
+
+  /**
+   * Runs the coroutine until it stops. The design's `Resume`: the loop calls it, with nobody running, and finds out
+   * from the coroutine afterwards how it stopped. `now` is when its slice begins.
+   */
+  resume(co: Co<any>, now: number): void {
+    assert(this.runningCo === null, 'a coroutine is resumed while no other runs')
+    assert(co.state === 'READY' || co.state === 'INITED', 'only a coroutine that is ready is switched to')
+    assert(!co.isQueued && !co.inRing, 'a coroutine that runs is on no queue')
+    const outer = this.mask() // (A)
+    const line = setSafepointLine(this.#line)
+    try {
+      co.state = 'RUNNING'
+      this.runningCo = co // (B)
+      this.preemptWanted = false
+      this.#slices.begin(now, now + this.slice)
+      if (co.context === null) this.step(co)
+      else co.context.run(this.step, this, co)
+    } finally {
+      this.runningCo = null // (F)
+      setSafepointLine(line)
+      swapPreemptionDepth(outer)
+    }
+  }
+
+  /** The coroutine's own part of the switch. */
+  step(co: Co<any>): void {
+    const { coroutine, sent, raising } = co
+    co.sent = undefined
+    co.raising = false
+    const depth = this.unmask(co) // (C)
+    let finished: boolean
+    try {
+      if (raising) finished = coroutine.raise(sent)
+      else if (coroutine.state === 'ready') finished = coroutine.start()
+      else finished = coroutine.resume(sent)
+    } finally {
+      this.remask(co, depth) // (D)
+    }
+    if (finished) this.ended(co)
+    else this.stopped(co)
+  }
+
+  /** The design's `preemptSigHandler`: at a safepoint of the coroutine that runs. True: it must yield PREEMPTED. */
+  preempt(): boolean {
+    const co = this.runningCo
+    if (co === null) return false // [1]
+    if (!this.#slices.isOver() && !this.preemptWanted) return false // [2]
+    this.preemptWanted = false
+    if (!this.pushPreempted(co)) {
+      this.ringFull++
+      const now = this.now()
+      this.#slices.begin(now, now + this.slice)
+      return false // [3]
+    }
+    co.inRing = true
+    co.preemptions++
+    return true // [4]
+  }
+
+  /** False: the ring is full, and the coroutine is not preempted. */
+  pushPreempted(co: Co<any>): boolean {
+    return this.preemptedRing.push(co.id)
+  }
+
+  /** The id of the coroutine that has been in the ring longest, or 0. */
+  popPreempted(): number {
+    return this.preemptedRing.pop()
+  }
+
+  /** Nobody will run for a while. */
+  idle(): void {
+    this.#slices.end()
+  }
+
+  protected mask(): number {
+    return swapPreemptionDepth(preemptionDepth() + 1)
+  }
+
+  protected unmask(co: Co<any>): number {
+    return swapPreemptionDepth(co.coroutine.preemptionDepth)
+  }
+
+  protected remask(co: Co<any>, depth: number): void {
+    co.coroutine.preemptionDepth = swapPreemptionDepth(depth)
+  }
+
+  protected ended(co: Co<any>): void {
+    assert(!co.inRing, 'a coroutine that was told to stop at a safepoint must yield there')
+    this.runningCo = null // (E)
+    co.state = 'STOP'
+  }
+
+  protected stopped(co: Co<any>): void {
+    const { state } = co.coroutine
+    if (co.inRing) {
+      assert(state === 'preempted', 'a coroutine that was told to stop at a safepoint must yield there')
+    } else if (co.state === 'RUNNING' && state === 'suspended') {
+      co.state = 'SUSPEND'
+    }
+    this.onStop?.(co)
+  }
+}

@@ -1,0 +1,91 @@
+import type { Platform } from '../../machine/core/platform.ts'
+import type { Co } from './co.ts'
+import type { Kinds } from '../core/knownoptions.ts'
+import type { Priority } from './priority.ts'
+import type { Slices } from './slices.ts'
+
+export interface ScheduleOptions {
+  /** Milliseconds that a coroutine runs before others do. 10 unless told otherwise. */
+  slice?: number
+  /**
+   * Where the slice's end comes from: 'clock', read at safepoints; 'thread', a timekeeper thread; 'auto', the clock
+   * until the schedule has been busy for a while, then the thread where there can be one. Or a source of your own.
+   */
+  ticks?: 'auto' | 'clock' | 'thread' | Slices
+  /** Slots of the preempted ring; one stays empty. */
+  ringCapacity?: number
+  platform?: Platform
+  /** Hears of an error that no coroutine caught and nobody waits for. Without it, it is an unhandled rejection. */
+  onError?: (error: unknown, co: Co<any>) => void
+}
+
+export interface GoOptions {
+  name?: string
+  priority?: Priority
+  /** Leaves the coroutine INITED until `resume`. */
+  suspended?: boolean
+}
+
+export interface RunOptions extends Omit<GoOptions, 'suspended'> {
+  /** Cancels: the reason is thrown into the coroutine where it waits, or at its next safepoint. */
+  signal?: AbortSignal | undefined
+  /** Milliseconds, from now; then a TimeoutError is thrown into the coroutine. */
+  timeout?: number | undefined
+  /** Hears what the coroutine tells through `progress`, at most once a slice. */
+  onProgress?: ((value: any) => void) | undefined
+}
+
+export const scheduleOptions: Kinds<ScheduleOptions> = {
+  slice: 'checked',
+  ticks: 'checked',
+  ringCapacity: 'checked',
+  platform: 'checked',
+  onError: 'function',
+}
+export const goOptions: Kinds<GoOptions> = { name: 'string', priority: 'checked', suspended: 'boolean' }
+export const runOptions: Kinds<RunOptions> = {
+  name: 'string',
+  priority: 'checked',
+  signal: 'checked',
+  timeout: 'checked',
+  onProgress: 'function',
+}
+
+/** What a coroutine made of a function that returns `R` ends with. */
+export type ResultOf<R> = R extends Generator<any, infer T, any> ? Awaited<T> : Awaited<R>
+
+export type AnyFunction = (...args: any[]) => any
+
+/** `(fn, ...args)` or `(options, fn, ...args)`. */
+export function splitCall<O extends object>(
+  what: string,
+  first: O | AnyFunction,
+  rest: unknown[],
+): { options: O; fn: AnyFunction; args: unknown[] } {
+  if (typeof first === 'function') return { options: {} as O, fn: first as AnyFunction, args: rest }
+  const [fn, ...args] = rest
+  if (typeof first !== 'object' || first === null || typeof fn !== 'function') {
+    throw new TypeError(
+      `${what}: give a function and its arguments, or options, a function and its arguments`,
+    )
+  }
+  return { options: first, fn: fn as AnyFunction, args }
+}
+
+/** Throws unless `ticks` is something that a slice's end can come from. */
+export function checkTicks(ticks: unknown, ringCapacity: unknown): void {
+  if (typeof ringCapacity !== 'number' || !Number.isInteger(ringCapacity))
+    throw new RangeError(`ringCapacity: ${String(ringCapacity)} is no capacity; give an integer`)
+  if ((typeof ticks === 'object' && ticks !== null) || ['auto', 'clock', 'thread'].includes(ticks as string))
+    return
+  throw new TypeError(
+    `ticks: ${String(ticks)} is no source of ticks; give 'auto', 'clock', 'thread', or a source of your own`,
+  )
+}
+
+/** Throws unless `slice` is a length of time that something can run for. */
+export function checkSlice(slice: unknown): asserts slice is number {
+  if (typeof slice !== 'number' || !(slice > 0) || slice === Infinity) {
+    throw new RangeError(`slice: ${String(slice)} is not a slice; give a number of milliseconds above 0`)
+  }
+}

@@ -1,0 +1,155 @@
+import { assert } from '../../arena/assert.ts'
+import { awaitChange, partDone } from '../../arena/sync/awaiting.ts'
+import { listFirst, listNext, ListNode, listRemove } from '../../arena/trees/list.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import type { FutexContext } from './context.ts'
+import { type Decision, MOVE, STOP, WAKE } from './decision.ts'
+import { insertByPriority } from './order.ts'
+import { settleTop, unblock, walkChain } from '../pi/pichain.ts'
+import {
+  Bucket,
+  ENDED,
+  Futex,
+  isMoving,
+  moverOf,
+  movingBy,
+  OFF,
+  PI_LOCK,
+  PI_NONE,
+  RESTARTED,
+  WOKEN,
+  Waiter,
+} from './records.ts'
+import { signalLater } from './signal.ts'
+import { unlockFutex } from './table.ts'
+
+/** The queue of one futex: waiters by priority (lower numbers first), then first come. */
+
+/** Puts a waiter on the queue. The futex is locked. */
+export function enqueue(context: FutexContext, futex: number, waiter: number): void {
+  // The word first: it is what repair goes by when this thread dies between the two.
+  Atomics.store(context.i32, waiter + Waiter.queue, futex)
+  insertByPriority(context.i32, futex, waiter)
+}
+
+/**
+ * Walks the queue of a locked futex. Waiters to be woken are off the queue and in `context.wakeQueue` afterwards; those to
+ * be moved are off the queue, MOVING, and linked through their `links` from the pointer that is returned.
+ */
+export function walkQueue(context: FutexContext, futex: number, decision: Decision): number {
+  const { i32 } = context
+  const head = futex + Futex.waiters
+  const bucket = i32[futex + Futex.bucket]
+  let firstMoved = 0
+  let lastMoved = 0
+  for (let waiter = listFirst(i32, head); waiter !== 0; ) {
+    const next = listNext(i32, head, waiter)
+    const what = decision.decide(i32, waiter)
+    if (what === STOP) break
+    if (what === WAKE) {
+      listRemove(i32, head, waiter)
+      wakeLater(context, waiter, WOKEN)
+      Atomics.sub(i32, bucket + Bucket.waiters, 1)
+    } else if (what === MOVE) {
+      Atomics.store(i32, waiter + Waiter.queue, movingBy(context.thread.id))
+      listRemove(i32, head, waiter)
+      Atomics.sub(i32, bucket + Bucket.waiters, 1)
+      if (firstMoved === 0) firstMoved = waiter
+      else i32[lastMoved + Waiter.links + ListNode.next] = waiter
+      lastMoved = waiter
+    }
+    waiter = next
+  }
+  return firstMoved
+}
+
+/**
+ * The thread that was moving the waiter is dead: the waiter is on no queue, and leaves for good, as if it had been woken, or to begin its call again. False: it has
+ * moved on. By its sleeper, or by recovery, which tells the sleeper. Both may do it at the same time: the first of them becomes the mover, and only then
+ * writes to the waiter, which the other may have freed already.
+ */
+export function endMove({ i32, thread }: FutexContext, waiter: number, moving: number): boolean {
+  const at = waiter + Waiter.queue
+  if (Atomics.compareExchange(i32, at, moving, movingBy(thread.id)) !== moving) return false
+  for (let field = 0; field < ListNode.words; field++) i32[waiter + Waiter.links + field] = 0
+  Atomics.store(i32, at, i32[waiter + Waiter.pi] === PI_NONE ? WOKEN : RESTARTED)
+  return true
+}
+
+/** Who leaves a queue other than by itself. */
+export type Fate = typeof WOKEN | typeof ENDED | typeof RESTARTED
+
+/** The waiter's fate is sealed here: its sleeper may be gone by the next instruction, so what is needed of it is read first. */
+export function wakeLater(context: FutexContext, waiter: number, fate: Fate): void {
+  const { i32 } = context
+  signalLater(context, i32[waiter + Waiter.sleeper])
+  Atomics.store(i32, waiter + Waiter.queue, fate)
+}
+
+/** Signals everyone in the wake queue. No futex lock is held. */
+export function wakeAll(context: FutexContext): void {
+  const { i32, wakeQueue, restarts } = context
+  while (restarts.length > 0) wakeLater(context, restarts.pop() as number, RESTARTED)
+  for (let at = 0; at < wakeQueue.length; at += 2) {
+    const signal = wakeQueue[at] + Waiter.signal
+    const task = wakeQueue[at + 1]
+    // The sleeper may have seen its fate and be gone, and its slot may have a new life: then this is a wakeup for
+    // nothing, which every sleeper here survives.
+    Atomics.store(i32, signal, 1)
+    if (task === 0) Atomics.notify(i32, signal)
+    else context.wakeTask(task)
+  }
+  wakeQueue.length = 0
+}
+
+/**
+ * The sleeper takes itself off: timeout, signal or cancellation. True: it did. False: a wake, or the end of its mapping,
+ * was first.
+ *
+ *   sleeper                                  requeue
+ *   -------                                  -------
+ *   (A) reads queue: A
+ *                                            lock A; X is MOVING; unlock A
+ *   (B) locks A
+ *   (C) reads queue again: not A, unlocks
+ *       reads MOVING: waits, until the mover has done that or is dead
+ *                                            lock B; queue = B; unlock B
+ *       reads B, locks B, reads B: removes
+ *
+ * The queue pointer finds the lock, and confirms it: it changes only under the lock that it points to. Inside an RCU
+ * section, so that what is locked at (B) is a futex, even if its last waiter has left meanwhile.
+ */
+export function takeOff(context: FutexContext, waiter: number): boolean {
+  const { i32, thread } = context
+  context.enter()
+  try {
+    for (;;) {
+      const futex = Atomics.load(i32, waiter + Waiter.queue) // (A)
+      if (futex === WOKEN || futex === ENDED || futex === RESTARTED) return false
+      assert(futex !== OFF, 'a waiter is taken off once')
+      if (isMoving(futex)) {
+        if (!awaitChange(thread, i32, waiter + Waiter.queue, futex, moverOf(futex))) continue
+        const ended = endMove(context, waiter, futex)
+        partDone(thread)
+        if (ended) return false
+        continue
+      }
+      acquire(thread, futex + Futex.lock) // (B)
+      if (Atomics.load(i32, waiter + Waiter.queue) !== futex) {
+        release(thread, futex + Futex.lock) // (C)
+        continue
+      }
+      const owns = i32[waiter + Waiter.pi] === PI_LOCK
+      if (owns) unblock(context, waiter)
+      Atomics.store(i32, waiter + Waiter.queue, OFF)
+      listRemove(i32, futex + Futex.waiters, waiter)
+      Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
+      const changed = owns ? settleTop(context, futex) : 0
+      unlockFutex(context, futex)
+      if (changed !== 0) walkChain(context, changed)
+      return true
+    }
+  } finally {
+    context.leave()
+  }
+}

@@ -1,0 +1,217 @@
+import { assert } from '../../arena/assert.ts'
+import { initList, listIsEmpty, ListNode } from '../../arena/trees/list.ts'
+import { lockRank } from '../../arena/sync/lockorder.ts'
+import { acquire, Lock, release } from '../../arena/sync/spinlock.ts'
+import { settleBoosted } from '../pi/boost.ts'
+import type { FutexContext } from './context.ts'
+import { ALIVE, Bucket, DEAD, FREE_FUTEX, Futex } from './records.ts'
+
+/**
+ * The table of futexes: from a key (owner, index) to the queue of its waiters. A bucket's lock guards its chain, and nobody
+ * waits for a futex's lock under it:
+ *
+ *   finder                                   last waiter of that futex leaves
+ *   ------                                   --------------------------------
+ *   bucket lock: finds the futex, ALIVE
+ *   bucket unlock
+ *                                            futex lock: the queue is empty: (A) DEAD; unlock
+ *                                            bucket lock: takes it off the chain; unlock; callRcu
+ *   futex lock: (B) DEAD, so it looks again
+ *
+ * The finder is inside an RCU read section, so the memory that it locks at (B) is still that futex.
+ */
+
+const queueRank: number = lockRank('futex queue')
+
+/** The bucket of a key, as a pointer. */
+export function bucketOf(context: FutexContext, owner: number, index: number): number {
+  const { table, buckets } = context.layout
+  let hash = Math.imul(owner, 0x9e37_79b1) ^ Math.imul(index + 0x85eb_ca6b, 0xc2b2_ae35)
+  hash ^= hash >>> 15
+  hash = Math.imul(hash, 0x2c1b_3c6d)
+  return table.start + ((hash >>> 12) & (buckets - 1)) * Bucket.words
+}
+
+/** Locks and returns the live futex of this key, or 0. `hint` is a handle that this thread remembered, or 0. */
+export function lockFutex(
+  context: FutexContext,
+  bucket: number,
+  owner: number,
+  index: number,
+  hint: number,
+): number {
+  const { i32, thread, layout } = context
+  if (hint !== 0) {
+    const futex = layout.futexes.resolve(i32, hint)
+    if (futex !== 0 && lockIfKey(context, futex, owner, index, hint)) return futex
+  }
+  for (;;) {
+    acquire(thread, bucket + Bucket.lock)
+    const futex = findInChain(i32, bucket, owner, index)
+    release(thread, bucket + Bucket.lock)
+    if (futex === 0 || lockIfKey(context, futex, owner, index)) return futex // (B)
+  }
+}
+
+/** How often a thread rests before it says that there is no room: a second. */
+const RESTS_MAX = 1000
+
+/**
+ * A slot for a futex, or ArenaFullError. Those that have come to an end are slots again only when no thread can be looking at them any more, and one
+ * that the operating system has taken off its core in the middle of a call holds all of them up: with nothing held, who finds no slot waits for it.
+ */
+function slotFor(context: FutexContext, mayRest: boolean): number {
+  const { thread, layout } = context
+  const most = mayRest ? RESTS_MAX : 0
+  for (let rests = 0; rests < most; rests++) {
+    const slot = layout.futexes.tryAllocate(thread)
+    if (slot !== 0) return slot
+    if (!context.rest()) break
+  }
+  return layout.futexes.allocate(thread)
+}
+
+/**
+ * As lockFutex, and makes the futex if there is none, in `spare` if the caller brings a slot. Without one it throws
+ * ArenaFullError when there is no room, with nothing changed. `mayRest`: the caller has looked at no futex in this call.
+ */
+export function lockOrCreateFutex(
+  context: FutexContext,
+  bucket: number,
+  owner: number,
+  index: number,
+  hint: number,
+  spare = 0,
+  mayRest = true,
+): number {
+  const { i32, thread, layout } = context
+  for (;;) {
+    const found = lockFutex(context, bucket, owner, index, hint)
+    if (found !== 0) return found
+    const made = spare === 0 ? slotFor(context, mayRest) : spare
+    // The lock stays as it is: lockIfKey.
+    i32[made + Futex.lock + Lock.rank] = queueRank
+    initList(i32, made + Futex.waiters)
+    i32[made + Futex.owner] = owner
+    i32[made + Futex.index] = index
+    i32[made + Futex.bucket] = bucket
+    i32[made + Futex.pi] = 0
+    i32[made + Futex.boosted] = 0
+    i32[made + Futex.contended + ListNode.list] = 0
+    Atomics.store(i32, made + Futex.state, ALIVE)
+    acquire(thread, bucket + Bucket.lock)
+    const other = findInChain(i32, bucket, owner, index)
+    if (other === 0) {
+      // Locked before anyone can find it empty and think it left over; and, should this thread die, so that it is found out.
+      acquire(thread, made + Futex.lock)
+      i32[made + Futex.chain] = i32[bucket + Bucket.first]
+      i32[bucket + Bucket.first] = made
+      layout.futexes.settle(i32, made)
+    }
+    release(thread, bucket + Bucket.lock)
+    if (other === 0) return made
+    if (spare === 0) layout.futexes.free(i32, made)
+  }
+}
+
+/**
+ * Frees a word if it has no futex: whoever is about to wait at it has none either, and looks at the word after it has made one. Returns what
+ * was in the word; `seen` if it is free now. -1: there is a futex. (A held word with WAITERS is never -1: its TID is not all ones.)
+ */
+export function freeWithoutFutex(
+  context: FutexContext,
+  bucket: number,
+  owner: number,
+  index: number,
+  words: Int32Array,
+  seen: number,
+): number {
+  const { i32, thread } = context
+  acquire(thread, bucket + Bucket.lock)
+  const futex = findInChain(i32, bucket, owner, index)
+  const before = futex === 0 ? Atomics.compareExchange(words, index, seen, 0) : -1
+  release(thread, bucket + Bucket.lock)
+  return before
+}
+
+/** Unlocks the futex; if nobody waits at it any more, it is gone afterwards. */
+export function unlockFutex(context: FutexContext, futex: number): void {
+  const { i32, thread } = context
+  const ended = listIsEmpty(i32, futex + Futex.waiters) && i32[futex + Futex.pi] === 0
+  if (ended) {
+    settleBoosted(context, futex)
+    // Should this thread die from here on, whoever recovers finds what it was about to free.
+    context.rcu.see(thread, futex + Futex.rcu)
+    Atomics.store(i32, futex + Futex.state, DEAD) // (A)
+  }
+  release(thread, futex + Futex.lock)
+  if (ended) retire(context, futex)
+}
+
+/** As unlockFutex, for one that was locked by what it was known to be: it may have come to its end before that. */
+export function unlockFutexUnlessDead(context: FutexContext, futex: number): void {
+  const { i32, thread } = context
+  if (Atomics.load(i32, futex + Futex.state) === ALIVE) unlockFutex(context, futex)
+  else release(thread, futex + Futex.lock)
+}
+
+/**
+ * Locks the futex if it is the live one of this key. Inside an RCU section, so that it is a futex: if it was found on its chain. One that a
+ * remembered `handle` named may be freed meanwhile, and made anew, since a grace period may have passed this thread over just
+ * before it came in:
+ *
+ *   who comes by a handle                       who frees
+ *   ---------------------                       ---------
+ *                                               (A) nobody is inside: the grace period has passed
+ *   (B) comes in
+ *   (C) the handle is good
+ *                                               (D) frees the slot
+ *                                               (E) makes it anew, for the same word, and is not done with it
+ *   (F) locks the slot
+ *   (G) it is alive, (H) and the handle is still good: else it is another's
+ *
+ * Alive at (G), and of the same life at (H): it was alive in that life, and with its lock held nobody ends it. The lock is never
+ * set free by (E): whoever has it for a moment, to find that out, has it.
+ */
+export function lockIfKey(
+  context: FutexContext,
+  futex: number,
+  owner: number,
+  index: number,
+  handle = 0,
+): boolean {
+  const { i32, thread, layout } = context
+  acquire(thread, futex + Futex.lock) // (F)
+  const isAlive = Atomics.load(i32, futex + Futex.state) === ALIVE // (G)
+  if (
+    isAlive &&
+    (handle === 0 || layout.futexes.resolve(i32, handle) === futex) && // (H)
+    i32[futex + Futex.owner] === owner &&
+    i32[futex + Futex.index] === index
+  ) {
+    return true
+  }
+  release(thread, futex + Futex.lock)
+  return false
+}
+
+function findInChain(i32: Int32Array, bucket: number, owner: number, index: number): number {
+  for (let futex = i32[bucket + Bucket.first]; futex !== 0; futex = i32[futex + Futex.chain]) {
+    if (i32[futex + Futex.owner] !== owner || i32[futex + Futex.index] !== index) continue
+    if (Atomics.load(i32, futex + Futex.state) === ALIVE) return futex
+  }
+  return 0
+}
+
+/** A dead futex leaves its chain, and is freed when nobody can be looking at it. `left`: by a thread that died, and so may be off it already. */
+export function retire(context: FutexContext, futex: number, left = false): void {
+  const { i32, thread } = context
+  const bucket = i32[futex + Futex.bucket]
+  acquire(thread, bucket + Bucket.lock)
+  let at = bucket + Bucket.first
+  while (i32[at] !== futex && i32[at] !== 0) at = i32[at] + Futex.chain
+  if (i32[at] === futex) i32[at] = i32[futex + Futex.chain]
+  else assert(left, 'a dead futex is on the chain of its bucket')
+  release(thread, bucket + Bucket.lock)
+  context.rcu.callRcu(thread, futex + Futex.rcu, FREE_FUTEX)
+}

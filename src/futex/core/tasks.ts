@@ -1,0 +1,68 @@
+import { Entity } from '../../sched/core/entity.ts'
+import { beginSleep, endSleep, type TaskContext } from '../../sched/core/sleep.ts'
+import { SUSPENDED } from '../../sched/core/switch.ts'
+import { INTERRUPTIBLE, KILLED, RUNNING, SIGNALLED, Task } from '../../sched/core/taskrecord.ts'
+import { cancelTimer } from '../../sched/core/timer.ts'
+import type { FutexContext } from './context.ts'
+import { LockOwner, ownerOfTask } from './owner.ts'
+import type { ParkingTask } from './sleep.ts'
+
+/** A task of the scheduler as a futex waiter: it sleeps INTERRUPTIBLE, so a signal or a kill ends the wait with EINTR. */
+export class SchedulerTask implements ParkingTask {
+  readonly suspended: number = SUSPENDED
+  private readonly current: TaskContext
+  private readonly contextOf: (current: TaskContext) => FutexContext
+  private timeout = Infinity
+  private lockOwner: LockOwner | undefined = undefined
+
+  /** `contextOf` gives the futexes of the CPU that the task is on. */
+  constructor(current: TaskContext, contextOf: (current: TaskContext) => FutexContext) {
+    this.current = current
+    this.contextOf = contextOf
+  }
+
+  get task(): number {
+    return this.current.task
+  }
+
+  /** Its own, not what it inherits: as on Linux, the latter orders only those who wait for locks. */
+  get priority(): number {
+    const { s, task } = this.current
+    return s.i32[s.i32[task + Task.entity] + Entity.basePriority]
+  }
+
+  get owner(): LockOwner {
+    if (this.lockOwner === undefined) {
+      const context = this.context()
+      this.lockOwner = new LockOwner(context, ownerOfTask(context, this.task))
+    }
+    return this.lockOwner
+  }
+
+  /** What it writes into the words of locks that it holds. */
+  get tid(): number {
+    return this.owner.tid
+  }
+
+  context(): FutexContext {
+    return this.contextOf(this.current)
+  }
+
+  beginPark(timeout: number): boolean {
+    this.timeout = timeout
+    return beginSleep(this.current.s, this.current.task, INTERRUPTIBLE, timeout)
+  }
+
+  cancelPark(): boolean {
+    const { s, task } = this.current
+    if (Atomics.compareExchange(s.i32, task + Task.state, INTERRUPTIBLE, RUNNING) !== INTERRUPTIBLE)
+      return false
+    if (this.timeout !== Infinity) cancelTimer(s, task)
+    return true
+  }
+
+  endPark(): boolean {
+    const reason = endSleep(this.current.s, this.current.task, this.timeout)
+    return reason === SIGNALLED || reason === KILLED
+  }
+}

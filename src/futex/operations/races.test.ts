@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest'
+import { lockRank } from '../../arena/sync/lockorder.ts'
+import { initLock } from '../../arena/sync/spinlock.ts'
+import { found } from '../../checker/check.ts'
+import { checkedFutexes, type CheckedThread, wakeAt } from '../../../testing/futex/checksetup.ts'
+import { enqueue } from '../core/queue.ts'
+import { Bucket, Futex } from '../core/records.ts'
+import {
+  killedMover,
+  killedWaiter,
+  killedWaker,
+  moveAgainstHastyTimeout,
+  moveAgainstTimeout,
+  moveAgainstUnmap,
+  movesBothWays,
+  moveUnderTwoLocks,
+  moveWithoutLookingAtTheMap,
+  moveWithoutMoving,
+  recoverWithoutRepair,
+  recoverWithoutSignalling,
+} from '../../../testing/futex/raceprograms.ts'
+import { oldHandleAgainstReuse } from '../../../testing/futex/reuseprograms.ts'
+import { sleepThread } from '../core/sleep.ts'
+import { lockFutex, lockIfKey, unlockFutex } from '../core/table.ts'
+
+/** Looks at the word, then queues itself, as the design's first attempt does: nothing is compared under the lock. */
+function naiveWait({ context, waiter, words }: CheckedThread, expected: number): number {
+  const { i32 } = context
+  const [word] = words
+  if (Atomics.load(word.i32, word.index) !== expected) return 0
+  Atomics.add(i32, word.privateBucket + Bucket.waiters, 1)
+  const futex = lockFutex(context, word.privateBucket, word.mapped.mapping, word.index, word.privateHint)
+  enqueue(context, futex, waiter)
+  unlockFutex(context, futex)
+  return sleepThread(context, [waiter], Infinity)
+}
+
+test('the naive sleep, which does not compare under the lock, loses a wakeup', () => {
+  const report = found(() => {
+    const { view, threads } = checkedFutexes(2)
+    return {
+      threads: {
+        waiter: () => naiveWait(threads[0], 0),
+        waker() {
+          Atomics.store(view, 0, 1)
+          wakeAt(threads[1], 0, 1)
+        },
+      },
+    }
+  })
+  expect(report).toMatch(/waiter is blocked and no thread is left that could go on/)
+})
+
+test('requeue with two locks in the order it was given deadlocks against one the other way', () => {
+  expect(found(movesBothWays(moveUnderTwoLocks, false))).toMatch(/deadlock|lost wakeup/i)
+})
+
+test('requeue that does not mark the waiter as moving is caught by the sleeper that times out', () => {
+  expect(found(moveAgainstTimeout(moveWithoutMoving))).toMatch(/on no list|foreign removal|on no queue/i)
+})
+
+test('a timeout that does not look again under the lock takes the waiter off the wrong queue', () => {
+  expect(found(moveAgainstHastyTimeout())).toMatch(/on no list|foreign removal|double insert|links/i)
+})
+
+test('requeue that does not look at the map under the second lock leaves a waiter on the queue of a word that is gone', () => {
+  expect(found(moveAgainstUnmap(moveWithoutLookingAtTheMap))).toMatch('its word is gone, and it knows')
+})
+
+const MORTAL = { crashes: { max: 1, threads: [0] } }
+
+test('a recovery that breaks locks and repairs nothing is caught at a waiter that was half queued', () => {
+  expect(found(killedWaiter(recoverWithoutRepair), MORTAL)).toMatch(/on no list|links around|a wait after it/)
+})
+
+test('a recovery that forgets who was being moved leaves a sleeper on no queue', () => {
+  expect(found(killedMover(recoverWithoutRepair), MORTAL)).toMatch(/livelock|on no list|a wait after it/)
+})
+
+test('a recovery that does not signal whom the dead had taken off leaves it asleep', () => {
+  expect(found(killedWaker(recoverWithoutSignalling), MORTAL)).toMatch(/sleeper (is|are) (asleep|blocked)/)
+})
+
+test('who believes an old handle once takes a futex that is only being made', () => {
+  const once: typeof lockFutex = (context, bucket, owner, index, hint) => {
+    const futex = context.layout.futexes.resolve(context.i32, hint)
+    if (futex !== 0 && lockIfKey(context, futex, owner, index)) return futex
+    return lockFutex(context, bucket, owner, index, 0)
+  }
+  expect(found(oldHandleAgainstReuse(once), { races: false })).toMatch(/on the chain of its bucket/)
+})
+
+test('a slot whose lock is set free as it is made anew takes the lock from whoever came by an old handle', () => {
+  const report = found(
+    oldHandleAgainstReuse(lockFutex, ({ i32, thread, layout }) => {
+      const slot = layout.futexes.allocate(thread)
+      initLock(i32, slot + Futex.lock, lockRank('futex queue'))
+      return slot
+    }),
+    { races: false },
+  )
+  expect(report).toMatch(/released a spin lock that it does not hold|one has the lock/)
+})

@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest'
+import { listRemove } from '../../arena/trees/list.ts'
+import { acquire } from '../../arena/sync/spinlock.ts'
+import { check, found } from '../../checker/check.ts'
+import { EBUSY, ETIMEDOUT } from '../core/errno.ts'
+import { ourWay, type Way } from '../../../testing/futex/lockprograms.ts'
+import type { CheckedOwner } from '../../../testing/futex/locksetup.ts'
+import { PI } from '../robust/mutex.ts'
+import { FUTEX_PENDING, HOLDER_MASK, holderOf } from '../core/owner.ts'
+import { answerCall, isCalled } from './pending.ts'
+import { isPending, takeBetween } from './pendingword.ts'
+import { boosted, calledInVain, type Rest, taken, takerDies } from '../../../testing/futex/pendingprograms.ts'
+import { lockPi, type PreparedLock } from './pi.ts'
+import { unblock } from './pichain.ts'
+import { Bucket, Futex, OFF, Owner, Waiter, WOKEN } from '../core/records.ts'
+import { threadWaiter } from '../core/sleep.ts'
+import { unlockFutex } from '../core/table.ts'
+import { freeWaiters } from '../operations/waitwake.ts'
+
+/** One preemption shows each of them. */
+const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1 } as const
+const ASLEEP = /is blocked and no thread is left|lost wakeup/i
+
+/** Takes a pending lock by one compare-exchange, if `may`. */
+function takes(may: (priority: number, seen: number) => boolean): Way {
+  return {
+    ...ourWay,
+    lock(thread, lock, mayTimeOut) {
+      const { i32: words, index } = thread.mutexes[lock].word
+      const seen = Atomics.load(words, index)
+      const { i32 } = thread.fx.context
+      if (isPending(seen) && may(i32[thread.owner.record + Owner.basePriority], seen)) {
+        const now = Atomics.load(words, index)
+        const taken = FUTEX_PENDING | thread.owner.tid
+        if (isPending(now) && Atomics.compareExchange(words, index, now, taken) === now) return 0
+      }
+      return ourWay.lock(thread, lock, mayTimeOut)
+    },
+  }
+}
+
+test('an owner that takes a pending lock without a comparison of priorities passes the waiter', () => {
+  expect(found(taken('a lower one', { way: takes(() => true) }), BOUNDED)).toMatch(/does not pass the waiter/)
+})
+
+test('an owner that compares first and takes the lock whatever it says by then passes the waiter', () => {
+  const way = takes((priority, seen) => priority <= (seen & HOLDER_MASK))
+  expect(
+    found(
+      boosted(thread => (way.lock(thread, 0, true) === 0 ? 0 : -EBUSY)),
+      BOUNDED,
+    ),
+  ).toMatch(/does not pass the waiter/)
+})
+
+test('an owner that does not ask whether the word says too little passes a waiter that was boosted', () => {
+  const hasty = ({ fx, owner, mutexes }: CheckedOwner): number =>
+    takeBetween(fx.context, owner, mutexes[0].word) ? 0 : -EBUSY
+  const blindly = boosted(hasty, 'by a thread that cannot see the word')
+  expect(found(blindly, BOUNDED)).toMatch(/does not pass the waiter/)
+})
+
+test('a boost by a thread that cannot see the word lets no owner pass that was as good before', () => {
+  const blindly = boosted(undefined, 'by a thread that cannot see the word')
+  expect(check('boosted', {}, blindly)).toMatchObject({ ok: true, complete: true })
+})
+
+/** A waiter that waits for lock 0 already, and goes on by itself until `step` says what its call comes to. */
+function waitsBy(
+  step: (thread: CheckedOwner, waiter: number, mayTimeOut: boolean) => number | undefined,
+): Rest {
+  return (thread, mayTimeOut) => {
+    const { fx, owner, mutexes } = thread
+    const { context } = fx
+    const { i32 } = context
+    const who = threadWaiter(undefined, owner)
+    const prepared = lockPi(context, who, mutexes[0].word, true, Infinity, false) as PreparedLock
+    const [waiter] = prepared.waiters
+    return () => {
+      for (;;) {
+        Atomics.store(i32, waiter + Waiter.signal, 0)
+        const result = step(thread, waiter, mayTimeOut)
+        if (result !== undefined) {
+          freeWaiters(context, prepared.waiters)
+          return result
+        }
+        Atomics.wait(i32, waiter + Waiter.signal, 0)
+      }
+    }
+  }
+}
+
+/** Comes only if the lock is still free, and tells no holder that it waits. */
+const shy: Rest = waitsBy(({ fx, mutexes }, waiter) => {
+  const { context } = fx
+  const { i32 } = context
+  if (isCalled(i32, waiter)) {
+    Atomics.store(i32, waiter + Waiter.called, 0)
+    const { word } = mutexes[0]
+    if (holderOf(Atomics.load(word.i32, word.index)) === 0) answerCall(context, waiter)
+  }
+  return Atomics.load(i32, waiter + Waiter.queue) === WOKEN ? 0 : undefined
+})
+
+test('a called waiter that comes too late and does not say that it waits is never called again', () => {
+  expect(found(taken('an equal', { rest: shy }), BOUNDED)).toMatch(ASLEEP)
+})
+
+test('and sleeps for ever when the owner that was first dies with the lock', () => {
+  expect(found(takerDies(PI, shy), { crashes: { max: 1, threads: [0] } })).toMatch(ASLEEP)
+})
+
+/** Gives up, and keeps its call to itself. */
+const silent: Rest = waitsBy(({ fx }, waiter) => {
+  const { context } = fx
+  const { i32, thread } = context
+  const futex = Atomics.load(i32, waiter + Waiter.queue)
+  acquire(thread, futex + Futex.lock)
+  unblock(context, waiter)
+  Atomics.store(i32, waiter + Waiter.queue, OFF)
+  listRemove(i32, futex + Futex.waiters, waiter)
+  Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
+  unlockFutex(context, futex)
+  return -ETIMEDOUT
+})
+
+test('a called waiter that gives up and passes its call on to no waiter leaves the lock to nobody', () => {
+  expect(found(calledInVain(silent))).toMatch(ASLEEP)
+})

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
+import { KernelThread } from '../../arena/sync/thread.ts'
+import { prepareWordWait, type PreparedWait } from '../operations/call.ts'
+import { EOWNERDEAD } from '../core/errno.ts'
+import { Futexes } from '../core/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../core/layout.ts'
+import { ROBUST_PI, WordMutex } from '../robust/mutex.ts'
+import { takeOff } from '../core/queue.ts'
+import { movingBy, Owner, OWNER_EXITING, RESTARTED, Waiter, WOKEN } from '../core/records.ts'
+import { promiseWaiter } from '../core/sleep.ts'
+import { MATCH_ANY } from '../operations/waitwake.ts'
+
+/** Thread 65 has died and nobody has recovered it; thread 64 sees that, and is the one that would recover it. */
+const DEAD = 65
+
+function pair(): { lives: Futexes; dead: Futexes; view: Int32Array<SharedArrayBuffer> } {
+  const plan = new ArenaPlan()
+  const sizes = { waiters: 16, buckets: 4, mappings: 4, spaces: 2 }
+  const layout = reserveFutexes(plan, sizes)
+  const arena = Arena.create(plan, { debug: true })
+  initializeFutexes(arena, layout)
+  const now = (): number => performance.now()
+  const thread = new KernelThread(arena, 64)
+  thread.stuck = owner => owner === DEAD
+  const lives = new Futexes(thread, layout, { now })
+  const view = new Int32Array(new SharedArrayBuffer(256))
+  const mapped = lives.map(view.buffer)
+  const dead = new Futexes(new KernelThread(arena, DEAD), reserveFutexes(new ArenaPlan(), sizes), {
+    now,
+    space: lives.space.handle,
+  })
+  dead.space.adopt(view.buffer, lives.space.findBuffer(mapped.buffer)?.handles as never)
+  return { lives, dead, view }
+}
+
+test('a sleeper whose waiter a dead thread was moving takes itself off', () => {
+  const { lives, view } = pair()
+  const { context } = lives
+  const { i32 } = context
+  const word = lives.word(view, 0)
+  const wait = prepareWordWait(context, promiseWaiter(), word, true, 0, Infinity, MATCH_ANY) as PreparedWait
+  const [waiter] = wait.waiters
+  // What the mover leaves that dies before the other queue: off the one, and with its name.
+  takeOff(context, waiter)
+  Atomics.store(i32, waiter + Waiter.queue, movingBy(DEAD))
+  expect(takeOff(context, waiter)).toBe(false)
+  expect(Atomics.load(i32, waiter + Waiter.queue)).toBe(WOKEN)
+  Atomics.store(i32, waiter + Waiter.queue, movingBy(DEAD))
+  i32[waiter + Waiter.pi] = 1
+  expect(takeOff(context, waiter)).toBe(false)
+  expect(Atomics.load(i32, waiter + Waiter.queue)).toBe(RESTARTED)
+})
+
+test('a locker that finds the owner in the middle of its end, by a thread that died, ends it and has the lock', () => {
+  const { lives, dead, view } = pair()
+  const { i32 } = lives.context
+  const flow = dead.makeOwner()
+  expect(new WordMutex(dead, dead.word(view, 0), ROBUST_PI).lockSync(flow)).toBe(0)
+  Atomics.store(i32, flow.record + Owner.state, OWNER_EXITING)
+  i32[flow.record + Owner.exiter] = DEAD + 1
+  expect(new WordMutex(lives, lives.word(view, 0), ROBUST_PI).lockSync(lives.self)).toBe(-EOWNERDEAD)
+})

@@ -1,0 +1,146 @@
+import { listFirst } from '../../arena/trees/list.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import type { LockHooks } from '../../sched/core/scheduler.ts'
+import { Task } from '../../sched/core/taskrecord.ts'
+import type { FutexContext } from '../core/context.ts'
+import { freeOwner } from '../core/owner.ts'
+import { handOver, writeOwner } from '../pi/pi.ts'
+import { detachOwner, topWaiter, walkChain } from '../pi/pichain.ts'
+import { wakeAll } from '../core/queue.ts'
+import {
+  Futex,
+  Owner,
+  OWNER_ALIVE,
+  OWNER_DEAD,
+  OWNER_EXITING,
+  PI_UNWRITTEN,
+  TASK,
+  Waiter,
+} from '../core/records.ts'
+import { exitRobustList } from '../robust/robust.ts'
+import { unlockFutexUnlessDead } from '../core/table.ts'
+
+/**
+ * The end of an owner: a task that exits or is killed, a thread that leaves or has died, an async flow that is done. What it
+ * holds goes to others, in this order:
+ *
+ *   1. EXITING, under its lock: nobody attaches to it any more; a locker that finds it waits for 4
+ *   2. its robust list: each word gets OWNER_DIED, a waiter at a plain lock is woken
+ *   3. the pi locks that others wait for go to their top waiters, with OWNER_DIED, also those on no list
+ *   4. DEAD: a locker that finds its TID gets ESRCH; and its record is given back
+ *
+ *   locker                                   the end
+ *   ------                                   -------
+ *   word is the owner's TID
+ *                                            (A) EXITING
+ *   finds its record: EXITING, begins anew
+ *                                            2, 3: the word is not its TID any more, or it was never told of
+ *                                            (B) DEAD
+ *   the word has changed: takes it, or
+ *   finds nobody: ESRCH
+ *
+ * Were 2 before (A), a locker could attach after 3 and wait for an owner that nobody will end.
+ */
+export function exitOwner(context: FutexContext, owner: number): void {
+  endOwner(context, owner)
+  wakeAll(context)
+}
+
+/** The thread that was ending the owner is dead: ends it. Nothing is held. Others may do the same: every step can be taken twice. */
+export function finishExit(context: FutexContext, owner: number, dead: number): void {
+  const { i32, thread } = context
+  acquire(thread, owner + Owner.lock)
+  const left = i32[owner + Owner.exiter] === dead + 1
+  if (left) i32[owner + Owner.exiter] = 0
+  release(thread, owner + Owner.lock)
+  if (left) exitOwner(context, owner)
+}
+
+/** As exitOwner; those to be woken are in the wake queue. */
+export function endOwner(context: FutexContext, owner: number): void {
+  const { i32, thread } = context
+  acquire(thread, owner + Owner.lock)
+  const state = Atomics.load(i32, owner + Owner.state)
+  // One whose exiter died on the way is ended by whoever recovers that: every step can be taken twice.
+  const left = (state === OWNER_EXITING || state === OWNER_DEAD) && i32[owner + Owner.exiter] === 0
+  const mine = state === OWNER_ALIVE || left
+  if (mine) {
+    i32[owner + Owner.exiter] = thread.ownerTag
+    Atomics.store(i32, owner + Owner.state, OWNER_EXITING) // (A) 1
+  }
+  release(thread, owner + Owner.lock)
+  if (!mine) return
+  exitRobustList(context, owner) // 2
+  exitContended(context, owner) // 3
+  acquire(thread, owner + Owner.lock)
+  Atomics.store(i32, owner + Owner.state, OWNER_DEAD) // (B) 4
+  release(thread, owner + Owner.lock)
+  freeOwner(context, owner)
+}
+
+/** The owner record of a task that has ended, or whose CPU has died. Before its record is given back; more than once does no harm. */
+export function exitTaskOwner(context: FutexContext, task: number): void {
+  const { i32 } = context
+  const owner = Atomics.load(i32, task + Task.owner)
+  if (owner === 0) return
+  // If who did this before died in between, the record may be someone else's by now.
+  if (i32[owner + Owner.kind] === TASK && i32[owner + Owner.task] === task) exitOwner(context, owner)
+  Atomics.store(i32, task + Task.owner, 0)
+}
+
+/** 3. Each pi lock that others wait for goes to the best of them. */
+function exitContended(context: FutexContext, owner: number): void {
+  const { i32, thread } = context
+  context.enter()
+  for (;;) {
+    acquire(thread, owner + Owner.lock)
+    const node = listFirst(i32, owner + Owner.contended)
+    release(thread, owner + Owner.lock)
+    if (node === 0) break
+    const futex = node - Futex.contended
+    acquire(thread, futex + Futex.lock)
+    // Between the two locks it may have come to nobody: its last waiter timed out.
+    if (Atomics.load(i32, futex + Futex.pi) === owner) passOn(context, futex)
+    unlockFutexUnlessDead(context, futex)
+  }
+  context.leave()
+}
+
+function passOn(context: FutexContext, futex: number): void {
+  const { i32 } = context
+  const top = topWaiter(i32, futex)
+  if (top === 0) {
+    detachOwner(context, futex)
+    return
+  }
+  const mapped = context.buffers.get(i32[futex + Futex.owner])
+  if (mapped?.isBacked(i32)) {
+    writeOwner(mapped.i32, i32[futex + Futex.index], i32[i32[top + Waiter.who] + Owner.tid])
+  } else {
+    // This thread cannot see the word. The new owner can.
+    i32[top + Waiter.pi] = PI_UNWRITTEN
+  }
+  handOver(context, futex, top)
+}
+
+/** What the scheduler tells this layer of its tasks. */
+export class LockWatch implements LockHooks {
+  private readonly context: FutexContext
+
+  constructor(context: FutexContext) {
+    this.context = context
+  }
+
+  exiting(task: number): void {
+    exitTaskOwner(this.context, task)
+  }
+
+  priorityChanged(task: number): void {
+    const { context } = this
+    const owner = Atomics.load(context.i32, task + Task.owner)
+    context.enter()
+    if (owner !== 0) walkChain(context, owner)
+    context.leave()
+    if (context.wakeQueue.length > 0) wakeAll(context)
+  }
+}

@@ -1,4 +1,0 @@
-import { check } from '../checker/check.ts'
-import { oldHandleAgainstReuse } from './reuseprograms.ts'
-
-check('an old handle against its slot being freed and made anew', oldHandleAgainstReuse())

@@ -1,0 +1,437 @@
+import { parkFor, type Futexes } from '../core/futexes.ts'
+import type { FutexContext } from '../core/context.ts'
+import { finishCall, type Prepared, prepareWordWait } from '../operations/call.ts'
+import { deadlineOf } from '../core/deadline.ts'
+import {
+  EBUSY,
+  EAGAIN,
+  EDEADLK,
+  EINVAL,
+  ENOTRECOVERABLE,
+  EOWNERDEAD,
+  EPERM,
+  ESRCH,
+  ETIMEDOUT,
+} from '../core/errno.ts'
+import { tellAcquired, tellContended, tellReleased } from '../core/events.ts'
+import { lockTag } from '../core/locktag.ts'
+import { CONSISTENT, GONE, INCONSISTENT, MutexRecord } from './mutexrecord.ts'
+import {
+  findOwner,
+  FUTEX_OWNER_DIED,
+  FUTEX_TID_MASK,
+  FUTEX_WAITERS,
+  holderOf,
+  type LockOwner,
+  SOMETHING,
+} from '../core/owner.ts'
+import { leaveBetween } from '../pi/pendingword.ts'
+import { lockPi, takeLeft, unlockPi } from '../pi/pi.ts'
+import { Owner } from '../core/records.ts'
+import { pointerTo, ROBUST_PI as PI_BIT } from './robust.ts'
+import { clearPending, makeRoom, unlinkEntry } from './robustlist.ts'
+import {
+  finishWait,
+  type LongWait,
+  type ParkingTask,
+  promiseWaiter,
+  taskWaiter,
+  threadWaiter,
+} from '../core/sleep.ts'
+import type { FutexWord } from '../core/space.ts'
+import { MATCH_ANY, wake, type WaiterOptions } from '../operations/waitwake.ts'
+
+/**
+ * A mutex over words of shared memory: the four kinds that there are of them. Passing priorities on and surviving a dead owner
+ * have nothing to do with each other, and each can be had without the other.
+ *
+ *   kind        contended                         its owner dies with it
+ *   PLAIN       sleeps at the word                whoever waits is told (ESRCH) once the death is recovered from
+ *   ROBUST      sleeps at the word                one gets it with EOWNERDEAD
+ *   PI          LOCK_PI: the owner inherits       those who wait get it, those who come later ESRCH
+ *   ROBUST_PI   LOCK_PI: the owner inherits       one gets it with EOWNERDEAD
+ *
+ * In all four a free word is 0 and a held one its owner's TID, so taking and letting go are one compare-exchange each. Robust ones are
+ * known to their owner's list besides (robustlist.ts), which costs a plain store each way.
+ *
+ * EOWNERDEAD is a lock that is held: what it guards may be half-changed. Its owner mends that and calls `makeConsistent`; if it
+ * unlocks without, the mutex is ENOTRECOVERABLE for everyone and for good.
+ */
+export const PLAIN = 0
+export const ROBUST = 1
+export const PI = 2
+export const ROBUST_PI = 3
+export type MutexKind = typeof PLAIN | typeof ROBUST | typeof PI | typeof ROBUST_PI
+
+/** Takes a free word. One compare-exchange, whatever the kind; a robust one has to be on its owner's list besides. */
+export function tryLockWord(words: Int32Array, index: number, tid: number): boolean {
+  return Atomics.compareExchange(words, index, 0, tid) === 0
+}
+
+/** Lets a word go that nobody waits for. False: someone waits, or it is not the owner's. */
+export function unlockWord(words: Int32Array, index: number, tid: number): boolean {
+  return Atomics.compareExchange(words, index, tid, 0) === tid
+}
+
+/** A robust lock's waits are woken by whoever goes through the list of a dead owner, who knows nothing of mappings. */
+const SHARED = true
+/** What `take` returns when the word has to be waited at: the word itself, which has WAITERS, and so is far below all errors. */
+const WAIT_BELOW = -0x1_0000
+
+/**
+ * One thread's view of a mutex; it has no state of its own. Results are numbers, errors negated. An owner waits for one
+ * lock at a time.
+ */
+export class WordMutex {
+  readonly kind: MutexKind
+  readonly word: FutexWord
+  private readonly fx: Futexes
+  private readonly words: Int32Array
+  private readonly index: number
+  private readonly robust: boolean
+  private readonly pi: boolean
+  /** The entry as a robust list names it. */
+  private readonly entry: number
+  /** Whoever has it wait tells the event rings of that. */
+  private readonly quiet: boolean
+
+  constructor(fx: Futexes, word: FutexWord, kind: MutexKind, quiet: boolean = false) {
+    this.quiet = quiet
+    this.fx = fx
+    this.word = word
+    this.kind = kind
+    this.words = word.i32
+    this.index = word.index
+    this.robust = (kind & ROBUST) !== 0
+    this.pi = (kind & PI) !== 0
+    const next = word.index + MutexRecord.next
+    this.entry = pointerTo(word.mapped.name, next * 4) + (this.pi ? PI_BIT : 0)
+    if (this.robust && (word.index % 2 !== 0 || word.index + MutexRecord.words > word.i32.length)) {
+      throw new RangeError(
+        `WordMutex: a robust mutex takes ${MutexRecord.words} words from an even one on; ${word.index} of ${word.i32.length} is none`,
+      )
+    }
+  }
+
+  /** Whether nobody holds it, as of now. */
+  looksFree(): boolean {
+    return holderOf(Atomics.load(this.words, this.index)) === 0
+  }
+
+  /** 0, -EBUSY, -EOWNERDEAD, -ENOTRECOVERABLE. */
+  tryLock(owner: LockOwner): number {
+    const fast = this.lockFast(owner)
+    if (fast <= 0) return fast
+    return this.settle(owner, this.tryContended(owner))
+  }
+
+  /** Blocks the thread. 0, -EOWNERDEAD, -ENOTRECOVERABLE, -ETIMEDOUT, -EDEADLK, -ESRCH. */
+  lockSync(owner: LockOwner, timeout: number = Infinity, long: LongWait | null = null): number {
+    const fast = this.lockFast(owner)
+    if (fast <= 0) return fast
+    if (this.pi && takeLeft(this.fx.context, owner, this.word)) return this.settle(owner, 0)
+    return this.lockContended(owner, timeout, long)
+  }
+
+  private lockContended(owner: LockOwner, timeout: number, long: LongWait | null): number {
+    const { fx } = this
+    const who = threadWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
+    const deadline = this.deadlineOf(timeout)
+    const begun = this.contends()
+    if (this.pi) {
+      const prepared = this.queuePi(fx.context, who, deadline)
+      return this.had(owner, typeof prepared === 'number' ? prepared : fx.blockFor(prepared, long), begun)
+    }
+    let result = this.take(owner, false)
+    while (result < WAIT_BELOW) {
+      const prepared = this.prepareWait(who, result, deadline)
+      const slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared, long)
+      result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
+    }
+    return this.had(owner, result, begun)
+  }
+
+  /** Takes a lock that passes priorities on, or queues for it. */
+  private queuePi(context: FutexContext, who: WaiterOptions, deadline: number): Prepared {
+    for (;;) {
+      const prepared = lockPi(context, who, this.word, SHARED, deadline, false)
+      if (prepared !== -ESRCH || !this.bury()) return prepared
+    }
+  }
+
+  /**
+   * The word has the TID of an owner that is no more. Whoever saw to its end could not see the word: the lock was made by a thread that
+   * died with it, and the others had it from that one. So who can see the word marks it. True: look again.
+   */
+  private bury(): boolean {
+    const { words, index } = this
+    const seen = Atomics.load(words, index)
+    const holder = holderOf(seen)
+    if (!this.robust || (holder !== 0 && findOwner(this.fx.context, holder) !== 0)) return false
+    if (holder !== 0) Atomics.compareExchange(words, index, seen, (seen & FUTEX_WAITERS) | FUTEX_OWNER_DIED)
+    return true
+  }
+
+  /** It is about to wait. Returns when that was. */
+  private contends(): number {
+    const { context } = this.fx
+    // Without a scheduler there are no rings.
+    if (this.quiet || context.scheduler === undefined) return 0
+    tellContended(context, this.tag, holderOf(Atomics.load(this.words, this.index)))
+    return context.now()
+  }
+
+  /** It has waited, since `begun`. */
+  private had(owner: LockOwner, result: number, begun: number): number {
+    const settled = this.settle(owner, result)
+    if (!this.quiet && (settled === 0 || settled === -EOWNERDEAD))
+      tellAcquired(this.fx.context, this.tag, begun)
+    return settled
+  }
+
+  /** What events call it. */
+  private get tag(): number {
+    return lockTag(this.word.mapped.backing, this.word.index)
+  }
+
+  /** As lockSync, as a promise; an abort rejects with the signal's reason. */
+  async lockAsync(owner: LockOwner, timeout: number = Infinity, signal?: AbortSignal): Promise<number> {
+    signal?.throwIfAborted()
+    const fast = this.lockFast(owner)
+    if (fast <= 0) return fast
+    const { fx } = this
+    if (this.pi && takeLeft(fx.context, owner, this.word)) return this.settle(owner, 0)
+    const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
+    const deadline = this.deadlineOf(timeout)
+    const begun = this.contends()
+    let result = -ETIMEDOUT
+    try {
+      if (this.pi) {
+        const prepared = this.queuePi(fx.context, who, deadline)
+        result = typeof prepared === 'number' ? prepared : await fx.promiseFor(prepared, signal)
+      } else {
+        result = this.take(owner, false)
+        while (result < WAIT_BELOW) {
+          const prepared = this.prepareWait(who, result, deadline)
+          const slept = typeof prepared === 'number' ? prepared : await fx.promiseFor(prepared, signal)
+          result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
+        }
+      }
+    } catch (aborted) {
+      this.giveUp(owner)
+      throw aborted
+    }
+    return this.had(owner, result, begun)
+  }
+
+  /** As lockSync, in a task; a signal or a kill ends it with -EINTR. What it is thrown while it is parked goes on out. */
+  *lockTask(
+    parking: ParkingTask,
+    timeout: number = Infinity,
+    signal?: AbortSignal,
+    long: LongWait | null = null,
+  ): Generator<number, number, unknown> {
+    const { owner } = parking
+    const fast = this.lockFast(owner)
+    if (fast <= 0) return fast
+    if (this.pi && takeLeft(parking.context(), owner, this.word)) return this.settle(owner, 0)
+    const who = taskWaiter(parking, owner)
+    const deadline = this.deadlineOf(timeout)
+    const begun = this.contends()
+    let result = -ETIMEDOUT
+    let thrownInto = true
+    try {
+      if (this.pi) {
+        const prepared = this.queuePi(parking.context(), who, deadline)
+        result = typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal, long)
+      } else {
+        result = this.take(owner, false)
+        while (result < WAIT_BELOW) {
+          const prepared = this.prepareWait(who, result, deadline)
+          const slept: number =
+            typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal, long)
+          result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
+        }
+      }
+      thrownInto = false
+    } finally {
+      if (thrownInto) this.giveUp(owner)
+    }
+    return this.had(owner, result, begun)
+  }
+
+  /** 0, or -EPERM: it is not this owner's. */
+  unlock(owner: LockOwner): number {
+    const { words, index } = this
+    const { tid } = owner
+    if (!this.robust) {
+      if (Atomics.compareExchange(words, index, tid, 0) === tid) return 0
+      return this.unlockContended(owner)
+    }
+    if (owner.last !== this) return this.unlockListed(owner)
+    const result = Atomics.compareExchange(words, index, tid, 0) === tid ? 0 : this.unlockContended(owner)
+    if (result !== 0) return result
+    owner.last = null
+    owner.pending[0] = 0
+    return 0
+  }
+
+  /** Lets go of a robust lock that was not taken last, or that is not consistent. */
+  private unlockListed(owner: LockOwner): number {
+    const { words, index } = this
+    const { tid } = owner
+    if (holderOf(Atomics.load(words, index)) !== tid) return -EPERM
+    if (owner.pending[0] !== this.entry) unlinkEntry(this.fx.context, owner, this.entry)
+    const at = index + MutexRecord.state
+    if (words[at] !== CONSISTENT) words[at] = GONE
+    const result = Atomics.compareExchange(words, index, tid, 0) === tid ? 0 : this.unlockContended(owner)
+    clearPending(owner)
+    return result
+  }
+
+  /** What it guards is whole again. 0, or -EINVAL: it was not told that an owner died, or has said so already. */
+  makeConsistent({ tid }: LockOwner): number {
+    const { words, index } = this
+    if (!this.robust || holderOf(Atomics.load(words, index)) !== tid) return -EINVAL
+    const at = index + MutexRecord.state
+    if (words[at] !== INCONSISTENT) return -EINVAL
+    words[at] = CONSISTENT
+    return 0
+  }
+
+  /**
+   * Another has made this owner the holder, for a wait at a condition (pirequeue.ts): the owner's own side of it. Results as of lockSync. A
+   * robust lock is on no list until this is called: should its owner die before, whoever locks it next finds that out (`bury`).
+   */
+  granted(owner: LockOwner): number {
+    if (!this.robust) return 0
+    if (owner.last !== null) makeRoom(this.fx.context, owner)
+    owner.last = this
+    owner.pending[0] = this.entry
+    return this.finishLock(owner)
+  }
+
+  /** 0 or below: done. 1: it is contended, and pending. Written out in one piece: it is compiled into whoever calls it. */
+  private lockFast(owner: LockOwner): number {
+    const { words, index } = this
+    if (!this.robust) return Atomics.compareExchange(words, index, 0, owner.tid) === 0 ? 0 : 1
+    if (owner.last !== null) makeRoom(this.fx.context, owner)
+    owner.last = this
+    owner.pending[0] = this.entry
+    if (Atomics.compareExchange(words, index, 0, owner.tid) !== 0) return 1
+    return words[index + MutexRecord.state] === GONE ? this.refuse(owner) : 0
+  }
+
+  /** A robust lock's word is this owner's, after a slow path: it stays pending, and the owner learns in what state it is. */
+  private finishLock(owner: LockOwner): number {
+    const { words, index } = this
+    const at = index + MutexRecord.state
+    if (words[at] === GONE) return this.refuse(owner)
+    if ((Atomics.load(words, index) & FUTEX_OWNER_DIED) === 0) return 0
+    owner.last = SOMETHING
+    words[at] = INCONSISTENT
+    Atomics.and(words, index, ~FUTEX_OWNER_DIED)
+    return -EOWNERDEAD
+  }
+
+  /** Nobody gets it any more: the next one learns that too. */
+  private refuse(owner: LockOwner): number {
+    const { words, index } = this
+    if (Atomics.compareExchange(words, index, owner.tid, 0) !== owner.tid) {
+      Atomics.and(words, index, ~FUTEX_OWNER_DIED)
+      this.unlockContended(owner)
+    }
+    clearPending(owner)
+    return -ENOTRECOVERABLE
+  }
+
+  /** After a slow path: a robust lock is the owner's, or pending no more. */
+  private settle(owner: LockOwner, result: number): number {
+    if (!this.robust) return result
+    if (result === 0) return this.finishLock(owner)
+    clearPending(owner)
+    return result
+  }
+
+  /** The wait was broken off. A wakeup that it may have had already is the next one's. */
+  private giveUp(owner: LockOwner): void {
+    if (!this.pi) wake(this.fx.context, this.word, SHARED, 1, MATCH_ANY)
+    if (this.robust) clearPending(owner)
+  }
+
+  /** 0 or an error: what can be said at once of a word that was not 0. */
+  private tryContended(owner: LockOwner): number {
+    const { words, index } = this
+    if (holderOf(Atomics.load(words, index)) !== 0 && !this.bury()) return -EBUSY
+    if (this.pi) {
+      if (takeLeft(this.fx.context, owner, this.word)) return 0
+      const who = threadWaiter(undefined, owner)
+      const result = lockPi(this.fx.context, who, this.word, SHARED, Infinity, true)
+      return result === -EAGAIN ? -EBUSY : (result as number)
+    }
+    for (;;) {
+      const seen = Atomics.load(words, index)
+      if ((seen & FUTEX_TID_MASK) !== 0) return -EBUSY
+      if (Atomics.compareExchange(words, index, seen, seen | owner.tid) === seen) return 0
+    }
+  }
+
+  /**
+   * Takes the word of a lock that does not pass priorities on, or makes it say that someone waits and returns it to wait for. One who
+   * has waited takes it with WAITERS, because others may be waiting still. OWNER_DIED stays until finishLock has seen it.
+   */
+  private take(owner: LockOwner, waited: boolean): number {
+    const { words, index } = this
+    const flags = waited ? FUTEX_WAITERS : 0
+    for (;;) {
+      const seen = Atomics.load(words, index)
+      const holder = seen & FUTEX_TID_MASK
+      if (holder === 0) {
+        if (Atomics.compareExchange(words, index, seen, seen | flags | owner.tid) === seen) return 0
+        continue
+      }
+      if (holder === owner.tid) return -EDEADLK
+      const marked = seen | FUTEX_WAITERS
+      if (marked !== seen && Atomics.compareExchange(words, index, seen, marked) !== seen) continue
+      // The owner may have ended before WAITERS was there for its end to see.
+      if (findOwner(this.fx.context, holder) !== 0 || Atomics.load(words, index) !== marked) return marked
+      if (!this.bury()) return -ESRCH
+    }
+  }
+
+  /**
+   * Queues at the word, if it still is `expected`. -EAGAIN: look again.
+   *
+   *   who waits                                recovery from the owner's death (recover.ts)
+   *   ---------                                --------------------------------------------
+   *   (A) queues                               (C) the owner's TID finds nobody
+   *   (B) does the TID find the owner?         (D) wakes who is queued at a word with such a TID
+   *
+   * Whichever way they fall together, (B) sees (C) or (D) sees (A).
+   */
+  private prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared {
+    const { context } = this.fx
+    const prepared = prepareWordWait(context, who, this.word, SHARED, expected, deadline, MATCH_ANY) // (A)
+    if (typeof prepared === 'number' || findOwner(context, expected & FUTEX_TID_MASK) !== 0) return prepared // (B)
+    return finishCall(context, prepared, finishWait(context, prepared.waiters, -EAGAIN))
+  }
+
+  /** Lets go of a word that someone waits for, or that is not this owner's. */
+  private unlockContended(owner: LockOwner): number {
+    const { fx, word, words, index } = this
+    if (this.pi && leaveBetween(owner, word)) return 0
+    if (fx.context.scheduler !== undefined && holderOf(Atomics.load(words, index)) === owner.tid)
+      tellReleased(fx.context, this.tag, 0)
+    if (this.pi) return unlockPi(fx.context, owner, word, SHARED, true)
+    if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== owner.tid) return -EPERM
+    Atomics.exchange(words, index, 0)
+    wake(fx.context, word, SHARED, 1, MATCH_ANY)
+    return 0
+  }
+
+  private deadlineOf(timeout: number): number {
+    if (timeout === Infinity) return Infinity
+    if (Number.isNaN(timeout)) throw new RangeError('timeout: NaN is not a number of milliseconds')
+    return deadlineOf(this.fx.context.now, timeout)
+  }
+}

@@ -1,0 +1,44 @@
+import { check } from '../../checker/check.ts'
+import { comesAfterDeath, type Doing, killed } from '../../../testing/futex/lockprograms.ts'
+import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from './mutex.ts'
+
+const kinds: [name: string, kind: MutexKind][] = [
+  ['plain', PLAIN],
+  ['robust', ROBUST],
+  ['pi', PI],
+  ['robust pi', ROBUST_PI],
+]
+const doings: Doing[] = ['takes and lets go', 'holds two', 'waits', 'lets go']
+
+/** The first thread of each program may die, at any of its steps: of the lock, of the list, of the kernel's own. */
+const MORTAL = { crashes: { max: 1, threads: [0] } }
+
+for (const [name, kind] of kinds) {
+  for (const doing of doings) {
+    const options = { ...MORTAL, rerun: doing !== 'lets go' }
+    check(`${name}: the owner dies at any step while it ${doing}`, options, killed(kind, doing))
+  }
+}
+
+/** The orders of a thread that waits beside all of a recovery are too many to explore. */
+const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
+const ONE = '(at most one preemption)'
+const NONE = '(no preemption)'
+
+for (const [name, kind] of kinds) {
+  check(
+    `${name}: another comes as a death is recovered from ${ONE}`,
+    BOUNDED,
+    comesAfterDeath(kind, 'recovered'),
+  )
+  if ((kind & PI) !== 0)
+    check(`${name}: another comes as its owner ends`, { rerun: false }, comesAfterDeath(kind, 'ended'))
+}
+
+for (const [name, kind] of kinds) {
+  check(
+    `${name}: the owner dies just as another comes ${NONE}`,
+    { ...MORTAL, ...BOUNDED, preemptions: 0 },
+    killed(kind, 'dies with it'),
+  )
+}

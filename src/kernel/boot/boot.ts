@@ -1,0 +1,146 @@
+import type { Arena } from '../../arena/memory/arena.ts'
+import { KernelThread } from '../../arena/sync/thread.ts'
+import type { CpuDeath } from '../../machine/core/machine.ts'
+import { hostPlatform } from '../../machine/core/platform.ts'
+import { SimulatedMachine } from '../../machine/simulated/simulatedmachine.ts'
+import { areHeld } from '../../sched/ext/extload.ts'
+import { isOnline } from '../../sched/balance/hotplug.ts'
+import { Scheduler } from '../../sched/core/scheduler.ts'
+import { describe } from '../join/errors.ts'
+import type { CodeSource } from '../spawn/functions.ts'
+import { BOOTING_THREAD, type CpuBoot, createArena, type KernelPlan } from './layout.ts'
+import { checkPlatform, coreCount, isNode, type KernelMachine, loaderUrl, makeMachine } from './machines.ts'
+import { type BootSettings, bootSettings, handoffKnobs, type KernelOptions } from './options.ts'
+import { companionModules } from '../../payload/travelling.ts'
+import { bareBundle } from '../../machine/node/barebundle.ts'
+import { deathInWords } from '../recovery/restarts.ts'
+import { turn } from '../cpu/eventloopturn.ts'
+import { KernelView } from './view.ts'
+
+/** A kernel's arena and machine, its CPUs not started yet. */
+export interface BootedKernel {
+  readonly settings: BootSettings
+  readonly machine: KernelMachine
+  readonly view: KernelView
+}
+
+/** Makes the arena and the machine. `onKick` hears of each CPU that this thread makes look for work. */
+export async function makeKernel(options: KernelOptions, onKick: () => void): Promise<BootedKernel> {
+  const drawn = drawKernel(options)
+  return assembleKernel(drawn, await makeMachine(drawn.arena, drawn.plan, options, drawn.data), onKick)
+}
+
+/** A kernel that has an arena, and no machine yet. */
+export interface DrawnKernel {
+  readonly settings: BootSettings
+  readonly arena: Arena
+  readonly plan: KernelPlan
+  readonly data: { -readonly [K in keyof CpuBoot]: CpuBoot[K] }
+}
+
+/** Checks the options, and makes the arena. */
+export function drawKernel(options: KernelOptions): DrawnKernel {
+  const settings = bootSettings(options, coreCount)
+  checkPlatform()
+  const { cpus, tasks, heap, slice } = settings
+  const sizes = {
+    cpus,
+    tasks,
+    heap,
+    futexes: options.futexes ?? {},
+    events: options.events ?? 4096,
+    debug: options.debug ?? false,
+    handoff: handoffKnobs(options),
+  }
+  const { arena, kernel: plan } = createArena(sizes)
+  const data: DrawnKernel['data'] = {
+    sizes,
+    slice,
+    space: 0,
+    arenaMapping: { mapping: 0, backing: 0 },
+    code: codeSource(settings.compile),
+    turnsIdle: options.eventLoop === 'always',
+    ...((!isNode() || options.machine === 'simulated') && {
+      workerData: structuredClone(options.workerData),
+    }),
+  }
+  return { settings, arena, plan, data }
+}
+
+/** The kernel on its machine, whose CPUs have not been started. */
+export function assembleKernel(
+  { settings, arena, plan, data }: DrawnKernel,
+  machine: KernelMachine,
+  onKick: () => void,
+): BootedKernel {
+  const { slice } = settings
+  const s = new Scheduler({
+    plan: plan.scheduler,
+    machine: plan.machine,
+    thread: new KernelThread(arena, BOOTING_THREAD, hostPlatform().block !== undefined),
+    now: () => machine.now(),
+    kick: cpu => {
+      machine.kick(cpu)
+      onKick()
+    },
+    slice,
+  })
+  s.initialize()
+  const view = new KernelView(plan, s)
+  // In virtual time nothing waits for long, and a timer for each wait would make it pass.
+  view.futexes.context.looksForDeadlocks = !(machine instanceof SimulatedMachine)
+  Object.assign(data, view.domain)
+  view.codec.lent.open()
+  return { settings, machine, view }
+}
+
+const globals = globalThis as {
+  readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> }
+}
+
+/** How the threads of a kernel come to the code of its tasks. */
+export function codeSource(compile: readonly string[]): CodeSource {
+  // A CPU may be given another environment than the program was started with.
+  const asked = (isNode() && globals.process?.env?.HEDDLE_COMPILE?.split(',')) || []
+  return { loader: loaderUrl(), compile: [...compile, ...asked], companions: companionModules() }
+}
+
+/** Starts the first CPUs. If one does not come up, all are ended, and what stopped it is thrown. */
+export async function startCpus(machine: KernelMachine, s: Scheduler, count: number): Promise<void> {
+  const deaths: CpuDeath[] = []
+  let booting = true
+  machine.onDeath(death => {
+    if (booting) deaths.push(death)
+  })
+  const started = await Promise.allSettled(
+    Array.from({ length: count }, (_, cpu) => startCpu(machine, s, cpu)),
+  )
+  booting = false
+  const failed = started.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined
+  if (failed === undefined) return
+  await machine.close().catch(() => undefined)
+  const death = deaths[0]
+  const why = death === undefined ? describe(failed.reason) : deathInWords(death)
+  const isBundle = /Cannot find module '[^']*'/.test(why) && !/node_modules.heddle|\.ts'/.test(why)
+  throw new Error(
+    `Kernel.boot: CPU ${death?.cpu ?? 0} did not start: ${why}${isBundle ? `; ${bareBundle}` : ''}`,
+    {
+      cause: death?.error ?? failed.reason,
+    },
+  )
+}
+
+/** Starts a CPU. Resolves when it takes tasks: its thread runs a little before that. */
+export async function startCpu(machine: KernelMachine, s: Scheduler, cpu: number): Promise<void> {
+  await machine.start(cpu)
+  // One that is held comes online when it may continue (launch.ts).
+  while (!areHeld(s) && !isOnline(s, cpu)) {
+    if (!machine.isActive(cpu)) throw new Error(`CPU ${cpu} ended before it took a task`)
+    if (machine instanceof SimulatedMachine) {
+      machine.run({ steps: machine.cpus })
+      await turn()
+    } else {
+      await new Promise(resolve => setTimeout(resolve, 1))
+    }
+  }
+}

@@ -1,0 +1,217 @@
+import { activeJobs } from './counters.ts'
+import { startCpu } from './boot.ts'
+import type { KernelMachine } from './machines.ts'
+import { cpuAccount } from '../../sched/core/account.ts'
+import { RunQueue } from '../../sched/core/runqueue.ts'
+import { isIdle } from '../../sched/core/selectcpu.ts'
+import type { KernelView } from './view.ts'
+
+/**
+ * Which CPUs of the machine there are. A kernel has room in its arena for the most that it may have; this starts and ends them.
+ * Booting thread only. Of each CPU:
+ *
+ *   [0] OFF       no thread, or one that has died and is not replaced       grow, start -> [1]
+ *   [1] COMING    its thread has been made, and takes no tasks yet          it is online -> [2]; it died -> [0] or [1]
+ *   [2] HERE      takes tasks                                              retire -> [3]; it died -> [0] or [1]
+ *   [3] LEAVING   takes no more, and ends with the last task that is bound  its thread is gone -> [0]
+ *                 to it
+ *   [4] GIVEN UP  has died too often, and is not started again             for good
+ *
+ * Tasks meet a CPU that leaves as they meet any that goes offline: src/sched/balance/hotplug.ts.
+ */
+const OFF = 0
+const COMING = 1
+const HERE = 2
+const LEAVING = 3
+const GIVEN_UP = 4
+
+/** Hears of CPUs that come and go. */
+export interface CpuSetListener {
+  online(cpu: number): void
+  offline(cpu: number): void
+}
+
+/** Milliseconds between two looks at idle CPUs, at the most; several fall into the time that a CPU may be idle. */
+const LOOK_MS_MAX = 250
+const LOOK_MS_MIN = 5
+
+export class CpuSet {
+  private readonly view: KernelView
+  private readonly machine: KernelMachine
+  private readonly listener: CpuSetListener
+  private readonly min: number
+  private readonly max: number
+  private readonly idle: number
+  private readonly states: number[]
+  /** When a CPU was first seen idle, and how many switches it had made by then. */
+  private readonly idleSince: ({ readonly at: number; readonly switches: number } | undefined)[] = []
+  private timer: ReturnType<typeof setInterval> | undefined
+  private isClosed = false
+  private isManual = false
+
+  constructor(
+    view: KernelView,
+    machine: KernelMachine,
+    { min, max, idle }: { min: number; max: number; idle: number },
+    listener: CpuSetListener,
+  ) {
+    this.view = view
+    this.machine = machine
+    this.listener = listener
+    this.min = min
+    this.max = max
+    this.idle = idle
+    this.states = Array.from({ length: machine.cpus }, () => OFF)
+  }
+
+  /** The CPUs that the boot has started. */
+  started(count: number): void {
+    this.states.fill(HERE, 0, count)
+  }
+
+  /** CPUs that take tasks, or are about to. */
+  get count(): number {
+    let count = 0
+    for (const state of this.states) if (state === COMING || state === HERE) count++
+    return count
+  }
+
+  /** Whether the number changes with the work. */
+  get isElastic(): boolean {
+    return this.min !== this.max && !this.isManual
+  }
+
+  /** From now on the caller says which CPUs there are: none is started or ended here, or replaced. */
+  takeOver(): void {
+    this.isManual = true
+  }
+
+  isHere(cpu: number): boolean {
+    return this.states[cpu] === HERE
+  }
+
+  /** Its thread has been made, and takes no tasks yet. */
+  isComing(cpu: number): boolean {
+    return this.states[cpu] === COMING
+  }
+
+  get isAnyComing(): boolean {
+    return this.states.includes(COMING)
+  }
+
+  /** Those whose threads have been made, and take no tasks yet. */
+  coming(): number[] {
+    const coming: number[] = []
+    for (let cpu = 0; cpu < this.states.length; cpu++) if (this.states[cpu] === COMING) coming.push(cpu)
+    return coming
+  }
+
+  /** Starts one more CPU, if there may be one. Its number; -1: there are as many as there may be, or the last is still leaving. */
+  grow(): number {
+    if (this.isClosed || this.count >= this.max) return -1
+    const cpu = this.states.indexOf(OFF)
+    if (cpu >= 0) void this.start(cpu)
+    return cpu
+  }
+
+  /** Makes the thread of a CPU that is OFF, before it returns. Resolves when the CPU takes tasks; one that dies before is `died`. */
+  async start(cpu: number): Promise<boolean> {
+    this.states[cpu] = COMING
+    this.idleSince[cpu] = undefined
+    try {
+      await startCpu(this.machine, this.view.s, cpu)
+    } catch {
+      // Its death is told to the machine's listeners, and it is started again from there.
+      return false
+    }
+    if (this.states[cpu] === COMING) {
+      this.states[cpu] = HERE
+      this.listener.online(cpu)
+    }
+    this.watch()
+    return true
+  }
+
+  /** Ends a CPU: it takes no more tasks, and goes when those that it has started have ended. */
+  async retire(cpu: number): Promise<void> {
+    if (this.states[cpu] !== HERE) return
+    this.states[cpu] = LEAVING
+    this.listener.offline(cpu)
+    await this.machine.stop(cpu)
+    if (this.states[cpu] === LEAVING) this.states[cpu] = OFF
+    // What came while it left found as many CPUs as there may be.
+    this.demand()
+  }
+
+  /** A CPU has died, and may be started again. True: it should be. */
+  died(cpu: number): boolean {
+    const wasLeaving = this.states[cpu] === LEAVING
+    this.states[cpu] = OFF
+    if (this.isClosed || wasLeaving || this.isManual) return false
+    return this.count < this.min || this.isWanted()
+  }
+
+  /** A CPU that has died is never started again. */
+  giveUp(cpu: number): void {
+    this.states[cpu] = GIVEN_UP
+  }
+
+  /** Tasks have come: starts a CPU if they find none without work. */
+  demand(): void {
+    if (!this.isElastic || this.isClosed) return
+    if (this.count < this.max && this.isWanted()) this.grow()
+    this.watch()
+  }
+
+  close(): void {
+    this.isClosed = true
+    clearInterval(this.timer)
+    this.timer = undefined
+  }
+
+  /** More tasks than CPUs, and no CPU that is idle. */
+  private isWanted(): boolean {
+    const { s } = this.view
+    if (activeJobs(this.view) <= this.count) return false
+    for (let cpu = 0; cpu < this.states.length; cpu++) {
+      if (this.states[cpu] === HERE && isIdle(s, cpu) && !s.arrivals.has(cpu)) return false
+    }
+    return true
+  }
+
+  /** Looks now and then while there are more CPUs than there must be, or tasks that spawn others. */
+  private watch(): void {
+    if (!this.isElastic || this.timer !== undefined || this.isClosed) return
+    const period = Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, this.idle / 4))
+    this.timer = setInterval(() => this.look(), period)
+    ;(this.timer as { unref?(): void }).unref?.()
+  }
+
+  private look(): void {
+    if (this.count < this.max && this.isWanted()) this.grow()
+    if (this.idle !== Infinity) this.retireIdle()
+    if (this.count > this.min || activeJobs(this.view) > 0) return
+    clearInterval(this.timer)
+    this.timer = undefined
+  }
+
+  private retireIdle(): void {
+    const now = performance.now()
+    for (let cpu = this.states.length - 1; cpu >= 0 && this.count > this.min; cpu--) {
+      if (this.states[cpu] !== HERE) continue
+      const switches = this.idleSwitches(cpu)
+      const since = this.idleSince[cpu]
+      if (switches < 0) this.idleSince[cpu] = undefined
+      else if (since === undefined || since.switches !== switches) this.idleSince[cpu] = { at: now, switches }
+      else if (now - since.at >= this.idle) void this.retire(cpu)
+    }
+  }
+
+  /** How many switches a CPU has made, if it has no task: none that runs, waits or sleeps there. -1: it has one. */
+  private idleSwitches(cpu: number): number {
+    const { s, i32 } = this.view
+    const queue = s.queueOf(cpu)
+    if (!isIdle(s, cpu) || s.arrivals.has(cpu) || Atomics.load(i32, queue + RunQueue.bound) !== 0) return -1
+    return cpuAccount(i32, queue).switches
+  }
+}

@@ -1,0 +1,208 @@
+import type { Handle } from '../../arena/memory/slab.ts'
+import { Entity } from '../../sched/core/entity.ts'
+import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { Watchdog } from '../../sched/core/watchdog.ts'
+import { Counters } from './counters.ts'
+import { type Deadlock, takeDeadlocks } from '../recovery/deadlock.ts'
+import { LOAD_MODULE } from '../spawn/functions.ts'
+import { ASYNC, EVICTING, Job, NOT_KILLED, PENDING } from '../spawn/job.ts'
+import type { StuckTask } from './kernelevents.ts'
+import type { BootSettings } from './options.ts'
+import type { KernelView } from './view.ts'
+
+/** What the housekeeping asks of the kernel. */
+export interface Household {
+  nameOf(job: number): string
+  evict(cpu: number): void
+  /** Reports the task. With `evict` it calls that first, unless the CPU answers meanwhile. Resolves with whether it did. */
+  stuck(report: Omit<StuckTask, 'stack' | 'evicted'>, evict: (() => void) | null): Promise<boolean>
+  deadlock(deadlock: Deadlock): void
+  /** Ends the kernel if this thread has left a call of it half done. True: it has. */
+  isFaulty(): boolean
+}
+
+/** A killed job, until it ends or costs its CPU. */
+interface Grace {
+  readonly handle: Handle
+  end: number
+  /** How many turns its task had had when the grace period began. */
+  turns: number
+  /** It had no CPU until lately: it has a whole period from then on. */
+  waited: boolean
+}
+
+/** Turns that no task has had: it is not asked whether it waits for one. */
+const NO_EXCUSE = -2
+
+const LOOK_MS_MIN = 5
+const LOOK_MS_MAX = 250
+
+/**
+ * What the booting thread looks after while tasks run: killed tasks that outlive their grace period, CPUs that are stuck in
+ * code without safepoints, and deadlocks. It looks now and then; a kill from anywhere is seen by the count of kills.
+ */
+export class Housekeeping {
+  private readonly view: KernelView
+  private readonly household: Household
+  private readonly grace: number
+  private readonly watchdog: Watchdog | null
+  private readonly evictsStuck: boolean
+  private readonly period: number
+  private readonly graces = new Map<number, Grace>()
+  private kills = 0
+  private deadlocks = 0
+  private timer: ReturnType<typeof setInterval> | undefined
+  private readonly told = new Set<string>()
+
+  constructor(view: KernelView, settings: BootSettings, household: Household) {
+    this.view = view
+    this.household = household
+    this.grace = settings.grace
+    const { watchdog } = settings
+    this.watchdog = watchdog === null ? null : new Watchdog(view.s, watchdog.limit)
+    this.evictsStuck = watchdog?.evict ?? false
+    const wanted = Math.min(settings.grace / 4, (watchdog?.limit ?? Infinity) / 4)
+    this.period = Math.min(LOOK_MS_MAX, Math.max(LOOK_MS_MIN, wanted))
+  }
+
+  /** Tasks run from now on. */
+  start(): void {
+    if (this.timer !== undefined) return
+    this.timer = setInterval(() => this.look(), this.period)
+    // The tasks themselves keep the program alive.
+    ;(this.timer as { unref?(): void }).unref?.()
+  }
+
+  /** None does any more. */
+  stop(): void {
+    clearInterval(this.timer)
+    this.timer = undefined
+    // The last of them may have left a report as it ended.
+    this.lookForDeadlocks()
+  }
+
+  look(): void {
+    const { s, thread } = this.view
+    if (this.household.isFaulty()) return
+    s.rcu.runCallbacks(thread)
+    this.lookForKills()
+    this.lookAtGraces()
+    this.lookAtCpus()
+    this.lookForDeadlocks()
+  }
+
+  lookForDeadlocks(): void {
+    const { i32, plan } = this.view
+    const deadlocks = Atomics.load(i32, plan.counters.start + Counters.deadlocks)
+    if (deadlocks === this.deadlocks) return
+    this.deadlocks = deadlocks
+    for (const deadlock of takeDeadlocks(this.view)) this.household.deadlock(deadlock)
+  }
+
+  private lookForKills(): void {
+    const { i32, jobs, plan, s } = this.view
+    const kills = Atomics.load(i32, plan.counters.start + Counters.kills)
+    if (kills === this.kills) return
+    this.kills = kills
+    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+      // The handle first: the job may end meanwhile, and be freed by whoever joins it on a CPU.
+      const handle = jobs.tryHandleOf(i32, job)
+      // What is known of this record may be of a job that has ended since, and of which nobody has looked again.
+      if (handle === 0 || this.graces.get(job)?.handle === handle) continue
+      if (Atomics.load(i32, job + Job.outcome) !== PENDING) continue
+      if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue
+      this.graces.set(job, { handle, end: s.now() + this.grace, turns: this.turnsOf(job), waited: false })
+    }
+  }
+
+  /** A killed job has so many milliseconds to end, and no more. */
+  limitGrace(job: number, ms: number): void {
+    const { jobs, i32, s } = this.view
+    const handle = jobs.tryHandleOf(i32, job)
+    if (handle === 0) return
+    this.graces.set(job, { handle, end: s.now() + ms, turns: NO_EXCUSE, waited: false })
+    if (ms === 0) this.lookAtGraces()
+    else if (ms < this.period) setTimeout(() => this.lookAtGraces(), ms)
+  }
+
+  private lookAtGraces(): void {
+    const { i32, jobs, s } = this.view
+    const now = s.now()
+    for (const [job, grace] of this.graces) {
+      const isThere = jobs.resolve(i32, grace.handle) === job
+      if (!isThere || Atomics.load(i32, job + Job.outcome) !== PENDING) {
+        this.graces.delete(job)
+      } else if (now >= grace.end) {
+        const cpu = Atomics.load(i32, job + Job.cpu)
+        const waits = cpu === 0 || this.waitsForTurn(job, grace)
+        if (waits || grace.waited) {
+          // It ends when it gets a CPU. Until then it has not ignored the kill, and its period has not begun.
+          grace.end = now + this.grace
+          grace.turns = this.turnsOf(job)
+          grace.waited = waits
+          continue
+        }
+        this.graces.delete(job)
+        Atomics.or(i32, job + Job.control, EVICTING)
+        this.household.evict(cpu - 1)
+      }
+    }
+  }
+
+  /** How often the job's task was given a CPU; -1: it has no task. */
+  private turnsOf(job: number): number {
+    const { i32 } = this.view
+    let turns = -1
+    this.view.withTask(job, task => (turns = i32[i32[task + TaskRecord.entity] + Entity.turns]))
+    return turns
+  }
+
+  /** Whether the job's task has been runnable since the period began, and other tasks had the CPU. */
+  private waitsForTurn(job: number, { turns }: Grace): boolean {
+    const { i32 } = this.view
+    let waits = false
+    this.view.withTask(job, task => {
+      const se = i32[task + TaskRecord.entity]
+      waits = Atomics.load(i32, se + Entity.onRq) === 1 && i32[se + Entity.turns] === turns
+    })
+    return waits
+  }
+
+  private lookAtCpus(): void {
+    if (this.watchdog === null) return
+    for (const report of this.watchdog.look()) {
+      if (report.kind !== 'stuck') continue
+      const { cpu, ms, turning } = report
+      const jobs = turning ? this.asyncJobsOn(cpu) : [this.view.jobOf(report.task)]
+      for (const job of jobs) {
+        // A module may take its time to load.
+        if (job === 0 || this.view.i32[job + Job.fn] === LOAD_MODULE) continue
+        const id = this.view.i32[job + Job.number]
+        const key = `${cpu} ${id}`
+        if (this.told.has(key)) continue
+        this.told.add(key)
+        const where = turning ? 'event loop' : 'task'
+        const name = this.household.nameOf(job)
+        const evict = (): void => {
+          Atomics.or(this.view.i32, job + Job.control, EVICTING)
+          this.household.evict(cpu)
+        }
+        const reported = this.household.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
+        // The CPU has answered just then. If the task keeps it again, that is to cost it all the same.
+        void reported.then(evicted => this.evictsStuck && !evicted && this.told.delete(key))
+      }
+    }
+  }
+
+  /** The async tasks of a CPU: whose callback its event loop runs cannot be seen from outside. */
+  private asyncJobsOn(cpu: number): number[] {
+    const { i32, jobs } = this.view
+    const found: number[] = []
+    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+      const isThere = Atomics.load(i32, job + Job.cpu) === cpu + 1 && i32[job + Job.number] !== 0
+      if (!isThere || Atomics.load(i32, job + Job.outcome) !== PENDING) continue
+      if ((Atomics.load(i32, job + Job.control) & ASYNC) !== 0) found.push(job)
+    }
+    return found
+  }
+}

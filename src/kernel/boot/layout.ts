@@ -1,0 +1,115 @@
+import type { HandoffKnobs } from './options.ts'
+import { Arena, ArenaPlan, type Region } from '../../arena/memory/arena.ts'
+import { PayloadHeap } from '../../arena/memory/heap.ts'
+import { Slab } from '../../arena/memory/slab.ts'
+import type { CodeSource } from '../spawn/functions.ts'
+import type { Handle } from '../../arena/memory/slab.ts'
+import { CPU_MAX } from '../../arena/sync/thread.ts'
+import { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from '../../futex/core/layout.ts'
+import type { MappingHandles } from '../../futex/core/space.ts'
+import { type HandoffLayout, reserveHandoff } from '../../handoff/layout.ts'
+import { reserveMachine } from '../../machine/core/cpurecord.ts'
+import { planScheduler, type SchedulerPlan } from '../../sched/core/scheduler.ts'
+import { COMPLETIONS_WORDS } from '../join/completions.ts'
+import { reserveCounters } from './counters.ts'
+import { Job } from '../spawn/job.ts'
+import { MODULE_TABLE_WORDS } from '../spawn/moduletable.ts'
+import { initializeLent, reserveLent } from '../../payload/codec.ts'
+
+/** How large the parts of a kernel's arena are. The same on every thread: it travels to each CPU. */
+export interface KernelSizes {
+  readonly cpus: number
+  /** How many tasks may live at once. */
+  readonly tasks: number
+  /** Bytes for arguments and results on their way. */
+  readonly heap: number
+  readonly futexes: FutexSizes
+  /** Events that each thread's ring remembers. */
+  readonly events: number
+  /** Check lock order and the like. */
+  readonly debug: boolean
+  readonly handoff: HandoffKnobs
+}
+
+/** Where everything lies in a kernel's arena. Each thread makes its own: slabs remember where they found room last. */
+export interface KernelPlan {
+  readonly sizes: KernelSizes
+  readonly machine: Region
+  readonly scheduler: SchedulerPlan
+  readonly futexes: FutexLayout
+  readonly jobs: Slab
+  /** The job of each task slot. */
+  readonly jobTable: Region
+  readonly completions: Region
+  readonly moduleTable: Region
+  readonly counters: Region
+  readonly heap: Region
+  readonly lent: Region
+  readonly handoff: HandoffLayout
+  readonly words: number
+}
+
+/** The thread that boots the kernel, as the kernel's locks and slabs know it: the first id that is not a CPU's. */
+export const BOOTING_THREAD: number = CPU_MAX
+
+/** Slots of tasks that have ended and wait for their grace period, for each CPU and the booting thread. */
+const ENDED_TASKS = 512
+
+export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: KernelPlan } {
+  const plan = new ArenaPlan()
+  const { cpus, tasks } = sizes
+  const machine = reserveMachine(plan, cpus)
+  const slots = tasks + (cpus + 1) * ENDED_TASKS
+  const scheduler = planScheduler(plan, { cpus, tasks: slots, events: sizes.events })
+  const futexes = reserveFutexes(plan, sizes.futexes, scheduler.rcu)
+  const jobs = new Slab(plan, { name: 'jobs', capacity: slots, words: Job.words, option: 'tasks' })
+  const jobTable = plan.reserve('job table', slots + cpus)
+  const completions = plan.reserve('completions', COMPLETIONS_WORDS)
+  const moduleTable = plan.reserve('module table', MODULE_TABLE_WORDS)
+  const counters = reserveCounters(plan, cpus)
+  const heap = PayloadHeap.reserve(plan, sizes.heap, 'heap')
+  const lent = reserveLent(plan)
+  const handoff = reserveHandoff(plan)
+  return {
+    plan,
+    kernel: {
+      sizes,
+      machine,
+      scheduler,
+      futexes,
+      jobs,
+      jobTable,
+      completions,
+      moduleTable,
+      counters,
+      heap,
+      lent,
+      handoff,
+      words: plan.words,
+    },
+  }
+}
+
+/** The arena, made and marked. The scheduler's part is initialized by its first `Scheduler`, the rest here. */
+export function createArena(sizes: KernelSizes): { arena: Arena; kernel: KernelPlan } {
+  const { plan, kernel } = planKernel(sizes)
+  const arena = Arena.create(plan, { debug: sizes.debug })
+  kernel.jobs.initialize(arena.i32)
+  initializeFutexes(arena, kernel.futexes)
+  new PayloadHeap(arena, kernel.heap, 'heap').initialize()
+  initializeLent(arena, kernel.lent)
+  return { arena, kernel }
+}
+
+/** What a CPU is told when it starts. */
+export interface CpuBoot {
+  readonly sizes: KernelSizes
+  readonly slice: number
+  readonly space: Handle
+  readonly arenaMapping: MappingHandles
+  readonly code: CodeSource
+  /** Its event loop turns also while it has no task. */
+  readonly turnsIdle: boolean
+  /** In a browser: what the program gave each CPU. Node has it in its worker_threads module. */
+  readonly workerData?: unknown
+}

@@ -1,0 +1,37 @@
+import type { HandoffCounts } from '../../handoff/handoff.ts'
+import type { KernelOptions } from './options.ts'
+import type { VirtualTimers } from './virtualtimers.ts'
+
+/**
+ * What whoever started the program has said about its kernels: `heddle run --cpus 2 --slice 5 program.ts`. It goes before
+ * what the program says. Kept under a global symbol: the launcher and the program may have two copies of this module.
+ */
+export interface RunDefaults {
+  readonly options: Pick<KernelOptions, 'cpus' | 'slice' | 'machine' | 'seed'>
+  /** Of a run in virtual time: the program's own timers and clocks. */
+  readonly timers?: VirtualTimers
+  /** Hears what is otherwise printed for people when a kernel closes. */
+  readonly report?: (report: PolicyReport) => void
+}
+
+/** What a policy has to say at its end. */
+export interface PolicyReport extends HandoffCounts {
+  readonly policy: string
+}
+
+const key = Symbol.for('heddle.run')
+const globals = globalThis as { [key]?: RunDefaults }
+
+export function setRunDefaults(defaults: RunDefaults): void {
+  globals[key] = defaults
+}
+
+export function runDefaults(): RunDefaults | undefined {
+  return globals[key]
+}
+
+/** The options that a kernel is booted with. */
+export function withRunDefaults(options: KernelOptions): KernelOptions {
+  const defaults = globals[key]
+  return defaults === undefined ? options : { ...options, ...defaults.options }
+}

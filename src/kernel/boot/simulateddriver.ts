@@ -1,0 +1,91 @@
+import type { SimulatedMachine } from '../../machine/simulated/simulatedmachine.ts'
+import { runDefaults } from './rundefaults.ts'
+import { turn } from '../cpu/eventloopturn.ts'
+import type { VirtualTimers } from './virtualtimers.ts'
+
+/** Steps between two turns of the event loop: what the program does outside of tasks happens there. */
+const STEPS_PER_TURN = 4096
+
+/** Turns without anything to do before the driver waits for real time to pass. */
+const QUIET_TURNS = 64
+
+/**
+ * Lets a simulated machine run whenever there is something for it to do. The program's own code runs between two
+ * stretches of so many steps each: what it sees depends on the seed alone.
+ */
+export class SimulatedDriver {
+  private readonly machine: SimulatedMachine
+  private readonly afterSteps: () => void
+  private readonly hasNews: () => boolean
+  private readonly timers: VirtualTimers | undefined
+  private isRunning = false
+  private isKicked = false
+  private isClosed = false
+  private wakeUp: (() => void) | null = null
+
+  /** `hasNews`: a task has ended, and whoever waits for it must hear of it now, not later in virtual time. */
+  constructor(machine: SimulatedMachine, afterSteps: () => void, hasNews: () => boolean) {
+    this.machine = machine
+    this.afterSteps = afterSteps
+    this.hasNews = hasNews
+    this.timers = runDefaults()?.timers
+    this.timers?.follow(machine)
+  }
+
+  /** There may be something to do. */
+  kick(): void {
+    this.isKicked = true
+    this.wakeUp?.()
+    if (!this.isRunning && !this.isClosed) void this.drive()
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.timers?.follow(null)
+  }
+
+  private async drive(): Promise<void> {
+    this.isRunning = true
+    let quiet = 0
+    await turn()
+    while (!this.isClosed) {
+      this.isKicked = false
+      const before = this.machine.steps
+      const until = this.timers?.next ?? Infinity
+      const end = this.machine.run({ steps: STEPS_PER_TURN, until, stopWhen: this.hasNews })
+      const after = this.machine.steps
+      this.afterSteps()
+      if (this.timers !== undefined) {
+        const quiet = end === 'idle' || end === 'time'
+        if (quiet && !this.isKicked && until !== Infinity) this.machine.pass(until)
+        this.timers.fire(false)
+      }
+      if (quiet > QUIET_TURNS) await this.rest()
+      await turn()
+      quiet = this.machine.steps === before ? quiet + 1 : 0
+      // Whoever starts a CPU takes its first steps: what has come to be ready since is not idle.
+      const isIdle = end === 'idle' && this.machine.steps === after
+      if (isIdle && !this.isKicked && !this.waitsForOutside() && this.timers?.pending !== true) break
+    }
+    this.isRunning = false
+    if (this.isKicked) this.kick()
+  }
+
+  /** Lets some real time pass, unless there is something to do: then that happens in the next turn, as ever. */
+  private async rest(): Promise<void> {
+    if (this.isKicked) return
+    await new Promise<void>(resolve => {
+      const timer = setTimeout(resolve, 1)
+      this.wakeUp = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    this.wakeUp = null
+  }
+
+  private waitsForOutside(): boolean {
+    for (let cpu = 0; cpu < this.machine.cpus; cpu++) if (this.machine.cpu(cpu).outstanding > 0) return true
+    return false
+  }
+}

@@ -1,0 +1,149 @@
+import type { Arena } from '../../arena/memory/arena.ts'
+import { assert } from '../../arena/assert.ts'
+import { PayloadHeap } from '../../arena/memory/heap.ts'
+import type { Slab } from '../../arena/memory/slab.ts'
+import type { KernelThread } from '../../arena/sync/thread.ts'
+import { Futexes } from '../../futex/core/futexes.ts'
+import type { FutexWord, MappedBuffer, MappingHandles } from '../../futex/core/space.ts'
+import { Handoff } from '../../handoff/handoff.ts'
+import { isActive } from '../../machine/core/cpurecord.ts'
+import { Entity } from '../../sched/core/entity.ts'
+import type { Scheduler } from '../../sched/core/scheduler.ts'
+import { Task } from '../../sched/core/taskrecord.ts'
+import { Completions } from '../join/completions.ts'
+import type { Deadlock } from '../recovery/deadlock.ts'
+import { AllowlistReader } from './allowlist.ts'
+import { Job, rankOf } from '../spawn/job.ts'
+import type { KernelPlan } from './layout.ts'
+import type { BooterMail } from '../cpu/mail.ts'
+import { PayloadCodec } from '../../payload/codec.ts'
+
+/** Where a thread other than the first finds the kernel's futexes. */
+export interface FutexDomain {
+  readonly space: number
+  readonly arenaMapping: MappingHandles
+}
+
+/**
+ * The kernel as one thread sees it: the booting thread and every CPU have one. What is shared is in the arena; this is
+ * where it lies, and what this thread keeps of its own.
+ */
+export class KernelView {
+  readonly arena: Arena
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly f64: Float64Array<SharedArrayBuffer>
+  readonly thread: KernelThread
+  readonly s: Scheduler
+  readonly plan: KernelPlan
+  readonly jobs: Slab
+  readonly heap: PayloadHeap
+  readonly codec: PayloadCodec
+  readonly futexes: Futexes
+  readonly completions: Completions
+  readonly handoff: Handoff
+  readonly allowlist: AllowlistReader
+  /** On the booting thread: who is told of a deadlock that is found there. */
+  onDeadlock: ((deadlock: Deadlock) => void) | null = null
+  /** On the booting thread: gives a killed job so many milliseconds to end, and no more. */
+  limitGrace: ((job: number, ms: number) => void) | null = null
+  /** On the booting thread: sends a message to a task, or hears its messages. */
+  mail: BooterMail | null = null
+  /** The arena itself, as a buffer whose words can be waited at. */
+  readonly mapped: MappedBuffer
+  private readonly jobTable: number
+
+  /** Without a domain, this is the thread that makes it. */
+  constructor(plan: KernelPlan, s: Scheduler, domain?: FutexDomain) {
+    const { thread } = s
+    this.arena = thread.arena
+    this.i32 = thread.i32
+    this.f64 = thread.arena.f64
+    this.thread = thread
+    this.s = s
+    this.plan = plan
+    this.jobs = plan.jobs
+    this.jobTable = plan.jobTable.start
+    this.heap = new PayloadHeap(this.arena, plan.heap, 'heap')
+    this.completions = new Completions(this.i32, plan.completions)
+    this.futexes = new Futexes(thread, plan.futexes, {
+      now: s.now,
+      scheduler: s,
+      ...(domain && { space: domain.space }),
+    })
+    this.mapped =
+      domain === undefined
+        ? this.futexes.map(this.arena.buffer)
+        : this.futexes.space.adopt(this.arena.buffer, domain.arenaMapping)
+    this.codec = new PayloadCodec(this.heap, thread, plan.lent)
+    this.handoff = new Handoff(this.arena, plan.handoff, {
+      ...plan.sizes.handoff,
+      scheduler: s,
+      context: this.futexes.context,
+    })
+    this.allowlist = new AllowlistReader(this)
+  }
+
+  isCpuActive(cpu: number): boolean {
+    return isActive(this.i32, this.plan.machine, cpu)
+  }
+
+  get domain(): FutexDomain {
+    return { space: this.futexes.space.handle, arenaMapping: this.mapped.handles }
+  }
+
+  /** The job of a task that has not ended. */
+  jobOf(task: number): number {
+    return this.i32[this.jobTable + this.i32[task + Task.slot]]
+  }
+
+  bindJob(task: number, job: number): void {
+    this.i32[this.jobTable + this.i32[task + Task.slot]] = job
+    this.i32[job + Job.task] = task
+  }
+
+  /** The task is about to end: the job keeps its figures, and from here on neither leads to the other. */
+  partJob(task: number, job: number): void {
+    const { i32, f64 } = this
+    const se = i32[task + Task.entity]
+    i32[job + Job.rank] = rankOf(i32[se + Entity.basePriority], i32[se + Entity.nice])
+    i32[job + Job.switches] = i32[se + Entity.switches]
+    i32[job + Job.preemptions] = i32[se + Entity.preemptions]
+    f64[(job + Job.waitTime) >> 1] = f64[(se + Entity.waitTime) >> 1]
+    Atomics.store(i32, this.jobTable + i32[task + Task.slot], 0)
+    Atomics.store(i32, job + Job.task, 0)
+  }
+
+  /** The word of a job that others wait at until it has an outcome. */
+  joinWord(job: number): FutexWord {
+    return this.mapped.word(this.futexes.context, job + Job.outcome)
+  }
+
+  /**
+   * Calls `act` with the job's task, if it has not ended: inside, the task's record is not reused, though it may end.
+   * False: it has ended.
+   */
+  withTask(job: number, act: (task: number) => void): boolean {
+    const { context } = this.futexes
+    context.enter()
+    try {
+      const task = Atomics.load(this.i32, job + Job.task)
+      if (task === 0) return false
+      act(task)
+      return true
+    } finally {
+      context.leave()
+    }
+  }
+
+  /** Frees a job that has ended, with all that it owns. Its handle is stale from here on. */
+  freeJob(job: number): void {
+    const { i32, codec } = this
+    assert(Atomics.load(i32, job + Job.outcome) !== 0, 'a job is freed when it has ended')
+    if (i32[job + Job.args] !== 0) codec.drop(job + Job.args)
+    if (i32[job + Job.result] !== 0) codec.drop(job + Job.result)
+    if (i32[job + Job.reason] !== 0) codec.drop(job + Job.reason)
+    if (i32[job + Job.context] !== 0) codec.drop(job + Job.context)
+    i32[job + Job.number] = 0
+    this.jobs.free(i32, job)
+  }
+}

@@ -1,0 +1,58 @@
+import type { EnterContext } from './context.ts'
+import type { AnyFunction } from '../spawn/functions.ts'
+import type { TaskRun } from './taskrun.ts'
+
+/**
+ * Which task an async function belongs to, wherever its continuations run: between its awaits no task is running on the
+ * CPU. Kept by the platform's AsyncLocalStorage; where there is none, only its first stretch knows.
+ */
+interface Storage {
+  run(store: TaskRun, fn: () => unknown): unknown
+  getStore(): TaskRun | undefined
+}
+
+interface StorageClass {
+  new (): Storage
+  snapshot?(): EnterContext
+}
+
+interface Globals {
+  readonly process?: { getBuiltinModule?(name: string): unknown }
+}
+
+let storage: Storage | null | undefined
+
+function storageClass(): StorageClass | null {
+  const hooks = (globalThis as unknown as Globals).process?.getBuiltinModule?.('node:async_hooks') as
+    | { AsyncLocalStorage: StorageClass }
+    | undefined
+  return hooks?.AsyncLocalStorage ?? null
+}
+
+function storageOf(): Storage | null {
+  if (storage === undefined) {
+    const found = storageClass()
+    storage = found === null ? null : new found()
+  }
+  return storage
+}
+
+let snapshots: StorageClass | null | undefined
+
+/** The asynchronous context of the moment; null: the platform has none. */
+export function currentContext(): EnterContext | null {
+  if (snapshots === undefined) snapshots = storageClass()
+  return snapshots?.snapshot?.() ?? null
+}
+
+export const asyncContext: {
+  run(run: TaskRun, fn: AnyFunction, args: readonly unknown[]): unknown
+  current(): TaskRun | undefined
+} = {
+  run(run, fn, args) {
+    const kept = storageOf()
+    if (kept === null) return fn.apply(undefined, args as unknown[])
+    return kept.run(run, () => fn.apply(undefined, args as unknown[]))
+  },
+  current: () => storage?.getStore(),
+}

@@ -1,0 +1,201 @@
+import type { PayloadCodec } from '../../payload/codec.ts'
+import { formatTraceparent, type TraceContext } from './tracecontext.ts'
+
+/**
+ * What follows a task from whoever spawned it: the values of AsyncLocalStorages that were marked as travelling, and the W3C trace
+ * context. It is taken when the task is spawned, travels as a payload of the job, and is in force whenever the task runs; tasks that
+ * the task spawns get it from there.
+ *
+ *   spawner                              job          task
+ *   storage.run('a', …)                               storage.getStore() === 'a', before and after every wait
+ *     spawn: captureContext() ── payload ──> `context` ──> enterContext(…): each stretch of the task runs in it
+ */
+
+/** What an AsyncLocalStorage has of the platform; a browser has none, and a stand-in of one's own will do. */
+export interface TravellingStorage<T = unknown> {
+  run<R>(store: T, fn: () => R): R
+  getStore(): T | undefined
+}
+
+/** What travels. */
+export interface CapturedContext {
+  readonly values: ReadonlyMap<string, unknown>
+  readonly trace?: TraceContext
+}
+
+/** Runs a function in the context of a task. */
+export type EnterContext = <R>(fn: () => R) => R
+
+/** What a task was given that no storage of this thread has taken: it goes on to the tasks that it spawns. */
+interface Carried {
+  readonly values: ReadonlyMap<string, unknown>
+  readonly trace: TraceContext | undefined
+}
+
+interface StorageClass {
+  new <T>(): TravellingStorage<T>
+  snapshot?(): EnterContext
+}
+
+const noValues: ReadonlyMap<string, unknown> = new Map()
+const storages = new Map<string, TravellingStorage>()
+let carried: TravellingStorage<Carried> | null = null
+
+/**
+ * Marks a storage: its value follows the tasks that are spawned where it has one. Each thread has a storage of its own, so the call stands
+ * in the module that makes it, which the tasks import; `name` is what all of them know it by. Gives the storage back.
+ */
+export function travels<S extends TravellingStorage<any>>(name: string, storage: S): S {
+  const known = storages.get(name)
+  if (known !== undefined && known !== storage) {
+    throw new TypeError(`travels('${name}'): another storage travels under this name already`)
+  }
+  if (typeof storage?.run !== 'function' || typeof storage.getStore !== 'function') {
+    throw new TypeError(`travels('${name}', storage): not an AsyncLocalStorage`)
+  }
+  storages.set(name, storage)
+  return storage
+}
+
+/** The W3C trace context of the code that runs: what it was given with `withTraceContext`, or what its task came with. */
+export function traceContext(): TraceContext | undefined {
+  return tracing()?.inject() ?? carried?.getStore()?.trace
+}
+
+/** Runs `fn` with this trace context: the tasks that it spawns continue the trace. */
+export function withTraceContext<R>(trace: TraceContext, fn: () => R): R {
+  const checked = { ...trace, traceparent: formatTraceparent(trace.traceparent) }
+  const values = carried?.getStore()?.values ?? noValues
+  return carriedStorage().run({ values, trace: checked }, () => enterTracing(checked, fn))
+}
+
+/** What a task that is spawned here is to have; null, and quickly, where there is nothing. */
+export function captureContext(): CapturedContext | null {
+  const given = carried?.getStore()
+  const trace = tracing()?.inject() ?? given?.trace
+  let values: Map<string, unknown> | null = null
+  if (given !== undefined && given.values.size > 0) values = new Map(given.values)
+  for (const [name, storage] of storages) {
+    const value = storage.getStore()
+    if (value !== undefined) (values ??= new Map()).set(name, value)
+  }
+  if (values === null && trace === undefined) return null
+  return { values: values ?? noValues, ...(trace !== undefined && { trace }) }
+}
+
+/** The same as a payload, which the spawner owns; 0: there is nothing. Throws where a value of it cannot travel. */
+export function captureContextWord(codec: PayloadCodec): number {
+  const captured = captureContext()
+  return captured === null ? 0 : codec.encode(captured, 'context')
+}
+
+/** The context of a task that has arrived, to be entered as often as it runs. */
+export function enterContext({ values, trace }: CapturedContext): EnterContext {
+  const entered: [TravellingStorage, unknown][] = []
+  const rest = new Map<string, unknown>()
+  for (const [name, value] of values) {
+    const storage = storages.get(name)
+    if (storage === undefined) rest.set(name, value)
+    else entered.push([storage, value])
+  }
+  if (rest.size > 0 || trace !== undefined) entered.push([carriedStorage(), { values: rest, trace }])
+  const enterAll: EnterContext = fn => {
+    let inner = fn
+    for (const [storage, value] of entered) {
+      const next = inner
+      inner = () => storage.run(value, next)
+    }
+    return trace === undefined ? inner() : enterTracing(trace, inner)
+  }
+  // Once, and then by the platform's own switch: a task enters its context at each of its switches.
+  const { snapshot } = storageClass() ?? {}
+  return snapshot === undefined ? enterAll : enterAll(() => snapshot.call(storageClass()))
+}
+
+function carriedStorage(): TravellingStorage<Carried> {
+  return (carried ??= new (storageClass() ?? OneStretch)<Carried>())
+}
+
+interface Globals {
+  readonly process?: { getBuiltinModule?(name: string): { AsyncLocalStorage: StorageClass } | undefined }
+  readonly [openTelemetry]?: OpenTelemetry
+}
+
+let foundClass: StorageClass | null | undefined
+
+function storageClass(): StorageClass | null {
+  foundClass ??=
+    (globalThis as unknown as Globals).process?.getBuiltinModule?.('node:async_hooks')?.AsyncLocalStorage ??
+    null
+  return foundClass
+}
+
+/** Where the platform has no AsyncLocalStorage: a value for as long as the call lasts. */
+class OneStretch<T> implements TravellingStorage<T> {
+  private store: T | undefined
+
+  run<R>(store: T, fn: () => R): R {
+    const before = this.store
+    this.store = store
+    try {
+      return fn()
+    } finally {
+      this.store = before
+    }
+  }
+
+  getStore(): T | undefined {
+    return this.store
+  }
+}
+
+/** Where OpenTelemetry's API keeps what a program has registered with it, on every thread that loaded an SDK. */
+const openTelemetry: unique symbol = Symbol.for('opentelemetry.js.api.1') as never
+
+interface OpenTelemetry {
+  readonly context?: { active(): unknown; with<R>(context: unknown, fn: () => R): R }
+  readonly propagation?: {
+    inject(
+      context: unknown,
+      carrier: object,
+      setter: { set(carrier: object, key: string, value: string): void },
+    ): void
+    extract(
+      context: unknown,
+      carrier: object,
+      getter: { keys(carrier: object): string[]; get(carrier: object, key: string): unknown },
+    ): unknown
+  }
+}
+
+const setter = {
+  set(carrier: object, key: string, value: string): void {
+    ;(carrier as Record<string, string>)[key] = value
+  },
+}
+const getter = {
+  keys: (carrier: object): string[] => Object.keys(carrier),
+  get: (carrier: object, key: string): unknown => (carrier as Record<string, unknown>)[key],
+}
+
+/** OpenTelemetry, if this thread has one registered: its active span is the trace context. */
+function tracing(): {
+  inject(): TraceContext | undefined
+  enter<R>(trace: TraceContext, fn: () => R): R
+} | null {
+  const { context, propagation } = (globalThis as unknown as Globals)[openTelemetry] ?? {}
+  if (context === undefined || propagation === undefined) return null
+  return {
+    inject() {
+      const carrier: { traceparent?: string; tracestate?: string } = {}
+      propagation.inject(context.active(), carrier, setter)
+      return carrier.traceparent === undefined ? undefined : (carrier as TraceContext)
+    },
+    enter: (trace, fn) => context.with(propagation.extract(context.active(), trace, getter), fn),
+  }
+}
+
+function enterTracing<R>(trace: TraceContext, fn: () => R): R {
+  const telemetry = tracing()
+  return telemetry === null ? fn() : telemetry.enter(trace, fn)
+}

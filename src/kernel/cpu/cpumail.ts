@@ -1,0 +1,96 @@
+import type { Waker } from '../../coroutine/core/runner.ts'
+import type { Cpu } from '../../machine/core/machine.ts'
+import type { ToBooter, ToCpu } from './mail.ts'
+import type { LentObjects } from '../../payload/references.ts'
+
+/** The messages that one task has not taken yet, or that it waits for. */
+export class Inbox {
+  private readonly messages: unknown[] = []
+  private readonly wakers: Waker[] = []
+
+  put(message: unknown): void {
+    const waker = this.wakers.shift()
+    if (waker === undefined) this.messages.push(message)
+    else waker.wake({ message })
+  }
+
+  /** The oldest message; undefined: there is none. */
+  take(): { readonly message: unknown } | undefined {
+    return this.messages.length === 0 ? undefined : { message: this.messages.shift() }
+  }
+
+  wait(waker: Waker): void {
+    this.wakers.push(waker)
+  }
+
+  /** The wait has ended in some other way. */
+  forget(waker: Waker): void {
+    const at = this.wakers.indexOf(waker)
+    if (at >= 0) this.wakers.splice(at, 1)
+  }
+}
+
+/** A CPU's end of the mail (mail.ts). */
+export class CpuMail {
+  private readonly cpu: Cpu
+  private readonly lent: LentObjects
+  private readonly args = new Map<number, readonly unknown[]>()
+  private readonly arrivals = new Map<number, () => void>()
+  /** By the number of the task. */
+  private readonly inboxes = new Map<number, Inbox>()
+
+  constructor(cpu: Cpu, lent: LentObjects) {
+    this.cpu = cpu
+    this.lent = lent
+    lent.poll = () => cpu.poll()
+    cpu.onMail = message => this.receive(message as ToCpu)
+  }
+
+  send(message: ToBooter, transfer: readonly object[] = []): void {
+    this.cpu.post(message, transfer)
+  }
+
+  /** The inbox of a task that has begun. */
+  inboxOf(task: number): Inbox {
+    let inbox = this.inboxes.get(task)
+    if (inbox === undefined) {
+      inbox = new Inbox()
+      this.inboxes.set(task, inbox)
+    }
+    return inbox
+  }
+
+  /** The task has ended. */
+  close(task: number): void {
+    if (this.inboxes.size !== 0) this.inboxes.delete(task)
+  }
+
+  /** Null: the arguments have come. Else a promise that they have. */
+  missing(id: number): Promise<void> | null {
+    if (!this.args.has(id)) this.cpu.poll()
+    if (this.args.has(id)) return null
+    return new Promise(resolve => this.arrivals.set(id, resolve))
+  }
+
+  /** Takes arguments that have come. */
+  takeArgs(id: number): readonly unknown[] {
+    const args = this.args.get(id)
+    if (args === undefined) throw new Error('the arguments of a task that were sent have not come')
+    this.args.delete(id)
+    return args
+  }
+
+  private receive(message: ToCpu): void {
+    if (message.kind === 'message') {
+      this.inboxOf(message.task).put(message.value)
+    } else if (message.kind === 'lent') {
+      this.lent.accept(message.id, message.object)
+    } else if (message.kind === 'drop') {
+      this.args.delete(message.id)
+    } else {
+      this.args.set(message.id, message.args)
+      this.arrivals.get(message.id)?.()
+      this.arrivals.delete(message.id)
+    }
+  }
+}

@@ -1,0 +1,217 @@
+import { isRecording } from '../../arena/rings/eventring.ts'
+import { CoroutineError } from '../../coroutine/core/errors.ts'
+import { Entity } from '../../sched/core/entity.ts'
+import type { Scheduler } from '../../sched/core/scheduler.ts'
+import { setPriority } from '../../sched/core/setpriority.ts'
+import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { isCurrent } from '../../sched/core/wakeup.ts'
+import { asyncContext } from './asynccontext.ts'
+import { ChildTask } from '../join/childtask.ts'
+import { captureContextWord } from './context.ts'
+import { TaskExit } from '../join/finish.ts'
+import type { AnyFunction } from '../spawn/functions.ts'
+import { DETACHED, Job, LOCAL, LOCAL_FUNCTION, RESTARTABLE } from '../spawn/job.ts'
+import type { KernelCpu } from './kernelcpu.ts'
+import type { ResultOf } from '../spawn/modules.ts'
+import { checkSpawnOptions, priorityOf, show, type SpawnOptions, type TaskPriority } from '../boot/options.ts'
+import { runningCpu } from './running.ts'
+import { spawnJob } from '../spawn/spawn.ts'
+import { rareState, type TaskRun } from './taskrun.ts'
+
+/** The task that is running, as it sees itself. */
+export interface CurrentTask {
+  readonly id: number
+  readonly name: string
+  /** The CPU that it runs on. */
+  readonly cpu: number
+  /** The id of the task that spawned it; null: it was spawned from outside, or detached. */
+  readonly parent: number | null
+  /** The tasks that it has spawned and not joined. */
+  readonly children: readonly ChildTask[]
+  /** Aborted when the task is killed: for what an async function calls. */
+  readonly signal: AbortSignal
+}
+
+/** The task that this code runs in. Throws outside of one. */
+export function current(): CurrentTask {
+  const { on, run } = here('current()')
+  const { i32 } = on.view
+  const { job } = run
+  return {
+    id: i32[job + Job.number],
+    name: on.nameOf(run),
+    cpu: on.cpu.id,
+    parent: i32[job + Job.spawner] === 0 ? null : i32[job + Job.spawner],
+    children: run.rare?.children == null ? [] : [...run.rare.children],
+    get signal() {
+      const rare = rareState(run)
+      if (rare.abort === null) {
+        rare.abort = new AbortController()
+        if (rare.isKilled) rare.abort.abort(rare.killedWith)
+      }
+      return rare.abort.signal
+    },
+  }
+}
+
+/** @internal What changes a task from its own CPU, whether or not it has ended. */
+export interface TaskReference {
+  /** False: it has ended. */
+  setPriority(priority: TaskPriority): boolean
+  /** Milliseconds that it has been on its CPU until now. 0: it has ended. */
+  readonly runTime: number
+}
+
+/** @internal The running task, for others of its CPU. */
+export function currentHandle(): TaskReference {
+  const { on, run } = here('currentHandle()')
+  const { view } = on
+  const handle = view.jobs.handleOf(view.i32, run.job)
+  return {
+    setPriority(priority) {
+      const job = view.jobs.resolve(view.i32, handle)
+      if (job === 0) return false
+      return view.withTask(job, task => setPriority(view.s, task, priorityOf(priority)))
+    },
+    get runTime() {
+      const job = view.jobs.resolve(view.i32, handle)
+      let ran = 0
+      if (job !== 0) view.withTask(job, task => (ran = runTimeHere(view.s, task)))
+      return ran
+    },
+  }
+}
+
+/** Only this CPU runs the task, and runs this now: what the task is charged does not change meanwhile. */
+function runTimeHere(s: Scheduler, task: number): number {
+  const { f64, i32 } = s
+  const se = i32[task + TaskRecord.entity]
+  const ran = f64[(se + Entity.runTime) >> 1]
+  return isCurrent(s, se) ? ran + Math.max(0, s.readClock() - f64[(se + Entity.execStart) >> 1]) : ran
+}
+
+/** Whether this code runs in a task. */
+export function inTask(): boolean {
+  return runningCpu() !== null || asyncContext.current() !== undefined
+}
+
+/**
+ * Starts a task from inside a task. A function that a module given to `kernel.import` exports may start on any CPU, and
+ * its arguments travel there. Any other (a closure, a function of a module that only this one imports) stays on this CPU, with
+ * its arguments as they are.
+ */
+export function spawn<A extends unknown[], R>(
+  fn: (...args: A) => R,
+  args?: A,
+  options?: SpawnOptions,
+): ChildTask<ResultOf<R>>
+export function spawn(
+  fn: AnyFunction,
+  args: readonly unknown[] = [],
+  options: SpawnOptions = {},
+): ChildTask<any> {
+  const { on, run } = here('spawn()')
+  const { view } = on
+  checkSpawnOptions(options, view.plan.sizes.cpus)
+  if (typeof fn !== 'function') throw new TypeError(`spawn(${show(fn)}): not a function`)
+  const number = on.code.functions.numberOf(fn)
+  const { priority, nice, slice, roundRobin, affinity, detached = false, restartable = false } = options
+  const name = options.name ?? (fn.name || 'task')
+  const isLocal = number === undefined
+  const { events } = view.plan.scheduler
+  const isRecorded = events !== null && isRecording(view.i32, events)
+  const task = {
+    ...((options.name !== undefined || isRecorded) && { name }),
+    ...(priority !== undefined && { priority: priorityOf(priority) }),
+    ...(nice !== undefined && { nice }),
+    ...(slice !== undefined && { slice }),
+    ...(roundRobin !== undefined && { roundRobin }),
+    ...(isLocal ? { affinity: [on.cpu.id] } : affinity !== undefined && { affinity }),
+  }
+  const control =
+    (isLocal ? LOCAL : 0) | (detached ? DETACHED : 0) | (restartable && !isLocal ? RESTARTABLE : 0)
+  const context = captureContextWord(view.codec)
+  let word = 0
+  let job: number
+  try {
+    if (!isLocal) word = view.codec.encodeList(args, 'args', options.transfer as readonly ArrayBuffer[])
+    job = spawnJob(
+      view,
+      {
+        fn: number ?? LOCAL_FUNCTION,
+        name,
+        args: word,
+        context,
+        control,
+        owner: on.cpu.id,
+        spawner: detached ? 0 : view.i32[run.job + Job.number],
+        task,
+      },
+      made => {
+        if (isLocal) on.code.addLocal(made, name, fn, args)
+      },
+    )
+  } catch (error) {
+    view.codec.free(word)
+    view.codec.free(context)
+    throw error
+  }
+  const child = new ChildTask<any>(view, job, name, options)
+  const { timeout = Infinity } = options
+  if (timeout !== Infinity) {
+    const handle = view.jobs.handleOf(view.i32, job)
+    const limit = (): Generator<number, void, unknown> => child.limit(handle, timeout)
+    spawn(limit, [], { name: `limit of ${name}`, detached: true, priority: 'high' })
+  }
+  if (detached) child.disown()
+  else {
+    const rare = rareState(run)
+    rare.children ??= new Set()
+    rare.children.add(child)
+    child.onTaken = () => rare.children?.delete(child)
+    child.watch()
+  }
+  return child
+}
+
+/** Ends the running task here, as if it had returned `value`: what it has in `finally` runs. */
+export function exit(value?: unknown): never {
+  here('exit()')
+  throw new TaskExit(value)
+}
+
+/** A value that each task has of its own. */
+export class TaskLocal<T> {
+  readonly #initial: () => T
+
+  constructor(initial: () => T) {
+    this.#initial = initial
+  }
+
+  get value(): T {
+    const locals = this.#locals()
+    if (!locals.has(this)) locals.set(this, this.#initial())
+    return locals.get(this) as T
+  }
+
+  set value(value: T) {
+    this.#locals().set(this, value)
+  }
+
+  #locals(): Map<object, unknown> {
+    return (rareState(here('a task-local value').run).locals ??= new Map())
+  }
+}
+
+/** @internal The running task, and its CPU. */
+export function here(what: string): { on: KernelCpu; run: TaskRun } {
+  const on = runningCpu()
+  if (on !== null && on.job !== 0) return { on, run: on.currentRun() }
+  const run = asyncContext.current()
+  const its = run?.rare?.on
+  if (run !== undefined && its != null) return { on: its, run }
+  throw new CoroutineError(
+    'ERR_HEDDLE_RUNNING_CO_NULL',
+    `${what} needs a task, and none is running here: call it from a function that kernel.spawn runs`,
+  )
+}

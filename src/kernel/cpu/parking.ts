@@ -1,0 +1,44 @@
+import { SchedulerTask } from '../../futex/core/tasks.ts'
+import type { KernelCpu } from './kernelcpu.ts'
+import { rareState, type TaskRun } from './taskrun.ts'
+
+/**
+ * A task of the kernel as a futex waiter. A kill that is due is thrown where it would begin to wait. The wakeup of a kill may come after the kill:
+ *
+ *   killer                                     task
+ *   (A) notes the kill
+ *                                              is thrown it; its `finally` waits for a lock
+ *   (B) wakes the task: the reason is KILLED
+ *                                              (C) the kill is not due any more: it goes on waiting
+ *
+ * Broken, at (C): the wait for the lock ends with EINTR, and an error of that takes the place of the kill.
+ */
+export class KernelTask extends SchedulerTask {
+  private readonly on: KernelCpu
+  private readonly run: TaskRun
+
+  constructor(on: KernelCpu, run: TaskRun) {
+    super({ s: on.s, task: run.task }, () => on.view.futexes.context)
+    this.on = on
+    this.run = run
+  }
+
+  override beginPark(timeout: number): boolean {
+    this.on.throwIfKilled(this.run)
+    if (super.beginPark(timeout)) return true
+    this.on.throwIfKilled(this.run)
+    return false
+  }
+
+  /** A kill that is due has been thrown before this is asked. */
+  override endPark(): boolean {
+    return super.endPark() && this.run.rare?.isKilled !== true // (C)
+  }
+}
+
+/** The task that runs on this CPU, as a futex waiter. */
+export function parkingTask(on: KernelCpu): KernelTask {
+  const run = on.currentRun()
+  const rare = rareState(run)
+  return (rare.parking ??= new KernelTask(on, run))
+}

@@ -1,0 +1,117 @@
+import { ArenaFullError } from '../../arena/memory/arena.ts'
+import { type Coroutine, coroutineOf, twin } from '../../coroutine/core/coroutine.ts'
+import type { AfterAwait, Stretch } from '../../coroutine/core/runner.ts'
+import { Entity } from '../../sched/core/entity.ts'
+import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { currentContext } from './asynccontext.ts'
+import type { EnterContext } from './context.ts'
+import { DETACHED, LOCAL, LOCAL_FUNCTION } from '../spawn/job.ts'
+import type { KernelCpu } from './kernelcpu.ts'
+import { disownJob } from '../join/outcome.ts'
+import { type JobSpec, spawnJob } from '../spawn/spawn.ts'
+import { OVER, type TaskRun } from './taskrun.ts'
+
+/**
+ * What follows the awaits of an async task. The event loop brings each stretch when its promise has settled; the task runs
+ * them one after the other, in its own turns: they are preempted, charged to the task, and may block.
+ *
+ *   the task                                        | a stretch that arrives
+ *   ------------------------------------------------+-----------------------------------------------------------
+ *   [1] sleeps until its promise settles            | is queued, and the task is woken
+ *   [2] keeps its CPU while a few microtasks run    | is queued, and found after those
+ *   [3] is preempted inside another stretch         | is queued
+ *   [4] blocks inside another stretch, or still     | gets a task of its own on this CPU: what blocks may wait for it
+ *       runs what comes before its first await      |
+ *   [5] has ended                                   | runs in the event loop
+ *
+ * A stretch that blocks leaves those that are queued behind it to tasks of their own, for the same reason as in [4].
+ */
+export class Stretches implements AfterAwait {
+  /** The stretch that has begun and not ended. */
+  current: Coroutine | null = null
+  /** What the current stretch runs in: the asynchronous context of its `await`. */
+  enter: EnterContext | null = null
+  /** How many have run since the task last gave its CPU back. */
+  inARow = 0
+  private readonly on: KernelCpu
+  private readonly run: TaskRun
+  private readonly queue: { readonly stretch: Stretch; readonly enter: EnterContext | null }[] = []
+
+  constructor(on: KernelCpu, run: TaskRun) {
+    this.on = on
+    this.run = run
+  }
+
+  get isReady(): boolean {
+    return this.current !== null || this.queue.length > 0
+  }
+
+  goOn(stretch: Stretch): boolean {
+    if ((this.run.flags & OVER) !== 0 || this.on.isGone) return false
+    const enter = currentContext()
+    if (!this.on.takesStretches(this.run) || this.current?.state === 'suspended') {
+      return spawnStretch(this.on, this.run, stretch, enter)
+    }
+    this.queue.push({ stretch, enter })
+    this.on.wakeFromAwait(this.run)
+    return true
+  }
+
+  /** The stretch to run now: the current one, or the first of the queue. One of them is there. */
+  begin(): Coroutine {
+    if (this.current !== null) return this.current
+    const { stretch, enter } = this.queue.shift()!
+    this.enter = enter
+    this.current = coroutineOf(stretch.run, [], stretch)
+    return this.current
+  }
+
+  /** The current stretch has come to its next `await`, or to its function's end. */
+  end(): void {
+    this.current = null
+    this.enter = null
+  }
+
+  /** Gives what is queued to tasks of their own; to the event loop, where that is not possible. */
+  release(): void {
+    for (const { stretch, enter } of this.queue.splice(0)) {
+      if ((this.run.flags & OVER) === 0 && spawnStretch(this.on, this.run, stretch, enter)) continue
+      const run = (): void => stretch.runInEventLoop()
+      queueMicrotask(enter === null ? run : () => enter(run))
+    }
+  }
+}
+
+/** A task on this CPU that runs one stretch of another task. False: there is no room for it. */
+function spawnStretch(on: KernelCpu, run: TaskRun, stretch: Stretch, enter: EnterContext | null): boolean {
+  const { view } = on
+  const { i32 } = view
+  const name = on.nameOf(run)
+  const se = i32[run.task + TaskRecord.entity]
+  const spec: JobSpec = {
+    fn: LOCAL_FUNCTION,
+    name,
+    args: 0,
+    context: 0,
+    control: LOCAL | DETACHED,
+    owner: on.cpu.id,
+    spawner: 0,
+    task: {
+      name,
+      priority: i32[se + Entity.basePriority],
+      nice: i32[se + Entity.nice],
+      affinity: [on.cpu.id],
+    },
+  }
+  const resume = (): Generator<number, void, unknown> => stretch.run()
+  Object.defineProperty(resume, twin, { value: resume })
+  try {
+    const job = spawnJob(view, spec, made => on.code.addLocal(made, name, resume, [], { run, enter }))
+    disownJob(view, job)
+  } catch (error) {
+    if (error instanceof ArenaFullError) return false
+    throw error
+  }
+  on.kickSelf()
+  return true
+}

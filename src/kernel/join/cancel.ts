@@ -1,0 +1,79 @@
+import { timeoutError } from '../../coroutine/core/blocking.ts'
+import { Entity } from '../../sched/core/entity.ts'
+import { killTask } from '../../sched/core/sleep.ts'
+import { schedulerContinue } from '../../sched/core/stop.ts'
+import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { Counters } from '../boot/counters.ts'
+import { describe, TaskKilledError } from './errors.ts'
+import { Job, KILL_ABORTED, KILL_CLOSED, KILL_TIMED_OUT, NOT_KILLED, PENDING } from '../spawn/job.ts'
+import type { KernelView } from '../boot/view.ts'
+
+/**
+ * Cancelling. The first kill of a job counts; it says why, then makes itself known to the task:
+ *
+ *   who kills                                   the task's CPU
+ *   ---------                                   --------------
+ *   (A) killKind: NOT_KILLED -> mine, not said
+ *   (B) reason stored, killKind = which         (D) begins the task: killKind is not NOT_KILLED: it ends unstarted
+ *   (C) pending |= KILL; wakes it if it         (E) resumes it, or it stands at a safepoint, or is about to
+ *       sleeps; reschedules its CPU                 wait: pending has KILL: throws, once
+ *
+ * A task that was begun between (B) and (C) meets the kill at (E). A stopped one is continued, so that it can end.
+ */
+
+/** Kills a job, from any thread. False: it has ended, or was killed before. */
+export function requestKill(view: KernelView, job: number, kind: number, reason: unknown): boolean {
+  const { i32, s } = view
+  if (Atomics.load(i32, job + Job.outcome) !== PENDING) return false
+  const begun = -view.thread.ownerTag
+  if (Atomics.compareExchange(i32, job + Job.killKind, NOT_KILLED, begun) !== NOT_KILLED) return false // (A)
+  view.codec.put(job + Job.reason, encodeReason(view, reason))
+  Atomics.store(i32, job + Job.killKind, kind) // (B)
+  Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
+  view.withTask(job, task => {
+    killTask(s, task) // (C)
+    schedulerContinue(s, task)
+    s.resched(Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu))
+  })
+  return true
+}
+
+/** A reason that cannot travel is told in words. */
+function encodeReason(view: KernelView, reason: unknown): number {
+  if (reason === undefined) return 0
+  try {
+    return view.codec.encode(reason, 'reason')
+  } catch {
+    try {
+      return view.codec.encode(describe(reason), 'reason')
+    } catch {
+      return 0
+    }
+  }
+}
+
+/** What a killed task is thrown, and what whoever joins it gets, unless they have the reason itself. */
+export function killError(
+  view: KernelView,
+  job: number,
+  name: string,
+  how: TaskKilledError['how'],
+  original?: unknown,
+): unknown {
+  const { i32, codec } = view
+  const kind = Atomics.load(i32, job + Job.killKind)
+  const pointer = i32[job + Job.reason]
+  const reason = original ?? (pointer === 0 ? undefined : codec.decode(pointer))
+  if (how === 'evicted')
+    return new TaskKilledError(name, how, reason, 'was killed, did not end within the grace period')
+  switch (kind) {
+    case KILL_ABORTED:
+      return reason ?? new DOMException(`task ${name} was aborted`, 'AbortError')
+    case KILL_TIMED_OUT:
+      return timeoutError(`task ${name}`, Number(reason))
+    case KILL_CLOSED:
+      return new TaskKilledError(name, how, reason, 'was killed because its kernel closed')
+    default:
+      return new TaskKilledError(name, how, reason)
+  }
+}

@@ -1,0 +1,163 @@
+import { refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import type { Handle } from '../../arena/memory/slab.ts'
+import {
+  type Blocking,
+  blocking,
+  timeoutError,
+  waitForm,
+  type WaitOptions,
+  waitOptions,
+} from '../../coroutine/core/blocking.ts'
+import { twin, twinOf } from '../../coroutine/core/coroutine.ts'
+import { blocks } from '../../coroutine/core/faces.ts'
+import { resumable } from '../../coroutine/core/generators.ts'
+import { killError, requestKill } from './cancel.ts'
+import { type CpuLoss, CpuLostError, unknownLoss } from './errors.ts'
+import { EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, KILLED, LOST, PENDING, RETURNED } from '../spawn/job.ts'
+import { disownJob } from './outcome.ts'
+import { runningCpu } from '../cpu/running.ts'
+import { TaskHandle } from './taskhandle.ts'
+import type { KernelView } from '../boot/view.ts'
+import { parkingTask } from '../cpu/parking.ts'
+
+/** A task, as the task that spawned it holds it. */
+export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T> {
+  /** @internal Called once, when its result has been taken. */
+  onTaken: (() => void) | null = null
+  private cleanup: (() => void) | null = null
+  private taken: { readonly threw: boolean; readonly value: unknown } | null = null
+
+  /** Waits until it has ended, and gives what it returned or throws what it threw. Others run meanwhile. */
+  join(options: WaitOptions = {}): Blocking<T> {
+    return join(this, options)
+  }
+
+  /** The same for async functions: `await child`. */
+  // oxlint-disable-next-line unicorn/no-thenable
+  then<A = T, B = never>(
+    onResolved?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((error: any) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.promise().then(onResolved, onRejected)
+  }
+
+  private async promise(): Promise<T> {
+    while (this.taken === null && this.isPending()) {
+      await this.view.futexes.waitAsync(this.view.joinWord(this.job), PENDING)
+    }
+    for (let missing = this.missing(); missing !== null; missing = this.missing()) await missing
+    return this.take()
+  }
+
+  /** @internal In a browser, what its result refers to may be on its way. */
+  missing(): Promise<unknown> | null {
+    return this.job === 0 ? null : this.view.codec.missing(this.view.i32[this.job + Job.result])
+  }
+
+  /** @internal */
+  isPending(): boolean {
+    return this.job !== 0 && Atomics.load(this.view.i32, this.job + Job.outcome) === PENDING
+  }
+
+  /** @internal What it returned; throws what it threw. The record is freed the first time. */
+  take(): T {
+    this.taken ??= this.takeResult()
+    if (this.taken.threw) throw this.taken.value
+    return this.taken.value as T
+  }
+
+  /** @internal The spawn's own limits, unlike those of a join, kill. */
+  watch(): void {
+    const { signal } = this.options
+    if (signal === undefined) return
+    const onAbort = (): void => void this.killAs(KILL_ABORTED, signal.reason)
+    this.cleanup = () => signal.removeEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  }
+
+  /** @internal Run as a task of its own: kills the child when its time limit has passed, by the kernel's own timers. */
+  *limit(handle: Handle, timeout: number): Generator<number, void, unknown> {
+    const { view } = this
+    const job = view.jobs.resolve(view.i32, handle)
+    if (job === 0) return
+    const on = runningCpu()
+    if (on === null) return
+    yield* view.futexes.wait(parkingTask(on), view.joinWord(job), PENDING, { timeout })
+    if (view.jobs.resolve(view.i32, handle) === job) requestKill(view, job, KILL_TIMED_OUT, timeout)
+  }
+
+  /** @internal Its parent has ended. */
+  disown(): void {
+    if (this.job === 0) return
+    const { job } = this
+    this.keepStatus()
+    disownJob(this.view, job)
+  }
+
+  private takeResult(): { threw: boolean; value: unknown } {
+    const { view, job } = this
+    const outcome = Atomics.load(view.i32, job + Job.outcome)
+    const pointer = view.i32[job + Job.result]
+    const taken =
+      outcome === RETURNED
+        ? { threw: false, value: view.codec.decode(pointer) }
+        : { threw: true, value: failureOf(view, job, outcome, this.name) }
+    this.keepStatus()
+    view.freeJob(job)
+    this.cleanup?.()
+    this.onTaken?.()
+    this.emit('end')
+    return taken
+  }
+}
+
+function failureOf(view: KernelView, job: number, outcome: number, name: string): unknown {
+  const { i32, codec } = view
+  switch (outcome) {
+    case KILLED:
+      return killError(view, job, name, i32[job + Job.starts] === 0 ? 'unstarted' : 'thrown')
+    case EVICTED:
+      return killError(view, job, name, 'evicted')
+    case LOST:
+      return lostError(view, job, name)
+    default:
+      return codec.decode(i32[job + Job.result])
+  }
+}
+
+function lostError(view: KernelView, job: number, name: string): CpuLostError {
+  const pointer = view.i32[job + Job.result]
+  const loss = pointer === 0 ? unknownLoss : (view.codec.decode(pointer) as CpuLoss)
+  return new CpuLostError(name, view.i32[job + Job.cpu] - 1, loss)
+}
+
+/** Waits for a child to end. Each is its own twin: see src/coroutine/core/blocking.ts. */
+export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T> = blocking(
+  'join',
+  function* (child: ChildTask<unknown>, options: WaitOptions = {}) {
+    refuseUnknown('join(options)', options, waitOptions)
+    const { timeout = Infinity, signal } = options
+    signal?.throwIfAborted()
+    const deadline = child.view.s.now() + timeout
+    while (child.isPending()) {
+      const left = timeout === Infinity ? Infinity : deadline - child.view.s.now()
+      if (left <= 0) throw timeoutError(`join of task ${child.name}`, timeout)
+      const on = runningCpu()
+      if (on === null) throw new Error('join: no task is running here')
+      yield* on.view.futexes.wait(parkingTask(on), on.view.joinWord(child.job), PENDING, {
+        ...(left !== Infinity && { timeout: left }),
+        ...(signal !== undefined && { signal }),
+      })
+    }
+    for (let missing = child.missing(); missing !== null; missing = child.missing())
+      yield* waitForm(missing, { signal })
+    return child.take()
+  },
+) as never
+
+const joinForm = resumable(function* (this: ChildTask, options?: WaitOptions) {
+  return yield* twinOf(join)!(this, options)
+})
+Object.defineProperty(joinForm, blocks, { value: true })
+Object.defineProperty(ChildTask.prototype.join, twin, { value: joinForm })

@@ -1,0 +1,314 @@
+import { assert } from '../../arena/assert.ts'
+import { SpinBudget } from '../../machine/core/spinbudget.ts'
+import { killError } from './cancel.ts'
+import { activeJobs, countEnded } from '../boot/counters.ts'
+import { addOrigin, type CpuLoss, CpuLostError, TaskKilledError, unknownLoss } from './errors.ts'
+import {
+  BY_ENDER,
+  EVICTED,
+  Job,
+  KILL_TIMED_OUT,
+  KILLED,
+  LOST,
+  NOT_KILLED,
+  PENDING,
+  POSTED,
+  RESULT_MAILED,
+  RETURNED,
+} from '../spawn/job.ts'
+import { LOAD_MODULE } from '../spawn/functions.ts'
+import type { BooterMail } from '../cpu/mail.ts'
+import type { Task } from './task.ts'
+import { turn } from '../cpu/eventloopturn.ts'
+import type { KernelView } from '../boot/view.ts'
+
+/** Looks at the completions in one turn of the event loop: a few microseconds. */
+const LOOKS_PER_TURN = 64
+
+/** Milliseconds without anything to collect before the event loop is let sleep, at the most. */
+const HOT_MS = 0.1
+
+/** A task that failed, and nobody had asked how it would end. */
+export interface UnjoinedFailure {
+  readonly name: string
+  readonly id: number
+  readonly error: unknown
+}
+
+/** Who a collector tells what it has seen. */
+export interface CollectorListener {
+  collected(): void
+  failed(failure: UnjoinedFailure): void
+  nameOf(job: number): string
+  /** Tasks run from now on; or none does any more. */
+  busy(): void
+  idle(): void
+}
+
+/**
+ * The booting thread's end of the completions: takes what has ended, settles its handles, and keeps the program alive while
+ * anything has not.
+ */
+export class Collector {
+  /** Tasks of this thread whose results have not been taken. */
+  waiting = 0
+  /** Tasks of this thread that have ended, and those of them that have not returned. */
+  completed = 0
+  failed = 0
+  /** How a CPU that died did so, for the tasks that were lost with it. */
+  readonly deaths: Map<number, { readonly reason: string; readonly error?: unknown }> = new Map()
+  private readonly view: KernelView
+  private readonly mail: BooterMail
+  private readonly listener: CollectorListener
+  private drainWaiters: (() => void)[] = []
+  private readonly handles: (Task<any> | undefined)[] = []
+  private isPumping = false
+  private keepAlive: ReturnType<typeof setInterval> | undefined
+  private isClosed = false
+  private isAbandoned = false
+  private readonly budget = new SpinBudget(HOT_MS)
+
+  constructor(view: KernelView, mail: BooterMail, listener: CollectorListener) {
+    this.view = view
+    this.mail = mail
+    this.listener = listener
+  }
+
+  /** Something has not ended, or has not been taken. */
+  get isBusy(): boolean {
+    return !this.isAbandoned && (this.waiting > 0 || this.active > 0)
+  }
+
+  /** Resolves when nothing is left to collect. */
+  drained(): Promise<void> {
+    if (!this.isBusy) return Promise.resolve()
+    if (!this.isPumping) void this.pump()
+    return new Promise(resolve => this.drainWaiters.push(resolve))
+  }
+
+  /** Tasks of the whole kernel that have not ended. */
+  get active(): number {
+    return activeJobs(this.view)
+  }
+
+  /** The handle of a job that this thread holds. */
+  handleOf(job: number): Task<any> | undefined {
+    return this.handles[this.view.jobs.indexOf(job)]
+  }
+
+  add(task: Task<any>): void {
+    this.handles[this.view.jobs.indexOf(task.job)] = task
+    this.waiting++
+    if (!this.isPumping) void this.pump()
+  }
+
+  /** Takes what has ended. Returns how many that were. */
+  collect(): number {
+    const { i32, completions } = this.view
+    if (this.isAbandoned) return 0
+    let collected = 0
+    for (let job = completions.take(); job !== 0; collected++) {
+      const next = i32[job + Job.next]
+      // It was given up while its CPU was about to store the outcome, or has a result of which something is on its way: soon.
+      const outcome = Atomics.load(i32, job + Job.outcome)
+      if (outcome === PENDING || !this.hasAll(job, outcome)) completions.push(job)
+      else this.settle(job, outcome)
+      job = next
+    }
+    if (collected > 0) this.listener.collected()
+    return collected
+  }
+
+  /** Whether all that a task sent has come: its messages, and its result. A dead CPU sends nothing any more. */
+  private hasAll(job: number, outcome: number): boolean {
+    const { i32, codec } = this.view
+    const control = Atomics.load(i32, job + Job.control)
+    const number = i32[job + Job.number]
+    const isCut = outcome === LOST || outcome === EVICTED
+    if ((control & POSTED) !== 0 && !isCut && !this.mail.hasHeardAll(number)) return false
+    if ((control & RESULT_MAILED) !== 0) return this.mail.hasResult(number)
+    return codec.missing(i32[job + Job.result]) === null
+  }
+
+  /**
+   * No CPU will ever run again: every handle is settled with an error, whatever the arena says of its job; `errorOf` is told its name, and whether it had
+   * begun. Nothing is collected from here on. `collects`: what has ended is taken first, which needs the arena.
+   */
+  abandon(errorOf: (name: string, started: boolean) => unknown, collects: boolean = true): void {
+    if (collects) this.collect()
+    this.isAbandoned = true
+    this.handles.forEach((task, index) => {
+      if (task === undefined) return
+      this.handles[index] = undefined
+      this.waiting--
+      const { i32 } = this.view
+      const started = i32[task.job + Job.starts] !== 0
+      Atomics.compareExchange(i32, task.job + Job.outcome, PENDING, started ? EVICTED : KILLED)
+      task.keepStatus()
+      task.settle(true, errorOf(task.name, started))
+    })
+    this.view.completions.interrupt()
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.view.completions.interrupt()
+    clearInterval(this.keepAlive)
+    this.keepAlive = undefined
+  }
+
+  /** Gives the handle of an ended job its result, and frees the record. */
+  settle(job: number, outcome: number = Atomics.load(this.view.i32, job + Job.outcome)): void {
+    const { view } = this
+    if (this.isAbandoned) return
+    const index = view.jobs.indexOf(job)
+    const task = this.handles[index]
+    assert(outcome !== PENDING, 'only a job that has ended is settled')
+    this.mail.settled(view.i32[job + Job.number])
+    if (task === undefined) {
+      this.settleOrphan(job, outcome)
+      return
+    }
+    this.handles[index] = undefined
+    this.waiting--
+    if (view.i32[job + Job.fn] !== LOAD_MODULE) {
+      this.completed++
+      if (outcome !== RETURNED) this.failed++
+    }
+    if (outcome === RETURNED) {
+      const pointer = view.i32[job + Job.result]
+      let value: unknown
+      let threw = false
+      const isMailed = (Atomics.load(view.i32, job + Job.control) & RESULT_MAILED) !== 0
+      if (pointer !== 0 || isMailed) {
+        try {
+          value = isMailed ? this.mail.takeResult(task.id) : view.codec.decode(pointer)
+        } catch (error) {
+          threw = true
+          value = error
+        }
+      }
+      task.keepStatus()
+      view.freeJob(job)
+      task.settle(threw, value)
+      return
+    }
+    const error = this.failureOf(job, outcome, task.name, task.killReason)
+    const wasWanted = this.wasWanted(job, outcome)
+    addOrigin(error, `task ${task.name} #${task.id}`, task.origin)
+    task.keepStatus()
+    view.freeJob(job)
+    task.settle(true, error)
+    if (!task.isJoined && !wasWanted) this.reportLater(task, error)
+  }
+
+  /** A job starts again: its handle tells, when recovery is over. */
+  restarted(job: number): void {
+    const task = this.handleOf(job)
+    if (task !== undefined) queueMicrotask(() => task.emit('restart'))
+  }
+
+  /** What whoever joins the job is thrown. */
+  failureOf(job: number, outcome: number, name: string, killReason?: unknown): unknown {
+    const { i32, codec } = this.view
+    const cpu = i32[job + Job.cpu] - 1
+    const pointer = i32[job + Job.result]
+    switch (outcome) {
+      case KILLED:
+        return killError(
+          this.view,
+          job,
+          name,
+          i32[job + Job.starts] === 0 ? 'unstarted' : 'thrown',
+          killReason,
+        )
+      case EVICTED:
+        if (i32[job + Job.killKind] === NOT_KILLED)
+          return new TaskKilledError(name, 'evicted', undefined, 'ran on without a safepoint')
+        return killError(this.view, job, name, 'evicted', killReason)
+      case LOST: {
+        const loss = pointer === 0 ? unknownLoss : (codec.decode(pointer) as CpuLoss)
+        return new CpuLostError(name, cpu, loss, this.deaths.get(cpu)?.error)
+      }
+      default:
+        if (pointer === 0)
+          return new Error(`task ${name} failed, and what it threw found no room in the arena`)
+        try {
+          return codec.decode(pointer)
+        } catch (error) {
+          return error
+        }
+    }
+  }
+
+  /** A child that its parent gave up: nobody will ever ask, so its failure is told now. */
+  private settleOrphan(job: number, outcome: number): void {
+    const { view } = this
+    const id = view.i32[job + Job.number]
+    const name = this.listener.nameOf(job)
+    const error = outcome === RETURNED ? undefined : this.failureOf(job, outcome, name)
+    const wasWanted = outcome === RETURNED || this.wasWanted(job, outcome)
+    if ((Atomics.load(view.i32, job + Job.control) & BY_ENDER) !== 0) countEnded(view, job)
+    view.freeJob(job)
+    if (!wasWanted) this.listener.failed({ name, id, error })
+  }
+
+  /** It ended because someone who holds it said so: that is no failure to report. A time limit that passed is one. */
+  private wasWanted(job: number, outcome: number): boolean {
+    const kind = this.view.i32[job + Job.killKind]
+    return (outcome === KILLED || outcome === EVICTED) && kind !== NOT_KILLED && kind !== KILL_TIMED_OUT
+  }
+
+  private reportLater(task: Task<any>, error: unknown): void {
+    // Whoever awaits it in this turn still gets it.
+    setTimeout(() => {
+      if (!task.isJoined) this.listener.failed({ name: task.name, id: task.id, error })
+    }, 0)
+  }
+
+  /**
+   * Turns the event loop for a while without letting it sleep. True: something came. In each turn it stays for a few microseconds, which
+   * is what a short task takes: a turn of the loop costs as much.
+   */
+  private async lookHot(ms: number): Promise<boolean> {
+    if (ms === 0) return this.collect() > 0
+    const until = performance.now() + ms
+    do {
+      await turn()
+      if (this.collect() > 0 || (this.view.completions.comesSoon(LOOKS_PER_TURN) && this.collect() > 0))
+        return true
+    } while (performance.now() < until && this.isBusy)
+    return false
+  }
+
+  /** What has just ended often has a successor: the program gets a turn to spawn it before the loop is let sleep. */
+  private async staysBusy(): Promise<boolean> {
+    if (this.isBusy) return true
+    await turn()
+    return this.isBusy
+  }
+
+  private async pump(): Promise<void> {
+    this.isPumping = true
+    this.keepAlive ??= setInterval(() => undefined, 0x7fff_ffff)
+    ;(this.keepAlive as { ref?(): void }).ref?.()
+    this.listener.busy()
+    const budget = this.budget
+    while (!this.isClosed && (await this.staysBusy())) {
+      if (await this.lookHot(budget.ms)) {
+        budget.succeeded()
+        continue
+      }
+      // Others collect too: there may be nothing left to wait for.
+      if (!this.isBusy) continue
+      budget.failed()
+      const coming = this.view.completions.wait()
+      if (coming !== null) await coming
+      this.collect()
+    }
+    ;(this.keepAlive as { unref?(): void } | undefined)?.unref?.()
+    this.isPumping = false
+    this.listener.idle()
+    for (const resolve of this.drainWaiters.splice(0)) resolve()
+  }
+}

@@ -1,0 +1,96 @@
+import type { Region } from '../../arena/memory/arena.ts'
+import { pause } from '../../arena/sync/pause.ts'
+import { LINE_WORDS } from '../../arena/memory/record.ts'
+import { Job } from '../spawn/job.ts'
+
+/**
+ * The jobs that have ended and that the booting thread has still to see to: one list for all CPUs, newest first,
+ * pushed by compare-exchange and taken whole. One wakeup serves all that have come by the time it is noticed.
+ *
+ *   CPU                                      booting thread
+ *   ---                                      --------------
+ *   (A) head = job                           (C) asleep = 1
+ *   (B) asleep is 1: 0, and notify           (D) head is not 0: does not sleep
+ *                                            waitAsync(asleep, 1)
+ *
+ * (A) before (B) and (C) before (D): whichever way they fall together, one sees the other. A CPU that dies before (A)
+ * leaves a job with an outcome that is on no list: recovery, on the booting thread, takes the list first and
+ * then finds such jobs by their outcome.
+ */
+const HEAD = 0
+const ASLEEP = LINE_WORDS
+export const COMPLETIONS_WORDS: number = 2 * LINE_WORDS
+
+export class Completions {
+  private readonly i32: Int32Array<SharedArrayBuffer>
+  private readonly head: number
+  private readonly asleep: number
+
+  constructor(i32: Int32Array<SharedArrayBuffer>, region: Region) {
+    this.i32 = i32
+    this.head = region.start + HEAD
+    this.asleep = region.start + ASLEEP
+  }
+
+  /** From any thread. Says whether the booting thread had to be woken. */
+  push(job: number): boolean {
+    const { i32, head, asleep } = this
+    let first = Atomics.load(i32, head)
+    for (;;) {
+      i32[job + Job.next] = first
+      const seen = Atomics.compareExchange(i32, head, first, job) // (A)
+      if (seen === first) break
+      first = seen
+    }
+    if (Atomics.load(i32, asleep) === 0) return false
+    if (Atomics.exchange(i32, asleep, 0) === 0) return false // (B)
+    Atomics.notify(i32, asleep)
+    return true
+  }
+
+  /** Takes all, in the order in which they ended: the first, and each one's `next` leads on. 0: none. */
+  take(): number {
+    const { i32, head } = this
+    if (Atomics.load(i32, head) === 0) return 0
+    let newest = Atomics.exchange(i32, head, 0)
+    let oldest = 0
+    while (newest !== 0) {
+      const next = i32[newest + Job.next]
+      i32[newest + Job.next] = oldest
+      oldest = newest
+      newest = next
+    }
+    return oldest
+  }
+
+  get isEmpty(): boolean {
+    return Atomics.load(this.i32, this.head) === 0
+  }
+
+  /** Looks so many times, without leaving the thread. True: there is something. */
+  comesSoon(looks: number): boolean {
+    for (let look = 0; look < looks; look++) {
+      if (!this.isEmpty) return true
+      pause()
+    }
+    return false
+  }
+
+  /** Booting thread only: a promise of the next push, or null: there is something now. */
+  wait(): Promise<unknown> | null {
+    const { i32, asleep } = this
+    Atomics.store(i32, asleep, 1) // (C)
+    if (!this.isEmpty) {
+      Atomics.store(i32, asleep, 0) // (D)
+      return null
+    }
+    const waiting = Atomics.waitAsync(i32, asleep, 1)
+    return waiting.async ? waiting.value : null
+  }
+
+  /** Ends a wait from the booting thread itself. */
+  interrupt(): void {
+    const { i32, asleep } = this
+    if (Atomics.exchange(i32, asleep, 0) !== 0) Atomics.notify(i32, asleep)
+  }
+}

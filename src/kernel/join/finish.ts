@@ -1,0 +1,110 @@
+import { mendStack } from '../../coroutine/core/uncaught.ts'
+import { exitTask } from '../../sched/core/exit.ts'
+import { Entity } from '../../sched/core/entity.ts'
+import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { FINISHED } from '../../sched/core/switch.ts'
+import type { CpuMail } from '../cpu/cpumail.ts'
+import { BOOTER, DETACHED, Job, KILLED, POSTED, RESULT_MAILED, RETURNED, THREW } from '../spawn/job.ts'
+import { Moved, onlyBuffers } from './transferred.ts'
+import { publishOutcome } from './outcome.ts'
+import type { TaskRun } from '../cpu/taskrun.ts'
+import type { KernelView } from '../boot/view.ts'
+
+/** How a task came to its end. */
+export interface Ending {
+  readonly threw: boolean
+  readonly value: unknown
+  /** It was killed before its first line. */
+  readonly isKill?: boolean
+}
+
+/** What `exit(value)` throws through a task: it ends as if it had returned the value. */
+export class TaskExit {
+  readonly value: unknown
+
+  constructor(value: unknown) {
+    this.value = value
+  }
+}
+
+/**
+ * The end of a task, on the CPU that runs it: the result becomes a payload, the job gets its outcome, the kernel task ends.
+ * Returns what resume says to the CPU's loop.
+ *
+ * In this order, so that a CPU which dies in the middle leaves something that recovery can tell apart:
+ *   1. result stored      the job is PENDING, started on this CPU: lost
+ *   2. job and task part  the same; the task is on this CPU, and has no job
+ *   3. outcome            the job has ended, whether or not anyone has been told
+ *   4. the task exits
+ */
+export function finishJob(
+  view: KernelView,
+  job: number,
+  task: number,
+  run: TaskRun | null,
+  ending: Ending,
+  mail: CpuMail,
+): number {
+  const { i32, f64, s } = view
+  const rare = run === null ? null : run.rare
+  let outcome = KILLED
+  if (!(ending.isKill || (ending.threw && rare?.isKilled && ending.value === rare.killedWith))) {
+    outcome = storeResult(view, job, ending, mail)
+  }
+  if (rare !== null && rare.children !== null) for (const child of rare.children) child.disown()
+  const se = i32[task + TaskRecord.entity]
+  const now = s.readClock()
+  f64[(job + Job.ended) >> 1] = now
+  f64[(job + Job.runTime) >> 1] = f64[(se + Entity.runTime) >> 1] + now - f64[(se + Entity.execStart) >> 1]
+  view.partJob(task, job) // 2
+  if ((i32[job + Job.control] & POSTED) !== 0) mail.send({ kind: 'end', task: i32[job + Job.number] })
+  publishOutcome(view, job, outcome) // 3
+  exitTask(s, task, outcome) // 4
+  return FINISHED
+}
+
+/** Stores the payload of what it returned or threw; says which. */
+function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMail): number {
+  const { codec, i32 } = view
+  let { threw, value } = ending
+  if (threw && value instanceof TaskExit) {
+    threw = false
+    value = value.value
+  }
+  if (!threw && (i32[job + Job.control] & DETACHED) !== 0) return RETURNED
+  if (!threw && value === undefined) return RETURNED
+  if (threw) mendStack(value)
+  let pointer: number
+  try {
+    pointer = threw ? codec.encodeFailure(value) : resultWord(view, job, value, mail)
+  } catch (error) {
+    threw = true
+    pointer = encodeFailure(view, error)
+  }
+  codec.put(job + Job.result, pointer)
+  return threw ? THREW : RETURNED
+}
+
+/** The payload of what a task returned; 0 where it goes as a message. */
+function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail): number {
+  const { codec, i32 } = view
+  if (!(value instanceof Moved)) return codec.encode(value, 'result')
+  if (onlyBuffers(value.transfer)) return codec.encode(value.value, 'result', value.transfer)
+  if ((i32[job + Job.control] & BOOTER) === 0) {
+    throw new TypeError(
+      'move(value, transfer): another task spawned this one, and only ArrayBuffers can be given to it',
+    )
+  }
+  mail.send({ kind: 'result', task: i32[job + Job.number], value: value.value }, value.transfer)
+  Atomics.or(i32, job + Job.control, RESULT_MAILED)
+  return 0
+}
+
+/** A result that cannot travel makes the task fail with why; 0 where even that finds no room. */
+function encodeFailure(view: KernelView, error: unknown): number {
+  try {
+    return view.codec.encodeFailure(error)
+  } catch {
+    return 0
+  }
+}

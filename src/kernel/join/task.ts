@@ -1,0 +1,158 @@
+import { refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { checkTime, timeoutError, type WaitOptions, waitOptions } from '../../coroutine/core/blocking.ts'
+import { startAlarm } from '../../machine/timekeeper/alarm.ts'
+import { KILL_ABORTED, KILL_TIMED_OUT } from '../spawn/job.ts'
+import type { SpawnOptions } from '../boot/options.ts'
+import { type TaskEvent, TaskHandle } from './taskhandle.ts'
+import type { KernelView } from '../boot/view.ts'
+
+const WAITING = 0
+const RESOLVED = 1
+const REJECTED = 2
+
+/**
+ * A task, as the thread that booted the kernel holds it. It can be awaited: it gives what the function returned, or throws
+ * what it threw.
+ */
+export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
+  /** @internal Where it was spawned. */
+  readonly origin: { readonly stack?: string } | null
+  private state: typeof WAITING | typeof RESOLVED | typeof REJECTED = WAITING
+  private value: unknown = undefined
+  /** Made when someone asks how it ends. */
+  private outcome: Outcome | null = null
+  /** What a kill from here was given, and what the spawn's own limits leave to be undone: few tasks have either. */
+  private extra: { killReason: unknown; cleanup: (() => void) | null } | null = null
+
+  /** @internal */
+  constructor(
+    view: KernelView,
+    job: number,
+    name: string,
+    options: SpawnOptions,
+    origin: { readonly stack?: string } | null,
+  ) {
+    super(view, job, name, options)
+    this.origin = origin
+    const { signal, timeout } = options
+    if (signal !== undefined || timeout !== undefined) this.watch(signal, timeout)
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable
+  then<A = T, B = never>(
+    onResolved?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((error: any) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.join().then(onResolved, onRejected)
+  }
+
+  catch<B = never>(onRejected?: ((error: any) => B | PromiseLike<B>) | null): Promise<T | B> {
+    return this.join().catch(onRejected)
+  }
+
+  finally(onSettled?: (() => void) | null): Promise<T> {
+    return this.join().finally(onSettled)
+  }
+
+  /** A promise of how it ends. With a signal or a timeout, only the wait ends by those: the task goes on. */
+  join(options?: WaitOptions): Promise<T> {
+    this.outcome ??= this.makeOutcome()
+    const promise = this.outcome.promise as Promise<T>
+    return options === undefined ? promise : limited(promise, this.name, options)
+  }
+
+  /**
+   * Sends a message to the task, which takes it with `receive()`; one that has not started finds it when it does. Copied as
+   * `postMessage` does; `transfer` lists what is moved instead. False: the task has ended.
+   */
+  post(value: unknown, transfer: readonly object[] = []): boolean {
+    return this.view.mail?.send(this, value, transfer) ?? false
+  }
+
+  override on(event: 'message', listener: (value: any) => void): () => void
+  override on(event: TaskEvent, listener: () => void): () => void
+  override on(event: TaskEvent, listener: (value?: any) => void): () => void {
+    if (event === 'message') this.view.mail?.listen(this)
+    return super.on(event as 'message', listener)
+  }
+
+  /** @internal Someone has asked how it ends. */
+  get isJoined(): boolean {
+    return this.outcome !== null
+  }
+
+  /** @internal What a kill from here was given: the very object, not what travelled. */
+  get killReason(): unknown {
+    return this.extra?.killReason
+  }
+
+  /** @internal Its result has come. */
+  settle(threw: boolean, value: unknown): void {
+    this.state = threw ? REJECTED : RESOLVED
+    this.value = value
+    if (threw) this.outcome?.reject(value)
+    else this.outcome?.resolve(value)
+    this.extra?.cleanup?.()
+    this.extra = null
+    this.emit('end')
+  }
+
+  /** @internal */
+  protected override killed(reason: unknown): void {
+    this.extra ??= { killReason: undefined, cleanup: null }
+    this.extra.killReason = reason
+  }
+
+  private makeOutcome(): Outcome {
+    const outcome = new Outcome()
+    if (this.state === RESOLVED) outcome.resolve(this.value)
+    else if (this.state === REJECTED) outcome.reject(this.value)
+    return outcome
+  }
+
+  /** The spawn's own limits: unlike those of a join, they kill. */
+  private watch(signal: AbortSignal | undefined, timeout: number | undefined): void {
+    const onAbort = (): void => void this.killAs(KILL_ABORTED, signal?.reason)
+    const cancel = startAlarm(timeout ?? Infinity, () => void this.killAs(KILL_TIMED_OUT, timeout))
+    const cleanup = (): void => {
+      cancel()
+      signal?.removeEventListener('abort', onAbort)
+    }
+    this.extra = { killReason: undefined, cleanup }
+    if (signal?.aborted) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
+  }
+}
+
+/** A promise of how a task ends. */
+class Outcome {
+  readonly promise: Promise<unknown>
+  resolve!: (value: unknown) => void
+  reject!: (error: unknown) => void
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+  }
+}
+
+function limited<T>(promise: Promise<T>, name: string, options: WaitOptions): Promise<T> {
+  refuseUnknown('join(options)', options, waitOptions)
+  const { signal, timeout } = options
+  if (timeout !== undefined) checkTime('timeout', timeout)
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted()
+    const onAbort = (): void => reject(signal?.reason)
+    const cancel = startAlarm(timeout ?? Infinity, () =>
+      reject(timeoutError(`join of task ${name}`, timeout ?? 0)),
+    )
+    signal?.addEventListener('abort', onAbort, { once: true })
+    const done = (): void => {
+      cancel()
+      signal?.removeEventListener('abort', onAbort)
+    }
+    promise.then(resolve, reject).finally(done)
+  })
+}

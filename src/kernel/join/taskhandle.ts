@@ -1,0 +1,320 @@
+import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { taskAccount } from '../../sched/core/account.ts'
+import { setAffinity } from '../../sched/balance/affinity.ts'
+import { cpusOf, maskOf } from '../../sched/core/cpumask.ts'
+import { Entity } from '../../sched/core/entity.ts'
+import { setNice, setPriority } from '../../sched/core/setpriority.ts'
+import { schedulerContinue, schedulerStop } from '../../sched/core/stop.ts'
+import { isSleeping, Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { checkTime } from '../../coroutine/core/blocking.ts'
+import { requestKill } from './cancel.ts'
+import {
+  EVICTED,
+  Job,
+  KILL_CALLED,
+  KILLED,
+  LOST,
+  niceOfRank,
+  NOT_KILLED,
+  PENDING,
+  priorityOfRank,
+  RETURNED,
+} from '../spawn/job.ts'
+import {
+  checkAffinity,
+  checkNice,
+  priorityName,
+  priorityOf,
+  type SpawnOptions,
+  type TaskPriority,
+} from '../boot/options.ts'
+import type { KernelView } from '../boot/view.ts'
+
+/** What a task is doing, or what became of it. */
+export type TaskState =
+  | 'queued'
+  | 'running'
+  | 'sleeping'
+  | 'stopped'
+  | 'returned'
+  | 'threw'
+  | 'killed'
+  | 'evicted'
+  | 'lost'
+
+export interface TaskStatus {
+  readonly id: number
+  readonly name: string
+  readonly state: TaskState
+  /** The CPU that it is on, or was on last; null: it has not started. */
+  readonly cpu: number | null
+  readonly priority: TaskPriority
+  readonly nice: number
+  readonly affinity: readonly number[]
+  /** It was killed, whether or not it has ended by that. */
+  readonly killed: boolean
+  /** How often it was started: more than once only where it is restartable. */
+  readonly starts: number
+  /** Milliseconds since boot; null: not yet. */
+  readonly started: number | null
+  readonly ended: number | null
+  /** Milliseconds on a CPU, and runnable without one. */
+  readonly runTime: number
+  readonly waitTime: number
+  readonly switches: number
+  readonly preemptions: number
+}
+
+export type TaskEvent = 'stop' | 'resume' | 'kill' | 'restart' | 'end' | 'message'
+
+/** How a task is killed. */
+export interface KillOptions {
+  /** Milliseconds that it has to end before it costs its CPU; those of the boot by default. 0: it costs its CPU now. Heeded on the thread that booted the kernel. */
+  readonly grace?: number
+}
+
+const killOptions: Known<KillOptions> = { grace: true }
+
+/** What can be done to a task from anywhere: its handle, wherever that is held. */
+export abstract class TaskHandle {
+  readonly name: string
+  readonly id: number
+  /** @internal */
+  readonly view: KernelView
+  /** @internal Its job; 0 once the result has been taken. */
+  job: number
+  /** @internal What was known of it when the handle gave up the job. */
+  last: JobFigures | null = null
+  /** @internal */
+  readonly options: SpawnOptions
+  private listeners: Map<TaskEvent, Set<(value?: any) => void>> | null = null
+
+  /** @internal */
+  constructor(view: KernelView, job: number, name: string, options: SpawnOptions) {
+    this.view = view
+    this.options = options
+    this.job = job
+    this.name = name
+    this.id = view.i32[job + Job.number]
+  }
+
+  /**
+   * Asks the task to end: `reason` is thrown into it at its next wait or safepoint, as the cause of a TaskKilledError.
+   * False: it has ended already, or was killed before.
+   */
+  kill(reason?: unknown, options: KillOptions = {}): boolean {
+    refuseUnknown('kill(reason, options)', options, killOptions)
+    if (options.grace !== undefined) checkTime('grace', options.grace)
+    if (!this.killAs(KILL_CALLED, reason)) return false
+    if (options.grace !== undefined) this.view.limitGrace?.(this.job, options.grace)
+    return true
+  }
+
+  /** @internal */
+  killAs(kind: number, reason: unknown): boolean {
+    if (this.job === 0 || !requestKill(this.view, this.job, kind, reason)) return false
+    this.killed(reason)
+    this.emit('kill')
+    return true
+  }
+
+  /** @internal */
+  protected killed(_reason: unknown): void {}
+
+  /** Takes it off its CPU until `resume`, at its next safepoint at the latest. False: it is stopped, or has ended. */
+  stop(): boolean {
+    const { s } = this.view
+    let stopped = false
+    if (this.job !== 0) {
+      this.view.withTask(this.job, task => {
+        stopped = schedulerStop(s, task)
+      })
+    }
+    if (stopped) this.emit('stop')
+    return stopped
+  }
+
+  /** Lets a stopped task go on. False: it is not stopped. */
+  resume(): boolean {
+    const { s } = this.view
+    let resumed = false
+    if (this.job !== 0) {
+      this.view.withTask(this.job, task => {
+        resumed = schedulerContinue(s, task)
+      })
+    }
+    if (resumed) this.emit('resume')
+    return resumed
+  }
+
+  /** False: it has ended. */
+  setPriority(priority: TaskPriority): boolean {
+    const level = priorityOf(priority)
+    return this.job !== 0 && this.view.withTask(this.job, task => setPriority(this.view.s, task, level))
+  }
+
+  setNice(nice: number): boolean {
+    checkNice(nice)
+    return this.job !== 0 && this.view.withTask(this.job, task => setNice(this.view.s, task, nice))
+  }
+
+  /** The CPUs that it may start on. One that has started stays where it is. False: it has started, or ended. */
+  setAffinity(cpus: readonly number[]): boolean {
+    const { view } = this
+    checkAffinity(cpus, view.plan.sizes.cpus)
+    const [low, high] = maskOf(cpus)
+    let changed = false
+    if (this.job === 0) return false
+    view.withTask(this.job, task => {
+      if (Atomics.load(view.i32, this.job + Job.cpu) !== 0) return
+      view.i32[this.job + Job.affinity] = low
+      view.i32[this.job + Job.affinity + 1] = high
+      // Off its queue and on again: a queue is chosen by the new mask.
+      const queued = schedulerStop(view.s, task)
+      setAffinity(view.s, task, low, high)
+      if (queued) schedulerContinue(view.s, task)
+      changed = true
+    })
+    return changed
+  }
+
+  /** What it is doing right now. */
+  get status(): TaskStatus {
+    const { last } = this
+    return last === null ? this.readStatus() : this.statusOf(last, stateOf(last))
+  }
+
+  /** Calls `listener` whenever that happens to the task; what is returned ends it. */
+  on(event: 'message', listener: (value: any) => void): () => void
+  on(event: TaskEvent, listener: () => void): () => void
+  on(event: TaskEvent, listener: (value?: any) => void): () => void {
+    this.listeners ??= new Map()
+    const heard = this.listeners.get(event) ?? new Set()
+    heard.add(listener)
+    this.listeners.set(event, heard)
+    return () => heard.delete(listener)
+  }
+
+  /** @internal */
+  emit(event: TaskEvent, value?: unknown): void {
+    const heard = this.listeners?.get(event)
+    if (heard !== undefined) for (const listener of heard) listener(value)
+  }
+
+  /** @internal Before the handle gives up the record. */
+  keepStatus(): void {
+    this.last = figuresOf(this.view, this.job)
+    this.job = 0
+  }
+
+  private readStatus(): TaskStatus {
+    const { i32 } = this.view
+    const figures = figuresOf(this.view, this.job)
+    let state = stateOf(figures)
+    const isThere = this.view.withTask(this.job, task => {
+      const se = i32[task + TaskRecord.entity]
+      const { runTime, waitTime, switches, preemptions } = taskAccount(i32, se)
+      figures.runTime = runTime
+      figures.waitTime = waitTime
+      figures.switches = switches
+      figures.preemptions = preemptions
+      figures.priority = i32[se + Entity.basePriority]
+      figures.nice = i32[se + Entity.nice]
+      if (figures.outcome !== PENDING) return
+      state = 'queued'
+      const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
+      // One that was told to stop runs on until its next safepoint.
+      if (i32[task + TaskRecord.stopped] !== 0 && !isOnCpu) state = 'stopped'
+      else if (i32[se + Entity.woken] !== 0 && isSleeping(Atomics.load(i32, task + TaskRecord.state)))
+        state = 'sleeping'
+      else if (isOnCpu) state = 'running'
+    })
+    if (isThere) return this.statusOf(figures, state)
+    // Parted, perhaps since the record was read: only now it says what the task came to.
+    const last = figuresOf(this.view, this.job)
+    return this.statusOf(last, stateOf(last))
+  }
+
+  private statusOf(figures: JobFigures, state: TaskState): TaskStatus {
+    const { outcome, cpu, starts, runTime, waitTime, switches, preemptions } = figures
+    return {
+      id: this.id,
+      name: this.name,
+      state,
+      cpu: cpu === 0 ? null : cpu - 1,
+      priority: priorityName(figures.priority),
+      nice: figures.nice,
+      affinity: cpusOf(figures.affinityLow, figures.affinityHigh).filter(
+        at => at < this.view.plan.sizes.cpus,
+      ),
+      killed: figures.killKind !== NOT_KILLED,
+      starts,
+      started: starts === 0 ? null : figures.began,
+      ended: outcome === PENDING ? null : figures.ended,
+      runTime,
+      waitTime,
+      switches,
+      preemptions,
+    }
+  }
+}
+
+/** What the job's record says: all there is when its task has ended, and what is left when the record is freed. */
+interface JobFigures {
+  readonly outcome: number
+  readonly cpu: number
+  readonly starts: number
+  readonly killKind: number
+  readonly affinityLow: number
+  readonly affinityHigh: number
+  readonly began: number
+  readonly ended: number
+  priority: number
+  nice: number
+  switches: number
+  preemptions: number
+  runTime: number
+  waitTime: number
+}
+
+function figuresOf(view: KernelView, job: number): JobFigures {
+  const { i32, f64 } = view
+  const outcome = Atomics.load(i32, job + Job.outcome)
+  const rank = i32[job + Job.rank]
+  return {
+    outcome,
+    cpu: Atomics.load(i32, job + Job.cpu),
+    starts: i32[job + Job.starts],
+    killKind: Atomics.load(i32, job + Job.killKind),
+    affinityLow: i32[job + Job.affinity],
+    affinityHigh: i32[job + Job.affinity + 1],
+    began: f64[(job + Job.began) >> 1],
+    ended: f64[(job + Job.ended) >> 1],
+    priority: priorityOfRank(rank),
+    nice: niceOfRank(rank),
+    switches: i32[job + Job.switches],
+    preemptions: i32[job + Job.preemptions],
+    runTime: f64[(job + Job.runTime) >> 1],
+    waitTime: f64[(job + Job.waitTime) >> 1],
+  }
+}
+
+function stateOf(figures: JobFigures): TaskState {
+  if (figures.outcome !== PENDING) return outcomeName(figures.outcome)
+  return figures.starts === 0 ? 'queued' : 'running'
+}
+
+export function outcomeName(outcome: number): TaskState {
+  switch (outcome) {
+    case RETURNED:
+      return 'returned'
+    case KILLED:
+      return 'killed'
+    case EVICTED:
+      return 'evicted'
+    case LOST:
+      return 'lost'
+    default:
+      return 'threw'
+  }
+}

@@ -1,0 +1,365 @@
+import { ArenaFullError } from '../../arena/memory/arena.ts'
+import { lockRank } from '../../arena/sync/lockorder.ts'
+import { Lock, rescueBehind } from '../../arena/sync/spinlock.ts'
+import { exitTaskOwner } from '../../futex/recovery/exit.ts'
+import { wakeAll } from '../../futex/core/queue.ts'
+import { recoverFutexes, rescueFutexLock, wakeOrphans } from '../../futex/recovery/recover.ts'
+import { cpuRecord } from '../../machine/core/cpurecord.ts'
+import { askForDeaths, beginRescue, endRescue, isKnownDead } from '../../machine/core/deaths.ts'
+import type { CpuDeath, Machine } from '../../machine/core/machine.ts'
+import { cpusOf } from '../../sched/core/cpumask.ts'
+import { Entity, POLICY_ROUND_ROBIN } from '../../sched/core/entity.ts'
+import { type TaskOptions, taskName } from '../../sched/core/fork.ts'
+import { claimTask, endLost, type LostTask } from '../../sched/recovery/lost.ts'
+import { recoverScheduler, rescueLock } from '../../sched/recovery/recovery.ts'
+import { RunQueue } from '../../sched/core/runqueue.ts'
+import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { Counters, deadlockWord, uncountEnded, uncountSpawned } from '../boot/counters.ts'
+import { type CpuLoss, describe } from '../join/errors.ts'
+import {
+  BOOTER,
+  BY_ENDER,
+  BY_OWNER,
+  DISOWNED,
+  ENDED,
+  EVICTED,
+  EVICTING,
+  Job,
+  KILLED,
+  LOCAL,
+  LOST,
+  NOT_KILLED,
+  PENDING,
+  RESTARTABLE,
+} from '../spawn/job.ts'
+import { disownJob, publishOutcome } from '../join/outcome.ts'
+import { respawnJob } from '../spawn/spawn.ts'
+import type { KernelView } from '../boot/view.ts'
+
+/**
+ * A CPU has died, and nothing else does. On the booting thread, once it has been told; 1 and 2 before that, where it blocks and so cannot be told: it may
+ * wait for the very lock that died with the CPU.
+ *
+ *   1  the scheduler          its locks, queues, timers (src/sched/recovery/recovery.ts); the tasks that it had started are lost
+ *   2  futexes and locks      its waits end; who waited for a lost task's locks gets them
+ *   3  payloads               what it had encoded, or taken off, and had not passed on, is freed; and what its tasks were to send through channels
+ *   4  jobs                   each by what its record says:
+ *
+ *      unsettled, the dead CPU's         it was being spawned. Started: it goes on, and nobody joins it. Not: it is dropped
+ *      PENDING, its task is lost         had not begun, or is RESTARTABLE: a new task. Else LOST, or EVICTED
+ *      PENDING, parted from its task     it was about to get its outcome: the same
+ *      PENDING, its task is elsewhere    the CPU had said that it begins it, and had not: it is not this CPU's any more
+ *      ended, and not handed over        it is now; and whoever waits to join it is woken once more
+ *      the dead CPU held its handle      nobody will join it
+ *
+ *   5  the lost tasks end     their records come back
+ *
+ * What the kernel does about a job is done once: an outcome is stored once, by the CPU that the job says ran it, and only a
+ * dead one's job is given one here.
+ */
+export interface Recovery {
+  /** Jobs that ended with their CPU. */
+  readonly lost: number
+  /** Jobs that the CPU had begun, and that count its death by itself: CRASHES_MAX. */
+  readonly crashed: number
+  /** Jobs that begin again, or at last. */
+  readonly restarted: number
+}
+
+/**
+ * So often a restartable job may have been on a CPU that died by itself (of an error, out of memory). It may be the one that kills them: it is lost then.
+ * CPUs that were terminated do not count.
+ */
+export const CRASHES_MAX = 3
+
+/** Takes what has ended, and settles one job. The booting thread's collector. */
+export interface JobCollector {
+  collect(): number
+  settle(job: number): void
+  /** A job that had begun starts again. */
+  restarted?(job: number): void
+}
+
+/** 1 and 2: nobody waits for the dead CPU any more. Returns the tasks that are lost with it, for the rest. */
+export function releaseDead(view: KernelView, dead: number): LostTask[] {
+  const { context } = view.futexes
+  const lostTasks = recoverScheduler(view.s, dead) // 1
+  // Its waits leave the queues before its locks are passed on: whoever gets one must be alive to take it.
+  recoverFutexes(context, dead) // 2
+  for (const { task } of lostTasks) {
+    view.handoff.forgetTask(task)
+    exitTaskOwner(context, task)
+  }
+  wakeOrphans(context)
+  return lostTasks
+}
+
+export function recoverCpu(
+  view: KernelView,
+  collector: JobCollector,
+  death: CpuDeath,
+  lostTasks: readonly LostTask[] = releaseDead(view, death.cpu),
+): Recovery {
+  const { s, i32, codec } = view
+  const dead = death.cpu
+  freeLeft(view)
+  codec.recover(dead, visit => visitPayloads(view, visit)) // 3
+  // All that the dead CPU handed over is here now: what it has not is found below.
+  collector.collect()
+  const recovery = new JobRecovery(view, collector, death, lostTasks)
+  recovery.run() // 4
+  endLost(
+    s,
+    lostTasks.map(({ task }) => task),
+    LOST,
+  ) // 5
+  // A kill that it was in the middle of is counted: whoever keeps the time of kills looks again.
+  Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
+  s.rcu.runCallbacks(view.thread)
+  return recovery
+}
+
+/**
+ * For a thread that may wait for a dead CPU before its event loop can tell it of the death: what it does then. `owner` is the
+ * thread that it waits for, at `lock`, or for a task to be off it (0). If that one is alive it may itself wait for a dead one: at a lock
+ * (`rescueBehind`), or for a task to be off a dead CPU, which nobody does who holds more than a pi lock.
+ */
+export function rescuer(
+  view: KernelView,
+  machine: Pick<Machine, 'cpus' | 'isGone'>,
+): (owner: number, lock: number) => boolean {
+  const { s, i32 } = view
+  const heap = lockRank('heap')
+  // Who waits for a task to be off a CPU holds one of these at most.
+  const anyPiLock = i32[s.queueOf(0) + RunQueue.idle] + Entity.piLock
+  const isDead = (cpu: number): boolean => cpu >= 0 && cpu < machine.cpus && machine.isGone?.(cpu) === true
+  const rescue = (dead: number, lock: number): void => {
+    if (rescueLock(s, dead, lock)) return
+    if (i32[lock + Lock.rank] === heap) view.codec.recover(dead, visit => visitPayloads(view, visit))
+    else rescueFutexLock(view.futexes.context, dead, lock)
+  }
+  return (owner, lock) => {
+    if (isDead(owner)) {
+      rescue(owner, lock)
+      return true
+    }
+    rescueBehind(i32, owner, lock === 0 ? anyPiLock : lock, isDead, rescue)
+    if (lock !== 0 && i32[lock + Lock.rank] > i32[anyPiLock + Lock.rank]) return false
+    for (let cpu = 0; cpu < s.cpus; cpu++) {
+      if (isDead(cpu) && Atomics.load(i32, s.queueOf(cpu) + RunQueue.online) !== 0) rescue(cpu, 0)
+    }
+    return false
+  }
+}
+
+/**
+ * A CPU does the same, so that a lock of a dead CPU does not wait for the booting thread to break it. It learns of deaths from memory (machine/core/deaths.ts), and asks for them.
+ * What has to be done with no lock held comes at its next turn (`finishRescue`): waiters that begin their wait anew.
+ */
+export function rescueOnCpu(view: KernelView): void {
+  const { s, i32 } = view
+  const { context } = view.futexes
+  const own = cpuRecord(s.machine, s.cpu)
+  const isGone = (cpu: number): boolean => isKnownDead(i32, s.machine, cpu)
+  const rescue = rescuer(view, { cpus: s.cpus, isGone })
+  const finish = (): void => wakeAll(context)
+  s.thread.keepIds = () => beginRescue(i32, own)
+  s.thread.freeIds = () => endRescue(i32, own)
+  s.thread.stuck = (owner, lock) => {
+    askForDeaths(i32, s.machine)
+    beginRescue(i32, own)
+    const isDead = rescue(owner, lock)
+    if (context.restarts.length > 0) {
+      s.finishRescue = finish
+      s.resched(s.cpu)
+    }
+    endRescue(i32, own)
+    return isDead
+  }
+}
+
+/** What the waiters of dead sleepers had to send, or had been handed. One that its sleeper was about to take is freed with what that thread had. */
+function freeLeft({ codec, heap, futexes }: KernelView): void {
+  for (const block of futexes.context.leftBlocks.splice(0)) if (heap.isAtRest(block)) codec.free(block)
+}
+
+/** Every word of a record that may have a payload. */
+function visitPayloads(view: KernelView, visit: (at: number) => void): void {
+  const { jobs, i32 } = view
+  for (let thread = 0; thread <= view.plan.sizes.cpus; thread++) visit(deadlockWord(view, thread))
+  for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+    visit(job + Job.args)
+    visit(job + Job.result)
+    visit(job + Job.reason)
+    visit(job + Job.context)
+  }
+}
+
+class JobRecovery implements Recovery {
+  lost = 0
+  crashed = 0
+  restarted = 0
+  private readonly view: KernelView
+  private readonly collector: JobCollector
+  private readonly death: CpuDeath
+  private readonly dead: number
+  /** The task that the CPU was ending, already parted from its job; 0: none. At most one, and so is such a job. */
+  private parted = 0
+  /** The lost tasks by their jobs. */
+  private readonly tasks = new Map<number, LostTask>()
+
+  constructor(view: KernelView, collector: JobCollector, death: CpuDeath, lostTasks: readonly LostTask[]) {
+    this.view = view
+    this.collector = collector
+    this.death = death
+    this.dead = death.cpu
+    for (const lost of lostTasks) {
+      const job = view.jobOf(lost.task)
+      if (job !== 0) this.tasks.set(job, lost)
+      else this.parted = lost.task
+    }
+  }
+
+  run(): void {
+    const { i32, jobs } = this.view
+    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
+      if (jobs.isUnsettledBy(i32, job, this.dead)) this.finishSpawn(job)
+      if (jobs.isSettled(i32, job)) this.see(job)
+    }
+    jobs.reclaim(i32, this.dead)
+  }
+
+  private see(job: number): void {
+    const { i32, codec } = this.view
+    if (Atomics.load(i32, job + Job.killKind) === -(this.dead + 1)) {
+      // It had not said why yet: nobody has been told of that kill.
+      codec.drop(job + Job.reason)
+      Atomics.store(i32, job + Job.killKind, NOT_KILLED)
+    }
+    const control = Atomics.load(i32, job + Job.control)
+    const here = Atomics.load(i32, job + Job.cpu) === this.dead + 1
+    const owned = (control & BOOTER) === 0 && i32[job + Job.owner] === this.dead
+    if (Atomics.load(i32, job + Job.outcome) === PENDING) {
+      const lost = this.tasks.get(job)
+      const task = Atomics.load(i32, job + Job.task)
+      const isParted = here && (task === 0 || task === this.parted)
+      if (lost !== undefined || isParted) this.lose(job, lost)
+      // The CPU had only put its name there, and the task is queued elsewhere. A name left there would cost the next CPU of that number its life, each
+      // time that the job's grace period ends (housekeeping.ts). By compare-exchange: the task may have begun elsewhere.
+      else if (here) Atomics.compareExchange(i32, job + Job.cpu, this.dead + 1, 0)
+      if (owned && (control & DISOWNED) === 0) disownJob(this.view, job)
+      return
+    }
+    const handedOver = (control & BOOTER) !== 0 ? here : isHeldBy(control, here, owned)
+    if (handedOver) this.collector.settle(job)
+    else if ((control & DISOWNED) === 0) {
+      if (owned) disownJob(this.view, job)
+      // It may have died between the outcome and the wake.
+      else if (here && (control & BOOTER) === 0) this.view.futexes.wake(this.view.joinWord(job), Infinity)
+    }
+  }
+
+  /** Its CPU took the job with it. */
+  private lose(job: number, lost: LostTask | undefined): void {
+    const { view } = this
+    const { i32, codec } = view
+    uncountEnded(view, job, this.dead)
+    codec.drop(job + Job.result)
+    const task = lost?.task ?? this.parted
+    const options = task === 0 ? undefined : optionsOf(view, task, job)
+    if (task !== 0) view.partJob(task, job)
+    else Atomics.store(i32, job + Job.task, 0)
+    const control = Atomics.load(i32, job + Job.control)
+    const isKilled = Atomics.load(i32, job + Job.killKind) !== NOT_KILLED
+    const begun = i32[job + Job.starts] !== 0
+    if (begun && this.death.reason !== 'terminated') {
+      i32[job + Job.crashes]++
+      this.crashed++
+    }
+    const again = !begun || ((control & RESTARTABLE) !== 0 && i32[job + Job.crashes] < CRASHES_MAX)
+    if (options !== undefined && again && !isKilled && (control & (LOCAL | EVICTING)) === 0) {
+      if (this.restart(job, control, options)) return
+    }
+    this.lost++
+    view.f64[(job + Job.ended) >> 1] = view.s.clock
+    if (!begun && isKilled) return publishOutcome(view, job, KILLED)
+    if ((control & EVICTING) === 0) this.storeReason(job, lost?.was ?? 'ending')
+    publishOutcome(view, job, (control & EVICTING) !== 0 ? EVICTED : LOST)
+  }
+
+  /** A new task for the job. False: there is no room for one. */
+  private restart(job: number, control: number, options: TaskOptions): boolean {
+    if ((control & DISOWNED) === 0) Atomics.and(this.view.i32, job + Job.control, ~ENDED)
+    try {
+      respawnJob(this.view, job, options)
+    } catch (error) {
+      if (error instanceof ArenaFullError) return false
+      throw error
+    }
+    this.restarted++
+    if (this.view.i32[job + Job.starts] !== 0) this.collector.restarted?.(job)
+    return true
+  }
+
+  /** How the CPU died, and what the task was doing, for whoever joins it. */
+  private storeReason(job: number, was: string): void {
+    const { codec } = this.view
+    const { reason, error, exitCode } = this.death
+    const loss: CpuLoss = { reason, exitCode, was, ...(error !== undefined && { error: describe(error) }) }
+    try {
+      codec.put(job + Job.result, codec.encode(loss, 'loss'))
+    } catch {
+      // No room: it is told without.
+    }
+  }
+
+  /** A job that a task of the dead CPU was spawning. At most one. */
+  private finishSpawn(job: number): void {
+    const { view, dead } = this
+    const { i32, jobs, codec, s } = view
+    if (i32[job + Job.number] === 0) return
+    const task = Atomics.load(i32, job + Job.task)
+    const isThere = task !== 0 && s.tasks.isSettled(i32, task)
+    const started = isThere
+      ? i32[i32[task + TaskRecord.entity] + Entity.woken] !== 0
+      : i32[job + Job.starts] !== 0
+    if (started) {
+      jobs.settle(i32, job)
+      return
+    }
+    uncountSpawned(view, job, dead)
+    codec.drop(job + Job.args)
+    codec.drop(job + Job.context)
+    if (isThere) {
+      view.partJob(task, job)
+      // One that was bound to the dead CPU is claimed already, and ends with the others.
+      if (!this.tasks.has(job)) {
+        claimTask(s, task)
+        endLost(s, [task], LOST)
+      }
+    }
+    i32[job + Job.number] = 0
+    jobs.free(i32, job)
+  }
+}
+
+/** Whether the dead CPU was to hand over a job that has ended and been given up. */
+function isHeldBy(control: number, here: boolean, owned: boolean): boolean {
+  return (here && (control & BY_ENDER) !== 0) || (owned && (control & BY_OWNER) !== 0)
+}
+
+/** What the job's next task is made with: as its last one was. */
+function optionsOf(view: KernelView, task: number, job: number): TaskOptions {
+  const { i32, f64, s } = view
+  const se = i32[task + TaskRecord.entity]
+  const low = i32[job + Job.affinity]
+  const high = i32[job + Job.affinity + 1]
+  return {
+    ...(i32[task + TaskRecord.name] !== 0 && { name: taskName(s, task) }),
+    priority: i32[se + Entity.basePriority],
+    nice: i32[se + Entity.nice],
+    roundRobin: (i32[se + Entity.policy] & POLICY_ROUND_ROBIN) !== 0,
+    slice: f64[(se + Entity.timeSlice) >> 1],
+    ...((low & high) !== -1 && { affinity: cpusOf(low, high) }),
+  }
+}

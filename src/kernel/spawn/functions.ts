@@ -1,0 +1,200 @@
+import { runsInOneGo } from '../../coroutine/core/coroutine.ts'
+import { tellUncompiledModule } from '../../coroutine/core/markedmodule.ts'
+import {
+  loaderFace,
+  saysTask,
+  tellUncompiled,
+  uncompiledText,
+  warnUncompiled,
+} from '../../coroutine/core/uncompiled.ts'
+import { importByUrl } from '../../machine/core/moduleimport.ts'
+import { runtime } from '../../machine/core/runtime.ts'
+import type { EnterContext } from '../cpu/context.ts'
+import { FUNCTIONS_PER_MODULE } from './moduletable.ts'
+import type { TaskRun } from '../cpu/taskrun.ts'
+
+export type AnyFunction = (...args: any[]) => unknown
+
+/** A function that tasks run, as one CPU has it. */
+export interface TaskFunction {
+  readonly fn: AnyFunction
+  readonly name: string
+  /** It never stops before it returns: it needs no coroutine. */
+  readonly inOneGo: boolean
+  /** It is an async function: what it awaits goes on outside of any task. */
+  readonly isAsync: boolean
+  /** It runs a part of another task: in this asynchronous context, with that task's locals and signal. */
+  readonly onBehalfOf?: { readonly run: TaskRun; readonly enter: EnterContext | null }
+}
+
+/** What the booting thread is told of a module's export. */
+export interface ExportedFunction {
+  readonly name: string
+  readonly number: number
+  readonly isClass: boolean
+  /** It carries no resumable form, and its own text does not say 'use task'. */
+  readonly isPlain: boolean
+  /** Why it was not compiled, where the CPU has no loader that would say it: the booting thread does, once for all CPUs. */
+  readonly warning: string | null
+}
+
+/** Says it of functions and modules that begin with 'use task' where nothing compiles them: in a page, in a bundle, in a package under Bun. */
+export function tellModule(url: string, functions: readonly ExportedFunction[], loader: string | null): void {
+  for (const { name, warning } of functions)
+    if (warning !== null) warnUncompiled(warning, `uncompiled ${name}`)
+  const isCompiled = loader !== null && !(runtime() === 'bun' && url.includes('/node_modules/'))
+  if (isCompiled || functions.length === 0 || !functions.every(({ isPlain }) => isPlain)) return
+  void tellUncompiledModule(url)
+}
+
+/** Function number 0: loads a module on the CPU that runs it. */
+export const LOAD_MODULE = 0
+
+/** The functions of the kernel's tasks on one CPU, by number. */
+export class FunctionTable {
+  private readonly byNumber: (TaskFunction | undefined)[] = []
+  private readonly numbers = new Map<AnyFunction, number>()
+  private readonly code: CodeSource
+
+  constructor(code: CodeSource) {
+    this.code = code
+  }
+
+  get(number: number): TaskFunction | undefined {
+    return this.byNumber[number]
+  }
+
+  /** The number of a function that another CPU can find too; undefined: it exists here only. */
+  numberOf(fn: AnyFunction): number | undefined {
+    return this.numbers.get(fn)
+  }
+
+  set(number: number, name: string, fn: AnyFunction): void {
+    this.byNumber[number] = taskFunction(name, fn)
+    if (!this.numbers.has(fn)) this.numbers.set(fn, number)
+  }
+
+  /** Gives a module's functions their numbers. Imports it first, unless this thread has: then there is nothing to wait for. */
+  load(url: string, base: number): readonly ExportedFunction[] | Promise<readonly ExportedFunction[]> {
+    const module = importedHere.get(url)
+    return module === undefined ? this.importAndNumber(url, base) : this.number(module, base)
+  }
+
+  private async importAndNumber(url: string, base: number): Promise<readonly ExportedFunction[]> {
+    return this.number(await importModule(url, this.code), base)
+  }
+
+  private number(module: TaskModule, base: number): readonly ExportedFunction[] {
+    return module.map(({ name, fn }, index) => {
+      const warning = runsInOneGo(fn) ? uncompiledText(fn, name) : null
+      this.set(base + index, name, fn)
+      return {
+        name,
+        number: base + index,
+        isClass: isClass(fn),
+        isPlain: this.byNumber[base + index]!.inOneGo && !saysTask(fn),
+        warning,
+      }
+    })
+  }
+}
+
+/** A class cannot be called: no task can run it. */
+export function isClass(fn: AnyFunction): boolean {
+  return /^class\b/.test(Function.prototype.toString.call(fn))
+}
+
+export function classError(name: string): TypeError {
+  return new TypeError(
+    `spawn(${name}): ${name} is a class, and a task calls a function; export a function that makes one, and spawn that`,
+  )
+}
+
+/** A module's functions, by name. */
+type TaskModule = readonly { readonly name: string; readonly fn: AnyFunction }[]
+
+/** What this thread has imported for tasks. One that failed is not here: another try, later, may find the file mended. */
+const importedHere = new Map<string, TaskModule>()
+
+/** How this thread comes to the code of its tasks. */
+export interface CodeSource {
+  /** The module that compiles 'use task' functions as they are loaded; null: they are compiled already. */
+  readonly loader: string | null
+  /** Packages and files that are compiled although nothing in them says so. */
+  readonly compile: readonly string[]
+  /** Modules that every CPU has, because classes of theirs travel (payload/travelling.ts). */
+  readonly companions: readonly string[]
+}
+
+/** Imports a module of tasks on this thread, with what its functions need. */
+export async function importModule(
+  url: string,
+  { loader, compile, companions }: CodeSource,
+): Promise<TaskModule> {
+  if (loader !== null && loaderFace() === undefined) await importByUrl(loader)
+  if (compile.length > 0) loaderFace()?.include(compile)
+  for (const companion of companions) await importByUrl(companion)
+  const exported = functionsOf(await importOrLocate(url))
+  const names = Object.keys(exported)
+  if (names.length > FUNCTIONS_PER_MODULE) {
+    throw new RangeError(
+      `${url} exports ${names.length} functions; a module of tasks has at most ${FUNCTIONS_PER_MODULE}`,
+    )
+  }
+  const module = names.sort().map(name => ({ name, fn: exported[name]! }))
+  importedHere.set(url, module)
+  return module
+}
+
+/** `work.ts` where there is only `work.js`, and the other way round: `tsc` renames files, and leaves text in `new URL` as it is. */
+const scriptEnding = /\.([cm]?)([jt])s$/
+
+function otherEnding(_ending: string, kind: string, language: string): string {
+  return `.${kind}${language === 't' ? 'j' : 't'}s`
+}
+
+/** Whether the module itself is not there, and not one that it imports. */
+function isMissing(error: unknown, url: string): boolean {
+  if (!url.startsWith('file:')) return false
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  const missing =
+    code === 'ERR_MODULE_NOT_FOUND' || /module not found|cannot find module/i.test(String(message))
+  return missing && String(message).includes(decodeURI(new URL(url).pathname))
+}
+
+/** An engine's own SyntaxError does not say in which file it is. */
+async function importOrLocate(url: string): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return (await importByUrl(url)) as Readonly<Record<string, unknown>>
+  } catch (error) {
+    const other = isMissing(error, url) ? url.replace(scriptEnding, otherEnding) : url
+    if (other !== url) {
+      const found = await importByUrl(other).catch(() => undefined)
+      if (found !== undefined) return found as Readonly<Record<string, unknown>>
+    }
+    if (!(error instanceof SyntaxError) || /:\d+:\d+(?:\n|$)/.test(error.message)) throw error
+    const found = loaderFace()?.findSyntaxError(url) ?? null
+    throw found === null ? error : new SyntaxError(found, { cause: error })
+  }
+}
+
+/** The functions of a module. One of CommonJS may show only its `default`, which is what it exports. */
+function functionsOf(exported: Readonly<Record<string, unknown>>): Record<string, AnyFunction> {
+  const found: Record<string, AnyFunction> = {}
+  const whole = exported.default
+  const isCommon = 'module.exports' in exported || (typeof whole === 'object' && whole !== null)
+  for (const from of isCommon ? [whole as Readonly<Record<string, unknown>>, exported] : [exported]) {
+    for (const name of Object.keys(from ?? {})) {
+      const value = from[name]
+      if (typeof value === 'function' && name !== 'module.exports') found[name] = value as AnyFunction
+    }
+  }
+  return found
+}
+
+export function taskFunction(name: string, fn: AnyFunction): TaskFunction {
+  const inOneGo = runsInOneGo(fn)
+  if (inOneGo) tellUncompiled(fn, name)
+  const isAsync = inOneGo && Object.prototype.toString.call(fn) === '[object AsyncFunction]'
+  return { fn, name, inOneGo, isAsync }
+}

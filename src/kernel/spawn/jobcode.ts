@@ -1,0 +1,79 @@
+import { type AnyFunction, FunctionTable, LOAD_MODULE, type TaskFunction, taskFunction } from './functions.ts'
+import { Job, LOCAL_FUNCTION, RESTARTABLE } from './job.ts'
+import type { CpuBoot } from '../boot/layout.ts'
+import { ModuleTable } from './moduletable.ts'
+import type { KernelView } from '../boot/view.ts'
+
+/** What a job runs on this CPU: its function, and the arguments that it was spawned with. */
+export class JobCode {
+  readonly functions: FunctionTable
+  private readonly view: KernelView
+  private readonly modules: ModuleTable
+  private readonly local = new Map<number, { fn: TaskFunction; args: readonly unknown[] }>()
+
+  constructor(view: KernelView, { code }: CpuBoot) {
+    this.view = view
+    this.functions = new FunctionTable(code)
+    this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
+    this.functions.set(LOAD_MODULE, 'heddle import', (url: string, base: number) =>
+      this.functions.load(url, base),
+    )
+  }
+
+  /**
+   * Loads what the kernel has imported so far. A CPU that comes later does this before it takes its first task: one that began
+   * there and waited for its module would be lost with the CPU, should that die again. Undefined: there is nothing to load.
+   */
+  loadModules(): Promise<unknown> | undefined {
+    const loads: Promise<unknown>[] = []
+    for (const { url, base } of this.modules.all()) {
+      const load = this.functions.load(this.view.codec.decode(url) as string, base)
+      if (load instanceof Promise) loads.push(load)
+    }
+    return loads.length === 0 ? undefined : Promise.allSettled(loads)
+  }
+
+  /** Loads the module that has the job's function, on a CPU that came later. Undefined: no module is known to have it. */
+  loadModuleOf(job: number): Promise<unknown> | undefined {
+    const module = this.modules.find(this.view.i32[job + Job.fn])
+    if (module === undefined) return undefined
+    return Promise.resolve(this.functions.load(this.view.codec.decode(module.url) as string, module.base))
+  }
+
+  /** A function and its arguments that stay in this heap, for a job that was spawned with LOCAL_FUNCTION. */
+  addLocal(
+    job: number,
+    name: string,
+    fn: AnyFunction,
+    args: readonly unknown[],
+    onBehalfOf?: TaskFunction['onBehalfOf'],
+  ): void {
+    const made = taskFunction(name, fn)
+    this.local.set(job, { fn: onBehalfOf === undefined ? made : { ...made, onBehalfOf }, args })
+  }
+
+  /** Undefined: this CPU has not loaded it. */
+  functionOf(job: number): TaskFunction | undefined {
+    const number = this.view.i32[job + Job.fn]
+    return number === LOCAL_FUNCTION ? this.local.get(job)?.fn : this.functions.get(number)
+  }
+
+  /** Once for each start: the payload is freed, unless the job may start again. */
+  takeArguments(job: number): readonly unknown[] {
+    const { i32, codec } = this.view
+    if (i32[job + Job.fn] === LOCAL_FUNCTION) {
+      const local = this.local.get(job)
+      this.local.delete(job)
+      return local?.args ?? []
+    }
+    const pointer = i32[job + Job.args]
+    if (pointer === 0) return []
+    if ((i32[job + Job.control] & RESTARTABLE) !== 0) return codec.decode(pointer) as readonly unknown[]
+    const word = codec.take(job + Job.args)
+    try {
+      return codec.decode(word) as readonly unknown[]
+    } finally {
+      codec.free(word)
+    }
+  }
+}

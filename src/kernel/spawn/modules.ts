@@ -1,0 +1,108 @@
+import type { Blocking } from '../../coroutine/core/blocking.ts'
+import { type AnyFunction, classError, type ExportedFunction } from './functions.ts'
+import { show, type SpawnOptions } from '../boot/options.ts'
+
+declare const kinds: unique symbol
+
+/**
+ * A function of a module that tasks can run: a reference, what `kernel.spawn` takes. The function itself is on the CPUs.
+ */
+export interface Spawnable<A extends readonly unknown[] = readonly any[], T = unknown> {
+  readonly name: string
+  readonly module: string
+  /** Only for the types: what it takes and gives. */
+  readonly [kinds]?: (...args: A) => T
+}
+
+/** What `spawn` takes after the function: its arguments, which may be left out where it needs none, and the options. */
+export type SpawnArguments<A extends readonly unknown[]> = [] extends A
+  ? [args?: A, options?: SpawnOptions]
+  : [args: A, options?: SpawnOptions]
+
+/** What a task that runs a function gives: what a generator returns, what a promise resolves with, else the value. */
+export type ResultOf<R> =
+  R extends Generator<any, infer T, any>
+    ? Awaited<T>
+    : R extends AsyncGenerator<any, any, any>
+      ? never
+      : R extends Blocking<infer T>
+        ? Awaited<T>
+        : Awaited<R>
+
+/** A module as `kernel.import` shows it: its functions, and nothing else. */
+export type ModuleView<M> = {
+  readonly [K in keyof M as M[K] extends AnyFunction ? K : never]: M[K] extends (...args: infer A) => infer R
+    ? Spawnable<A, ResultOf<R>>
+    : never
+}
+
+/** What stands behind a `Spawnable`. */
+export class FunctionReference implements Spawnable {
+  readonly name: string
+  readonly module: string
+  /** @internal The kernel that it belongs to, and its number there. */
+  readonly kernel: object
+  /** @internal */
+  readonly number: number
+  /** @internal */
+  readonly isClass: boolean
+
+  constructor(kernel: object, module: string, name: string, number: number, isClass: boolean = false) {
+    this.kernel = kernel
+    this.module = module
+    this.name = name
+    this.number = number
+    this.isClass = isClass
+  }
+}
+
+/** The functions of a module under their names; asking for another says what there is. */
+export function moduleView(
+  kernel: object,
+  url: string,
+  functions: readonly ExportedFunction[],
+): Record<string, FunctionReference> {
+  const view: Record<string, FunctionReference> = Object.create(null)
+  for (const { name, number, isClass } of functions) {
+    view[name] = new FunctionReference(kernel, url, name, number, isClass)
+  }
+  return new Proxy(Object.freeze(view), {
+    get(target, key) {
+      if (typeof key === 'symbol' || key === 'then' || key in target) return target[key as string]
+      const known = Object.keys(target).join(', ') || 'no function at all'
+      throw new TypeError(`${url} exports no function ${key}; it exports ${known}`)
+    },
+  })
+}
+
+/** The reference in what was given to `spawn`. Throws a TypeError that says what is wrong with it. */
+export function referenceOf(kernel: object, fn: unknown): FunctionReference {
+  if (fn instanceof FunctionReference) {
+    if (fn.isClass) throw classError(fn.name)
+    if (fn.kernel === kernel) return fn
+    throw new TypeError(
+      `spawn(${fn.name}): the function belongs to another kernel; import its module in this one`,
+    )
+  }
+  if (typeof fn === 'function') {
+    throw new TypeError(
+      `spawn(${fn.name || 'function'}): a function of this thread cannot run on a CPU; export it from a module, and spawn it from what kernel.import(url) gives`,
+    )
+  }
+  throw new TypeError(
+    `spawn(${show(fn)}): not a function of a module; give one of what kernel.import(url) gives`,
+  )
+}
+
+/** The URL of a module, absolute. */
+export function moduleUrl(url: unknown): string {
+  if (url instanceof URL) return url.href
+  if (typeof url === 'string') {
+    if (/^[a-z][a-z\d+.-]+:/i.test(url)) return url
+    if (url.startsWith('/')) return `file://${encodeURI(url)}`
+    throw new TypeError(
+      `import(${show(url)}): a CPU cannot know what that is relative to; give new URL(${show(url)}, import.meta.url)`,
+    )
+  }
+  throw new TypeError(`import(${show(url)}): not a module; give new URL('./work.ts', import.meta.url)`)
+}

@@ -1,0 +1,106 @@
+import { RunQueue } from '../../sched/core/runqueue.ts'
+import { startSoon } from '../../sched/core/arrivals.ts'
+import { Entity, POLICY_BOUND } from '../../sched/core/entity.ts'
+import { ExtRecord, TAKES_LISTED } from '../../sched/ext/extlayout.ts'
+import { createTask, settleTask, startTask, type TaskOptions } from '../../sched/core/fork.ts'
+import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { maskOf } from '../../sched/core/cpumask.ts'
+import { Counters, countSpawned } from '../boot/counters.ts'
+import { Job, LOCAL, NOT_KILLED, PENDING } from './job.ts'
+import { BOOTING_THREAD } from '../boot/layout.ts'
+import type { KernelView } from '../boot/view.ts'
+
+/** What the kernel is asked to run. */
+export interface JobSpec {
+  readonly fn: number
+  /** What the task is called: its own name, or its function's. */
+  readonly name: string
+  /** A payload, owned by this thread until it is the job's; 0: no arguments. */
+  readonly args: number
+  readonly context: number
+  /** Control bits of job.ts. */
+  readonly control: number
+  readonly owner: number
+  readonly spawner: number
+  readonly task: TaskOptions
+}
+
+/**
+ * Makes a job and its task, and starts it: straight into the run queue of a CPU, from any thread. `beforeStart` sees the
+ * job before any CPU can. With `starts` false the caller starts the task, and is the booting thread. Throws ArenaFullError when there is no room; the payloads are then still the caller's.
+ */
+export function spawnJob(
+  view: KernelView,
+  spec: JobSpec,
+  beforeStart?: (job: number) => void,
+  starts = true,
+): number {
+  const { codec, i32, jobs, s, thread } = view
+  const job = jobs.allocate(thread)
+  let task: number
+  try {
+    task = createTask(s, spec.task, true)
+  } catch (error) {
+    jobs.free(i32, job)
+    throw error
+  }
+  i32[job + Job.next] = 0
+  i32[job + Job.fn] = spec.fn
+  i32[job + Job.args] = 0
+  i32[job + Job.result] = 0
+  i32[job + Job.reason] = 0
+  i32[job + Job.context] = 0
+  i32[job + Job.killKind] = NOT_KILLED
+  i32[job + Job.owner] = spec.owner
+  i32[job + Job.spawner] = spec.spawner
+  i32[job + Job.cpu] = 0
+  i32[job + Job.starts] = 0
+  i32[job + Job.crashes] = 0
+  i32[job + Job.control] = spec.control
+  i32[job + Job.spawnCount] = 0
+  i32[job + Job.endCount] = 0
+  writeAffinity(i32, job, spec.task.affinity)
+  i32[job + Job.outcome] = PENDING
+  i32[job + Job.number] = (Atomics.add(i32, view.plan.counters.start + Counters.jobs, 1) + 1) | 0
+  codec.put(job + Job.args, spec.args)
+  if (spec.context !== 0) codec.put(job + Job.context, spec.context)
+  view.bindJob(task, job)
+  settleTask(s, task)
+  if ((spec.control & LOCAL) !== 0) bindUnstarted(view, task)
+  countSpawned(view, job)
+  if (Atomics.load(i32, s.ext.record + ExtRecord.takes) === TAKES_LISTED)
+    view.allowlist.offer(task, spec.name, spec.fn)
+  beforeStart?.(job)
+  if (!starts) {
+    jobs.settle(i32, job)
+    return job
+  }
+  if (thread.id === BOOTING_THREAD) startSoon(s, task)
+  else startTask(s, task)
+  // Until here a thread that dies takes the job with it, for no task would ever run it.
+  jobs.settle(i32, job)
+  return job
+}
+
+/** A new kernel task for a job whose last one is gone with its CPU. */
+export function respawnJob(view: KernelView, job: number, options: TaskOptions): void {
+  const task = createTask(view.s, options)
+  Atomics.store(view.i32, job + Job.cpu, 0)
+  view.bindJob(task, job)
+  startTask(view.s, task)
+}
+
+function writeAffinity(i32: Int32Array, job: number, affinity: readonly number[] | undefined): void {
+  let low = -1
+  let high = -1
+  if (affinity !== undefined) [low, high] = maskOf(affinity)
+  i32[job + Job.affinity] = low
+  i32[job + Job.affinity + 1] = high
+}
+
+/** Its function is in this CPU's heap: it runs here or not at all. */
+function bindUnstarted(view: KernelView, task: number): void {
+  const { i32, s } = view
+  i32[i32[task + TaskRecord.entity] + Entity.policy] |= POLICY_BOUND
+  Atomics.add(i32, s.queue + RunQueue.bound, 1)
+}

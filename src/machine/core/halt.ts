@@ -1,0 +1,114 @@
+import type { Region } from '../../arena/memory/arena.ts'
+import { pause } from '../../arena/sync/pause.ts'
+import { CpuRecord, MachineRecord } from './cpurecord.ts'
+import type { SpinBudget } from './spinbudget.ts'
+
+/**
+ * Halt and kick: a CPU sleeps until it is kicked, and a kick costs a system call only when it has to.
+ *
+ *   park    | meaning                                                 who leaves it, to what
+ *   --------+-----------------------------------------------------------------------------------
+ *   RUNNING | [1] runs; nobody has kicked since it last looked        itself -> [2]; a kicker -> [3]
+ *   HALTED  | [2] asleep, or about to be                              itself -> [1]; a kicker -> [3], and notifies
+ *   KICKED  | [3] there is something to look at                       itself -> [1]
+ *
+ * The wakeup that must not be lost:
+ *
+ *   CPU                                     kicker
+ *   ---                                     ------
+ *   finds nothing to do
+ *                                           makes something to do
+ *                                           (A) exchange(park, KICKED): it was RUNNING, no notify
+ *   (B) compare-exchange RUNNING -> HALTED
+ *       fails, it is KICKED: does not sleep
+ *
+ * With (B) before (A), the kicker finds HALTED and notifies; (C) wait(park, HALTED) then either sleeps and is
+ * woken, or does not sleep because the word has changed. So a CPU looks for work once after each kick.
+ */
+export const RUNNING = 0
+export const HALTED = 1
+export const KICKED = 2
+
+/** Kicks the CPU with this record, from any thread. Says whether it was asleep. */
+export function kickCpu(i32: Int32Array, cpu: number): boolean {
+  const at = cpu + CpuRecord.park
+  if (Atomics.load(i32, at) === KICKED) return false
+  if (Atomics.exchange(i32, at, KICKED) !== HALTED) return false // (A)
+  Atomics.notify(i32, at, 1)
+  Atomics.add(i32, cpu + CpuRecord.kicks, 1)
+  return true
+}
+
+/** Recovery: a kicker that died between (A) and its notify leaves a CPU asleep that is KICKED. On any other it does nothing. */
+export function nudgeCpu(i32: Int32Array, cpu: number): void {
+  Atomics.notify(i32, cpu + CpuRecord.park)
+}
+
+/** The CPU announces that it will sleep. False: it was kicked, and must look for work again instead. */
+export function prepareHalt(i32: Int32Array, cpu: number): boolean {
+  const at = cpu + CpuRecord.park
+  if (Atomics.compareExchange(i32, at, RUNNING, HALTED) === RUNNING) return true // (B)
+  Atomics.store(i32, at, RUNNING)
+  return false
+}
+
+/** The CPU is awake, for whatever reason. A kick that came meanwhile is taken by this. */
+export function finishHalt(i32: Int32Array, cpu: number): void {
+  Atomics.store(i32, cpu + CpuRecord.park, RUNNING)
+}
+
+/** Milliseconds that a CPU without work looks for a kick before it sleeps, at the most. */
+export const SPIN_MS = 0.05
+const LOOKS_PER_CLOCK = 32
+
+/**
+ * A CPU that has just run out of work often gets more at once: then neither side pays for a sleep. One CPU of a machine at
+ * a time spins, so that spinning takes no core from those that have work. True: it was kicked.
+ */
+function spinForKick(i32: Int32Array, machine: Region, cpu: number, now: () => number, ms: number): boolean {
+  const spinner = machine.start + MachineRecord.spinner
+  if (Atomics.load(i32, spinner) !== 0 || Atomics.compareExchange(i32, spinner, 0, cpu) !== 0) return false
+  const until = now() + ms
+  let kicked = false
+  do {
+    for (let look = 0; look < LOOKS_PER_CLOCK && !kicked; look++) {
+      kicked = Atomics.load(i32, cpu + CpuRecord.park) === KICKED
+      pause()
+    }
+  } while (!kicked && now() < until)
+  Atomics.store(i32, spinner, 0)
+  return kicked
+}
+
+/** Sleeps until a kick, for at most `timeout` milliseconds. Blocks the thread. */
+export function haltBlocking(i32: Int32Array, cpu: number, timeout: number): void {
+  if (!prepareHalt(i32, cpu)) return
+  Atomics.wait(i32, cpu + CpuRecord.park, HALTED, timeout) // (C)
+  finishHalt(i32, cpu)
+}
+
+/** The same, after a short look for a kick. `now`: milliseconds. */
+export function haltAfterSpin(
+  i32: Int32Array,
+  machine: Region,
+  cpu: number,
+  timeout: number,
+  now: () => number,
+  budget: SpinBudget,
+): void {
+  if (timeout > budget.ms && budget.ms > 0 && spinForKick(i32, machine, cpu, now, budget.ms)) {
+    budget.succeeded()
+    finishHalt(i32, cpu)
+    return
+  }
+  budget.failed()
+  haltBlocking(i32, cpu, timeout)
+}
+
+/** The same without blocking: the event loop turns meanwhile, and its callbacks may kick this very CPU. */
+export async function haltTurning(i32: Int32Array, cpu: number, timeout: number): Promise<void> {
+  if (!prepareHalt(i32, cpu)) return
+  const waiting = Atomics.waitAsync(i32, cpu + CpuRecord.park, HALTED, timeout) // (C)
+  if (waiting.async) await waiting.value
+  finishHalt(i32, cpu)
+}

@@ -1,0 +1,70 @@
+import type { Arena, Region } from '../../arena/memory/arena.ts'
+import { CPU_OFFLINE, CPU_ONLINE, CpuRecord } from './cpurecord.ts'
+import { haltAfterSpin, haltTurning, SPIN_MS } from './halt.ts'
+import { Cpu, type CpuProgram, HALT, MICROTASKS, STEP } from './machine.ts'
+import { SpinBudget } from './spinbudget.ts'
+
+/** A CPU on a thread of its own, in Node or in a browser: the entry module brings the clock and the event-loop turn. */
+export class WorkerCpu extends Cpu {
+  private readonly clock: () => number
+
+  constructor(arena: Arena, region: Region, id: number, clock: () => number) {
+    super(arena, region, id, false)
+    this.clock = clock
+  }
+
+  override now(): number {
+    return this.clock()
+  }
+
+  override charge(): void {
+    // Real time passes by itself.
+  }
+}
+
+/**
+ * Drives a program until it returns. Halts block the thread, unless I/O is outstanding: then the event loop turns.
+ * `turn` resolves after the event loop has gone round once.
+ */
+export async function runCpu(
+  cpu: WorkerCpu,
+  program: CpuProgram,
+  data: unknown,
+  turn: () => Promise<void>,
+): Promise<void> {
+  const { i32, record } = cpu
+  const now = (): number => cpu.now()
+  const budget = new SpinBudget(SPIN_MS)
+  cpu.setActive(true)
+  Atomics.store(i32, record + CpuRecord.state, CPU_ONLINE)
+  Atomics.notify(i32, record + CpuRecord.state)
+  const running = program(cpu, data)
+  for (;;) {
+    const { done, value } = running.next()
+    if (done) break
+    if (value === STEP) continue
+    if (value === HALT && cpu.outstanding === 0 && !cpu.mailPending) {
+      haltAfterSpin(i32, cpu.region, record, timeLeft(cpu), now, budget)
+      continue
+    }
+    Atomics.store(i32, record + CpuRecord.turning, 1)
+    if (value === MICROTASKS) await microtasks()
+    else if (value === HALT && cpu.outstanding > 0) await haltTurning(i32, record, timeLeft(cpu))
+    else await turn()
+    Atomics.store(i32, record + CpuRecord.turning, 0)
+  }
+  cpu.setActive(false)
+  cpu.disarmTick()
+  Atomics.store(i32, record + CpuRecord.state, CPU_OFFLINE)
+}
+
+function timeLeft(cpu: WorkerCpu): number {
+  return Math.max(0, cpu.haltUntil - cpu.now())
+}
+
+/** A promise that has settled reaches an `await` in one hop, through a promise that it was resolved with in three. */
+const HOPS = 4
+
+async function microtasks(): Promise<void> {
+  for (let hop = 0; hop < HOPS; hop++) await undefined
+}

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { expect, test } from 'vitest'
+import { stopThread } from '../../../testing/machine/fixtures/stopthread.ts'
+import { stackOfThread, terminateUnseen } from './node-stack.ts'
+
+function makeThread(): { readonly worker: Worker; readonly words: Int32Array } {
+  const words = new Int32Array(new SharedArrayBuffer(12))
+  const worker = new Worker(new URL('../../../testing/machine/fixtures/turningthread.ts', import.meta.url), { workerData: words })
+  return { worker, words }
+}
+
+/** Waits until the thread has made another turn. One that never does fails by the time limit of the test. */
+async function nextTurn(words: Int32Array): Promise<void> {
+  const before = Atomics.load(words, 0)
+  while (Atomics.load(words, 0) === before) await new Promise(resolve => setTimeout(resolve, 1))
+}
+
+test('a thread whose stack came too late goes on all the same', async () => {
+  const { worker, words } = makeThread()
+  await nextTurn(words)
+  for (let n = 0; n < 3; n++) {
+    // Most often null: the thread has no time to answer.
+    await stackOfThread(worker, 0)
+    // What the thread was asked, it does sooner or later: the turns before that prove nothing.
+    for (let turn = 0; turn < 20; turn++) await nextTurn(words)
+  }
+  Atomics.store(words, 1, 1)
+  expect(await once(worker, 'exit')).toEqual([0])
+})
+
+test('several callers that ask at once each get an answer, and the thread goes on', async () => {
+  const { worker, words } = makeThread()
+  await nextTurn(words)
+  const stacks = await Promise.all([
+    stackOfThread(worker, 60_000),
+    stackOfThread(worker, 0),
+    stackOfThread(worker, 60_000),
+  ])
+  expect(stacks[0]?.join('\n')).toContain('turningthread.ts')
+  expect(stacks[2]?.join('\n')).toContain('turningthread.ts')
+  for (let turn = 0; turn < 20; turn++) await nextTurn(words)
+  Atomics.store(words, 1, 1)
+  await once(worker, 'exit')
+})
+
+test('a thread that has ended has no stack', async () => {
+  const { worker, words } = makeThread()
+  await nextTurn(words)
+  await worker.terminate()
+  expect(await stackOfThread(worker, 60_000)).toBeNull()
+})
+
+test('a thread that is terminated while its stack is asked for ends, and the process does not', async () => {
+  for (let n = 0; n < 6; n++) {
+    const { worker, words } = makeThread()
+    await nextTurn(words)
+    const asked = stackOfThread(worker, 60_000)
+    await terminateUnseen(worker)
+    expect(Array.isArray(await asked)).toBe(true)
+  }
+})
+
+test('a thread that another session has stopped, and does not let go on, is terminated all the same', async () => {
+  const { worker, words } = makeThread()
+  await nextTurn(words)
+  const session = await stopThread(worker)
+  await terminateUnseen(worker)
+  expect(worker.threadId).toBe(-1)
+  session.disconnect()
+})

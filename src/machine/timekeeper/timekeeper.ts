@@ -1,0 +1,108 @@
+import type { Region } from '../../arena/memory/arena.ts'
+import { CpuRecord, cpuCount, cpuRecord, MachineRecord } from '../core/cpurecord.ts'
+
+/**
+ * The timekeeper: a thread of its own that raises `needResched` on a CPU when its slice has ended. Tickless: it
+ * sleeps until the earliest slice ends, and for ever when no CPU has armed one.
+ *
+ * A moment is microseconds since boot in 31 bits, shifted left, with bit 0 set: an armed moment is never 0, and two
+ * of them compare right while they are less than 17 minutes apart. `sliceEnd` 0: not armed. `until` 0: asleep
+ * for ever.
+ *
+ *   CPU                                     timekeeper
+ *   ---                                     ----------
+ *   (A) store(sliceEnd, t)                  (C) store(until, earliest that it knows)
+ *   (B) load(until): later than t,          (D) looks at every sliceEnd again: one is earlier, so it
+ *       so it bumps `alarm` and notifies        does not sleep
+ *                                           (E) wait(alarm, as it was before it looked)
+ *
+ * (A) before (B) and (C) before (D): whichever way they fall together, one side sees the other. A bump between the
+ * look and (E) makes (E) return at once.
+ */
+const ARMED = 1
+
+/** What the thread of a timekeeper is told. */
+export interface TimekeeperBoot {
+  readonly buffer: SharedArrayBuffer
+  readonly region: Region
+  /** When its machine was made, on the clock that all threads of the process or page have. */
+  readonly origin: number
+}
+
+/** The moment of a time in milliseconds since boot. */
+export function momentOf(ms: number): number {
+  return (Math.trunc((ms * 1000) % 0x8000_0000) << 1) | ARMED
+}
+
+/** Whether moment `a` is before `b`. */
+export function isBefore(a: number, b: number): boolean {
+  return ((a - b) | 0) < 0
+}
+
+/** The CPU's slice ends at `ms`. Called by the CPU itself, when it has more than one runnable task. */
+export function armSlice(i32: Int32Array, machine: Region, cpu: number, ms: number): void {
+  const moment = momentOf(ms)
+  Atomics.store(i32, cpu + CpuRecord.sliceEnd, moment) // (A)
+  const until = Atomics.load(i32, machine.start + MachineRecord.until) // (B)
+  if (until === 0 || isBefore(moment, until)) wakeTimekeeper(i32, machine)
+}
+
+/** The CPU needs no tick. The timekeeper may wake once more for the slice that was armed, and then sleeps. */
+export function disarmSlice(i32: Int32Array, cpu: number): void {
+  Atomics.store(i32, cpu + CpuRecord.sliceEnd, 0)
+}
+
+export function wakeTimekeeper(i32: Int32Array, machine: Region): void {
+  Atomics.add(i32, machine.start + MachineRecord.alarm, 1)
+  Atomics.notify(i32, machine.start + MachineRecord.alarm)
+}
+
+/** Raises `needResched` wherever a slice has ended, and returns the earliest moment still armed, or 0. */
+export function raiseExpired(i32: Int32Array, machine: Region, now: number): number {
+  let earliest = 0
+  for (let id = 0; id < cpuCount(machine); id++) {
+    const cpu = cpuRecord(machine, id)
+    const end = Atomics.load(i32, cpu + CpuRecord.sliceEnd)
+    if (end === 0) continue
+    if (isBefore(now, end)) {
+      if (earliest === 0 || isBefore(end, earliest)) earliest = end
+    } else if (Atomics.compareExchange(i32, cpu + CpuRecord.sliceEnd, end, 0) === end) {
+      // The compare-exchange fails when the CPU has switched and armed a new slice since: that one is not over.
+      Atomics.store(i32, cpu + CpuRecord.needResched, 1)
+    } else {
+      id--
+    }
+  }
+  return earliest
+}
+
+/** Runs until `shutdown` is set. Blocks its thread; `now` is milliseconds since boot. `woken`: called whenever it has been woken. */
+export function keepTime(
+  i32: Int32Array,
+  machine: Region,
+  now: () => number,
+  woken: () => void = () => undefined,
+): void {
+  const { alarm, until, wakeups, shutdown } = MachineRecord
+  const base = machine.start
+  while (Atomics.load(i32, base + shutdown) === 0) {
+    const seen = Atomics.load(i32, base + alarm)
+    const earliest = raiseExpired(i32, machine, momentOf(now()))
+    Atomics.store(i32, base + until, earliest) // (C)
+    const check = raiseExpired(i32, machine, momentOf(now())) // (D)
+    if (check !== 0 && (earliest === 0 || isBefore(check, earliest))) continue
+    const timeout = earliest === 0 ? Infinity : msUntil(earliest, momentOf(now()))
+    Atomics.wait(i32, base + alarm, seen, timeout) // (E)
+    Atomics.add(i32, base + wakeups, 1)
+    woken()
+  }
+}
+
+function msUntil(moment: number, now: number): number {
+  return Math.max(0, (moment - now) | 0) / 2000
+}
+
+/** How often the timekeeper has woken since boot. */
+export function timekeeperWakeups(i32: Int32Array, machine: Region): number {
+  return Atomics.load(i32, machine.start + MachineRecord.wakeups)
+}

@@ -1,0 +1,175 @@
+import type { Arena, ArenaPlan, Region } from '../arena/memory/arena.ts'
+import { assert } from '../arena/assert.ts'
+import type { PayloadHeap } from '../arena/memory/heap.ts'
+import type { KernelThread } from '../arena/sync/thread.ts'
+import { openChannel } from './channel.ts'
+import { PayloadDecoder } from './decode.ts'
+import { PayloadEncoder } from './encode.ts'
+import { LENT_COUNT_AT, STRUCTURE_WORDS_AT } from './format.ts'
+import { immediateOf, immediateOfList, readImmediate } from './immediate.ts'
+import { LentObjects } from './references.ts'
+import { putPayload, takePayload } from './exchange.ts'
+import { failureInWords, UntravelableError } from './untravelable.ts'
+import { checkTransfer, detach } from './transfer.ts'
+
+/**
+ * Values in and out of the arena's payload heap: one codec for each thread. What it promises is in docs/payloads.md; what a payload
+ * word is, in format.ts.
+ *
+ * A block belongs to the thread that encoded it (it is unsettled) until a record takes it over: exchange.ts.
+ */
+export class PayloadCodec {
+  readonly heap: PayloadHeap
+  readonly lent: LentObjects
+  private readonly thread: KernelThread
+  private readonly arena: Arena
+  private encoder: PayloadEncoder
+  private spare: PayloadEncoder | null = null
+  private readonly decoder: PayloadDecoder
+
+  /** `lentRegion` is what `reserveLent` reserved. */
+  constructor(heap: PayloadHeap, thread: KernelThread, lentRegion: Region) {
+    this.thread = thread
+    this.arena = thread.arena
+    this.heap = heap
+    this.lent = LentObjects.of(thread.arena, lentRegion, thread, openChannel)
+    this.encoder = new PayloadEncoder(this.lent)
+    this.decoder = new PayloadDecoder(thread.arena.buffer, this.lent)
+  }
+
+  /**
+   * The payload word of a value: see format.ts. `root` is how messages call it: 'result'. Throws UntravelableError (a TypeError
+   * that names the path) and ArenaFullError, and then nothing is changed; otherwise the buffers in `transfer` are detached.
+   */
+  encode(value: unknown, root: string, transfer?: readonly ArrayBuffer[]): number {
+    if (value === undefined && transfer === undefined) return 0
+    if (transfer === undefined) {
+      const word = immediateOf(value)
+      if (word !== 0) return word
+    }
+    return this.write(value, root, false, transfer)
+  }
+
+  /** As encode, for the arguments of a call: a list, of which only the elements count. */
+  encodeList(list: readonly unknown[], root: string, transfer?: readonly ArrayBuffer[]): number {
+    if (transfer === undefined) {
+      const word = immediateOfList(list)
+      if (word !== 0) return word
+    }
+    return this.write(list, root, true, transfer)
+  }
+
+  /** The payload word of what a task threw. It never fails for what the value is made of: what cannot travel of it is said in words. */
+  encodeFailure(thrown: unknown): number {
+    try {
+      return this.encode(thrown, 'error')
+    } catch (refusal) {
+      if (!(refusal instanceof UntravelableError)) throw refusal
+      return this.encode(failureInWords(thrown, refusal), 'error')
+    }
+  }
+
+  /** The value of a payload word, as often as one likes: it does not free. */
+  decode(word: number): unknown {
+    if (word === 0) return undefined
+    if (word < 0) return readImmediate(word)
+    return this.decoder.decode(word)
+  }
+
+  /**
+   * Null: everything that travels by reference in a payload has arrived on this thread. Else a promise of the rest. Where a thread takes
+   * messages in only at a turn of its event loop (a browser), who decodes waits for it; elsewhere `decode` sees to it.
+   */
+  missing(word: number): Promise<unknown> | null {
+    if (word <= 0 || this.lent.isDirect) return null
+    const { i32 } = this.arena
+    const end = word + i32[word + STRUCTURE_WORDS_AT]
+    for (let at = end - i32[word + LENT_COUNT_AT]; at < end; at++) {
+      if (!this.lent.has(i32[at])) return this.lent.arrival(i32[at])
+    }
+    return null
+  }
+
+  /** What a payload refers to, with its ids. */
+  lentIn(word: number): { readonly id: number; readonly object: object }[] {
+    if (word <= 0) return []
+    const { i32 } = this.arena
+    const end = word + i32[word + STRUCTURE_WORDS_AT]
+    return Array.from({ length: i32[word + LENT_COUNT_AT] }, (_, index) => {
+      const id = i32[end - 1 - index]
+      return { id, object: this.lent.objectOf(id) }
+    })
+  }
+
+  /** Gives the block of a payload back, if it has one. */
+  free(word: number): void {
+    if (word > 0) this.heap.free(this.thread, word)
+  }
+
+  /** The record whose word is at `at` takes the payload over. */
+  put(at: number, word: number): void {
+    putPayload(this.heap, this.thread, at, word)
+  }
+
+  /** This thread takes the payload over from the record, and is to free it. */
+  take(at: number): number {
+    return takePayload(this.heap, this.thread, at)
+  }
+
+  /** Takes the payload off the record and frees it. */
+  drop(at: number): void {
+    this.free(this.take(at))
+  }
+
+  /** A payload that a dead thread had marked: see `PayloadHeap.resolveMarked`. */
+  resolveMarked(word: number, mark: number, isNamed: boolean): void {
+    this.heap.resolveMarked(this.thread, word, mark, isNamed)
+  }
+
+  /**
+   * Recovery, after thread `dead` has stopped for good: mends the heap and frees what that thread had on its way. `records` visits
+   * every word of every record that may hold a payload.
+   */
+  recover(dead: number, records: (visit: (at: number) => void) => void): number {
+    this.lent.ended(dead)
+    return this.heap.repair(this.thread, dead, records)
+  }
+
+  private write(
+    value: unknown,
+    root: string,
+    isList: boolean,
+    transfer: readonly ArrayBuffer[] | undefined,
+  ): number {
+    if (transfer !== undefined) checkTransfer(transfer)
+    // A getter of the value may send something itself: the encoder is in use then, and a spare one takes over.
+    const encoder = this.encoder
+    this.encoder = this.spare ?? new PayloadEncoder(this.lent)
+    this.spare = null
+    try {
+      encoder.start(root)
+      if (isList) encoder.list(value as readonly unknown[])
+      else encoder.value(value)
+      const words = encoder.finish()
+      assert(words > 0, 'a payload has words')
+      const pointer = this.heap.allocate(this.thread, words * 4)
+      encoder.writer.copyTo(this.arena.i32, this.arena.u8, pointer)
+      if (transfer !== undefined) detach(transfer)
+      return pointer
+    } finally {
+      encoder.release()
+      this.spare = this.encoder
+      this.encoder = encoder
+    }
+  }
+}
+
+/** What the payloads of a kernel need in its arena, beside the heap. */
+export function reserveLent(plan: ArenaPlan): Region {
+  return LentObjects.reserve(plan)
+}
+
+/** Once, by the thread that made the arena. */
+export function initializeLent(arena: Arena, region: Region): void {
+  LentObjects.initialize(arena, region)
+}

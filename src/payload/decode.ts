@@ -1,0 +1,360 @@
+import { isStackLimitable } from '../machine/core/stacklimit.ts'
+import { assert } from '../arena/assert.ts'
+import * as format from './format.ts'
+import { TextBytes } from './text.ts'
+import { travellingByName } from './travelling.ts'
+
+/** What gives back the objects that a sender lent, by their ids. */
+export interface Borrower {
+  objectOf(id: number): object
+}
+
+const doubles = new Float64Array(1)
+const halves = new Int32Array(doubles.buffer)
+
+/** Reads the value of a block in the payload heap. It copies: nothing of the result looks into the arena. */
+export class PayloadDecoder {
+  private readonly i32: Int32Array
+  private readonly u8: Uint8Array
+  private readonly buffer: SharedArrayBuffer
+  private readonly text: TextBytes
+  private readonly borrower: Borrower
+  private at = 0
+  private pointer = 0
+  private met: unknown[] = []
+  private shapes: (readonly string[])[] = []
+
+  constructor(buffer: SharedArrayBuffer, borrower: Borrower) {
+    this.buffer = buffer
+    this.i32 = new Int32Array(buffer)
+    this.u8 = new Uint8Array(buffer)
+    this.text = new TextBytes(buffer)
+    this.borrower = borrower
+  }
+
+  decode(pointer: number): unknown {
+    // A class that travels may decode another payload while it is made: what is under way is put aside.
+    const { at, pointer: outer, met, shapes } = this
+    const nested = outer !== 0
+    if (nested) {
+      this.met = []
+      this.shapes = []
+    }
+    this.pointer = pointer
+    this.at = pointer + format.HEADER_WORDS
+    try {
+      const value = this.value()
+      const end = pointer + this.i32[pointer + format.STRUCTURE_WORDS_AT]
+      const lent = this.i32[pointer + format.LENT_COUNT_AT]
+      assert(this.at === end - lent, 'a payload is read to its end')
+      return value
+    } finally {
+      this.pointer = outer
+      if (nested) {
+        this.at = at
+        this.met = met
+        this.shapes = shapes
+      } else {
+        if (this.met.length !== 0) this.met = []
+        if (this.shapes.length !== 0) this.shapes = []
+      }
+    }
+  }
+
+  private value(): unknown {
+    const word = this.i32[this.at++]
+    if ((word & 1) !== 0) return word >> 1
+    let argument = word >>> format.ARGUMENT_SHIFT
+    if (argument === format.ARGUMENT_LARGE) argument = this.i32[this.at++] >>> 0
+    switch ((word >>> 1) & format.TAG_MASK) {
+      case format.UNDEFINED:
+        return undefined
+      case format.NULL:
+        return null
+      case format.TRUE:
+        return true
+      case format.FALSE:
+        return false
+      case format.NUMBER:
+        return this.double()
+      case format.LATIN1:
+        return this.latin1(argument)
+      case format.UTF16:
+        return this.utf16(argument)
+      case format.BIGINT64: {
+        const low = this.i32[this.at++]
+        return (BigInt(this.i32[this.at++]) << 32n) | BigInt(low >>> 0)
+      }
+      case format.BIGINT: {
+        const magnitude = BigInt(`0x${this.value() as string}`)
+        return argument === 1 ? -magnitude : magnitude
+      }
+      case format.REFERENCE:
+        return this.reference(argument)
+      case format.OBJECT:
+        return this.object(this.shapes[argument])
+      case format.OBJECT_NEW_SHAPE: {
+        const keys = this.keys(argument)
+        this.shapes.push(keys)
+        return this.object(keys)
+      }
+      case format.OBJECT_DICTIONARY:
+        return this.object(this.keys(argument))
+      case format.ARRAY:
+      case format.ARRAY_INT32:
+      case format.ARRAY_FLOAT64:
+      case format.ARRAY_SPARSE:
+      case format.ARRAY_NAMED:
+        return this.array((word >>> 1) & format.TAG_MASK, argument)
+      case format.MAP:
+        return this.map(argument)
+      case format.SET:
+        return this.set(argument)
+      case format.DATE:
+        return this.meet(new Date(this.double()))
+      case format.REGEXP: {
+        const source = this.value() as string
+        return this.meet(new RegExp(source, this.value() as string))
+      }
+      case format.BOXED: {
+        const number = this.met.push(undefined) - 1
+        return (this.met[number] = Object(this.value()) as unknown)
+      }
+      case format.ERROR:
+        return this.error(argument)
+      case format.DOM_EXCEPTION:
+        return this.domException()
+      case format.BUFFER:
+      case format.BUFFER_FAR:
+        return this.arrayBuffer((word >>> 1) & format.TAG_MASK, argument, undefined)
+      case format.BUFFER_RESIZABLE: {
+        const maxByteLength = this.double()
+        const inner = this.i32[this.at++]
+        let length = inner >>> format.ARGUMENT_SHIFT
+        if (length === format.ARGUMENT_LARGE) length = this.i32[this.at++] >>> 0
+        return this.arrayBuffer((inner >>> 1) & format.TAG_MASK, length, { maxByteLength })
+      }
+      case format.VIEW:
+      case format.VIEW_WHOLE:
+        return this.view(argument, ((word >>> 1) & format.TAG_MASK) === format.VIEW_WHOLE)
+      case format.LENT:
+        return this.meet(this.borrower.objectOf(argument))
+      case format.TRAVELLING:
+        return this.travelling()
+      default:
+        throw new Error(`word ${word} at ${this.at - 1} starts no value: the payload is damaged`)
+    }
+  }
+
+  private meet<T>(value: T): T {
+    this.met.push(value)
+    return value
+  }
+
+  private reference(number: number): unknown {
+    const value = this.met[number]
+    if (value === undefined) {
+      throw new TypeError('a class that travels by reference stands for itself by a value that contains it')
+    }
+    return value
+  }
+
+  private double(): number {
+    halves[0] = this.i32[this.at++]
+    halves[1] = this.i32[this.at++]
+    return doubles[0]
+  }
+
+  private latin1(length: number): string {
+    const text = this.text.readLatin1(this.at * 4, length)
+    this.at += (length + 3) >>> 2
+    return text
+  }
+
+  private utf16(length: number): string {
+    const text = this.text.readUtf16(this.at * 4, length)
+    this.at += (length + 1) >>> 1
+    return text
+  }
+
+  private keys(count: number): readonly string[] {
+    const keys = new Array<string>(count)
+    for (let index = 0; index < count; index++) keys[index] = this.value() as string
+    return keys
+  }
+
+  private isAbsent(): boolean {
+    if (this.i32[this.at] !== format.ABSENT << 1) return false
+    this.at++
+    return true
+  }
+
+  private object(keys: readonly string[]): Record<string, unknown> {
+    const object: Record<string, unknown> = {}
+    this.met.push(object)
+    for (let index = 0; index < keys.length; index++) {
+      if (this.isAbsent()) continue
+      const key = keys[index]
+      const value = this.value()
+      if (key === '__proto__') define(object, key, value)
+      else object[key] = value
+    }
+    return object
+  }
+
+  private array(tag: number, argument: number): unknown[] {
+    switch (tag) {
+      case format.ARRAY_INT32: {
+        const array = new Array<number>(argument)
+        const { i32, at } = this
+        for (let index = 0; index < argument; index++) array[index] = i32[at + index]
+        this.at = at + argument
+        return this.meet(array)
+      }
+      case format.ARRAY_FLOAT64: {
+        // Counted from the block's start, which is on an even word.
+        this.at += (this.at - this.pointer) & 1
+        const source = new Float64Array(this.buffer, this.at * 4, argument)
+        this.at += argument * 2
+        const array = new Array<number>(argument)
+        for (let index = 0; index < argument; index++) array[index] = source[index]
+        return this.meet(array)
+      }
+      case format.ARRAY_SPARSE: {
+        const array: unknown[] = []
+        this.met.push(array)
+        array.length = this.double()
+        const count = this.i32[this.at++]
+        for (let element = 0; element < count; element++) array[this.double()] = this.value()
+        return array
+      }
+      case format.ARRAY_NAMED: {
+        const array = this.value() as unknown[]
+        for (let property = 0; property < argument; property++) {
+          const key = this.value() as string
+          if (!this.isAbsent()) define(array, key, this.value())
+        }
+        return array
+      }
+      default: {
+        const array = new Array<unknown>(argument)
+        this.met.push(array)
+        for (let index = 0; index < argument; index++) {
+          if (!this.isAbsent()) array[index] = this.value()
+        }
+        return array
+      }
+    }
+  }
+
+  private map(count: number): Map<unknown, unknown> {
+    const map = this.meet(new Map<unknown, unknown>())
+    for (let entry = 0; entry < count; entry++) {
+      const key = this.value()
+      map.set(key, this.value())
+    }
+    return map
+  }
+
+  private set(count: number): Set<unknown> {
+    const set = this.meet(new Set<unknown>())
+    for (let item = 0; item < count; item++) set.add(this.value())
+    return set
+  }
+
+  private error(number: number): Error {
+    const error = this.meet(makeError(number))
+    const has = this.i32[this.at++]
+    if ((has & format.ERROR_HAS_MESSAGE) !== 0) hide(error, 'message', this.value())
+    if ((has & format.ERROR_HAS_STACK) !== 0) hide(error, 'stack', this.value())
+    if ((has & format.ERROR_HAS_CAUSE) !== 0) hide(error, 'cause', this.value())
+    if ((has & format.ERROR_HAS_ERRORS) !== 0) hide(error, 'errors', this.value())
+    while (!this.isAbsent()) {
+      const key = this.value() as string
+      if (key === 'name') hide(error, key, this.value())
+      else define(error, key, this.value())
+    }
+    return error
+  }
+
+  private domException(): DOMException {
+    const message = this.value() as string
+    const error = this.meet(withoutTrace(() => new DOMException(message, this.value() as string)))
+    hide(error, 'stack', this.value())
+    return error
+  }
+
+  private arrayBuffer(
+    tag: number,
+    length: number,
+    options: { maxByteLength: number } | undefined,
+  ): ArrayBuffer {
+    const Buffer = ArrayBuffer as new (length: number, options?: { maxByteLength: number }) => ArrayBuffer
+    let start: number
+    if (tag === format.BUFFER) {
+      start = this.at * 4
+      this.at += (length + 3) >>> 2
+    } else {
+      start = (this.pointer + this.i32[this.at++]) * 4
+    }
+    // A typed array of another's elements has memory of its own, which is not cleared before it is filled. A resizable buffer has to be made first.
+    if (options === undefined)
+      return this.meet(
+        new Uint8Array(this.u8.subarray(start, start + length)).buffer as unknown as ArrayBuffer,
+      )
+    const buffer = new Buffer(length, options)
+    new Uint8Array(buffer).set(this.u8.subarray(start, start + length))
+    return this.meet(buffer)
+  }
+
+  private view(kind: number, isWhole: boolean): ArrayBufferView {
+    const number = this.met.push(undefined) - 1
+    const offset = isWhole ? 0 : this.double()
+    const length = isWhole ? -1 : this.double()
+    const buffer = this.value() as ArrayBuffer
+    const View = format.viewClasses[kind]
+    if (View === undefined) throw new TypeError('a Float16Array arrived, and this platform has none')
+    const view = length < 0 ? new View(buffer, offset) : new View(buffer, offset, length)
+    this.met[number] = view
+    return view
+  }
+
+  private travelling(): object {
+    const number = this.met.push(undefined) - 1
+    const name = this.value() as string
+    const plain = this.value()
+    const travelling = travellingByName(name)
+    if (travelling === undefined) {
+      throw new TypeError(
+        `an object of class ${name} arrived, and this thread has not imported the module of that class`,
+      )
+    }
+    return (this.met[number] = travelling.fromPlain(plain)) as object
+  }
+}
+
+function define(object: object, key: string, value: unknown): void {
+  Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+}
+
+function hide(object: object, key: string, value: unknown): void {
+  Object.defineProperty(object, key, { value, writable: true, enumerable: false, configurable: true })
+}
+
+function makeError(number: number): Error {
+  return withoutTrace(() =>
+    number === format.AGGREGATE_ERROR ? new AggregateError([]) : new format.errorClasses[number](),
+  )
+}
+
+/** The stack of an error that arrives is the sender's: none is taken here. */
+function withoutTrace<T>(make: () => T): T {
+  const limit = (Error as { stackTraceLimit?: number }).stackTraceLimit
+  if (limit === undefined || !isStackLimitable) return make()
+  try {
+    Error.stackTraceLimit = 0
+    return make()
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+}

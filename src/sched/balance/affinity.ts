@@ -1,0 +1,94 @@
+import { assert } from '../../arena/assert.ts'
+import { ListNode } from '../../arena/trees/list.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { publishQueue, rqDequeueTask, rqEnqueueTask } from '../classes/classrq.ts'
+import { Entity, POLICY_BOUND, POLICY_PUSHABLE } from '../core/entity.ts'
+import { EXT_MAJOR_PRIORITY } from '../core/priority.ts'
+import { addPushable, notePushable, removePushable } from './pushable.ts'
+import { RunQueue } from '../core/runqueue.ts'
+import type { Scheduler } from '../core/scheduler.ts'
+import { Task } from '../core/taskrecord.ts'
+import { lockTaskQueue } from '../core/taskqueue.ts'
+
+/**
+ * Affinity: the CPUs that a task may run on. A change takes effect when the task is next woken (or stolen): one that runs
+ * or waits stays on its CPU until it sleeps.
+ *
+ * The mask is two words, and a wakeup reads both:
+ *
+ *   setAffinity                                waker
+ *   -----------                                -----
+ *   low = 0
+ *                                              reads 0, 0: no CPU at all, falls back to any
+ *   high = CPU 40
+ *
+ * So it is written under the pi lock, which a waker holds while it selects, and under the run queue's lock, which a thief
+ * holds while it looks for what it may take.
+ */
+export function setAffinity(s: Scheduler, task: number, low: number, high: number): void {
+  const { i32, thread } = s
+  if ((low | high) === 0) throw new RangeError('affinity: the mask is empty; give at least one CPU')
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  const queue = lockTaskQueue(s, se)
+  writeMask(s, queue, se, low, high)
+  release(thread, queue + RunQueue.lock)
+  release(thread, se + Entity.piLock)
+}
+
+/**
+ * Binds the current task to this CPU for good: its coroutine lives in this CPU's heap from here on. Its mask collapses,
+ * and no fallback moves it. By the CPU, when it starts the task.
+ *
+ * The run queue's lock is not needed: the current task is on no queue and no list, so no thief looks at its mask; a waker or
+ * whoever changes the mask holds the pi lock. A policy is the exception: it may write to what runs on another CPU.
+ */
+export function bindTask(s: Scheduler, task: number): void {
+  const { i32, thread, queue, cpu } = s
+  const se = i32[task + Task.entity]
+  const isExt = i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY
+  acquire(thread, se + Entity.piLock)
+  if (isExt) acquire(thread, queue + RunQueue.lock)
+  assert(i32[queue + RunQueue.current] === se, 'a task is bound by the CPU that runs it')
+  assert(i32[se + Entity.pushLinks + ListNode.list] === 0, 'what runs is not on offer to other CPUs')
+  if ((i32[se + Entity.policy] & POLICY_BOUND) === 0) Atomics.add(i32, queue + RunQueue.bound, 1)
+  i32[se + Entity.policy] = (i32[se + Entity.policy] | POLICY_BOUND) & ~POLICY_PUSHABLE
+  storeMask(i32, se, cpu < 32 ? 1 << cpu : 0, cpu < 32 ? 0 : 1 << (cpu - 32))
+  if (isExt) release(thread, queue + RunQueue.lock)
+  release(thread, se + Entity.piLock)
+}
+
+/** The mask as it is now: low and high word. */
+export function getAffinity(s: Scheduler, task: number): readonly [low: number, high: number] {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, se + Entity.piLock)
+  const mask = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]] as const
+  release(thread, se + Entity.piLock)
+  return mask
+}
+
+/** The mask has a CPU in it at every step. */
+function storeMask(i32: Int32Array, se: number, low: number, high: number): void {
+  if (low !== 0) i32[se + Entity.affinityMask] = low
+  i32[se + Entity.affinityMask + 1] = high
+  if (low === 0) i32[se + Entity.affinityMask] = low
+}
+
+function writeMask(s: Scheduler, queue: number, se: number, low: number, high: number): void {
+  const { i32 } = s
+  const queued = Atomics.load(i32, se + Entity.onRq) === 1
+  if (queued) removePushable(s, queue, se)
+  storeMask(i32, se, low, high)
+  notePushable(s, se)
+  if (queued && i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) {
+    // Where it is may be where it may not run: its policy places it anew.
+    const rq = i32[se + Entity.rq]
+    rqDequeueTask(s, rq, se)
+    rqEnqueueTask(s, rq, se)
+    publishQueue(s, queue)
+  } else if (queued) {
+    addPushable(s, queue, se)
+    publishQueue(s, queue)
+  }
+}

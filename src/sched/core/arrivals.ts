@@ -1,0 +1,247 @@
+import type { ArenaPlan, Region } from '../../arena/memory/arena.ts'
+import { assert } from '../../arena/assert.ts'
+import { ListNode } from '../../arena/trees/list.ts'
+import { LINE_WORDS } from '../../arena/memory/record.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { maskHas } from './cpumask.ts'
+import { Entity, POLICY_ARRIVED } from './entity.ts'
+import { recordSpawn } from './events.ts'
+import { ExtRecord } from '../ext/extlayout.ts'
+import { startTask } from './fork.ts'
+import { FAIR_MAJOR_PRIORITY } from './priority.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { isIdle } from './selectcpu.ts'
+import { isSleeping, Task, WAKE_ANY, WOKEN } from './taskrecord.ts'
+import { schedulerWakeup } from './wakeup.ts'
+
+/**
+ * Arrivals: new tasks on their way to a CPU. Each CPU has a list of them. Whoever spawns pushes to it, without a lock; the CPU takes
+ * the whole list at its next switch, and starts what is on it, on its own queue: thousands of spawns do not meet
+ * the CPU at the lock of its run queue. Another CPU that runs out of work takes the list too, for its owner may be stuck.
+ *
+ * A task that has arrived is asleep, like any new one, and starting it is its first wakeup. So it can be killed, stopped,
+ * changed and moved as ever: a stopped one is started and not queued, one whose mask has changed goes where that says.
+ *
+ *   who spawns                                 a CPU that takes
+ *   ----------                                 ----------------
+ *   (A) head = task                            (C) clears the bit
+ *   (B) the list was empty: sets the bit,      (D) head = 0: all of the list is its own
+ *       asks the CPU to look
+ *
+ * With the list not empty, the bit is set, or (B) or (D) is still to come: nobody sleeps beside a list that nobody will take.
+ * (B) after (D) leaves a bit without a list: one look in vain.
+ *
+ *   who spawns                                 a CPU that goes offline
+ *   ----------                                 -----------------------
+ *   (A) head = task                            (E) is no longer active
+ *   (F) the CPU is active? no: takes           (G) takes the list, and starts it elsewhere
+ *
+ * A CPU that dies with a list in its hands leaves tasks that are ARRIVED, asleep, and were never woken. Whoever recovers takes all
+ * lists away and starts every such task, also those that a living CPU is just about to start: the pi lock, and `woken`, let one of the
+ * two do it. That CPU may find a task that has ended; its record is there until the CPU is quiescent, and the link is not
+ * used for anything else.
+ *
+ * Only ordinary tasks arrive: fair, allowed everywhere, of no policy. What is in a hurry is put on its queue at once.
+ */
+export interface ArrivalsPlan extends Region {
+  readonly cpus: number
+}
+
+/** Ends a list. A head that is 0 has none. */
+const LAST = -1
+
+/** Pushes to one CPU in a row, at the most: one while it has nothing, then half as many as it has not taken yet. */
+const RUN_MOST = 32
+
+/** The list's link: of all the fields that a task without a parent never uses. */
+const link = Task.sibling + ListNode.next
+
+export function reserveArrivals(plan: ArenaPlan, cpus: number): ArrivalsPlan {
+  return { ...plan.reserve('arrivals', (1 + cpus) * LINE_WORDS), cpus }
+}
+
+/** The lists, as one thread sees them. */
+export class Arrivals {
+  private readonly i32: Int32Array
+  private readonly start: number
+  private readonly cpus: number
+  /** The CPU that this thread pushed to last, and how often more in a row. */
+  private target = 0
+  private left = 0
+  /** How many this thread has pushed to each CPU since that was last seen without any. */
+  private readonly pushed: Int32Array
+
+  constructor(i32: Int32Array, plan: ArrivalsPlan) {
+    this.i32 = i32
+    this.start = plan.start
+    this.cpus = plan.cpus
+    this.pushed = new Int32Array(plan.cpus)
+  }
+
+  /** Whether a CPU should take its list: a plain read, of a hint, at each switch. */
+  has(cpu: number): boolean {
+    return ((this.i32[this.start + (cpu >> 5)] >>> (cpu & 31)) & 1) !== 0
+  }
+
+  /** A CPU with a list, other than this one; -1: none. Plain reads, as above. */
+  elsewhere(cpu: number): number {
+    if ((this.i32[this.start] | this.i32[this.start + 1]) === 0) return -1
+    for (let other = 0; other < this.cpus; other++) if (other !== cpu && this.has(other)) return other
+    return -1
+  }
+
+  /** (A) True: the list was empty. */
+  push(cpu: number, task: number): boolean {
+    const { i32 } = this
+    const at = this.headOf(cpu)
+    let first = Atomics.load(i32, at)
+    for (;;) {
+      i32[task + link] = first === 0 ? LAST : first
+      const seen = Atomics.compareExchange(i32, at, first, task) // (A)
+      if (seen === first) return first === 0
+      first = seen
+    }
+  }
+
+  /** (B) */
+  mark(cpu: number): void {
+    Atomics.or(this.i32, this.start + (cpu >> 5), 1 << (cpu & 31))
+  }
+
+  /** (C), (D) The first that came, of all; each one's link leads on to LAST. */
+  take(cpu: number): number {
+    const { i32 } = this
+    Atomics.and(i32, this.start + (cpu >> 5), ~(1 << (cpu & 31))) // (C)
+    let newest = Atomics.exchange(i32, this.headOf(cpu), 0) // (D)
+    let oldest = LAST
+    while (newest > 0) {
+      const next = i32[newest + link]
+      i32[newest + link] = oldest
+      oldest = newest
+      newest = next
+    }
+    return oldest
+  }
+
+  /**
+   * Where the next one goes: to the CPU with the least to do; in a long run of spawns several in a row, so that not each looks
+   * at every CPU. -1: no CPU is active.
+   */
+  choose(s: Scheduler): number {
+    const { pushed } = this
+    if (this.left > 0 && this.isMarked(this.target)) {
+      this.left--
+      pushed[this.target]++
+      return this.target
+    }
+    const low = s.activeHalf(0)
+    const high = s.activeHalf(1)
+    let best = -1
+    let least = Infinity
+    for (let turn = 0; turn < this.cpus; turn++) {
+      const cpu = (this.target + turn) % this.cpus
+      if (!maskHas(low, high, cpu)) continue
+      if (!this.isMarked(cpu)) pushed[cpu] = 0
+      const load = Atomics.load(this.i32, s.queueOf(cpu) + RunQueue.load) + pushed[cpu]
+      if (load < least) {
+        best = cpu
+        least = load
+      }
+    }
+    if (best < 0) return -1
+    this.target = best
+    this.left = Math.min(RUN_MOST, pushed[best] >> 1)
+    pushed[best]++
+    return best
+  }
+
+  private isMarked(cpu: number): boolean {
+    return ((Atomics.load(this.i32, this.start + (cpu >> 5)) >>> (cpu & 31)) & 1) !== 0
+  }
+
+  private headOf(cpu: number): number {
+    assert(cpu >= 0 && cpu < this.cpus, 'each CPU has a list of arrivals')
+    return this.start + (1 + cpu) * LINE_WORDS
+  }
+}
+
+/** Lets a new task run, as startTask does: by way of a CPU's arrivals where it may. By a thread that is no CPU, and that recovers those which die. */
+export function startSoon(s: Scheduler, task: number): void {
+  const { i32, arrivals } = s
+  const se = i32[task + Task.entity]
+  const cpu = mayArrive(s, task, se) ? arrivals.choose(s) : -1
+  if (cpu < 0) {
+    startTask(s, task)
+    return
+  }
+  const level = i32[se + Entity.priority] >> 2
+  s.classes[level].taskFork(s, 0, se)
+  i32[se + Entity.cpu] = cpu
+  i32[se + Entity.policy] |= POLICY_ARRIVED
+  if (i32[s.recording] !== 0) recordSpawn(s, task, se)
+  if (arrivals.push(cpu, task)) {
+    arrivals.mark(cpu) // (B)
+    s.resched(cpu)
+  }
+  if (!s.isActive(cpu)) takeArrivals(s, cpu) // (F)
+}
+
+/** Starts all that has arrived for a CPU: on this CPU's queue if it is one, and online. With no lock held. */
+export function takeArrivals(s: Scheduler, cpu: number): void {
+  const { i32, queue } = s
+  let task = s.arrivals.take(cpu)
+  if (task === LAST) return
+  const here = queue !== 0 && i32[queue + RunQueue.online] !== 0 ? queue : 0
+  if (!s.turnsAreShort) s.readClock()
+  while (task !== LAST) {
+    const next = i32[task + link]
+    startArrived(s, task, here)
+    task = next
+  }
+  if (here !== 0 && Atomics.load(i32, queue + RunQueue.load) > 1) kickIdle(s)
+}
+
+/** More has come than this CPU runs now: one that has gone to sleep for want of work may steal of it. */
+function kickIdle(s: Scheduler): void {
+  for (let cpu = 0; cpu < s.cpus; cpu++) {
+    if (cpu !== s.cpu && s.isActive(cpu) && isIdle(s, cpu)) {
+      s.kick(cpu)
+      return
+    }
+  }
+}
+
+/** Recovery: starts what a CPU that died had taken, with all that has arrived and was never started. By the thread that pushes. */
+export function startAllArrived(s: Scheduler): void {
+  const { i32, tasks, arrivals } = s
+  for (let cpu = 0; cpu < s.cpus; cpu++) arrivals.take(cpu)
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
+    if (tasks.isSettled(i32, task) && isSleeping(Atomics.load(i32, task + Task.state)))
+      startArrived(s, task, 0)
+  }
+}
+
+/** The first wakeup of a task that has arrived; once, whoever else is about to. `here`: the queue that it goes to, if it may; 0: any. */
+function startArrived(s: Scheduler, task: number, here: number): void {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  s.holdKicks()
+  acquire(thread, se + Entity.piLock)
+  if ((i32[se + Entity.policy] & POLICY_ARRIVED) !== 0 && i32[se + Entity.woken] === 0) {
+    schedulerWakeup(s, task, WAKE_ANY, WOKEN, here)
+  }
+  release(thread, se + Entity.piLock)
+  s.sendKicks()
+}
+
+function mayArrive(s: Scheduler, task: number, se: number): boolean {
+  const { i32 } = s
+  return (
+    s.cpu < 0 &&
+    i32[se + Entity.priority] >> 2 === FAIR_MAJOR_PRIORITY &&
+    (i32[se + Entity.affinityMask] & i32[se + Entity.affinityMask + 1]) === -1 &&
+    Atomics.load(i32, task + Task.parent) === 0 &&
+    Atomics.load(i32, s.ext.record + ExtRecord.takes) === 0
+  )
+}

@@ -1,0 +1,252 @@
+import { assert } from '../../arena/assert.ts'
+import { throwIfInside } from '../../arena/sync/section.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { CpuRecord } from '../../machine/core/cpurecord.ts'
+import { type Cpu, type CpuRequest, HALT, MICROTASKS, STEP, TURN } from '../../machine/core/machine.ts'
+import { takeArrivals } from './arrivals.ts'
+import { Entity } from './entity.ts'
+import { afterSwitch, beforeSwitch, cpuForgetsPolicy, lookForPolicy, workForIdle } from '../ext/extcpu.ts'
+import { policyImporter } from '../ext/extimport.ts'
+import { ExtRecord } from '../ext/extlayout.ts'
+import { reapTask } from './exit.ts'
+import { adoptFromGone, cpuGone, cpuOffline, cpuOnline } from '../balance/hotplug.ts'
+import { EXT_MAJOR_PRIORITY, FAIR_MAJOR_PRIORITY } from './priority.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { pullTask, pushTask, stealTask } from '../balance/steal.ts'
+import { FINISHED, PREEMPTED, schedulerYield, YIELDED, yieldToEqual } from './switch.ts'
+import { Task } from './taskrecord.ts'
+import { expireTimers } from './timer.ts'
+
+/**
+ * What a CPU does all its life: switch, run a task until it gives the CPU back, switch again. How a task is run is not
+ * the scheduler's business: `resume` runs it, and says why it stopped (PREEMPTED, SUSPENDED, YIELDED or FINISHED; see
+ * switch.ts; CONTINUES or AWAITS below). On FINISHED the task is a ZOMBIE already (exit.ts).
+ */
+export type Resume = (task: number) => number
+
+/** On a machine that goes step by step: the task has not given the CPU back, but other CPUs take their turns. */
+export const CONTINUES = 4
+
+/** The task awaits a promise, and what follows may be ready as soon as microtasks have run: it keeps the CPU until then. */
+export const AWAITS = 5
+
+/** Every so many turns a CPU that nobody interrupts looks up: is it to stop, are there callbacks to run? */
+const LOOK_UP_EVERY = 256
+
+/** And then it runs up to so many: a turn can leave a few, and they must not come faster than they go. */
+const CALLBACKS = 8 * LOOK_UP_EVERY
+
+/** With more than so many left, it asks the CPUs that they wait for to look up: a task that is alone on one need not for minutes. */
+const CALLBACKS_LEFT = 128
+
+/** How soon an idle CPU looks again at callbacks that wait for other CPUs. */
+const CALLBACK_WAIT_MS = 1
+
+/** After so many turns in a row that were shorter than this, the clock is read at some switches only (TurnClock). */
+const SHORT_TURNS = 64
+const SHORT_TURN_MS = 0.001
+
+export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuRequest, void, void> {
+  const { i32, queue, rcu, thread } = s
+  const needResched = cpu.record + CpuRecord.needResched
+  const idle = i32[queue + RunQueue.idle]
+  const { stepwise } = cpu
+  const balances = s.cpus > 1
+  const turnClock = new TurnClock(s)
+  let online = true
+  let why = PREEMPTED
+  let turns = LOOK_UP_EVERY
+  const { arrivals, ext } = s
+  const generation = ext.record + ExtRecord.generation
+  ext.fetch ??= policyImporter(cpu)
+  // Started, but stopped: until whoever holds it lets it go (extload.ts).
+  while (Atomics.load(i32, ext.record + ExtRecord.hold) !== 0 && !cpu.stopRequested) {
+    if (Atomics.load(i32, generation) !== ext.generation) lookForPolicy(s)
+    yield cpu.mailPending ? TURN : HALT
+  }
+  cpuOnline(s)
+  let current = idle
+  for (;;) {
+    // A plain read: a stale 0 means that the next turn sees it. The tick, and whoever preempts, store it atomically.
+    if (i32[needResched] !== 0 || current === idle || --turns === 0) {
+      turns = LOOK_UP_EVERY
+      interrupt(cpu, s)
+      if (online && why !== FINISHED && cpu.stopRequested) {
+        online = false
+        cpuOffline(s, why)
+        current = idle
+        why = PREEMPTED
+      }
+      // Here it holds no look at anything. A task that is alone on its CPU would hold everyone up for as long as it runs.
+      rcu.quiescent(thread)
+      if (s.finishRescue !== null) finishRescue(s)
+      runCallbacks(s)
+      if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
+        yield TURN
+        if (s.turnAt !== Infinity) s.turnAt = s.readClock() + s.slice
+      }
+      if (i32[generation] !== ext.generation) lookForPolicy(s)
+    } else {
+      turnClock.atSwitch(why, i32[current + Entity.priority])
+    }
+    if (arrivals.has(s.cpu)) takeArrivals(s, s.cpu)
+    const prev = current
+    const orphan = why === FINISHED && i32[i32[prev + Entity.task] + Task.orphan] !== 0
+    if (ext.policy !== null) beforeSwitch(s, why)
+    current = schedulerYield(s, why)
+    if (ext.policy !== null) afterSwitch(s, prev, current, why)
+    if (orphan) reapTask(s, i32[prev + Entity.task])
+    if (balances && why === PREEMPTED && prev !== current) outranked(s, prev, current)
+    why = PREEMPTED
+    if (balances && online && s.othersOffer() && pull(s, current, idle)) continue
+    if (balances && online && i32[current + Entity.priority] >> 2 > FAIR_MAJOR_PRIORITY && takeOthers(s))
+      continue
+    if (current === idle) {
+      if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
+      adoptFromGone(s)
+      runCallbacks(s)
+      // A policy that has just been left may have put tasks on this very queue.
+      if ((ext.policy !== null && workForIdle(s)) || i32[needResched] !== 0) continue
+      cpu.haltUntil =
+        rcu.queued(i32, s.cpu) === 0 ? s.nextTimer : Math.min(s.nextTimer, s.clock + CALLBACK_WAIT_MS)
+      rcu.idleEnter(thread)
+      yield HALT
+      rcu.idleExit(thread)
+      continue
+    }
+    assert(i32[current + Entity.onCpu] === 1, 'what runs is on this CPU')
+    const task = i32[current + Entity.task]
+    // Other CPUs take their turns before it runs, never between its going to sleep and its switch: a waker would wait there.
+    if (stepwise) yield STEP
+    why = resume(task)
+    if (stepwise) {
+      while (why === CONTINUES) {
+        yield STEP
+        why = resume(task)
+      }
+    } else if (why === YIELDED) {
+      why = yieldAround(s, resume, turnClock, needResched)
+      current = i32[queue + RunQueue.current]
+    }
+    while (why === AWAITS) {
+      yield MICROTASKS
+      why = resume(i32[current + Entity.task])
+    }
+    assert(why >= PREEMPTED && why <= FINISHED, 'resume says why a task stopped')
+  }
+  cpuForgetsPolicy(s)
+  cpuGone(s)
+}
+
+/**
+ * Tasks of one sub-queue that do nothing but yield to each other, for as long as nothing else wants attention. The current
+ * task has yielded; on return, some task has stopped for the reason that is returned, and is the current one. The whole of
+ * this is in cpuLoop too: here it is a plain function, which engines compile better than a generator.
+ */
+function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needResched: number): number {
+  const { i32, queue, thread } = s
+  const alone = s.cpus === 1
+  let current = i32[queue + RunQueue.current]
+  for (let turns = LOOK_UP_EVERY; turns > 0; turns--) {
+    if (i32[needResched] !== 0 || (!alone && s.othersOffer())) break
+    if (turnClock.left > 0) turnClock.left--
+    else turnClock.atSwitch(YIELDED, i32[current + Entity.priority])
+    acquire(thread, queue + RunQueue.lock)
+    const next = yieldToEqual(s, current)
+    if (next === 0) {
+      release(thread, queue + RunQueue.lock)
+      break
+    }
+    current = next
+    const why = resume(i32[next + Entity.task])
+    if (why !== YIELDED) return why
+  }
+  return YIELDED
+}
+
+function finishRescue(s: Scheduler): void {
+  const { finishRescue: finish } = s
+  s.finishRescue = null
+  finish?.()
+}
+
+/** The interrupt: takes `needResched` down first, so that one raised from here on is seen; then the clock and the timers. */
+function interrupt(cpu: Cpu, s: Scheduler): void {
+  // A callback of the event loop, or a promise, may have run before this.
+  if (s.thread.sections !== 0) throwIfInside(s.thread, `a callback on CPU ${s.cpu}`)
+  if (cpu.needResched) cpu.clearNeedResched()
+  Atomics.add(s.i32, s.queue + RunQueue.heartbeat, 1)
+  s.readClock()
+  s.ticks = true
+  expireTimers(s)
+}
+
+function runCallbacks(s: Scheduler): void {
+  const { rcu, thread, i32 } = s
+  rcu.runCallbacks(thread, CALLBACKS)
+  if (rcu.queued(i32, s.cpu) <= CALLBACKS_LEFT) return
+  for (let cpu = 0; cpu < s.cpus; cpu++) if (cpu !== s.cpu && rcu.waitsFor(thread, cpu)) s.resched(cpu)
+}
+
+/** `current` took the place of `prev`: another CPU may have something less important to run than that. */
+function outranked(s: Scheduler, prev: number, current: number): void {
+  const { i32 } = s
+  if (i32[prev + Entity.priority] >> 2 <= i32[current + Entity.priority] >> 2) return
+  if (prev !== i32[s.queue + RunQueue.idle]) pushTask(s, prev)
+}
+
+/** Nothing that runs here goes before what has arrived for another CPU, which may be stuck. */
+function takeOthers(s: Scheduler): boolean {
+  const cpu = s.arrivals.elsewhere(s.cpu)
+  if (cpu < 0) return false
+  takeArrivals(s, cpu)
+  return true
+}
+
+function pull(s: Scheduler, current: number, idle: number): boolean {
+  return current === idle ? stealTask(s) : pullTask(s, s.i32[current + Entity.priority])
+}
+
+/** Tasks of these levels have slices: every turn of theirs is timed. */
+function isTimed(priority: number): boolean {
+  return priority >> 2 === FAIR_MAJOR_PRIORITY || priority >> 2 === EXT_MAJOR_PRIORITY
+}
+
+/**
+ * How often the clock is read at voluntary switches (a yield, a sleep) between FIFO tasks. Reading it costs about as much as the switch, so
+ * while turns are shorter than a microsecond it is read at every 16th to 47th only, at random, and what has passed is
+ * charged to the task that runs then: right on average. Everywhere else it is read at every switch.
+ */
+class TurnClock {
+  private readonly s: Scheduler
+  /** Turns until the next look, when turns are short. Whoever skips a look counts it down. */
+  left = 0
+  /** Turns since the last look. */
+  private skipped = 0
+  private shortTurns = 0
+  private random = 0x2545_f491
+
+  constructor(s: Scheduler) {
+    this.s = s
+  }
+
+  atSwitch(why: number, priority: number): void {
+    if (this.left > 0 && why !== PREEMPTED && !isTimed(priority)) {
+      this.left--
+      return
+    }
+    const { s } = this
+    const turns = 1 + this.skipped - this.left
+    const before = s.clock
+    const perTurn = (s.readClock() - before) / turns
+    this.shortTurns = perTurn < SHORT_TURN_MS ? this.shortTurns + turns : 0
+    this.left = 0
+    this.skipped = 0
+    s.turnsAreShort = this.shortTurns >= SHORT_TURNS
+    if (!s.turnsAreShort) return
+    this.random = (Math.imul(this.random, 1_664_525) + 1_013_904_223) | 0
+    this.left = 15 + (this.random >>> 27)
+    this.skipped = this.left
+  }
+}

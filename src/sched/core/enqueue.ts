@@ -1,0 +1,130 @@
+import { assert } from '../../arena/assert.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { startWait, waitsSinceSpawn } from './account.ts'
+import { classRqFor, publishCount, publishQueue, rqEnqueueTask } from '../classes/classrq.ts'
+import { maskHas } from './cpumask.ts'
+import { Entity, POLICY_BOUND } from './entity.ts'
+import { recordWakeup } from './events.ts'
+import { EXT_MAJOR_PRIORITY } from './priority.ts'
+import { ClassRq, RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { isComing, selectTaskRq } from './selectcpu.ts'
+import { armTick } from './tick.ts'
+
+/**
+ * Puts a task that has become runnable on a queue.
+ *
+ * A CPU may go offline between the choice and the enqueue:
+ *
+ *   who places                              the CPU that goes
+ *   ----------                              -----------------
+ *   select: CPU 1 is active
+ *                                           (A) lock; online = 0, active bit cleared; unlock
+ *                                           (B) lock; moves what is queued; unlock
+ *   lock
+ *   (C) looks at `online`: 0, so it unlocks
+ *       and chooses again
+ *   unlock
+ *
+ * Were (C) before (A), the task would be on the queue when (B) moves it. Without (C) it would be on the queue of
+ * a CPU that never looks again. When no CPU is active at all, it is queued all the same: the CPU that comes
+ * first sets its active bit, and then looks through the queues of those that are offline (hotplug.ts).
+ */
+
+/** Selects and enqueues, by compare-exchange on onRq. The pi lock is held and no run queue lock; the task is RUNNING. */
+export function enqueueSelected(s: Scheduler, se: number): void {
+  while (!enqueueOn(s, s.queueOf(selectTaskRq(s, se)), se));
+}
+
+/** The same on this CPU's own queue, for a new task of no policy; the CPU switches next, and looks then who goes first. False: it may not run here. */
+export function enqueueHere(s: Scheduler, queue: number, se: number): boolean {
+  const { i32 } = s
+  const [low, high] = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]]
+  if (!maskHas(low, high, i32[queue + RunQueue.cpu])) return false
+  if (i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) return false
+  return enqueueOn(s, queue, se, true)
+}
+
+/** False: the queue's CPU has gone. */
+function enqueueOn(s: Scheduler, queue: number, se: number, arrives = false): boolean {
+  const { i32, thread } = s
+  acquire(thread, queue + RunQueue.lock)
+  const places = mayPlace(s, queue, se)
+  // (D) of wakeup.ts: one of the waker and the switch that is ending gets to enqueue.
+  if (places && Atomics.load(i32, se + Entity.onRq) === 0) {
+    assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
+    const last = i32[se + Entity.cpu]
+    // `cpu` first: onRq and cpu together say which queue it is on, at every step (recovery.ts).
+    if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
+    const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
+    assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
+    i32[queue + RunQueue.woken]++
+    if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
+    placeOn(s, queue, se, last, !arrives)
+    if (arrives) waitsSinceSpawn(s, se)
+  }
+  release(thread, queue + RunQueue.lock)
+  return places
+}
+
+/** (C) Whether this queue's CPU will look at what is put here. Its lock is held. */
+function mayPlace(s: Scheduler, queue: number, se: number): boolean {
+  if (s.i32[queue + RunQueue.online] !== 0) return true
+  if ((s.i32[se + Entity.policy] & POLICY_BOUND) !== 0) return true
+  if ((s.activeHalf(0) | s.activeHalf(1)) === 0) return true
+  // It waits for this CPU, which is being started; should that die first, a CPU that is idle takes it (hotplug.ts).
+  return !mayRunNow(s, se) && isComing(s, s.i32[queue + RunQueue.cpu])
+}
+
+/** Whether a CPU of its mask is active. */
+function mayRunNow(s: Scheduler, se: number): boolean {
+  const { i32 } = s
+  return (
+    ((i32[se + Entity.affinityMask] & s.activeHalf(0)) |
+      (i32[se + Entity.affinityMask + 1] & s.activeHalf(1))) !==
+    0
+  )
+}
+
+/**
+ * Enqueues an entity whose onRq this thread has just set, and preempts what runs there if it is outranked. Locked. `last`: the
+ * CPU that it was on before.
+ */
+export function placeOn(
+  s: Scheduler,
+  queue: number,
+  se: number,
+  last: number = s.i32[se + Entity.cpu],
+  preempts = true,
+): void {
+  const { i32 } = s
+  const rq = classRqFor(s, queue, se)
+  if (last !== i32[queue + RunQueue.cpu] && i32[se + Entity.turns] !== 0) {
+    i32[se + Entity.moved]++
+    i32[queue + RunQueue.moved]++
+  }
+  startWait(s, se)
+  rqEnqueueTask(s, rq, se)
+  publishCount(s, rq, se)
+  publishQueue(s, queue)
+  if (preempts) checkPreempt(s, queue, rq, se)
+}
+
+/** Wakeup preemption: a task that outranks the one that runs asks for a reschedule there, at once. */
+export function checkPreempt(s: Scheduler, queue: number, rq: number, se: number): void {
+  const { i32 } = s
+  const cpu = i32[queue + RunQueue.cpu]
+  const current = i32[queue + RunQueue.current]
+  if (current === i32[queue + RunQueue.idle]) {
+    // This very CPU too: it may be halted while a callback of its event loop makes work for it.
+    s.kick(cpu)
+    return
+  }
+  const level = i32[rq + ClassRq.classId]
+  const running = i32[current + Entity.priority] >> 2
+  if (level < running || (level === running && s.classes[level].pickNextTask(s, rq) === se)) {
+    s.resched(cpu)
+  } else if (level === running) {
+    armTick(s, queue)
+  }
+}

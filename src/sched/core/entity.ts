@@ -1,0 +1,146 @@
+import { Lock } from '../../arena/sync/spinlock.ts'
+import { ListNode } from '../../arena/trees/list.ts'
+import { float64, type Layout, record, word, words } from '../../arena/memory/record.ts'
+
+/**
+ * The scheduling entity: what the scheduler knows of a task, apart from the task record. Who may touch what:
+ *
+ *   guarded by the run queue's lock   links, rq, execStart, waitTime, runTime, the fair fields, pushLinks, counters
+ *   changed under pi lock and run     priority, basePriority, nice, policy, timeSlice, affinityMask: read under
+ *     queue lock together               either one
+ *   onRq, onCpu, cpu                  changed under the run queue's lock while the task is RUNNING; by compare-exchange
+ *                                     and atomic store from the moment it is not, because then a waker looks at
+ *                                     them holding only the pi lock (wakeup.ts)
+ *   the published words               written under the run queue's lock, read by anyone (account.ts)
+ *
+ * A RUNNING task is on a queue (onRq 1, onCpu 0) or on a CPU (onRq 0, onCpu 1), or in between, inside a switch.
+ * A sleeping task has onRq 0, and onCpu 0 from the end of its switch on.
+ */
+export const Entity: Layout<
+  | 'links'
+  | 'task'
+  | 'priority'
+  | 'rq'
+  | 'onRq'
+  | 'onCpu'
+  | 'cpu'
+  | 'policy'
+  | 'turns'
+  | 'execStart'
+  | 'waitTime'
+  | 'runTime'
+  | 'piLock'
+  | 'affinityMask'
+  | 'basePriority'
+  | 'nice'
+  | 'preempted'
+  | 'moved'
+  | 'woken'
+  | 'timeSlice'
+  | 'vruntime'
+  | 'deadline'
+  | 'minVruntime'
+  | 'lag'
+  | 'weight'
+  | 'pushLinks'
+  | 'startTime'
+  | 'execEnd'
+  | 'runTimeHigh'
+  | 'runTimeLow'
+  | 'runTimeCheck'
+  | 'waitTimeHigh'
+  | 'waitTimeLow'
+  | 'waitTimeCheck'
+  | 'switches'
+  | 'preemptions'
+  | 'migrations'
+  | 'wakeups'
+  | 'awaited'
+  | 'inherited'
+  | 'extState'
+  | 'extQueue'
+  | 'extSlice'
+> = record('scheduling entity', {
+  /** A list node (FIFO), or left, right, height, order of a tree node (fair): on one queue at most, so they share. */
+  links: words(ListNode.words),
+  /** Back pointer to the task record. */
+  task: word,
+  /** The effective priority: the better of `basePriority` and `inherited`. */
+  priority: word,
+  /** The class run queue that the entity is on, or was last set to run from; 0 before its first. */
+  rq: word,
+  onRq: word,
+  onCpu: word,
+  /** The CPU that it runs on, is queued on, or ran on last. */
+  cpu: word,
+  /** POLICY_ bits. */
+  policy: word,
+  /** How often it was switched to. Published as `switches`. */
+  turns: word,
+  /** On a CPU: when it was switched to, or last charged since; on a queue: since when it waits there. In the machine's milliseconds. */
+  execStart: float64,
+  /** The sum of its waits, in milliseconds. With this ends the line that a yield touches (rotate.ts). */
+  waitTime: float64,
+
+  /** Milliseconds on a CPU, exact to the last switch. */
+  runTime: float64,
+  piLock: words(Lock.words),
+  /** CPUs 0 to 31, CPUs 32 to 63. */
+  affinityMask: words(2),
+  basePriority: word,
+  nice: word,
+  preempted: word,
+  moved: word,
+  woken: word,
+  /** The best priority of those who wait for what it holds, PRIORITY_NONE without any. Guarded by the pi lock. */
+  inherited: word,
+  /** Milliseconds of a slice, for the fair class and for round robin. */
+  timeSlice: float64,
+
+  vruntime: float64,
+  /** Fair: the virtual deadline. Round robin: when the slice ends, on the machine's clock; while queued, milliseconds of it that are left. */
+  deadline: float64,
+  /** The least vruntime in the subtree under this node. */
+  minVruntime: float64,
+  lag: float64,
+  weight: word,
+  /** On its CPU's list of tasks that another CPU could take. */
+  pushLinks: words(ListNode.words),
+  /** The ext class (extlayout.ts): where it is. */
+  extState: word,
+
+  startTime: float64,
+  /** When it was last switched away from, to sleep or by preemption; after a yield that is `execStart`. */
+  execEnd: float64,
+  runTimeHigh: word,
+  runTimeLow: word,
+  runTimeCheck: word,
+  waitTimeHigh: word,
+  waitTimeLow: word,
+  waitTimeCheck: word,
+  switches: word,
+  preemptions: word,
+  migrations: word,
+  wakeups: word,
+  /** How many threads sleep until `onCpu` is 0. */
+  awaited: word,
+  /** The ext class: the dispatch queue that it is on or 0, and microseconds of its next slice. */
+  extQueue: word,
+  extSlice: word,
+})
+
+/** What of a record is used: with the header that stands before it, exactly four lines. */
+export const ENTITY_WORDS: number = Entity.extSlice + 1
+
+/** Round robin: within its priority a task goes to the tail when its slice has ended. Otherwise FIFO proper. */
+export const POLICY_ROUND_ROBIN = 1
+/** It yielded, or its slice ended: put-previous brings it back to the tail, not to the head. */
+export const POLICY_YIELDED = 2
+/** Bound for good to one CPU, whose heap holds its coroutine: no fallback moves it. */
+export const POLICY_BOUND = 4
+/** It may run on more than one CPU: while it is queued, another CPU could take it. Follows from the mask. */
+export const POLICY_PUSHABLE = 8
+/** It was woken, and has not run since: what it waits for a CPU is wakeup latency. */
+export const POLICY_WOKEN = 16
+/** It was put on a list of arrivals, to be started from there (arrivals.ts). */
+export const POLICY_ARRIVED = 32

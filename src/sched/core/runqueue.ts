@@ -1,0 +1,163 @@
+import { DeadlineQueue } from '../../arena/trees/deadlines.ts'
+import { ListHead } from '../../arena/trees/list.ts'
+import { float64, type Layout, LINE_WORDS, ownLine, record, roundUp, word, words } from '../../arena/memory/record.ts'
+import { Lock } from '../../arena/sync/spinlock.ts'
+import { MAJOR_LEVELS, MINOR_LEVELS } from './priority.ts'
+import { ReadyMask } from '../classes/readymask.ts'
+
+/**
+ * Each CPU has one run queue: a lock, the ready mask, what runs, and 64 class run queues, one for each major priority.
+ *
+ *   guarded by `lock`    everything up to `published`, and all class run queues
+ *   the published words  written under `lock`, only when they change; read by anyone to decide where a task should go.
+ *                        They are hints: whoever acts on one takes the lock and looks again
+ *   timers               guarded by `timerLock`
+ */
+export const RunQueue: Layout<
+  | 'lock'
+  | 'readyMask'
+  | 'current'
+  | 'contender'
+  | 'idle'
+  | 'tickAt'
+  | 'taskCount'
+  | 'cpu'
+  | 'online'
+  | 'bound'
+  | 'pushMask'
+  | 'pushCount'
+  | 'runningPriority'
+  | 'load'
+  | 'pushBest'
+  | 'heartbeat'
+  | 'timerLock'
+  | 'timers'
+  | 'busyTime'
+  | 'turns'
+  | 'preempted'
+  | 'moved'
+  | 'woken'
+  | 'stolen'
+  | 'busyTimeHigh'
+  | 'busyTimeLow'
+  | 'busyTimeCheck'
+  | 'switches'
+  | 'preemptions'
+  | 'migrations'
+  | 'wakeups'
+  | 'steals'
+  | 'wasRunning'
+> = record('run queue', {
+  lock: ownLine(words(Lock.words)),
+  readyMask: words(ReadyMask.words),
+  /** The entity that runs on this CPU; its idle entity when none does. */
+  current: word,
+  /** The current entity while it wants to go on; 0 when it is the idle one or is about to leave. */
+  contender: word,
+  idle: word,
+  /** Entities queued here, without the one that runs and the idle one. */
+  taskCount: word,
+  cpu: word,
+  /** Whether tasks may be placed here. Changed under the lock, so that a placement and a CPU's going exclude each other. */
+  online: word,
+  /** Living tasks that are bound to this CPU. Atomic. */
+  bound: word,
+  /** When the tick that is armed comes; 0: none is. */
+  tickAt: float64,
+  /** Which levels have tasks that another CPU could take (pushable.ts). */
+  pushMask: words(ReadyMask.words),
+  pushCount: word,
+
+  runningPriority: ownLine(word),
+  /** Queued tasks, and the one that runs. */
+  load: word,
+  /** The best priority among the tasks that another CPU could take, or PRIORITY_NONE. */
+  pushBest: word,
+  /** Counts switches and looks for work: it stands still while the CPU is stuck in code without safepoints. */
+  heartbeat: word,
+  /** Tasks that were woken, and put here. Beside `load`, which a wakeup writes too. */
+  woken: word,
+  timerLock: ownLine(words(Lock.words)),
+  timers: words(DeadlineQueue.words),
+  busyTime: float64,
+  turns: word,
+  preempted: word,
+  moved: word,
+  stolen: word,
+  /** Three words that stand together (account.ts), at the start of a line that is written only when figures are published. */
+  busyTimeHigh: { words: 1, align: LINE_WORDS, ownLine: false },
+  busyTimeLow: word,
+  busyTimeCheck: word,
+  switches: word,
+  preemptions: word,
+  migrations: word,
+  wakeups: word,
+  steals: word,
+  /** Of a CPU that died: the entity that it was running, for the message of a task that is lost; 0: none. */
+  wasRunning: word,
+})
+
+/**
+ * A class run queue: the tasks of one major priority on one CPU. What follows the first four words belongs to the
+ * class of that level; FIFO and fair share them.
+ */
+export const ClassRq: Layout<
+  | 'classId'
+  | 'taskCount'
+  | 'cpu'
+  | 'queue'
+  | 'subqueueMask'
+  | 'subqueues'
+  | 'root'
+  | 'order'
+  | 'running'
+  | 'leaving'
+  | 'weight'
+  | 'weightedSum'
+  | 'base'
+  | 'extension'
+  | 'counts'
+  | 'published'
+  | 'rotates'
+> = {
+  /** The level: 0 to 63. The class is `classes[classId]`. */
+  classId: 0,
+  taskCount: 1,
+  cpu: 2,
+  /** The run queue that this is a part of. */
+  queue: 3,
+  // FIFO: four sub-queues by minor priority, and which of them have tasks
+  subqueueMask: 4,
+  subqueues: 5,
+  // fair: the tree, the entity that runs, the one it replaces during a switch, and the sums that give the average vruntime
+  root: 4,
+  order: 5,
+  running: 6,
+  leaving: 7,
+  weight: 8,
+  weightedSum: 10,
+  base: 12,
+  /** Words for a class of another layer's. */
+  extension: 4,
+  /** Queued entities by minor priority; and the same as others may read it, up to date whenever the lock is free. */
+  counts: 5 + MINOR_LEVELS * ListHead.words,
+  published: 5 + MINOR_LEVELS * ListHead.words + MINOR_LEVELS,
+  /** 1 at a FIFO level: a yield there can be a rotation of one list (rotate.ts). */
+  rotates: 5 + MINOR_LEVELS * (ListHead.words + 2),
+  words: roundUp(6 + MINOR_LEVELS * (ListHead.words + 2), LINE_WORDS),
+}
+
+const CLASS_RQS = roundUp(RunQueue.words, LINE_WORDS)
+const PUSH_LISTS = CLASS_RQS + MAJOR_LEVELS * ClassRq.words
+
+export const RUN_QUEUE_WORDS: number = roundUp(PUSH_LISTS + MAJOR_LEVELS * ListHead.words, LINE_WORDS)
+
+/** The class run queue for a level of a run queue. */
+export function classRq(queue: number, level: number): number {
+  return queue + CLASS_RQS + level * ClassRq.words
+}
+
+/** The list of tasks at a level that another CPU could take. */
+export function pushList(queue: number, level: number): number {
+  return queue + PUSH_LISTS + level * ListHead.words
+}

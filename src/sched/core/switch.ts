@@ -1,0 +1,241 @@
+import { assert } from '../../arena/assert.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { chargeRun, endWait, publishCpu, publishTask, startWait } from './account.ts'
+import {
+  publishCount,
+  publishQueue,
+  rqDropCurrent,
+  rqPickNextTask,
+  rqPutPrevTask,
+  rqSetNextTask,
+} from '../classes/classrq.ts'
+import { Entity, POLICY_ROUND_ROBIN, POLICY_YIELDED } from './entity.ts'
+import { recordSwitch } from './events.ts'
+import { endRound, startRound } from '../classes/fifo.ts'
+import { placeOn } from './enqueue.ts'
+import { rotateFifo } from './rotate.ts'
+import { ClassRq, classRq, RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { RUNNING, Task } from './taskrecord.ts'
+import { armTick, tickFired } from './tick.ts'
+
+/**
+ * The switch: prepare, switch, finish. There is no scheduler thread in between: the CPU goes from one task to
+ * the next, and what is left to do for the old one is done as the new one.
+ *
+ * A task that goes to sleep can be woken before it has left its CPU:
+ *
+ *   CPU 0: the sleeper, switching out          CPU 1: a waker (wakeup.ts), pi lock held
+ *   ---------------------------------          ----------------------------------------
+ *   state = INTERRUPTIBLE
+ *                                              (A) compare-exchange state -> WAKENING
+ *   lock; picks, sets next
+ *   (B) finish re-reads state: not RUNNING,
+ *       so it is not put back; unlock
+ *                                              (C) onRq is 0; waits while onCpu is 1
+ *   (E) onCpu = 0, last of all
+ *                                              (C) goes on: state = RUNNING, selects a queue
+ *                                              (D) compare-exchange onRq 0 -> 1: enqueues
+ *
+ * (B) must be a re-read: an interrupt on CPU 0 (a timer of its own that is due) may have made the sleeper RUNNING
+ * again since the pick, and then nobody else will queue it. Were (E) before (B), the waker could enqueue a task that
+ * finish is about to put back. (F), after the unlock, covers a state that became RUNNING since (B): the compare-
+ * exchange on onRq lets one of finish and a waker enqueue. Finish never takes the pi lock: a waker holds it while
+ * it waits at (C), for (E).
+ *
+ * While the old task is RUNNING throughout, nobody looks at its onRq and onCpu without the run queue's lock (a waker
+ * claims the state first, and fails), so they are plain words inside the lock and a yield costs no atomic access for
+ * them.
+ */
+
+/** Why a task gave its CPU back. */
+export const PREEMPTED = 0
+/** It sleeps, unless it has been woken since. */
+export const SUSPENDED = 1
+/** Of its own will, to its equals. */
+export const YIELDED = 2
+/** It is a ZOMBIE. */
+export const FINISHED = 3
+
+/**
+ * Switches this CPU from its current entity to the best one, and returns that: the same one when it should go on. Called
+ * by the CPU itself, with no lock held.
+ */
+export function schedulerYield(s: Scheduler, why: number): number {
+  const { i32, thread, queue } = s
+  acquire(thread, queue + RunQueue.lock)
+  const prev = i32[queue + RunQueue.current]
+  if (why === YIELDED && !s.ticks) {
+    const equal = yieldToEqual(s, prev)
+    if (equal !== 0) return equal
+  }
+  const contends = prev !== i32[queue + RunQueue.idle] && wantsCpu(s, i32[prev + Entity.task], why)
+  i32[queue + RunQueue.contender] = contends && !s.ext.leaves ? prev : 0
+  if (contends && (why === YIELDED || s.ticks)) {
+    const rq = i32[prev + Entity.rq]
+    const schedClass = s.classes[i32[rq + ClassRq.classId]]
+    if (s.ticks) schedClass.taskTick(s, rq, prev)
+    if (why === YIELDED) schedClass.yieldTask(s, rq, prev)
+  }
+  if (s.ticks) {
+    s.ticks = false
+    tickFired(s, queue)
+  }
+  const next = rqPickNextTask(s, queue)
+  if (next === prev) {
+    i32[prev + Entity.policy] &= ~POLICY_YIELDED
+    armTick(s, queue)
+    release(thread, queue + RunQueue.lock)
+    return prev
+  }
+  contextSwitchPrepare(s, prev, next, why)
+  i32[queue + RunQueue.current] = next
+  i32[queue + RunQueue.contender] = next === i32[queue + RunQueue.idle] ? 0 : next
+  contextSwitchFinish(s, prev, next, why)
+  return next
+}
+
+/**
+ * A yield from one FIFO task to the next of the same sub-queue (rotate.ts). The run queue is locked; it is released,
+ * unless this returns 0: take the long way.
+ */
+export function yieldToEqual(s: Scheduler, prev: number): number {
+  const { i32, f64, thread, queue } = s
+  const task = i32[prev + Entity.task]
+  if (i32[task + Task.stopped] !== 0 || i32[task + Task.state] !== RUNNING) return 0
+  const next = rotateFifo(s, queue, prev)
+  if (next === 0) return 0
+  i32[next + Entity.onCpu] = 1
+  i32[next + Entity.onRq] = 0
+  i32[queue + RunQueue.contender] = next
+  const { clock } = s
+  // Charged or not, it waits from the clock's time on: that is what execStart says.
+  if (clock > f64[(prev + Entity.execStart) >> 1]) chargeTurn(s, prev)
+  endWait(s, next)
+  i32[next + Entity.turns]++
+  i32[queue + RunQueue.turns]++
+  if ((i32[prev + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) endRound(s, prev)
+  if (s.nextTimer !== Infinity || (i32[next + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) {
+    startRound(s, next)
+    armTick(s, queue)
+  }
+  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, YIELDED, s.clock)
+  i32[prev + Entity.onRq] = 1
+  i32[prev + Entity.onCpu] = 0 // (E)
+  release(thread, queue + RunQueue.lock)
+  s.rcu.quiescentOften(thread)
+  return next
+}
+
+function chargeTurn(s: Scheduler, se: number): void {
+  chargeRun(s, se)
+  publishTask(s, se, false)
+  publishCpu(s, s.queue, false)
+}
+
+/** Switches this CPU to its idle entity, whatever is queued: it is about to go offline. */
+export function switchToIdle(s: Scheduler, why: number): void {
+  const { i32, thread, queue } = s
+  s.readClock()
+  acquire(thread, queue + RunQueue.lock)
+  const prev = i32[queue + RunQueue.current]
+  const idle = i32[queue + RunQueue.idle]
+  i32[queue + RunQueue.contender] = 0
+  i32[queue + RunQueue.current] = idle
+  if (prev === idle) release(thread, queue + RunQueue.lock)
+  else contextSwitchFinish(s, prev, idle, why)
+}
+
+/** Whether the current task would go on if nothing better were there. The run queue is locked. */
+function wantsCpu(s: Scheduler, task: number, why: number): boolean {
+  const { i32 } = s
+  if (i32[task + Task.stopped] !== 0) return false
+  // One that did not suspend is RUNNING, or a ZOMBIE, and nobody else can change that. One that did may be claimed.
+  if (why !== SUSPENDED) return i32[task + Task.state] === RUNNING
+  return Atomics.load(i32, task + Task.state) === RUNNING
+}
+
+/** The next entity leaves its queue for the CPU. The run queue is locked, and stays so. */
+export function contextSwitchPrepare(s: Scheduler, prev: number, next: number, why: number): void {
+  const { i32, queue } = s
+  if (next !== i32[queue + RunQueue.idle]) {
+    const rq = i32[next + Entity.rq]
+    assert(i32[next + Entity.onCpu] === 0, 'picked an entity that is on a CPU')
+    rqSetNextTask(s, rq, next)
+    i32[next + Entity.onCpu] = 1
+    i32[next + Entity.onRq] = 0
+    endWait(s, next)
+    i32[next + Entity.turns]++
+  }
+  if (why === FINISHED) {
+    const rq = i32[prev + Entity.rq]
+    s.classes[i32[rq + ClassRq.classId]].taskDead(s, rq, prev)
+  }
+}
+
+/** Settles the old entity: back on the queue, or off it. Releases the run queue's lock; onCpu is cleared last. */
+export function contextSwitchFinish(s: Scheduler, prev: number, next: number, why: number): void {
+  const { i32, thread, queue } = s
+  const idle = i32[queue + RunQueue.idle]
+  let left = false
+  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, why, s.now())
+  if (prev !== idle) {
+    if (wantsCpu(s, i32[prev + Entity.task], why)) {
+      putBack(s, prev, why) // (B) RUNNING
+    } else {
+      leaveQueue(s, prev, why) // (B) asleep, claimed, stopped or dead
+      left = true
+    }
+  }
+  i32[queue + RunQueue.turns]++
+  publishCpu(s, queue, next === idle)
+  publishQueue(s, queue)
+  if (next !== idle) publishCount(s, i32[next + Entity.rq], next)
+  armTick(s, queue)
+  release(thread, queue + RunQueue.lock)
+  if (left) finishLeaving(s, prev)
+  s.rcu.quiescent(thread)
+}
+
+function putBack(s: Scheduler, prev: number, why: number): void {
+  const { i32, f64 } = s
+  // Its priority may have been changed while it ran: `rq` follows.
+  const rq = classRq(s.queue, i32[prev + Entity.priority] >> 2)
+  rqPutPrevTask(s, rq, prev)
+  chargeRun(s, prev)
+  f64[(prev + Entity.execEnd) >> 1] = s.clock
+  startWait(s, prev)
+  if (why === PREEMPTED) {
+    i32[prev + Entity.preempted]++
+    i32[s.queue + RunQueue.preempted]++
+  }
+  publishCount(s, rq, prev)
+  publishTask(s, prev, false)
+  i32[prev + Entity.onRq] = 1
+  i32[prev + Entity.onCpu] = 0 // (E)
+}
+
+function leaveQueue(s: Scheduler, prev: number, why: number): void {
+  const { i32, f64 } = s
+  const rq = i32[prev + Entity.rq]
+  if (why !== FINISHED) rqDropCurrent(s, rq, prev)
+  chargeRun(s, prev)
+  f64[(prev + Entity.execEnd) >> 1] = s.clock
+  publishTask(s, prev, why === FINISHED)
+}
+
+/** The old one was not put back. From (E) on it belongs to whoever wakes, continues or reaps it. */
+function finishLeaving(s: Scheduler, prev: number): void {
+  const { i32, thread, queue } = s
+  const task = i32[prev + Entity.task]
+  if (Atomics.load(i32, task + Task.state) === RUNNING) {
+    acquire(thread, queue + RunQueue.lock)
+    if (i32[task + Task.stopped] === 0 && Atomics.compareExchange(i32, prev + Entity.onRq, 0, 1) === 0) {
+      placeOn(s, queue, prev) // (F)
+    }
+    release(thread, queue + RunQueue.lock)
+  }
+  assert(i32[prev + Entity.onCpu] === 1, 'only the CPU that ran a task says that it is off')
+  Atomics.store(i32, prev + Entity.onCpu, 0) // (E)
+  if (Atomics.load(i32, prev + Entity.awaited) !== 0) Atomics.notify(i32, prev + Entity.onCpu) // (H) of wakeup.ts
+}

@@ -1,0 +1,20 @@
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { Entity } from './entity.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/**
+ * Locks the run queue that the entity is on, runs from, or was last on, and returns it. The task may move from one
+ * queue to another until the lock is held, so it is looked at again then. With the pi lock held as well, a task that is on no
+ * queue stays on none: only a waker or continue could put it on one.
+ */
+export function lockTaskQueue(s: Scheduler, se: number): number {
+  const { i32, thread } = s
+  for (;;) {
+    const cpu = Atomics.load(i32, se + Entity.cpu)
+    const queue = s.queueOf(cpu)
+    acquire(thread, queue + RunQueue.lock)
+    if (Atomics.load(i32, se + Entity.cpu) === cpu) return queue
+    release(thread, queue + RunQueue.lock)
+  }
+}

@@ -1,0 +1,149 @@
+import { assert } from '../../arena/assert.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { Entity } from './entity.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { isSleeping, Task, TIMED_OUT, WAKE_ANY } from './taskrecord.ts'
+import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
+
+/**
+ * Sleeps that end at a time. Each CPU has a deadline queue; a sleeper puts its timer on that of the CPU it runs on, and
+ * that CPU lets it expire, at a tick or out of a halt.
+ *
+ * A timer that fires late must not end the task's next sleep:
+ *
+ *   the CPU of the timer                       the task
+ *   --------------------                       --------
+ *   timer lock; takes the timer off;
+ *   (A) notes how many sleeps the task
+ *       has had; unlock
+ *                                              is woken by someone else; (B) cancels: sleeps + 1; sleeps again
+ *   pi lock; (C) the task is asleep;
+ *   (D) sleeps is not what (A) saw:
+ *   it leaves the task alone
+ *
+ * (C) comes before (D). Asleep at (C) in the sleep that the timer was for, the task stays so: waking it takes the pi lock.
+ * Asleep at (C) in a later one, it has been at (B), and (D) sees that. With (D) first, the task could be awake and not
+ * yet at (B) there, and asleep again when the wakeup looks at its state.
+ *
+ * `timerArmed` and `timerCpu` say which queue a timer is on; the lock of the CPU in `timerCpu` guards both, and the node. Who holds
+ * another timer lock reads them in the order that makes them exact, and writes to no node that is not on its own queue:
+ *
+ *   who holds the lock of Q's timers           the task, on CPU P
+ *   --------------------------------           ------------------
+ *                                              timer lock of P
+ *   (G) timerArmed: 1                          (E) timerCpu = P
+ *   (H) timerCpu: P, it is none of Q's         puts the timer on its queue; (F) timerArmed = 1; unlock
+ *
+ * (E) before (F) and (G) before (H): one that is seen armed and still has Q as its CPU is Q's, and cannot leave Q without its lock.
+ */
+
+/** The current task's sleep ends at `deadline`. On its CPU, before its state says that it sleeps. */
+export function armTimer(s: Scheduler, task: number, deadline: number): void {
+  const { i32, thread, queue } = s
+  assert(queue !== 0, 'a task sleeps on a CPU')
+  acquire(thread, queue + RunQueue.timerLock)
+  assert(Atomics.load(i32, task + Task.timerArmed) === 0, 'a task has one timer')
+  Atomics.store(i32, task + Task.timerCpu, s.cpu) // (E)
+  Atomics.add(i32, task + Task.sleeps, 1)
+  s.timers[s.cpu].forget(task + Task.timer)
+  s.timers[s.cpu].insert(task + Task.timer, deadline)
+  Atomics.store(i32, task + Task.timerArmed, 1) // (F)
+  release(thread, queue + RunQueue.timerLock)
+  if (deadline < s.nextTimer) s.nextTimer = deadline
+}
+
+/** Takes the task's timer off, if it has not fired. By the task itself, after its sleep, wherever it runs now. */
+export function cancelTimer(s: Scheduler, task: number): void {
+  const { i32, thread } = s
+  for (;;) {
+    const cpu = Atomics.load(i32, task + Task.timerCpu)
+    const lock = s.queueOf(cpu) + RunQueue.timerLock
+    acquire(thread, lock)
+    const here = Atomics.load(i32, task + Task.timerCpu) === cpu
+    if (here) {
+      Atomics.add(i32, task + Task.sleeps, 1) // (B)
+      const armed = Atomics.exchange(i32, task + Task.timerArmed, 0) !== 0
+      if (armed && s.timers[cpu].isQueued(task + Task.timer)) s.timers[cpu].remove(task + Task.timer)
+      // Another CPU learns it when it wakes for nothing.
+      if (cpu === s.cpu) s.nextTimer = s.timers[cpu].next()
+    }
+    release(thread, lock)
+    if (here) return
+  }
+}
+
+/** Wakes the tasks whose timers on this CPU are due. Called by the CPU, holding no lock. */
+export function expireTimers(s: Scheduler): number {
+  const { i32, thread, queue } = s
+  if (s.clock < s.nextTimer) return 0
+  const timers = s.timers[s.cpu]
+  let woken = 0
+  for (;;) {
+    acquire(thread, queue + RunQueue.timerLock)
+    const node = timers.expire(s.clock)
+    s.nextTimer = timers.next()
+    const task = node - Task.timer
+    const sleeps = node === 0 ? 0 : Atomics.load(i32, task + Task.sleeps) // (A)
+    release(thread, queue + RunQueue.timerLock)
+    if (node === 0) return woken
+    if (timeOut(s, task, sleeps)) woken++
+  }
+}
+
+function timeOut(s: Scheduler, task: number, sleeps: number): boolean {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  if (isCurrent(s, se)) return wakeSelf(s, task, WAKE_ANY, TIMED_OUT)
+  acquire(thread, se + Entity.piLock)
+  const woke =
+    isSleeping(Atomics.load(i32, task + Task.state)) && // (C)
+    Atomics.load(i32, task + Task.sleeps) === sleeps && // (D)
+    schedulerWakeup(s, task, WAKE_ANY, TIMED_OUT)
+  release(thread, se + Entity.piLock)
+  return woke
+}
+
+/** Whether the timer is armed on this CPU. Exact while the lock of its timers is held. */
+export function isArmedOn({ i32 }: Scheduler, task: number, cpu: number): boolean {
+  return Atomics.load(i32, task + Task.timerArmed) !== 0 && Atomics.load(i32, task + Task.timerCpu) === cpu // (G) (H)
+}
+
+/**
+ * The timers of a CPU that has gone move to this one, one at a time. Two timer locks are never held together, so a timer is on neither
+ * queue for a moment:
+ *
+ *   CPU 1, adopts                              CPU 2
+ *   -------------                              -----
+ *   timer lock of the one that has gone;
+ *   takes the timer off; timerCpu = 1; unlock
+ *                                              wakes the sleeper, runs it; it cancels its timer, which is CPU 1's,
+ *                                              and sleeps again, with a timer on the queue of CPU 2
+ *   own timer lock; (I) the timer is armed,
+ *   but not here: leaves it alone
+ *
+ * Or, if a third CPU dies meanwhile with the timer lock of CPU 1, who puts these timers together again finds it armed here, and at (I)
+ * it is on the queue already.
+ */
+export function adoptTimers(s: Scheduler, gone: number): number {
+  const { i32, thread } = s
+  assert(s.queue !== 0 && gone !== s.cpu, 'a CPU adopts the timers of another')
+  const lock = s.queueOf(gone) + RunQueue.timerLock
+  for (let adopted = 0; ; adopted++) {
+    acquire(thread, lock)
+    const node = s.timers[gone].first()
+    const task = node - Task.timer
+    let deadline = Infinity
+    if (node !== 0) {
+      deadline = s.timers[gone].deadlineOf(node)
+      s.timers[gone].remove(node)
+      Atomics.store(i32, task + Task.timerCpu, s.cpu)
+    }
+    release(thread, lock)
+    if (node === 0) return adopted
+    acquire(thread, s.queue + RunQueue.timerLock)
+    if (isArmedOn(s, task, s.cpu) && !s.timers[s.cpu].isQueued(node)) s.timers[s.cpu].insert(node, deadline) // (I)
+    release(thread, s.queue + RunQueue.timerLock)
+    if (deadline < s.nextTimer) s.nextTimer = deadline
+  }
+}

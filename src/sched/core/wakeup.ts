@@ -1,0 +1,161 @@
+import { assert } from '../../arena/assert.ts'
+import { pause } from '../../arena/sync/pause.ts'
+import { acquire, holds, release, STUCK_MS } from '../../arena/sync/spinlock.ts'
+import { Entity, POLICY_WOKEN } from './entity.ts'
+import { enqueueHere, enqueueSelected } from './enqueue.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+import { RUNNING, Task, WAKE_ANY, WAKENING, WOKEN } from './taskrecord.ts'
+
+/**
+ * Wakeup: from asleep to a queue, exactly once, whatever else happens to the task meanwhile.
+ *
+ *   1. pi lock                               one waker, stopper, booster of a task at a time
+ *   2. (A) state: asleep -> WAKENING         compare-exchange; not asleep: nothing to do
+ *   3. (C) onRq, then wait for onCpu         in this order; switch.ts writes them in the other
+ *   4. state: WAKENING -> RUNNING            compare-exchange
+ *   5. (D) select; lock; onRq 0 -> 1;        compare-exchange on onRq, against the switch that is ending; not if
+ *      enqueue; unlock                       STOPPED: continue will
+ *   6. pi unlock
+ *
+ * Two wakers:                                       A waker and a sleeper:
+ *
+ *   CPU 1                   CPU 2                     sleeper                  waker
+ *   -----                   -----                     -------                  -----
+ *   (A) asleep -> WAKENING                                                     state is RUNNING: nothing to do
+ *                           (A) it is WAKENING,       state = INTERRUPTIBLE
+ *                               or RUNNING: returns   switches away
+ *   enqueues
+ *
+ * The sleeper is on some wait queue, under that queue's lock, from before its state says asleep; so an event that
+ * comes after finds it there, and one that came before was seen by the sleeper under the same lock.
+ *
+ * The design claims the state, (A), after the wait for onCpu. Then this can happen, and does in a check:
+ *
+ *   the task                                  waker
+ *   --------                                  -----
+ *   RUNNING on CPU 0                          onRq is 0
+ *   preempted: onRq = 1, onCpu = 0            sees onCpu 0, goes on
+ *   picked again: onCpu = 1, onRq = 0
+ *   state = INTERRUPTIBLE, still on CPU 0     asleep -> WAKENING succeeds; onRq 0 -> 1: enqueued while on a CPU
+ *
+ * Claimed first, the task cannot move: it is on its way out, or out, until the waker stores RUNNING. It also means that
+ * onRq and onCpu are read only while nobody writes them but the switch that (C) waits for.
+ *
+ * No task lock is held here: the wait at (C) is for a switch, and what the task does before it switches may need
+ * that lock.
+ */
+
+/** Wakes a task from whatever sleep it is in. Says whether this call did it. From any thread, holding no inner lock. */
+export function wakeupTask(s: Scheduler, task: number): boolean {
+  return wakeup(s, task, WAKE_ANY)
+}
+
+/** Wakes a task if its state is one of `states` (WAKE_ bits), and tells it why. */
+export function wakeup(s: Scheduler, task: number, states: number, reason: number = WOKEN): boolean {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  // A self-wakeup takes no lock: a waker elsewhere may hold it, waiting for this very CPU to switch.
+  if (isCurrent(s, se)) return wakeSelf(s, task, states, reason)
+  s.holdKicks()
+  acquire(thread, se + Entity.piLock) // 1
+  const woke = schedulerWakeup(s, task, states, reason)
+  release(thread, se + Entity.piLock) // 6
+  s.sendKicks()
+  return woke
+}
+
+/**
+ * As wakeup, for who holds the task's pi lock. Neither its task lock nor a run queue lock may be held. `here`: the caller's own queue,
+ * where it goes if it may, and the caller has read the clock and switches next; 0: one is selected.
+ */
+export function schedulerWakeup(
+  s: Scheduler,
+  task: number,
+  states: number,
+  reason: number,
+  here: number = 0,
+): boolean {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  if (thread.debug) {
+    assert(holds(thread, se + Entity.piLock), 'a wakeup holds the pi lock')
+    assert(!holds(thread, task + Task.lock), 'no task lock is held while waiting for onCpu')
+  }
+  const state = Atomics.load(i32, task + Task.state)
+  if (((states >>> state) & 1) === 0) return false
+  if (Atomics.compareExchange(i32, task + Task.state, state, WAKENING) !== state) return false // (A) 2
+  i32[task + Task.wakeReason] = reason
+  finishWakeup(s, task, se, here)
+  return true
+}
+
+/** Steps 3 to 5, for a task that this thread has made WAKENING. */
+export function finishWakeup(s: Scheduler, task: number, se: number, here: number = 0): void {
+  const { i32 } = s
+  assert(Atomics.load(i32, se + Entity.onRq) === 0, 'a task that sleeps is on no queue') // (C) 3
+  waitOffCpu(s, se)
+  // Before 4: a waker that dies in between leaves no task that runs and was never woken. Recovery takes that one for not started.
+  i32[se + Entity.woken]++
+  const was = Atomics.compareExchange(i32, task + Task.state, WAKENING, RUNNING) // 4
+  assert(was === WAKENING, 'a claimed task is its waker’s alone')
+  if (i32[task + Task.stopped] !== 0) return
+  if (here === 0 && !s.turnsAreShort) s.readClock()
+  i32[se + Entity.policy] |= POLICY_WOKEN
+  if (here === 0 || !enqueueHere(s, here, se)) enqueueSelected(s, se) // (D) 5
+}
+
+/**
+ * A wakeup from an interrupt on the CPU that runs the task, between its state saying asleep and its switch: the state
+ * alone is set back, and the switch, when it re-reads it, keeps or puts the task back.
+ */
+export function wakeSelf(s: Scheduler, task: number, states: number, reason: number): boolean {
+  const { i32 } = s
+  const state = Atomics.load(i32, task + Task.state)
+  if (((states >>> state) & 1) === 0) return false
+  if (Atomics.compareExchange(i32, task + Task.state, state, RUNNING) !== state) return false
+  i32[task + Task.wakeReason] = reason
+  return true
+}
+
+/** Whether this thread is the CPU that runs the entity. Exact: only this CPU changes that. */
+export function isCurrent(s: Scheduler, se: number): boolean {
+  return s.queue !== 0 && s.i32[s.queue + RunQueue.current] === se
+}
+
+/**
+ * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would leave a task that
+ * is RUNNING and nowhere. No task lock and no run queue lock is held.
+ *
+ * Where CPUs share a core, the one that switches may have lost it to this very thread: after `thread.spins` looks this one sleeps.
+ *
+ *   the switch                                 who waits
+ *   ----------                                 ---------
+ *   (E) onCpu = 0                              (G) awaited++
+ *   (H) awaited is not 0: notifies             sleeps while onCpu is 1
+ *
+ * (E) before (H), and (G) before the sleep: the switch sees who sleeps, or that one sees that there is nothing to wait for.
+ */
+export function waitOffCpu(s: Scheduler, se: number): void {
+  const { i32, thread } = s
+  for (let spin = 0; spin < thread.spins; spin++) {
+    if (Atomics.load(i32, se + Entity.onCpu) === 0) return
+    pause()
+  }
+  const { stuck } = thread
+  if (!thread.mayBlock) {
+    while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
+      if (stuck !== null) stuck(Atomics.load(i32, se + Entity.cpu), 0)
+      pause()
+    }
+    return
+  }
+  Atomics.add(i32, se + Entity.awaited, 1) // (G)
+  while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
+    // A thread that can see deaths looks, now and then, whether the CPU that should switch is alive.
+    if (stuck === null) Atomics.wait(i32, se + Entity.onCpu, 1)
+    else if (Atomics.wait(i32, se + Entity.onCpu, 1, STUCK_MS) === 'timed-out')
+      stuck(Atomics.load(i32, se + Entity.cpu), 0)
+  }
+  Atomics.sub(i32, se + Entity.awaited, 1)
+}

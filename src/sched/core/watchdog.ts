@@ -1,0 +1,149 @@
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { CpuRecord, cpuRecord } from '../../machine/core/cpurecord.ts'
+import { KICKED } from '../../machine/core/halt.ts'
+import { drainEjected, eject, named } from '../ext/eject.ts'
+import { Entity } from './entity.ts'
+import { stateOf } from '../ext/ext.ts'
+import { HELD, PENDING } from '../ext/extlayout.ts'
+import { taskName } from './fork.ts'
+import { isOnline } from '../balance/hotplug.ts'
+import { EXT_MAJOR_PRIORITY } from './priority.ts'
+import { RunQueue } from './runqueue.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/**
+ * The watchdog looks, now and then, for two things that should not last:
+ *
+ *   starved   a task has been runnable for `limit` and no CPU has run it
+ *   stuck     a CPU has been asked to reschedule `limit` ago and has not: what it runs has no safepoints, or its event
+ *             loop has the thread and does not give it back (`turning`): a callback that runs long, or microtasks that
+ *             follow each other without end
+ *
+ * A policy (ext.ts) that starves one of its tasks, or has lost it, is ejected.
+ *
+ * It belongs to no CPU, so that a stuck one cannot hide itself: the thread that makes it calls `look`. A busy CPU counts
+ * its interrupts (`heartbeat`); each look asks those that have not counted since the last one to reschedule.
+ */
+export type WatchdogReport =
+  | {
+      readonly kind: 'starved'
+      readonly task: number
+      readonly name: string
+      readonly cpu: number
+      readonly ms: number
+    }
+  | {
+      readonly kind: 'stuck'
+      readonly cpu: number
+      /** What the CPU runs; 0: nothing, its event loop has the thread. */
+      readonly task: number
+      readonly name: string
+      readonly ms: number
+      /** The event loop has the thread: `task` is not to blame. */
+      readonly turning: boolean
+    }
+
+export class Watchdog {
+  private readonly s: Scheduler
+  private readonly limit: number
+  private readonly heartbeats: { count: number; since: number; asked: boolean }[] = []
+
+  /** `limit`: in milliseconds. */
+  constructor(s: Scheduler, limit: number) {
+    this.s = s
+    this.limit = limit
+    for (let cpu = 0; cpu < s.cpus; cpu++) this.heartbeats.push({ count: -1, since: 0, asked: false })
+  }
+
+  /** Looks at every CPU and every task. The same trouble is reported at each look for as long as it lasts. */
+  look(): WatchdogReport[] {
+    const reports: WatchdogReport[] = []
+    const now = this.s.readClock()
+    for (let cpu = 0; cpu < this.s.cpus; cpu++) this.lookAtCpu(cpu, now, reports)
+    this.lookAtTasks(now, reports)
+    return reports
+  }
+
+  private lookAtCpu(cpu: number, now: number, reports: WatchdogReport[]): void {
+    const { i32 } = this.s
+    const queue = this.s.queueOf(cpu)
+    const seen = this.heartbeats[cpu]
+    const count = Atomics.load(i32, queue + RunQueue.heartbeat)
+    const running = isOnline(this.s, cpu) ? this.runningOn(queue) : 0
+    const record = cpuRecord(this.s.machine, cpu)
+    const turning = Atomics.load(i32, record + CpuRecord.turning) !== 0
+    // An idle CPU owes an answer only once it was kicked: until then its event loop may take its time.
+    const owes = running !== 0 || (turning && Atomics.load(i32, record + CpuRecord.park) === KICKED)
+    if (count !== seen.count || !owes) {
+      seen.count = count
+      seen.since = now
+      seen.asked = false
+      return
+    }
+    if (!seen.asked) {
+      // From here on the time counts: the CPU has something to answer.
+      seen.asked = true
+      seen.since = now
+      Atomics.store(i32, record + CpuRecord.needResched, 1)
+      return
+    }
+    const ms = now - seen.since
+    if (ms < this.limit) return
+    const name = running === 0 ? '' : taskName(this.s, running)
+    reports.push({ kind: 'stuck', cpu, task: running, name, ms, turning })
+  }
+
+  /** The task that a CPU runs, or 0. */
+  private runningOn(queue: number): number {
+    const { i32, thread } = this.s
+    acquire(thread, queue + RunQueue.lock)
+    const current = i32[queue + RunQueue.current]
+    const task = current === i32[queue + RunQueue.idle] ? 0 : i32[current + Entity.task]
+    release(thread, queue + RunQueue.lock)
+    return task
+  }
+
+  private lookAtTasks(now: number, reports: WatchdogReport[]): void {
+    const { i32, f64, entities, thread } = this.s
+    for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
+      if (Atomics.load(i32, se + Entity.onRq) === 0) continue
+      const cpu = Atomics.load(i32, se + Entity.cpu)
+      const queue = this.s.queueOf(cpu)
+      acquire(thread, queue + RunQueue.lock)
+      // Looked at again under the lock that guards it: it may have moved, or run, or gone.
+      const waits = Atomics.load(i32, se + Entity.onRq) === 1 && Atomics.load(i32, se + Entity.cpu) === cpu
+      const ms = waits ? now - f64[(se + Entity.execStart) >> 1] : 0
+      const task = i32[se + Entity.task]
+      const blamed = ms >= this.limit ? blamesPolicy(this.s, queue, se) : 0
+      release(thread, queue + RunQueue.lock)
+      if (ms < this.limit) continue
+      if (blamed !== 0) ejectFor(this.s, blamed, task, cpu, ms)
+      reports.push({ kind: 'starved', task, name: taskName(this.s, task), cpu, ms })
+    }
+  }
+}
+
+/**
+ * Whether a policy is to blame for a task that waits: HELD, QUEUED or LOCAL says what it has done with the task; 0: it has not been
+ * told of it, or what the CPU runs outranks the policy's tasks. The run queue is locked.
+ */
+function blamesPolicy(s: Scheduler, queue: number, se: number): number {
+  const { i32 } = s
+  if (i32[se + Entity.priority] >> 2 !== EXT_MAJOR_PRIORITY || !s.ext.isActive()) return 0
+  if (i32[i32[queue + RunQueue.current] + Entity.priority] >> 2 < EXT_MAJOR_PRIORITY) return 0
+  const state = stateOf(s, se)
+  return state === PENDING ? 0 : state
+}
+
+function ejectFor(s: Scheduler, state: number, task: number, cpu: number, ms: number): void {
+  const lost = state === HELD
+  const what = lost ? 'was given to the policy and put on no queue' : 'has waited for a CPU'
+  eject(
+    s,
+    lost ? 'lost a task' : 'starved a task',
+    `policy: task ${named(s, task)} ${what} for ${ms.toFixed(1)} ms`,
+    task,
+    cpu,
+  )
+  drainEjected(s)
+}

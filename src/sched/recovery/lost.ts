@@ -1,0 +1,117 @@
+import { assert } from '../../arena/assert.ts'
+import { isListed, listRemove } from '../../arena/trees/list.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
+import { publishCount, publishQueue, rqDequeueTask } from '../classes/classrq.ts'
+import { Entity, POLICY_BOUND } from '../core/entity.ts'
+import { becomeZombie, disownChild, reapTask } from '../core/exit.ts'
+import { RunQueue } from '../core/runqueue.ts'
+import type { Scheduler } from '../core/scheduler.ts'
+import { lockTaskQueue } from '../core/taskqueue.ts'
+import { isSleeping, LOST, RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from '../core/taskrecord.ts'
+import { cancelTimer } from '../core/timer.ts'
+
+/**
+ * The tasks that were started on a CPU that is dead: their coroutines were in its heap, so they never run again, wherever they
+ * are: queued, asleep, stopped, or in the middle of a turn. Others may wake, stop, signal or boost them meanwhile:
+ *
+ *   who recovers                               a waker
+ *   ------------                               -------
+ *                                              pi lock; asleep -> WAKENING -> RUNNING; queues it on the dead CPU; unlock
+ *   pi lock; (A) whatever it was -> WAKENING
+ *   takes it off that queue; unlock
+ *                                              pi lock; WAKENING: nothing to do; unlock
+ *
+ * From (A) on the task is who recovers' alone, as any WAKENING task is its waker's, until it is a ZOMBIE. Also if that waker dies
+ * with the pi lock in its hands: whoever breaks the lock finishes a wakeup that it finds, but `wakeReason` says that this is none.
+ */
+
+/** A task that was started on a CPU that is dead, and what it was doing there. */
+export interface LostTask {
+  readonly task: number
+  readonly was: 'running' | 'waiting for its turn' | 'asleep' | 'stopped'
+}
+
+/**
+ * Finds the lost tasks of a dead CPU, and takes them off every queue, tree and timer. They are the caller's to end. `current` is
+ * the entity that the CPU was running.
+ */
+export function claimLost(s: Scheduler, dead: number, current: number): LostTask[] {
+  const { i32, tasks } = s
+  const lost: LostTask[] = []
+  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
+    if (!tasks.isSettled(i32, task) || !isLiving(i32, task)) continue
+    const se = i32[task + Task.entity]
+    if (Atomics.load(i32, se + Entity.cpu) !== dead || !isBound(s, se)) continue
+    lost.push({ task, was: se === current ? 'running' : 'waiting for its turn' })
+  }
+  return lost.map(({ task, was }) => ({ task, was: claimTask(s, task) ?? was }))
+}
+
+function isLiving(i32: Int32Array, task: number): boolean {
+  const state = Atomics.load(i32, task + Task.state)
+  return state !== UNUSED && state !== ZOMBIE
+}
+
+function isBound(s: Scheduler, se: number): boolean {
+  acquire(s.thread, se + Entity.piLock)
+  const bound = (s.i32[se + Entity.policy] & POLICY_BOUND) !== 0
+  release(s.thread, se + Entity.piLock)
+  return bound
+}
+
+/** Takes a task that nobody runs off everything, for good: it is the caller's to end. Says whether it slept, or was stopped. */
+export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | undefined {
+  const { i32, thread } = s
+  const se = i32[task + Task.entity]
+  acquire(thread, s.sleepLock)
+  if (s.waitTree.isQueued(task)) s.waitTree.take(task)
+  release(thread, s.sleepLock)
+  cancelTimer(s, task)
+  acquire(thread, se + Entity.piLock)
+  const state = Atomics.load(i32, task + Task.state)
+  assert(isSleeping(state) || state === RUNNING, 'a lost task is nobody else’s')
+  i32[task + Task.wakeReason] = LOST
+  Atomics.store(i32, task + Task.state, WAKENING) // (A)
+  const queue = lockTaskQueue(s, se)
+  if (Atomics.load(i32, se + Entity.onRq) === 1) {
+    const rq = i32[se + Entity.rq]
+    rqDequeueTask(s, rq, se)
+    Atomics.store(i32, se + Entity.onRq, 0)
+    publishCount(s, rq, se)
+    publishQueue(s, queue)
+  }
+  const stopped = i32[task + Task.stopped] !== 0
+  release(thread, queue + RunQueue.lock)
+  release(thread, se + Entity.piLock)
+  if (stopped) return 'stopped'
+  return isSleeping(state) ? 'asleep' : undefined
+}
+
+/** Ends tasks that claimLost returned: their children have no parent, their parents learn of it, their slots come back. */
+export function endLost(s: Scheduler, lost: readonly number[], exitCode: number): void {
+  const { i32, tasks } = s
+  if (lost.length === 0) return
+  const parents = new Set(lost)
+  // By their parent rather than from its list: it may have died with a child in its hands.
+  for (let child = tasks.after(i32, 0); child !== 0; child = tasks.after(i32, child)) {
+    if (!tasks.isSettled(i32, child)) continue
+    const parent = Atomics.load(i32, child + Task.parent)
+    if (parents.has(parent)) leaveParent(s, parent, child)
+  }
+  for (const task of lost) {
+    assert(
+      Atomics.load(i32, task + Task.state) === WAKENING,
+      'only a task that was claimed as lost ends here',
+    )
+    becomeZombie(s, task, exitCode)
+    if (i32[task + Task.orphan] !== 0) reapTask(s, task)
+  }
+}
+
+function leaveParent(s: Scheduler, parent: number, child: number): void {
+  const { i32, thread } = s
+  acquire(thread, parent + Task.lock)
+  if (isListed(i32, child + Task.sibling)) listRemove(i32, parent + Task.children, child + Task.sibling)
+  release(thread, parent + Task.lock)
+  disownChild(s, child)
+}

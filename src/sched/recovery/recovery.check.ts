@@ -1,0 +1,16 @@
+/** A CPU dies at every step of every kernel operation. The broken variants are in recovery.test.ts. */
+import { check } from '../../checker/check.ts'
+import { death, deeds, MORTAL_CPU } from '../../../testing/sched/deathprograms.ts'
+
+/** A wakeup during a switch, beside all of a recovery, has too many orders. */
+const BOUNDED = { explorer: 'preemption-bounded', preemptions: 0, allowIncomplete: true } as const
+
+for (const [name, deed] of Object.entries(deeds)) {
+  const isBounded = name.includes('against a wakeup')
+  // Where another thread goes on beside the recovery the search takes a minute or two.
+  check(
+    `a CPU dies at any step: ${name}${isBounded ? ' (no preemption)' : ''}`,
+    { crashes: MORTAL_CPU, steps: 50_000, rerun: false, ...(isBounded && BOUNDED) },
+    death(deed),
+  )
+}

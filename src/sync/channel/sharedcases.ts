@@ -1,0 +1,239 @@
+import { isFault } from '../../arena/sync/section.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import { ETIMEDOUT } from '../../futex/core/errno.ts'
+import { Waiter } from '../../futex/core/records.ts'
+import { finishWait } from '../../futex/core/sleep.ts'
+import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
+import {
+  CLOSED,
+  copyParcel,
+  dropParcel,
+  NOTHING,
+  PARCEL_WORDS,
+  settleParcel,
+  takeParcel,
+  TAKEN,
+  type Words,
+  writeParcel,
+} from '../wait/value.ts'
+import { DONE, type Outcome, type SharedPipe, WOULD_WAIT } from './sharedpipe.ts'
+import type { Parking } from '../wait/waiting.ts'
+
+/** One end of one channel, in a wait at one or several. */
+export interface SharedCase {
+  readonly pipe: SharedPipe
+  readonly sends: boolean
+  readonly value: unknown
+}
+
+/** Words that only this thread sees. */
+export function scratch(parcels: number): Words {
+  const buffer = new ArrayBuffer(parcels * PARCEL_WORDS * 4)
+  return { i32: new Int32Array(buffer), f64: new Float64Array(buffer) }
+}
+
+/**
+ * Waits until one of several sends and receives can be done, and has done it. Two that wait for each other with several channels each
+ * meet as well: each waits with its values in its waiters, and is served at exactly one.
+ */
+export class CasesWait implements Parking {
+  readonly what: string
+  /** Which case was served, and how. */
+  index = -1
+  closed = false
+  value: unknown = undefined
+  private readonly cases: readonly SharedCase[]
+  private readonly parcels: Words
+  private readonly start: number
+
+  /** `start`: which case is looked at first, so that none is always preferred. */
+  constructor(what: string, cases: readonly SharedCase[], start = 0) {
+    this.what = what
+    this.cases = cases
+    this.start = start
+    this.parcels = scratch(cases.length)
+    let written = 0
+    try {
+      for (; written < cases.length; written++) {
+        const { sends, pipe, value } = cases[written]
+        if (sends) writeParcel(this.parcels, written * PARCEL_WORDS, value, pipe.codec)
+      }
+    } catch (error) {
+      this.dropUnsent(-1)
+      throw error
+    }
+  }
+
+  /** Does one of them without waiting, if one can be done. */
+  attempt(context: FutexContext): boolean {
+    for (let turn = 0; turn < this.cases.length; turn++) {
+      const index = (this.start + turn) % this.cases.length
+      const { pipe, sends } = this.cases[index]
+      const at = index * PARCEL_WORDS
+      const outcome = sends
+        ? pipe.send(context, this.parcels, at)
+        : pipe.receive(context, this.parcels.i32, at)
+      if (outcome !== WOULD_WAIT) return this.settle(context, index, outcome)
+    }
+    return false
+  }
+
+  /** Nothing was done, and nothing will be. */
+  giveUp(): void {
+    this.dropUnsent(-1)
+  }
+
+  /** With all channels locked, in the order of their ids: nobody sees it waiting at some and not yet at others. */
+  begin(context: FutexContext, who: WaiterOptions): readonly number[] {
+    const pipes = this.inOrder(context)
+    for (const pipe of pipes) pipe.lock(context)
+    let waiters: readonly number[]
+    try {
+      waiters = this.performOrQueue(context, who)
+    } catch (error) {
+      if (!isFault(error)) for (const pipe of pipes) pipe.unlock(context)
+      throw error
+    }
+    for (const pipe of pipes) pipe.unlock(context)
+    return waiters
+  }
+
+  /** Locked, all of them. The waiters, queued; none: one of the cases was done. */
+  private performOrQueue(context: FutexContext, who: WaiterOptions): readonly number[] {
+    for (let turn = 0; turn < this.cases.length; turn++) {
+      const index = (this.start + turn) % this.cases.length
+      const outcome = this.perform(context, index)
+      if (outcome !== WOULD_WAIT) {
+        this.settle(context, index, outcome)
+        return []
+      }
+    }
+    return this.queueAll(context, who)
+  }
+
+  private inOrder(context: FutexContext): SharedPipe[] {
+    if (this.cases.length === 1) return [this.cases[0].pipe]
+    const byId = new Map(this.cases.map(({ pipe }) => [pipe.senders.objectId(context), pipe]))
+    return [...byId].sort(([a], [b]) => a - b).map(([, pipe]) => pipe)
+  }
+
+  private queueAll(context: FutexContext, who: WaiterOptions): readonly number[] {
+    const { i32 } = context
+    const waiters: number[] = []
+    try {
+      for (let index = 0; index < this.cases.length; index++) {
+        const waiter = makeWaiter(context, index + 1, who, index === 0 ? 0 : waiters[0])
+        waiters.push(waiter)
+        if (index === 0) Atomics.store(i32, waiter + Waiter.claim, 0)
+      }
+    } catch (full) {
+      freeWaiters(context, waiters)
+      this.dropUnsent(-1)
+      throw full
+    }
+    let queued = 0
+    try {
+      for (; queued < waiters.length; queued++) this.queueAt(context, queued, waiters[queued])
+    } catch (full) {
+      // The channels are locked: nobody has served those that are queued.
+      finishWait(context, waiters.slice(0, queued), -ETIMEDOUT)
+      this.takeBack(context, waiters.slice(0, queued + 1))
+      freeWaiters(context, waiters)
+      this.dropUnsent(-1)
+      throw full
+    }
+    return waiters
+  }
+
+  private queueAt(context: FutexContext, index: number, waiter: number): void {
+    const { pipe, sends } = this.cases[index]
+    const parcel = waiter + Waiter.parcel
+    if (sends) {
+      copyParcel(this.parcels.i32, index * PARCEL_WORDS, context.i32, parcel)
+      settleParcel(this.arena(context), parcel, pipe.codec)
+    } else {
+      context.i32[parcel] = NOTHING
+    }
+    pipe.addWaiter(context, sends, waiter)
+  }
+
+  /** The wait is over: what its waiters were to send, and nobody has taken, is this thread's again. */
+  takeBack(context: FutexContext, waiters: readonly number[]): void {
+    this.cases.forEach(({ sends, pipe }, index) => {
+      if (sends && waiters[index] !== undefined && isUnsent(context.i32, waiters[index]))
+        takeParcel(this.arena(context), waiters[index] + Waiter.parcel, pipe.codec, context.thread)
+    })
+  }
+
+  woken(context: FutexContext, waiters: readonly number[], at: number): boolean {
+    const parcel = waiters[at] + Waiter.parcel
+    this.index = at
+    this.closed = context.i32[parcel] === CLOSED
+    const { sends, pipe } = this.cases[at]
+    this.takeBack(context, waiters)
+    if (!sends && !this.closed) this.value = pipe.read(context, this.arena(context), parcel)
+    this.dropUnsent(sends && !this.closed ? at : -1)
+    return true
+  }
+
+  /** Claimed and not woken: by one who died. With the channel's lock, what that one had begun is finished, or was not. */
+  servedByDead(context: FutexContext, waiters: readonly number[]): number {
+    const { i32 } = context
+    const claimed = Atomics.load(i32, waiters[0] + Waiter.claim) - 1
+    if (claimed < 0) return -1
+    const { pipe, sends } = this.cases[claimed]
+    pipe.lock(context)
+    pipe.unlock(context)
+    const said = i32[waiters[claimed] + Waiter.parcel]
+    const served = sends ? said === TAKEN || said === CLOSED : said !== NOTHING
+    return served ? claimed : -1
+  }
+
+  /** What it received is given back; what it sent has been received. */
+  leave(context: FutexContext, waiters: readonly number[], at: number): void {
+    this.takeBack(context, waiters)
+    if (at < 0) {
+      this.dropUnsent(-1)
+      return
+    }
+    const parcel = waiters[at] + Waiter.parcel
+    const { sends, pipe } = this.cases[at]
+    const closed = context.i32[parcel] === CLOSED
+    if (!sends && !closed) {
+      pipe.lock(context)
+      pipe.putBack(context, this.arena(context), parcel)
+      pipe.unlock(context)
+    }
+    this.dropUnsent(sends && !closed ? at : -1)
+  }
+
+  private perform(context: FutexContext, index: number): Outcome {
+    const { pipe, sends } = this.cases[index]
+    const at = index * PARCEL_WORDS
+    return sends ? pipe.put(context, this.parcels, at) : pipe.take(context, this.parcels.i32, at)
+  }
+
+  private settle(context: FutexContext, index: number, outcome: Outcome): true {
+    const { sends, pipe } = this.cases[index]
+    this.index = index
+    this.closed = outcome !== DONE
+    if (!sends && !this.closed) this.value = pipe.read(context, this.parcels, index * PARCEL_WORDS)
+    this.dropUnsent(sends && !this.closed ? index : -1)
+    return true
+  }
+
+  private dropUnsent(sent: number): void {
+    this.cases.forEach(({ sends, pipe }, index) => {
+      if (sends && index !== sent) dropParcel(this.parcels, index * PARCEL_WORDS, pipe.codec)
+    })
+  }
+
+  private arena({ i32, arena }: FutexContext): Words {
+    return { i32, f64: arena.f64 }
+  }
+}
+
+function isUnsent(i32: Int32Array, waiter: number): boolean {
+  const said = i32[waiter + Waiter.parcel]
+  return said !== TAKEN && said !== CLOSED
+}

@@ -1,0 +1,332 @@
+import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
+import { isFault } from '../../arena/sync/section.ts'
+import type { Blocking } from '../../coroutine/core/blocking.ts'
+import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
+import { checkCount } from '../wait/errors.ts'
+import { WakeFirst } from '../mutex/lockwait.ts'
+import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import {
+  handleOf,
+  openHandle,
+  type OwnPlace,
+  type Place,
+  placeFor,
+  placeKinds,
+  type SyncHandle,
+} from '../wait/place.ts'
+import { lockPlace, unlockPlace } from '../wait/placelock.ts'
+import { claimDomain, ParkingQueue } from '../wait/queue.ts'
+import {
+  blockingMethods,
+  checkWait,
+  type Parking,
+  parkAsync,
+  parkSync,
+  parkTask,
+  timedOut,
+  type WaitOptions,
+} from '../wait/waiting.ts'
+
+const CAPACITY = 3
+const FIELDS = 4
+const HEAD = 5
+const TAIL = 6
+const PUSHERS = 7
+const POPPERS = 8
+const HEADER_WORDS = 16
+
+export interface SharedQueueOptions extends OwnPlace {
+  /** How many records it holds. */
+  readonly capacity: number
+  /** How many numbers a record has. 1, if not said. */
+  readonly fields?: number | undefined
+  readonly name?: string | undefined
+}
+
+const queueKinds: Kinds<SharedQueueOptions> = {
+  ...placeKinds,
+  capacity: 'checked',
+  fields: 'checked',
+  name: 'string',
+}
+
+/**
+ * A queue of records of a fixed number of float64s, which pass between threads as they are: nothing is encoded, nothing is allocated. Any
+ * number of threads push and pop; records come out as they went in.
+ *
+ * All of it is under the place's lock, and a record is in the queue from the store of `tail` on, until the store of `head`: whoever holds the
+ * lock may die at any step. One slot is always free, so that the two tell empty from full. Who is woken looks again: another may have come first.
+ */
+export class SharedQueue implements Place {
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly at: number
+  readonly name: string | undefined
+  readonly capacity: number
+  readonly fields: number
+  private readonly f64: Float64Array<SharedArrayBuffer>
+  private readonly pushers: ParkingQueue
+  private readonly poppers: ParkingQueue
+  /** What this thread locked it with last: the queue is in that one's domain. */
+  private joined: FutexContext | null = null
+
+  constructor(options: SharedQueueOptions) {
+    checkOptions('new SharedQueue(options)', options, queueKinds)
+    const { capacity, fields = 1, name } = options
+    checkCount('new SharedQueue({ capacity })', capacity, 1, 1 << 24)
+    checkCount('new SharedQueue({ fields })', fields, 1, 1 << 16)
+    const { i32, at } = placeFor('SharedQueue', SharedQueue.words(capacity, fields), options)
+    if (at % 2 !== 0) throw new RangeError('new SharedQueue({ index }): it starts at an even word')
+    this.i32 = i32
+    this.at = at
+    this.name = name
+    this.capacity = capacity
+    this.fields = fields
+    this.f64 = new Float64Array(i32.buffer, 0, i32.buffer.byteLength >> 3)
+    Atomics.store(i32, at + CAPACITY, capacity)
+    Atomics.store(i32, at + FIELDS, fields)
+    this.pushers = new ParkingQueue(this, 0)
+    this.poppers = new ParkingQueue(this, 1)
+  }
+
+  static words(capacity: number, fields = 1): number {
+    return HEADER_WORDS + 2 * (capacity + 1) * fields
+  }
+
+  static from(handle: SyncHandle): SharedQueue {
+    const { place, options } = openHandle('SharedQueue', handle)
+    const { i32, at } = place
+    return new SharedQueue({
+      ...options,
+      buffer: i32.buffer,
+      index: at,
+      capacity: Atomics.load(i32, at + CAPACITY),
+      fields: Atomics.load(i32, at + FIELDS),
+    })
+  }
+
+  get handle(): SyncHandle {
+    return handleOf('SharedQueue', this, { name: this.name })
+  }
+
+  /** How many records are in it, as of now. */
+  get length(): number {
+    const length = Atomics.load(this.i32, this.at + TAIL) - Atomics.load(this.i32, this.at + HEAD)
+    return length < 0 ? length + this.capacity + 1 : length
+  }
+
+  /** Without waiting; false: it is full. */
+  tryPush(...record: number[]): boolean {
+    return this.pushFrom(record)
+  }
+
+  /** As tryPush, with the record in a list or a typed array. */
+  tryPushFrom(record: ArrayLike<number>): boolean {
+    return this.pushFrom(record)
+  }
+
+  /** Without waiting, into `record`; false: it is empty. */
+  tryPopInto(record: { [index: number]: number }): boolean {
+    const { context } = ambient().futexes
+    this.lock(context)
+    const popped = this.popLocked(record)
+    unlockPlace(context, this)
+    if (popped) this.wakeOther(context, false)
+    return popped
+  }
+
+  /** Without waiting; undefined: it is empty. */
+  tryPop(): number[] | undefined {
+    const record: number[] = []
+    return this.tryPopInto(record) ? record : undefined
+  }
+
+  /** In a task: waits for room. */
+  push(record: ArrayLike<number>, options?: WaitOptions): Blocking<void> {
+    if (!facesOpen()) refuseOutsideTask('push')
+    checkWait(options)
+    return toRun('push', this.pushInTask(record, options)) as Blocking<void>
+  }
+
+  pushSync(record: ArrayLike<number>, options?: WaitOptions): void {
+    refuseInTask('push')
+    checkWait(options)
+    if (this.pushFrom(record)) return
+    if (!parkSync(ambient(), new QueueWait(this, true, record), options)) throw timedOut('pushSync', options)
+  }
+
+  async pushAsync(record: ArrayLike<number>, options?: WaitOptions): Promise<void> {
+    checkWait(options)
+    if (this.pushFrom(record)) return
+    if (!(await parkAsync(ambient(), new QueueWait(this, true, record), options))) {
+      throw timedOut('pushAsync', options)
+    }
+  }
+
+  /** In a task: waits for a record, and gives it, in `into` if that is there. */
+  pop(into: number[] | Float64Array = [], options?: WaitOptions): Blocking<ArrayLike<number>> {
+    if (!facesOpen()) refuseOutsideTask('pop')
+    checkWait(options)
+    return toRun('pop', this.popInTask(into, options)) as Blocking<ArrayLike<number>>
+  }
+
+  popSync(into: number[] | Float64Array = [], options?: WaitOptions): ArrayLike<number> {
+    refuseInTask('pop')
+    checkWait(options)
+    if (this.tryPopInto(into)) return into
+    if (!parkSync(ambient(), new QueueWait(this, false, into), options)) throw timedOut('popSync', options)
+    return into
+  }
+
+  async popAsync(into: number[] | Float64Array = [], options?: WaitOptions): Promise<ArrayLike<number>> {
+    checkWait(options)
+    if (this.tryPopInto(into)) return into
+    if (!(await parkAsync(ambient(), new QueueWait(this, false, into), options))) {
+      throw timedOut('popAsync', options)
+    }
+    return into
+  }
+
+  /** @internal */
+  queueOf(pushes: boolean): ParkingQueue {
+    return pushes ? this.pushers : this.poppers
+  }
+
+  /** @internal Does it, or queues the waiter. */
+  performOrQueue(context: FutexContext, pushes: boolean, record: ArrayLike<number>, waiter: number): boolean {
+    this.lock(context)
+    let done: boolean
+    try {
+      done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
+      if (!done) this.addWaiter(context, pushes, waiter)
+    } catch (error) {
+      if (!isFault(error)) unlockPlace(context, this)
+      throw error
+    }
+    unlockPlace(context, this)
+    return done
+  }
+
+  private lock(context: FutexContext): void {
+    if (context !== this.joined) {
+      claimDomain(context, this)
+      this.joined = context
+    }
+    lockPlace(context, this)
+  }
+
+  /** The flag last: it may be up for nobody, and never down for someone. */
+  private addWaiter(context: FutexContext, pushes: boolean, waiter: number): void {
+    const queue = this.queueOf(pushes)
+    queue.lock(context)
+    queue.add(context, waiter)
+    queue.unlockQuietly(context)
+    Atomics.store(this.i32, this.at + (pushes ? PUSHERS : POPPERS), 1)
+  }
+
+  /** @internal After a change: someone at the other end may go on. No lock is held. */
+  wakeOther(context: FutexContext, pushed: boolean): void {
+    const queue = this.queueOf(!pushed)
+    const flag = this.at + (pushed ? POPPERS : PUSHERS)
+    if (Atomics.load(this.i32, flag) === 0) return
+    queue.lock(context)
+    queue.walk(context, new WakeFirst())
+    if (queue.isEmpty(context)) Atomics.store(this.i32, flag, 0)
+    queue.unlock(context)
+  }
+
+  private pushFrom(record: ArrayLike<number>): boolean {
+    if (record.length !== this.fields) {
+      throw new RangeError(`push: a record of ${record.length} numbers, and the queue's have ${this.fields}`)
+    }
+    const { context } = ambient().futexes
+    this.lock(context)
+    const pushed = this.pushLocked(record)
+    unlockPlace(context, this)
+    if (pushed) this.wakeOther(context, true)
+    return pushed
+  }
+
+  private pushLocked(record: ArrayLike<number>): boolean {
+    const { i32, at, f64, fields } = this
+    const tail = i32[at + TAIL]
+    const next = this.after(tail)
+    if (next === i32[at + HEAD]) return false
+    const slot = (at + HEADER_WORDS) / 2 + tail * fields
+    for (let field = 0; field < fields; field++) f64[slot + field] = record[field]
+    Atomics.store(i32, at + TAIL, next)
+    return true
+  }
+
+  private popLocked(record: { [index: number]: number }): boolean {
+    const { i32, at, f64, fields } = this
+    const head = i32[at + HEAD]
+    if (head === i32[at + TAIL]) return false
+    const slot = (at + HEADER_WORDS) / 2 + head * fields
+    for (let field = 0; field < fields; field++) record[field] = f64[slot + field]
+    Atomics.store(i32, at + HEAD, this.after(head))
+    return true
+  }
+
+  private after(index: number): number {
+    return index === this.capacity ? 0 : index + 1
+  }
+
+  private *pushInTask(
+    record: ArrayLike<number>,
+    options: WaitOptions | undefined,
+  ): Generator<number, void, unknown> {
+    if (this.pushFrom(record)) return
+    if (!(yield* parkTask(new QueueWait(this, true, record), options))) throw timedOut('push', options)
+  }
+
+  private *popInTask(
+    into: number[] | Float64Array,
+    options: WaitOptions | undefined,
+  ): Generator<number, ArrayLike<number>, unknown> {
+    if (this.tryPopInto(into)) return into
+    if (!(yield* parkTask(new QueueWait(this, false, into), options))) throw timedOut('pop', options)
+    return into
+  }
+}
+
+/** The place's lock is taken before a queue's, so this queues by itself, and not under its queue's lock. */
+export class QueueWait implements Parking {
+  readonly what: string
+  private readonly shared: SharedQueue
+  private readonly pushes: boolean
+  private readonly record: ArrayLike<number>
+
+  constructor(shared: SharedQueue, pushes: boolean, record: ArrayLike<number>) {
+    this.what = pushes ? 'push' : 'pop'
+    this.shared = shared
+    this.pushes = pushes
+    this.record = record
+  }
+
+  begin(context: FutexContext, who: WaiterOptions): readonly number[] {
+    const waiters = [makeWaiter(context, 1, who)]
+    let queued = false
+    try {
+      queued = !this.shared.performOrQueue(context, this.pushes, this.record, waiters[0])
+    } finally {
+      if (!queued) freeWaiters(context, waiters)
+    }
+    if (queued) return waiters
+    this.shared.wakeOther(context, this.pushes)
+    return []
+  }
+
+  /** It looks again: another may have come first. */
+  woken(): boolean {
+    return false
+  }
+
+  leave(context: FutexContext, _waiters: readonly number[], index: number): void {
+    if (index >= 0) this.shared.wakeOther(context, !this.pushes)
+  }
+}
+
+blockingMethods(SharedQueue.prototype, 'push', 'pop')

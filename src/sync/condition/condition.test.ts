@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { type Co, Schedule } from '../../coroutine/index.ts'
+import { Condition, Mutex, type UnlockToken } from '../index.ts'
+
+const soon = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 5))
+
+/**
+ * Coroutines that wait at a condition, with a mutex that keeps its own queue, and so are woken one after the other; and the mutex, held by who
+ * calls.
+ */
+async function waiters(names: readonly string[]): Promise<{
+  schedule: Schedule
+  condition: Condition
+  token: UnlockToken
+  ended: string[]
+  running: readonly Co<void>[]
+  all: Promise<void>
+}> {
+  const schedule = new Schedule({ onError: () => undefined })
+  const mutex = new Mutex({ robust: true })
+  const condition = new Condition()
+  const ended: string[] = []
+  let come = 0
+  const running = names.map(name =>
+    schedule.go(function* (): Generator<number, void, unknown> {
+      using token = yield* mutex.lock()
+      come++
+      yield* condition.wait(token)
+      ended.push(name)
+    }),
+  )
+  const all = schedule.run()
+  await expect.poll(() => come).toBe(names.length)
+  return { schedule, condition, token: await mutex.lockAsync(), ended, running, all }
+}
+
+test('one that is cancelled as it wants the mutex back does not hold up those who were notified with it', async () => {
+  const { schedule, condition, token, ended, running, all } = await waiters(['first', 'second', 'third'])
+  expect(condition.notify()).toBe(3)
+  await soon()
+  schedule.cancel(running[0])
+  await soon()
+  token.unlock()
+  await all
+  expect(ended).toEqual(['second', 'third'])
+  schedule.exit()
+})
+
+test('a notification of one that is cancelled as it wants the mutex back is another’s', async () => {
+  const { schedule, condition, token, ended, running, all } = await waiters(['first', 'second'])
+  expect(condition.notify(1)).toBe(1)
+  await soon()
+  schedule.cancel(running[0])
+  await soon()
+  token.unlock()
+  await all
+  expect(ended).toEqual(['second'])
+  schedule.exit()
+})

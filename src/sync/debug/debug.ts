@@ -1,0 +1,234 @@
+import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
+import { ambient, currentAmbient } from '../../futex/core/ambient.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import { findOwner } from '../../futex/core/owner.ts'
+import { hostPlatform } from '../../machine/core/platform.ts'
+import { currentView } from '../../kernel/cpu/ambient.ts'
+import { callSite } from './callsite.ts'
+import { SyncError } from '../wait/errors.ts'
+import { LockTable, type TableEntry } from './locktable.ts'
+import { indent, lockName, tell } from './longwait.ts'
+import { type LockObserver, observer, setObserver } from './observer.ts'
+import { coroutineHasEnded } from '../wait/caller.ts'
+import type { Place } from '../wait/place.ts'
+import { ParkingQueue } from '../wait/queue.ts'
+import { whoIs } from '../wait/whois.ts'
+
+/** Who holds a lock, and who waits for it. */
+export interface LockInfo {
+  readonly id: number
+  readonly kind: string
+  readonly name: string | undefined
+  readonly holders: readonly PartyInfo[]
+  readonly waiters: readonly PartyInfo[]
+}
+
+export interface PartyInfo {
+  readonly tid: number
+  /** A task, a coroutine, a thread or async code, by name where it has one. */
+  readonly who: string
+  /** Where it took the lock, or waits for it. */
+  readonly stack: string
+  /** It ended, and holds the lock all the same. */
+  readonly ended: boolean
+}
+
+export interface LockReport {
+  readonly problem: 'deadlock' | 'held by one that ended'
+  /** All of it in words: who waits for what, who holds it, and the stacks. */
+  readonly message: string
+}
+
+export interface DebugOptions {
+  /** Hears of each problem, once. Without it, problems are warnings of the process. */
+  readonly onProblem?: (report: LockReport) => void
+  /** Whoever would close a circle gets an error instead of waiting for ever. */
+  readonly throws?: boolean
+}
+
+const debugKinds: Kinds<DebugOptions> = { onProblem: 'function', throws: 'boolean' }
+
+const LOOK_MS = 100
+
+/**
+ * Debug mode, for all threads of the domain: from here on, each lock's holder and each waiter are on record with their stacks. A circle of waits is
+ * reported by whoever closes it; a lock whose holder has ended, by whoever waits for it, or within a tenth of a second by the thread that turned
+ * debug mode on. It makes locks slow. Other threads join when they next make or receive an object, and leave at the next lock after it was turned
+ * off. Returns what turns it off.
+ */
+export function debugLocks(options: DebugOptions = {}): () => void {
+  checkOptions('debugLocks(options)', options, debugKinds)
+  const watching = new Watching(ambient().futexes.context, options)
+  watching.table.turnOn(options.throws === true)
+  setObserver(watching)
+  const timer = setInterval(() => watching.lookForEnded(), LOOK_MS)
+  ;(timer as { unref?: () => void }).unref?.()
+  return () => {
+    clearInterval(timer)
+    watching.table.turnOff()
+    if (observer === watching) setObserver(null)
+  }
+}
+
+/** Every lock that someone holds or waits for. Debug mode must be on. */
+export function locks(): LockInfo[] {
+  const { context } = ambient().futexes
+  if (!LockTable.isOn(context)) {
+    throw new Error('locks(): who holds what is on record in debug mode only; call debugLocks() first')
+  }
+  const table = new LockTable(context)
+  const { holds, waits } = table.locked(() => ({ holds: table.holds(), waits: table.waits() }))
+  const ids = [...new Set([...holds, ...waits].map(({ object }) => object))]
+  const party = ({ tid, who, stack }: TableEntry): PartyInfo => ({
+    tid,
+    who,
+    stack,
+    ended: hasEnded(context, tid),
+  })
+  return ids.map(id => {
+    const of = (entries: readonly TableEntry[]): TableEntry[] => entries.filter(({ object }) => object === id)
+    const [first] = [...of(holds), ...of(waits)]
+    return {
+      id,
+      kind: first.kind,
+      name: first.name,
+      holders: of(holds).map(party),
+      waiters: of(waits).map(party),
+    }
+  })
+}
+
+/** An object was made or has arrived on this thread: if the domain is in debug mode, so is the thread from here on. */
+export function joinDebugMode(): void {
+  if (observer !== null) return
+  const here = currentAmbient()
+  if (here !== null && LockTable.isOn(here.futexes.context)) {
+    setObserver(new Watching(here.futexes.context, { throws: LockTable.throws(here.futexes.context) }))
+  }
+}
+
+class Watching implements LockObserver {
+  readonly table: LockTable
+  private readonly context: FutexContext
+  private readonly options: DebugOptions
+
+  constructor(context: FutexContext, options: DebugOptions) {
+    this.context = context
+    this.table = new LockTable(context)
+    this.options = options
+  }
+
+  acquired(place: Place, kind: string, name: string | undefined, tid: number): void {
+    if (this.isOver()) return
+    const object = this.idOf(place)
+    const entry = { object, tid, kind, name, who: whoIs(tid), stack: callSite() }
+    this.table.locked(() => this.table.addHold(entry))
+  }
+
+  released(place: Place, tid: number): void {
+    if (this.isOver()) return
+    const object = this.idOf(place)
+    this.table.locked(() => this.table.removeHold(object, tid))
+  }
+
+  waits(place: Place, kind: string, name: string | undefined, tid: number): void {
+    if (this.isOver()) return
+    const object = this.idOf(place)
+    const entry = { object, tid, kind, name, who: whoIs(tid), stack: callSite() }
+    const found = this.table.locked(() => {
+      this.table.addWait(entry)
+      const holds = this.table.holds()
+      const waits = this.table.waits()
+      const ended = holds.filter(
+        hold => hold.object === object && hasEnded(this.context, hold.tid) && this.table.markReported(hold),
+      )
+      return { circle: circleThrough(object, tid, holds, waits), ended }
+    })
+    for (const hold of found.ended)
+      this.report({ problem: 'held by one that ended', message: endedMessage(hold) })
+    if (found.circle === null) return
+    const message = circleMessage(found.circle)
+    this.report({ problem: 'deadlock', message })
+    if (this.options.throws !== true) return
+    this.table.locked(() => this.table.removeWait(object, tid))
+    throw new SyncError('ERR_HEDDLE_DEADLOCK', message)
+  }
+
+  waited(place: Place, tid: number): void {
+    if (this.isOver()) return
+    const object = this.idOf(place)
+    this.table.locked(() => this.table.removeWait(object, tid))
+  }
+
+  lookForEnded(): void {
+    const ended = this.table.locked(() =>
+      this.table.holds().filter(hold => hasEnded(this.context, hold.tid) && this.table.markReported(hold)),
+    )
+    for (const hold of ended) this.report({ problem: 'held by one that ended', message: endedMessage(hold) })
+  }
+
+  /** Whether debug mode was turned off, on whatever thread: then this one leaves it. */
+  private isOver(): boolean {
+    if (LockTable.isOn(this.context)) return false
+    if (observer === this) setObserver(null)
+    return true
+  }
+
+  private idOf(place: Place): number {
+    return new ParkingQueue(place).objectId(ambient().futexes.context)
+  }
+
+  private report(report: LockReport): void {
+    const { onProblem } = this.options
+    if (report.problem === 'deadlock' && (onProblem === undefined || currentView() !== null))
+      tell(report.message)
+    if (onProblem !== undefined) onProblem(report)
+    else if (report.problem !== 'deadlock') hostPlatform().warn?.(report.message)
+  }
+}
+
+/** One waits for a lock, another holds it. */
+interface Link {
+  readonly wait: TableEntry
+  readonly hold: TableEntry
+}
+
+/** The circle that the wait of `tid` for the object closes: each waits for what the next one holds. */
+function circleThrough(
+  object: number,
+  tid: number,
+  holds: readonly TableEntry[],
+  waits: readonly TableEntry[],
+): Link[] | null {
+  const seen = new Set<number>()
+  const follow = (waiter: number, wanted: number): Link[] | null => {
+    const wait = waits.find(entry => entry.tid === waiter && entry.object === wanted)
+    if (wait === undefined || seen.has(waiter)) return null
+    seen.add(waiter)
+    for (const hold of holds.filter(entry => entry.object === wanted)) {
+      if (hold.tid === tid) return [{ wait, hold }]
+      for (const next of waits.filter(entry => entry.tid === hold.tid)) {
+        const rest = follow(hold.tid, next.object)
+        if (rest !== null) return [{ wait, hold }, ...rest]
+      }
+    }
+    return null
+  }
+  return follow(tid, object)
+}
+
+function circleMessage(circle: readonly Link[]): string {
+  const lines = circle.map(
+    ({ wait, hold }) =>
+      `${wait.who} waits for ${lockName(wait)}, at\n${indent(wait.stack)}\n  which ${hold.who} holds since\n${indent(hold.stack)}`,
+  )
+  return `deadlock: each of these waits for the next, and the last for the first\n${lines.join('\n')}`
+}
+
+function endedMessage(hold: TableEntry): string {
+  return `${lockName(hold)} is held by ${hold.who}, which has ended and will not unlock it. It took it at\n${indent(hold.stack)}`
+}
+
+function hasEnded(context: FutexContext, tid: number): boolean {
+  return findOwner(context, tid) === 0 || coroutineHasEnded(tid)
+}

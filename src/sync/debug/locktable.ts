@@ -1,0 +1,201 @@
+import { isFault } from '../../arena/sync/section.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import { lockPlace, unlockPlace } from '../wait/placelock.ts'
+
+/**
+ * The table of debug mode, in the domain's arena, for all its threads: one record for each lock that someone holds and for each wait. One lock
+ * for all of it; nobody sleeps under it.
+ *
+ *   word 0        the lock (placelock.ts)
+ *   word 1        1: debug mode is on in this domain; 2: and whoever would close a circle gets an error
+ *   from word 16  records
+ */
+const ON = 1
+const THROWS = 2
+const FIRST = 16
+
+const USE = 0
+const OBJECT = 1
+const TID = 2
+const REPORTED = 3
+const KIND = 4
+const KIND_WORDS = 4
+const NAME = 8
+const NAME_WORDS = 16
+const WHO = 24
+const WHO_WORDS = 16
+const STACK = 40
+const STACK_WORDS = 216
+const RECORD_WORDS = 256
+
+const FREE = 0
+const HELD = 1
+const WAITS = 2
+
+/** A hold or a wait, as it was read. */
+export interface TableEntry {
+  readonly at: number
+  readonly object: number
+  readonly tid: number
+  readonly kind: string
+  readonly name: string | undefined
+  readonly who: string
+  readonly stack: string
+}
+
+export interface NewEntry {
+  readonly object: number
+  readonly tid: number
+  readonly kind: string
+  readonly name: string | undefined
+  readonly who: string
+  readonly stack: string
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** Everything here is done inside `locked`, but for turning it on and off, and asking whether it is. */
+export class LockTable {
+  private readonly context: FutexContext
+  private readonly i32: Int32Array<SharedArrayBuffer>
+  private readonly u8: Uint8Array<SharedArrayBuffer>
+  private readonly start: number
+  private readonly records: number
+
+  constructor(context: FutexContext) {
+    const { lockTable } = context.layout
+    this.context = context
+    this.i32 = context.i32
+    this.u8 = context.arena.u8
+    this.start = lockTable.start
+    this.records = Math.floor((lockTable.words - FIRST) / RECORD_WORDS)
+  }
+
+  static isOn({ i32, layout }: FutexContext): boolean {
+    return Atomics.load(i32, layout.lockTable.start + ON) !== 0
+  }
+
+  /** Whether debug mode is on and throws. */
+  static throws({ i32, layout }: FutexContext): boolean {
+    return Atomics.load(i32, layout.lockTable.start + ON) === THROWS
+  }
+
+  /** What was on record when it was last turned off is forgotten: nobody has kept it up since. */
+  turnOn(throws: boolean = false): void {
+    this.locked(() => {
+      if (Atomics.exchange(this.i32, this.start + ON, throws ? THROWS : 1) !== 0) return
+      for (let record = 0; record < this.records; record++) {
+        this.i32[this.start + FIRST + record * RECORD_WORDS + USE] = FREE
+      }
+    })
+  }
+
+  turnOff(): void {
+    Atomics.store(this.i32, this.start + ON, 0)
+  }
+
+  locked<T>(fn: () => T): T {
+    const place = { i32: this.i32, at: this.start }
+    lockPlace(this.context, place)
+    let result: T
+    try {
+      result = fn()
+    } catch (error) {
+      if (!isFault(error)) unlockPlace(this.context, place)
+      throw error
+    }
+    unlockPlace(this.context, place)
+    return result
+  }
+
+  addHold(entry: NewEntry): void {
+    this.add(HELD, entry)
+  }
+
+  addWait(entry: NewEntry): void {
+    this.add(WAITS, entry)
+  }
+
+  removeHold(object: number, tid: number): void {
+    this.remove(HELD, object, tid)
+  }
+
+  removeWait(object: number, tid: number): void {
+    this.remove(WAITS, object, tid)
+  }
+
+  holds(): TableEntry[] {
+    return this.entries(HELD)
+  }
+
+  waits(): TableEntry[] {
+    return this.entries(WAITS)
+  }
+
+  /** True the first time. */
+  markReported({ at }: TableEntry): boolean {
+    const first = this.i32[at + REPORTED] === 0
+    this.i32[at + REPORTED] = 1
+    return first
+  }
+
+  /** A full table forgets: it is there to help, not to be in the way. */
+  private add(use: number, { object, tid, kind, name, who, stack }: NewEntry): void {
+    const { i32 } = this
+    for (let record = 0; record < this.records; record++) {
+      const at = this.start + FIRST + record * RECORD_WORDS
+      if (i32[at + USE] !== FREE) continue
+      i32[at + OBJECT] = object
+      i32[at + TID] = tid
+      i32[at + REPORTED] = 0
+      this.write(at + KIND, KIND_WORDS, kind)
+      this.write(at + NAME, NAME_WORDS, name ?? '')
+      this.write(at + WHO, WHO_WORDS, who)
+      this.write(at + STACK, STACK_WORDS, stack)
+      i32[at + USE] = use
+      return
+    }
+  }
+
+  private remove(use: number, object: number, tid: number): void {
+    const { i32 } = this
+    for (let record = this.records - 1; record >= 0; record--) {
+      const at = this.start + FIRST + record * RECORD_WORDS
+      if (i32[at + USE] !== use || i32[at + OBJECT] !== object || i32[at + TID] !== tid) continue
+      i32[at + USE] = FREE
+      return
+    }
+  }
+
+  private entries(use: number): TableEntry[] {
+    const { i32 } = this
+    const found: TableEntry[] = []
+    for (let record = 0; record < this.records; record++) {
+      const at = this.start + FIRST + record * RECORD_WORDS
+      if (i32[at + USE] !== use) continue
+      const name = this.read(at + NAME)
+      found.push({
+        at,
+        object: i32[at + OBJECT],
+        tid: i32[at + TID],
+        kind: this.read(at + KIND),
+        name: name === '' ? undefined : name,
+        who: this.read(at + WHO),
+        stack: this.read(at + STACK),
+      })
+    }
+    return found
+  }
+
+  /** A length and its UTF-8, cut to what fits. */
+  private write(at: number, words: number, text: string): void {
+    const bytes = encoder.encode(text).subarray(0, (words - 1) * 4)
+    this.i32[at] = bytes.length
+    this.u8.set(bytes, (at + 1) * 4)
+  }
+
+  private read(at: number): string {
+    return decoder.decode(this.u8.slice((at + 1) * 4, (at + 1) * 4 + this.i32[at]))
+  }
+}

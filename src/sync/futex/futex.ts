@@ -1,0 +1,393 @@
+import { blocking } from '../../coroutine/core/blocking.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import { EAGAIN, EINVAL, FutexError } from '../../futex/core/errno.ts'
+import type { WaitResult } from '../../futex/core/futexes.ts'
+import type { LockOwner } from '../../futex/core/owner.ts'
+import { requeue } from '../../futex/operations/requeue.ts'
+import { MATCH_ANY, wake } from '../../futex/operations/waitwake.ts'
+import { encodeOp, wakeOp } from '../../futex/operations/wakeop.ts'
+import {
+  lockAsPromise,
+  locked,
+  lockInTask,
+  lockOf,
+  lockOnThread,
+  type FutexLockView,
+  moveToLockOf,
+  tryLock,
+  unlock,
+  waitForLockOf,
+} from './futexlock.ts'
+import {
+  type FutexWaitEntry,
+  type FutexWaitOptions,
+  said,
+  waitAsPromise,
+  waitIn,
+  waitOnThread,
+} from './futexwait.ts'
+import { type FutexView, joinBuffer, knownOf, lockWordOf, sharedIn, valueIn, wordOf } from './futexword.ts'
+
+/**
+ * Futexes on any shared memory, for tasks, threads and promises alike, with nothing to set up. Three verbs for what waits: plain in a task,
+ * `…Sync` on a thread, `…Async` anywhere.
+ */
+
+/** What a blocking call gives: the value itself in a 'use task' function, through `yield*` in a generator. */
+type Blocks<T> = Generator<number, T, unknown> & T
+
+export interface FutexRequeueOptions {
+  /** How many to wake: 1, unless it is given. */
+  readonly wake?: number | undefined
+  /** How many to move at the most: all, unless it is given. */
+  readonly move?: number | undefined
+  /** The flags of futex2, for both words. */
+  readonly flags?: number | undefined
+}
+
+/** Of CMP_REQUEUE_PI, where the first waiter is always given the lock or moved. */
+export interface FutexMoveOptions {
+  /** How many to move besides the first: all, unless it is given. */
+  readonly move?: number | undefined
+}
+
+export interface FutexWakeOptions {
+  readonly bitset?: number | undefined
+  /** The flags of futex2: FUTEX2_PRIVATE, and the size, if it is given, must be that of the view. */
+  readonly flags?: number | undefined
+}
+
+function checkEntries(
+  what: string,
+  entries: readonly FutexWaitEntry[],
+  { flags = 0 }: { readonly flags?: number | undefined },
+  most = 128,
+): void {
+  if (flags !== 0) {
+    throw new FutexError(
+      EINVAL,
+      what,
+      `flags: ${String(flags)}; a vector has none but 0, give each word its own`,
+    )
+  }
+  const least = most === 2 ? 2 : 1
+  if (!Array.isArray(entries) || entries.length < least || entries.length > most) {
+    const got = Array.isArray(entries) ? `${entries.length} words` : typeof entries
+    const needed = most === 2 ? '2 words, [from, to]' : `1 to ${most} words`
+    throw new FutexError(EINVAL, what, `entries: got ${got}; give a list of ${needed}`)
+  }
+}
+
+function count(value: number, what: string, name = 'count'): number {
+  if (typeof value !== 'number' || Number.isNaN(value) || value < 0)
+    throw new FutexError(EINVAL, what, `${name}: ${String(value)} is not a number of waiters`)
+  return Math.min(0x7fff_ffff, Math.trunc(value))
+}
+
+/** 12 bits, which Linux extends by their sign: 0xfff and -1 are the same. */
+const ARGUMENT = [-0x800, 0xfff] as const
+
+/** A part of what `wakeOp` encodes. Linux's macro cuts off what does not fit, and does something else without a word. */
+function field(value: number, name: string, least: number, most: number): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return
+  throw new FutexError(
+    EINVAL,
+    'futex.wakeOp',
+    `${name}: ${String(value)} is not an integer from ${least} to ${most}`,
+  )
+}
+
+function counted(result: number, what: string): number {
+  if (result < 0) throw new FutexError(-result, what)
+  return result
+}
+
+function countedOrNot(result: number, what: string): number | 'not-equal' {
+  return result === -EAGAIN ? 'not-equal' : counted(result, what)
+}
+
+/** Every futex operation of Linux on shared memory. In a task, what waits is a plain call, or `yield*` in a generator. */
+export const futex = {
+  /** Waits while the word is `value`, until a wake. */
+  wait: blocking(
+    'futex.wait',
+    function* (view: FutexView, index: number, value: number | bigint, options: FutexWaitOptions = {}) {
+      return said(
+        yield* waitIn('futex.wait', [{ view, index, value, flags: options.flags }], options),
+        'futex.wait',
+        options.signal,
+      )
+    },
+  ) as (
+    view: FutexView,
+    index: number,
+    value: number | bigint,
+    options?: FutexWaitOptions,
+  ) => Blocks<WaitResult>,
+
+  waitSync(
+    view: FutexView,
+    index: number,
+    value: number | bigint,
+    options: FutexWaitOptions = {},
+  ): WaitResult {
+    return said(
+      waitOnThread('futex.wait', [{ view, index, value, flags: options.flags }], options),
+      'futex.wait',
+      options.signal,
+    )
+  },
+
+  async waitAsync(
+    view: FutexView,
+    index: number,
+    value: number | bigint,
+    options: FutexWaitOptions = {},
+  ): Promise<WaitResult> {
+    const result = await waitAsPromise('futex.wait', [{ view, index, value, flags: options.flags }], options)
+    return said(result, 'futex.wait', options.signal)
+  },
+
+  /** futex_waitv: waits at all of the words; gives the index of the one that was woken, 'not-equal' or 'timed-out'. */
+  waitv: blocking(
+    'futex.waitv',
+    function* (entries: readonly FutexWaitEntry[], options: FutexWaitOptions = {}) {
+      checkEntries('futex.waitv', entries, options)
+      const result = yield* waitIn('futex.waitv', entries, options)
+      return result >= 0 ? result : said(result, 'futex.waitv', options.signal)
+    },
+  ) as (entries: readonly FutexWaitEntry[], options?: FutexWaitOptions) => Blocks<number | WaitResult>,
+
+  waitvSync(entries: readonly FutexWaitEntry[], options: FutexWaitOptions = {}): number | WaitResult {
+    checkEntries('futex.waitv', entries, options)
+    const result = waitOnThread('futex.waitv', entries, options)
+    return result >= 0 ? result : said(result, 'futex.waitv', options.signal)
+  },
+
+  async waitvAsync(
+    entries: readonly FutexWaitEntry[],
+    options: FutexWaitOptions = {},
+  ): Promise<number | WaitResult> {
+    checkEntries('futex.waitv', entries, options)
+    const result = await waitAsPromise('futex.waitv', entries, options)
+    return result >= 0 ? result : said(result, 'futex.waitv', options.signal)
+  },
+
+  /** Wakes up to `limit` of the waiters; how many. */
+  wake(view: FutexView, index: number, limit = 1, options: FutexWakeOptions = {}): number {
+    const here = ambient()
+    const shared = sharedIn(view, 'futex.wake', options.flags)
+    const { bitset = MATCH_ANY } = options
+    if ((bitset | 0) === 0)
+      throw new FutexError(EINVAL, 'futex.wake', 'bitset: 0 meets no waiter; give at least one bit')
+    const word = wordOf(here, 'futex.wake', view, index)
+    const most = count(limit, 'futex.wake')
+    return most === 0 ? 0 : counted(wake(here.futexes.context, word, shared, most, bitset | 0), 'futex.wake')
+  },
+
+  /** Wakes some waiters of the first word, and moves others to the second; how many in all. */
+  requeue(
+    view: FutexView,
+    index: number,
+    view2: FutexView,
+    index2: number,
+    options: FutexRequeueOptions = {},
+  ): number {
+    return moveWaiters('futex.requeue', view, index, view2, index2, options, undefined) as number
+  },
+
+  /** As `requeue`, if the first word is `expected`; else 'not-equal', and nothing happens. */
+  cmpRequeue(
+    view: FutexView,
+    index: number,
+    view2: FutexView,
+    index2: number,
+    expected: number | bigint,
+    options: FutexRequeueOptions = {},
+  ): number | 'not-equal' {
+    return moveWaiters('futex.cmpRequeue', view, index, view2, index2, options, expected)
+  },
+
+  /**
+   * futex_requeue of futex2: as `cmpRequeue`, with both words and their flags as entries of a vector; the first one's value is what its word must
+   * hold. As on Linux both have the same flags.
+   */
+  requeuev(
+    entries: readonly [FutexWaitEntry, Omit<FutexWaitEntry, 'value'>],
+    options: FutexRequeueOptions = {},
+  ): number | 'not-equal' {
+    const what = 'futex.requeuev'
+    checkEntries(what, entries as never, options, 2)
+    const [from, to] = entries
+    const { wake: wakes, move } = options
+    for (const { view, flags } of entries) sharedIn(view, what, flags)
+    if (from.flags !== to.flags) {
+      const flags = `${String(from.flags)} and ${String(to.flags)}`
+      throw new FutexError(EINVAL, what, `flags: ${flags}; both words have the same`)
+    }
+    const both = { wake: wakes, move, flags: from.flags }
+    return moveWaiters(what, from.view, from.index, to.view, to.index, both, from.value)
+  },
+
+  /** Changes the second word, wakes at the first, and at the second if what it held compares so. */
+  wakeOp(
+    view: FutexLockView,
+    index: number,
+    view2: FutexLockView,
+    index2: number,
+    change: { readonly op: number; readonly oparg: number; readonly cmp: number; readonly cmparg: number },
+    {
+      wake: wakes = 1,
+      wakeSecond = 1,
+      flags,
+    }: { readonly wake?: number; readonly wakeSecond?: number; readonly flags?: number } = {},
+  ): number {
+    const here = ambient()
+    const what = 'futex.wakeOp'
+    const shared = sharedIn(view, what, flags)
+    const first = lockWordOf(here, what, view, index)
+    const second = lockWordOf(here, what, view2, index2)
+    const { op, oparg, cmp, cmparg } = change
+    field(op, 'op', 0, 0xf)
+    field(oparg, 'oparg', ...ARGUMENT)
+    field(cmp, 'cmp', 0, 0xf)
+    field(cmparg, 'cmparg', ...ARGUMENT)
+    const encoded = encodeOp(op, oparg, cmp, cmparg)
+    const [most, mostSecond] = [count(wakes, what, 'wake'), count(wakeSecond, what, 'wakeSecond')]
+    return counted(wakeOp(here.futexes.context, first, second, shared, most, mostSecond, encoded), what)
+  },
+
+  /** Takes the lock that the word is, lending its priority to the holder while it waits. False: the time was over. */
+  lockPi: blocking(
+    'futex.lockPi',
+    function* (view: FutexLockView, index: number, options: FutexWaitOptions = {}) {
+      const begin = lockOf(view, index, options)
+      const result = yield* lockInTask('futex.lockPi', begin, options.signal)
+      return locked(result, 'futex.lockPi', options.signal)
+    },
+  ) as (view: FutexLockView, index: number, options?: FutexWaitOptions) => Blocks<boolean>,
+
+  lockPiSync(view: FutexLockView, index: number, options: FutexWaitOptions = {}): boolean {
+    return locked(lockOnThread('futex.lockPi', lockOf(view, index, options)), 'futex.lockPi')
+  },
+
+  /** An owner that `unlockPi` is given, as async code has no identity of its own; null: the time was over. */
+  async lockPiAsync(
+    view: FutexLockView,
+    index: number,
+    options: FutexWaitOptions = {},
+  ): Promise<LockOwner | null> {
+    const { result, owner } = await lockAsPromise(lockOf(view, index, options), options.signal)
+    return locked(result, 'futex.lockPi', options.signal) ? owner : null
+  },
+
+  /** False: another holds it. */
+  tryLockPi(view: FutexLockView, index: number): boolean {
+    return tryLock(view, index)
+  },
+
+  /** Only its holder may: the best of the waiters has it then. `owner`: what `lockPiAsync` or `waitRequeuePiAsync` gave. */
+  unlockPi(view: FutexLockView, index: number, owner?: LockOwner): void {
+    unlock(view, index, owner)
+  },
+
+  /**
+   * A condition's wait: waits while the word is `value`, until `cmpRequeuePi` gives it the lock, or moves it there and the lock comes to it. 'ok': it
+   * holds the lock. 'not-equal' and 'timed-out': it does not. The caller has unlocked the lock before.
+   */
+  waitRequeuePi: blocking(
+    'futex.waitRequeuePi',
+    function* (
+      view: FutexLockView,
+      index: number,
+      value: number,
+      lockView: FutexLockView,
+      lockIndex: number,
+      options: FutexWaitOptions = {},
+    ) {
+      const begin = waitForLockOf(view, index, value, lockView, lockIndex, options)
+      const result = yield* lockInTask('futex.waitRequeuePi', begin, options.signal)
+      return said(result, 'futex.waitRequeuePi', options.signal)
+    },
+  ) as (
+    view: FutexLockView,
+    index: number,
+    value: number,
+    lockView: FutexLockView,
+    lockIndex: number,
+    options?: FutexWaitOptions,
+  ) => Blocks<WaitResult>,
+
+  waitRequeuePiSync(
+    view: FutexLockView,
+    index: number,
+    value: number,
+    lockView: FutexLockView,
+    lockIndex: number,
+    options: FutexWaitOptions = {},
+  ): WaitResult {
+    const begin = waitForLockOf(view, index, value, lockView, lockIndex, options)
+    return said(lockOnThread('futex.waitRequeuePi', begin), 'futex.waitRequeuePi')
+  },
+
+  /** An owner that holds the lock and that `unlockPi` is given; or 'not-equal', or 'timed-out'. */
+  async waitRequeuePiAsync(
+    view: FutexLockView,
+    index: number,
+    value: number,
+    lockView: FutexLockView,
+    lockIndex: number,
+    options: FutexWaitOptions = {},
+  ): Promise<LockOwner | 'not-equal' | 'timed-out'> {
+    const begin = waitForLockOf(view, index, value, lockView, lockIndex, options)
+    const { result, owner } = await lockAsPromise(begin, options.signal)
+    const outcome = said(result, 'futex.waitRequeuePi', options.signal)
+    return outcome === 'ok' ? owner : outcome
+  },
+
+  /**
+   * A condition's signal: if the word is `expected`, the first waiter gets the lock or, if that is held, waits for it with the others, each lending its
+   * priority. How many; or 'not-equal', and nothing happens. All of them wait by `waitRequeuePi` for this very lock: else EINVAL.
+   */
+  cmpRequeuePi(
+    view: FutexLockView,
+    index: number,
+    lockView: FutexLockView,
+    lockIndex: number,
+    expected: number,
+    { move = Infinity }: FutexMoveOptions = {},
+  ): number | 'not-equal' {
+    const what = 'futex.cmpRequeuePi'
+    const result = moveToLockOf(view, index, lockView, lockIndex, expected, count(move, what, 'move'))
+    return countedOrNot(result, what)
+  },
+
+  /** The id by which threads without a kernel know the buffer: send it along, and call `join` there. */
+  idOf(buffer: SharedArrayBuffer): number {
+    return knownOf(ambient(), buffer).id
+  },
+
+  /** This thread knows the buffer by that id. Before it first uses it, and where there is no kernel, which needs none. */
+  join(buffer: SharedArrayBuffer, id: number): void {
+    joinBuffer(buffer, id)
+  },
+} as const
+
+function moveWaiters(
+  what: string,
+  view: FutexView,
+  index: number,
+  view2: FutexView,
+  index2: number,
+  { wake: wakes = 1, move = Infinity, flags }: FutexRequeueOptions,
+  expected: number | bigint | undefined,
+): number | 'not-equal' {
+  const here = ambient()
+  const shared = sharedIn(view, what, flags)
+  if (flags !== undefined) sharedIn(view2, what, flags)
+  const [most, mostMoved] = [count(wakes, what, 'wake'), count(move, what, 'move')]
+  const from = wordOf(here, what, view, index)
+  const to = wordOf(here, what, view2, index2)
+  const value = expected === undefined ? undefined : valueIn(view, what, expected)
+  return countedOrNot(requeue(here.futexes.context, from, to, shared, most, mostMoved, value), what)
+}

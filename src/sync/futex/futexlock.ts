@@ -1,0 +1,149 @@
+import { type Ambient, ambient } from '../../futex/core/ambient.ts'
+import { finishCall, type Prepared, type PreparedWait } from '../../futex/operations/call.ts'
+import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from '../../futex/core/errno.ts'
+import { parkFor } from '../../futex/core/futexes.ts'
+import { resumable } from '../../coroutine/core/generators.ts'
+import type { LockOwner } from '../../futex/core/owner.ts'
+import { lockPi, unlockPi } from '../../futex/pi/pi.ts'
+import { requeuePi, waitRequeuePi } from '../../futex/pi/pirequeue.ts'
+import { finishWait, promiseWaiter, taskWaiter, threadWaiter } from '../../futex/core/sleep.ts'
+import type { WaiterOptions } from '../../futex/operations/waitwake.ts'
+import { deadlineIn, type FutexWaitOptions } from './futexwait.ts'
+import { lockWordOf, valueIn } from './futexword.ts'
+import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
+
+/** Words that are locks: the calls of `futex` that inherit priorities. */
+export type FutexLockView = Int32Array | Uint32Array
+
+/** A call that begins a wait for a lock, for the owner that `who` names: a result, or a wait. */
+export type BeginLock = (here: Ambient, who: WaiterOptions) => Prepared
+
+export function lockOf(
+  view: FutexLockView,
+  index: number,
+  options: FutexWaitOptions,
+  tries = false,
+): BeginLock {
+  return (here, who) => {
+    options.signal?.throwIfAborted()
+    const word = lockWordOf(here, 'futex.lockPi', view, index)
+    const { context } = here.futexes
+    return lockPi(context, who, word, true, deadlineIn(context, 'futex.lockPi', options), tries)
+  }
+}
+
+/** A wait at a word, from which `moveToLockOf` moves the waiter to its lock. */
+export function waitForLockOf(
+  view: FutexLockView,
+  index: number,
+  value: number,
+  lockView: FutexLockView,
+  lockIndex: number,
+  options: FutexWaitOptions,
+): BeginLock {
+  const what = 'futex.waitRequeuePi'
+  return (here, who) => {
+    options.signal?.throwIfAborted()
+    const lock = lockWordOf(here, what, lockView, lockIndex)
+    const word = lockWordOf(here, what, view, index)
+    const { context } = here.futexes
+    const deadline = deadlineIn(context, what, options)
+    return waitRequeuePi(context, who, word, lock, true, valueIn(view, what, value), deadline)
+  }
+}
+
+/** In a task: 0, and it holds the lock; or an error, negated. */
+export function* lockInTask(
+  what: string,
+  begin: BeginLock,
+  signal: AbortSignal | undefined,
+): Generator<number, number, unknown> {
+  const here = ambient()
+  const task = here.currentTask()
+  if (task === null)
+    throw new FutexError(EINVAL, what, 'no task of a kernel runs here: use the Sync or Async form')
+  const prepared = begin(here, taskWaiter(task, task.owner))
+  return typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared, signal)
+}
+
+resumable(lockInTask)
+
+/** The same for this thread, which blocks. */
+export function lockOnThread(what: string, begin: BeginLock): number {
+  refuseInTask(what)
+  const here = ambient()
+  const prepared = begin(here, threadWaiter(undefined, here.futexes.self))
+  if (typeof prepared === 'number') return prepared
+  refuseToSleep(here, what, prepared)
+  return here.futexes.blockFor(prepared)
+}
+
+/** The same for async code, whose owner is made here: the caller has it if the result is 0, and `unlockPi` closes it. */
+export async function lockAsPromise(
+  begin: BeginLock,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly result: number; readonly owner: LockOwner }> {
+  const here = ambient()
+  const { futexes } = here
+  const owner = futexes.makeOwner()
+  let result = -EINTR
+  try {
+    const prepared = begin(here, promiseWaiter(undefined, owner))
+    result = typeof prepared === 'number' ? prepared : await futexes.promiseFor(prepared, signal)
+    return { result, owner }
+  } finally {
+    if (result !== 0) futexes.closeOwner(owner)
+  }
+}
+
+/** Whether the lock is held now; false: the time was over. */
+export function locked(result: number, what: string, signal?: AbortSignal | undefined): boolean {
+  if (result === 0) return true
+  if (result === -ETIMEDOUT) return false
+  if (result === -EINTR) signal?.throwIfAborted()
+  throw new FutexError(-result, what)
+}
+
+/** What a task or the thread is as an owner of locks. */
+function ownerHere(here: Ambient): LockOwner {
+  return here.currentTask()?.owner ?? here.futexes.self
+}
+
+/** False: another holds it. */
+export function tryLock(view: FutexLockView, index: number): boolean {
+  const here = ambient()
+  const result = lockOf(view, index, {}, true)(here, threadWaiter(undefined, ownerHere(here))) as number
+  return result === -EAGAIN ? false : locked(result, 'futex.tryLockPi')
+}
+
+export function unlock(view: FutexLockView, index: number, owner: LockOwner | undefined): void {
+  const here = ambient()
+  const what = 'futex.unlockPi'
+  const word = lockWordOf(here, what, view, index)
+  const result = unlockPi(here.futexes.context, owner ?? ownerHere(here), word, true)
+  if (result < 0) throw new FutexError(-result, what)
+  if (owner !== undefined) here.futexes.closeOwner(owner)
+}
+
+/** Gives the lock to the first waiter, if it is free, and moves up to `move` others to it: how many in all, or an error, negated. */
+export function moveToLockOf(
+  view: FutexLockView,
+  index: number,
+  lockView: FutexLockView,
+  lockIndex: number,
+  expected: number,
+  move: number,
+): number {
+  const here = ambient()
+  const what = 'futex.cmpRequeuePi'
+  const from = lockWordOf(here, what, view, index)
+  const lock = lockWordOf(here, what, lockView, lockIndex)
+  return requeuePi(here.futexes.context, from, lock, true, move, valueIn(view, what, expected))
+}
+
+/** A thread that may not block leaves the queue again, and is told so. */
+function refuseToSleep(here: Ambient, what: string, prepared: PreparedWait): void {
+  if (here.mayBlock) return
+  finishCall(here.futexes.context, prepared, finishWait(here.futexes.context, prepared.waiters, -EINTR))
+  refuseBlocking(here, what)
+}

@@ -1,0 +1,162 @@
+import type { FutexContext } from '../../futex/core/context.ts'
+import { type Ambient, ambient } from '../../futex/core/ambient.ts'
+import type { Prepared } from '../../futex/operations/call.ts'
+import { deadlineOf, wallLimit } from '../../futex/core/deadline.ts'
+import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from '../../futex/core/errno.ts'
+import { parkFor, type WaitResult } from '../../futex/core/futexes.ts'
+import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { resumable } from '../../coroutine/core/generators.ts'
+import type { FutexWord } from '../../futex/core/space.ts'
+import { finishWait, promiseWaiter, RESTART, taskWaiter, threadWaiter } from '../../futex/core/sleep.ts'
+import { freeWaiters, MATCH_ANY, queueNewWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
+import { type FutexView, sharedIn, valueIn, wordOf } from './futexword.ts'
+import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
+
+export interface FutexWaitOptions {
+  /** Milliseconds. */
+  readonly timeout?: number | undefined
+  /** A moment of the wall clock, which the wait follows when it is set. */
+  readonly until?: Date | number | undefined
+  /** Ends the wait by throwing the signal's reason. A thread that blocks looks at it only before it does. */
+  readonly signal?: AbortSignal | undefined
+  /** Which wakes wake it: those whose bitset has a bit in common. */
+  readonly bitset?: number | undefined
+  /** The flags of futex2: FUTEX2_PRIVATE, and the size, if it is given, must be that of the view. */
+  readonly flags?: number | undefined
+}
+
+/** A word of a vector, as a struct futex_waitv. */
+export interface FutexWaitEntry {
+  readonly view: FutexView
+  readonly index: number
+  readonly value: number | bigint
+  /** The flags of futex2, for this word. */
+  readonly flags?: number | undefined
+}
+
+const waitOptions: Known<FutexWaitOptions> = {
+  timeout: true,
+  until: true,
+  signal: true,
+  bitset: true,
+  flags: true,
+}
+
+/** The end of a wait by this domain's clock, or Infinity. */
+export function deadlineIn({ now }: FutexContext, what: string, options: FutexWaitOptions): number {
+  refuseUnknown(`the options of ${what}`, options, waitOptions)
+  const { timeout, until } = options
+  if (timeout !== undefined && until !== undefined)
+    throw new FutexError(EINVAL, what, `timeout: ${String(timeout)} beside until; give one of them`)
+  const limit = until === undefined ? (timeout ?? Infinity) : wallLimit(Number(until))
+  if (typeof limit !== 'number' || Number.isNaN(limit) || (timeout ?? Number(until ?? 0)) < 0)
+    throw new FutexError(EINVAL, what, `timeout: ${String(timeout ?? until)} is not a time`)
+  return limit === Infinity ? Infinity : deadlineOf(now, limit)
+}
+
+function prepare(
+  here: Ambient,
+  who: WaiterOptions,
+  what: string,
+  entries: readonly FutexWaitEntry[],
+  options: FutexWaitOptions,
+): Prepared {
+  options.signal?.throwIfAborted()
+  const { context } = here.futexes
+  const { bitset = MATCH_ANY } = options
+  const shared = entries.map(({ view, flags }) => sharedIn(view, what, flags))
+  if ((bitset | 0) === 0) throw new FutexError(EINVAL, what, 'bitset: 0 meets no wake; give at least one bit')
+  const deadline = deadlineIn(context, what, options)
+  const words = entries.map(({ view, index }) => wordOf(here, what, view, index))
+  const values = entries.map(({ view, value }) => valueIn(view, what, value))
+  const waiters: number[] = []
+  for (let at = 0; at < words.length; at++) {
+    let queued: number
+    try {
+      queued = queueOne(context, words[at], shared[at], values[at], bitset | 0, who, waiters)
+    } catch (full) {
+      // Left on their queues, the waiters before it would be woken in the place of others.
+      const woken = takeBack(context, waiters, -EAGAIN)
+      if (woken < 0) throw full
+      return woken
+    }
+    // Another of the words may have been woken meanwhile: then that is the answer.
+    if (queued < 0) return takeBack(context, waiters, queued)
+    waiters.push(queued)
+  }
+  return { waiters, deadline, vector: true }
+}
+
+/** A waiter on the word's queue, or an error, negated. A word that has changed already costs no lock and no waiter. */
+function queueOne(
+  context: FutexContext,
+  word: FutexWord,
+  shared: boolean,
+  value: number,
+  bitset: number,
+  who: WaiterOptions,
+  before: readonly number[],
+): number {
+  if (Atomics.load(word.i32, word.index) !== value) return -EAGAIN
+  return queueNewWaiter(context, word, shared, value, bitset, who, before[0])
+}
+
+function takeBack(context: FutexContext, waiters: readonly number[], error: number): number {
+  const result = waiters.length === 0 ? error : finishWait(context, waiters, error)
+  freeWaiters(context, waiters)
+  return result
+}
+
+/** The index of what was woken, or an error, negated. A death on the way counts as a wake, which may be for nothing. */
+function done(result: number): number {
+  return result === RESTART ? 0 : result
+}
+
+/** What the caller of a wait gets. */
+export function said(result: number, what: string, signal?: AbortSignal | undefined): WaitResult {
+  if (result >= 0) return 'ok'
+  if (result === -EAGAIN) return 'not-equal'
+  if (result === -ETIMEDOUT) return 'timed-out'
+  if (result === -EINTR) signal?.throwIfAborted()
+  throw new FutexError(-result, what)
+}
+
+/** The wait of a task: the index of the word that was woken, or an error, negated. */
+export function* waitIn(
+  what: string,
+  entries: readonly FutexWaitEntry[],
+  options: FutexWaitOptions,
+): Generator<number, number, unknown> {
+  const here = ambient()
+  const task = here.currentTask()
+  if (task === null)
+    throw new FutexError(EINVAL, what, 'no task of a kernel runs here: use the Sync or Async form')
+  const prepared = prepare(here, taskWaiter(task), what, entries, options)
+  return done(typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared, options.signal))
+}
+
+resumable(waitIn)
+
+/** The same, blocking this thread. */
+export function waitOnThread(
+  what: string,
+  entries: readonly FutexWaitEntry[],
+  options: FutexWaitOptions,
+): number {
+  refuseInTask(what)
+  const here = ambient()
+  refuseBlocking(here, what)
+  const prepared = prepare(here, threadWaiter(), what, entries, options)
+  return done(typeof prepared === 'number' ? prepared : here.futexes.blockFor(prepared))
+}
+
+/** The same, as a promise. */
+export async function waitAsPromise(
+  what: string,
+  entries: readonly FutexWaitEntry[],
+  options: FutexWaitOptions,
+): Promise<number> {
+  const { futexes } = ambient()
+  const prepared = prepare(ambient(), promiseWaiter(), what, entries, options)
+  return done(typeof prepared === 'number' ? prepared : await futexes.promiseFor(prepared, options.signal))
+}

@@ -1,0 +1,128 @@
+import { check, type CheckOptions } from '../../checker/check.ts'
+import { BOUNDED, DIES, NONE, ONE } from '../../../testing/sync/checksetup.ts'
+import { type Scene, scene } from '../../../testing/sync/rwprograms.ts'
+
+/** Once for those who compete, once for those who are given the lock. */
+function both(name: string, options: CheckOptions, what: Scene): void {
+  check(name, options, scene(what))
+  check(`${name}; who waits is given the lock`, options, scene({ ...what, demanding: true }))
+}
+
+check('a writer ends as a reader comes', {}, scene({ held: 'write', others: [['comes to', 'read']] }))
+check('a reader ends as a writer comes', {}, scene({ held: 'read', others: [['comes to', 'write']] }))
+both('a writer ends as the time of another is over', {}, { held: 'write', others: [['is late to', 'write']] })
+both('a reader ends as the time of a writer is over', {}, { held: 'read', others: [['is late to', 'write']] })
+both(
+  'a writer ends as a reader is cancelled',
+  {},
+  { held: 'write', others: [['is cancelled as it waits to', 'read']] },
+)
+check(
+  'one of two readers ends as the other upgrades',
+  {},
+  scene({ held: 'read', others: [['waits to', 'upgrade']] }),
+)
+check(
+  'one of two readers ends as the time of the other is over, who upgrades',
+  {},
+  scene({ held: 'read', others: [['is late to', 'upgrade']] }),
+)
+check(
+  'a writer whose time is over leaves the line to the reader behind it',
+  {},
+  scene({
+    held: 'read',
+    others: [
+      ['is late to', 'write'],
+      ['waits to', 'read'],
+    ],
+  }),
+)
+both(
+  'a writer that is cancelled leaves the line to the writer behind it',
+  {},
+  {
+    held: 'write',
+    others: [
+      ['is cancelled as it waits to', 'write'],
+      ['waits to', 'write'],
+    ],
+  },
+)
+both(
+  'a reader and a writer wait for a writer: one after the other comes in',
+  {},
+  {
+    held: 'write',
+    others: [
+      ['waits to', 'read'],
+      ['waits to', 'write'],
+    ],
+  },
+)
+const comesBehind: Scene = {
+  held: 'read',
+  others: [
+    ['waits to', 'write'],
+    ['comes to', 'read'],
+  ],
+}
+check(`a writer waits, and a reader comes ${ONE}`, BOUNDED, scene(comesBehind))
+check(
+  'a writer waits, and a reader comes; the waiter is given the lock',
+  {},
+  scene({ ...comesBehind, demanding: true }),
+)
+check(
+  'a reader upgrades before a writer that is in line already',
+  {},
+  scene({
+    held: 'read',
+    others: [
+      ['waits to', 'write'],
+      ['waits to', 'upgrade'],
+    ],
+  }),
+)
+
+both('a writer dies at any step, and who waits to read comes in or is told', DIES(0), {
+  held: 'write',
+  others: [['waits to', 'read']],
+  mortal: 0,
+})
+both('a writer dies at any step, and who waits to write comes in or is told', DIES(0), {
+  held: 'write',
+  others: [['waits to', 'write']],
+  mortal: 0,
+})
+both(
+  'a reader dies at any step: nobody writes beside it, and who waits comes in when someone lets go in its place',
+  DIES(0),
+  { held: 'read', others: [['waits to', 'write']], mortal: 0 },
+)
+const letsTwoIn: Scene = {
+  held: 'write',
+  others: [
+    ['waits to', 'read'],
+    ['waits to', 'read'],
+  ],
+  mortal: 0,
+}
+check(
+  `a writer dies at any step as it lets two readers in ${NONE}`,
+  { ...DIES(0), ...BOUNDED, preemptions: 0 },
+  scene(letsTwoIn),
+)
+check(
+  'a writer dies at any step as it lets two readers in; the waiters are given the lock',
+  DIES(0),
+  scene({ ...letsTwoIn, demanding: true }),
+)
+both('one that waits to read dies at any step, and the other comes in', DIES(1), {
+  held: 'write',
+  others: [
+    ['waits to', 'read'],
+    ['waits to', 'read'],
+  ],
+  mortal: 1,
+})

@@ -1,0 +1,431 @@
+import { isFault } from '../../arena/sync/section.ts'
+import { pause } from '../../arena/sync/pause.ts'
+import type { Blocking } from '../../coroutine/core/blocking.ts'
+import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
+import { runnerOrNull } from '../../coroutine/core/runner.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import type { LockOwner } from '../../futex/core/owner.ts'
+import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
+import type { SyncError } from '../wait/errors.ts'
+import { finishGrant } from '../wait/grant.ts'
+import { HOLDER_WORDS, Holders } from '../mutex/holders.ts'
+import { inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
+import { observer, tellMade } from '../debug/observer.ts'
+import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import { PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
+import { HolderWatch } from '../debug/longwait.ts'
+import {
+  type LineWait,
+  notHeld,
+  readersOf,
+  ReadWait,
+  serveLine,
+  UpgradeWait,
+  withoutUpgrade,
+  WRITER,
+  writerOf,
+  WriteWait,
+} from './rwwaits.ts'
+import { RwWatch } from './rwwatch.ts'
+import {
+  blockingMethods,
+  checkWait,
+  SPINS,
+  Finished,
+  timedOut,
+  waitAsync,
+  type WaitOptions,
+} from '../wait/waiting.ts'
+
+/**
+ * Many readers or one writer.
+ *
+ *   WAITERS | WRITER | rest | meaning
+ *   --------+--------+------+------------------------------------------------------------------------------
+ *      0    |   0    |   0  | [1] free
+ *      0    |   0    |   n  | [2] n readers, nobody waits: reading and unlocking are one compare-exchange
+ *      0    |   1    |  tid | [3] a writer, nobody waits
+ *      1    |   .    |   .  | [4] someone is in line: all goes through the queue's lock
+ *
+ * UPGRADING, beside [4] and readers: the first in line is a reader that wants to write, and still reads.
+ *
+ * In [4] nobody joins those who read: a reader that comes while a writer is in line waits behind it. When the lock becomes free, the first in line
+ * is woken, and if that is a reader all readers in the line, those behind writers too. Who is woken competes with whoever comes by, because a running thread
+ * can use the lock while a sleeping one wakes up: were it given to the sleeper, every section would last as long as a wakeup, for as long as there is a line.
+ * But nobody starves: one that has lost LOSSES times is given the lock when it is first in line.
+ *
+ * A writer that died with the lock is known by its TID, and a task that wants the lock is told. The first eight readers have names (holders.ts): a writer that has to wait
+ * gives back what dead ones had.
+ */
+export class RwLock extends SyncObject {
+  static readonly words: number = PLACE_WORDS + HOLDER_WORDS
+  /** @internal */
+  readonly holders: Holders
+  private readonly readGuard: ReadGuard
+  private readonly writeGuard: WriteGuard
+  private readonly upgradeGuard: UpgradeGuard
+  private readonly reading: Finished<ReadGuard>
+  private readonly writing: Finished<WriteGuard>
+  private readonly upgraded: Finished<UpgradeGuard>
+
+  constructor(options: ObjectOptions = {}) {
+    super('RwLock', RwLock.words, options)
+    this.holders = new Holders(this.i32, this.at + PLACE_WORDS)
+    this.readGuard = new ReadGuard(this)
+    this.writeGuard = new WriteGuard(this, null)
+    this.upgradeGuard = new UpgradeGuard(this)
+    this.reading = new Finished(this.readGuard)
+    this.writing = new Finished(this.writeGuard)
+    this.upgraded = new Finished(this.upgradeGuard)
+    tellMade()
+  }
+
+  static from(handle: SyncHandle): RwLock {
+    return new RwLock(optionsOf('RwLock', handle))
+  }
+
+  /** How many read now. */
+  get readers(): number {
+    return readersOf(Atomics.load(this.i32, this.at))
+  }
+
+  /** Whether someone writes now. */
+  get isWriting(): boolean {
+    return (Atomics.load(this.i32, this.at) & WRITER) !== 0
+  }
+
+  /** In a task: waits until it may read. */
+  lockRead(options?: WaitOptions): Blocking<ReadGuard> {
+    if (!facesOpen()) refuseOutsideTask('lockRead')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (this.tryReading(tid)) return this.reading as unknown as Blocking<ReadGuard>
+    return toRun('lockRead', this.readInLine(tid, options)) as Blocking<ReadGuard>
+  }
+
+  lockReadSync(options?: WaitOptions): ReadGuard {
+    if (runnerOrNull() !== null) refuseInTask('lockRead')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (this.tryReading(tid) || this.spin(tid, true)) return this.readGuard
+    this.blockInLine(new ReadWait(this), options, tid)
+    this.holders.add(tid, 1)
+    return this.readGuard
+  }
+
+  async lockReadAsync(options?: WaitOptions): Promise<ReadGuard> {
+    checkWait(options)
+    const { tid } = ambient()
+    if (!this.tryReading(tid)) {
+      if (!(await waitAsync(ambient(), new ReadWait(this), options))) throw timedOut('lockReadAsync', options)
+      this.holders.add(tid, 1)
+    }
+    return this.readGuard
+  }
+
+  tryLockRead(): ReadGuard | null {
+    return this.tryReading(currentTid()) ? this.readGuard : null
+  }
+
+  /** In a task: waits until it may write. */
+  lockWrite(options?: WaitOptions): Blocking<WriteGuard> {
+    if (!facesOpen()) refuseOutsideTask('lockWrite')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (this.tryWriting(tid)) return this.writing as unknown as Blocking<WriteGuard>
+    return toRun(
+      'lockWrite',
+      this.inLine(new WriteWait(this, tid), options, this.writeGuard),
+    ) as Blocking<WriteGuard>
+  }
+
+  lockWriteSync(options?: WaitOptions): WriteGuard {
+    if (runnerOrNull() !== null) refuseInTask('lockWrite')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (!this.tryWriting(tid) && !this.spin(tid, false))
+      this.blockInLine(new WriteWait(this, tid), options, tid)
+    return this.writeGuard
+  }
+
+  /** A writer of async code is an owner of its own, which the guard carries. */
+  async lockWriteAsync(options?: WaitOptions): Promise<WriteGuard> {
+    checkWait(options)
+    const owner = asyncOwner()
+    let held = false
+    try {
+      held = this.tryWriting(owner.tid)
+      held ||= await waitAsync(ambient(), new WriteWait(this, owner.tid), options)
+      if (!held) throw timedOut('lockWriteAsync', options)
+      return new WriteGuard(this, owner)
+    } finally {
+      if (!held) returnOwner(owner)
+    }
+  }
+
+  tryLockWrite(): WriteGuard | null {
+    const tid = currentTid()
+    if (this.tryWriting(tid)) return this.writeGuard
+    if (this.readers === 0) return null
+    const dead = this.holders.takeDead(ambient().futexes.context)
+    if (dead === 0) return null
+    this.inLock(seen => seen - Math.min(dead, readersOf(seen)))
+    return this.tryWriting(tid) ? this.writeGuard : null
+  }
+
+  unlockRead(): void {
+    const { i32, at } = this
+    const tid = currentTid()
+    if (observer !== null) observer.released(this, tid)
+    if (!this.holders.removeNamed(tid, 1)) {
+      if (readersOf(Atomics.load(i32, at)) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      this.holders.remove(tid, 1)
+    }
+    for (let expected = 1; ; ) {
+      const seen = Atomics.compareExchange(i32, at, expected, expected - 1)
+      if (seen === expected) return
+      if (seen < 0) break
+      if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      expected = seen
+    }
+    this.inLock(seen => {
+      if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      return seen - 1
+    })
+  }
+
+  unlockWrite(): void {
+    this.unlockWriteAs(this.writerTid('unlockWrite'))
+  }
+
+  /** In a task that reads: waits until it is the only one who does, and writes. Disposing of the guard makes it a reader again. */
+  upgrade(options?: WaitOptions): Blocking<UpgradeGuard> {
+    if (!facesOpen()) refuseOutsideTask('upgrade')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (this.tryUpgrading(tid)) return this.upgraded as unknown as Blocking<UpgradeGuard>
+    return toRun('upgrade', this.upgradeInLine(tid, options)) as Blocking<UpgradeGuard>
+  }
+
+  upgradeSync(options?: WaitOptions): UpgradeGuard {
+    if (runnerOrNull() !== null) refuseInTask('upgrade')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (this.tryUpgrading(tid)) return this.upgradeGuard
+    const wait = new UpgradeWait(this, tid)
+    const long = this.watched(wait, tid)
+    try {
+      onThread(wait, options, undefined)
+    } finally {
+      long.end(ambient().futexes.context)
+    }
+    this.holders.remove(tid, 1)
+    return this.upgradeGuard
+  }
+
+  async upgradeAsync(options?: WaitOptions): Promise<UpgradeGuard> {
+    checkWait(options)
+    const tid = currentTid()
+    if (this.tryUpgrading(tid)) return this.upgradeGuard
+    if (!(await waitAsync(ambient(), new UpgradeWait(this, tid), options)))
+      throw timedOut('upgradeAsync', options)
+    this.holders.remove(tid, 1)
+    return this.upgradeGuard
+  }
+
+  /** The writer becomes a reader, with nobody in between: other readers may come in, writers wait. */
+  downgrade(): ReadGuard {
+    const tid = this.writerTid('downgrade')
+    const flow = asyncOwnerOf(tid)
+    if (observer !== null) observer.released(this, tid)
+    if (Atomics.compareExchange(this.i32, this.at, WRITER | tid, 1) !== (WRITER | tid)) this.inLock(() => 1)
+    this.holders.add(flow === undefined ? tid : ambient().tid, 1)
+    if (flow !== undefined) returnOwner(flow)
+    return this.readGuard
+  }
+
+  /** @internal Whether this one writes. */
+  isWrittenBy(owner: LockOwner | null): boolean {
+    const tid = owner === null ? currentTid() : owner.tid
+    return (Atomics.load(this.i32, this.at) & ~WAITERS) === (WRITER | tid)
+  }
+
+  /** @internal */
+  unlockWriteAs(tid: number): void {
+    const { i32, at } = this
+    if (observer !== null) observer.released(this, tid)
+    if (Atomics.compareExchange(i32, at, WRITER | tid, 0) !== (WRITER | tid)) this.inLock(() => 0)
+    const flow = asyncOwnerOf(tid)
+    if (flow !== undefined) returnOwner(flow)
+  }
+
+  /** @internal Changes the state under the queue's lock, and lets in whoever may come in then. */
+  inLock(change: (seen: number) => number): void {
+    this.refuseDisposed('unlock')
+    const { context } = ambient().futexes
+    this.queue.lock(context)
+    try {
+      finishGrant(context, this)
+      changeAndServe(context, this, change)
+    } catch (error) {
+      if (!isFault(error)) this.queue.unlock(context)
+      throw error
+    }
+    this.queue.unlock(context)
+  }
+
+  /** `tid`: its name. */
+  private tryReading(tid: number): boolean {
+    const { i32, at } = this
+    // An exchange that fails says what is there: none but the first is a guess.
+    for (let expected = 0; ; ) {
+      const seen = Atomics.compareExchange(i32, at, expected, expected + 1)
+      if (seen === expected) {
+        this.holders.add(tid, 1)
+        if (observer !== null) this.tellAcquired(currentTid())
+        return true
+      }
+      if (seen < 0) this.refuseDisposed('lockRead')
+      if (seen < 0 || (seen & WRITER) !== 0) return false
+      expected = seen
+    }
+  }
+
+  private tryWriting(tid: number): boolean {
+    const { i32, at } = this
+    const seen = Atomics.compareExchange(i32, at, 0, WRITER | tid)
+    if (seen !== 0) {
+      if (seen < 0) this.refuseDisposed('lockWrite')
+      return false
+    }
+    this.tellAcquired(tid)
+    return true
+  }
+
+  private tryUpgrading(tid: number): boolean {
+    const { i32, at } = this
+    const seen = Atomics.load(i32, at)
+    if (seen >= 0 && readersOf(seen) === 0) throw this.notHeld('upgrade', 'nobody reads')
+    if (Atomics.compareExchange(i32, at, 1, WRITER | tid) !== 1) return false
+    this.holders.remove(tid, 1)
+    this.tellAcquired(tid)
+    return true
+  }
+
+  /** Before it blocks, a thread looks on for a moment: many sections are short. */
+  private spin(tid: number, reads: boolean): boolean {
+    const { i32, at } = this
+    const { spins } = ambient().futexes.context.thread
+    for (let spin = 0; spin < SPINS && spin < spins; spin++) {
+      pause()
+      const seen = Atomics.load(i32, at)
+      // Free, with a line: whoever goes there now may have it.
+      if (seen === WAITERS) return false
+      if (seen < 0) continue
+      if (reads ? this.tryReading(tid) : seen === 0 && this.tryWriting(tid)) return true
+    }
+    return false
+  }
+
+  private *readInLine(tid: number, options: WaitOptions | undefined): Generator<number, ReadGuard, unknown> {
+    yield* this.inLine(new ReadWait(this), options, this.readGuard)
+    this.holders.add(tid, 1)
+    return this.readGuard
+  }
+
+  /** From here on it writes, and its name as a reader is off. */
+  private *upgradeInLine(
+    tid: number,
+    options: WaitOptions | undefined,
+  ): Generator<number, UpgradeGuard, unknown> {
+    const wait = new UpgradeWait(this, tid)
+    const long = this.watched(wait, tid)
+    try {
+      yield* inTask(wait, options, undefined)
+    } finally {
+      long.end(ambient().futexes.context)
+    }
+    this.holders.remove(tid, 1)
+    return this.upgradeGuard
+  }
+
+  private *inLine<T>(
+    wait: LineWait,
+    options: WaitOptions | undefined,
+    guard: T,
+  ): Generator<number, T, unknown> {
+    const tid = currentTid()
+    this.tellWaits(tid)
+    const long = this.watched(wait, tid)
+    try {
+      yield* inTask(wait, options, guard)
+    } finally {
+      long.end(ambient().futexes.context)
+      if (observer !== null) observer.waited(this, tid)
+    }
+    this.tellAcquired(tid)
+    return guard
+  }
+
+  /** The wait looks for deadlocks, until the caller ends that. */
+  private watched(wait: LineWait, tid: number): HolderWatch {
+    const waitsForReaders = !(wait instanceof ReadWait)
+    const watch = new RwWatch(this, waitsForReaders, wait instanceof UpgradeWait ? tid : 0)
+    const long = HolderWatch.of(tid, watch)
+    wait.long = long
+    return long
+  }
+
+  private blockInLine(wait: LineWait, options: WaitOptions | undefined, tid: number): void {
+    this.tellWaits(tid)
+    const long = this.watched(wait, tid)
+    try {
+      onThread(wait, options, undefined)
+    } finally {
+      long.end(ambient().futexes.context)
+      if (observer !== null) observer.waited(this, tid)
+    }
+    this.tellAcquired(tid)
+  }
+
+  /** Who writes, if it is the caller or a flow of async code on its thread. */
+  private writerTid(what: string): number {
+    const writer = writerOf(Atomics.load(this.i32, this.at))
+    if (writer === 0) throw this.notHeld(what, 'nobody writes')
+    if (writer !== currentTid() && asyncOwnerOf(writer) === undefined) {
+      throw this.notHeld(what, `${writer} writes, and the caller is ${currentTid()}`)
+    }
+    return writer
+  }
+
+  private notHeld(what: string, why: string): SyncError {
+    this.refuseDisposed(what)
+    return notHeld(this, what, why)
+  }
+
+  private tellWaits(tid: number): void {
+    if (observer !== null) observer.waits(this, 'rwlock', this.name, tid)
+  }
+
+  private tellAcquired(tid: number): void {
+    if (observer !== null) observer.acquired(this, 'rwlock', this.name, tid)
+  }
+}
+
+/** The queue is locked. */
+export function changeAndServe(context: FutexContext, lock: RwLock, change: (seen: number) => number): void {
+  const { i32, at, queue } = lock
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    const bits = queue.isEmpty(context) ? 0 : WAITERS
+    const changed = change(seen) & ~WAITERS
+    // Only [1] to [3] can be changed by others meanwhile, and then nobody was in line.
+    const next = bits === 0 ? withoutUpgrade(changed) : changed | WAITERS
+    if (Atomics.compareExchange(i32, at, seen, next) === seen) break
+  }
+  serveLine(context, lock)
+}
+
+blockingMethods(RwLock.prototype, 'lockRead', 'lockWrite', 'upgrade')

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { found } from '../../checker/check.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import { isGranted } from '../wait/grant.ts'
+import { scene } from '../../../testing/sync/rwprograms.ts'
+import { WriteWait } from './rwwaits.ts'
+
+/** One that was woken to take the lock goes, and tells nobody. */
+class LeavesSilently extends WriteWait {
+  override leave(context: FutexContext, woken: boolean, waiter: number): void {
+    if (!woken || isGranted(context.i32, waiter)) super.leave(context, woken, waiter)
+  }
+}
+
+test('a writer that is woken, and cancelled, leaves the next asleep at a free lock unless it wakes it', () => {
+  const waiting = scene({
+    held: 'write',
+    others: [
+      ['is cancelled as it waits to', 'write'],
+      ['waits to', 'write'],
+    ],
+    Write: LeavesSilently,
+  })
+  expect(found(waiting)).toMatch(/deadlock/)
+})

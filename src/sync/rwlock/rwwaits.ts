@@ -1,0 +1,290 @@
+import type { FutexContext } from '../../futex/core/context.ts'
+import { type Decision, SKIP, STOP, WAKE } from '../../futex/core/decision.ts'
+import { Waiter } from '../../futex/core/records.ts'
+import { findOwner } from '../../futex/core/owner.ts'
+import type { LongWait } from '../../futex/core/sleep.ts'
+import { SyncError } from '../wait/errors.ts'
+import { expectGrant, finishGrant, grant, isGranted, wasGranted } from '../wait/grant.ts'
+import { LOSSES, TID_MASK } from '../mutex/lockwait.ts'
+import type { SyncObject } from '../wait/object.ts'
+import { WAITERS } from '../wait/place.ts'
+import { changeAndServe, type RwLock } from './rwlock.ts'
+import type { Wait } from '../wait/waiting.ts'
+
+export const WRITER = 0x4000_0000
+/** Beside readers only: the word of a writer has its TID there. */
+const UPGRADING = 0x2000_0000
+const READERS = 0x1fff_ffff
+
+/** How many read, in this state. */
+export function readersOf(state: number): number {
+  return (state & WRITER) === 0 ? state & READERS : 0
+}
+
+/** The TID of who writes, in this state, or 0. */
+export function writerOf(state: number): number {
+  return (state & WRITER) === 0 ? 0 : state & TID_MASK
+}
+
+export function notHeld(lock: RwLock, what: string, why: string): SyncError {
+  return new SyncError(
+    'ERR_HEDDLE_NOT_HELD',
+    `${what}: ${lock.describe()} is not held so by the caller: ${why}`,
+  )
+}
+
+export function withoutUpgrade(state: number): number {
+  return (state & WRITER) === 0 ? state & ~UPGRADING : state
+}
+
+/** In a waiter's bits: what it wants, and above it the TID of who would write, or DEMANDS of who would read. */
+const WRITE_AT_LAST = 0
+const READ = 1
+const WRITE = 2
+const UPGRADE = 3
+const WANTS = 3
+const TID_SHIFT = 2
+const DEMANDS = 4
+
+/** Lets in those at the head of the line who may come in together, or wakes them to see for themselves. */
+class LettingIn implements Decision {
+  private readonly lock: RwLock
+  /** A reader was first: all readers go. */
+  private batch = false
+  /** A writer was woken to take the lock, if nobody comes by first. */
+  private called = false
+
+  constructor(lock: RwLock) {
+    this.lock = lock
+  }
+
+  decide(arena: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
+    const bits = arena[waiter + Waiter.bitset]
+    const state = Atomics.load(this.lock.i32, this.lock.at)
+    if ((state & WRITER) !== 0 || this.called) return STOP
+    const wants = bits & WANTS
+    if (wants === READ) {
+      this.batch = true
+      if ((state & READERS) !== 0 || (bits & DEMANDS) !== 0) grant(arena, waiter, this.lock, state + 1)
+      return WAKE
+    }
+    if (wants === UPGRADE) {
+      if ((state & READERS) !== 1) return STOP
+    } else if (this.batch) return SKIP
+    else if ((state & READERS) !== 0) return STOP
+    this.called = wants === WRITE
+    if (!this.called) grant(arena, waiter, this.lock, WAITERS | WRITER | (bits >>> TID_SHIFT))
+    return WAKE
+  }
+}
+
+/** Lets those come in who may. The queue is locked; while someone is in line nobody else changes the state. */
+export function serveLine(context: FutexContext, lock: RwLock): void {
+  const { queue, i32, at } = lock
+  if (queue.isEmpty(context)) return
+  queue.walk(context, new LettingIn(lock))
+  if (!queue.isEmpty(context)) return
+  const state = Atomics.load(i32, at)
+  Atomics.store(i32, at, withoutUpgrade(state & ~WAITERS))
+}
+
+/**
+ * In line. One that is woken without being given the lock (LettingIn) may go instead of taking it:
+ *
+ *   a writer unlocks           W, first in line              X, behind it
+ *   ----------------           ----------------              ------------
+ *   free; wakes W
+ *                              its time is over
+ *                              (A) the lock is free:
+ *                              wakes X
+ *
+ * Without (A) X would sleep at a free lock. If W dies instead, the recovery sends all who wait round.
+ */
+export abstract class LineWait implements Wait {
+  abstract readonly what: string
+  abstract get bits(): number
+  /** How often it was woken and found the lock taken. */
+  protected losses = 0
+  /** Readers hold it up: those that have died must not. */
+  protected readonly needsAllReaders: boolean = true
+  readonly queue: SyncObject['queue']
+  protected readonly lock: RwLock
+  /** Looks for deadlocks while a task or a thread waits. */
+  long: LongWait | null = null
+
+  constructor(lock: RwLock) {
+    this.lock = lock
+    this.queue = lock.queue
+  }
+
+  /** The state with this one let in, or -1: it cannot be. */
+  protected abstract letIn(seen: number): number
+
+  /** Whether it may pass those who are in line, in this state. */
+  protected mayPass(seen: number): boolean {
+    return (seen & ~WAITERS) === 0
+  }
+
+  admit(context: FutexContext, waiter: number): boolean {
+    const { i32, at } = this.lock
+    this.lock.refuseDisposed(this.what)
+    finishGrant(context, this.lock)
+    expectGrant(context, waiter)
+    const first = this.queue.isEmpty(context)
+    if (this.needsAllReaders) this.giveBackDead(context)
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      this.refuseDead(context, seen)
+      const entered = first || this.mayPass(seen) ? this.letIn(seen & ~WAITERS) : -1
+      const next = entered < 0 ? seen | WAITERS : first ? entered : entered | WAITERS
+      if (Atomics.compareExchange(i32, at, seen, next) === seen) return entered >= 0
+    }
+  }
+
+  /** What readers had that have died. */
+  private giveBackDead(context: FutexContext): void {
+    const { i32, at, holders } = this.lock
+    if (readersOf(Atomics.load(i32, at)) === 0) return
+    for (let dead = holders.takeDead(context); dead > 0; dead--) {
+      for (;;) {
+        const seen = Atomics.load(i32, at)
+        if (readersOf(seen) === 0 || Atomics.compareExchange(i32, at, seen, seen - 1) === seen) break
+      }
+    }
+  }
+
+  /** A writer died with the lock. */
+  protected refuseDead(context: FutexContext, seen: number): void {
+    const writer = writerOf(seen)
+    if (writer === 0 || findOwner(context, writer) !== 0) return
+    if (Atomics.load(this.lock.i32, this.lock.at) !== seen) return
+    throw new SyncError(
+      'ERR_HEDDLE_NOT_RECOVERABLE',
+      `${this.what}: the writer of ${this.lock.describe()} died with it`,
+    )
+  }
+
+  woken({ i32 }: FutexContext, waiter: number): boolean {
+    if (isGranted(i32, waiter)) return true
+    this.losses++
+    return false
+  }
+
+  /** What to undo when it was let in and does not want it any more. */
+  protected abstract undo(seen: number): number
+
+  servedByDead(context: FutexContext, waiter: number): boolean {
+    return wasGranted(context, this.lock, waiter)
+  }
+
+  leave(context: FutexContext, woken: boolean, waiter: number): void {
+    this.queue.lock(context)
+    finishGrant(context, this.lock)
+    const granted = woken && isGranted(context.i32, waiter)
+    // (A)
+    changeAndServe(context, this.lock, seen => (granted ? this.undo(seen) : this.forget(seen)))
+    this.queue.unlock(context)
+  }
+
+  protected forget(seen: number): number {
+    return seen
+  }
+}
+
+export class ReadWait extends LineWait {
+  protected override readonly needsAllReaders: boolean = false
+  readonly what = 'lockRead'
+
+  get bits(): number {
+    return this.losses < LOSSES ? READ : READ | DEMANDS
+  }
+
+  /** One who was woken with other readers reads beside them. */
+  protected override mayPass(seen: number): boolean {
+    return super.mayPass(seen) || (this.losses > 0 && readersOf(seen) > 0 && (seen & UPGRADING) === 0)
+  }
+
+  protected letIn(seen: number): number {
+    return (seen & WRITER) === 0 ? seen + 1 : -1
+  }
+
+  protected undo(seen: number): number {
+    return seen - 1
+  }
+}
+
+abstract class WritingWait extends LineWait {
+  protected readonly writing: number
+
+  constructor(lock: RwLock, tid: number) {
+    super(lock)
+    this.writing = WRITER | tid
+  }
+
+  get bits(): number {
+    return (this.writing << TID_SHIFT) | this.wants
+  }
+
+  protected abstract get wants(): number
+}
+
+export class WriteWait extends WritingWait {
+  readonly what = 'lockWrite'
+
+  protected get wants(): number {
+    return this.losses < LOSSES ? WRITE : WRITE_AT_LAST
+  }
+
+  protected letIn(seen: number): number {
+    return seen === 0 ? this.writing : -1
+  }
+
+  protected undo(): number {
+    return 0
+  }
+}
+
+export class UpgradeWait extends WritingWait {
+  readonly what = 'upgrade'
+  readonly first = true
+  /** The bit is its own. */
+  private upgrading = false
+  protected readonly wants: number = UPGRADE
+
+  /** Before all who are in line: they wait for its reading to end. */
+  override admit(context: FutexContext, waiter: number): boolean {
+    const { i32, at } = this.lock
+    this.lock.refuseDisposed(this.what)
+    finishGrant(context, this.lock)
+    expectGrant(context, waiter)
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if (readersOf(seen) === 0) throw notHeld(this.lock, this.what, 'nobody reads')
+      if (!this.upgrading && (seen & (UPGRADING | WRITER)) === UPGRADING) {
+        throw new SyncError(
+          'ERR_HEDDLE_DEADLOCK',
+          `upgrade: another reader of ${this.lock.describe()} is upgrading, and each would wait for the other; unlock, and lock to write`,
+        )
+      }
+      const only = readersOf(seen) === 1
+      const bits = this.queue.isEmpty(context) ? 0 : WAITERS
+      const next = only ? this.writing | bits : seen | UPGRADING | WAITERS
+      if (Atomics.compareExchange(i32, at, seen, next) !== seen) continue
+      this.upgrading = !only
+      return only
+    }
+  }
+
+  protected letIn(): number {
+    return -1
+  }
+
+  /** Back to reading. */
+  protected undo(): number {
+    return 1
+  }
+
+  protected override forget(seen: number): number {
+    return withoutUpgrade(seen)
+  }
+}

@@ -1,0 +1,169 @@
+import type { Blocking } from '../../coroutine/core/blocking.ts'
+import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import { checkNotified } from '../wait/errors.ts'
+import { type ObjectOptions, optionsOf, SyncObject } from '../wait/object.ts'
+import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { WakeCount } from '../wait/wakecount.ts'
+import {
+  blockingMethods,
+  checkWait,
+  timedOut,
+  waitAsync,
+  type Wait,
+  type WaitOptions,
+  waitSync,
+  waitTask,
+} from '../wait/waiting.ts'
+
+/**
+ * A 32-bit integer that threads change without a lock, and may wait at for it to change. The value is the place's fourth word; the first
+ * says, by its sign, that someone waits.
+ */
+export class AtomicInt32 extends SyncObject {
+  static readonly words: number = PLACE_WORDS
+
+  constructor(value = 0, options: ObjectOptions = {}) {
+    super('AtomicInt32', AtomicInt32.words, options)
+    if (value !== 0) this.store(value)
+  }
+
+  static from(handle: SyncHandle): AtomicInt32 {
+    return new AtomicInt32(0, optionsOf('AtomicInt32', handle))
+  }
+
+  /** The one that is at a place already. */
+  static at(place: OwnPlace): AtomicInt32 {
+    return new AtomicInt32(0, place)
+  }
+
+  get value(): number {
+    return Atomics.load(this.i32, this.at + EXTRA)
+  }
+
+  load(): number {
+    return Atomics.load(this.i32, this.at + EXTRA)
+  }
+
+  store(value: number): void {
+    Atomics.store(this.i32, this.at + EXTRA, value)
+  }
+
+  /** These return what was there before. */
+  add(by: number): number {
+    return Atomics.add(this.i32, this.at + EXTRA, by)
+  }
+
+  sub(by: number): number {
+    return Atomics.sub(this.i32, this.at + EXTRA, by)
+  }
+
+  and(bits: number): number {
+    return Atomics.and(this.i32, this.at + EXTRA, bits)
+  }
+
+  or(bits: number): number {
+    return Atomics.or(this.i32, this.at + EXTRA, bits)
+  }
+
+  xor(bits: number): number {
+    return Atomics.xor(this.i32, this.at + EXTRA, bits)
+  }
+
+  exchange(value: number): number {
+    return Atomics.exchange(this.i32, this.at + EXTRA, value)
+  }
+
+  /** Stores `value` if `expected` is there. */
+  compareExchange(expected: number, value: number): number {
+    return Atomics.compareExchange(this.i32, this.at + EXTRA, expected, value)
+  }
+
+  /** Replaces what is there by what `change` makes of it. Returns what it made. */
+  update(change: (value: number) => number): number {
+    for (;;) {
+      const seen = this.load()
+      const next = change(seen) | 0
+      if (this.compareExchange(seen, next) === seen) return next
+    }
+  }
+
+  /** In a task: waits while `expected` is there, for a `notify`. False: something else is there. Out of time it throws, as every wait does. */
+  wait(expected: number, options?: WaitOptions): Blocking<boolean> {
+    if (!facesOpen()) refuseOutsideTask('wait')
+    return toRun('wait', this.waitInTask(expected, options)) as Blocking<boolean>
+  }
+
+  waitSync(expected: number, options?: WaitOptions): boolean {
+    refuseInTask('wait')
+    checkWait(options)
+    const wait = new CellWait(this, expected)
+    if (!waitSync(ambient(), wait, options)) throw timedOut('waitSync', options)
+    return wait.slept
+  }
+
+  async waitAsync(expected: number, options?: WaitOptions): Promise<boolean> {
+    checkWait(options)
+    const wait = new CellWait(this, expected)
+    if (!(await waitAsync(ambient(), wait, options))) throw timedOut('waitAsync', options)
+    return wait.slept
+  }
+
+  /** Wakes the first `count` of those who wait. Returns how many. */
+  notify(count: number = Infinity): number {
+    checkNotified(count)
+    if (Atomics.load(this.i32, this.at) >= 0) return 0
+    this.refuseDisposed('notify')
+    const { context } = ambient().futexes
+    const waking = new WakeCount(count)
+    this.queue.lock(context)
+    this.queue.walk(context, waking)
+    if (this.queue.isEmpty(context)) Atomics.and(this.i32, this.at, ~WAITERS)
+    this.queue.unlock(context)
+    return waking.woken
+  }
+
+  private *waitInTask(
+    expected: number,
+    options: WaitOptions | undefined,
+  ): Generator<number, boolean, unknown> {
+    checkWait(options)
+    const wait = new CellWait(this, expected)
+    if (!(yield* waitTask(wait, options))) throw timedOut('wait', options)
+    return wait.slept
+  }
+}
+
+export class CellWait implements Wait {
+  readonly what = 'wait'
+  readonly queue: SyncObject['queue']
+  readonly bits = 1
+  slept = false
+  private readonly cell: AtomicInt32
+  private readonly expected: number
+
+  constructor(cell: AtomicInt32, expected: number) {
+    this.cell = cell
+    this.queue = cell.queue
+    this.expected = expected
+  }
+
+  admit(): boolean {
+    this.cell.refuseDisposed(this.what)
+    // The sign first: who changes the value and then looks at it sees this one, or is seen.
+    Atomics.or(this.cell.i32, this.cell.at, WAITERS)
+    return this.cell.load() !== this.expected
+  }
+
+  woken(): boolean {
+    this.slept = true
+    return true
+  }
+
+  leave(_context: unknown, woken: boolean): void {
+    if (woken) this.cell.notify(1)
+  }
+}
+
+blockingMethods(AtomicInt32.prototype, 'wait')

@@ -1,0 +1,152 @@
+import type { Kinds } from '../../coroutine/core/knownoptions.ts'
+import type { Blocking } from '../../coroutine/core/blocking.ts'
+import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
+import { runnerOrNull } from '../../coroutine/core/runner.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import { WakeFirst } from '../mutex/lockwait.ts'
+import {
+  asPromise,
+  inTask,
+  type ObjectOptions,
+  objectKinds,
+  onThread,
+  optionsOf,
+  SyncObject,
+} from '../wait/object.ts'
+import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import { PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
+import { WakeEveryone } from './waitgroup.ts'
+
+const SET = 1
+
+export interface EventOptions extends ObjectOptions {
+  /** True: each `set` lets one waiter through, and the event is unset by that. False: it stays set until `reset`. */
+  readonly auto?: boolean | undefined
+  /** Whether it is set from the start. */
+  readonly set?: boolean | undefined
+}
+
+const eventKinds: Kinds<EventOptions> = { ...objectKinds, auto: 'boolean', set: 'boolean' }
+
+/**
+ * Something has happened.
+ *
+ *   WAITERS | SET | meaning
+ *   --------+-----+----------------------------------------------------------------------
+ *      0    |  0  | [1] not set, nobody waits
+ *      0    |  1  | [2] set
+ *      1    |  0  | [3] not set, someone waits: setting goes through the queue's lock
+ */
+export class Event extends SyncObject {
+  static readonly words: number = PLACE_WORDS
+  private static readonly finished: Finished<void> = new Finished<void>(undefined)
+  readonly auto: boolean
+
+  constructor(options: EventOptions = {}) {
+    super('Event', Event.words, options, eventKinds)
+    this.auto = options.auto ?? false
+    if (options.set === true) this.set()
+  }
+
+  static from(handle: SyncHandle): Event {
+    return new Event(optionsOf('Event', handle))
+  }
+
+  protected override travels(): Record<string, unknown> {
+    return { name: this.name, auto: this.auto }
+  }
+
+  get isSet(): boolean {
+    return (Atomics.load(this.i32, this.at) & SET) !== 0
+  }
+
+  /** Lets everyone through until `reset`; with `auto`, one waiter, now or when it comes. */
+  set(): void {
+    const { i32, at } = this
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if (seen < 0) break
+      if (seen === SET || Atomics.compareExchange(i32, at, 0, SET) === 0) return
+    }
+    this.refuseDisposed('set')
+    const { context } = ambient().futexes
+    const { queue } = this
+    queue.lock(context)
+    if (!this.auto || queue.isEmpty(context)) {
+      // Before anyone is woken: should this one die in between, the others look, and find it.
+      Atomics.store(i32, at, SET)
+      queue.walk(context, new WakeEveryone())
+    } else {
+      queue.walk(context, new WakeFirst())
+      if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+    }
+    queue.unlock(context)
+  }
+
+  reset(): void {
+    const before = Atomics.and(this.i32, this.at, ~SET)
+    if (before < 0) this.refuseDisposed('reset')
+  }
+
+  /** In a task: waits until it is set. */
+  wait(options?: WaitOptions): Blocking<void> {
+    if (!facesOpen()) refuseOutsideTask('wait')
+    if (options !== undefined) checkWait(options)
+    if (this.pass()) return Event.finished as unknown as Blocking<void>
+    return toRun('wait', inTask(new EventWait(this), options, undefined)) as Blocking<void>
+  }
+
+  waitSync(options?: WaitOptions): void {
+    if (runnerOrNull() !== null) refuseInTask('wait')
+    if (options !== undefined) checkWait(options)
+    if (!this.pass()) onThread(new EventWait(this), options, undefined)
+  }
+
+  async waitAsync(options?: WaitOptions): Promise<void> {
+    checkWait(options)
+    if (!this.pass()) await asPromise(new EventWait(this), options, undefined)
+  }
+
+  /** Whether it is set, without waiting; with `auto`, it is unset by that. */
+  pass(): boolean {
+    const seen = Atomics.load(this.i32, this.at)
+    if (seen < 0) this.refuseDisposed('wait')
+    if (!this.auto) return (seen & SET) !== 0
+    return Atomics.compareExchange(this.i32, this.at, SET, 0) === SET
+  }
+}
+
+export class EventWait implements Wait {
+  readonly what = 'wait'
+  readonly queue: SyncObject['queue']
+  readonly bits = 1
+  private readonly event: Event
+
+  constructor(event: Event) {
+    this.event = event
+    this.queue = event.queue
+  }
+
+  admit(): boolean {
+    const { i32, at, auto } = this.event
+    this.event.refuseDisposed(this.what)
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      const set = (seen & SET) !== 0
+      const next = set ? (auto ? seen & ~SET : seen) : seen | WAITERS
+      if (Atomics.compareExchange(i32, at, seen, next) === seen) return set
+    }
+  }
+
+  woken(): boolean {
+    return true
+  }
+
+  /** What an automatic event gave it is another's now. */
+  leave(_context: unknown, woken: boolean): void {
+    if (woken && this.event.auto) this.event.set()
+  }
+}
+
+blockingMethods(Event.prototype, 'wait')

@@ -1,0 +1,192 @@
+import type { Blocking } from '../../coroutine/core/blocking.ts'
+import { wait as waitForPromise } from '../../coroutine/core/blocking.ts'
+import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
+import { runnerOrNull } from '../../coroutine/core/runner.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import { findOwner } from '../../futex/core/owner.ts'
+import { asyncOwner, returnOwner } from '../wait/asyncowner.ts'
+import { SyncError } from '../wait/errors.ts'
+import { WakeFirst } from '../mutex/lockwait.ts'
+import { type ObjectOptions, optionsOf, SyncObject } from '../wait/object.ts'
+import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import { PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import {
+  blockingMethods,
+  checkWait,
+  Finished,
+  timedOut,
+  waitAsync,
+  type Wait,
+  type WaitOptions,
+  waitSync,
+  waitTask,
+} from '../wait/waiting.ts'
+import { WakeEveryone } from './waitgroup.ts'
+
+const TID_MASK = 0x3fff_ffff
+const DONE = 0x4000_0000
+
+/**
+ * Something that is done once, by whoever comes first; the others wait until it is done.
+ *
+ *   WAITERS | DONE | TID | meaning
+ *   --------+------+-----+------------------------------------------------------------------------------
+ *      0    |  0   |  0  | [1] not done
+ *      .    |  0   | tid | [2] being done; whoever comes and finds that the doer has died does it instead
+ *      1    |  0   |  0  | [3] whoever did it threw, and someone was woken to do it instead
+ *      0    |  1   |  0  | [4] done, for good: asking is one load
+ */
+export class Once extends SyncObject {
+  static readonly words: number = PLACE_WORDS
+  private static readonly finished: Finished<boolean> = new Finished(false)
+
+  constructor(options: ObjectOptions = {}) {
+    super('Once', Once.words, options)
+  }
+
+  static from(handle: SyncHandle): Once {
+    return new Once(optionsOf('Once', handle))
+  }
+
+  get done(): boolean {
+    return Atomics.load(this.i32, this.at) === DONE
+  }
+
+  /**
+   * In a task: runs `fn`, a generator function or a plain one, unless it has been run; returns when it has. True: it was this call. If
+   * `fn` throws, the call throws, it is not done, and one who waited does it.
+   */
+  run(fn: () => unknown, options?: WaitOptions): Blocking<boolean> {
+    if (!facesOpen()) refuseOutsideTask('run')
+    if (Atomics.load(this.i32, this.at) === DONE) return Once.finished as unknown as Blocking<boolean>
+    return toRun('run', this.runInTask(fn, options)) as Blocking<boolean>
+  }
+
+  runSync(fn: () => unknown, options?: WaitOptions): boolean {
+    if (runnerOrNull() !== null) refuseInTask('run')
+    if (Atomics.load(this.i32, this.at) === DONE) return false
+    checkWait(options)
+    const wait = new OnceWait(this, currentTid())
+    if (!waitSync(ambient(), wait, options)) throw timedOut('runSync', options)
+    if (!wait.mine) return false
+    this.settleWith(fn)
+    return true
+  }
+
+  async runAsync(fn: () => unknown, options?: WaitOptions): Promise<boolean> {
+    if (Atomics.load(this.i32, this.at) === DONE) return false
+    checkWait(options)
+    const owner = asyncOwner()
+    try {
+      const wait = new OnceWait(this, owner.tid)
+      if (!(await waitAsync(ambient(), wait, options))) throw timedOut('runAsync', options)
+      if (!wait.mine) return false
+      let ok = false
+      try {
+        await fn()
+        ok = true
+      } finally {
+        this.settle(ok)
+      }
+      return true
+    } finally {
+      returnOwner(owner)
+    }
+  }
+
+  private *runInTask(
+    fn: () => unknown,
+    options: WaitOptions | undefined,
+  ): Generator<number, boolean, unknown> {
+    checkWait(options)
+    const wait = new OnceWait(this, currentTid())
+    if (!(yield* waitTask(wait, options))) throw timedOut('run', options)
+    if (!wait.mine) return false
+    let ok = false
+    try {
+      const made = fn()
+      if (isIterator(made)) yield* made
+      else yield* waitForPromise(made)
+      ok = true
+    } finally {
+      this.settle(ok)
+    }
+    return true
+  }
+
+  private settleWith(fn: () => unknown): void {
+    let ok = false
+    try {
+      fn()
+      ok = true
+    } finally {
+      this.settle(ok)
+    }
+  }
+
+  /** From [2] to [4], or to [1] or [3]. */
+  private settle(ok: boolean): void {
+    const { i32, at, queue } = this
+    const { context } = ambient().futexes
+    queue.lock(context)
+    // The word first: should this one die here, those that it does not wake any more look, and find it.
+    Atomics.store(i32, at, ok ? DONE : queue.isEmpty(context) ? 0 : WAITERS)
+    queue.walk(context, ok ? new WakeEveryone() : new WakeFirst())
+    queue.unlock(context)
+  }
+}
+
+export class OnceWait implements Wait {
+  readonly what = 'run'
+  readonly queue: SyncObject['queue']
+  readonly bits = 1
+  /** It is this one's to do. */
+  mine = false
+  private readonly once: Once
+  private readonly tid: number
+
+  constructor(once: Once, tid: number) {
+    this.once = once
+    this.queue = once.queue
+    this.tid = tid
+  }
+
+  admit(context: FutexContext): boolean {
+    const { i32, at } = this.once
+    this.once.refuseDisposed(this.what)
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if ((seen & DONE) !== 0) return true
+      const doer = seen & TID_MASK
+      if (doer === this.tid) {
+        throw new SyncError('ERR_HEDDLE_DEADLOCK', 'run: the function that is run once waits for itself')
+      }
+      const free = doer === 0 || findOwner(context, doer) === 0
+      const next = free ? (seen & WAITERS) | this.tid : seen | WAITERS
+      if (Atomics.compareExchange(i32, at, seen, next) !== seen) continue
+      this.mine = free
+      return free
+    }
+  }
+
+  /** It looks again: done, or to be done anew. */
+  woken(): boolean {
+    return false
+  }
+
+  leave(context: Parameters<Wait['leave']>[0], woken: boolean): void {
+    const { i32, at } = this.once
+    if (!woken || !this.queue.lockIfWaiting(context)) return
+    if ((Atomics.load(i32, at) & (TID_MASK | DONE)) === 0) this.queue.walk(context, new WakeFirst())
+    this.queue.unlock(context)
+  }
+}
+
+function isIterator(value: unknown): value is Generator<number, unknown, unknown> {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { next?: unknown }).next === 'function'
+  )
+}
+
+blockingMethods(Once.prototype, 'run')

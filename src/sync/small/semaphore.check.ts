@@ -1,0 +1,135 @@
+import { assert } from '../../arena/assert.ts'
+import { check, type Setup } from '../../checker/check.ts'
+import { CheckedThreads, DIES, each } from '../../../testing/sync/checksetup.ts'
+import { PLACE_WORDS } from '../wait/place.ts'
+import { PermitWait, Semaphore } from './semaphore.ts'
+
+type Doing = 'asks' | 'waits' | 'is late' | 'is cancelled'
+
+interface Scene {
+  /** How many there are at first. */
+  readonly permits?: number
+  /** Those who want some, first come first, and how many. */
+  readonly wants: readonly [Doing, number][]
+  /** The last thread releases so many. */
+  readonly gives: number
+  /** Which thread may die. If it is the one who gives, who recovers gives as many: nobody is left waiting for what the dead one took along. */
+  readonly mortal?: number
+}
+
+function scene({ permits = 0, wants, gives, mortal }: Scene): Setup {
+  return () => {
+    const count = wants.length + 1
+    const owes = mortal === count - 1
+    const threads = new CheckedThreads(count, mortal !== undefined)
+    const { view } = threads
+    // One object is here, and what follows it is its own.
+    view.fill(0, PLACE_WORDS, Semaphore.words)
+    const made = each(count, () => Semaphore.at({ view }))
+    threads.keep(made.map(({ queue }) => queue))
+    Atomics.store(view, 0, permits)
+    const bodies = wants.map(([doing, wanted], id) => {
+      const wait = new PermitWait(made[id], wanted, 'acquire')
+      if (doing === 'is cancelled') return threads.cancelled(id, wait)
+      if (doing !== 'asks') return threads.asleep(id, wait, doing === 'is late')
+      return () => made[id].acquireSync(wanted) !== null
+    })
+    return {
+      threads: [...bodies, () => made[count - 1].release(gives)],
+      ...(mortal !== undefined && {
+        recover: (dead: number) => threads.recover(dead, owes ? () => made[count].release(gives) : undefined),
+      }),
+      final({ results, crashed }) {
+        const taken = wants.map(([, wanted], id) => (results[id] === true ? wanted : 0))
+        const out = taken.reduce((sum, each) => sum + each, 0)
+        const left = made[count].available
+        const dead = crashed.length > 0
+        assert(out + left <= permits + gives * (dead && owes ? 2 : 1), 'no permit comes from nowhere')
+        if (!dead) assert(out + left === permits + gives, 'and none is lost')
+        for (const [id, [doing]] of wants.entries()) {
+          if (doing === 'asks' || doing === 'waits') {
+            assert(crashed.includes(id) || results[id] === true, 'who waits is served')
+          }
+        }
+      },
+    }
+  }
+}
+
+check('permits come as one asks', {}, scene({ wants: [['asks', 1]], gives: 1 }))
+check('permits come as time runs out', {}, scene({ wants: [['is late', 1]], gives: 1 }))
+check('permits come as one is cancelled', {}, scene({ wants: [['is cancelled', 1]], gives: 1 }))
+check(
+  'the first in line wants more than there is: who is behind it is served when it leaves, out of time',
+  {},
+  scene({
+    wants: [
+      ['is late', 2],
+      ['waits', 1],
+    ],
+    gives: 1,
+  }),
+)
+check(
+  'the same, when it is cancelled',
+  {},
+  scene({
+    wants: [
+      ['is cancelled', 2],
+      ['waits', 1],
+    ],
+    gives: 1,
+  }),
+)
+check(
+  'a large request and a small one behind it',
+  {},
+  scene({
+    wants: [
+      ['waits', 2],
+      ['waits', 1],
+    ],
+    gives: 3,
+  }),
+)
+check(
+  'one waits, another asks, and there is enough for both',
+  {},
+  scene({
+    wants: [
+      ['waits', 2],
+      ['asks', 1],
+    ],
+    gives: 3,
+  }),
+)
+
+check(
+  'who releases dies at any step: what was there and what it gave is given once',
+  DIES(1),
+  scene({ permits: 1, wants: [['waits', 2]], gives: 1, mortal: 1 }),
+)
+check(
+  'who releases to two dies at any step',
+  DIES(2),
+  scene({
+    wants: [
+      ['waits', 1],
+      ['waits', 1],
+    ],
+    gives: 2,
+    mortal: 2,
+  }),
+)
+check(
+  'the first in line dies at any step, with its permits or without',
+  DIES(0),
+  scene({
+    wants: [
+      ['waits', 1],
+      ['waits', 1],
+    ],
+    gives: 2,
+    mortal: 0,
+  }),
+)

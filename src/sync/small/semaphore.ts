@@ -1,0 +1,275 @@
+import type { Blocking } from '../../coroutine/core/blocking.ts'
+import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
+import { runnerOrNull } from '../../coroutine/core/runner.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
+import { Waiter } from '../../futex/core/records.ts'
+import { checkCount } from '../wait/errors.ts'
+import { HOLDER_WORDS, Holders } from '../mutex/holders.ts'
+import { expectGrant, finishGrant, grant, wasGranted } from '../wait/grant.ts'
+import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
+import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
+
+const COUNT = 0x3fff_ffff
+
+/** Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire. */
+export class Permits {
+  readonly semaphore: Semaphore
+  readonly count: number
+
+  /** @internal */
+  constructor(semaphore: Semaphore, count: number) {
+    this.semaphore = semaphore
+    this.count = count
+  }
+
+  release(): void {
+    this.semaphore.release(this.count)
+  }
+
+  [Symbol.dispose](): void {
+    this.release()
+  }
+}
+
+/**
+ * A count of permits. Who asks for more than there are waits in line, by priority and then first come, and **the first in line is served
+ * first**: while it waits for its permits nobody behind it overtakes, however few they ask for, so a large request is not
+ * starved by small ones. Nobody but the first in line ever holds up one who could be served: as soon as the first leaves (served, out of
+ * time, aborted), those behind it are looked at.
+ *
+ *   WAITERS | permits | meaning
+ *   --------+---------+------------------------------------------------------------------------------
+ *      0    |    n    | [1] nobody is in line; acquire and release are one compare-exchange
+ *      1    |    n    | [2] someone is in line, and n are not enough for the first: all goes through the queue's lock
+ *
+ * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits. The first eight permits have names (holders.ts): a task that has to
+ * wait gives back what dead ones had. A semaphore whose permits are released by others than acquired them, as a signal, gives nothing back. In the middle of giving
+ * permits to others, each has been given or has not (grant.ts).
+ */
+export class Semaphore extends SyncObject {
+  static readonly words: number = PLACE_WORDS + HOLDER_WORDS
+  /** @internal */
+  readonly holders: Holders
+  /** What the word holds if no other thread has been there: where an exchange begins. One that fails says what is there. */
+  private expected = 0
+  private readonly one: Permits
+  private readonly finished: Finished<Permits>
+
+  constructor(permits: number, options: ObjectOptions = {}) {
+    checkCount('new Semaphore(permits)', permits, 0)
+    super('Semaphore', Semaphore.words, options)
+    this.holders = new Holders(this.i32, this.at + PLACE_WORDS)
+    this.one = new Permits(this, 1)
+    this.finished = new Finished(this.one)
+    if (permits > 0) Atomics.add(this.i32, this.at, permits)
+  }
+
+  static from(handle: SyncHandle): Semaphore {
+    return new Semaphore(0, optionsOf('Semaphore', handle))
+  }
+
+  /** The one that is at a place already. */
+  static at(place: OwnPlace): Semaphore {
+    return new Semaphore(0, place)
+  }
+
+  /** How many permits there are now. */
+  get available(): number {
+    return Atomics.load(this.i32, this.at) & COUNT
+  }
+
+  /** In a task: waits for `count` permits. */
+  acquire(count = 1, options?: WaitOptions): Blocking<Permits> {
+    if (!facesOpen()) refuseOutsideTask('acquire')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (!this.attempt(count, tid))
+      return toRun('acquire', this.acquireInLine(count, tid, options)) as Blocking<Permits>
+    return (count === 1 ? this.finished : new Finished(this.permits(count))) as unknown as Blocking<Permits>
+  }
+
+  acquireSync(count = 1, options?: WaitOptions): Permits {
+    if (runnerOrNull() !== null) refuseInTask('acquire')
+    if (options !== undefined) checkWait(options)
+    const tid = currentTid()
+    if (this.attempt(count, tid)) return this.permits(count)
+    onThread(new PermitWait(this, count, 'acquire'), options, undefined)
+    this.holders.add(tid, count)
+    return this.permits(count)
+  }
+
+  async acquireAsync(count = 1, options?: WaitOptions): Promise<Permits> {
+    checkWait(options)
+    const { tid } = ambient()
+    if (this.attempt(count, tid)) return this.permits(count)
+    await asPromise(new PermitWait(this, count, 'acquire'), options, undefined)
+    this.holders.add(tid, count)
+    return this.permits(count)
+  }
+
+  /** The permits, if they can be had now and nobody is in line for any. */
+  tryAcquire(count = 1): Permits | null {
+    const tid = currentTid()
+    if (this.attempt(count, tid)) return this.permits(count)
+    const dead = this.holders.takeDead(ambient().futexes.context)
+    if (dead === 0) return null
+    this.serve(ambient().futexes.context, dead)
+    return this.attempt(count, tid) ? this.permits(count) : null
+  }
+
+  release(count = 1): void {
+    checkCount('release(count)', count, 1)
+    const { i32, at } = this
+    const tid = currentTid()
+    if (!this.holders.removeNamed(tid, count)) {
+      this.refuseTooMany(Atomics.load(i32, at), count)
+      this.holders.remove(tid, count)
+    }
+    let { expected } = this
+    if (expected + count > COUNT) expected = Atomics.load(i32, at)
+    for (;;) {
+      this.refuseTooMany(expected, count)
+      if (expected < 0) break
+      const seen = Atomics.compareExchange(i32, at, expected, expected + count)
+      if (seen === expected) {
+        this.expected = expected + count
+        return
+      }
+      expected = seen
+    }
+    this.refuseDisposed('release')
+    this.serve(ambient().futexes.context, count)
+  }
+
+  private refuseTooMany(seen: number, count: number): void {
+    const permits = seen & COUNT
+    if (permits + count <= COUNT) return
+    throw new RangeError(
+      `release(${count}): there are ${permits}, and at most ${COUNT} can be; release what was acquired`,
+    )
+  }
+
+  /** @internal Adds permits and gives them to those in line, in [2]. */
+  serve(context: FutexContext, more: number): void {
+    const { i32, at, queue } = this
+    queue.lock(context)
+    finishGrant(context, this)
+    if (addPermits(this, more)) {
+      queue.walk(context, new Giving(this))
+      if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+    }
+    queue.unlock(context)
+  }
+
+  private *acquireInLine(
+    count: number,
+    tid: number,
+    options: WaitOptions | undefined,
+  ): Generator<number, Permits, unknown> {
+    yield* inTask(new PermitWait(this, count, 'acquire'), options, undefined)
+    this.holders.add(tid, count)
+    return this.permits(count)
+  }
+
+  /** `tid`: its name. */
+  private attempt(count: number, tid: number): boolean {
+    checkCount('acquire(count)', count, 1)
+    const { i32, at } = this
+    for (let expected = Math.max(this.expected, count); ; ) {
+      const seen = Atomics.compareExchange(i32, at, expected, expected - count)
+      if (seen === expected) {
+        this.expected = expected - count
+        this.holders.add(tid, count)
+        return true
+      }
+      if (seen < 0) this.refuseDisposed('acquire')
+      if (seen < count) return false
+      expected = seen
+    }
+  }
+
+  private permits(count: number): Permits {
+    return count === 1 ? this.one : new Permits(this, count)
+  }
+}
+
+/** False: the line has dissolved meanwhile, [1]. */
+function addPermits({ i32, at }: Place, more: number): boolean {
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    if (Atomics.compareExchange(i32, at, seen, seen + more) === seen) return seen < 0
+  }
+}
+
+/** Gives permits to those in line until the first cannot be served. */
+class Giving implements Decision {
+  private readonly place: Place
+
+  constructor(place: Place) {
+    this.place = place
+  }
+
+  decide(arena: Int32Array, waiter: number): typeof STOP | typeof WAKE {
+    const seen = Atomics.load(this.place.i32, this.place.at)
+    const wanted = arena[waiter + Waiter.bitset]
+    if (wanted > (seen & COUNT)) return STOP
+    grant(arena, waiter, this.place, seen - wanted)
+    return WAKE
+  }
+}
+
+export class PermitWait implements Wait {
+  readonly what: string
+  readonly queue: SyncObject['queue']
+  readonly bits: number
+  private readonly semaphore: Semaphore
+
+  constructor(semaphore: Semaphore, count: number, what: string) {
+    this.semaphore = semaphore
+    this.queue = semaphore.queue
+    this.bits = count
+    this.what = what
+  }
+
+  admit(context: FutexContext, waiter: number): boolean {
+    const { i32, at } = this.semaphore
+    this.semaphore.refuseDisposed(this.what)
+    finishGrant(context, this.semaphore)
+    expectGrant(context, waiter)
+    if ((Atomics.load(i32, at) & COUNT) < this.bits) {
+      const dead = this.semaphore.holders.takeDead(context)
+      if (dead > 0) Atomics.add(i32, at, dead)
+    }
+    const firstInLine = this.queue.isEmpty(context)
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      const permits = seen & COUNT
+      const served = firstInLine && permits >= this.bits
+      const next = served ? permits - this.bits : seen | WAITERS
+      if (Atomics.compareExchange(i32, at, seen, next) === seen) return served
+    }
+  }
+
+  /** One of a better priority is first in line now, and may be served though the others are not. */
+  queued(): void {
+    if (this.semaphore.available >= this.bits) this.semaphore.serve(ambient().futexes.context, 0)
+  }
+
+  woken(): boolean {
+    return true
+  }
+
+  servedByDead(context: FutexContext, waiter: number): boolean {
+    return wasGranted(context, this.semaphore, waiter)
+  }
+
+  leave(context: FutexContext, woken: boolean): void {
+    this.semaphore.serve(context, woken ? this.bits : 0)
+  }
+}
+
+blockingMethods(Semaphore.prototype, 'acquire')

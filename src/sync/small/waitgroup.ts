@@ -1,0 +1,187 @@
+import { isFault } from '../../arena/sync/section.ts'
+import type { Blocking } from '../../coroutine/core/blocking.ts'
+import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
+import { runnerOrNull } from '../../coroutine/core/runner.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
+import { type Decision, WAKE } from '../../futex/core/decision.ts'
+import { checkCount } from '../wait/errors.ts'
+import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
+import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import { type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
+
+const COUNT = 0x3fff_ffff
+
+/** Wakes everyone. */
+export class WakeEveryone implements Decision {
+  decide(): typeof WAKE {
+    return WAKE
+  }
+}
+
+/**
+ * A count that is waited for to become 0. With someone waiting, the sign bit is set and every change goes through the queue's lock.
+ */
+abstract class Countdown extends SyncObject {
+  private static readonly finished: Finished<void> = new Finished<void>(undefined)
+
+  protected constructor(kind: string, count: number, options: ObjectOptions) {
+    checkCount(`new ${kind}(count)`, count, 0)
+    super(kind, PLACE_WORDS, options)
+    if (count > 0) Atomics.add(this.i32, this.at, count)
+  }
+
+  get count(): number {
+    return Atomics.load(this.i32, this.at) & COUNT
+  }
+
+  /** In a task: waits until the count is 0. */
+  wait(options?: WaitOptions): Blocking<void> {
+    if (!facesOpen()) refuseOutsideTask('wait')
+    if (options !== undefined) checkWait(options)
+    if (this.isDone()) return Countdown.finished as unknown as Blocking<void>
+    return toRun('wait', inTask(new ZeroWait(this), options, undefined)) as Blocking<void>
+  }
+
+  waitSync(options?: WaitOptions): void {
+    if (runnerOrNull() !== null) refuseInTask('wait')
+    if (options !== undefined) checkWait(options)
+    if (!this.isDone()) onThread(new ZeroWait(this), options, undefined)
+  }
+
+  async waitAsync(options?: WaitOptions): Promise<void> {
+    checkWait(options)
+    if (!this.isDone()) await asPromise(new ZeroWait(this), options, undefined)
+  }
+
+  /** Changes the count by `by`. Throws RangeError when it would be negative. */
+  protected change(what: string, by: number): void {
+    const { i32, at } = this
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      const next = this.checked(what, seen & COUNT, by)
+      if (seen < 0) break
+      if (Atomics.compareExchange(i32, at, seen, next) === seen) return
+    }
+    this.refuseDisposed(what)
+    this.changeLocked(ambient().futexes.context, what, by)
+  }
+
+  private changeLocked(context: FutexContext, what: string, by: number): void {
+    const { i32, at, queue } = this
+    queue.lock(context)
+    try {
+      for (;;) {
+        const seen = Atomics.load(i32, at)
+        const next = this.checked(what, seen & COUNT, by)
+        const bits = next === 0 || queue.isEmpty(context) ? 0 : WAITERS
+        // Before anyone is woken: should this one die in between, the others look, and find it.
+        if (Atomics.compareExchange(i32, at, seen, next | bits) !== seen) continue
+        if (next === 0) queue.walk(context, new WakeEveryone())
+        break
+      }
+    } catch (error) {
+      if (!isFault(error)) queue.unlock(context)
+      throw error
+    }
+    queue.unlock(context)
+  }
+
+  private checked(what: string, count: number, by: number): number {
+    const next = count + by
+    if (next >= 0 && next <= COUNT) return next
+    throw new RangeError(
+      next < 0
+        ? `${what}(${-by}): the count is ${count}, and cannot become negative`
+        : `${what}(${by}): more than ${COUNT}`,
+    )
+  }
+
+  private isDone(): boolean {
+    const seen = Atomics.load(this.i32, this.at)
+    if (seen < 0) this.refuseDisposed('wait')
+    return (seen & COUNT) === 0
+  }
+}
+
+export class ZeroWait implements Wait {
+  readonly what = 'wait'
+  readonly queue: SyncObject['queue']
+  readonly bits = 1
+  private readonly countdown: Countdown
+
+  constructor(countdown: Countdown) {
+    this.countdown = countdown
+    this.queue = countdown.queue
+  }
+
+  admit(): boolean {
+    const { i32, at } = this.countdown
+    this.countdown.refuseDisposed('wait')
+    for (;;) {
+      const seen = Atomics.load(i32, at)
+      if ((seen & COUNT) === 0) return true
+      if (Atomics.compareExchange(i32, at, seen, seen | WAITERS) === seen) return false
+    }
+  }
+
+  woken(): boolean {
+    return true
+  }
+
+  leave(): void {}
+}
+
+/** Waits for a number of things to be done; more may be added while it is not 0, and it can be used again after. */
+export class WaitGroup extends Countdown {
+  static readonly words: number = PLACE_WORDS
+
+  constructor(count = 0, options: ObjectOptions = {}) {
+    super('WaitGroup', count, options)
+  }
+
+  static from(handle: SyncHandle): WaitGroup {
+    return new WaitGroup(0, optionsOf('WaitGroup', handle))
+  }
+
+  /** The one that is at a place already. */
+  static at(place: OwnPlace): WaitGroup {
+    return new WaitGroup(0, place)
+  }
+
+  add(count = 1): void {
+    checkCount('add(count)', count, 0)
+    this.change('add', count)
+  }
+
+  done(count = 1): void {
+    checkCount('done(count)', count, 0)
+    this.change('done', -count)
+  }
+}
+
+/** Opens once, when it has been counted down to 0, and stays open. */
+export class Latch extends Countdown {
+  static readonly words: number = PLACE_WORDS
+
+  constructor(count: number, options: ObjectOptions = {}) {
+    super('Latch', count, options)
+  }
+
+  static from(handle: SyncHandle): Latch {
+    return new Latch(0, optionsOf('Latch', handle))
+  }
+
+  /** The one that is at a place already. */
+  static at(place: OwnPlace): Latch {
+    return new Latch(0, place)
+  }
+
+  countDown(count = 1): void {
+    checkCount('countDown(count)', count, 0)
+    this.change('countDown', -count)
+  }
+}
+
+blockingMethods(Countdown.prototype, 'wait')

@@ -1,0 +1,41 @@
+import { ambient } from '../../futex/core/ambient.ts'
+import type { Futexes } from '../../futex/core/futexes.ts'
+import type { LockOwner } from '../../futex/core/owner.ts'
+
+/** Async code holds a lock as an owner of its own, because two flows of one thread must exclude each other. Kept for reuse. */
+class Flows {
+  readonly futexes: Futexes
+  readonly idle: LockOwner[] = []
+
+  constructor(futexes: Futexes) {
+    this.futexes = futexes
+  }
+}
+
+const IDLE_MAX = 64
+
+/** Of the domain that this thread is in: one that boots a kernel is in another afterwards. */
+let flows: Flows | null = null
+const inUse = new Map<number, { readonly owner: LockOwner; readonly flows: Flows }>()
+
+export function asyncOwner(): LockOwner {
+  const { futexes } = ambient()
+  if (flows?.futexes !== futexes) flows = new Flows(futexes)
+  const owner = flows.idle.pop() ?? futexes.makeOwner()
+  inUse.set(owner.tid, { owner, flows })
+  return owner
+}
+
+/** It holds nothing any more. */
+export function returnOwner(owner: LockOwner): void {
+  const used = inUse.get(owner.tid)
+  if (used === undefined) return
+  inUse.delete(owner.tid)
+  if (used.flows.idle.length < IDLE_MAX) used.flows.idle.push(owner)
+  else used.flows.futexes.closeOwner(owner)
+}
+
+/** The flow of async code on this thread that has this TID. */
+export function asyncOwnerOf(tid: number): LockOwner | undefined {
+  return inUse.get(tid)?.owner
+}

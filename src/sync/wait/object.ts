@@ -1,0 +1,111 @@
+import { disposedError, SyncError } from './errors.ts'
+import {
+  DISPOSED,
+  DOMAIN,
+  handleOf,
+  openHandle,
+  type OwnPlace,
+  type Place,
+  placeFor,
+  placeKinds,
+  type SyncHandle,
+  WAITERS,
+} from './place.ts'
+import { ParkingQueue } from './queue.ts'
+import { timedOut, waitAsync, type Wait, type WaitOptions, waitSync, waitTask } from './waiting.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import { checkOptions, type Kinds, type OptionKind } from '../../coroutine/core/knownoptions.ts'
+import { resumable } from '../../coroutine/core/generators.ts'
+
+export interface ObjectOptions extends OwnPlace {
+  /** For messages and for `locks()`. */
+  readonly name?: string | undefined
+}
+
+/** Of every class that takes ObjectOptions and no more. */
+export const objectKinds: Kinds<ObjectOptions> = { ...placeKinds, name: 'string' }
+
+/** What objects with one place and one queue have in common. */
+export abstract class SyncObject implements Place {
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly at: number
+  readonly name: string | undefined
+  /** @internal */
+  readonly queue: ParkingQueue
+  private readonly kind: string
+
+  protected constructor(
+    kind: string,
+    words: number,
+    options: ObjectOptions,
+    kinds: Readonly<Record<string, OptionKind>> = objectKinds,
+  ) {
+    checkOptions(`new ${kind}(options)`, options, kinds)
+    const { i32, at } = placeFor(kind, words, options)
+    this.kind = kind
+    this.i32 = i32
+    this.at = at
+    this.name = options.name
+    this.queue = new ParkingQueue(this)
+  }
+
+  /** For `postMessage`: the receiver calls `from` of the same class. */
+  get handle(): SyncHandle {
+    return handleOf(this.kind, this, this.travels())
+  }
+
+  /** What the receiver's object must be made with, beside the place. */
+  protected travels(): Record<string, unknown> {
+    return { name: this.name }
+  }
+
+  /** Nobody may use it from here on, on any thread. Nobody may be waiting. */
+  [Symbol.dispose](): void {
+    if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) return
+    if (Atomics.load(this.i32, this.at) < 0) {
+      throw new SyncError('ERR_HEDDLE_BUSY', `dispose: someone waits for ${this.describe()}`)
+    }
+    Atomics.store(this.i32, this.at + DOMAIN, DISPOSED)
+    // Every fast path fails at this bit, and the long way looks.
+    Atomics.or(this.i32, this.at, WAITERS)
+  }
+
+  /** @internal */
+  refuseDisposed(what: string): void {
+    if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) throw disposedError(what)
+  }
+
+  /** @internal */
+  describe(): string {
+    const kind = this.kind.toLowerCase()
+    return this.name === undefined ? `the ${kind}` : `the ${kind} '${this.name}'`
+  }
+}
+
+/** The place of a handle, as options for a constructor. */
+export function optionsOf(kind: string, handle: SyncHandle): Record<string, unknown> & OwnPlace {
+  const { place, options } = openHandle(kind, handle)
+  return { ...options, buffer: place.i32.buffer, index: place.at }
+}
+
+/** The rest of a blocking verb in a task, when it has to wait. */
+export function* inTask<T>(
+  wait: Wait,
+  options: WaitOptions | undefined,
+  value: T,
+): Generator<number, T, unknown> {
+  if (!(yield* waitTask(wait, options))) throw timedOut(wait.what, options)
+  return value
+}
+
+resumable(inTask)
+
+export function onThread<T>(wait: Wait, options: WaitOptions | undefined, value: T): T {
+  if (!waitSync(ambient(), wait, options)) throw timedOut(`${wait.what}Sync`, options)
+  return value
+}
+
+export async function asPromise<T>(wait: Wait, options: WaitOptions | undefined, value: T): Promise<T> {
+  if (!(await waitAsync(ambient(), wait, options))) throw timedOut(`${wait.what}Async`, options)
+  return value
+}

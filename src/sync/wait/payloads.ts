@@ -1,0 +1,56 @@
+import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
+import { PayloadHeap } from '../../arena/memory/heap.ts'
+import { KernelThread } from '../../arena/sync/thread.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import { currentView } from '../../kernel/cpu/ambient.ts'
+import { initializeLent, PayloadCodec, reserveLent } from '../../payload/codec.ts'
+
+/**
+ * What turns the values of a channel into words and back. In a kernel that is the kernel's own codec. Without one, the thread that
+ * shares a channel first makes a heap for values, and the handles of its channels carry it.
+ */
+const HEAP_BYTES = 64 * 1024 * 1024
+
+const codecs = new WeakMap<SharedArrayBuffer, PayloadCodec>()
+let own: SharedArrayBuffer | null = null
+
+function plan(): {
+  plan: ArenaPlan
+  heap: ReturnType<typeof PayloadHeap.reserve>
+  lent: ReturnType<typeof reserveLent>
+} {
+  const made = new ArenaPlan()
+  return { plan: made, heap: PayloadHeap.reserve(made, HEAP_BYTES, 'heap'), lent: reserveLent(made) }
+}
+
+/** The heap of a channel that is shared now: null in a kernel, which has one. */
+export function payloadHeap(): SharedArrayBuffer | null {
+  if (currentView() !== null) return null
+  if (own === null) {
+    const { plan: words, heap, lent } = plan()
+    const arena = Arena.create(words)
+    new PayloadHeap(arena, heap, 'heap').initialize()
+    initializeLent(arena, lent)
+    own = arena.buffer
+  }
+  return own
+}
+
+/** This thread's codec for channels with this heap. */
+export function codecOf(heapBuffer: SharedArrayBuffer | null): PayloadCodec {
+  if (heapBuffer === null) {
+    const view = currentView()
+    if (view !== null) return view.codec
+    throw new Error('the channel belongs to a kernel, and this thread is not one of its threads')
+  }
+  let codec = codecs.get(heapBuffer)
+  if (codec === undefined) {
+    const { heap, lent } = plan()
+    const { thread } = ambient().futexes.context
+    const arena = Arena.attach(heapBuffer)
+    const here = new KernelThread(arena, thread.id, thread.mayBlock)
+    codec = new PayloadCodec(new PayloadHeap(arena, heap, 'heap'), here, lent)
+    codecs.set(heapBuffer, codec)
+  }
+  return codec
+}

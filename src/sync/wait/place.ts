@@ -1,0 +1,132 @@
+import { LINE_WORDS, roundUp } from '../../arena/memory/record.ts'
+import type { Kinds } from '../../coroutine/core/knownoptions.ts'
+import { attach, ambient, domainHandle } from '../../futex/core/ambient.ts'
+import type { DomainHandle } from '../../futex/core/domain.ts'
+import { requireSharedMemory } from '../../machine/web/isolation.ts'
+
+/**
+ * Where an object lives: a few words of a SharedArrayBuffer. All objects begin alike:
+ *
+ *   0  state   what the fast paths compare and exchange. Each type says what its bits mean; the sign bit is WAITERS everywhere:
+ *              someone waits, or something else is out of the ordinary, so the long way must be taken
+ *   1  id      which queues are the object's: claimed by the first who has to wait, 0 until then
+ *   2  domain  the tag of the domain that the id is from; DISPOSED when the object is disposed of
+ *   3  extra   the type's own
+ *
+ * Two threads hold different JavaScript objects for one SharedArrayBuffer, and nothing in the language tells that they are the same memory:
+ * so the name under which they find each other's waiters is kept in the memory itself. All zero is a free object that
+ * nobody has waited at yet.
+ */
+export const ID = 1
+export const DOMAIN = 2
+export const EXTRA = 3
+export const PLACE_WORDS = 4
+
+export const DISPOSED = -1
+/** The sign bit of a state word. */
+export const WAITERS: number = 0x8000_0000 | 0
+
+export interface Place {
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly at: number
+  /** When this thread last had the lock after waiting for it, for the figures; 0: it did not wait. */
+  heldSince?: number
+}
+
+/** A place of the user's own: a SharedArrayBuffer, or a view of one, and the index of its first 32-bit word in it. */
+export interface OwnPlace {
+  readonly buffer?: SharedArrayBuffer
+  readonly view?: Int32Array | Uint32Array
+  readonly index?: number
+}
+
+/** An object as a message carries it: structured clone copies it, and the buffer in it stays the same memory. */
+export interface SyncHandle {
+  readonly heddle: string
+  readonly buffer: SharedArrayBuffer
+  readonly at: number
+  readonly options: Readonly<Record<string, unknown>>
+  readonly domain?: DomainHandle | undefined
+}
+
+/** For checkOptions: `placeFor` checks them. */
+export const placeKinds: Kinds<OwnPlace> = { buffer: 'checked', view: 'checked', index: 'checked' }
+
+const PAGE_WORDS = 16_384
+
+let page: Int32Array<SharedArrayBuffer> | null = null
+let used = 0
+
+/** Words of this thread's page, on a cache line of their own. The engine frees a page when nobody holds an object in it. */
+function takePlace(words: number): Place {
+  const size = roundUp(words, LINE_WORDS)
+  if (size > PAGE_WORDS / 4) return { i32: new Int32Array(new SharedArrayBuffer(size * 4)), at: 0 }
+  if (page === null || used + size > PAGE_WORDS) {
+    page = new Int32Array(new SharedArrayBuffer(PAGE_WORDS * 4))
+    used = 0
+  }
+  const at = used
+  used += size
+  return { i32: page, at }
+}
+
+/** The place that options name, or a new one. */
+export function placeFor(what: string, words: number, { buffer, view, index: first }: OwnPlace): Place {
+  if (typeof SharedArrayBuffer === 'undefined') requireSharedMemory(`new ${what}`)
+  if (buffer === undefined && view === undefined) {
+    if (first === undefined) return takePlace(words)
+    throw new TypeError(
+      `new ${what}({ index: ${String(first)} }): an index into what? Give a buffer or a view`,
+    )
+  }
+  const index = first ?? 0
+  const memory: unknown = buffer ?? view?.buffer
+  if (!(memory instanceof SharedArrayBuffer)) {
+    throw new TypeError(
+      `new ${what}({ ${buffer ? 'buffer' : 'view'} }): it must be, or be a view of, a SharedArrayBuffer`,
+    )
+  }
+  const at = index + (view === undefined ? 0 : view.byteOffset / 4)
+  const i32 = viewOf(memory)
+  const end = view === undefined ? i32.length : at - index + view.length
+  if (!Number.isInteger(index) || index < 0 || at + words > end) {
+    throw new RangeError(
+      `new ${what}({ index: ${index} }): it needs ${words} words from there, and there are ${Math.max(0, end - at)}`,
+    )
+  }
+  return { i32, at }
+}
+
+const views = new WeakMap<SharedArrayBuffer, Int32Array<SharedArrayBuffer>>()
+
+/** This thread's view of a buffer; one for all objects in it. */
+export function viewOf(buffer: SharedArrayBuffer): Int32Array<SharedArrayBuffer> {
+  let view = views.get(buffer)
+  if (view === undefined) {
+    view = new Int32Array(buffer, 0, Math.floor(buffer.byteLength / 4))
+    views.set(buffer, view)
+  }
+  return view
+}
+
+/** What `postMessage` can carry. The receiver's `from` joins the domain, so that the two can wait for each other. */
+export function handleOf(
+  name: string,
+  { i32, at }: Place,
+  options: Readonly<Record<string, unknown>> = {},
+): SyncHandle {
+  ambient()
+  return { heddle: name, buffer: i32.buffer, at, options, domain: domainHandle() }
+}
+
+/** The other end of `handleOf`: the place, and this thread is in the domain of whoever sent it. */
+export function openHandle(
+  name: string,
+  handle: SyncHandle,
+): { place: Place; options: Record<string, unknown> } {
+  if (handle?.heddle !== name || !(handle.buffer instanceof SharedArrayBuffer)) {
+    throw new TypeError(`${name}.from(handle): this is not the handle of a ${name}; send its \`handle\``)
+  }
+  if (handle.domain !== undefined) attach(handle.domain)
+  return { place: { i32: viewOf(handle.buffer), at: handle.at }, options: { ...handle.options } }
+}

@@ -1,0 +1,133 @@
+import type { KernelThread } from '../../arena/sync/thread.ts'
+import { HEAP_PARCEL } from '../../futex/core/records.ts'
+import { currentView } from '../../kernel/cpu/ambient.ts'
+import type { PayloadCodec } from '../../payload/codec.ts'
+
+/**
+ * A value in four words: what cannot be said in them is a payload, and they name it.
+ *
+ *   word 0     words 1 to 3
+ *   NOTHING    -
+ *   UNDEFINED, NULL, TRUE, FALSE
+ *   NUMBER     2, 3: the float64
+ *   PAYLOAD    1: the payload word, of a heap that came with the channel
+ *   HEAP_PARCEL  the same, of the kernel's heap
+ *   TAKEN      - in a sender's waiter: it was received
+ *   CLOSED     - in anyone's waiter: the channel was closed
+ */
+export const PARCEL_WORDS = 4
+export const NOTHING = 0
+const UNDEFINED = 1
+const NULL = 2
+const TRUE = 3
+const FALSE = 4
+const NUMBER = 5
+const PAYLOAD = 6
+export const TAKEN = 7
+export const CLOSED = 8
+
+/** Words and float64s over one buffer. */
+export interface Words {
+  readonly i32: Int32Array
+  readonly f64: Float64Array
+}
+
+/** Writes a value. A payload that it needs belongs to this thread until `settleParcel`. */
+export function writeParcel(
+  { i32, f64 }: Words,
+  at: number,
+  value: unknown,
+  codec: () => PayloadCodec,
+): void {
+  switch (typeof value) {
+    case 'number':
+      i32[at] = NUMBER
+      f64[(at + 2) >> 1] = value
+      return
+    case 'boolean':
+      i32[at] = value ? TRUE : FALSE
+      return
+    case 'undefined':
+      i32[at] = UNDEFINED
+      return
+    default:
+      if (value === null) {
+        i32[at] = NULL
+      } else {
+        const made = codec()
+        i32[at + 1] = made.encode(value, 'value')
+        i32[at] = made === currentView()?.codec ? HEAP_PARCEL : PAYLOAD
+      }
+  }
+}
+
+/** The block that the words name; 0: none. */
+export function blockIn(i32: Int32Array, at: number): number {
+  return hasBlock(i32, at) ? i32[at + 1] : 0
+}
+
+/** From here on the words own the payload. */
+export function settleParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
+  if (hasBlock(i32, at)) codec().heap.settle(i32[at + 1])
+}
+
+/** The thread has the payload again, and the words name it no more. In this order: in between both have it, and recovery takes the thread for its owner. */
+export function takeParcel(
+  { i32 }: Words,
+  at: number,
+  codec: () => PayloadCodec,
+  thread: KernelThread,
+): void {
+  if (hasBlock(i32, at)) codec().heap.claim(thread, i32[at + 1])
+  i32[at] = NOTHING
+}
+
+function hasPayload(i32: Int32Array, at: number): boolean {
+  return i32[at] === HEAP_PARCEL || i32[at] === PAYLOAD
+}
+
+function hasBlock(i32: Int32Array, at: number): boolean {
+  return hasPayload(i32, at) && i32[at + 1] > 0
+}
+
+/** Reads a value and frees what it needed: it is this thread's now. */
+export function readParcel(
+  words: Words,
+  at: number,
+  codec: () => PayloadCodec,
+  thread: KernelThread,
+): unknown {
+  const { i32, f64 } = words
+  switch (i32[at]) {
+    case NUMBER:
+      return f64[(at + 2) >> 1]
+    case NULL:
+      return null
+    case TRUE:
+      return true
+    case FALSE:
+      return false
+    case HEAP_PARCEL:
+    case PAYLOAD: {
+      const word = i32[at + 1]
+      const made = codec()
+      takeParcel(words, at, codec, thread)
+      const value = made.decode(word)
+      made.free(word)
+      return value
+    }
+    default:
+      return undefined
+  }
+}
+
+/** Frees what an unread value needs. */
+export function dropParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
+  if (hasPayload(i32, at)) codec().free(i32[at + 1])
+  i32[at] = NOTHING
+}
+
+/** The first word last: with it the parcel is there. */
+export function copyParcel(from: Int32Array, at: number, to: Int32Array, toAt: number): void {
+  for (let word = PARCEL_WORDS - 1; word >= 0; word--) to[toAt + word] = from[at + word]
+}

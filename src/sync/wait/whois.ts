@@ -1,0 +1,18 @@
+import { runnerOrNull } from '../../coroutine/core/runner.ts'
+import { ambient } from '../../futex/core/ambient.ts'
+import { currentView } from '../../kernel/cpu/ambient.ts'
+import { current } from '../../kernel/cpu/current.ts'
+import { asyncOwnerOf } from './asyncowner.ts'
+
+/** What the caller is called in reports; `tid` is its own. */
+export function whoIs(tid: number): string {
+  const view = currentView()
+  if (ambient().currentTask()?.tid === tid && view !== null) {
+    const { name, id } = current()
+    return name === '' ? `task ${id}` : `task '${name}' (${id})`
+  }
+  const co = runnerOrNull()?.running?.() as { readonly name?: string } | null | undefined
+  if (co !== null && co !== undefined) return `coroutine '${co.name ?? ''}' (${tid})`
+  const { id } = ambient().futexes.context.thread
+  return asyncOwnerOf(tid) === undefined ? `thread ${id}` : `async code of thread ${id} (${tid})`
+}

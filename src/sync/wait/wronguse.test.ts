@@ -1,0 +1,210 @@
+import { expect, test } from 'vitest'
+import { Schedule } from '../../coroutine/index.ts'
+import { ambient, setAmbient } from '../../futex/core/ambient.ts'
+import {
+  AtomicInt32,
+  Barrier,
+  Channel,
+  Condition,
+  Event,
+  Latch,
+  Mutex,
+  Once,
+  RwLock,
+  Semaphore,
+  SharedQueue,
+  SyncError,
+  WaitGroup,
+} from '../index.ts'
+
+function codeOf(fn: () => unknown): unknown {
+  try {
+    fn()
+  } catch (error) {
+    return error instanceof SyncError ? error.code : error instanceof RangeError ? 'RangeError' : error
+  }
+  return 'nothing was thrown'
+}
+
+async function inCoroutine(fn: () => unknown): Promise<unknown> {
+  const schedule = new Schedule()
+  try {
+    return await schedule.run(() => codeOf(fn))
+  } finally {
+    schedule.exit()
+  }
+}
+
+test('unlocking what is not locked, or what someone else holds', async () => {
+  const mutex = new Mutex({ name: 'm' })
+  expect(codeOf(() => mutex.unlock())).toBe('ERR_HEDDLE_NOT_HELD')
+  const lock = new RwLock()
+  expect(codeOf(() => lock.unlockRead())).toBe('ERR_HEDDLE_NOT_HELD')
+  expect(codeOf(() => lock.unlockWrite())).toBe('ERR_HEDDLE_NOT_HELD')
+  expect(codeOf(() => lock.downgrade())).toBe('ERR_HEDDLE_NOT_HELD')
+  expect(codeOf(() => lock.upgradeSync())).toBe('ERR_HEDDLE_NOT_HELD')
+  mutex.lockSync()
+  lock.lockWriteSync()
+  expect(await inCoroutine(() => mutex.unlock())).toBe('ERR_HEDDLE_NOT_HELD')
+  expect(await inCoroutine(() => lock.unlockWrite())).toBe('ERR_HEDDLE_NOT_HELD')
+  mutex.unlock()
+  lock.unlockWrite()
+})
+
+test('upgrading what another writes, while others wait for it', async () => {
+  const lock = new RwLock()
+  const writer = await lock.lockWriteAsync()
+  const next = lock.lockWriteAsync()
+  await expect(lock.upgradeAsync()).rejects.toMatchObject({ code: 'ERR_HEDDLE_NOT_HELD' })
+  expect(writer.locked).toBe(true)
+  writer.unlock()
+  ;(await next).unlock()
+  expect([lock.isWriting, lock.readers]).toEqual([false, 0])
+})
+
+test('releasing more permits than there can be, while others wait for some', async () => {
+  const most = 0x3fff_ffff
+  const semaphore = new Semaphore(1)
+  const waiting = semaphore.acquireAsync(most)
+  expect(codeOf(() => semaphore.release(most))).toBe('RangeError')
+  semaphore.release(most - 1)
+  expect((await waiting).count).toBe(most)
+  expect(semaphore.available).toBe(0)
+})
+
+test('waiting at a condition without the mutex, or with another than those who wait', async () => {
+  const [mutex, other] = [new Mutex(), new Mutex()]
+  const condition = new Condition()
+  expect(codeOf(() => condition.waitSync(mutex))).toBe('ERR_HEDDLE_NOT_HELD')
+  const token = await mutex.lockAsync()
+  const waiting = condition.waitAsync(token)
+  const wrong = await other.lockAsync()
+  await expect(condition.waitAsync(wrong)).rejects.toMatchObject({ code: 'ERR_HEDDLE_WRONG_MUTEX' })
+  expect(wrong.locked).toBe(true)
+  condition.notify()
+  await waiting
+  token.unlock()
+  wrong.unlock()
+})
+
+test('the verb of a task where none runs', () => {
+  const verbs = [
+    () => new Mutex().lock(),
+    () => new Semaphore(1).acquire(),
+    () => new RwLock().lockRead(),
+    () => new RwLock().lockWrite(),
+    () => new Barrier(1).arrive(),
+    () => new Latch(0).wait(),
+    () => new Event().wait(),
+    () => new Once().run(() => 1),
+    () => new Channel().send(1),
+    () => new Channel().receive(),
+    () => new SharedQueue({ capacity: 1 }).push([1]),
+  ]
+  for (const verb of verbs) expect(codeOf(verb)).toBe('ERR_HEDDLE_WRONG_VERB')
+})
+
+test('a verb that blocks the thread, in a coroutine', async () => {
+  const verbs = [
+    () => new Mutex().lockSync(),
+    () => new Semaphore(1).acquireSync(),
+    () => new RwLock().lockReadSync(),
+    () => new Barrier(1).arriveSync(),
+    () => new Latch(0).waitSync(),
+    () => new Event().waitSync(),
+    () => new Once().runSync(() => 1),
+    () => new Channel(1).sendSync(1),
+    () => new SharedQueue({ capacity: 1 }).pushSync([1]),
+    () => [...new Channel()],
+  ]
+  for (const verb of verbs) expect(await inCoroutine(verb)).toBe('ERR_HEDDLE_WRONG_VERB')
+})
+
+test('blocking on a thread that may not', () => {
+  const here = ambient()
+  const mutex = new Mutex()
+  mutex.lockSync()
+  // As a page's main thread is.
+  setAmbient({
+    futexes: here.futexes,
+    tid: here.tid,
+    mayBlock: false,
+    currentTask: () => null,
+  })
+  try {
+    expect(codeOf(() => mutex.lockSync())).toBe('ERR_HEDDLE_WRONG_VERB')
+    expect(mutex.lockIfAvailableSync()).toBeNull()
+    mutex.unlock()
+    mutex.lockSync().unlock()
+  } finally {
+    setAmbient(here)
+  }
+})
+
+test('negative and broken counts', () => {
+  expect(codeOf(() => new Semaphore(-1))).toBe('RangeError')
+  expect(codeOf(() => new Semaphore(1).acquireSync(0))).toBe('RangeError')
+  expect(codeOf(() => new Semaphore(1).release(-1))).toBe('RangeError')
+  expect(codeOf(() => new Semaphore(1).release(0.5))).toBe('RangeError')
+  expect(codeOf(() => new WaitGroup(1).done(2))).toBe('RangeError')
+  expect(codeOf(() => new WaitGroup().add(-1))).toBe('RangeError')
+  expect(codeOf(() => new Latch(-1))).toBe('RangeError')
+  expect(codeOf(() => new Latch(1).countDown(2))).toBe('RangeError')
+  expect(codeOf(() => new Barrier(0))).toBe('RangeError')
+  expect(codeOf(() => new Channel(-1))).toBe('RangeError')
+  expect(codeOf(() => new Condition().notify(-1))).toBe('RangeError')
+  expect(codeOf(() => new AtomicInt32().notify(Number.NaN))).toBe('RangeError')
+  expect(codeOf(() => new Mutex().lockSync({ timeout: -1 }))).toBe('RangeError')
+})
+
+test('a channel that is closed', async () => {
+  for (const shared of [false, true]) {
+    const channel = new Channel<number>(2)
+    if (shared) channel.share()
+    channel.trySend(1)
+    channel.close()
+    channel.close()
+    expect(codeOf(() => channel.trySend(2))).toBe('ERR_HEDDLE_CLOSED')
+    await expect(channel.sendAsync(2)).rejects.toMatchObject({ code: 'ERR_HEDDLE_CLOSED' })
+    expect(await channel.receiveAsync()).toBe(1)
+    await expect(channel.receiveAsync()).rejects.toMatchObject({ code: 'ERR_HEDDLE_CLOSED' })
+    expect(channel.tryReceive()).toEqual({ done: true, value: undefined })
+  }
+})
+
+test('an object that was disposed of, and disposing of one that is in use', async () => {
+  const disposed = <T extends Disposable>(object: T): T => {
+    object[Symbol.dispose]()
+    return object
+  }
+  const uses = [
+    () => disposed(new Mutex()).lockSync(),
+    () => disposed(new Mutex()).tryLock(),
+    () => disposed(new Mutex({ protocol: 'inherit' })).lockSync(),
+    () => disposed(new Semaphore(1)).acquireSync(),
+    () => disposed(new Semaphore(1)).release(),
+    () => disposed(new RwLock()).lockReadSync(),
+    () => disposed(new RwLock()).lockWriteSync(),
+    () => disposed(new Condition()).notify(),
+    () => disposed(new Barrier(2)).arriveSync(),
+    () => disposed(new Latch(1)).waitSync(),
+    () => disposed(new Latch(1)).countDown(),
+    () => disposed(new Event()).waitSync(),
+    () => disposed(new Event()).set(),
+    () => disposed(new Once()).runSync(() => 1),
+  ]
+  for (const use of uses) expect(codeOf(use)).toBe('ERR_HEDDLE_DISPOSED')
+  const mutex = new Mutex()
+  const token = mutex.lockSync()
+  expect(codeOf(() => mutex[Symbol.dispose]())).toBe('ERR_HEDDLE_BUSY')
+  token.unlock()
+  const latch = new Latch(1)
+  const waiting = latch.waitAsync()
+  expect(codeOf(() => latch[Symbol.dispose]())).toBe('ERR_HEDDLE_BUSY')
+  latch.countDown()
+  await waiting
+})
+
+test('the handle of one thing for another', () => {
+  expect(() => Mutex.from(new Semaphore(1).handle)).toThrow(/not the handle of a Mutex/)
+})

@@ -1,4 +1,0 @@
-import { check } from '../checker/check.ts'
-import { messageAgainstBegin } from './mailprograms.ts'
-
-check('a message for a task that begins meanwhile is sent, or asked for', {}, () => messageAgainstBegin())

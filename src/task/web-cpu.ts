@@ -1,5 +1,0 @@
-/** The Web Worker of a kernel's CPU. */
-import { runWebCpu } from '../machine/web-cpu.ts'
-import kernelCpu from './cpu.ts'
-
-runWebCpu(kernelCpu)

@@ -1,0 +1,46 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import * as runtime from '../../../src/compiler/runtime.ts'
+import { compile, type CompileOptions, type CompileResult } from '../../../src/compiler/compile.ts'
+import { evaluateModule, evaluateScript, type Namespace } from './evaluate.ts'
+
+const folder = new URL('./fixtures/', import.meta.url)
+
+/** Every file of programs: each of its exported functions is one program. */
+export function programFiles(): string[] {
+  return readdirSync(fileURLToPath(folder)).filter(name => /\.(c?js|ts)$/.test(name))
+}
+
+export function readProgram(name: string): string {
+  const url = new URL(name, folder)
+  if (!existsSync(url)) throw new Error(`no file of programs named ${name}`)
+  return readFileSync(url, 'utf8')
+}
+
+const modules: Record<string, Namespace> = { 'heddle/runtime': runtime }
+
+/** The module as its author wrote it. */
+export function plain(source: string, file: string): Namespace {
+  return file.endsWith('.cjs') ? evaluateScript(source, file, modules) : evaluateModule(source, file, modules)
+}
+
+const outputs = new Map<string, CompileResult>()
+
+/** The module as the compiler wrote it, a fresh instance each time; refuses input that the compiler calls an error. */
+export function compiled(source: string, file: string, options: CompileOptions = {}): Namespace {
+  return plain(outputOf(source, file, options).code, file)
+}
+
+/** What the compiler makes of a module. Kept for the files of programs, which are evaluated many times over. */
+export function outputOf(source: string, file: string, options: CompileOptions = {}): CompileResult {
+  const key = `${file} ${options.lowering} ${options.strip} ${source}`
+  const known = outputs.get(key)
+  if (known !== undefined) return known
+  const output = compile(source, file, options)
+  const errors = output.diagnostics.filter(({ severity }) => severity === 'error')
+  if (errors.length > 0)
+    throw new SyntaxError(errors.map(({ message, frame }) => `${message}\n${frame}`).join('\n'))
+  if (outputs.size > 100) outputs.clear()
+  outputs.set(key, output)
+  return output
+}

@@ -1,0 +1,71 @@
+/** Packages that nobody here wrote, each file of them marked 'use task' as it is read. */
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseSync } from 'oxc-parser'
+import { compile, type Diagnostic, type FunctionStat } from '../../../src/compiler/compile.ts'
+import { evaluateModule, evaluateScript, type Namespace } from '../differential/evaluate.ts'
+import { neighboursOf } from '../../../src/compiler/loading/neighbours.ts'
+import * as runtime from '../../../src/compiler/runtime.ts'
+
+export interface Package {
+  /** As its authors publish it. */
+  plain: Namespace
+  /** Compiled whole. */
+  compiled: Namespace
+  stats: FunctionStat[]
+  diagnostics: Diagnostic[]
+  /** The lowering that it was compiled by. */
+  asked: 'frames' | 'generator'
+}
+
+/** The path of a file inside an installed package, also one that its exports do not name. */
+export function fileOf(packageName: string, path: string): string {
+  return fileURLToPath(new URL(`../../../node_modules/${packageName}/${path}`, import.meta.url))
+}
+
+/** Loops without calls look at their safepoint this often: more often than they would, so that more is met. */
+const strip = 32
+
+export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Package {
+  const stats: FunctionStat[] = []
+  const diagnostics: Diagnostic[] = []
+  const plain = link(entry, source => source)
+  const compiled = link(entry, (source, file) => {
+    const neighbour = neighboursOf(file)
+    const result = compile(`'use task';${source}`, file, { lowering, strip, whole: true, neighbour })
+    const error = result.diagnostics.find(({ severity }) => severity === 'error')
+    if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)
+    stats.push(...result.stats)
+    diagnostics.push(...result.diagnostics)
+    return result.code
+  })
+  return { plain, compiled, stats, diagnostics, asked: lowering }
+}
+
+/** Evaluates a file and what it imports from its own package, each through `write` first. */
+export function link(entry: string, write: (source: string, file: string) => string): Namespace {
+  const loaded = new Map<string, Namespace>()
+  function load(file: string): Namespace {
+    const known = loaded.get(file)
+    if (known !== undefined) return known
+    const code = write(readFileSync(file, 'utf8'), file)
+    const modules: Record<string, Namespace> = { 'heddle/runtime': runtime }
+    const { module } = parseSync(file, code)
+    const isModule = module.hasModuleSyntax
+    const specifiers = isModule
+      ? [...module.staticImports, ...module.staticExports.flatMap(({ entries }) => entries)].map(
+          ({ moduleRequest }) => moduleRequest?.value,
+        )
+      : Array.from(code.matchAll(/require\(['"]([^'"]+)['"]\)/g), match => match[1])
+    for (const specifier of specifiers) {
+      if (!specifier?.startsWith('.')) continue
+      const path = join(dirname(file), specifier)
+      modules[specifier] = load(/\.\w+$/.test(path) ? path : `${path}.js`)
+    }
+    const namespace = isModule ? evaluateModule(code, file, modules) : evaluateScript(code, file, modules)
+    loaded.set(file, namespace)
+    return namespace
+  }
+  return load(entry)
+}

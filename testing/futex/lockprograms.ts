@@ -1,0 +1,318 @@
+import { assert } from '../../src/arena/assert.ts'
+import type { Setup } from '../../src/checker/check.ts'
+import type { Prepared, PreparedWait } from '../../src/futex/operations/call.ts'
+import { EAGAIN, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../../src/futex/core/errno.ts'
+import { exitOwner } from '../../src/futex/recovery/exit.ts'
+import { type CheckedLocks, type CheckedOwner, checkedLocks, PRIORITIES, wordAt } from './locksetup.ts'
+import { type MutexKind, PI, ROBUST } from '../../src/futex/robust/mutex.ts'
+import { findOwner, FUTEX_WAITERS, holderOf, type LockOwner } from '../../src/futex/core/owner.ts'
+import { lockPi, unlockPi } from '../../src/futex/pi/pi.ts'
+import { Owner } from '../../src/futex/core/records.ts'
+import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
+import { threadWaiter } from '../../src/futex/core/sleep.ts'
+import type { WaiterOptions } from '../../src/futex/operations/waitwake.ts'
+
+/** Counts who is inside of each lock. Not shared memory: the checker runs one thread at a time. */
+class Inside {
+  private readonly who: (number | undefined)[] = []
+
+  enter(lock: number, id: number): void {
+    assert(this.who[lock] === undefined, 'one at a time')
+    this.who[lock] = id
+  }
+
+  leave(lock: number): void {
+    this.who[lock] = undefined
+  }
+}
+
+/** How a thread takes and lets go: the product's way, or a broken one. */
+export interface Way {
+  lock(thread: CheckedOwner, lock: number, mayTimeOut: boolean): number
+  unlock(thread: CheckedOwner, lock: number): number
+}
+
+export const ourWay: Way = {
+  lock: ({ mutexes, owner }, lock, mayTimeOut) => mutexes[lock].lockSync(owner, mayTimeOut ? 1 : Infinity),
+  unlock: ({ mutexes, owner }, lock) => mutexes[lock].unlock(owner),
+}
+
+/** What a mutex does on its way to sleep and after it: a check has it asleep from the start. */
+interface Steps {
+  lockFast(owner: LockOwner): number
+  take(owner: LockOwner, waited: boolean): number
+  prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared
+  settle(owner: LockOwner, result: number): number
+}
+
+const WAIT_BELOW = -0x1_0000
+
+/** The thread waits for a lock that another holds; what is returned is the rest of its call. */
+export function asleep(
+  { fx, owner, mutexes }: CheckedOwner,
+  lock: number,
+  mayTimeOut: boolean,
+): () => number {
+  const mutex = mutexes[lock]
+  const steps = mutex as unknown as Steps
+  const who = threadWaiter(undefined, owner)
+  const deadline = mayTimeOut ? 1 : Infinity
+  assert(steps.lockFast(owner) === 1, 'another has it')
+  if ((mutex.kind & PI) !== 0) {
+    const prepared = lockPi(fx.context, who, mutex.word, true, deadline, false) as PreparedWait
+    return () => steps.settle(owner, fx.blockFor(prepared))
+  }
+  const first = steps.prepareWait(who, steps.take(owner, false), deadline) as PreparedWait
+  return () => {
+    let slept = fx.blockFor(first)
+    for (;;) {
+      const result = slept === 0 || slept === -EAGAIN ? steps.take(owner, true) : slept
+      if (result >= WAIT_BELOW) return steps.settle(owner, result)
+      const prepared = steps.prepareWait(who, result, deadline)
+      slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared)
+    }
+  }
+}
+
+interface Handing {
+  /** Who has a timeout. */
+  readonly hurried?: readonly number[]
+  /** They wait from the start. */
+  readonly asleepAtFirst?: boolean
+  /** The word says WAITERS, from before. */
+  readonly marked?: boolean
+  readonly way?: Way
+}
+
+/** Thread 0 has the lock and lets it go; the others take it and let it go. */
+export function handedOn(kind: MutexKind, threads: number, options: Handing = {}): Setup {
+  const { hurried = [], asleepAtFirst = false, marked = false, way = ourWay } = options
+  return () => {
+    const locks = checkedLocks(kind, threads)
+    const inside = new Inside()
+    const [first, ...others] = locks.threads
+    assert(way.lock(first, 0, false) === 0, 'it is free at first')
+    if (marked) Atomics.or(locks.view, 0, FUTEX_WAITERS)
+    inside.enter(0, 0)
+    const bodies: (() => number)[] = [
+      () => {
+        inside.leave(0)
+        return way.unlock(first, 0)
+      },
+    ]
+    others.forEach((other, at) => {
+      const id = at + 1
+      const hurries = hurried.includes(id)
+      const sleeps = asleepAtFirst ? asleep(other, 0, hurries) : undefined
+      bodies.push(() => {
+        const result = sleeps === undefined ? way.lock(other, 0, hurries) : sleeps()
+        if (result !== 0) return result
+        inside.enter(0, id)
+        inside.leave(0)
+        return way.unlock(other, 0)
+      })
+    })
+    return {
+      threads: bodies,
+      final({ results }) {
+        for (const [id, result] of results.entries()) {
+          assert(
+            result === 0 || (result === -ETIMEDOUT && hurried.includes(id)),
+            'it had the lock, or was late',
+          )
+        }
+        assert(holderOf(wordAt(locks, 0)) === 0, 'nobody has it at the end')
+        assertQuiet(locks)
+      },
+    }
+  }
+}
+
+/** Nobody waits, nobody inherits, and every record but the owners' is given back. */
+function assertQuiet(locks: CheckedLocks): void {
+  const { i32, threads } = locks
+  const { layout } = threads[0].fx.context
+  assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+  assertFreed(locks)
+  for (const [id, { owner }] of threads.entries()) {
+    if (Atomics.load(i32, owner.record + Owner.tid) !== owner.tid) continue
+    assert(i32[owner.record + Owner.blockedOn] === 0, 'nobody waits')
+    assert(i32[owner.record + Owner.priority] === PRIORITIES[id], 'nobody inherits')
+  }
+}
+
+/** Every futex has been given back, or is on a list of what is to be. */
+function assertFreed({ i32, threads }: CheckedLocks): void {
+  const { layout, rcu } = threads[0].fx.context
+  let waits = 0
+  for (let id = 0; id < threads.length; id++) waits += rcu.queued(i32, id)
+  assert(layout.futexes.count(i32) === waits, 'no futex is forgotten')
+}
+
+export type Queue = (thread: CheckedOwner, lock: number) => unknown
+
+/** Takes its place in the queue of a lock, walks the chain, and does not sleep. */
+export const ourQueue: Queue = ({ fx, owner, mutexes }, lock) =>
+  lockPi(fx.context, threadWaiter(undefined, owner), mutexes[lock].word, true, Infinity, false)
+
+/**
+ * A chain of three: thread 0, the best, comes to lock 1, which thread 1 holds, who waits for lock 0, which thread 2 holds and lets go just
+ * now (or `leaves`: thread 1 gives up). Whatever the order, thread 1 ends up with the priority of thread 0, and thread 2 with its own.
+ */
+export function chainAgainst(what: 'unlock' | 'timeout', queue: Queue = ourQueue): Setup {
+  return () => {
+    const locks = checkedLocks(PI, 3)
+    const { i32, threads } = locks
+    const [best, middle, holder] = threads
+    assert(holder.mutexes[0].tryLock(holder.owner) === 0, 'it is free')
+    assert(middle.mutexes[1].tryLock(middle.owner) === 0, 'it is free')
+    const waits = ourQueue(middle, 0) as Parameters<CheckedOwner['fx']['blockFor']>[0]
+    const priorityOf = ({ owner }: CheckedOwner): number => i32[owner.record + Owner.priority]
+    assert(priorityOf(holder) === PRIORITIES[1], 'it inherits from the one who waits')
+    return {
+      threads: {
+        walker: () => queue(best, 1),
+        other: () =>
+          what === 'unlock'
+            ? unlockPi(holder.fx.context, holder.owner, holder.mutexes[0].word, true)
+            : middle.fx.blockFor({ ...waits, deadline: 0 }),
+      },
+      final({ results }) {
+        assert(results[1] === (what === 'unlock' ? 0 : -ETIMEDOUT), 'the other did what it wanted')
+        assert(priorityOf(holder) === PRIORITIES[2], 'who holds nothing that is wanted inherits nothing')
+        assert(priorityOf(middle) === PRIORITIES[0], 'who holds what the best wants has its priority')
+      },
+    }
+  }
+}
+
+export type Recover = typeof recoverFutexes
+
+/**
+ * The owner dies, at any step of what it does:
+ *
+ *   takes and lets go   nobody else wants it meanwhile
+ *   holds two           takes two locks and lets them go in that order: the list has entries put in and taken out
+ *   waits               another has the lock, and lets it go when the death has been seen to; it may be late
+ *   lets go             another waits for it, from the start
+ *   dies with it        another comes for it just then
+ */
+export type Doing = 'takes and lets go' | 'holds two' | 'waits' | 'lets go' | 'dies with it'
+
+export function killed(
+  kind: MutexKind,
+  doing: Doing,
+  options: { readonly recover?: Recover; readonly way?: Way } = {},
+): Setup {
+  const { recover = recoverFutexes, way = ourWay } = options
+  return () => {
+    const locks = checkedLocks(kind, 3)
+    const [mortal, other, doctor] = locks.threads
+    let inside = -1
+    let died = false
+    const enter = (id: number): void => {
+      assert(inside === -1 || (died && inside === 0), 'one at a time')
+      inside = id
+    }
+    if (doing === 'waits') assert(ourWay.lock(other, 0, false) === 0, 'it is free at first')
+    const holds = doing === 'lets go' || doing === 'dies with it'
+    if (holds) assert(ourWay.lock(mortal, 0, false) === 0, 'it is free at first')
+    if (holds) enter(0)
+    const sleeps = doing === 'lets go' ? asleep(other, 0, false) : undefined
+    const survive = (result: number): number => {
+      if (result === -ESRCH) return result
+      enter(1)
+      if (result === -EOWNERDEAD) other.mutexes[0].makeConsistent(other.owner)
+      inside = -1
+      ourWay.unlock(other, 0)
+      return result
+    }
+    return {
+      threads: {
+        mortal() {
+          if (doing === 'dies with it') Atomics.load(mortal.mutexes[0].word.i32, 0)
+          if (doing === 'waits') return ourWay.lock(mortal, 0, true)
+          if (doing === 'holds two') return holdTwo(mortal, way)
+          if (doing === 'takes and lets go') {
+            assert(way.lock(mortal, 0, false) === 0, 'it is free')
+            enter(0)
+          }
+          inside = -1
+          return way.unlock(mortal, 0)
+        },
+        ...(sleeps !== undefined && { survivor: () => survive(sleeps()) }),
+        ...(doing === 'dies with it' && { survivor: () => survive(way.lock(other, 0, false)) }),
+      },
+      recover(dead) {
+        died = true
+        recover(doctor.fx.context, dead)
+      },
+      final({ results, crashed }) {
+        const { layout, i32 } = doctor.fx.context
+        if (doing === 'waits') {
+          assert(ourWay.unlock(other, 0) === 0, 'who had the lock has it still')
+          if (crashed.length > 0) assert(holderOf(wordAt(locks, 0)) === 0, 'and lets it go')
+        }
+        const told = holds ? results[1] : crashed.length > 0 ? survive(ourWay.lock(other, 0, false)) : 0
+        const robust = (kind & ROBUST) !== 0
+        assert(
+          told === 0 || (crashed.length > 0 && told === (robust ? -EOWNERDEAD : -ESRCH)),
+          'it is told right',
+        )
+        if (doing === 'holds two' && crashed.length > 0) {
+          const other1 = ourWay.lock(other, 1, false)
+          assert(other1 === 0 || other1 === (robust ? -EOWNERDEAD : -ESRCH), 'the other lock is told right')
+        }
+        if (robust && crashed.length > 0) {
+          assert(doctor.mutexes[0].tryLock(doctor.owner) === 0, 'it can be had again')
+        }
+        assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+        assertFreed(locks)
+        if (crashed.length > 0)
+          assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
+      },
+    }
+  }
+}
+
+/**
+ * The owner died with the lock before all this: another comes for it just as the death is seen to, by all of a recovery, which looks at everything,
+ * or by the part of it that ends the owner.
+ */
+export function comesAfterDeath(kind: MutexKind, seenTo: 'recovered' | 'ended', way: Way = ourWay): Setup {
+  return () => {
+    const locks = checkedLocks(kind, 3, { waiters: 2, owners: 2 })
+    const [mortal, other, doctor] = locks.threads
+    const { i32, layout } = doctor.fx.context
+    assert(ourWay.lock(mortal, 0, false) === 0, 'it is free at first')
+    return {
+      threads: {
+        doctor() {
+          if (seenTo === 'recovered') recoverFutexes(doctor.fx.context, 0)
+          else exitOwner(doctor.fx.context, mortal.owner.record)
+        },
+        survivor: () => way.lock(other, 0, false),
+      },
+      final({ results }) {
+        const told = results[1]
+        // A pi lock that is not robust is passed on to who waits already, as on Linux; who comes later is told that nobody has it.
+        const passed = kind === PI && told === 0
+        assert(passed || told === ((kind & ROBUST) !== 0 ? -EOWNERDEAD : -ESRCH), 'it is told right')
+        if (told !== -ESRCH) {
+          assert(holderOf(wordAt(locks, 0)) === other.owner.tid, 'and has it')
+          if (!passed) assert(other.mutexes[0].makeConsistent(other.owner) === 0, 'it mends what it guards')
+          assert(ourWay.unlock(other, 0) === 0, 'and lets it go')
+          assert(other.mutexes[0].tryLock(other.owner) === 0, 'so that it can be had again')
+        }
+        assert(layout.waiters.count(i32) === 0, 'no waiter is left')
+        assertFreed(locks)
+        assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
+      },
+    }
+  }
+}
+
+function holdTwo(thread: CheckedOwner, way: Way): number {
+  for (const lock of [0, 1]) assert(way.lock(thread, lock, false) === 0, 'it is free')
+  return way.unlock(thread, 0) + way.unlock(thread, 1)
+}

@@ -1,0 +1,538 @@
+/**
+ * The scheduler's races as programs for the checker (races.check.ts). Each takes the step that is at issue, so that
+ * races.test.ts can put the broken one in its place and see that it is found. Two CPUs, one or two FIFO tasks; every virtual thread is a CPU or a
+ * plain thread that calls into the kernel, and runs the kernel's own functions.
+ *
+ * At every step the checker looks at where the tasks are (everystep.ts): never on two queues, never on a queue and a CPU at
+ * once, never runnable and nowhere. When all threads are done, checkInvariants: counts, masks and published words too.
+ */
+import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
+import { assert } from '../../src/arena/assert.ts'
+import { acquire, initLock, release } from '../../src/arena/sync/spinlock.ts'
+import { KernelThread } from '../../src/arena/sync/thread.ts'
+import type { Always, Setup } from '../../src/checker/check.ts'
+import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
+import { setAffinity } from '../../src/sched/balance/affinity.ts'
+import { startSoon, takeArrivals } from '../../src/sched/core/arrivals.ts'
+import { publishQueue, rqPickNextTask } from '../../src/sched/classes/classrq.ts'
+import { Entity } from '../../src/sched/core/entity.ts'
+import { everyStep } from './everystep.ts'
+import { createTask, startTask } from '../../src/sched/core/fork.ts'
+import { cpuOffline } from '../../src/sched/balance/hotplug.ts'
+import { checkInvariants } from './invariants.ts'
+import { makePriority } from '../../src/sched/core/priority.ts'
+import { RunQueue } from '../../src/sched/core/runqueue.ts'
+import { planScheduler, Scheduler } from '../../src/sched/core/scheduler.ts'
+import { beginSleep, endSleep } from '../../src/sched/core/sleep.ts'
+import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
+import {
+  contextSwitchFinish,
+  contextSwitchPrepare,
+  PREEMPTED,
+  schedulerYield,
+  SUSPENDED,
+  YIELDED,
+} from '../../src/sched/core/switch.ts'
+import { INTERRUPTIBLE, isSleeping, RUNNING, Task, WAKE_ANY, WOKEN } from '../../src/sched/core/taskrecord.ts'
+import { adoptTimers, expireTimers } from '../../src/sched/core/timer.ts'
+import { wakeSelf, wakeupTask } from '../../src/sched/core/wakeup.ts'
+
+export type Wake = (s: Scheduler, task: number) => boolean
+export type Yield = (s: Scheduler, why: number) => number
+
+/** A kernel at its smallest, on fresh memory. */
+export class Kernel {
+  readonly cpus: Scheduler[] = []
+  /** Plain threads. */
+  readonly others: Scheduler[] = []
+  readonly i32: Int32Array
+  /** A spin lock of the check's own. */
+  readonly lock: number
+
+  /**
+   * `parks`: whether threads sleep where they wait for a lock or for the end of a switch. Where three meet they spin: how a
+   * thread parks at a lock is explored in spinlock.check.ts, and how it sleeps for the end of a switch in the programs of two.
+   */
+  constructor(cpus: number, tasks: number, parks = true) {
+    const plan = new ArenaPlan()
+    const machine = reserveMachine(plan, cpus)
+    const sizes = planScheduler(plan, { cpus, tasks })
+    this.lock = plan.reserve('lock', 2).start
+    const arena = Arena.create(plan)
+    this.i32 = arena.i32
+    const scheduler = (id: number): Scheduler =>
+      new Scheduler({
+        plan: sizes,
+        machine,
+        thread: new KernelThread(arena, id, parks, 0),
+        now: () => 1,
+        kick: () => undefined,
+      })
+    for (let id = 0; id < cpus; id++) this.cpus.push(scheduler(id))
+    for (let id = 0; id < 2; id++) this.others.push(scheduler(64 + id))
+    this.others[0].initialize()
+    initLock(this.i32, this.lock, 0)
+    for (const s of this.cpus) {
+      this.i32[s.queue + RunQueue.online] = 1
+      s.setActive(s.cpu, true)
+      publishQueue(s, s.queue)
+    }
+  }
+
+  /** A task that sleeps. */
+  asleep(affinity?: number[]): number {
+    return createTask(this.others[0], { priority: makePriority(9, 0), ...(affinity && { affinity }) })
+  }
+
+  /** A task that waits on the queue of CPU 0. */
+  queued(affinity: number[] = [0]): number {
+    const task = this.asleep(affinity)
+    startTask(this.others[0], task)
+    return task
+  }
+
+  /** A task that runs on CPU 0. */
+  running(affinity: number[] = [0]): number {
+    const task = this.queued(affinity)
+    schedulerYield(this.cpus[0], PREEMPTED)
+    assert(this.current(0) === task, 'it runs')
+    return task
+  }
+
+  /** The task that a CPU runs. */
+  current(cpu: number): number {
+    return this.i32[this.i32[this.cpus[cpu].queue + RunQueue.current] + Entity.task]
+  }
+
+  onRq(task: number): boolean {
+    return this.i32[this.i32[task + Task.entity] + Entity.onRq] === 1
+  }
+
+  state(task: number): number {
+    return this.i32[task + Task.state]
+  }
+
+  /** What holds of these tasks at every step. */
+  always(...tasks: number[]): Always {
+    return everyStep(this.others[0], tasks)
+  }
+
+  check(): void {
+    checkInvariants(this.others[0])
+  }
+}
+
+/** Two CPUs wake one task at once: it is enqueued once, and one of them did it. */
+export function doubleWakeup(wake: Wake = wakeupTask): Setup {
+  return () => {
+    const kernel = new Kernel(2, 1)
+    const task = kernel.asleep()
+    return {
+      always: kernel.always(task),
+      threads: {
+        'waker 1': () => wake(kernel.others[0], task),
+        'waker 2': () => wake(kernel.others[1], task),
+      },
+      final: ({ results }) => {
+        kernel.check()
+        assert(results.filter(Boolean).length === 1, 'not exactly one waker woke the task')
+        assert(kernel.onRq(task), 'the task is not queued')
+      },
+    }
+  }
+}
+
+/**
+ * The task is queued, picked by CPU 0, goes to sleep there and switches away, while another thread wakes it; and CPU 1 runs
+ * whatever comes to it. Its condition is guarded by a lock, so that the wakeup is never for nothing.
+ */
+export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = schedulerYield): Setup {
+  return () => {
+    const kernel = new Kernel(2, 1, false)
+    const task = kernel.running([0, 1])
+    const [s0, s1] = kernel.cpus
+    return {
+      always: kernel.always(task),
+      threads: {
+        'CPU 0': () => {
+          if (beginSleep(s0, task, INTERRUPTIBLE)) yields(s0, SUSPENDED)
+        },
+        waker: () => wake(kernel.others[0], task),
+        'CPU 1': () => schedulerYield(s1, PREEMPTED),
+      },
+      final: ({ results }) => {
+        kernel.check()
+        if (results[1] === true) assert(kernel.state(task) === RUNNING, 'it was woken and does not run')
+      },
+    }
+  }
+}
+
+/** As above from one step earlier: the task is still queued when the waker starts. */
+export function wakeupAfterPick(wake: Wake = wakeupTask): Setup {
+  return () => {
+    const kernel = new Kernel(1, 1)
+    const task = kernel.queued()
+    const [s0] = kernel.cpus
+    return {
+      always: kernel.always(task),
+      threads: {
+        'CPU 0': () => {
+          schedulerYield(s0, PREEMPTED)
+          if (beginSleep(s0, task, INTERRUPTIBLE)) schedulerYield(s0, SUSPENDED)
+        },
+        waker: () => wake(kernel.others[0], task),
+      },
+      final: () => kernel.check(),
+    }
+  }
+}
+
+/** The task runs, is preempted by an equal that ends its turn at once, runs again, and sleeps; a waker all the while. */
+export function wakeupAcrossTurns(wake: Wake = wakeupTask): Setup {
+  return () => {
+    const kernel = new Kernel(1, 2)
+    const task = kernel.running()
+    const other = kernel.queued()
+    const [s0] = kernel.cpus
+    return {
+      always: kernel.always(task, other),
+      threads: {
+        'CPU 0': () => {
+          schedulerYield(s0, YIELDED)
+          schedulerYield(s0, YIELDED)
+          if (beginSleep(s0, task, INTERRUPTIBLE)) schedulerYield(s0, SUSPENDED)
+        },
+        waker: () => wake(kernel.others[0], task),
+      },
+      final: () => kernel.check(),
+    }
+  }
+}
+
+/** An interrupt on the sleeper's own CPU wakes it before it has switched away; another CPU wakes it too. */
+export function selfWakeup(yields: (s: Scheduler, why: number, interrupt: () => void) => number): Setup {
+  return () => {
+    const kernel = new Kernel(1, 1)
+    const task = kernel.running()
+    const [s0] = kernel.cpus
+    return {
+      always: kernel.always(task),
+      threads: {
+        'CPU 0': () => {
+          if (!beginSleep(s0, task, INTERRUPTIBLE)) return
+          yields(s0, SUSPENDED, () => void wakeSelf(s0, task, WAKE_ANY, WOKEN))
+        },
+        waker: () => wakeupTask(kernel.others[0], task),
+      },
+      final: () => {
+        kernel.check()
+        assert(kernel.state(task) === RUNNING, 'the interrupt woke it')
+      },
+    }
+  }
+}
+
+/** With the interrupt before the pick, which is where a CPU's own timers expire. */
+export function interruptThenYield(s: Scheduler, why: number, interrupt: () => void): number {
+  interrupt()
+  return schedulerYield(s, why)
+}
+
+/** With the interrupt in the middle of the switch: the state was asleep when the next task was picked. */
+export function interruptInsideSwitch(
+  s: Scheduler,
+  why: number,
+  interrupt: () => void,
+  finish: typeof contextSwitchFinish = contextSwitchFinish,
+): number {
+  const { i32, queue, thread } = s
+  acquire(thread, queue + RunQueue.lock)
+  const prev = i32[queue + RunQueue.current]
+  i32[queue + RunQueue.contender] = 0
+  const next = rqPickNextTask(s, queue)
+  contextSwitchPrepare(s, prev, next, why)
+  interrupt()
+  i32[queue + RunQueue.current] = next
+  finish(s, prev, next, why)
+  return next
+}
+
+export type SleepOnLock = (s: Scheduler, task: number, lock: number) => boolean
+
+export function sleepThenUnlock(s: Scheduler, task: number, lock: number): boolean {
+  const sleeps = beginSleep(s, task, INTERRUPTIBLE)
+  release(s.thread, lock)
+  return sleeps
+}
+
+/** A sleeper that waits for an event under a lock never misses it. */
+export function wakeupAgainstSleep(
+  sleep: SleepOnLock = sleepThenUnlock,
+  wake: Wake = wakeupTask,
+  yields: Yield = schedulerYield,
+): Setup {
+  return () => {
+    const kernel = new Kernel(1, 1)
+    const task = kernel.running()
+    const [s0] = kernel.cpus
+    const { i32, lock } = kernel
+    const event = lock + 2
+    return {
+      always: kernel.always(task),
+      threads: {
+        sleeper: () => {
+          acquire(s0.thread, lock)
+          if (i32[event] !== 0) {
+            release(s0.thread, lock)
+            return
+          }
+          if (sleep(s0, task, lock)) yields(s0, SUSPENDED)
+        },
+        waker: () => {
+          const { thread } = kernel.others[0]
+          acquire(thread, lock)
+          i32[event] = 1
+          release(thread, lock)
+          wake(kernel.others[0], task)
+        },
+      },
+      final: () => {
+        kernel.check()
+        assert(!isSleeping(kernel.state(task)), 'it sleeps, and the event has come')
+      },
+    }
+  }
+}
+
+export type Stop = (s: Scheduler, task: number) => boolean
+
+/** A task is stopped and woken at once: it ends up RUNNING, stopped, and on no queue. */
+export function stopAgainstWakeup(stop: Stop = schedulerStop): Setup {
+  return () => {
+    const kernel = new Kernel(1, 1)
+    const task = kernel.asleep([0])
+    return {
+      always: kernel.always(task),
+      threads: {
+        stopper: () => stop(kernel.others[0], task),
+        waker: () => wakeupTask(kernel.others[1], task),
+      },
+      final: () => {
+        kernel.check()
+        assert(kernel.state(task) === RUNNING && !kernel.onRq(task), 'a stopped task waits on a queue')
+      },
+    }
+  }
+}
+
+/** A task is stopped while its CPU switches away from it: it is on no queue afterwards. */
+export function stopAgainstSwitch(stop: Stop = schedulerStop, yields: Yield = schedulerYield): Setup {
+  return () => {
+    const kernel = new Kernel(1, 2)
+    const task = kernel.running()
+    const other = kernel.queued()
+    return {
+      always: kernel.always(task, other),
+      threads: {
+        'CPU 0': () => yields(kernel.cpus[0], YIELDED),
+        stopper: () => stop(kernel.others[0], task),
+      },
+      final: () => {
+        kernel.check()
+        assert(!kernel.onRq(task), 'a stopped task waits on a queue')
+      },
+    }
+  }
+}
+
+export type Continue = (s: Scheduler, task: number) => boolean
+
+/** A stopped task is continued while its CPU is still switching away from it, and CPU 1 looks for work. */
+export function continueOnCpu(continues: Continue = schedulerContinue): Setup {
+  return () => {
+    const kernel = new Kernel(2, 1, false)
+    const task = kernel.running([0, 1])
+    schedulerStop(kernel.others[0], task)
+    return {
+      always: kernel.always(task),
+      threads: {
+        'CPU 0': () => schedulerYield(kernel.cpus[0], PREEMPTED),
+        continuer: () => continues(kernel.others[0], task),
+        'CPU 1': () => schedulerYield(kernel.cpus[1], PREEMPTED),
+      },
+      final: () => {
+        kernel.check()
+        assert(kernel.onRq(task) || kernel.current(0) === task || kernel.current(1) === task, 'it is nowhere')
+      },
+    }
+  }
+}
+
+/** CPUs that are needed for a mask of two words. */
+const MANY = 34
+
+export type SetAffinity = (s: Scheduler, task: number, low: number, high: number) => void
+
+/** The mask moves from CPU 0 to CPU 33 while the task is woken: it goes to one of the two, and no other. */
+export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Setup {
+  return () => {
+    const kernel = new Kernel(MANY, 1)
+    const task = kernel.asleep([0])
+    // It ran on CPU 5 last: where it goes if it may go anywhere.
+    kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] = 5
+    return {
+      always: kernel.always(task),
+      threads: {
+        changer: () => set(kernel.others[0], task, 0, 2),
+        waker: () => wakeupTask(kernel.others[1], task),
+      },
+      final: () => {
+        kernel.check()
+        const cpu = kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu]
+        assert(kernel.onRq(task) && (cpu === 0 || cpu === 33), 'it is on a CPU that it was never allowed on')
+      },
+    }
+  }
+}
+
+/** A task is woken towards a CPU that goes offline: it ends up on one that stays. */
+export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
+  return () => {
+    const kernel = new Kernel(2, 1, false)
+    const task = kernel.asleep()
+    kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] = 1
+    return {
+      always: kernel.always(task),
+      threads: {
+        'CPU 1': () => cpuOffline(kernel.cpus[1], PREEMPTED),
+        waker: () => wake(kernel.others[0], task),
+      },
+      final: () => {
+        kernel.check()
+        assert(kernel.onRq(task), 'the task is not queued')
+        assert(
+          kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] === 0,
+          'it waits on a CPU that has gone',
+        )
+      },
+    }
+  }
+}
+
+export type Start = (s: Scheduler, task: number) => void
+
+/** An ordinary task, new: to be started. */
+function ordinary(kernel: Kernel): number {
+  return createTask(kernel.others[0])
+}
+
+/** A task arrives for a CPU that takes what has arrived, and another that comes after it: neither is forgotten. */
+export function arrivalAgainstTake(start: Start = startSoon): Setup {
+  return () => {
+    const kernel = new Kernel(1, 2, false)
+    const [s] = kernel.cpus
+    const tasks = [ordinary(kernel), ordinary(kernel)]
+    return {
+      threads: {
+        'CPU 0': () => takeArrivals(s, 0),
+        spawner: () => {
+          for (const task of tasks) start(kernel.others[0], task)
+        },
+      },
+      final: () => {
+        // What it has not taken, it has been told of.
+        while (s.arrivals.has(0)) takeArrivals(s, 0)
+        kernel.check()
+        for (const task of tasks) assert(kernel.onRq(task), 'a task has arrived, and its CPU does not know')
+      },
+    }
+  }
+}
+
+/** A task arrives for a CPU that goes offline: it ends up on one that stays. */
+export function arrivalAgainstOffline(start: Start = startSoon): Setup {
+  return () => {
+    const kernel = new Kernel(2, 1, false)
+    const task = ordinary(kernel)
+    const [stays, goes] = [kernel.cpus[1], kernel.cpus[0]]
+    return {
+      threads: {
+        'CPU 0': () => cpuOffline(goes, PREEMPTED),
+        spawner: () => start(kernel.others[0], task),
+      },
+      final: () => {
+        while (stays.arrivals.has(1)) takeArrivals(stays, 1)
+        kernel.check()
+        assert(kernel.onRq(task), 'a task has arrived for a CPU that has gone')
+      },
+    }
+  }
+}
+
+/**
+ * A timer fires on CPU 0 while CPU 1 wakes the sleeper, runs it, and it goes to sleep again without a timeout: the timer does
+ * not end that second sleep.
+ */
+export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup {
+  return () => {
+    const kernel = new Kernel(2, 1, false)
+    const task = kernel.running([0, 1])
+    const [s0, s1] = kernel.cpus
+    beginSleep(s0, task, INTERRUPTIBLE, 0)
+    schedulerYield(s0, SUSPENDED)
+    // It goes to CPU 1 when it is woken.
+    setAffinity(kernel.others[0], task, 2, 0)
+    return {
+      always: kernel.always(task),
+      threads: {
+        'CPU 0': () => expire(s0),
+        'CPU 1': () => {
+          if (!wakeupTask(s1, task)) return false
+          schedulerYield(s1, PREEMPTED)
+          endSleep(s1, task, 0)
+          if (beginSleep(s1, task, INTERRUPTIBLE)) schedulerYield(s1, SUSPENDED)
+          return true
+        },
+      },
+      final: ({ results }) => {
+        kernel.check()
+        if (results[1] === true) assert(isSleeping(kernel.state(task)), 'a late timer ended the next sleep')
+      },
+    }
+  }
+}
+
+/**
+ * CPU 1 adopts the timer of a sleeper from CPU 0, which has gone, while CPU 2 wakes the sleeper, runs it, and it goes to sleep
+ * again with another timeout: its timer is on one queue, that of CPU 2.
+ */
+export function adoptionAgainstSleep(adopt: (s: Scheduler, gone: number) => number = adoptTimers): Setup {
+  return () => {
+    const kernel = new Kernel(3, 1, false)
+    const task = kernel.running([0, 1, 2])
+    const [gone, adopter, runner] = kernel.cpus
+    beginSleep(gone, task, INTERRUPTIBLE, 5)
+    schedulerYield(gone, SUSPENDED)
+    cpuOffline(gone, PREEMPTED)
+    setAffinity(kernel.others[0], task, 1 << runner.cpu, 0)
+    return {
+      always: kernel.always(task),
+      threads: {
+        'CPU 1': () => void adopt(adopter, gone.cpu),
+        'CPU 2': () => {
+          wakeupTask(runner, task)
+          schedulerYield(runner, PREEMPTED)
+          endSleep(runner, task, 5)
+          if (beginSleep(runner, task, INTERRUPTIBLE, 7)) schedulerYield(runner, SUSPENDED)
+        },
+      },
+      final: () => {
+        kernel.check()
+        const counts = runner.timers.map(({ count }) => count)
+        assert(counts.join() === '0,0,1', 'the timer is not on the queue that it was armed on, or on two')
+        assert(runner.timers[runner.cpu].next() === 8, 'the timer does not have its own deadline')
+      },
+    }
+  }
+}

@@ -1,0 +1,196 @@
+import { assert } from '../../src/arena/assert.ts'
+import { pending } from '../../src/checker/instrument/runtime.ts'
+import { checkedFutexes } from '../futex/checksetup.ts'
+import { type Ambient, setAmbient } from '../../src/futex/core/ambient.ts'
+import type { FutexContext } from '../../src/futex/core/context.ts'
+import { EINTR } from '../../src/futex/core/errno.ts'
+import { LockOwner, makeOwner } from '../../src/futex/core/owner.ts'
+import { Futex, THREAD, Waiter } from '../../src/futex/core/records.ts'
+import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
+import { finishWait, threadWaiter } from '../../src/futex/core/sleep.ts'
+import type { ParkingQueue } from '../../src/sync/wait/queue.ts'
+import { abandon, OneQueue, type Parking, sleepOn, type Wait } from '../../src/sync/wait/waiting.ts'
+
+/**
+ * The library on the virtual threads of the model checker: each has its own futex context over one small arena, and what a thread waits with is
+ * found by which of them runs. Each thread makes its own objects over the same words, as real threads do.
+ *
+ * A check is about an object's own words. How the queue of an object comes and goes with its waiters is explored in futex/operations/waitwake.check.ts, so
+ * here it exists throughout (`keep`); waits are numbered for each thread by itself; and who waits may be asleep from the start (`asleep`), so that
+ * what is explored is how it is woken, leaves, or is given something as a thread dies.
+ */
+export class CheckedThreads {
+  readonly view: Int32Array<SharedArrayBuffer>
+  readonly contexts: readonly FutexContext[]
+  readonly tids: readonly number[]
+  private readonly keeper: number
+  private readonly mortal: boolean
+  private readonly sleepers: number[] = []
+  /** A word for each: whether its turn has come. */
+  private readonly turns = new Int32Array(new SharedArrayBuffer(32))
+
+  /**
+   * One more, behind the threads of the check, is who recovers and who keeps queues. `mortal`: one of them may die. A recovery looks at every
+   * record, step by step, beside the survivors: so there are as few as it takes. Otherwise each thread has a word of the bitmaps for itself.
+   */
+  constructor(threads: number, mortal = false) {
+    const count = threads + 1
+    this.mortal = mortal
+    const made = checkedFutexes(count, 32 * count, 8)
+    this.contexts = made.threads.map(({ context }) => context)
+    for (const [id, { i32, layout }] of this.contexts.entries()) {
+      Object.assign(layout, { counter: layout.threadIds + id * COUNTERS })
+      Atomics.store(i32, layout.counter + 2, TAG)
+    }
+    const owners = this.contexts.map(context => makeOwner(context, { kind: THREAD, priority: 128 }))
+    this.tids = this.contexts.map((context, id) => new LockOwner(context, owners[id]).tid)
+    this.keeper = owners[threads]
+    this.view = words()
+    this.install()
+  }
+
+  /**
+   * A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the explorer decides whether its time is over.
+   * Where one may die, those who sleep come back one after the other, each when the one before it has done what is to be done `after`; unless they
+   * wait for each other (`inTurn`).
+   */
+  asleep(
+    id: number,
+    wait: Wait | Parking,
+    mayTimeOut = false,
+    { inTurn = true, after }: { inTurn?: boolean; after?: () => void } = {},
+  ): () => boolean {
+    const parking = asParking(wait)
+    const context = this.contexts[id]
+    const waiters = parking.begin(context, threadWaiter())
+    assert(waiters.length > 0, 'it has to wait')
+    const turn = this.sleepers.push(id) - 1
+    return () => {
+      // Where one may die it is really asleep, and does not stir before the recovery is over, unless the dead one woke it: what it would see on its
+      // way to sleep, and how those who sleep meet as they come back, is explored without a death.
+      if (this.mortal && inTurn && turn > 0) waitFor(this.turns, turn)
+      if (this.mortal && !mayTimeOut) {
+        Atomics.wait(context.i32, waiters[0] + Waiter.signal, 0)
+        if (Atomics.load(this.turns, DIED) === 1) waitFor(this.turns, RECOVERED)
+      }
+      try {
+        const served = sleepOn(context, parking, waiters, mayTimeOut ? 1 : Infinity)
+        after?.()
+        return served
+      } finally {
+        if (this.mortal) pass(this.turns, turn + 1)
+      }
+    }
+  }
+
+  /** One that has begun and is thrown into, at whatever moment. */
+  cancelled(id: number, wait: Wait | Parking): () => void {
+    const parking = asParking(wait)
+    const context = this.contexts[id]
+    const waiters = parking.begin(context, threadWaiter())
+    assert(waiters.length > 0, 'it has to wait')
+    return () => {
+      finishWait(context, waiters, -EINTR)
+      abandon(context, parking, waiters)
+    }
+  }
+
+  /** The queues exist from now on, and each thread knows where: a list of the threads' own for each. */
+  keep(...queues: ParkingQueue[][]): void {
+    for (const own of queues) {
+      own.forEach((queue, id) => {
+        const context = this.contexts[id]
+        queue.lock(context)
+        const { futex } = queue as unknown as { futex: number }
+        // A futex that someone owns outlives its last waiter.
+        Atomics.store(context.i32, futex + Futex.pi, this.keeper)
+        queue.unlock(context)
+      })
+    }
+  }
+
+  /**
+   * All but what gives back the records of the dead, in the end: that is explored in requeue.check.ts. `then`: what the dead one owed to those who
+   * wait for it.
+   */
+  recover(dead: number, then?: () => void): void {
+    Atomics.store(this.turns, DIED, 1)
+    const context = this.contexts[this.contexts.length - 1]
+    const { waiters, owners, futexes, mappings, backings } = context.layout
+    for (const slab of [waiters, owners, futexes, mappings, backings]) slab.reclaim = () => 0
+    recoverFutexes(context, dead)
+    then?.()
+    pass(this.turns, RECOVERED)
+    const turn = this.sleepers.indexOf(dead)
+    if (turn >= 0) pass(this.turns, turn + 1)
+  }
+
+  private install(): void {
+    const ambients: Ambient[] = this.contexts.map((context, id) => ({
+      futexes: { context } as Ambient['futexes'],
+      tid: this.tids[id],
+      mayBlock: true,
+      currentTask: () => null,
+    }))
+    const here = (): Ambient => ambients.at(pending.current) as Ambient
+    setAmbient({
+      get futexes() {
+        return here().futexes
+      },
+      get tid() {
+        return here().tid
+      },
+      mayBlock: true,
+      currentTask: () => null,
+    })
+  }
+}
+
+/** One thread may die, at any of its steps. */
+export const DIES = (
+  thread: number,
+): { readonly crashes: { max: number; threads: number[] }; readonly rerun: boolean } => ({
+  crashes: { max: 1, threads: [thread] },
+  rerun: false,
+})
+
+/** For programs with too many orders to explore. The name of such a check ends with `ONE`; with `NONE`, if `preemptions` is 0. */
+export const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
+export const ONE = '(at most one preemption)'
+export const NONE = '(no preemption)'
+
+/** Each thread's own object over the same words. */
+export function each<T>(threads: number, make: (id: number) => T): T[] {
+  return Array.from({ length: threads + 1 }, (_, id) => make(id))
+}
+
+/** Words beside the turns. */
+const DIED = 6
+const RECOVERED = 7
+
+const TAG = 77
+const OBJECTS = 8
+const COUNTERS = 4
+
+/** Room for a few objects, whose ids are claimed in advance. */
+function words(): Int32Array<SharedArrayBuffer> {
+  const view = new Int32Array(new SharedArrayBuffer(1024))
+  for (let object = 0; object < OBJECTS; object++) {
+    view[object * 4 + 1] = object + 1
+    view[object * 4 + 2] = TAG
+  }
+  return view
+}
+
+function waitFor(turns: Int32Array, turn: number): void {
+  Atomics.wait(turns, turn, 0)
+}
+
+function pass(turns: Int32Array, turn: number): void {
+  Atomics.store(turns, turn, 1)
+  Atomics.notify(turns, turn)
+}
+
+function asParking(wait: Wait | Parking): Parking {
+  return 'begin' in wait ? wait : new OneQueue(wait)
+}

@@ -1,0 +1,119 @@
+import { assert } from '../../src/arena/assert.ts'
+import type { Setup } from '../../src/checker/check.ts'
+import { CheckedThreads, each } from './checksetup.ts'
+import { LOSSES } from '../../src/sync/mutex/lockwait.ts'
+import { PLACE_WORDS } from '../../src/sync/wait/place.ts'
+import { RwLock } from '../../src/sync/rwlock/rwlock.ts'
+import { readersOf, ReadWait, UpgradeWait, WRITER, WriteWait } from '../../src/sync/rwlock/rwwaits.ts'
+import type { Wait } from '../../src/sync/wait/waiting.ts'
+
+type Wants = 'read' | 'write' | 'upgrade'
+type Doing = 'comes to' | 'waits to' | 'is late to' | 'is cancelled as it waits to'
+
+export interface Scene {
+  /** How thread 0 has the lock at first; it lets go. An upgrade's thread reads, too. */
+  readonly held: 'read' | 'write'
+  readonly others: readonly [Doing, Wants][]
+  readonly mortal?: number
+  /** Those who wait have lost so often that they are given the lock; else they are woken, and compete for it. */
+  readonly demanding?: boolean
+  /** How they wait to write. */
+  readonly Write?: typeof WriteWait
+}
+
+/** One has the lock and lets go, as others come, wait, are late or are cancelled. */
+export function scene({ held, others, mortal, demanding = false, Write = WriteWait }: Scene): Setup {
+  return () => {
+    const count = others.length + 1
+    const threads = new CheckedThreads(count, mortal !== undefined)
+    const { view, tids } = threads
+    // One object is here, and what follows it is its own.
+    view.fill(0, PLACE_WORDS, RwLock.words)
+    const locks = each(count, () => new RwLock({ view }))
+    threads.keep(locks.map(({ queue }) => queue))
+    const upgraders = others.filter(([, wants]) => wants === 'upgrade').length
+    Atomics.store(view, 0, held === 'write' ? WRITER | tids[0] : 1 + upgraders)
+    let readers = (held === 'read' ? 1 : 0) + upgraders
+    let writers = held === 'write' ? 1 : 0
+    let died = false
+    const waitOf = (id: number, wants: Wants): Wait => {
+      if (wants === 'upgrade') return new UpgradeWait(locks[id], tids[id])
+      const wait = wants === 'read' ? new ReadWait(locks[id]) : new Write(locks[id], tids[id])
+      return demanding ? Object.assign(wait, { losses: LOSSES }) : wait
+    }
+    const enter = (wants: Wants): void => {
+      if (wants === 'upgrade') readers--
+      if (wants === 'read') readers++
+      else writers++
+      // Who died inside is still counted there.
+      assert(died || writers === 0 || (writers === 1 && readers === 0), 'readers, or one writer alone')
+    }
+    const leave = (id: number, wants: Wants): void => {
+      if (wants === 'read') readers--
+      else writers--
+      if (wants === 'read') locks[id].unlockRead()
+      else locks[id].unlockWriteAs(tids[id])
+    }
+    const inside: [number, Wants][] = []
+    const bodies = others.map(([doing, wants], at) => {
+      const id = at + 1
+      const wait = waitOf(id, wants)
+      if (doing === 'is cancelled as it waits to') {
+        const cancelled = threads.cancelled(id, wait)
+        return () => {
+          cancelled()
+          if (wants === 'upgrade') leave(id, 'read')
+        }
+      }
+      const sleeps = doing === 'comes to' ? null : threads.asleep(id, wait, doing === 'is late to')
+      return () => {
+        try {
+          if (sleeps === null && wants === 'read') locks[id].lockReadSync()
+          else if (sleeps === null) locks[id].lockWriteSync()
+          else if (!sleeps()) {
+            if (wants === 'upgrade') leave(id, 'read')
+            return 'late'
+          }
+        } catch (error) {
+          assert((error as { code?: string }).code === 'ERR_HEDDLE_NOT_RECOVERABLE', 'it is told')
+          return 'told'
+        }
+        enter(wants)
+        if (mortal === undefined) leave(id, wants)
+        else inside.push([id, wants])
+        return 'in'
+      }
+    })
+    return {
+      threads: [() => leave(0, held), ...bodies],
+      ...(mortal !== undefined && {
+        recover(dead: number) {
+          died = true
+          threads.recover(dead, () => {
+            // A reader has no name: who knows that it died lets go in its place.
+            const reads = dead === 0 && held === 'read' && readersOf(Atomics.load(view, 0)) > 0
+            if (reads) locks[count].unlockRead()
+          })
+        },
+      }),
+      final({ results, crashed }) {
+        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is done now.
+        for (const [id, wants] of inside) if (!crashed.includes(id)) leave(id, wants)
+        const state = Atomics.load(view, 0)
+        const dead = crashed.length > 0
+        assert(dead || (state & ~0x8000_0000) === 0, 'free at the end')
+        const readersDied = crashed.filter(id => (id === 0 ? held : others[id - 1][1]) !== 'write').length
+        assert(readersOf(state) <= readersDied, 'nobody reads but one who died')
+        for (const [at, [doing]] of others.entries()) {
+          const result = results[at + 1]
+          const had = result === 'in' || (result === 'late' && doing === 'is late to')
+          const told = result === 'told' && (state & WRITER) !== 0
+          assert(
+            had || told || crashed.includes(at + 1) || doing === 'is cancelled as it waits to',
+            'it came in, was late, or was told that the writer died',
+          )
+        }
+      },
+    }
+  }
+}
