@@ -5,17 +5,7 @@ import { defineConfig, type UserConfig } from 'tsdown'
  * what bundlers look for. Sources name them `./x.ts`, because they run unbuilt too; the build renames them.
  */
 const config: UserConfig = defineConfig({
-  entry: [
-    'src/**/*.ts',
-    '!src/**/*.test.ts',
-    '!src/**/*.check.ts',
-    '!src/**/fixtures/**',
-    '!testing/checker/programs/**',
-    '!src/**/differential/**',
-    '!src/**/realcode/**',
-    '!src/**/*{programs,setup}.ts',
-    '!src/sched/{simulation,everystep,stressprogram}.ts',
-  ],
+  entry: ['src/**/*.ts', '!src/**/*.test.ts', '!src/**/*.check.ts'],
   outDir: 'dist',
   root: 'src',
   format: 'esm',

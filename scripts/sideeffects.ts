@@ -50,7 +50,7 @@ const withoutExtension = (file: string): string => file.replace(/\.[jt]s$/, '')
 function shapes(root: string): ModuleShape[] {
   const folder = join(root, 'src')
   return filesBelow(folder, '.ts')
-    .filter(file => !/(^|\/)(fixtures|differential|realcode|programs)\/|\.(test|check)\.ts$/.test(file))
+    .filter(file => !/\.(test|check)\.ts$/.test(file))
     .map(file => shapeOf(folder, file))
 }
 

@@ -13,7 +13,7 @@ import { sourceFiles, src } from './sourcelayers.ts'
  *   polls       its condition loads a shared word
  *   repeats     loads a shared word, and has a `continue`
  */
-const folders = /^(arena|machine|sched|coroutine|futex|handoff|task|sync)\//
+const folders = /^(arena|machine|sched|coroutine|futex|handoff|kernel|payload|sync)\//
 
 /** Loops that look like it and are none, or are such a place themselves. */
 const allowed: Readonly<Record<string, string>> = {
@@ -35,7 +35,8 @@ const allowed: Readonly<Record<string, string>> = {
     'each turn that fails means that another thread has got on: the word has changed',
   'futex/core/space.ts ownedIn: polls': 'walks the chain of a bucket, whose lock it holds',
   'machine/core/halt.ts spinForKick: pauses': 'a CPU without work, for as long as its budget',
-  'machine/timekeeper/timekeeper.ts keepTime: parks': 'the timekeeper sleeps until a slice ends, or it is told',
+  'machine/timekeeper/timekeeper.ts keepTime: parks':
+    'the timekeeper sleeps until a slice ends, or it is told',
   'sched/ext/dispatch.ts consumeFirst: polls':
     'each turn takes a lock, and repeats only when the task has moved meanwhile',
   'sched/ext/dispatch.ts giveLocal: repeats':

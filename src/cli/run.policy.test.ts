@@ -43,7 +43,12 @@ test('a program that does not close its kernel has its counters printed too', as
 })
 
 test('a policy of one’s own is loaded by its path', async () => {
-  const { code, out, err } = await heddle('run', '--policy', '../../testing/cli/fixtures/run/mine.ts', program)
+  const { code, out, err } = await heddle(
+    'run',
+    '--policy',
+    '../../testing/cli/fixtures/run/mine.ts',
+    program,
+  )
   expect(code).toBe(7)
   expect(out).toBe('sum 1600, args \n')
   expect(err).toMatch(/^heddle: policy mine: 0 acquisitions/m)
@@ -59,7 +64,12 @@ test('a policy that fails is ejected, the program ends as if there had been none
 
 test('a policy that there is not, or that is none, is refused before the program runs', async () => {
   expect(await heddle('run', '--policy', 'nix', program)).toMatchObject({ code: 2, out: '' })
-  const { code, out, err } = await heddle('run', '--policy', '../../testing/cli/fixtures/run/work.ts', program)
+  const { code, out, err } = await heddle(
+    'run',
+    '--policy',
+    '../../testing/cli/fixtures/run/work.ts',
+    program,
+  )
   expect(code).not.toBe(7)
   expect(out).toBe('')
   expect(err).toMatch(/cannot load .*work\.ts: a policy module's default export/)

@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest'
 import { check, CheckFailure, type CheckOptions, found } from '../checker/check.ts'
-import { believesHints, hintWords, lockers, neverFallsBack, wakesByHint } from '../../testing/handoff/fixtures/shimprograms.ts'
+import {
+  believesHints,
+  hintWords,
+  lockers,
+  neverFallsBack,
+  wakesByHint,
+} from '../../testing/handoff/fixtures/shimprograms.ts'
 
 const options: CheckOptions = { races: false, rerun: false }
 const bounded = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const

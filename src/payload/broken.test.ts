@@ -47,8 +47,8 @@ const mistakes: readonly Mistake[] = [
 
 /** Runs the check of the exchange on a copy of its sources with the mistake in it, and returns the kinds of failure. */
 function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<string[]> {
-  mkdirSync(join(copy, 'src', 'task'), { recursive: true })
-  for (const part of ['arena', 'machine', 'task/payload']) {
+  mkdirSync(join(copy, 'src'), { recursive: true })
+  for (const part of ['arena', 'machine', 'payload']) {
     cpSync(join(root, 'src', part), join(copy, 'src', part), { recursive: true })
   }
   symlinkSync(join(root, 'src', 'checker'), join(copy, 'src', 'checker'))
@@ -60,7 +60,7 @@ function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<stri
     : source.replace(new RegExp(right), wrong)
   expect(changed, 'the line is there').not.toBe(source)
   writeFileSync(path, changed)
-  const check = join(copy, 'src', 'task', 'payload', 'exchange.check.ts')
+  const check = join(copy, 'src', 'payload', 'exchange.check.ts')
   const child = spawn(
     process.execPath,
     [join(root, 'src', 'cli', 'main.ts'), 'check', check, '--json', '--bail'],

@@ -18,7 +18,12 @@ export {
 } from './debug/debug.ts'
 export { SyncError, type SyncErrorCode } from './wait/errors.ts'
 export { Event, type EventOptions } from './small/event.ts'
-export { futex, type FutexMoveOptions, type FutexRequeueOptions, type FutexWakeOptions } from './futex/futex.ts'
+export {
+  futex,
+  type FutexMoveOptions,
+  type FutexRequeueOptions,
+  type FutexWakeOptions,
+} from './futex/futex.ts'
 export type { FutexLockView } from './futex/futexlock.ts'
 export type { FutexWaitEntry, FutexWaitOptions } from './futex/futexwait.ts'
 export type { FutexView } from './futex/futexword.ts'

@@ -10,7 +10,11 @@ const protocols: readonly [protocol: string, file: string, check: string][] = [
   ['rings', 'src/arena/rings/mpsc.check.ts', 'a producer of an MPSC ring may die at any step'],
   ['rcu', 'src/arena/sync/rcu.check.ts', 'the callbacks of a CPU that dies at any step are adopted and run'],
   ['scheduler', 'src/sched/core/races.check.ts', 'double wakeup'],
-  ['scheduler deaths', 'src/sched/recovery/recovery.check.ts', 'a CPU dies at any step: switch to a better one'],
+  [
+    'scheduler deaths',
+    'src/sched/recovery/recovery.check.ts',
+    'a CPU dies at any step: switch to a better one',
+  ],
   ['ext policies', 'src/sched/ext/ext.check.ts', 'a CPU takes a task that is stopped'],
   ['coroutines', 'src/coroutine/core/switch.check.ts', 'problem 1: the tick before the switch'],
   ['futex', 'src/futex/operations/waitwake.check.ts', 'a wait is woken and counted, or refused'],

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest'
 import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
 import { KernelThread } from '../../src/arena/sync/thread.ts'
-import { FUTEX_PRIVATE_FLAG, FUTEX_WAKE_OP, type Timespec, type Uaddr } from '../../src/futex/operations/call.ts'
+import {
+  FUTEX_PRIVATE_FLAG,
+  FUTEX_WAKE_OP,
+  type Timespec,
+  type Uaddr,
+} from '../../src/futex/operations/call.ts'
 import { Futexes } from '../../src/futex/core/futexes.ts'
 import { initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
 import { SeededRandom } from '../../src/machine/simulated/random.ts'

@@ -4,7 +4,14 @@ import { lockRank } from '../../src/arena/sync/lockorder.ts'
 import { acquire, breakLock, initLock, Lock, release } from '../../src/arena/sync/spinlock.ts'
 import { KernelThread } from '../../src/arena/sync/thread.ts'
 import type { Setup } from '../../src/checker/check.ts'
-import { CPU_OFFLINE, CPU_ONLINE, CPU_STARTING, CpuRecord, cpuRecord, reserveMachine } from '../../src/machine/core/cpurecord.ts'
+import {
+  CPU_OFFLINE,
+  CPU_ONLINE,
+  CPU_STARTING,
+  CpuRecord,
+  cpuRecord,
+  reserveMachine,
+} from '../../src/machine/core/cpurecord.ts'
 import { awaitRescues, beginRescue, endRescue, isKnownDead } from '../../src/machine/core/deaths.ts'
 
 /** What may be left out of the protocol of deaths.ts, to see that it is needed. */

@@ -13,7 +13,13 @@ import { Entity, POLICY_BOUND } from '../../src/sched/core/entity.ts'
 import { exitTask, reapTask } from '../../src/sched/core/exit.ts'
 import { createTask, forkTask } from '../../src/sched/core/fork.ts'
 import { endLost, type LostTask } from '../../src/sched/recovery/lost.ts'
-import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, makePriority, weightOfNice } from '../../src/sched/core/priority.ts'
+import {
+  FAIR_PRIORITY,
+  IDLE_MAJOR_PRIORITY,
+  majorPriority,
+  makePriority,
+  weightOfNice,
+} from '../../src/sched/core/priority.ts'
 import { Kernel } from './raceprograms.ts'
 import { recoverScheduler } from '../../src/sched/recovery/recovery.ts'
 import { RunQueue } from '../../src/sched/core/runqueue.ts'
@@ -23,7 +29,15 @@ import { beginSleep, wakeupOnChannel } from '../../src/sched/core/sleep.ts'
 import { stealTask } from '../../src/sched/balance/steal.ts'
 import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
 import { FINISHED, PREEMPTED, schedulerYield, SUSPENDED, YIELDED } from '../../src/sched/core/switch.ts'
-import { INTERRUPTIBLE, isSleeping, RUNNING, Task, UNINTERRUPTIBLE, UNUSED, ZOMBIE } from '../../src/sched/core/taskrecord.ts'
+import {
+  INTERRUPTIBLE,
+  isSleeping,
+  RUNNING,
+  Task,
+  UNINTERRUPTIBLE,
+  UNUSED,
+  ZOMBIE,
+} from '../../src/sched/core/taskrecord.ts'
 import { armTimer, cancelTimer, expireTimers } from '../../src/sched/core/timer.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 

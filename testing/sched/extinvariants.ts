@@ -2,7 +2,17 @@ import { assert } from '../../src/arena/assert.ts'
 import { listFirst, ListHead, listNext } from '../../src/arena/trees/list.ts'
 import { Entity } from '../../src/sched/core/entity.ts'
 import { stateOf } from '../../src/sched/ext/ext.ts'
-import { CURRENT, DispatchQueue, ExtRq, HELD, LOCAL, NONE, OUT, PENDING, QUEUED } from '../../src/sched/ext/extlayout.ts'
+import {
+  CURRENT,
+  DispatchQueue,
+  ExtRq,
+  HELD,
+  LOCAL,
+  NONE,
+  OUT,
+  PENDING,
+  QUEUED,
+} from '../../src/sched/ext/extlayout.ts'
 import { EXT_MAJOR_PRIORITY } from '../../src/sched/core/priority.ts'
 import { ClassRq, classRq } from '../../src/sched/core/runqueue.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'

@@ -2,7 +2,11 @@ import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
 import { KernelThread } from '../../src/arena/sync/thread.ts'
 import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
 import type { Cpu, CpuProgram } from '../../src/machine/core/machine.ts'
-import { type RunEnd, type RunLimits, SimulatedMachine } from '../../src/machine/simulated/simulatedmachine.ts'
+import {
+  type RunEnd,
+  type RunLimits,
+  SimulatedMachine,
+} from '../../src/machine/simulated/simulatedmachine.ts'
 import { CONTINUES, cpuLoop } from '../../src/sched/core/cpuloop.ts'
 import { exitTask } from '../../src/sched/core/exit.ts'
 import { enablePolicy } from '../../src/sched/ext/extcpu.ts'

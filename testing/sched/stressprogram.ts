@@ -11,7 +11,13 @@ import { setPriority } from '../../src/sched/core/setpriority.ts'
 import { beginSleep, endSleep, killTask, signalTask, takePending } from '../../src/sched/core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
 import { FINISHED, PREEMPTED, SUSPENDED, YIELDED } from '../../src/sched/core/switch.ts'
-import { INTERRUPTIBLE, Task, TIMER, TIMER_KILLABLE, UNINTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
+import {
+  INTERRUPTIBLE,
+  Task,
+  TIMER,
+  TIMER_KILLABLE,
+  UNINTERRUPTIBLE,
+} from '../../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
 /**

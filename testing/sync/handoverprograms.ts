@@ -22,7 +22,7 @@ function parcel(block: number): Words {
   return words
 }
 
-/** As PayloadHeap, with a word for each of a few blocks: whose it is, or FREE. How a real one is repaired is explored in arena/memory/slab.check.ts and task/payload. */
+/** As PayloadHeap, with a word for each of a few blocks: whose it is, or FREE. How a real one is repaired is explored in arena/memory/slab.check.ts and payload/exchange.check.ts. */
 const FREE = -1_000_000
 const BLOCKS = 3
 

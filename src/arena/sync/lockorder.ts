@@ -28,6 +28,8 @@ export const lockOrder: readonly LockClass[] = [
 export function lockRank(name: string): number {
   const rank = lockOrder.findIndex(lockClass => lockClass.name === name)
   if (rank < 0)
-    throw new RangeError(`lockRank('${name}'): no such lock class; see lockOrder in src/arena/sync/lockorder.ts`)
+    throw new RangeError(
+      `lockRank('${name}'): no such lock class; see lockOrder in src/arena/sync/lockorder.ts`,
+    )
   return rank
 }

@@ -8,7 +8,9 @@ import { Search } from '../search/search.ts'
 type Forms = typeof import('../../../testing/checker/programs/forms.ts')
 let programs: Forms
 beforeAll(async () => {
-  programs = await loadInstrumented<Forms>(new URL('../../../testing/checker/programs/forms.ts', import.meta.url))
+  programs = await loadInstrumented<Forms>(
+    new URL('../../../testing/checker/programs/forms.ts', import.meta.url),
+  )
 })
 
 /** A thread of the plain machine that sleeps in a wait. */

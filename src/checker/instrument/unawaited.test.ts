@@ -6,7 +6,9 @@ import type { Way } from '../../../testing/checker/programs/unawaited.ts'
 type Programs = typeof import('../../../testing/checker/programs/unawaited.ts')
 let programs: Programs
 beforeAll(async () => {
-  programs = await loadInstrumented<Programs>(new URL('../../../testing/checker/programs/unawaited.ts', import.meta.url))
+  programs = await loadInstrumented<Programs>(
+    new URL('../../../testing/checker/programs/unawaited.ts', import.meta.url),
+  )
 })
 
 /** What the word holds in the end of a check of one way. */

@@ -6,7 +6,9 @@ import type { Way } from '../../../testing/checker/programs/unseen.ts'
 type Programs = typeof import('../../../testing/checker/programs/unseen.ts')
 let programs: Programs
 beforeAll(async () => {
-  programs = await loadInstrumented<Programs>(new URL('../../../testing/checker/programs/unseen.ts', import.meta.url))
+  programs = await loadInstrumented<Programs>(
+    new URL('../../../testing/checker/programs/unseen.ts', import.meta.url),
+  )
 })
 
 function checked(way: Way): CheckResult {

@@ -1,7 +1,14 @@
 import { CHANGED, FAILED, MIXED, WOKE, WRITES, WRITES_SECOND } from './eventlog.ts'
 import { ASLEEP, BLOCKED, type Machine, RUNNABLE } from './machine.ts'
 import type { CheckedMutex } from './mutex.ts'
-import { callDataView, dataViewBits, dataViewBytes, native, type Numeric, type View } from '../instrument/natives.ts'
+import {
+  callDataView,
+  dataViewBits,
+  dataViewBytes,
+  native,
+  type Numeric,
+  type View,
+} from '../instrument/natives.ts'
 import {
   ADD,
   ALLOCATE,

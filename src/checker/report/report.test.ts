@@ -8,7 +8,9 @@ type KnownBad = typeof import('../../../testing/checker/programs/knownbad.ts')
 
 let programs: KnownBad
 beforeAll(async () => {
-  programs = await loadInstrumented<KnownBad>(new URL('../../../testing/checker/programs/knownbad.ts', import.meta.url))
+  programs = await loadInstrumented<KnownBad>(
+    new URL('../../../testing/checker/programs/knownbad.ts', import.meta.url),
+  )
 })
 
 function failureOf(name: keyof KnownBad, options: CheckOptions = {}): CheckFailure {

@@ -115,7 +115,7 @@ function stackOf(error: Error): string[] {
     .filter(
       (line, i) =>
         i === 0 ||
-        !/\/checker\/(async\/\w+|weak\/\w+|machine|search|optimal|perform|failure|check|shrink|sampling|recording|runner|worker)\.|\/cli\/check\.[jt]s|\/commander\/|node:internal|node:vm|evalmachine|\w+\.next \(<anonymous>/.test(
+        !/\/checker\/((?:async|weak|machine|search|report|run)\/\w+|check)\.|\/cli\/check\.[jt]s|\/commander\/|node:internal|node:vm|evalmachine|\w+\.next \(<anonymous>/.test(
           line,
         ),
     )

@@ -17,7 +17,7 @@ export function checkedUrl(url: string, modules: readonly string[]): string {
   return `${url}?checked${list === '' ? '' : `&modules=${list}`}`
 }
 /** The checker and the compiler stay as they are: they are what checks. */
-const own: readonly string[] = ['.', '../../compiler'].map(path =>
+const own: readonly string[] = ['..', '../../compiler'].map(path =>
   new URL(path, import.meta.url).href.replace(/\/?$/, '/'),
 )
 const runtime: string = new URL(

@@ -33,10 +33,12 @@ export function heddleChecker(options: CheckerPluginOptions = {}): CheckerPlugin
   const named = new Set<string>()
   const here = fileURLToPath(new URL('..', import.meta.url))
   const runtime = fileURLToPath(
-    new URL(import.meta.url.endsWith('.ts') ? '../instrument/runtime.ts' : '../instrument/runtime.js', import.meta.url),
+    new URL(
+      import.meta.url.endsWith('.ts') ? '../instrument/runtime.ts' : '../instrument/runtime.js',
+      import.meta.url,
+    ),
   )
-  const isOwn = (id: string): boolean =>
-    id.startsWith(here) && !/\.check\.[cm]?[jt]sx?$/.test(id) && !id.includes('/programs/')
+  const isOwn = (id: string): boolean => id.startsWith(here) && !/\.check\.[cm]?[jt]sx?$/.test(id)
   return {
     name: 'heddle-checker',
     enforce: 'pre',

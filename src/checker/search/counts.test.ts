@@ -10,7 +10,9 @@ type Counting = 'readers' | 'lastzero' | 'indexer' | 'filesystem' | 'fibonacci' 
 
 let programs: Counted
 beforeAll(async () => {
-  programs = await loadInstrumented<Counted>(new URL('../../../testing/checker/programs/counted.ts', import.meta.url))
+  programs = await loadInstrumented<Counted>(
+    new URL('../../../testing/checker/programs/counted.ts', import.meta.url),
+  )
 })
 
 function factorial(n: number): number {

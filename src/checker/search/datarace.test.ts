@@ -1,7 +1,16 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { check, CheckFailure, type Program } from '../check.ts'
-import { ADD, COMPARE_EXCHANGE, LOAD, NOTIFY, PLAIN_READ, PLAIN_WRITE, STORE, WAIT } from '../machine/operations.ts'
+import {
+  ADD,
+  COMPARE_EXCHANGE,
+  LOAD,
+  NOTIFY,
+  PLAIN_READ,
+  PLAIN_WRITE,
+  STORE,
+  WAIT,
+} from '../machine/operations.ts'
 import { op } from '../instrument/runtime.ts'
 
 type Step = readonly [kind: number, view: 'words' | 'bytes' | 'halves', index: number, ...rest: unknown[]]

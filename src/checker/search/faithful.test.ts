@@ -1,13 +1,30 @@
 import { readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Log, type Outcome, type Program, runPlain, show } from '../../../test/compiler/differential/drive.ts'
+import {
+  type Log,
+  type Outcome,
+  type Program,
+  runPlain,
+  show,
+} from '../../../test/compiler/differential/drive.ts'
 import { compile } from '../../compiler/compile.ts'
-import { evaluateModule, evaluateScript, type Namespace } from '../../../test/compiler/differential/evaluate.ts'
+import {
+  evaluateModule,
+  evaluateScript,
+  type Namespace,
+} from '../../../test/compiler/differential/evaluate.ts'
 import { plain, programFiles, readProgram } from '../../../test/compiler/differential/programs.ts'
 import { programFrom } from '../../../test/compiler/differential/random.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
-import { DATAVIEW_READ, DATAVIEW_WRITE, KIND_NAMES, PAUSE, PLAIN_READ, PLAIN_WRITE } from '../machine/operations.ts'
+import {
+  DATAVIEW_READ,
+  DATAVIEW_WRITE,
+  KIND_NAMES,
+  PAUSE,
+  PLAIN_READ,
+  PLAIN_WRITE,
+} from '../machine/operations.ts'
 import * as runtime from '../instrument/runtime.ts'
 
 const { pending } = runtime

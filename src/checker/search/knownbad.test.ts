@@ -7,7 +7,9 @@ type KnownBad = typeof import('../../../testing/checker/programs/knownbad.ts')
 
 let programs: KnownBad
 beforeAll(async () => {
-  programs = await loadInstrumented<KnownBad>(new URL('../../../testing/checker/programs/knownbad.ts', import.meta.url))
+  programs = await loadInstrumented<KnownBad>(
+    new URL('../../../testing/checker/programs/knownbad.ts', import.meta.url),
+  )
 })
 
 const mistakes: readonly [keyof KnownBad, FailureKind, string][] = [

@@ -6,7 +6,17 @@ import { FINISHED, Machine, SPINNING } from '../machine/machine.ts'
 import type { Program, Setup } from '../machine/program.ts'
 import { BeginAgain, Memory } from '../machine/memory.ts'
 import { Optimal } from './optimal.ts'
-import { ADD, COMPARE_EXCHANGE, EXCHANGE, LOAD, LOCK, NOTIFY, STORE, UNLOCK, WAIT } from '../machine/operations.ts'
+import {
+  ADD,
+  COMPARE_EXCHANGE,
+  EXCHANGE,
+  LOAD,
+  LOCK,
+  NOTIFY,
+  STORE,
+  UNLOCK,
+  WAIT,
+} from '../machine/operations.ts'
 import { CheckedMutex } from '../machine/mutex.ts'
 import { loop, op, turn } from '../instrument/runtime.ts'
 import { split } from './split.ts'

@@ -16,8 +16,12 @@ type Counted = typeof import('../../../testing/checker/programs/counted.ts')
 let programs: Behaviours
 let counted: Counted
 beforeAll(async () => {
-  programs = await loadInstrumented<Behaviours>(new URL('../../../testing/checker/programs/behaviours.ts', import.meta.url))
-  counted = await loadInstrumented<Counted>(new URL('../../../testing/checker/programs/counted.ts', import.meta.url))
+  programs = await loadInstrumented<Behaviours>(
+    new URL('../../../testing/checker/programs/behaviours.ts', import.meta.url),
+  )
+  counted = await loadInstrumented<Counted>(
+    new URL('../../../testing/checker/programs/counted.ts', import.meta.url),
+  )
 })
 
 /** The result of a check and everything that its threads returned, over all executions. */

@@ -13,7 +13,9 @@ import { loadInstrumented } from '../../../testing/checker/programs/load.ts'
 type Turning = typeof import('../../../testing/checker/programs/turning.ts')
 let programs: Turning
 beforeAll(async () => {
-  programs = await loadInstrumented<Turning>(new URL('../../../testing/checker/programs/turning.ts', import.meta.url))
+  programs = await loadInstrumented<Turning>(
+    new URL('../../../testing/checker/programs/turning.ts', import.meta.url),
+  )
 })
 
 function outcomes(setup: () => Program, options: CheckOptions = {}): { result: CheckResult; seen: string[] } {

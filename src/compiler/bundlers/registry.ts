@@ -143,7 +143,7 @@ export function registry(framework: UnpluginContextMeta['framework']): UnpluginO
           }
         }
         // The worker of a Node thread, where it is not imported under its name.
-        if (own === 'machine/node-thread' && isNode) {
+        if (own === 'machine/node/node-thread' && isNode) {
           const at = source.indexOf('threads.Worker')
           text.update(at, at + 'threads.Worker'.length, 'Worker')
           text.prepend('import { Worker } from "node:worker_threads"; ')
@@ -155,7 +155,7 @@ export function registry(framework: UnpluginContextMeta['framework']): UnpluginO
 }
 
 function isList(file: string | undefined): boolean {
-  return file !== undefined && ownModule(file) === 'machine/bundled'
+  return file !== undefined && ownModule(file) === 'machine/web/bundled'
 }
 
 function notBundled(framework: string, names: readonly string[]): Error {

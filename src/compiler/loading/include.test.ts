@@ -64,7 +64,12 @@ const bundlers: Record<string, Bundle> = {
       ignoreWarnings: [() => true],
       // The runtime is source here: Node would strip its types.
       module: {
-        rules: [{ test: /\.ts$/, use: join(import.meta.dirname, '../../../testing/compiler/fixtures/bundle/strip-types.cjs') }],
+        rules: [
+          {
+            test: /\.ts$/,
+            use: join(import.meta.dirname, '../../../testing/compiler/fixtures/bundle/strip-types.cjs'),
+          },
+        ],
       },
     })
     if (stats?.hasErrors()) throw new Error(stats.toString({ all: false, errors: true }))

@@ -53,7 +53,7 @@ function translatorHere(): Translator {
   if (translator !== undefined) return translator
   isLoading = true
   try {
-    translator = Module.createRequire(import.meta.url)(`../translate${suffix}`) as Translator
+    translator = Module.createRequire(import.meta.url)(`./translate${suffix}`) as Translator
     return translator
   } catch (error) {
     throw explained(error)

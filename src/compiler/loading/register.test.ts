@@ -26,9 +26,13 @@ beforeAll(async () => {
     await symlink(join(root, 'node_modules', name), join(folder, 'node_modules', name))
   }
   await mkdir(join(folder, 'app'))
-  await cp(fileURLToPath(new URL('../../../testing/compiler/fixtures/loader/', import.meta.url)), join(folder, 'app'), {
-    recursive: true,
-  })
+  await cp(
+    fileURLToPath(new URL('../../../testing/compiler/fixtures/loader/', import.meta.url)),
+    join(folder, 'app'),
+    {
+      recursive: true,
+    },
+  )
   const imports = { '#coroutine': './heddle-coroutine.mjs' }
   await writeFile(join(folder, 'app', 'package.json'), JSON.stringify({ type: 'module', imports }))
   await writeFile(

@@ -1,6 +1,13 @@
 /** What functions that unwind are, beyond doing the same as plain ones: the differential suites show that. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { coroutineOf, itself, setSafepointFlag, twin, twinOf, unwinds } from '../../coroutine/core/coroutine.ts'
+import {
+  coroutineOf,
+  itself,
+  setSafepointFlag,
+  twin,
+  twinOf,
+  unwinds,
+} from '../../coroutine/core/coroutine.ts'
 import { frames } from '../../coroutine/core/frames.ts'
 import * as heddle from '../../coroutine/index.ts'
 import { Schedule } from '../../coroutine/schedule/schedule.ts'

@@ -13,7 +13,13 @@ import { tellUncompiledModuleOf } from '../core/markedmodule.ts'
 import { Places } from './whereabouts.ts'
 import { type Priority, priorityLevel } from './priority.ts'
 import { callSafely, ProgressReports } from './progressreports.ts'
-import { exitedError, isExitedError, refuseForeign, refuseResume, refuseUnlessRunning } from '../core/refusal.ts'
+import {
+  exitedError,
+  isExitedError,
+  refuseForeign,
+  refuseResume,
+  refuseUnlessRunning,
+} from '../core/refusal.ts'
 import { Rest } from './idlewait.ts'
 import { type AfterAwait, type Runner, swapRunner } from '../core/runner.ts'
 import {

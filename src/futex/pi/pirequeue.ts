@@ -10,7 +10,13 @@ import { enqueue, wakeAll, wakeLater } from '../core/queue.ts'
 import { ALIVE, Bucket, Futex, Owner, PI_LOCK, PI_REQUEUE, Waiter, WOKEN } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import { lockFutex, lockOrCreateFutex, unlockFutexUnlessDead } from '../core/table.ts'
-import { freeWaiters, makeWaiter, MATCH_ANY, queueWaiter, type WaiterOptions } from '../operations/waitwake.ts'
+import {
+  freeWaiters,
+  makeWaiter,
+  MATCH_ANY,
+  queueWaiter,
+  type WaiterOptions,
+} from '../operations/waitwake.ts'
 
 /**
  * WAIT_REQUEUE_PI and CMP_REQUEUE_PI: condition variables over locks that pass priorities on. A waiter at the condition names

@@ -5,7 +5,14 @@ import { found } from '../../checker/check.ts'
 import { prepareWordWait } from '../operations/call.ts'
 import { nearCircle, type Walk } from '../../../testing/futex/circleprograms.ts'
 import { EDEADLK, ESRCH } from '../core/errno.ts'
-import { chainAgainst, handedOn, killed, ourWay, type Queue, type Way } from '../../../testing/futex/lockprograms.ts'
+import {
+  chainAgainst,
+  handedOn,
+  killed,
+  ourWay,
+  type Queue,
+  type Way,
+} from '../../../testing/futex/lockprograms.ts'
 import type { CheckedOwner } from '../../../testing/futex/locksetup.ts'
 import { PI, PLAIN, ROBUST, tryLockWord, WordMutex } from './mutex.ts'
 import { insertByPriority } from '../core/order.ts'

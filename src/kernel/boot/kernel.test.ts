@@ -284,12 +284,12 @@ describe('a mistake is named, with what to do instead:', () => {
   })
 
   test('a module that is not there, one that does not parse, and one that is relative to nothing', async () => {
-    await expect(kernel.import(new URL('./fixtures/missing.ts', import.meta.url))).rejects.toThrow(
-      /cannot load .*missing\.ts: Cannot find module/,
-    )
-    await expect(kernel.import(new URL('../../../testing/kernel/fixtures/broken.mjs', import.meta.url))).rejects.toThrow(
-      /cannot load .*broken\.mjs/,
-    )
+    await expect(
+      kernel.import(new URL('../../../testing/kernel/fixtures/missing.ts', import.meta.url)),
+    ).rejects.toThrow(/cannot load .*missing\.ts: Cannot find module/)
+    await expect(
+      kernel.import(new URL('../../../testing/kernel/fixtures/broken.mjs', import.meta.url)),
+    ).rejects.toThrow(/cannot load .*broken\.mjs/)
     await expect(kernel.import('./work.ts')).rejects.toThrow(/give new URL\('.\/work.ts', import.meta.url\)/)
   })
 })

@@ -41,7 +41,16 @@ import {
 import { type ExportedFunction, importModule, LOAD_MODULE, tellModule } from '../spawn/functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { Housekeeping } from './housekeeping.ts'
-import { ARGS_MAILED, BOOTER, DETACHED, Job, PENDING, POSTED, RESTARTABLE, RESULT_MAILED } from '../spawn/job.ts'
+import {
+  ARGS_MAILED,
+  BOOTER,
+  DETACHED,
+  Job,
+  PENDING,
+  POSTED,
+  RESTARTABLE,
+  RESULT_MAILED,
+} from '../spawn/job.ts'
 import { type KernelEvents, KernelListeners, type StuckTask, warn } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
 import { BooterMail, type MailedArgs, type ToBooter } from '../cpu/mail.ts'

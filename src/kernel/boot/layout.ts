@@ -5,7 +5,12 @@ import { Slab } from '../../arena/memory/slab.ts'
 import type { CodeSource } from '../spawn/functions.ts'
 import type { Handle } from '../../arena/memory/slab.ts'
 import { CPU_MAX } from '../../arena/sync/thread.ts'
-import { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from '../../futex/core/layout.ts'
+import {
+  type FutexLayout,
+  type FutexSizes,
+  initializeFutexes,
+  reserveFutexes,
+} from '../../futex/core/layout.ts'
 import type { MappingHandles } from '../../futex/core/space.ts'
 import { type HandoffLayout, reserveHandoff } from '../../handoff/layout.ts'
 import { reserveMachine } from '../../machine/core/cpurecord.ts'

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openBrowser } from '../../../test/matrix/browser.ts'
 
 /** The kernel in a real browser: the sources as they are, stripped of their types by the server. */
-const src = resolve(import.meta.dirname, '../..')
+const root = resolve(import.meta.dirname, '../../..')
 
 /** Below the runner's own limit, so that it is told where. */
 const SILENT_MS = 110_000
@@ -26,7 +26,7 @@ afterAll(async () => {
 })
 
 async function source(path: string): Promise<string> {
-  const text = readFileSync(join(src, path), 'utf8')
+  const text = readFileSync(join(root, path), 'utf8')
   return (await transform(text, { loader: 'ts', target: 'esnext' })).code
 }
 
@@ -85,7 +85,7 @@ const isolated = {
 
 describe('in a browser', () => {
   test('tasks run on Web Workers: every kind of function, children, failures, kills, CPUs that are replaced, and locks of dead ones', async () => {
-    expect(await pageSays('/task/fixtures/page.ts', isolated)).toEqual({
+    expect(await pageSays('/testing/kernel/fixtures/page.ts', isolated)).toEqual({
       add: 3,
       naps: 'slept',
       later: 'later',
@@ -114,7 +114,7 @@ describe('in a browser', () => {
   test.each(Object.keys(policies))(
     'on a page that %s isolates, a task is given a canvas, a picture, a stream and a port',
     async policy => {
-      expect(await pageSays('/task/fixtures/transferpage.ts', policies[policy]!)).toEqual({
+      expect(await pageSays('/testing/kernel/fixtures/transferpage.ts', policies[policy]!)).toEqual({
         isolated: true,
         canvas: 8,
         pixel: '1,200,3',
@@ -128,7 +128,7 @@ describe('in a browser', () => {
   )
 
   test('a page that is not isolated has coroutines, and an error that says how to isolate it', async () => {
-    expect(await pageSays('/task/fixtures/plainpage.ts', {})).toEqual({
+    expect(await pageSays('/testing/kernel/fixtures/plainpage.ts', {})).toEqual({
       isolated: false,
       boot: expect.stringMatching(
         /Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp.*Document-Isolation-Policy: isolate-and-require-corp.*new Schedule\(\)/,

@@ -18,7 +18,9 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
 
   beforeAll(async () => {
     kernel = await Kernel.boot({ cpus: 2, machine })
-    work = await kernel.import<Work>(new URL('../../../testing/kernel/fixtures/contextwork.ts', import.meta.url))
+    work = await kernel.import<Work>(
+      new URL('../../../testing/kernel/fixtures/contextwork.ts', import.meta.url),
+    )
   })
   afterAll(() => kernel.close())
 

@@ -5,8 +5,21 @@ import { isGenerator } from '../../coroutine/core/generators.ts'
 import { type Coroutine, coroutineOf } from '../../coroutine/core/coroutine.ts'
 import { CpuRunner } from '../../coroutine/core/cpurunner.ts'
 import { addStackFloor } from '../../coroutine/core/uncaught.ts'
-import { type FaceUser, isUnrun, PLAIN, runFace, swapFaceUser, unrunError } from '../../coroutine/core/faces.ts'
-import { type AfterAwait, type Runner, swapRunner, TIMED_OUT, type Waker } from '../../coroutine/core/runner.ts'
+import {
+  type FaceUser,
+  isUnrun,
+  PLAIN,
+  runFace,
+  swapFaceUser,
+  unrunError,
+} from '../../coroutine/core/faces.ts'
+import {
+  type AfterAwait,
+  type Runner,
+  swapRunner,
+  TIMED_OUT,
+  type Waker,
+} from '../../coroutine/core/runner.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import { bindTask } from '../../sched/balance/affinity.ts'
 import { AWAITS, CONTINUES } from '../../sched/core/cpuloop.ts'

@@ -10,7 +10,9 @@ let work: ModuleView<Work>
 describe.each(['threads', 'simulated'] as const)('sleep channels on %s:', machine => {
   beforeAll(async () => {
     kernel = await Kernel.boot({ machine, cpus: 2 })
-    work = await kernel.import<Work>(new URL('../../../testing/kernel/fixtures/channelwork.ts', import.meta.url))
+    work = await kernel.import<Work>(
+      new URL('../../../testing/kernel/fixtures/channelwork.ts', import.meta.url),
+    )
   })
 
   afterAll(() => kernel.close({ abort: true }))

@@ -131,7 +131,9 @@ describe('a spawn’s own limits kill:', () => {
 describe('back-pressure:', () => {
   test('as many tasks as the queue holds, then an error, then room again', async () => {
     await using small = await Kernel.boot({ cpus: 1, queue: 4, tasks: 16 })
-    const { naps } = await small.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const { naps } = await small.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const tasks = Array.from({ length: 4 }, () => small.spawn(naps, [5]))
     expect(() => small.spawn(naps, [5])).toThrow(/4 tasks have not ended yet.*await kernel.ready.*`queue`/)
     await small.ready
@@ -143,7 +145,9 @@ describe('back-pressure:', () => {
 describe('closing:', () => {
   test('drains: what runs ends by itself, what comes later is refused', async () => {
     const closing = await Kernel.boot({ cpus: 1 })
-    const { naps } = await closing.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const { naps } = await closing.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const task = closing.spawn(naps, [20])
     const closed = closing.close()
     expect(() => closing.spawn(naps, [1])).toThrow(/the kernel is closed, or closing/)
@@ -154,7 +158,9 @@ describe('closing:', () => {
 
   test('aborts: what runs is killed, its finally runs, and says why', async () => {
     const closing = await Kernel.boot({ cpus: 1 })
-    const { tidies } = await closing.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const { tidies } = await closing.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const words = shared()
     const task = closing.spawn(tidies, [words])
     await until('it waits', () => task.status.state === 'sleeping')
@@ -167,7 +173,9 @@ describe('closing:', () => {
 
   test('drains until a deadline, then aborts', async () => {
     const closing = await Kernel.boot({ cpus: 1 })
-    const { hog } = await closing.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const { hog } = await closing.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const task = closing.spawn(hog)
     await closing.close({ drain: true, deadline: 20 })
     expect((await failureOf(task)).how).toBe('thrown')
@@ -178,7 +186,9 @@ describe('a task that does not end within the grace period', () => {
   test('costs its CPU also where its record was that of another that was killed a moment ago', async () => {
     // Looks are far apart, and the first is ours.
     await using strict = await Kernel.boot({ cpus: 1, grace: 1000, watchdog: false })
-    const { stubborn, tidies } = await strict.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const { stubborn, tidies } = await strict.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const [first, second] = [shared(), shared()]
     const tidy = strict.spawn(tidies, [first])
     await until('the first runs', () => Atomics.load(first, 0) === 1)
@@ -196,7 +206,9 @@ describe('a task that does not end within the grace period', () => {
 
   test('costs its CPU: it says so, its neighbours are lost, others are untouched, and a new CPU comes', async () => {
     await using strict = await Kernel.boot({ cpus: 2, grace: 30, watchdog: false })
-    const its = await strict.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const its = await strict.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const back = new Promise<{ cpu: number }>(resolve => strict.on('restart', resolve))
     const words = shared()
     const task = strict.spawn(its.stubborn, [words], { affinity: [0] })
@@ -225,7 +237,9 @@ describe('a task that does not end within the grace period', () => {
 describe('the watchdog', () => {
   test('names a task without safepoints', async () => {
     await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30 } })
-    const its = await watched.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const its = await watched.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const told: unknown[] = []
     watched.on('stuck', report => told.push(report))
     const task = watched.spawn(its.stuck, [400], { name: 'long' })
@@ -239,7 +253,9 @@ describe('the watchdog', () => {
 
   test('takes its CPU from it, on request', async () => {
     await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30, evict: true } })
-    const its = await watched.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const its = await watched.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const task = watched.spawn(its.stuck, [60_000], { name: 'endless' })
     expect(await failureOf(task)).toMatchObject({
       how: 'evicted',
@@ -274,7 +290,9 @@ describe('a task whose CPU dies under it', () => {
     ['memory', 'out of memory', 'out of memory'],
   ] as const)('by %s: is told why, or starts again', async (how, reason, words) => {
     await using mortal = await Kernel.boot({ cpus: 1, resourceLimits: { maxOldGenerationSizeMb: 48 } })
-    const its = await mortal.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const its = await mortal.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const lost = await failureOf(mortal.spawn(its.diesOnce, [shared(), how], { name: 'mortal' }))
     expect(lost).toMatchObject({
       name: 'CpuLostError',
@@ -295,7 +313,9 @@ describe('a task whose CPU dies under it', () => {
 
   test('has others on the same CPU that had not started: they run elsewhere', async () => {
     await using mortal = await Kernel.boot({ cpus: 1 })
-    const its = await mortal.import<Work>(new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url))
+    const its = await mortal.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
     const dies = mortal.spawn(its.exitsProcess, [1], { priority: 'high' })
     const others = Array.from({ length: 20 }, (_, n) => mortal.spawn(its.add, [n, 1], { priority: 'low' }))
     expect((await failureOf(dies)).name).toBe('CpuLostError')

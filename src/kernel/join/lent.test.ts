@@ -9,7 +9,9 @@ type Work = typeof import('../../../testing/kernel/fixtures/lentwork.ts')
 
 test('a shared buffer reaches every CPU, and one that took a dead one’s place', async () => {
   await using kernel = await Kernel.boot({ cpus: 2 })
-  const work = await kernel.import<Work>(new URL('../../../testing/kernel/fixtures/lentwork.ts', import.meta.url))
+  const work = await kernel.import<Work>(
+    new URL('../../../testing/kernel/fixtures/lentwork.ts', import.meta.url),
+  )
   const word = new Int32Array(new SharedArrayBuffer(8), 4, 1)
   const affinity = [[0], [1]]
   for (const cpus of affinity) await kernel.spawn(work.add, [word], { affinity: cpus })

@@ -15,7 +15,9 @@ const usedBlocks = (): number =>
 
 beforeAll(async () => {
   kernel = await Kernel.boot({ cpus: 2 })
-  work = await kernel.import<Work>(new URL('../../../testing/kernel/fixtures/payloadwork.ts', import.meta.url))
+  work = await kernel.import<Work>(
+    new URL('../../../testing/kernel/fixtures/payloadwork.ts', import.meta.url),
+  )
   blocks = usedBlocks()
 })
 afterEach(async () => {

@@ -78,7 +78,9 @@ test('close with a deadline ends while the CPUs die on every start, and each tas
 test('a restartable task that kills its CPU each time is lost in the end', async () => {
   const kernel = await Kernel.boot({ cpus: 2, watchdog: false })
   await using _kernel = kernel
-  const work = await kernel.import<typeof Mortal>(new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url))
+  const work = await kernel.import<typeof Mortal>(
+    new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
+  )
   let deaths = 0
   kernel.on('death', () => deaths++)
   const error = await failureOf(kernel.spawn(work.exits, [3], { restartable: true }))
@@ -90,7 +92,9 @@ test('a restartable task that kills its CPU each time is lost in the end', async
 test('tasks that kill their CPU one after the other do not count as a crash loop', async () => {
   const kernel = await Kernel.boot({ cpus: 1, watchdog: false })
   await using _kernel = kernel
-  const work = await kernel.import<typeof Mortal>(new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url))
+  const work = await kernel.import<typeof Mortal>(
+    new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
+  )
   for (let n = 0; n < DEATHS_MAX + 2; n++) {
     expect(await failureOf(kernel.spawn(work.exits, [n]))).toMatchObject({ exitCode: n })
   }
@@ -100,7 +104,9 @@ test('tasks that kill their CPU one after the other do not count as a crash loop
 test('a killed task that waits for its turn behind others does not cost its CPU', async () => {
   const kernel = await Kernel.boot({ cpus: 1, watchdog: false, grace: 100 })
   await using _kernel = kernel
-  const work = await kernel.import<typeof Mortal>(new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url))
+  const work = await kernel.import<typeof Mortal>(
+    new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
+  )
   let deaths = 0
   kernel.on('death', () => deaths++)
   const shared = sharedWords()
@@ -122,7 +128,9 @@ test('a killed task that waits for its turn behind others does not cost its CPU'
 test('a job that a CPU was about to begin when it died is not held against the next CPU of that number', async () => {
   const kernel = await Kernel.boot({ cpus: 2, watchdog: false, grace: 50 })
   await using _kernel = kernel
-  const work = await kernel.import<typeof Mortal>(new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url))
+  const work = await kernel.import<typeof Mortal>(
+    new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
+  )
   const { view, machine } = kernel['booted']
   const deaths: number[] = []
   const shared = sharedWords()
@@ -153,7 +161,9 @@ test.each([
   async (_, after) => {
     const kernel = await Kernel.boot({ cpus: 1, watchdog: false, grace: 1e6 })
     await using _kernel = kernel
-    const work = await kernel.import<typeof Mortal>(new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url))
+    const work = await kernel.import<typeof Mortal>(
+      new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
+    )
     const before = inUse(kernel)
     const deaths: string[] = []
     kernel.on('death', ({ reason, exitCode }) => deaths.push(`${reason} ${exitCode}`))
@@ -176,7 +186,9 @@ test.each([
 
 test('close with a deadline ends though a CPU died with a lock of the kernel, and this thread hears of it late', async () => {
   const kernel = await Kernel.boot({ cpus: 2, watchdog: false, grace: 50 })
-  const work = await kernel.import<typeof Mortal>(new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url))
+  const work = await kernel.import<typeof Mortal>(
+    new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
+  )
   const shared = sharedWords()
   const held = failureOf(kernel.spawn(work.diesWithRunQueue, [shared], { affinity: [0] }))
   const queued = Array.from({ length: 20 }, (_, n) =>

@@ -16,7 +16,9 @@ type Work = typeof import('../../../testing/kernel/fixtures/mortalwork.ts')
 
 async function boot(options: KernelOptions = {}): Promise<{ kernel: Kernel; work: ModuleView<Work> }> {
   const kernel = await Kernel.boot({ cpus: 2, watchdog: false, ...options })
-  const work = await kernel.import<Work>(new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url))
+  const work = await kernel.import<Work>(
+    new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
+  )
   // The tasks that loaded it are gone.
   await until('nothing is left of the import', () => inUse(kernel).tasks === kernel.cpus)
   return { kernel, work }
@@ -226,7 +228,9 @@ test('a module that is imported while no CPU is there is loaded by the first tha
   await using _kernel = kernel
   const other = new Promise<ModuleView<Work>>(resolve => {
     kernel.on('death', () =>
-      resolve(kernel.import<Work>(new URL('../../../testing/kernel/fixtures/mortalwork.ts?2', import.meta.url))),
+      resolve(
+        kernel.import<Work>(new URL('../../../testing/kernel/fixtures/mortalwork.ts?2', import.meta.url)),
+      ),
     )
   })
   await failureOf(kernel.spawn(work.exits, [7]))

@@ -55,7 +55,9 @@ describe('on worker threads, with one CPU,', () => {
 
   beforeAll(async () => {
     threads = await Kernel.boot({ cpus: 1, slice: 2 })
-    work = await threads.import<Work>(new URL('../../../testing/kernel/fixtures/optionwork.ts', import.meta.url))
+    work = await threads.import<Work>(
+      new URL('../../../testing/kernel/fixtures/optionwork.ts', import.meta.url),
+    )
   })
 
   afterAll(() => threads.close({ abort: true }))

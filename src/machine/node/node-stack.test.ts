@@ -6,7 +6,9 @@ import { stackOfThread, terminateUnseen } from './node-stack.ts'
 
 function makeThread(): { readonly worker: Worker; readonly words: Int32Array } {
   const words = new Int32Array(new SharedArrayBuffer(12))
-  const worker = new Worker(new URL('../../../testing/machine/fixtures/turningthread.ts', import.meta.url), { workerData: words })
+  const worker = new Worker(new URL('../../../testing/machine/fixtures/turningthread.ts', import.meta.url), {
+    workerData: words,
+  })
   return { worker, words }
 }
 

@@ -1,5 +1,5 @@
 import { endsWithin } from '../timekeeper/alarm.ts'
-import { folderAbove } from '../core/folderabove.ts'
+import { ownFolder } from '../core/ownfolder.ts'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Worker } from 'node:worker_threads'
 
@@ -131,7 +131,7 @@ export interface Script {
 }
 
 /** This package's own code, but for what it exports to tasks: below the first of it nothing belongs to the task. */
-const machinery = new RegExp(`^${folderAbove(import.meta.url)}(?:machine|sched|coroutine|task|vitest)/[^/]*$`)
+const machinery = new RegExp(`^${ownFolder}(?:machine|sched|coroutine|kernel|vitest)/.*$`)
 
 /** The lines of a stack as they were written, without what is Node's or this package's around them. */
 export function linesOf(frames: readonly CallFrame[], scripts: ReadonlyMap<string, Script>): string[] {

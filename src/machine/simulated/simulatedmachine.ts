@@ -1,6 +1,14 @@
 import type { Arena, Region } from '../../arena/memory/arena.ts'
 import { assert } from '../../arena/assert.ts'
-import { CPU_DEAD, CPU_OFFLINE, CPU_ONLINE, CpuRecord, cpuCount, isActive, setActive } from '../core/cpurecord.ts'
+import {
+  CPU_DEAD,
+  CPU_OFFLINE,
+  CPU_ONLINE,
+  CpuRecord,
+  cpuCount,
+  isActive,
+  setActive,
+} from '../core/cpurecord.ts'
 import { finishHalt, HALTED, KICKED, kickCpu, prepareHalt } from '../core/halt.ts'
 import { Cpu, type CpuDeath, type CpuProgram, HALT, type Machine } from '../core/machine.ts'
 import { SeededRandom } from './random.ts'

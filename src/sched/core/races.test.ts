@@ -2,7 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { check, type CheckOptions, found as findIn, type Setup, unwatched } from '../../checker/check.ts'
-import { publishCount, publishQueue, rqDequeueTask, rqDropCurrent, rqPickNextTask } from '../classes/classrq.ts'
+import {
+  publishCount,
+  publishQueue,
+  rqDequeueTask,
+  rqDropCurrent,
+  rqPickNextTask,
+} from '../classes/classrq.ts'
 import { Entity, POLICY_ARRIVED } from './entity.ts'
 import { enqueueSelected, placeOn } from './enqueue.ts'
 import {

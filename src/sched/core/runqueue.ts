@@ -1,6 +1,15 @@
 import { DeadlineQueue } from '../../arena/trees/deadlines.ts'
 import { ListHead } from '../../arena/trees/list.ts'
-import { float64, type Layout, LINE_WORDS, ownLine, record, roundUp, word, words } from '../../arena/memory/record.ts'
+import {
+  float64,
+  type Layout,
+  LINE_WORDS,
+  ownLine,
+  record,
+  roundUp,
+  word,
+  words,
+} from '../../arena/memory/record.ts'
 import { Lock } from '../../arena/sync/spinlock.ts'
 import { MAJOR_LEVELS, MINOR_LEVELS } from './priority.ts'
 import { ReadyMask } from '../classes/readymask.ts'

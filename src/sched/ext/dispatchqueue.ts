@@ -1,5 +1,13 @@
 import { assert } from '../../arena/assert.ts'
-import { initList, listFirst, ListNode, listNext, listPush, listRemove, listUnshift } from '../../arena/trees/list.ts'
+import {
+  initList,
+  listFirst,
+  ListNode,
+  listNext,
+  listPush,
+  listRemove,
+  listUnshift,
+} from '../../arena/trees/list.ts'
 import { lockRank } from '../../arena/sync/lockorder.ts'
 import { initLock } from '../../arena/sync/spinlock.ts'
 import { IntrusiveTree } from '../../arena/trees/tree.ts'

@@ -5,7 +5,14 @@ import { acquire, breakLock, release } from '../../arena/sync/spinlock.ts'
 import { found, type Setup } from '../../checker/check.ts'
 import { SeededRandom } from '../../machine/simulated/random.ts'
 import { bindTask } from '../balance/affinity.ts'
-import { death, type Deed, deeds, MORTAL_CPU, type Recover, takingArrivals } from '../../../testing/sched/deathprograms.ts'
+import {
+  death,
+  type Deed,
+  deeds,
+  MORTAL_CPU,
+  type Recover,
+  takingArrivals,
+} from '../../../testing/sched/deathprograms.ts'
 import { Entity, POLICY_ARRIVED } from '../core/entity.ts'
 import { createTask } from '../core/fork.ts'
 import { drainQueue } from '../balance/hotplug.ts'

@@ -1,9 +1,7 @@
 import { isStackLimitable } from '../../machine/core/stacklimit.ts'
-import { folderAbove } from '../../machine/core/folderabove.ts'
+import { ownFolder } from '../../machine/core/ownfolder.ts'
 
-/** Where this library's own files are: the folder above this one. */
-const own: string = folderAbove(import.meta.url)
-const ownPath: string = own.replace(/^file:\/\//, '')
+const ownPath: string = ownFolder.replace(/^file:\/\//, '')
 
 const LINES_MAX = 8
 /** The library's own frames come first. */
@@ -41,6 +39,6 @@ export function siteOf({ stack = '' }: Error): string {
 }
 
 function isOwn(line: string): boolean {
-  // Tests and what they spawn are programs, though they stand beside the library.
-  return (line.includes(own) || line.includes(ownPath)) && !/\.test\.[jt]s|\/fixtures\//.test(line)
+  // Tests are programs, though they stand beside the library.
+  return (line.includes(ownFolder) || line.includes(ownPath)) && !/\.test\.[jt]s/.test(line)
 }

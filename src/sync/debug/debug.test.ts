@@ -180,7 +180,9 @@ test('who waits at a condition does not hold its mutex meanwhile, and holds it a
 
 test('a CPU whose modules load nothing of this library keeps the record of its tasks too', async () => {
   await using kernel = await Kernel.boot({ cpus: 1 })
-  const tasks = await kernel.import<typeof Stranger>(new URL('../../../testing/sync/fixtures/stranger.ts', import.meta.url))
+  const tasks = await kernel.import<typeof Stranger>(
+    new URL('../../../testing/sync/fixtures/stranger.ts', import.meta.url),
+  )
   debug()
   const mutex = new Mutex({ name: 'sent' })
   const words = new Int32Array(new SharedArrayBuffer(8))

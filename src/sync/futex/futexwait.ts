@@ -8,7 +8,12 @@ import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import type { FutexWord } from '../../futex/core/space.ts'
 import { finishWait, promiseWaiter, RESTART, taskWaiter, threadWaiter } from '../../futex/core/sleep.ts'
-import { freeWaiters, MATCH_ANY, queueNewWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
+import {
+  freeWaiters,
+  MATCH_ANY,
+  queueNewWaiter,
+  type WaiterOptions,
+} from '../../futex/operations/waitwake.ts'
 import { type FutexView, sharedIn, valueIn, wordOf } from './futexword.ts'
 import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 

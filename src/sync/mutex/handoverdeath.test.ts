@@ -10,7 +10,9 @@ const steps: readonly Step[] = ['noted', 'marked', 'moved']
 test('the payload of a channel is the ring’s or is freed, at whatever step of handing it over a CPU dies', async () => {
   const kernel = await Kernel.boot({ cpus: 1, watchdog: false })
   await using _kernel = kernel
-  const tasks = await kernel.import<Tasks>(new URL('../../../testing/sync/fixtures/handovertasks.ts', import.meta.url))
+  const tasks = await kernel.import<Tasks>(
+    new URL('../../../testing/sync/fixtures/handovertasks.ts', import.meta.url),
+  )
   const { view } = kernel['booted']
   const value = { large: 'y'.repeat(5000) }
   for (const step of steps) {

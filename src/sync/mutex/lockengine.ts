@@ -1,7 +1,15 @@
 import { wait as waitForPromise } from '../../coroutine/core/blocking.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
-import { EBUSY, EDEADLK, EINTR, ENOTRECOVERABLE, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../../futex/core/errno.ts'
+import {
+  EBUSY,
+  EDEADLK,
+  EINTR,
+  ENOTRECOVERABLE,
+  EOWNERDEAD,
+  ESRCH,
+  ETIMEDOUT,
+} from '../../futex/core/errno.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../../futex/robust/mutex.ts'
 import { awaitOwner } from '../../futex/recovery/gone.ts'
 import { FUTEX_WAITERS, holderOf, type LockOwner } from '../../futex/core/owner.ts'

@@ -10,7 +10,9 @@ let kernel: Kernel
 let tasks: Awaited<ReturnType<typeof load>>
 
 function load(): Promise<Awaited<ReturnType<typeof Kernel.prototype.import<typeof Tasks>>>> {
-  return kernel.import<typeof Tasks>(new URL('../../../testing/sync/fixtures/deadlinetasks.ts', import.meta.url))
+  return kernel.import<typeof Tasks>(
+    new URL('../../../testing/sync/fixtures/deadlinetasks.ts', import.meta.url),
+  )
 }
 
 beforeAll(async () => {

@@ -1,7 +1,15 @@
 /** What runs code without a call: reads of properties, conversions, patterns. The runtime is told of each: it may have an effect. */
 import { globalName } from '../../analysis/analysis.ts'
 import { type Piece, type Rope, rope } from '../../output/rope.ts'
-import { bare, isClass, isFunction, isWellKnownSymbol, keyName, type Node, walk } from '../../analysis/syntax.ts'
+import {
+  bare,
+  isClass,
+  isFunction,
+  isWellKnownSymbol,
+  keyName,
+  type Node,
+  walk,
+} from '../../analysis/syntax.ts'
 import type { CheckerLowering } from '../checker.ts'
 
 /** Global objects that nobody replaces by what has getters. */

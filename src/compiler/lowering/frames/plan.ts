@@ -5,7 +5,16 @@
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
 import type { Binding } from '../../analysis/scope.ts'
-import { boundNames, children, contains, isClass, isFunction, isLoop, type Node, walk } from '../../analysis/syntax.ts'
+import {
+  boundNames,
+  children,
+  contains,
+  isClass,
+  isFunction,
+  isLoop,
+  type Node,
+  walk,
+} from '../../analysis/syntax.ts'
 import { reasonAgainst } from './refusals.ts'
 
 /**

@@ -1,7 +1,16 @@
 /** What cannot be entered again in the middle, or not without a cost that a generator has not. */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
-import { bare, boundNames, children, contains, isClass, isFunction, type Node, walk } from '../../analysis/syntax.ts'
+import {
+  bare,
+  boundNames,
+  children,
+  contains,
+  isClass,
+  isFunction,
+  type Node,
+  walk,
+} from '../../analysis/syntax.ts'
 
 /** Why the function is better made a generator; null when nothing in it speaks against its unwinding. */
 export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis: Analysis): string | null {
