@@ -3,7 +3,7 @@ import { Arena, ArenaPlan } from '../src/arena/memory/arena.ts'
 import { KernelThread } from '../src/arena/sync/thread.ts'
 import { Futexes } from '../src/futex/core/futexes.ts'
 import { initializeFutexes, reserveFutexes } from '../src/futex/core/layout.ts'
-import { SchedulerTask } from '../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../src/futex/core/tasks.ts'
 import { FutexContext } from '../src/futex/core/context.ts'
 import type { FutexLayout } from '../src/futex/core/layout.ts'
 import type { FutexWord } from '../src/futex/core/space.ts'
@@ -244,7 +244,7 @@ class TaskBench {
           this: TaskBench,
           context: Parameters<Parameters<Simulation['fork']>[0]>[0],
         ): Generator<number, number> {
-          const task = new SchedulerTask(context, ({ s }) => this.contextOf(s))
+          const task = new SchedTaskWaiter(context, ({ s }) => this.contextOf(s))
           for (let round = 0; round < rounds; round++) yield* this.fx.wait(task, at, 0)
           return 0
         }.bind(this),

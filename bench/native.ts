@@ -1,6 +1,6 @@
 /** What the same things cost in C, where `cc` is installed, and in Go, where `go` is: the operating system's locks, threads and wakeups. */
 import { Schedule } from '../src/coroutine/schedule/schedule.ts'
-import { YIELDED } from '../src/sched/core/switch.ts'
+import { SWITCH_YIELDS } from '../src/sched/core/switch.ts'
 import { Channel } from '../src/sync/channel/channel.ts'
 import { Kernel } from '../src/kernel/boot/kernel.ts'
 import type { ModuleView } from '../src/kernel/spawn/modules.ts'
@@ -28,7 +28,7 @@ function wakesOfNobody(turns: number): void {
 }
 
 function* yielding(turns: number): Body {
-  for (let turn = 0; turn < turns; turn++) yield YIELDED
+  for (let turn = 0; turn < turns; turn++) yield SWITCH_YIELDS
 }
 
 const rig = new Rig(16)

@@ -7,7 +7,7 @@ import { createTask, startTask } from '../src/sched/core/fork.ts'
 import { FAIR_PRIORITY } from '../src/sched/core/priority.ts'
 import { Scheduler } from '../src/sched/core/scheduler.ts'
 import { beginSleep } from '../src/sched/core/sleep.ts'
-import { SUSPENDED, YIELDED } from '../src/sched/core/switch.ts'
+import { SWITCH_SLEEPS, SWITCH_YIELDS } from '../src/sched/core/switch.ts'
 import { INTERRUPTIBLE } from '../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../src/sched/core/wakeup.ts'
 import { compare, type Row } from './harness.ts'
@@ -33,7 +33,7 @@ async function perTurnAsync(turns: number, run: () => Promise<unknown>): Promise
 // Yield
 
 function* yielding(turns: number): Body {
-  for (let turn = 0; turn < turns; turn++) yield YIELDED
+  for (let turn = 0; turn < turns; turn++) yield SWITCH_YIELDS
 }
 
 /** Two generators, resumed in turn: no queue, no lock, no task. */
@@ -42,7 +42,7 @@ function generatorResume(): number {
   return perTurn(YIELDS, () => {
     for (let turn = 0; turn < YIELDS; turn++) {
       const { done, value } = pair[turn & 1].next()
-      if (done || value !== YIELDED) throw new Error('a generator that yields for ever has ended')
+      if (done || value !== SWITCH_YIELDS) throw new Error('a generator that yields for ever has ended')
     }
   })
 }
@@ -81,7 +81,7 @@ function pingPongOurs(rig: Rig, rounds: number): void {
     for (let round = 0; round < rounds; round++) {
       beginSleep(rig.s, tasks[self], INTERRUPTIBLE)
       wakeupTask(rig.s, tasks[1 - self])
-      yield SUSPENDED
+      yield SWITCH_SLEEPS
     }
     wakeupTask(rig.s, tasks[1 - self])
   }
@@ -199,7 +199,7 @@ function hackbenchOurs(rig: Rig): void {
       if (box.count === 0) {
         box.sleeps = true
         beginSleep(rig.s, box.task, INTERRUPTIBLE)
-        yield SUSPENDED
+        yield SWITCH_SLEEPS
         continue
       }
       got += box.count
@@ -214,7 +214,7 @@ function hackbenchOurs(rig: Rig): void {
         box.sleeps = false
         wakeupTask(rig.s, box.task)
       }
-      yield YIELDED
+      yield SWITCH_YIELDS
     }
   }
   for (let group = 0; group < GROUPS; group++) {

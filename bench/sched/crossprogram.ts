@@ -5,7 +5,7 @@ import { cpuLoop } from '../../src/sched/core/cpuloop.ts'
 import { exitTask } from '../../src/sched/core/exit.ts'
 import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/core/scheduler.ts'
 import { beginSleep } from '../../src/sched/core/sleep.ts'
-import { FINISHED, SUSPENDED } from '../../src/sched/core/switch.ts'
+import { SWITCH_EXITS, SWITCH_SLEEPS } from '../../src/sched/core/switch.ts'
 import { INTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
@@ -33,11 +33,11 @@ export default function* cross(cpu: Cpu): Generator<CpuRequest, void, void> {
       wakeupTask(s, other)
       Atomics.add(i32, at + 3, 1)
       Atomics.notify(i32, at + 3)
-      return FINISHED
+      return SWITCH_EXITS
     }
     // Asleep first, then the other one is woken: it may wake this one at once.
     beginSleep(s, task, INTERRUPTIBLE)
     wakeupTask(s, other)
-    return SUSPENDED
+    return SWITCH_SLEEPS
   })
 }

@@ -7,8 +7,8 @@ import { exitTask } from '../../src/sched/core/exit.ts'
 import { createTask, startTask } from '../../src/sched/core/fork.ts'
 import { makePriority } from '../../src/sched/core/priority.ts'
 import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/core/scheduler.ts'
-import { FINISHED } from '../../src/sched/core/switch.ts'
-import { Task } from '../../src/sched/core/taskrecord.ts'
+import { SWITCH_EXITS } from '../../src/sched/core/switch.ts'
+import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
 /** What a body yields: why it stops (src/sched/core/switch.ts). */
 export type Body = Generator<number, void, unknown>
@@ -41,7 +41,7 @@ export class Rig {
   /** A task, bound to this CPU as a started JavaScript task is. */
   spawn(body: Body, priority: number = FIFO): number {
     const task = createTask(this.s, { priority, affinity: [0] })
-    this.bodies[this.i32[task + Task.slot]] = body
+    this.bodies[this.i32[task + TaskRecord.slot]] = body
     startTask(this.s, task)
     return task
   }
@@ -55,12 +55,12 @@ export class Rig {
   }
 
   private readonly resume = (task: number): number => {
-    const slot = this.i32[task + Task.slot]
+    const slot = this.i32[task + TaskRecord.slot]
     const body = this.bodies[slot] as Body
     const { done, value } = body.next()
     if (!done) return value
     this.bodies[slot] = undefined
     exitTask(this.s, task, 0)
-    return FINISHED
+    return SWITCH_EXITS
   }
 }

@@ -1,5 +1,5 @@
 import { beginSleep } from '../../src/sched/core/sleep.ts'
-import { SUSPENDED, YIELDED } from '../../src/sched/core/switch.ts'
+import { SWITCH_SLEEPS, SWITCH_YIELDS } from '../../src/sched/core/switch.ts'
 import { INTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { type Body, FIFO, type Rig } from './rig.ts'
@@ -31,8 +31,8 @@ export class Yielders {
   private *body(self: number): Body {
     for (;;) {
       beginSleep(this.rig.s, this.tasks[self], INTERRUPTIBLE)
-      yield SUSPENDED
-      while (--this.left > 0) yield YIELDED
+      yield SWITCH_SLEEPS
+      while (--this.left > 0) yield SWITCH_YIELDS
       if (this.left === 0) this.end = performance.now()
     }
   }

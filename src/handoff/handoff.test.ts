@@ -11,7 +11,7 @@ import { endLost } from '../sched/recovery/lost.ts'
 import { recoverScheduler } from '../sched/recovery/recovery.ts'
 import { schedulerSleep } from '../sched/core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../sched/core/stop.ts'
-import { PREEMPTED, YIELDED } from '../sched/core/switch.ts'
+import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../sched/core/switch.ts'
 import { TIMER } from '../sched/core/taskrecord.ts'
 import { Watchdog } from '../sched/core/watchdog.ts'
 import { Handoff } from './handoff.ts'
@@ -41,13 +41,13 @@ function* worker(
     const before = tally.sum
     for (let stretch = 0; stretch < 3; stretch++) {
       context.cpu.charge(held / 3)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     }
     tally.sum = before + 1
     tally.inside--
     expect(lock.unlock(parking.owner)).toBe(0)
     context.cpu.charge(apart)
-    yield time % 5 === 0 ? YIELDED : PREEMPTED
+    yield time % 5 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
   }
 }
 
@@ -104,10 +104,10 @@ test('hints that are overwritten at random, all the time, cost time and nothing 
             tally.inside++
             tally.worst = Math.max(tally.worst, tally.inside)
             own.context.cpu.charge(0.01)
-            yield PREEMPTED
+            yield SWITCH_PREEMPTED
             tally.inside--
             lock.unlock(own.parking.owner)
-            yield PREEMPTED
+            yield SWITCH_PREEMPTED
           }
           done++
         })
@@ -164,7 +164,7 @@ function recorded(locked: LockSim): {
 function* busy({ context }: LockTask, ms: number): Generator<number, void, unknown> {
   for (let left = ms; left > 0; left -= 0.2) {
     context.cpu.charge(0.2)
-    yield PREEMPTED
+    yield SWITCH_PREEMPTED
   }
 }
 
@@ -221,7 +221,7 @@ test('a section that only yields does not hold its CPU either', () => {
   const other = { done: false }
   locked.fork(function* (own) {
     yield* own.locks[0].lockTask(own.parking)
-    while (!other.done) yield YIELDED
+    while (!other.done) yield SWITCH_YIELDS
     own.locks[0].unlock(own.parking.owner)
   })
   locked.fork(function* (own) {
@@ -240,7 +240,7 @@ test('a waiter is dispatched to the CPU that the owner is on, and served before 
       yield* own.locks[0].lockTask(own.parking)
       yield* busy(own, 9)
       own.locks[0].unlock(own.parking.owner)
-      yield YIELDED
+      yield SWITCH_YIELDS
       yield* busy(own, 3)
     },
     { name: 'owner', affinity: [1] },
@@ -290,7 +290,7 @@ test('an unlock does not give way for who can run only on another CPU', () => {
             yield* own.locks[0].lockTask(own.parking)
             own.locks[0].unlock(own.parking.owner)
             own.context.cpu.charge(0.01)
-            yield PREEMPTED
+            yield SWITCH_PREEMPTED
           }
         },
         { name: 'waiter', affinity },
@@ -315,7 +315,7 @@ test('an owner that is preempted inside its section is not migrated, though anot
         for (let turn = 0; turn < 60; turn++) {
           own.context.cpu.charge(0.5)
           // Gives its CPU back again and again, and could go on anywhere.
-          yield turn % 20 === 19 ? PREEMPTED : turn % 4 === 0 ? YIELDED : PREEMPTED
+          yield turn % 20 === 19 ? SWITCH_PREEMPTED : turn % 4 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
         }
         if (inside) own.locks[0].unlock(own.parking.owner)
       },
@@ -360,7 +360,7 @@ test('past the yield budget, or past its time, a waiter waits at the futex', () 
       const begun = own.context.cpu.now()
       const lock = own.locks[0].lockTask(own.parking)
       for (let step = lock.next(); !step.done; step = lock.next()) {
-        if (step.value === YIELDED) yields++
+        if (step.value === SWITCH_YIELDS) yields++
         else waited = own.context.cpu.now() - begun
         yield step.value
       }
@@ -389,9 +389,9 @@ test('nested sections and many locks at once: the depth is right again when all 
         // In one order, so that nobody waits in a circle.
         for (const lock of own.locks) yield* lock.lockTask(own.parking)
         own.context.cpu.charge(0.05)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
         for (const lock of own.locks.toReversed()) lock.unlock(own.parking.owner)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       }
       done++
     })
@@ -417,7 +417,7 @@ test('a pinned task whose mask is changed while it waits is not left on a queue 
   const task = locked.fork(
     function* (own) {
       ran = own.context.cpu.id
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     },
     { affinity: [1] },
   )
@@ -439,7 +439,7 @@ test('an owner that is stopped inside its section keeps the lock and no CPU; con
     order.push('locked')
     for (let turn = 0; turn < 20; turn++) {
       own.context.cpu.charge(0.1)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     }
     order.push('unlocks')
     own.locks[0].unlock(own.parking.owner)
@@ -530,9 +530,9 @@ test('an owner whose CPU dies: its robust lock passes on, and its hints do no ha
           expect(own.locks[0].makeConsistent(own.parking.owner)).toBe(0)
         } else expect(result).toBe(0)
         own.context.cpu.charge(0.05)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
         expect(own.locks[0].unlock(own.parking.owner)).toBe(0)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       }
       done++
     }

@@ -7,7 +7,7 @@ import { maskHas } from '../sched/core/cpumask.ts'
 import { Entity } from '../sched/core/entity.ts'
 import { RunQueue } from '../sched/core/runqueue.ts'
 import type { Scheduler } from '../sched/core/scheduler.ts'
-import { Task } from '../sched/core/taskrecord.ts'
+import { TaskRecord } from '../sched/core/taskrecord.ts'
 import { tellHandedOver } from './events.ts'
 import {
   ACTIVE,
@@ -271,7 +271,7 @@ export class Handoff {
 
   /** A task is no more, its CPU having died under it. Before its TID is given back. */
   forgetTask(task: number): void {
-    const owner = Atomics.load(this.i32, task + Task.owner)
+    const owner = Atomics.load(this.i32, task + TaskRecord.owner)
     if (owner !== 0) this.forget(Atomics.load(this.i32, owner + Owner.tid))
   }
 

@@ -1,7 +1,7 @@
 import { pause } from '../arena/sync/pause.ts'
 import { EBUSY, EOWNERDEAD } from '../futex/core/errno.ts'
 import type { LockOwner } from '../futex/core/owner.ts'
-import type { LongWait, ParkingTask } from '../futex/core/sleep.ts'
+import type { LongWait, TaskWaiter } from '../futex/core/sleep.ts'
 import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
 import { type Handoff, nextGeneration } from './handoff.ts'
 import { LockEntry } from './layout.ts'
@@ -16,7 +16,7 @@ export interface RealMutex {
   lockSync(owner: LockOwner, timeoutMs?: number, long?: LongWait | null): number
   lockAsync(owner: LockOwner, timeoutMs?: number, signal?: AbortSignal): Promise<number>
   lockTask(
-    parking: ParkingTask,
+    parking: TaskWaiter,
     timeoutMs?: number,
     signal?: AbortSignal,
     long?: LongWait | null,
@@ -121,7 +121,7 @@ export class HandoffMutex implements RealMutex {
   }
 
   *lockTask(
-    parking: ParkingTask,
+    parking: TaskWaiter,
     timeoutMs: number = Infinity,
     signal?: AbortSignal,
     long: LongWait | null = null,

@@ -1,7 +1,7 @@
 import { Owner } from '../futex/core/records.ts'
 import { ENQUEUE_SLICE_ENDED, type Policy } from '../sched/ext/policy.ts'
 import type { PolicyContext } from '../sched/ext/policycontext.ts'
-import { Task } from '../sched/core/taskrecord.ts'
+import { TaskRecord } from '../sched/core/taskrecord.ts'
 import { flushCounts } from './handoff.ts'
 import { Hints } from './hints.ts'
 import { handoffOf } from './layout.ts'
@@ -119,7 +119,7 @@ export default function handoffPolicy(): Policy {
 
 /** The task's TID as an owner of locks, or 0: it has not come to a lock yet. */
 function tidOf({ scheduler: { i32 } }: PolicyContext, task: number): number {
-  const owner = Atomics.load(i32, task + Task.owner)
+  const owner = Atomics.load(i32, task + TaskRecord.owner)
   return owner === 0 ? 0 : Atomics.load(i32, owner + Owner.tid)
 }
 

@@ -26,7 +26,7 @@ import type { PayloadHeap } from '../arena/memory/heap.ts'
 /** The record whose word is at `at` takes over a payload that this thread has encoded or taken. */
 export function putPayload(heap: PayloadHeap, thread: KernelThread, at: number, word: number): void {
   Atomics.store(thread.i32, at, word) // (A)
-  if (word > 0) heap.settle(word) // (B)
+  if (word > 0) heap.publish(word) // (B)
 }
 
 /** This thread takes over what the record has, and is to free it. */

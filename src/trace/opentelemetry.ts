@@ -1,7 +1,7 @@
 import { checkOptions, type Kinds } from '../coroutine/core/knownoptions.ts'
 import type { Link, MeterProvider, Span, SpanContext, TracerProvider } from '@opentelemetry/api'
 import { viewOf } from '../kernel/boot/hooks.ts'
-import { RETURNED } from '../kernel/spawn/job.ts'
+import { OUTCOME_RETURNED } from '../kernel/spawn/job.ts'
 import { outcomeName } from '../kernel/join/taskhandle.ts'
 import { type Metrics, readMetrics } from './metrics.ts'
 import { record, type Recording, type RecordingOptions, recordingOptions } from './recording.ts'
@@ -152,7 +152,7 @@ class SpanSink implements TrackSink {
       'heddle.task.switches': task.switches,
     })
     if (code !== null) task.span.setAttribute('heddle.task.outcome', outcomeName(code))
-    if (code !== null && code !== RETURNED) task.span.setStatus({ code: STATUS_ERROR })
+    if (code !== null && code !== OUTCOME_RETURNED) task.span.setStatus({ code: STATUS_ERROR })
     task.span.end(this.date(time))
   }
 

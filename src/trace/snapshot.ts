@@ -4,7 +4,7 @@ import { Entity } from '../sched/core/entity.ts'
 import { taskName } from '../sched/core/fork.ts'
 import { isOnline } from '../sched/balance/hotplug.ts'
 import { RunQueue } from '../sched/core/runqueue.ts'
-import { isSleeping, RUNNING, stateNames, Task, UNUSED, WAKENING, ZOMBIE } from '../sched/core/taskrecord.ts'
+import { isSleeping, RUNNING, stateNames, TaskRecord, UNUSED, WAKENING, ZOMBIE } from '../sched/core/taskrecord.ts'
 import { Job, NOT_KILLED } from '../kernel/spawn/job.ts'
 import type { KernelView } from '../kernel/boot/view.ts'
 
@@ -124,15 +124,15 @@ function snapshotTask(
   { waits, locks }: ReturnType<typeof futexesOf>,
 ): TaskSnapshot | null {
   const { s, i32 } = view
-  const state = Atomics.load(i32, task + Task.state)
-  const se = i32[task + Task.entity]
+  const state = Atomics.load(i32, task + TaskRecord.state)
+  const se = i32[task + TaskRecord.entity]
   if (state === UNUSED || se === 0) return null
   const { runTime, waitTime, switches, preemptions } = taskAccount(i32, se)
   const job = view.jobOf(task)
   const priority = i32[se + Entity.priority]
   return {
     id: job === 0 ? 0 : i32[job + Job.number],
-    slot: i32[task + Task.slot],
+    slot: i32[task + TaskRecord.slot],
     name: taskName(s, task),
     state: stateOf(i32, task, se, state),
     sleep: isSleeping(state) ? stateNames[state] : null,
@@ -146,7 +146,7 @@ function snapshotTask(
     switches,
     preemptions,
     waitsFor:
-      waits.get(task) ?? (i32[task + Task.channel] === 0 ? null : `channel ${i32[task + Task.channel]}`),
+      waits.get(task) ?? (i32[task + TaskRecord.channel] === 0 ? null : `channel ${i32[task + TaskRecord.channel]}`),
     contendedLocks: locks.get(task) ?? 0,
     killed: job !== 0 && Atomics.load(i32, job + Job.killKind) !== NOT_KILLED,
   }
@@ -154,7 +154,7 @@ function snapshotTask(
 
 function stateOf(i32: Int32Array, task: number, se: number, state: number): TaskSnapshot['state'] {
   if (state === ZOMBIE) return 'ended'
-  if (i32[task + Task.stopped] !== 0) return 'stopped'
+  if (i32[task + TaskRecord.stopped] !== 0) return 'stopped'
   if (state === RUNNING) return Atomics.load(i32, se + Entity.onCpu) === 1 ? 'running' : 'runnable'
   return state === WAKENING ? 'runnable' : 'sleeping'
 }

@@ -25,7 +25,7 @@ import {
   WAKEUP,
 } from '../arena/rings/events.ts'
 import type { RingEvent } from '../arena/rings/eventring.ts'
-import { FINISHED, SUSPENDED, YIELDED } from '../sched/core/switch.ts'
+import { SWITCH_EXITS, SWITCH_SLEEPS, SWITCH_YIELDS } from '../sched/core/switch.ts'
 import type { TrackArgs, TrackSink } from './tracks.ts'
 
 /**
@@ -154,9 +154,9 @@ export class Timeline {
   }
 
   private leaves(time: number, cpu: CpuState, life: Life, why: number): void {
-    if (why === FINISHED) return this.setState(time, life, 'ended')
+    if (why === SWITCH_EXITS) return this.setState(time, life, 'ended')
     if (life.stopped) return this.setState(time, life, 'stopped')
-    if (why === SUSPENDED) {
+    if (why === SWITCH_SLEEPS) {
       const { blocks } = life
       life.blocks = null
       return this.setState(time, life, 'blocked', blocks?.why ?? 'blocked', blocks?.args)
@@ -166,7 +166,7 @@ export class Timeline {
       this.setState(time, life, 'runnable', 'runnable (gives way for a lock)', life.blocks.args)
       return
     }
-    this.setState(time, life, 'runnable', why === YIELDED ? 'runnable' : 'runnable (preempted)')
+    this.setState(time, life, 'runnable', why === SWITCH_YIELDS ? 'runnable' : 'runnable (preempted)')
   }
 
   private runs(time: number, ring: number, cpu: CpuState, life: Life, priority: number): void {

@@ -6,7 +6,7 @@ import { LockSim } from '../../testing/handoff/fixtures/locksim.ts'
 import handoffPolicy from '../handoff/policy.ts'
 import { Simulation, type TaskBody } from '../../testing/sched/simulation.ts'
 import { beginSleep, endSleep } from '../sched/core/sleep.ts'
-import { PREEMPTED, SUSPENDED, YIELDED } from '../sched/core/switch.ts'
+import { SWITCH_PREEMPTED, SWITCH_SLEEPS, SWITCH_YIELDS } from '../sched/core/switch.ts'
 import { INTERRUPTIBLE } from '../sched/core/taskrecord.ts'
 import { describeSummary } from '../cli/trace.ts'
 import { ChromeWriter } from './chrome.ts'
@@ -134,9 +134,9 @@ function recordedHandOff(sinks: readonly TrackSink[]): void {
         for (let time = 0; time < 10; time++) {
           yield* lock.lockTask(parking)
           context.cpu.charge(0.02)
-          yield YIELDED
+          yield SWITCH_YIELDS
           lock.unlock(parking.owner)
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
         }
       },
       { name, affinity: [cpu] },
@@ -159,7 +159,7 @@ function recorded(sinkOf: (sink: TrackSink[]) => TrackSink[], events = 1024): Su
       for (let round = 0; round < 20; round++) {
         beginSleep(context.s, tasks[self], INTERRUPTIBLE, 3)
         wakeupTask(context.s, tasks[1 - self])
-        yield SUSPENDED
+        yield SWITCH_SLEEPS
         endSleep(context.s, tasks[self], 3)
       }
     }
@@ -168,7 +168,7 @@ function recorded(sinkOf: (sink: TrackSink[]) => TrackSink[], events = 1024): Su
   tasks.push(sim.fork(partner(1), { name: 'ponger, the one with the long name' }))
   sim.fork(
     function* () {
-      for (let turn = 0; turn < 400; turn++) yield turn % 50 === 0 ? YIELDED : PREEMPTED
+      for (let turn = 0; turn < 400; turn++) yield turn % 50 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
     },
     { name: 'hog' },
   )

@@ -5,10 +5,10 @@ import { findOwner, type LockOwner, ownerPriority } from '../../src/futex/core/o
 import { setOwnerPriority } from '../../src/futex/pi/pichain.ts'
 import { Owner } from '../../src/futex/core/records.ts'
 import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
-import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
 import type { SimulatedContext } from '../../testing/sched/simulation.ts'
 import { beginSleep, endSleep, takePending } from '../../src/sched/core/sleep.ts'
-import { SUSPENDED } from '../../src/sched/core/switch.ts'
+import { SWITCH_SLEEPS } from '../../src/sched/core/switch.ts'
 import { UNINTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { FIRST_THREAD, type Kind, Stage, type Watched } from './stage.ts'
@@ -186,11 +186,11 @@ export class ActorBench extends Stage {
     given: Given[],
     begun: (tid: number) => void,
   ): Generator<number, number, unknown> {
-    const parking = new SchedulerTask(context, ({ s }) => this.contextOn(s))
+    const parking = new SchedTaskWaiter(context, ({ s }) => this.contextOn(s))
     begun(parking.tid)
     for (;;) {
       while (given.length === 0) {
-        if (beginSleep(context.s, context.task, UNINTERRUPTIBLE)) yield SUSPENDED
+        if (beginSleep(context.s, context.task, UNINTERRUPTIBLE)) yield SWITCH_SLEEPS
         endSleep(context.s, context.task)
       }
       const { order, resolve } = given.shift() as Given

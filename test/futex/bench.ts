@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
 import type { Timespec, Uaddr } from '../../src/futex/operations/call.ts'
 import { Waiter } from '../../src/futex/core/records.ts'
-import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
 import type { SimulatedContext } from '../../testing/sched/simulation.ts'
 import { type Kind, Stage, type Watched } from './stage.ts'
 
@@ -108,7 +108,7 @@ export class Bench extends Stage {
     call: Call | VectorCall,
     resolve: (value: number) => void,
   ): Generator<number, number, unknown> {
-    const task = new SchedulerTask(context, ({ s }) => this.contextOn(s))
+    const task = new SchedTaskWaiter(context, ({ s }) => this.contextOn(s))
     const fx = this.futexesOn(context.s)
     const result =
       'waitv' in call

@@ -6,7 +6,7 @@ import { FutexError } from '../../src/futex/core/errno.ts'
 import { Futexes } from '../../src/futex/core/futexes.ts'
 import { initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
 import { FUTEX_PRIVATE_FLAG, FUTEX_WAKE } from '../../src/futex/operations/call.ts'
-import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
 import { CMP_EQ, OP_ADD } from '../../src/futex/operations/wakeop.ts'
 import { Bench } from './bench.ts'
 
@@ -80,7 +80,7 @@ test('an abort ends the wait of a task too', () => {
   const control = new AbortController()
   let caught: unknown
   bench.sim.fork(function* (context) {
-    const task = new SchedulerTask(context, () => bench.fx.context)
+    const task = new SchedTaskWaiter(context, () => bench.fx.context)
     try {
       yield* bench.fx.wait(task, bench.fx.word(bench.view, 0), 0, { signal: control.signal })
     } catch (error) {

@@ -7,7 +7,7 @@ import { type FutexLayout, initializeFutexes, reserveFutexes } from '../../src/f
 import { FUTEX_TID_MASK, LockOwner, ownerOfTask, ownerPriority } from '../../src/futex/core/owner.ts'
 import { lockPi, unlockPi } from '../../src/futex/pi/pi.ts'
 import { setOwnerPriority } from '../../src/futex/pi/pichain.ts'
-import { Owner, TASK, THREAD, Waiter, WOKEN } from '../../src/futex/core/records.ts'
+import { Owner, TASK, THREAD, Waiter, QUEUE_WOKEN } from '../../src/futex/core/records.ts'
 import { finishWait } from '../../src/futex/core/sleep.ts'
 import type { WaiterOptions } from '../../src/futex/operations/waitwake.ts'
 import { SeededRandom } from '../../src/machine/simulated/random.ts'
@@ -179,7 +179,7 @@ class Graph {
   private settle(at: number): void {
     const { fx, pending, model } = this
     const wait = pending[at] as PreparedWait
-    if (Atomics.load(fx.context.i32, wait.waiters[0] + Waiter.queue) !== WOKEN)
+    if (Atomics.load(fx.context.i32, wait.waiters[0] + Waiter.queue) !== QUEUE_WOKEN)
       throw new Error('the new owner was not woken')
     if (finishCall(fx.context, wait, finishWait(fx.context, wait.waiters, -EINTR)) !== 0)
       throw new Error('the new owner was not told')

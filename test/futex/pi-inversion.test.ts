@@ -3,7 +3,7 @@ import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from '../../src/futex/ro
 import { makePriority } from '../../src/sched/core/priority.ts'
 import { setPriority } from '../../src/sched/core/setpriority.ts'
 import { schedulerSleep } from '../../src/sched/core/sleep.ts'
-import { PREEMPTED } from '../../src/sched/core/switch.ts'
+import { SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
 import { TIMER } from '../../src/sched/core/taskrecord.ts'
 import { type LockingTask, LockSimulation } from './pi-sim.ts'
 
@@ -17,7 +17,7 @@ const HOG_MS = 100
 function* work({ context }: LockingTask, ms: number): Generator<number, void, unknown> {
   for (let tenth = 0; tenth < ms * 10; tenth++) {
     context.cpu.charge(0.1)
-    yield PREEMPTED
+    yield SWITCH_PREEMPTED
   }
 }
 

@@ -8,23 +8,23 @@ import {
 } from '../../src/futex/core/layout.ts'
 import { type MutexKind, WordMutex } from '../../src/futex/robust/mutex.ts'
 import { AddressSpace } from '../../src/futex/core/space.ts'
-import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
 import { Entity } from '../../src/sched/core/entity.ts'
 import type { TaskOptions } from '../../src/sched/core/fork.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { type SimulatedContext, Simulation, type SimulationOptions } from '../../testing/sched/simulation.ts'
-import { Task } from '../../src/sched/core/taskrecord.ts'
+import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
 /** What the body of a task in these tests has at hand. */
 export class LockingTask {
   readonly context: SimulatedContext
-  readonly parking: SchedulerTask
+  readonly parking: SchedTaskWaiter
   private readonly sim: LockSimulation
 
   constructor(sim: LockSimulation, context: SimulatedContext) {
     this.sim = sim
     this.context = context
-    this.parking = new SchedulerTask(context, ({ s }) => sim.futexesOn(s).context)
+    this.parking = new SchedTaskWaiter(context, ({ s }) => sim.futexesOn(s).context)
   }
 
   *lock(lock: number, timeout?: number): Generator<number, number, unknown> {
@@ -69,7 +69,7 @@ export class LockSimulation {
   /** The priority that the task is scheduled by. */
   priorityOf(task: number): number {
     const { i32 } = this.sim.s
-    return i32[i32[task + Task.entity] + Entity.priority]
+    return i32[i32[task + TaskRecord.entity] + Entity.priority]
   }
 
   futexesOn(s: Scheduler): Futexes {

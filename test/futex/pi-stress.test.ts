@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type MutexKind, PI, PLAIN, ROBUST_PI } from '../../src/futex/robust/mutex.ts'
 import { makePriority } from '../../src/sched/core/priority.ts'
 import { schedulerSleep } from '../../src/sched/core/sleep.ts'
-import { PREEMPTED } from '../../src/sched/core/switch.ts'
+import { SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
 import { UNINTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { LockSimulation, type LockingTask } from './pi-sim.ts'
@@ -55,8 +55,8 @@ function makeGroup(world: LockSimulation, lock: number, rounds: number): Group {
           group.round = round
           wake(low, 1)
           wake(low, 2)
-          yield PREEMPTED
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
+          yield SWITCH_PREEMPTED
           inside--
           low.unlock(lock)
           yield* until(low, () => group.highDone === round && group.middleDone === round)
@@ -68,7 +68,7 @@ function makeGroup(world: LockSimulation, lock: number, rounds: number): Group {
       function* (middle) {
         for (let round = 1; round <= rounds; round++) {
           yield* until(middle, () => group.round >= round)
-          while (group.highDone < round) yield PREEMPTED
+          while (group.highDone < round) yield SWITCH_PREEMPTED
           group.middleDone = round
           wake(middle, 0)
         }

@@ -11,7 +11,7 @@ import { NodeMachine } from '../../src/machine/node/nodemachine.ts'
 import { hrtimeMs } from '../../src/machine/node/node-clock.ts'
 import { createTask, startTask } from '../../src/sched/core/fork.ts'
 import { Scheduler } from '../../src/sched/core/scheduler.ts'
-import { Task } from '../../src/sched/core/taskrecord.ts'
+import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
 import {
   DEAD,
   type DeathBoot,
@@ -95,7 +95,7 @@ class World {
     const locks = Array.from({ length: LOCKS }, (_, lock) => lock)
     for (const lock of locks) {
       const task = createTask(s, { affinity: [0] })
-      s.i32[plan.table + s.i32[task + Task.slot]] = lock
+      s.i32[plan.table + s.i32[task + TaskRecord.slot]] = lock
       startTask(s, task)
     }
     const rounds: Round[] = [{ locks, promises: true }]

@@ -2,11 +2,11 @@ import { swapRunner, type Runner } from '../../src/coroutine/core/runner.ts'
 import { type Ambient, type CurrentTask, setAmbient } from '../../src/futex/core/ambient.ts'
 import { Futexes } from '../../src/futex/core/futexes.ts'
 import { type FutexLayout, initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
-import { SchedulerTask } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { Simulation, type SimulatedContext } from '../../testing/sched/simulation.ts'
 import { killTask, takePending } from '../../src/sched/core/sleep.ts'
-import { PREEMPTED } from '../../src/sched/core/switch.ts'
+import { SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
 
 /** What a task is thrown when it is cancelled. */
 export class Cancelled extends Error {}
@@ -15,7 +15,7 @@ export type Body = () => Generator<number, void, unknown>
 
 interface Running {
   readonly context: SimulatedContext
-  readonly task: SchedulerTask
+  readonly task: SchedTaskWaiter
 }
 
 /** A small generator of random numbers: the same seed, the same history. */
@@ -110,7 +110,7 @@ export class SyncSimulation implements Ambient {
     this.tasks.length = 0
     bodies.forEach((body, index) => {
       const made = this.simulation.fork(context => {
-        const task = new SchedulerTask(context, ({ s }) => this.futexesOn(s).context)
+        const task = new SchedTaskWaiter(context, ({ s }) => this.futexesOn(s).context)
         return this.drive(index, { context, task }, body, error => {
           left--
           this.ended.add(index)
@@ -180,5 +180,5 @@ export class SyncSimulation implements Ambient {
 
 /** A safepoint: others may come in between. */
 export function* pause(): Generator<number, void, unknown> {
-  yield PREEMPTED
+  yield SWITCH_PREEMPTED
 }

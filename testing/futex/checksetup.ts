@@ -5,7 +5,7 @@ import { KernelThread } from '../../src/arena/sync/thread.ts'
 import { FutexContext } from '../../src/futex/core/context.ts'
 import { EAGAIN } from '../../src/futex/core/errno.ts'
 import { type FutexSizes, initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
-import { Futex, OFF, Waiter } from '../../src/futex/core/records.ts'
+import { Futex, QUEUE_NONE, Waiter } from '../../src/futex/core/records.ts'
 import { sleepThread, threadWaiter } from '../../src/futex/core/sleep.ts'
 import { AddressSpace, type FutexWord, type MappedBuffer } from '../../src/futex/core/space.ts'
 import { makeWaiter, queueWaiter, wake } from '../../src/futex/operations/waitwake.ts'
@@ -94,5 +94,5 @@ export function wakeAt({ context, words }: CheckedThread, index: number, count: 
 /** Where a thread's waiter is: the index of a word, or -1 for no queue. */
 export function queueOf({ i32, threads }: CheckedFutexes, id: number): number {
   const queue = Atomics.load(i32, threads[id].waiter + Waiter.queue)
-  return queue > OFF ? i32[queue + Futex.index] : -1
+  return queue > QUEUE_NONE ? i32[queue + Futex.index] : -1
 }

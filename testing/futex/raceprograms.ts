@@ -14,7 +14,7 @@ import {
 import type { FutexContext } from '../../src/futex/core/context.ts'
 import { EFAULT, ETIMEDOUT } from '../../src/futex/core/errno.ts'
 import { enqueue, takeOff } from '../../src/futex/core/queue.ts'
-import { Bucket, ENDED, Futex, isMoving, OFF, Waiter, WOKEN } from '../../src/futex/core/records.ts'
+import { Bucket, QUEUE_ENDED, Futex, isMoving, QUEUE_NONE, Waiter, QUEUE_WOKEN } from '../../src/futex/core/records.ts'
 import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
 import { requeue } from '../../src/futex/operations/requeue.ts'
 import { sleepThread } from '../../src/futex/core/sleep.ts'
@@ -103,7 +103,7 @@ export function moveAgainstUnmap(move: Move = ourMove): Setup {
       },
       final() {
         const fate = Atomics.load(i32, threads[0].waiter + Waiter.queue)
-        assert(fate === ENDED, 'its word is gone, and it knows')
+        assert(fate === QUEUE_ENDED, 'its word is gone, and it knows')
       },
     }
   }
@@ -201,7 +201,7 @@ function isGivenBack({ i32, threads }: CheckedFutexes, id: number): boolean {
 function waitAndWake({ i32, threads }: CheckedFutexes): boolean {
   const { context, words, waiter } = threads[2]
   if (queueWaiter(context, words[0], false, 0, waiter) !== 0) return false
-  return wakeAt(threads[2], 0, 1) === 1 && Atomics.load(i32, waiter + Waiter.queue) === WOKEN
+  return wakeAt(threads[2], 0, 1) === 1 && Atomics.load(i32, waiter + Waiter.queue) === QUEUE_WOKEN
 }
 
 // The broken ones, for races.test.ts.
@@ -253,7 +253,7 @@ export function recoverWithoutRepair(context: FutexContext, dead: number): void 
   for (let at = 0; at < layout.waiters.capacity; at++) {
     const waiter = layout.waiters.pointerAt(at)
     if (!layout.waiters.isAllocated(i32, waiter) || i32[waiter + Waiter.thread] !== dead) continue
-    if (Atomics.load(i32, waiter + Waiter.queue) > OFF) takeOff(context, waiter)
+    if (Atomics.load(i32, waiter + Waiter.queue) > QUEUE_NONE) takeOff(context, waiter)
     layout.waiters.free(i32, waiter)
   }
 }
@@ -280,9 +280,9 @@ function firstOf(i32: Int32Array, futex: number): number {
 function takeOffWithoutLookingAgain(context: FutexContext, waiter: number): boolean {
   const { i32, thread } = context
   const futex = Atomics.load(i32, waiter + Waiter.queue)
-  if (futex === WOKEN || isMoving(futex)) return false
+  if (futex === QUEUE_WOKEN || isMoving(futex)) return false
   acquire(thread, futex + Futex.lock)
-  Atomics.store(i32, waiter + Waiter.queue, OFF)
+  Atomics.store(i32, waiter + Waiter.queue, QUEUE_NONE)
   listRemove(i32, futex + Futex.waiters, waiter)
   Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
   unlockFutex(context, futex)

@@ -8,7 +8,7 @@
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import { bindTask, setAffinity } from '../../src/sched/balance/affinity.ts'
-import { startSoon, takeArrivals } from '../../src/sched/core/arrivals.ts'
+import { startByArrival, takeArrivals } from '../../src/sched/core/arrivals.ts'
 import { Entity, POLICY_BOUND } from '../../src/sched/core/entity.ts'
 import { exitTask, reapTask } from '../../src/sched/core/exit.ts'
 import { createTask, forkTask } from '../../src/sched/core/fork.ts'
@@ -28,12 +28,12 @@ import { setNice, setPriority } from '../../src/sched/core/setpriority.ts'
 import { beginSleep, wakeupOnChannel } from '../../src/sched/core/sleep.ts'
 import { stealTask } from '../../src/sched/balance/steal.ts'
 import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
-import { FINISHED, PREEMPTED, schedulerYield, SUSPENDED, YIELDED } from '../../src/sched/core/switch.ts'
+import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule, SWITCH_SLEEPS, SWITCH_YIELDS } from '../../src/sched/core/switch.ts'
 import {
   INTERRUPTIBLE,
   isSleeping,
   RUNNING,
-  Task,
+  TaskRecord,
   UNINTERRUPTIBLE,
   UNUSED,
   ZOMBIE,
@@ -78,7 +78,7 @@ export function death(deed: Deed, recover: Recover = recoverScheduler): Setup {
 }
 
 function isBound({ i32 }: Kernel, task: number): boolean {
-  return (i32[i32[task + Task.entity] + Entity.policy] & POLICY_BOUND) !== 0
+  return (i32[i32[task + TaskRecord.entity] + Entity.policy] & POLICY_BOUND) !== 0
 }
 
 /** CPU 1 runs whatever wants to run, until nothing does. Whatever sleeps can be woken; then all memory can be given back. */
@@ -90,25 +90,25 @@ function goOn(kernel: Kernel): void {
     // One that has ended waits for its parent.
     if (kernel.state(task) === ZOMBIE) continue
     assert(
-      !isBound(kernel, task) || i32[i32[task + Task.entity] + Entity.cpu] !== MORTAL,
+      !isBound(kernel, task) || i32[i32[task + TaskRecord.entity] + Entity.cpu] !== MORTAL,
       'a lost task lives',
     )
     schedulerContinue(others[0], task)
     wakeupTask(others[0], task)
   }
-  let why = PREEMPTED
+  let why = SWITCH_PREEMPTED
   const ran = new Set<number>()
   for (let turns = 0; ; turns++) {
     assert(turns < 8, 'the tasks come to no end')
     const prev = i32[s.queue + RunQueue.current]
-    const current = schedulerYield(s, why)
-    if (why === FINISHED) reapTask(others[0], i32[prev + Entity.task])
+    const current = schedule(s, why)
+    if (why === SWITCH_EXITS) reapTask(others[0], i32[prev + Entity.task])
     if (current === idle) break
     const task = i32[current + Entity.task]
     assert(!ran.has(task), 'a task runs on after its end')
     ran.add(task)
     exitTask(s, task, 0)
-    why = FINISHED
+    why = SWITCH_EXITS
   }
   kernel.check()
   assert(living(kernel).length === 0, 'a task was never run')
@@ -122,8 +122,8 @@ function living({ i32, cpus }: Kernel): number[] {
   const { tasks } = cpus[0]
   const found: number[] = []
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (i32[task + Task.state] === UNUSED) continue
-    if (majorPriority(i32[i32[task + Task.entity] + Entity.priority]) < IDLE_MAJOR_PRIORITY) found.push(task)
+    if (i32[task + TaskRecord.state] === UNUSED) continue
+    if (majorPriority(i32[i32[task + TaskRecord.entity] + Entity.priority]) < IDLE_MAJOR_PRIORITY) found.push(task)
   }
   return found
 }
@@ -139,7 +139,7 @@ function started(kernel: Kernel): number {
 function onSurvivor(kernel: Kernel, runs: boolean, affinity: number[] = [SURVIVOR]): number {
   const task = kernel.asleep([SURVIVOR])
   wakeupTask(kernel.others[0], task)
-  if (runs) schedulerYield(kernel.cpus[SURVIVOR], PREEMPTED)
+  if (runs) schedule(kernel.cpus[SURVIVOR], SWITCH_PREEMPTED)
   setAffinity(
     kernel.others[0],
     task,
@@ -189,7 +189,7 @@ export const yieldToEqual: Deed = {
     started(kernel)
     kernel.queued()
     kernel.queued()
-    return { mortal: () => schedulerYield(kernel.cpus[MORTAL], YIELDED) }
+    return { mortal: () => schedule(kernel.cpus[MORTAL], SWITCH_YIELDS) }
   },
 }
 
@@ -199,7 +199,7 @@ export const yieldUnstarted: Deed = {
   scene: kernel => {
     kernel.running(BOTH)
     kernel.queued(BOTH)
-    return { mortal: () => schedulerYield(kernel.cpus[MORTAL], YIELDED) }
+    return { mortal: () => schedule(kernel.cpus[MORTAL], SWITCH_YIELDS) }
   },
 }
 
@@ -209,7 +209,7 @@ export const preemption: Deed = {
     started(kernel)
     const better = kernel.queued(BOTH)
     setPriority(kernel.others[0], better, makePriority(5, 0))
-    return { mortal: () => schedulerYield(kernel.cpus[MORTAL], PREEMPTED) }
+    return { mortal: () => schedule(kernel.cpus[MORTAL], SWITCH_PREEMPTED) }
   },
 }
 
@@ -220,7 +220,7 @@ export const switchOfFair: Deed = {
     for (const task of [first, kernel.queued(BOTH), kernel.queued(BOTH)]) {
       setPriority(kernel.others[0], task, FAIR_PRIORITY)
     }
-    return { mortal: () => schedulerYield(kernel.cpus[MORTAL], YIELDED) }
+    return { mortal: () => schedule(kernel.cpus[MORTAL], SWITCH_YIELDS) }
   },
 }
 
@@ -232,7 +232,7 @@ export const sleepAgainstWakeup: Deed = {
     const task = kernel.running(BOTH)
     const s = kernel.cpus[MORTAL]
     return {
-      mortal: () => beginSleep(s, task, INTERRUPTIBLE) && schedulerYield(s, SUSPENDED),
+      mortal: () => beginSleep(s, task, INTERRUPTIBLE) && schedule(s, SWITCH_SLEEPS),
       other: () => wakeupTask(kernel.others[0], task),
     }
   },
@@ -246,7 +246,7 @@ export const lostAgainstWakeup: Deed = {
     const task = started(kernel)
     const s = kernel.cpus[MORTAL]
     return {
-      mortal: () => beginSleep(s, task, INTERRUPTIBLE) && schedulerYield(s, SUSPENDED),
+      mortal: () => beginSleep(s, task, INTERRUPTIBLE) && schedule(s, SWITCH_SLEEPS),
       other: () => wakeupTask(kernel.others[0], task),
     }
   },
@@ -258,7 +258,7 @@ export const steal: Deed = {
     onSurvivor(kernel, true)
     onSurvivor(kernel, false, BOTH)
     onSurvivor(kernel, false, BOTH)
-    return { mortal: () => stealTask(kernel.cpus[MORTAL]) && schedulerYield(kernel.cpus[MORTAL], PREEMPTED) }
+    return { mortal: () => stealTask(kernel.cpus[MORTAL]) && schedule(kernel.cpus[MORTAL], SWITCH_PREEMPTED) }
   },
 }
 
@@ -296,7 +296,7 @@ export const niceOfQueued: Deed = {
     setPriority(kernel.others[0], onSurvivor(kernel, false), FAIR_PRIORITY)
     const task = onSurvivor(kernel, false)
     setPriority(kernel.others[0], task, FAIR_PRIORITY)
-    const se = kernel.i32[task + Task.entity]
+    const se = kernel.i32[task + TaskRecord.entity]
     return {
       mortal: () => setNice(kernel.cpus[MORTAL], task, 5),
       final() {
@@ -327,7 +327,7 @@ export const channelWakeup: Deed = {
     for (const task of sleepers) {
       s.waitTree.add(task, channel, 36)
       beginSleep(s, task, UNINTERRUPTIBLE)
-      schedulerYield(s, SUSPENDED)
+      schedule(s, SWITCH_SLEEPS)
     }
     return {
       mortal: () => wakeupOnChannel(kernel.cpus[MORTAL], channel),
@@ -345,12 +345,12 @@ export const timerExpiry: Deed = {
     const s = kernel.cpus[MORTAL]
     const task = kernel.running(BOTH)
     beginSleep(s, task, INTERRUPTIBLE, 0)
-    schedulerYield(s, SUSPENDED)
+    schedule(s, SWITCH_SLEEPS)
     return {
       mortal: () => expireTimers(s),
       final: () => {
         const asleep = isSleeping(kernel.state(task))
-        assert(!asleep || s.timers[MORTAL].isQueued(task + Task.timer), 'it sleeps, and its timer is gone')
+        assert(!asleep || s.timers[MORTAL].isQueued(task + TaskRecord.timer), 'it sleeps, and its timer is gone')
       },
     }
   },
@@ -363,7 +363,7 @@ export const timerCancelled: Deed = {
     const s = kernel.cpus[MORTAL]
     const other = kernel.running(BOTH)
     beginSleep(s, other, INTERRUPTIBLE, 5)
-    schedulerYield(s, SUSPENDED)
+    schedule(s, SWITCH_SLEEPS)
     const task = started(kernel)
     return {
       mortal: () => {
@@ -383,9 +383,9 @@ export const timersAgainstSleep: Deed = {
     const [mortal, home] = kernel.cpus
     return {
       mortal: () => mortal.rcu.quiescent(mortal.thread),
-      other: () => beginSleep(home, task, INTERRUPTIBLE, 5) && schedulerYield(home, SUSPENDED),
+      other: () => beginSleep(home, task, INTERRUPTIBLE, 5) && schedule(home, SWITCH_SLEEPS),
       final: () =>
-        assert(home.timers[SURVIVOR].isQueued(task + Task.timer), 'it sleeps, and its timer is on no queue'),
+        assert(home.timers[SURVIVOR].isQueued(task + TaskRecord.timer), 'it sleeps, and its timer is on no queue'),
     }
   },
 }
@@ -400,7 +400,7 @@ export const exit: Deed = {
     return {
       mortal: () => {
         exitTask(s, task, 0)
-        schedulerYield(s, FINISHED)
+        schedule(s, SWITCH_EXITS)
         reapTask(s, task)
         s.rcu.runCallbacks(s.thread)
       },
@@ -415,16 +415,16 @@ export const exitOfChild: Deed = {
     const parent = onSurvivor(kernel, true)
     const s = kernel.cpus[MORTAL]
     const child = forkTask(kernel.others[0], { affinity: [MORTAL], parent })
-    schedulerYield(s, PREEMPTED)
+    schedule(s, SWITCH_PREEMPTED)
     bindTask(s, child)
     const home = kernel.cpus[SURVIVOR]
     home.waitTree.add(parent, parent, 36)
     beginSleep(home, parent, INTERRUPTIBLE)
-    schedulerYield(home, SUSPENDED)
+    schedule(home, SWITCH_SLEEPS)
     return {
       mortal: () => {
         exitTask(s, child, 0)
-        schedulerYield(s, FINISHED)
+        schedule(s, SWITCH_EXITS)
       },
       final: () => assert(!isSleeping(kernel.state(parent)), 'its child has ended, and the parent sleeps'),
     }
@@ -442,7 +442,7 @@ export const fork: Deed = {
       final: () => {
         const { i32 } = kernel
         for (const task of living(kernel)) {
-          const woken = i32[i32[task + Task.entity] + Entity.woken] !== 0
+          const woken = i32[i32[task + TaskRecord.entity] + Entity.woken] !== 0
           assert(
             woken || kernel.state(task) !== RUNNING,
             'a task runs, and counts as one that was never woken',
@@ -460,14 +460,14 @@ export const exitOfParent: Deed = {
     const parent = started(kernel)
     const home = kernel.cpus[SURVIVOR]
     const child = forkTask(kernel.others[0], { affinity: [SURVIVOR], parent })
-    schedulerYield(home, PREEMPTED)
+    schedule(home, SWITCH_PREEMPTED)
     exitTask(home, child, 0)
-    schedulerYield(home, FINISHED)
+    schedule(home, SWITCH_EXITS)
     const s = kernel.cpus[MORTAL]
     return {
       mortal: () => {
         exitTask(s, parent, 0)
-        schedulerYield(s, FINISHED)
+        schedule(s, SWITCH_EXITS)
       },
     }
   },
@@ -478,7 +478,7 @@ function arrived(kernel: Kernel, count: number, cpu: number): number[] {
   const tasks = Array.from({ length: count }, () => createTask(kernel.others[1]))
   const other = kernel.cpus[1 - cpu]
   other.setActive(other.cpu, false)
-  for (const task of tasks) startSoon(kernel.others[1], task)
+  for (const task of tasks) startByArrival(kernel.others[1], task)
   other.setActive(other.cpu, true)
   assert(kernel.cpus[0].arrivals.has(cpu), 'they have arrived there')
   return tasks

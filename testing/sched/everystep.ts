@@ -6,7 +6,7 @@ import { Entity } from '../../src/sched/core/entity.ts'
 import { subqueue } from '../../src/sched/classes/fifo.ts'
 import { classRq, RunQueue } from '../../src/sched/core/runqueue.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'
-import { RUNNING, Task } from '../../src/sched/core/taskrecord.ts'
+import { RUNNING, TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
 /**
  * What is true of a FIFO task at every step, whatever every CPU is in the middle of. For the checker, which looks after each step
@@ -28,7 +28,7 @@ export function everyStep(s: Scheduler, tasks: readonly number[]): Always {
   const { i32 } = s
   const words: Record<string, readonly [Int32Array, number]> = {}
   const [{ level, minor }] = tasks.map(task => {
-    const priority = i32[i32[task + Task.entity] + Entity.priority]
+    const priority = i32[i32[task + TaskRecord.entity] + Entity.priority]
     return { level: priority >> 2, minor: priority & 3 }
   })
   const queues: Queue[] = []
@@ -78,7 +78,7 @@ function watchTask(
   task: number,
   suffix: string,
 ): WatchedTask {
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   const node = se + Entity.links
   const named = (name: string, at: number): string => {
     words[name + suffix] = [i32, at]
@@ -87,8 +87,8 @@ function watchTask(
   return {
     se,
     node,
-    state: named('state', task + Task.state),
-    stopped: named('stopped', task + Task.stopped),
+    state: named('state', task + TaskRecord.state),
+    stopped: named('stopped', task + TaskRecord.stopped),
     onRq: named('onRq', se + Entity.onRq),
     onCpu: named('onCpu', se + Entity.onCpu),
     cpu: named('cpu', se + Entity.cpu),

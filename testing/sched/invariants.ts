@@ -13,7 +13,7 @@ import {
 import { isReady, ReadyMask } from '../../src/sched/classes/readymask.ts'
 import { ClassRq, classRq, RunQueue } from '../../src/sched/core/runqueue.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'
-import { isSleeping, RUNNING, Task, WAKENING, ZOMBIE } from '../../src/sched/core/taskrecord.ts'
+import { isSleeping, RUNNING, TaskRecord, WAKENING, ZOMBIE } from '../../src/sched/core/taskrecord.ts'
 
 /**
  * What is true of every task whenever no CPU is inside a switch or a wakeup. Throws InvariantError where it is not.
@@ -52,14 +52,14 @@ export function checkInvariants(s: Scheduler): void {
 function checkEntity(s: Scheduler, se: number, cpu: number | undefined): void {
   const { i32 } = s
   const task = i32[se + Entity.task]
-  const state = i32[task + Task.state]
+  const state = i32[task + TaskRecord.state]
   const onRq = i32[se + Entity.onRq] === 1
-  assert(i32[task + Task.entity] === se, 'task and entity point at each other')
+  assert(i32[task + TaskRecord.entity] === se, 'task and entity point at each other')
   assert(!(onRq && cpu !== undefined), 'an entity is on a queue and on a CPU at once')
   assert(state !== WAKENING, 'a task is WAKENING only inside a wakeup')
   assert(i32[se + Entity.onCpu] === (cpu === undefined ? 0 : 1), 'onCpu does not say where the entity is')
   if (cpu !== undefined) assert(i32[se + Entity.cpu] === cpu, 'an entity does not know its CPU')
-  if (state === RUNNING && i32[task + Task.stopped] === 0) {
+  if (state === RUNNING && i32[task + TaskRecord.stopped] === 0) {
     assert(onRq || cpu !== undefined, 'a task is runnable and nowhere')
   } else {
     assert(!onRq, 'a task that is asleep, stopped or dead is on a queue')

@@ -13,7 +13,7 @@ import { KernelThread } from '../../src/arena/sync/thread.ts'
 import type { Always, Setup } from '../../src/checker/check.ts'
 import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
 import { setAffinity } from '../../src/sched/balance/affinity.ts'
-import { startSoon, takeArrivals } from '../../src/sched/core/arrivals.ts'
+import { startByArrival, takeArrivals } from '../../src/sched/core/arrivals.ts'
 import { publishQueue, rqPickNextTask } from '../../src/sched/classes/classrq.ts'
 import { Entity } from '../../src/sched/core/entity.ts'
 import { everyStep } from './everystep.ts'
@@ -28,12 +28,12 @@ import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
 import {
   contextSwitchFinish,
   contextSwitchPrepare,
-  PREEMPTED,
-  schedulerYield,
-  SUSPENDED,
-  YIELDED,
+  SWITCH_PREEMPTED,
+  schedule,
+  SWITCH_SLEEPS,
+  SWITCH_YIELDS,
 } from '../../src/sched/core/switch.ts'
-import { INTERRUPTIBLE, isSleeping, RUNNING, Task, WAKE_ANY, WOKEN } from '../../src/sched/core/taskrecord.ts'
+import { INTERRUPTIBLE, isSleeping, RUNNING, TaskRecord, WAKE_ANY, SLEEP_WOKEN } from '../../src/sched/core/taskrecord.ts'
 import { adoptTimers, expireTimers } from '../../src/sched/core/timer.ts'
 import { wakeSelf, wakeupTask } from '../../src/sched/core/wakeup.ts'
 
@@ -94,7 +94,7 @@ export class Kernel {
   /** A task that runs on CPU 0. */
   running(affinity: number[] = [0]): number {
     const task = this.queued(affinity)
-    schedulerYield(this.cpus[0], PREEMPTED)
+    schedule(this.cpus[0], SWITCH_PREEMPTED)
     assert(this.current(0) === task, 'it runs')
     return task
   }
@@ -105,11 +105,11 @@ export class Kernel {
   }
 
   onRq(task: number): boolean {
-    return this.i32[this.i32[task + Task.entity] + Entity.onRq] === 1
+    return this.i32[this.i32[task + TaskRecord.entity] + Entity.onRq] === 1
   }
 
   state(task: number): number {
-    return this.i32[task + Task.state]
+    return this.i32[task + TaskRecord.state]
   }
 
   /** What holds of these tasks at every step. */
@@ -146,7 +146,7 @@ export function doubleWakeup(wake: Wake = wakeupTask): Setup {
  * The task is queued, picked by CPU 0, goes to sleep there and switches away, while another thread wakes it; and CPU 1 runs
  * whatever comes to it. Its condition is guarded by a lock, so that the wakeup is never for nothing.
  */
-export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = schedulerYield): Setup {
+export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = schedule): Setup {
   return () => {
     const kernel = new Kernel(2, 1, false)
     const task = kernel.running([0, 1])
@@ -155,10 +155,10 @@ export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = sche
       always: kernel.always(task),
       threads: {
         'CPU 0': () => {
-          if (beginSleep(s0, task, INTERRUPTIBLE)) yields(s0, SUSPENDED)
+          if (beginSleep(s0, task, INTERRUPTIBLE)) yields(s0, SWITCH_SLEEPS)
         },
         waker: () => wake(kernel.others[0], task),
-        'CPU 1': () => schedulerYield(s1, PREEMPTED),
+        'CPU 1': () => schedule(s1, SWITCH_PREEMPTED),
       },
       final: ({ results }) => {
         kernel.check()
@@ -178,8 +178,8 @@ export function wakeupAfterPick(wake: Wake = wakeupTask): Setup {
       always: kernel.always(task),
       threads: {
         'CPU 0': () => {
-          schedulerYield(s0, PREEMPTED)
-          if (beginSleep(s0, task, INTERRUPTIBLE)) schedulerYield(s0, SUSPENDED)
+          schedule(s0, SWITCH_PREEMPTED)
+          if (beginSleep(s0, task, INTERRUPTIBLE)) schedule(s0, SWITCH_SLEEPS)
         },
         waker: () => wake(kernel.others[0], task),
       },
@@ -199,9 +199,9 @@ export function wakeupAcrossTurns(wake: Wake = wakeupTask): Setup {
       always: kernel.always(task, other),
       threads: {
         'CPU 0': () => {
-          schedulerYield(s0, YIELDED)
-          schedulerYield(s0, YIELDED)
-          if (beginSleep(s0, task, INTERRUPTIBLE)) schedulerYield(s0, SUSPENDED)
+          schedule(s0, SWITCH_YIELDS)
+          schedule(s0, SWITCH_YIELDS)
+          if (beginSleep(s0, task, INTERRUPTIBLE)) schedule(s0, SWITCH_SLEEPS)
         },
         waker: () => wake(kernel.others[0], task),
       },
@@ -221,7 +221,7 @@ export function selfWakeup(yields: (s: Scheduler, why: number, interrupt: () => 
       threads: {
         'CPU 0': () => {
           if (!beginSleep(s0, task, INTERRUPTIBLE)) return
-          yields(s0, SUSPENDED, () => void wakeSelf(s0, task, WAKE_ANY, WOKEN))
+          yields(s0, SWITCH_SLEEPS, () => void wakeSelf(s0, task, WAKE_ANY, SLEEP_WOKEN))
         },
         waker: () => wakeupTask(kernel.others[0], task),
       },
@@ -236,7 +236,7 @@ export function selfWakeup(yields: (s: Scheduler, why: number, interrupt: () => 
 /** With the interrupt before the pick, which is where a CPU's own timers expire. */
 export function interruptThenYield(s: Scheduler, why: number, interrupt: () => void): number {
   interrupt()
-  return schedulerYield(s, why)
+  return schedule(s, why)
 }
 
 /** With the interrupt in the middle of the switch: the state was asleep when the next task was picked. */
@@ -270,7 +270,7 @@ export function sleepThenUnlock(s: Scheduler, task: number, lock: number): boole
 export function wakeupAgainstSleep(
   sleep: SleepOnLock = sleepThenUnlock,
   wake: Wake = wakeupTask,
-  yields: Yield = schedulerYield,
+  yields: Yield = schedule,
 ): Setup {
   return () => {
     const kernel = new Kernel(1, 1)
@@ -287,7 +287,7 @@ export function wakeupAgainstSleep(
             release(s0.thread, lock)
             return
           }
-          if (sleep(s0, task, lock)) yields(s0, SUSPENDED)
+          if (sleep(s0, task, lock)) yields(s0, SWITCH_SLEEPS)
         },
         waker: () => {
           const { thread } = kernel.others[0]
@@ -327,7 +327,7 @@ export function stopAgainstWakeup(stop: Stop = schedulerStop): Setup {
 }
 
 /** A task is stopped while its CPU switches away from it: it is on no queue afterwards. */
-export function stopAgainstSwitch(stop: Stop = schedulerStop, yields: Yield = schedulerYield): Setup {
+export function stopAgainstSwitch(stop: Stop = schedulerStop, yields: Yield = schedule): Setup {
   return () => {
     const kernel = new Kernel(1, 2)
     const task = kernel.running()
@@ -335,7 +335,7 @@ export function stopAgainstSwitch(stop: Stop = schedulerStop, yields: Yield = sc
     return {
       always: kernel.always(task, other),
       threads: {
-        'CPU 0': () => yields(kernel.cpus[0], YIELDED),
+        'CPU 0': () => yields(kernel.cpus[0], SWITCH_YIELDS),
         stopper: () => stop(kernel.others[0], task),
       },
       final: () => {
@@ -357,9 +357,9 @@ export function continueOnCpu(continues: Continue = schedulerContinue): Setup {
     return {
       always: kernel.always(task),
       threads: {
-        'CPU 0': () => schedulerYield(kernel.cpus[0], PREEMPTED),
+        'CPU 0': () => schedule(kernel.cpus[0], SWITCH_PREEMPTED),
         continuer: () => continues(kernel.others[0], task),
-        'CPU 1': () => schedulerYield(kernel.cpus[1], PREEMPTED),
+        'CPU 1': () => schedule(kernel.cpus[1], SWITCH_PREEMPTED),
       },
       final: () => {
         kernel.check()
@@ -380,7 +380,7 @@ export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Setup {
     const kernel = new Kernel(MANY, 1)
     const task = kernel.asleep([0])
     // It ran on CPU 5 last: where it goes if it may go anywhere.
-    kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] = 5
+    kernel.i32[kernel.i32[task + TaskRecord.entity] + Entity.cpu] = 5
     return {
       always: kernel.always(task),
       threads: {
@@ -389,7 +389,7 @@ export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Setup {
       },
       final: () => {
         kernel.check()
-        const cpu = kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu]
+        const cpu = kernel.i32[kernel.i32[task + TaskRecord.entity] + Entity.cpu]
         assert(kernel.onRq(task) && (cpu === 0 || cpu === 33), 'it is on a CPU that it was never allowed on')
       },
     }
@@ -401,18 +401,18 @@ export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
   return () => {
     const kernel = new Kernel(2, 1, false)
     const task = kernel.asleep()
-    kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] = 1
+    kernel.i32[kernel.i32[task + TaskRecord.entity] + Entity.cpu] = 1
     return {
       always: kernel.always(task),
       threads: {
-        'CPU 1': () => cpuOffline(kernel.cpus[1], PREEMPTED),
+        'CPU 1': () => cpuOffline(kernel.cpus[1], SWITCH_PREEMPTED),
         waker: () => wake(kernel.others[0], task),
       },
       final: () => {
         kernel.check()
         assert(kernel.onRq(task), 'the task is not queued')
         assert(
-          kernel.i32[kernel.i32[task + Task.entity] + Entity.cpu] === 0,
+          kernel.i32[kernel.i32[task + TaskRecord.entity] + Entity.cpu] === 0,
           'it waits on a CPU that has gone',
         )
       },
@@ -428,7 +428,7 @@ function ordinary(kernel: Kernel): number {
 }
 
 /** A task arrives for a CPU that takes what has arrived, and another that comes after it: neither is forgotten. */
-export function arrivalAgainstTake(start: Start = startSoon): Setup {
+export function arrivalAgainstTake(start: Start = startByArrival): Setup {
   return () => {
     const kernel = new Kernel(1, 2, false)
     const [s] = kernel.cpus
@@ -451,14 +451,14 @@ export function arrivalAgainstTake(start: Start = startSoon): Setup {
 }
 
 /** A task arrives for a CPU that goes offline: it ends up on one that stays. */
-export function arrivalAgainstOffline(start: Start = startSoon): Setup {
+export function arrivalAgainstOffline(start: Start = startByArrival): Setup {
   return () => {
     const kernel = new Kernel(2, 1, false)
     const task = ordinary(kernel)
     const [stays, goes] = [kernel.cpus[1], kernel.cpus[0]]
     return {
       threads: {
-        'CPU 0': () => cpuOffline(goes, PREEMPTED),
+        'CPU 0': () => cpuOffline(goes, SWITCH_PREEMPTED),
         spawner: () => start(kernel.others[0], task),
       },
       final: () => {
@@ -480,7 +480,7 @@ export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup 
     const task = kernel.running([0, 1])
     const [s0, s1] = kernel.cpus
     beginSleep(s0, task, INTERRUPTIBLE, 0)
-    schedulerYield(s0, SUSPENDED)
+    schedule(s0, SWITCH_SLEEPS)
     // It goes to CPU 1 when it is woken.
     setAffinity(kernel.others[0], task, 2, 0)
     return {
@@ -489,9 +489,9 @@ export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup 
         'CPU 0': () => expire(s0),
         'CPU 1': () => {
           if (!wakeupTask(s1, task)) return false
-          schedulerYield(s1, PREEMPTED)
+          schedule(s1, SWITCH_PREEMPTED)
           endSleep(s1, task, 0)
-          if (beginSleep(s1, task, INTERRUPTIBLE)) schedulerYield(s1, SUSPENDED)
+          if (beginSleep(s1, task, INTERRUPTIBLE)) schedule(s1, SWITCH_SLEEPS)
           return true
         },
       },
@@ -513,8 +513,8 @@ export function adoptionAgainstSleep(adopt: (s: Scheduler, gone: number) => numb
     const task = kernel.running([0, 1, 2])
     const [gone, adopter, runner] = kernel.cpus
     beginSleep(gone, task, INTERRUPTIBLE, 5)
-    schedulerYield(gone, SUSPENDED)
-    cpuOffline(gone, PREEMPTED)
+    schedule(gone, SWITCH_SLEEPS)
+    cpuOffline(gone, SWITCH_PREEMPTED)
     setAffinity(kernel.others[0], task, 1 << runner.cpu, 0)
     return {
       always: kernel.always(task),
@@ -522,9 +522,9 @@ export function adoptionAgainstSleep(adopt: (s: Scheduler, gone: number) => numb
         'CPU 1': () => void adopt(adopter, gone.cpu),
         'CPU 2': () => {
           wakeupTask(runner, task)
-          schedulerYield(runner, PREEMPTED)
+          schedule(runner, SWITCH_PREEMPTED)
           endSleep(runner, task, 5)
-          if (beginSleep(runner, task, INTERRUPTIBLE, 7)) schedulerYield(runner, SUSPENDED)
+          if (beginSleep(runner, task, INTERRUPTIBLE, 7)) schedule(runner, SWITCH_SLEEPS)
         },
       },
       final: () => {

@@ -16,11 +16,11 @@ import { checkInvariants } from './invariants.ts'
 import { checkPolicy, type PolicySource } from '../../src/sched/ext/policy.ts'
 import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/core/scheduler.ts'
 import type { TaskContext } from '../../src/sched/core/sleep.ts'
-import { FINISHED, PREEMPTED } from '../../src/sched/core/switch.ts'
-import { Task } from '../../src/sched/core/taskrecord.ts'
+import { SWITCH_EXITS, SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
+import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
 /**
- * The scheduler on simulated CPUs, with plain generators as task bodies. A body yields PREEMPTED at each safepoint (it
+ * The scheduler on simulated CPUs, with plain generators as task bodies. A body yields SWITCH_PREEMPTED at each safepoint (it
  * gives the CPU back there only if `needResched` is up), YIELDED to let its equals run, SUSPENDED when it sleeps
  * (sleep.ts), and ends by returning its exit code. Bodies live in one heap, so tasks migrate freely.
  */
@@ -101,7 +101,7 @@ export class Simulation {
   fork(body: TaskBody, options: TaskOptions = {}, s: Scheduler = this.s): number {
     const task = forkTask(s, options)
     const context = { s, task, cpu: this.machine.cpu(0) }
-    this.running[this.s.i32[task + Task.slot]] = { context, generator: body(context), atSafepoint: false }
+    this.running[this.s.i32[task + TaskRecord.slot]] = { context, generator: body(context), atSafepoint: false }
     return task
   }
 
@@ -136,7 +136,7 @@ export class Simulation {
   }
 
   private resume(cpu: Cpu, s: Scheduler, task: number): number {
-    const slot = s.i32[task + Task.slot]
+    const slot = s.i32[task + TaskRecord.slot]
     const running = this.running[slot]
     if (running === undefined) throw new Error(`simulation: slot ${slot} has no body`)
     running.context.s = s
@@ -144,15 +144,15 @@ export class Simulation {
     if (running.atSafepoint) {
       // It stands at a safepoint, and its CPU's clock has moved on: this is where it looks at the word.
       running.atSafepoint = false
-      if (cpu.needResched) return PREEMPTED
+      if (cpu.needResched) return SWITCH_PREEMPTED
     }
     const { done, value } = running.generator.next()
     if (done) {
       this.running[slot] = undefined
       exitTask(s, task, value ?? 0)
-      return FINISHED
+      return SWITCH_EXITS
     }
-    if (value !== PREEMPTED || cpu.needResched) return value as number
+    if (value !== SWITCH_PREEMPTED || cpu.needResched) return value as number
     running.atSafepoint = true
     return CONTINUES
   }

@@ -10,10 +10,10 @@ import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/co
 import { setPriority } from '../../src/sched/core/setpriority.ts'
 import { beginSleep, endSleep, killTask, signalTask, takePending } from '../../src/sched/core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
-import { FINISHED, PREEMPTED, SUSPENDED, YIELDED } from '../../src/sched/core/switch.ts'
+import { SWITCH_EXITS, SWITCH_PREEMPTED, SWITCH_SLEEPS, SWITCH_YIELDS } from '../../src/sched/core/switch.ts'
 import {
   INTERRUPTIBLE,
-  Task,
+  TaskRecord,
   TIMER,
   TIMER_KILLABLE,
   UNINTERRUPTIBLE,
@@ -64,11 +64,11 @@ export default function* stress(cpu: Cpu, data: unknown): Generator<CpuRequest, 
 /** One turn of a task. */
 function turn(s: Scheduler, plan: StressPlan, sizes: StressSizes, task: number): number {
   const { i32 } = s
-  const body = plan.bodies.start + i32[task + Task.slot] * Body.words
+  const body = plan.bodies.start + i32[task + TaskRecord.slot] * Body.words
   assert(Atomics.exchange(i32, body + Body.inside, 1) === 0, 'two CPUs run one task')
   const why = act(s, plan, sizes, task, body)
   // From here on another CPU may run it.
-  if (why === SUSPENDED || why === FINISHED) return why
+  if (why === SWITCH_SLEEPS || why === SWITCH_EXITS) return why
   Atomics.store(i32, body + Body.inside, 0)
   return why
 }
@@ -88,7 +88,7 @@ function act(s: Scheduler, plan: StressPlan, sizes: StressSizes, task: number, b
     Atomics.add(i32, plan.table.start + sizes.tasks, 1)
     exitTask(s, task, i32[body + Body.turns] & 0x7f)
     Atomics.store(i32, body + Body.inside, 0)
-    return FINISHED
+    return SWITCH_EXITS
   }
   const dice = random >>> 16
   if (dice % 5 === 0) {
@@ -97,10 +97,10 @@ function act(s: Scheduler, plan: StressPlan, sizes: StressSizes, task: number, b
     const timeout = 1 + (dice % 3)
     i32[body + Body.timeout] = timeout
     Atomics.store(i32, body + Body.inside, 0)
-    return beginSleep(s, task, states[dice & 3], timeout / 4) ? SUSPENDED : PREEMPTED
+    return beginSleep(s, task, states[dice & 3], timeout / 4) ? SWITCH_SLEEPS : SWITCH_PREEMPTED
   }
   if (dice % 3 === 0) meddle(s, plan, sizes, task, dice)
-  return dice % 2 === 0 ? YIELDED : PREEMPTED
+  return dice % 2 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
 }
 
 /** Does something to another task that has not ended. */

@@ -5,7 +5,7 @@ import { HEAP_PARCEL } from '../../src/futex/core/records.ts'
 import type { PayloadCodec } from '../../src/payload/codec.ts'
 import { CheckedThreads } from './checksetup.ts'
 import { PARCEL_WORDS, type Words } from '../../src/sync/wait/value.ts'
-import { DONE, SharedPipe } from '../../src/sync/channel/sharedpipe.ts'
+import { PIPE_DONE, SharedPipe } from '../../src/sync/channel/sharedpipe.ts'
 
 /** What may be wrong about the way of a payload. */
 export type BrokenMark = 'settles first' | 'marks nothing' | 'settles afterwards'
@@ -115,13 +115,13 @@ class Payloads {
 
   send(id: number): void {
     const block = this.heap.allocate(id)
-    if (this.pipes[id].send(this.context(id), parcel(block), 0) !== DONE) this.heap.free(block)
+    if (this.pipes[id].send(this.context(id), parcel(block), 0) !== PIPE_DONE) this.heap.free(block)
   }
 
   /** Receives a value and frees it, as a decoder does. */
   receive(id: number): boolean {
     const words = parcel(0)
-    if (this.pipes[id].receive(this.context(id), words.i32, 0) !== DONE) return false
+    if (this.pipes[id].receive(this.context(id), words.i32, 0) !== PIPE_DONE) return false
     this.heap.free(words.i32[1])
     return true
   }

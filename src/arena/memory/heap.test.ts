@@ -122,7 +122,7 @@ test('after its holder died the heap is rebuilt from its tiles, and unsettled bl
   const { heap, arena, thread, control } = makeHeap(64 * 1024)
   const dead = new KernelThread(arena, 7)
   const settled = heap.allocate(dead, 200)
-  heap.settle(settled)
+  heap.publish(settled)
   heap.allocate(dead, 300)
   const own = heap.allocate(thread, 50)
   heap.free(thread, heap.allocate(thread, 70))

@@ -127,7 +127,7 @@ export class PayloadHeap {
   }
 
   /** The block is reachable from a record that outlives this thread. */
-  settle(pointer: number): void {
+  publish(pointer: number): void {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, 0)
   }
 

@@ -82,7 +82,7 @@ check(
         mortal() {
           const pointer = own[0].tryAllocate(kernel[0])
           if (pointer === 0) return
-          own[0].settle(i32, pointer)
+          own[0].publish(i32, pointer)
           own[0].free(i32, pointer)
         },
         survivor() {

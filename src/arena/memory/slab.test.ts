@@ -107,7 +107,7 @@ test('reclaim frees what a dead thread had not settled, and nothing else', () =>
   const dead = new KernelThread(arena, 5)
   const alive = new KernelThread(arena, 6)
   const settled = slab.allocate(dead)
-  slab.settle(i32, settled)
+  slab.publish(i32, settled)
   const lost = [slab.allocate(dead), slab.allocate(dead)]
   const kept = slab.allocate(alive)
   expect(slab.reclaim(i32, 5)).toBe(2)

@@ -170,7 +170,7 @@ export class Slab {
   }
 
   /** The record is now reachable by others: it outlives the thread that made it. */
-  settle(i32: Int32Array, pointer: number): void {
+  publish(i32: Int32Array, pointer: number): void {
     const header = Atomics.load(i32, pointer - 1)
     assert((header & OWNER) !== 0, 'settled a free slot')
     Atomics.store(i32, pointer - 1, header | SETTLED)
@@ -229,12 +229,12 @@ export class Slab {
   }
 
   /** Whether the slot is allocated, by this thread, and not settled yet. */
-  isUnsettledBy(i32: Int32Array, pointer: number, threadId: number): boolean {
+  isUnpublishedBy(i32: Int32Array, pointer: number, threadId: number): boolean {
     return (Atomics.load(i32, pointer - 1) & OWNER) === threadId + 1
   }
 
   /** Whether the slot is allocated and settled. */
-  isSettled(i32: Int32Array, pointer: number): boolean {
+  isPublished(i32: Int32Array, pointer: number): boolean {
     return (Atomics.load(i32, pointer - 1) & OWNER) === SETTLED
   }
 

@@ -27,9 +27,9 @@ export function awaitChange(
   }
   if (!thread.mayBlock) pause()
   else if (Atomics.wait(i32, at, seen, STUCK_MS) !== 'timed-out') return false
-  if (owner < 0 || thread.stuck === null) return false
+  if (owner < 0 || thread.repairDead === null) return false
   thread.keepIds?.()
-  if (thread.stuck(owner, 0) === true) return true
+  if (thread.repairDead(owner, 0) === true) return true
   thread.freeIds?.()
   return false
 }

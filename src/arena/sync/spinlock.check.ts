@@ -125,7 +125,7 @@ check(
     const mend = (by: KernelThread, dead: number, lock: number): void => {
       if (breakLock(by, lock, dead)) release(by, lock)
     }
-    sees.stuck = (owner, lock) =>
+    sees.repairDead = (owner, lock) =>
       rescueBehind(i32, owner, lock, isGone, (dead, behind) => mend(sees, dead, behind))
     return {
       threads: {
@@ -176,7 +176,7 @@ check(
     const mend = (by: KernelThread, dead: number): void => {
       if (breakLock(by, lock, dead)) release(by, lock)
     }
-    page.stuck = owner => {
+    page.repairDead = owner => {
       if (Atomics.load(i32, gone) === owner) mend(page, owner)
     }
     return {

@@ -10,10 +10,10 @@ import type { KernelThread } from './thread.ts'
  *
  * The lock word, all four combinations:
  *
- *   owner | WAITERS | meaning
+ *   owner | SLEEPERS | meaning
  *   ------+---------+--------------------------------------------------------------------------
  *     0   |    0    | [1] free
- *     0   |    1    | never: whoever parks sets WAITERS beside an owner, and release stores 0
+ *     0   |    1    | never: whoever parks sets SLEEPERS beside an owner, and release stores 0
  *    tag  |    0    | [2] held by thread tag - 1, nobody parked
  *    tag  |    1    | [3] held, and someone may be parked: release must notify
  *
@@ -46,7 +46,7 @@ import type { KernelThread } from './thread.ts'
  */
 export const Lock: Layout<'word' | 'rank'> = record('lock', { word, rank: word })
 
-const WAITERS = 0x100
+const SLEEPERS = 0x100
 const OWNER = 0xff
 
 /** How long a thread that can see deaths waits before it looks for one. Far longer than anything that a lock is held for. */
@@ -95,7 +95,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
   const i32 = thread.i32
   const at = lock + Lock.word
   const tag = thread.ownerTag
-  const { stuck } = thread
+  const { repairDead } = thread
   // One that may not block goes on for ever, and looks each time whether the holder is alive: a turn that changes nothing is a turn like the last.
   for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += spin < thread.spins ? 1 : 0) {
     const seen = Atomics.load(i32, at)
@@ -103,7 +103,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
       if (Atomics.compareExchange(i32, at, 0, tag) === 0) return
     } else {
       if ((seen & OWNER) === tag) fail('a thread took a spin lock that it holds already')
-      if (spin === thread.spins && stuck !== null) stuck((seen & OWNER) - 1, lock)
+      if (spin === thread.spins && repairDead !== null) repairDead((seen & OWNER) - 1, lock)
       pause()
     }
   }
@@ -112,14 +112,14 @@ function acquireContended(thread: KernelThread, lock: number): void {
   for (;;) {
     const seen = Atomics.load(i32, at)
     if (seen === 0) {
-      if (Atomics.compareExchange(i32, at, 0, tag | WAITERS) === 0) return
+      if (Atomics.compareExchange(i32, at, 0, tag | SLEEPERS) === 0) return
       continue
     }
-    if ((seen & WAITERS) !== 0 || Atomics.compareExchange(i32, at, seen, seen | WAITERS) === seen) {
+    if ((seen & SLEEPERS) !== 0 || Atomics.compareExchange(i32, at, seen, seen | SLEEPERS) === seen) {
       // (A) above, (D) here
-      if (stuck === null) Atomics.wait(i32, at, seen | WAITERS)
-      else if (Atomics.wait(i32, at, seen | WAITERS, STUCK_MS) === 'timed-out')
-        stuck((seen & OWNER) - 1, lock)
+      if (repairDead === null) Atomics.wait(i32, at, seen | SLEEPERS)
+      else if (Atomics.wait(i32, at, seen | SLEEPERS, STUCK_MS) === 'timed-out')
+        repairDead((seen & OWNER) - 1, lock)
     }
   }
 }
@@ -127,7 +127,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
 function releaseContended(thread: KernelThread, lock: number): void {
   const at = lock + Lock.word
   const seen = Atomics.load(thread.i32, at)
-  if (seen !== (thread.ownerTag | WAITERS)) fail('a thread released a spin lock that it does not hold')
+  if (seen !== (thread.ownerTag | SLEEPERS)) fail('a thread released a spin lock that it does not hold')
   Atomics.store(thread.i32, CONTENDED_WORDS + thread.id, lock) // (E)
   Atomics.store(thread.i32, at, 0) // (C)
   Atomics.notify(thread.i32, at, 1)
@@ -155,7 +155,7 @@ export function breakLock(thread: KernelThread, lock: number, deadId: number): b
     const seen = Atomics.load(i32, at)
     if ((seen & OWNER) !== deadId + 1) return false
     // As [3]: the dead thread may have died between (C) and its notify, or a waiter may park meanwhile.
-    if (Atomics.compareExchange(i32, at, seen, thread.ownerTag | WAITERS) === seen) {
+    if (Atomics.compareExchange(i32, at, seen, thread.ownerTag | SLEEPERS) === seen) {
       thread.sections++
       if (thread.outerLock === 0) thread.outerLock = lock
       if (thread.debug) thread.heldLocks.push(lock)

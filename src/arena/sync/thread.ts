@@ -7,7 +7,7 @@ export const CPU_MAX = 64
 export const THREAD_MAX = 255
 
 /** About two microseconds, several times the longest critical section. */
-const SPINS = 200
+const SPINS_BEFORE_PARK = 200
 
 /**
  * A thread that is inside the kernel: a CPU, or a plain thread (the main thread, a worker of the program's
@@ -35,16 +35,16 @@ export class KernelThread {
    * for thread `owner` (at a lock, or at a word of a task that is on that CPU; then `lock` is 0). It may find that the owner
    * is dead and repair what it left; then it says true. A thread without one waits until another does that.
    */
-  stuck: ((owner: number, lock: number) => boolean | void) | null = null
+  repairDead: ((owner: number, lock: number) => boolean | void) | null = null
 
   /** Keeps the ids of dead threads from being used again, and lets them: around what this thread does in the place of a dead one (awaiting.ts). They nest. */
   keepIds: (() => void) | null = null
   freeIds: (() => void) | null = null
 
   /** A thread that others depend on: what it does for them, now and then, while it blocks for its own sake. It holds no lock then. */
-  meanwhile: (() => void) | null = null
+  serveWhileBlocked: (() => void) | null = null
 
-  constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS) {
+  constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS_BEFORE_PARK) {
     if (!Number.isInteger(id) || id < 0 || id >= THREAD_MAX) {
       throw new RangeError(`KernelThread(id: ${id}): an id is an integer from 0 to ${THREAD_MAX - 1}`)
     }

@@ -2,14 +2,14 @@ import type { Futexes } from './futexes.ts'
 import { Domain, type DomainHandle } from './domain.ts'
 import { domainTag } from './domainwords.ts'
 import { inheritedDomain, leaveDomainToWorkers } from './inheritdomain.ts'
-import type { ParkingTask } from './sleep.ts'
+import type { TaskWaiter } from './sleep.ts'
 
 /**
  * What a thread needs in order to wait, found without passing it around. A CPU of the kernel is given its own at boot. A
  * plain thread joins the domain that the thread which started it is in; where there is none, the first thread that asks
  * makes one.
  */
-export interface CurrentTask extends ParkingTask {
+export interface CurrentTask extends TaskWaiter {
   readonly tid: number
 }
 

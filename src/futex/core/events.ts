@@ -10,7 +10,7 @@ import {
 } from '../../arena/rings/events.ts'
 import { countTime, LOCK_HOLD, LOCK_WAIT } from '../../arena/rings/histogram.ts'
 import { actorOf } from '../../sched/core/events.ts'
-import { Task } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import type { FutexContext } from './context.ts'
 import { findOwner } from './owner.ts'
 import { Futex, Owner, PI_LOCK, Waiter } from './records.ts'
@@ -28,7 +28,7 @@ export function actorOfTid(context: FutexContext, tid: number): number {
 
 function actorOfRecord({ i32 }: FutexContext, record: number): number {
   const task = i32[record + Owner.task]
-  return task === 0 ? threadActor(i32[record + Owner.thread]) : i32[task + Task.slot]
+  return task === 0 ? threadActor(i32[record + Owner.thread]) : i32[task + TaskRecord.slot]
 }
 
 /** A lock is held, and this one waits for it. */

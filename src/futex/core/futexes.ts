@@ -32,7 +32,7 @@ import { requeue } from '../operations/requeue.ts'
 import {
   type LongWait,
   ORDINARY_PRIORITY,
-  type ParkingTask,
+  type TaskWaiter,
   promiseWaiter,
   sleepPromise,
   sleepTask,
@@ -209,7 +209,7 @@ export class Futexes {
   }
 
   *futex(
-    task: ParkingTask,
+    task: TaskWaiter,
     uaddr: Uaddr,
     op: number,
     val: number,
@@ -244,7 +244,7 @@ export class Futexes {
   }
 
   *waitv(
-    task: ParkingTask,
+    task: TaskWaiter,
     entries: readonly WaitvEntry[] | null,
     flags: number,
     timeout: Timespec | null,
@@ -271,7 +271,7 @@ export class Futexes {
   }
 
   *wait(
-    task: ParkingTask,
+    task: TaskWaiter,
     word: FutexWord,
     expected: number,
     options: WaitOptions = {},
@@ -390,7 +390,7 @@ export class Futexes {
 
 /** Sleeps, as a task, until the wait is over. */
 export function* parkFor(
-  task: ParkingTask,
+  task: TaskWaiter,
   wait: PreparedWait,
   abort?: AbortSignal,
   long: LongWait | null = null,

@@ -4,7 +4,7 @@ import { lockRank } from '../../arena/sync/lockorder.ts'
 import { acquire, Lock, release } from '../../arena/sync/spinlock.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { PRIORITY_NONE } from '../../sched/core/priority.ts'
-import { Task } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import type { FutexContext } from './context.ts'
 import type { FutexLayout } from './layout.ts'
 import { Owner, OWNER_ALIVE, OWNER_DEAD, OWNER_FREE, PROMISE, TASK, THREAD } from './records.ts'
@@ -105,7 +105,7 @@ export function makeOwner(context: FutexContext, options: OwnerOptions): number 
   release(thread, record + Owner.lock)
   if (options.kind === TASK) {
     // It outlives the CPU that it was made on.
-    layout.owners.settle(i32, record)
+    layout.owners.publish(i32, record)
     i32[record + Owner.thread] = NO_THREAD
   }
   return record
@@ -127,7 +127,7 @@ export function freeOwner(context: FutexContext, record: number): void {
 /** The priority that orders it among those who wait: the better of its own and what it inherits. Its lock is held. */
 export function ownerPriority({ i32, thread }: FutexContext, record: number): number {
   if (i32[record + Owner.kind] !== TASK) return i32[record + Owner.priority]
-  const se = i32[i32[record + Owner.task] + Task.entity]
+  const se = i32[i32[record + Owner.task] + TaskRecord.entity]
   acquire(thread, se + Entity.piLock)
   const priority = i32[se + Entity.priority]
   release(thread, se + Entity.piLock)
@@ -137,10 +137,10 @@ export function ownerPriority({ i32, thread }: FutexContext, record: number): nu
 /** The owner record of a task, made at its first use. By the task itself, on its CPU. */
 export function ownerOfTask(context: FutexContext, task: number): number {
   const { i32 } = context
-  const known = Atomics.load(i32, task + Task.owner)
+  const known = Atomics.load(i32, task + TaskRecord.owner)
   if (known !== 0) return known
   const record = makeOwner(context, { kind: TASK, task, priority: PRIORITY_NONE })
-  Atomics.store(i32, task + Task.owner, record)
+  Atomics.store(i32, task + TaskRecord.owner, record)
   return record
 }
 

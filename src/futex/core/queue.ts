@@ -8,16 +8,16 @@ import { insertByPriority } from './order.ts'
 import { settleTop, unblock, walkChain } from '../pi/pichain.ts'
 import {
   Bucket,
-  ENDED,
+  QUEUE_ENDED,
   Futex,
   isMoving,
   moverOf,
   movingBy,
-  OFF,
+  QUEUE_NONE,
   PI_LOCK,
   PI_NONE,
-  RESTARTED,
-  WOKEN,
+  QUEUE_RESTARTED,
+  QUEUE_WOKEN,
   Waiter,
 } from './records.ts'
 import { signalLater } from './signal.ts'
@@ -48,7 +48,7 @@ export function walkQueue(context: FutexContext, futex: number, decision: Decisi
     if (what === STOP) break
     if (what === WAKE) {
       listRemove(i32, head, waiter)
-      wakeLater(context, waiter, WOKEN)
+      wakeLater(context, waiter, QUEUE_WOKEN)
       Atomics.sub(i32, bucket + Bucket.waiters, 1)
     } else if (what === MOVE) {
       Atomics.store(i32, waiter + Waiter.queue, movingBy(context.thread.id))
@@ -72,12 +72,12 @@ export function endMove({ i32, thread }: FutexContext, waiter: number, moving: n
   const at = waiter + Waiter.queue
   if (Atomics.compareExchange(i32, at, moving, movingBy(thread.id)) !== moving) return false
   for (let field = 0; field < ListNode.words; field++) i32[waiter + Waiter.links + field] = 0
-  Atomics.store(i32, at, i32[waiter + Waiter.pi] === PI_NONE ? WOKEN : RESTARTED)
+  Atomics.store(i32, at, i32[waiter + Waiter.pi] === PI_NONE ? QUEUE_WOKEN : QUEUE_RESTARTED)
   return true
 }
 
 /** Who leaves a queue other than by itself. */
-export type Fate = typeof WOKEN | typeof ENDED | typeof RESTARTED
+export type Fate = typeof QUEUE_WOKEN | typeof QUEUE_ENDED | typeof QUEUE_RESTARTED
 
 /** The waiter's fate is sealed here: its sleeper may be gone by the next instruction, so what is needed of it is read first. */
 export function wakeLater(context: FutexContext, waiter: number, fate: Fate): void {
@@ -89,7 +89,7 @@ export function wakeLater(context: FutexContext, waiter: number, fate: Fate): vo
 /** Signals everyone in the wake queue. No futex lock is held. */
 export function wakeAll(context: FutexContext): void {
   const { i32, wakeQueue, restarts } = context
-  while (restarts.length > 0) wakeLater(context, restarts.pop() as number, RESTARTED)
+  while (restarts.length > 0) wakeLater(context, restarts.pop() as number, QUEUE_RESTARTED)
   for (let at = 0; at < wakeQueue.length; at += 2) {
     const signal = wakeQueue[at] + Waiter.signal
     const task = wakeQueue[at + 1]
@@ -125,8 +125,8 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
   try {
     for (;;) {
       const futex = Atomics.load(i32, waiter + Waiter.queue) // (A)
-      if (futex === WOKEN || futex === ENDED || futex === RESTARTED) return false
-      assert(futex !== OFF, 'a waiter is taken off once')
+      if (futex === QUEUE_WOKEN || futex === QUEUE_ENDED || futex === QUEUE_RESTARTED) return false
+      assert(futex !== QUEUE_NONE, 'a waiter is taken off once')
       if (isMoving(futex)) {
         if (!awaitChange(thread, i32, waiter + Waiter.queue, futex, moverOf(futex))) continue
         const ended = endMove(context, waiter, futex)
@@ -141,7 +141,7 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
       }
       const owns = i32[waiter + Waiter.pi] === PI_LOCK
       if (owns) unblock(context, waiter)
-      Atomics.store(i32, waiter + Waiter.queue, OFF)
+      Atomics.store(i32, waiter + Waiter.queue, QUEUE_NONE)
       listRemove(i32, futex + Futex.waiters, waiter)
       Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
       const changed = owns ? settleTop(context, futex) : 0

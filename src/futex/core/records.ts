@@ -72,11 +72,11 @@ const PARCEL_WORDS = 4
  * One wait at one futex. `queue` says where it is, and everyone who decides its fate decides it by writing this word:
  *
  *   a futex   [1] queued there; written under that futex's lock
- *   MOVING    [2] taken off one queue and not yet on the next; only for as long as a requeue takes
- *   WOKEN     [3] off the queue for good, by a wake. Nobody but the sleeper touches the waiter from here on
- *   ENDED     [4] off the queue for good, because its mapping went away
+ *   QUEUE_MOVING    [2] taken off one queue and not yet on the next; only for as long as a requeue takes
+ *   QUEUE_WOKEN     [3] off the queue for good, by a wake. Nobody but the sleeper touches the waiter from here on
+ *   QUEUE_ENDED     [4] off the queue for good, because its mapping went away
  *   0         [5] off the queue by the sleeper itself: timeout, signal, cancellation
- *   RESTARTED [6] off the queue because a thread died in the middle of changing it: the sleeper begins its call anew
+ *   QUEUE_RESTARTED [6] off the queue because a thread died in the middle of changing it: the sleeper begins its call anew
  *
  * `sleeper` is the waiter whose `signal` the sleeper sleeps at: itself, or the first of a vector.
  */
@@ -145,23 +145,23 @@ export const PI_UNWRITTEN = 3
 /** The first word of a parcel that owns a block of the kernel's heap. */
 export const HEAP_PARCEL = 9
 
-export const OFF = 0
-export const WOKEN = -1
-export const ENDED = -2
-export const RESTARTED = -3
-const MOVING = -16
+export const QUEUE_NONE = 0
+export const QUEUE_WOKEN = -1
+export const QUEUE_ENDED = -2
+export const QUEUE_RESTARTED = -3
+const QUEUE_MOVING = -16
 
-/** MOVING, with who moves it: should that thread die, its waiters can be told from another's. */
+/** QUEUE_MOVING, with who moves it: should that thread die, its waiters can be told from another's. */
 export function movingBy(thread: number): number {
-  return MOVING - thread
+  return QUEUE_MOVING - thread
 }
 
 export function moverOf(queue: number): number {
-  return MOVING - queue
+  return QUEUE_MOVING - queue
 }
 
 export function isMoving(queue: number): boolean {
-  return queue <= MOVING
+  return queue <= QUEUE_MOVING
 }
 
 /** Who sleeps: a thread in `Atomics.wait`, a promise of `Atomics.waitAsync`, a task in the scheduler. */

@@ -9,12 +9,12 @@ import { exitTask } from '../../sched/core/exit.ts'
 import { createTask, startTask } from '../../sched/core/fork.ts'
 import { makePriority } from '../../sched/core/priority.ts'
 import { planScheduler, Scheduler } from '../../sched/core/scheduler.ts'
-import { FINISHED } from '../../sched/core/switch.ts'
-import { Task } from '../../sched/core/taskrecord.ts'
+import { SWITCH_EXITS } from '../../sched/core/switch.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { CLOCK_MONOTONIC, FUTEX2_SIZE_U32 } from '../operations/call.ts'
 import { Futexes } from './futexes.ts'
 import { initializeFutexes, reserveFutexes } from './layout.ts'
-import { SchedulerTask } from './tasks.ts'
+import { SchedTaskWaiter } from './tasks.ts'
 
 const SIZES = { waiters: 4, buckets: 4, mappings: 4, spaces: 2 }
 
@@ -81,7 +81,7 @@ test.each([4, 64])(
     fx.map(view.buffer)
     const players: Generator<number, void, unknown>[] = []
     function* player(task: number, self: number): Generator<number, void, unknown> {
-      const parking = new SchedulerTask({ s, task }, () => fx.context)
+      const parking = new SchedTaskWaiter({ s, task }, () => fx.context)
       for (let round = 0; round < rounds; round++) {
         fx.wake(fx.word(view, 1 - self), 1)
         yield* fx.wait(parking, fx.word(view, self), 0)
@@ -90,15 +90,15 @@ test.each([4, 64])(
     }
     let ended = 0
     const loop = cpuLoop(cpu, s, task => {
-      const { done, value } = players[s.i32[task + Task.slot]].next()
+      const { done, value } = players[s.i32[task + TaskRecord.slot]].next()
       if (!done) return value
       ended++
       exitTask(s, task, 0)
-      return FINISHED
+      return SWITCH_EXITS
     })
     for (const self of [0, 1]) {
       const task = createTask(s, { priority: makePriority(8, 0), affinity: [0] })
-      players[s.i32[task + Task.slot]] = player(task, self)
+      players[s.i32[task + TaskRecord.slot]] = player(task, self)
       startTask(s, task)
     }
     for (let halts = 0; halts < 10; ) if (loop.next().value === HALT) halts++

@@ -5,7 +5,7 @@ import { tellBlocked } from './events.ts'
 import { answerCall, isCalled } from '../pi/pending.ts'
 import { takeOff, wakeAll } from './queue.ts'
 import type { LockOwner } from './owner.ts'
-import { ENDED, PROMISE, RESTARTED, TASK, THREAD, Waiter, WOKEN } from './records.ts'
+import { QUEUE_ENDED, PROMISE, QUEUE_RESTARTED, TASK, THREAD, Waiter, QUEUE_WOKEN } from './records.ts'
 import type { WaiterOptions } from '../operations/waitwake.ts'
 
 /**
@@ -14,7 +14,7 @@ import type { WaiterOptions } from '../operations/waitwake.ts'
  *
  *   sleeper                                  waker
  *   -------                                  -----
- *   (A) signal = 0                           (C) queue = WOKEN
+ *   (A) signal = 0                           (C) queue = QUEUE_WOKEN
  *   (B) looks at queue                       (D) signal = 1, notify
  *   sleeps while signal is 0
  *
@@ -24,7 +24,7 @@ import type { WaiterOptions } from '../operations/waitwake.ts'
  */
 
 /** A task, as a wait needs it: the scheduler's side of parking it (tasks.ts). */
-export interface ParkingTask {
+export interface TaskWaiter {
   readonly task: number
   readonly priority: number
   /** What it is as an owner of locks; made at first use. */
@@ -52,7 +52,7 @@ export function promiseWaiter(priority: number = ORDINARY_PRIORITY, owner?: Lock
   return { kind: PROMISE, task: 0, priority, owner }
 }
 
-export function taskWaiter(parking: ParkingTask, owner?: LockOwner): WaiterOptions {
+export function taskWaiter(parking: TaskWaiter, owner?: LockOwner): WaiterOptions {
   return { kind: TASK, task: parking.task, priority: parking.priority, owner }
 }
 
@@ -78,7 +78,7 @@ export function hasFate(context: FutexContext, waiters: readonly number[]): bool
 function isDecided(i32: Int32Array, waiters: readonly number[]): boolean {
   for (let at = 0; at < waiters.length; at++) {
     const queue = Atomics.load(i32, waiters[at] + Waiter.queue)
-    if (queue === WOKEN || queue === ENDED || queue === RESTARTED) return true
+    if (queue === QUEUE_WOKEN || queue === QUEUE_ENDED || queue === QUEUE_RESTARTED) return true
   }
   return false
 }
@@ -98,10 +98,10 @@ export function finishWait(context: FutexContext, waiters: readonly number[], ot
     const waiter = waiters[at]
     if (!takeOff(context, waiter)) {
       const fate = Atomics.load(i32, waiter + Waiter.queue)
-      if (fate === WOKEN) {
+      if (fate === QUEUE_WOKEN) {
         result = at
         gone = false
-      } else if (fate === RESTARTED) {
+      } else if (fate === QUEUE_RESTARTED) {
         if (result < 0) result = RESTART
       } else if (result === otherwise) gone = true
     }
@@ -141,11 +141,11 @@ const MEANWHILE_MS = 20
 
 /** False: the time is over. */
 function sleepAt({ i32, thread }: FutexContext, signal: number, ms: number): boolean {
-  const { meanwhile } = thread
-  if (meanwhile === null) return Atomics.wait(i32, signal, 0, ms) !== 'timed-out'
+  const { serveWhileBlocked } = thread
+  if (serveWhileBlocked === null) return Atomics.wait(i32, signal, 0, ms) !== 'timed-out'
   for (let left = ms; left > 0; left -= MEANWHILE_MS) {
     if (Atomics.wait(i32, signal, 0, Math.min(left, MEANWHILE_MS)) !== 'timed-out') return true
-    meanwhile()
+    serveWhileBlocked()
   }
   return false
 }
@@ -196,11 +196,11 @@ export async function sleepPromise(
 
 /**
  * Parks the task; what it yields tells its CPU so. An abort ends the wait as a signal does: -EINTR. Thrown into (a cancel or a kill
- * that arrives while it is parked), the task leaves its queues and the throw goes on; a waiter that says WOKEN afterwards had been woken
+ * that arrives while it is parked), the task leaves its queues and the throw goes on; a waiter that says QUEUE_WOKEN afterwards had been woken
  * before, which is then the caller's to pass on.
  */
 export function* sleepTask(
-  task: ParkingTask,
+  task: TaskWaiter,
   waiters: readonly number[],
   deadline: number,
   abort: AbortSignal | undefined,

@@ -6,7 +6,7 @@ import type { Handle } from '../../arena/memory/slab.ts'
 import type { FutexContext } from './context.ts'
 import { wakeAll, wakeLater } from './queue.ts'
 import { settleTop, unblock, walkChain } from '../pi/pichain.ts'
-import { ALIVE, Backing, Bucket, ENDED, Futex, Mapping, PI_LOCK, Space, Waiter } from './records.ts'
+import { ALIVE, Backing, Bucket, QUEUE_ENDED, Futex, Mapping, PI_LOCK, Space, Waiter } from './records.ts'
 import { bucketOf, unlockFutex } from './table.ts'
 
 /**
@@ -150,7 +150,7 @@ export class AddressSpace {
     initLock(i32, space + Space.lock, lockRank('space'))
     i32[space + Space.mappings] = 0
     Atomics.store(i32, space + Space.alive, 1)
-    layout.spaces.settle(i32, space)
+    layout.spaces.publish(i32, space)
     return new AddressSpace(context, space)
   }
 
@@ -183,7 +183,7 @@ export class AddressSpace {
       i32[mapping + Mapping.backing] = shared
       i32[mapping + Mapping.bytes] = buffer.byteLength
       Atomics.store(i32, mapping + Mapping.alive, 1)
-      layout.mappings.settle(i32, mapping)
+      layout.mappings.publish(i32, mapping)
       i32[this.space + Space.mappings]++
       const mapped = this.remember(buffer, mapping, shared)
       release(thread, this.space + Space.lock)
@@ -205,7 +205,7 @@ export class AddressSpace {
     const made = layout.backings.allocate(thread)
     Atomics.store(i32, made + Backing.mappings, 1)
     Atomics.store(i32, made + Backing.alive, 1)
-    layout.backings.settle(i32, made)
+    layout.backings.publish(i32, made)
     return made
   }
 
@@ -276,7 +276,7 @@ export class AddressSpace {
             waiter = listShift(i32, futex + Futex.waiters)
           ) {
             if (i32[waiter + Waiter.pi] === PI_LOCK) unblock(context, waiter)
-            wakeLater(context, waiter, ENDED)
+            wakeLater(context, waiter, QUEUE_ENDED)
             Atomics.sub(i32, bucket + Bucket.waiters, 1)
           }
           const changed = settleTop(context, futex)

@@ -106,7 +106,7 @@ export function lockOrCreateFutex(
       acquire(thread, made + Futex.lock)
       i32[made + Futex.chain] = i32[bucket + Bucket.first]
       i32[bucket + Bucket.first] = made
-      layout.futexes.settle(i32, made)
+      layout.futexes.publish(i32, made)
     }
     release(thread, bucket + Bucket.lock)
     if (other === 0) return made

@@ -1,15 +1,15 @@
 import { Entity } from '../../sched/core/entity.ts'
 import { beginSleep, endSleep, type TaskContext } from '../../sched/core/sleep.ts'
-import { SUSPENDED } from '../../sched/core/switch.ts'
-import { INTERRUPTIBLE, KILLED, RUNNING, SIGNALLED, Task } from '../../sched/core/taskrecord.ts'
+import { SWITCH_SLEEPS } from '../../sched/core/switch.ts'
+import { INTERRUPTIBLE, SLEEP_KILLED, RUNNING, SLEEP_SIGNALLED, TaskRecord } from '../../sched/core/taskrecord.ts'
 import { cancelTimer } from '../../sched/core/timer.ts'
 import type { FutexContext } from './context.ts'
 import { LockOwner, ownerOfTask } from './owner.ts'
-import type { ParkingTask } from './sleep.ts'
+import type { TaskWaiter } from './sleep.ts'
 
 /** A task of the scheduler as a futex waiter: it sleeps INTERRUPTIBLE, so a signal or a kill ends the wait with EINTR. */
-export class SchedulerTask implements ParkingTask {
-  readonly suspended: number = SUSPENDED
+export class SchedTaskWaiter implements TaskWaiter {
+  readonly suspended: number = SWITCH_SLEEPS
   private readonly current: TaskContext
   private readonly contextOf: (current: TaskContext) => FutexContext
   private timeout = Infinity
@@ -28,7 +28,7 @@ export class SchedulerTask implements ParkingTask {
   /** Its own, not what it inherits: as on Linux, the latter orders only those who wait for locks. */
   get priority(): number {
     const { s, task } = this.current
-    return s.i32[s.i32[task + Task.entity] + Entity.basePriority]
+    return s.i32[s.i32[task + TaskRecord.entity] + Entity.basePriority]
   }
 
   get owner(): LockOwner {
@@ -55,7 +55,7 @@ export class SchedulerTask implements ParkingTask {
 
   cancelPark(): boolean {
     const { s, task } = this.current
-    if (Atomics.compareExchange(s.i32, task + Task.state, INTERRUPTIBLE, RUNNING) !== INTERRUPTIBLE)
+    if (Atomics.compareExchange(s.i32, task + TaskRecord.state, INTERRUPTIBLE, RUNNING) !== INTERRUPTIBLE)
       return false
     if (this.timeout !== Infinity) cancelTimer(s, task)
     return true
@@ -63,6 +63,6 @@ export class SchedulerTask implements ParkingTask {
 
   endPark(): boolean {
     const reason = endSleep(this.current.s, this.current.task, this.timeout)
-    return reason === SIGNALLED || reason === KILLED
+    return reason === SLEEP_SIGNALLED || reason === SLEEP_KILLED
   }
 }

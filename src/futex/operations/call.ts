@@ -4,7 +4,7 @@ import { EAGAIN, EFAULT, EINTR, EINVAL, ENOSYS, EPERM } from '../core/errno.ts'
 import { idleOwner, lockPi, type LockWait, unlockPi, writeOwner } from '../pi/pi.ts'
 import { hadMoved, requeuePi, waitRequeuePi } from '../pi/pirequeue.ts'
 import { FUTEX_TID_MASK, holderOf } from '../core/owner.ts'
-import { PI_UNWRITTEN, RESTARTED, Waiter, WOKEN } from '../core/records.ts'
+import { PI_UNWRITTEN, QUEUE_RESTARTED, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import { requeue } from './requeue.ts'
 import { finishWait, RESTART } from '../core/sleep.ts'
 import type { AddressSpace } from '../core/space.ts'
@@ -128,7 +128,7 @@ export function abandonCall(context: FutexContext, { waiters, lock }: PreparedWa
   if (lock === undefined || owner === undefined) return
   owner.waiting = false
   const { word, shared } = lock
-  if (fate !== WOKEN && fate !== RESTARTED) return
+  if (fate !== QUEUE_WOKEN && fate !== QUEUE_RESTARTED) return
   if (unwritten) writeOwner(word.i32, word.index, owner.tid)
   if (holderOf(Atomics.load(word.i32, word.index)) === owner.tid) unlockPi(context, owner, word, shared)
 }

@@ -3,7 +3,7 @@ import type { FutexContext } from '../core/context.ts'
 import { EAGAIN, EFAULT, EINVAL } from '../core/errno.ts'
 import type { RequeueDecision } from '../core/decision.ts'
 import { enqueue, wakeAll, wakeLater, walkQueue } from '../core/queue.ts'
-import { Bucket, ENDED, Waiter } from '../core/records.ts'
+import { Bucket, QUEUE_ENDED, Waiter } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import { lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
 
@@ -99,7 +99,7 @@ function move(
         Atomics.add(i32, toBucket + Bucket.waiters, 1)
         enqueue(context, target, waiter)
       } else {
-        wakeLater(context, waiter, ENDED)
+        wakeLater(context, waiter, QUEUE_ENDED)
       }
       waiter = next
     }

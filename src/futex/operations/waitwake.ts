@@ -1,7 +1,7 @@
 import type { FutexContext } from '../core/context.ts'
 import { EAGAIN, EFAULT, EINVAL } from '../core/errno.ts'
 import { enqueue, wakeAll, walkQueue } from '../core/queue.ts'
-import { Bucket, HEAP_PARCEL, OFF, Waiter } from '../core/records.ts'
+import { Bucket, HEAP_PARCEL, QUEUE_NONE, Waiter } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import type { LockOwner } from '../core/owner.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
@@ -60,7 +60,7 @@ export function makeWaiter(
   i32[waiter + Waiter.who] = options.owner === undefined ? 0 : options.owner.record
   Atomics.store(i32, waiter + Waiter.called, 0)
   Atomics.store(i32, waiter + Waiter.signal, 0)
-  Atomics.store(i32, waiter + Waiter.queue, OFF)
+  Atomics.store(i32, waiter + Waiter.queue, QUEUE_NONE)
   return waiter
 }
 

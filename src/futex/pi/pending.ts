@@ -4,7 +4,7 @@ import { settleBoosted } from './boost.ts'
 import type { FutexContext } from '../core/context.ts'
 import { FUTEX_OWNER_DIED, FUTEX_WAITERS, holderOf, ownerPriority } from '../core/owner.ts'
 import { attachHolder, attachOwner, callTop, EAGAIN_NOW, settleTop, topWaiter, unblock } from './pichain.ts'
-import { Bucket, Futex, INSISTS, Owner, RESTARTED, Waiter, WOKEN } from '../core/records.ts'
+import { Bucket, Futex, INSISTS, Owner, QUEUE_RESTARTED, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import { unlockFutex } from '../core/table.ts'
 
@@ -110,8 +110,8 @@ export function isCalled(i32: Int32Array, waiter: number): boolean {
 }
 
 /**
- * The sleeper of a called waiter comes for the lock. Afterwards it has it, and the waiter is off the queue and WOKEN; or another was first, and the
- * waiter stays where it is; or it is RESTARTED. No lock is held; the caller signals the wake queue.
+ * The sleeper of a called waiter comes for the lock. Afterwards it has it, and the waiter is off the queue and QUEUE_WOKEN; or another was first, and the
+ * waiter stays where it is; or it is QUEUE_RESTARTED. No lock is held; the caller signals the wake queue.
  */
 export function answerCall(context: FutexContext, waiter: number): void {
   const { i32, thread } = context
@@ -139,7 +139,7 @@ function come(context: FutexContext, futex: number, waiter: number): void {
   const { i32 } = context
   const mapped = context.buffers.get(i32[futex + Futex.owner])
   // A task that has moved to a CPU which has not mapped the buffer yet: its call does so.
-  if (!mapped?.isBacked(i32)) return leaveQueue(context, futex, waiter, RESTARTED)
+  if (!mapped?.isBacked(i32)) return leaveQueue(context, futex, waiter, QUEUE_RESTARTED)
   const { i32: words } = mapped
   const index = i32[futex + Futex.index]
   for (;;) {
@@ -155,7 +155,7 @@ function come(context: FutexContext, futex: number, waiter: number): void {
       if (result === -EAGAIN_NOW) continue
       // Its holder is ending, has ended, or waits itself: what that means is the whole call's to find out.
       if (result === 0) settleBoosted(context, futex)
-      if (result !== 0 || settleTop(context, futex) !== 0) leaveQueue(context, futex, waiter, RESTARTED)
+      if (result !== 0 || settleTop(context, futex) !== 0) leaveQueue(context, futex, waiter, QUEUE_RESTARTED)
       return
     }
   }
@@ -176,7 +176,7 @@ function take(
   const taken = (seen & FUTEX_OWNER_DIED) | (alone ? 0 : FUTEX_WAITERS) | i32[who + Owner.tid]
   if (Atomics.compareExchange(words, index, seen, taken) !== seen) return false
   settleBoosted(context, futex)
-  leaveQueue(context, futex, waiter, WOKEN)
+  leaveQueue(context, futex, waiter, QUEUE_WOKEN)
   return true
 }
 
@@ -184,14 +184,14 @@ function leaveQueue(
   context: FutexContext,
   futex: number,
   waiter: number,
-  fate: typeof WOKEN | typeof RESTARTED,
+  fate: typeof QUEUE_WOKEN | typeof QUEUE_RESTARTED,
 ): void {
   const { i32 } = context
   const who = i32[waiter + Waiter.who]
   unblock(context, waiter)
   listRemove(i32, futex + Futex.waiters, waiter)
   Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
-  if (fate === WOKEN && topWaiter(i32, futex) !== 0) adopt(context, futex, who)
+  if (fate === QUEUE_WOKEN && topWaiter(i32, futex) !== 0) adopt(context, futex, who)
   else settleTop(context, futex)
   Atomics.store(i32, waiter + Waiter.queue, fate)
 }

@@ -12,7 +12,7 @@ import { isPending, takeBetween } from './pendingword.ts'
 import { boosted, calledInVain, type Rest, taken, takerDies } from '../../../testing/futex/pendingprograms.ts'
 import { lockPi, type PreparedLock } from './pi.ts'
 import { unblock } from './pichain.ts'
-import { Bucket, Futex, OFF, Owner, Waiter, WOKEN } from '../core/records.ts'
+import { Bucket, Futex, QUEUE_NONE, Owner, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import { threadWaiter } from '../core/sleep.ts'
 import { unlockFutex } from '../core/table.ts'
 import { freeWaiters } from '../operations/waitwake.ts'
@@ -99,7 +99,7 @@ const shy: Rest = waitsBy(({ fx, mutexes }, waiter) => {
     const { word } = mutexes[0]
     if (holderOf(Atomics.load(word.i32, word.index)) === 0) answerCall(context, waiter)
   }
-  return Atomics.load(i32, waiter + Waiter.queue) === WOKEN ? 0 : undefined
+  return Atomics.load(i32, waiter + Waiter.queue) === QUEUE_WOKEN ? 0 : undefined
 })
 
 test('a called waiter that comes too late and does not say that it waits is never called again', () => {
@@ -117,7 +117,7 @@ const silent: Rest = waitsBy(({ fx }, waiter) => {
   const futex = Atomics.load(i32, waiter + Waiter.queue)
   acquire(thread, futex + Futex.lock)
   unblock(context, waiter)
-  Atomics.store(i32, waiter + Waiter.queue, OFF)
+  Atomics.store(i32, waiter + Waiter.queue, QUEUE_NONE)
   listRemove(i32, futex + Futex.waiters, waiter)
   Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
   unlockFutex(context, futex)

@@ -1,5 +1,5 @@
 import { Entity } from '../../sched/core/entity.ts'
-import { Task } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import type { FutexContext } from '../core/context.ts'
 import { FUTEX_OWNER_DIED, FUTEX_PENDING, FUTEX_WAITERS, HOLDER_MASK, type LockOwner } from '../core/owner.ts'
 import { Owner, TASK } from '../core/records.ts'
@@ -50,5 +50,5 @@ export function leaveBetween(owner: LockOwner, word: FutexWord): boolean {
 
 function ownPriority({ i32 }: FutexContext, { record, kind }: LockOwner): number {
   if (kind !== TASK) return i32[record + Owner.basePriority]
-  return i32[i32[i32[record + Owner.task] + Task.entity] + Entity.basePriority]
+  return i32[i32[i32[record + Owner.task] + TaskRecord.entity] + Entity.basePriority]
 }

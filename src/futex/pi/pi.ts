@@ -30,7 +30,7 @@ import {
 } from './pichain.ts'
 import { leaveBetween, pendingWord, takeBetween } from './pendingword.ts'
 import { takeOff, wakeAll, wakeLater } from '../core/queue.ts'
-import { Bucket, Futex, INSISTS, Owner, OWNER_EXITING, PI_LOCK, Waiter, WOKEN } from '../core/records.ts'
+import { Bucket, Futex, INSISTS, Owner, OWNER_EXITING, PI_LOCK, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import { freeWithoutFutex, lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
 import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } from '../operations/waitwake.ts'
@@ -411,7 +411,7 @@ export function handOver(context: FutexContext, futex: number, waiter: number): 
     release(thread, next + Owner.lock)
     settleTop(context, futex)
   }
-  wakeLater(context, waiter, WOKEN)
+  wakeLater(context, waiter, QUEUE_WOKEN)
 }
 
 /** Writes a new owner into the word of one that has ended, whatever the word says: it has OWNER_DIED from here on, as on Linux. */

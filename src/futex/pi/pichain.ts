@@ -4,7 +4,7 @@ import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { PRIORITY_NONE } from '../../sched/core/priority.ts'
 import { setInherited, setPriority } from '../../sched/core/setpriority.ts'
-import { Task } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { CHAIN_MAX, waitsForItself } from './waitcycle.ts'
 import { markBoosted, settleBoosted } from './boost.ts'
 import type { FutexContext } from '../core/context.ts'
@@ -152,7 +152,7 @@ export function inherit(context: FutexContext, owner: number, anew = false): voi
     i32[owner + Owner.priority] = Math.min(i32[owner + Owner.basePriority], best)
   } else if (scheduler !== undefined) {
     const task = i32[owner + Owner.task]
-    const se = i32[task + Task.entity]
+    const se = i32[task + TaskRecord.entity]
     acquire(thread, se + Entity.piLock)
     setInherited(scheduler, task, best)
     release(thread, se + Entity.piLock)

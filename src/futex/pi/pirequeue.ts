@@ -7,7 +7,7 @@ import { LOCKED } from './pending.ts'
 import { awaitExit, idleOwner, lockAtomic, type PreparedLock, queueForLock } from './pi.ts'
 import { EAGAIN_NOW, settleTop, topWaiter, unblock, walkChain } from './pichain.ts'
 import { enqueue, wakeAll, wakeLater } from '../core/queue.ts'
-import { ALIVE, Bucket, Futex, Owner, PI_LOCK, PI_REQUEUE, Waiter, WOKEN } from '../core/records.ts'
+import { ALIVE, Bucket, Futex, Owner, PI_LOCK, PI_REQUEUE, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import { lockFutex, lockOrCreateFutex, unlockFutexUnlessDead } from '../core/table.ts'
 import {
@@ -248,7 +248,7 @@ function moveSome(context: FutexContext, move: Move): void {
   if (locked === LOCKED) {
     const next = listNext(i32, head, waiter)
     takeFrom(context, source, waiter)
-    wakeLater(context, waiter, WOKEN)
+    wakeLater(context, waiter, QUEUE_WOKEN)
     move.count++
     waiter = next
   }

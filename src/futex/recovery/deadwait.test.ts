@@ -7,7 +7,7 @@ import { Futexes } from '../core/futexes.ts'
 import { initializeFutexes, reserveFutexes } from '../core/layout.ts'
 import { ROBUST_PI, WordMutex } from '../robust/mutex.ts'
 import { takeOff } from '../core/queue.ts'
-import { movingBy, Owner, OWNER_EXITING, RESTARTED, Waiter, WOKEN } from '../core/records.ts'
+import { movingBy, Owner, OWNER_EXITING, QUEUE_RESTARTED, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import { promiseWaiter } from '../core/sleep.ts'
 import { MATCH_ANY } from '../operations/waitwake.ts'
 
@@ -22,7 +22,7 @@ function pair(): { lives: Futexes; dead: Futexes; view: Int32Array<SharedArrayBu
   initializeFutexes(arena, layout)
   const now = (): number => performance.now()
   const thread = new KernelThread(arena, 64)
-  thread.stuck = owner => owner === DEAD
+  thread.repairDead = owner => owner === DEAD
   const lives = new Futexes(thread, layout, { now })
   const view = new Int32Array(new SharedArrayBuffer(256))
   const mapped = lives.map(view.buffer)
@@ -45,11 +45,11 @@ test('a sleeper whose waiter a dead thread was moving takes itself off', () => {
   takeOff(context, waiter)
   Atomics.store(i32, waiter + Waiter.queue, movingBy(DEAD))
   expect(takeOff(context, waiter)).toBe(false)
-  expect(Atomics.load(i32, waiter + Waiter.queue)).toBe(WOKEN)
+  expect(Atomics.load(i32, waiter + Waiter.queue)).toBe(QUEUE_WOKEN)
   Atomics.store(i32, waiter + Waiter.queue, movingBy(DEAD))
   i32[waiter + Waiter.pi] = 1
   expect(takeOff(context, waiter)).toBe(false)
-  expect(Atomics.load(i32, waiter + Waiter.queue)).toBe(RESTARTED)
+  expect(Atomics.load(i32, waiter + Waiter.queue)).toBe(QUEUE_RESTARTED)
 })
 
 test('a locker that finds the owner in the middle of its end, by a thread that died, ends it and has the lock', () => {

@@ -1,7 +1,7 @@
 import { listFirst } from '../../arena/trees/list.ts'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import type { LockHooks } from '../../sched/core/scheduler.ts'
-import { Task } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import type { FutexContext } from '../core/context.ts'
 import { freeOwner } from '../core/owner.ts'
 import { handOver, writeOwner } from '../pi/pi.ts'
@@ -81,11 +81,11 @@ export function endOwner(context: FutexContext, owner: number): void {
 /** The owner record of a task that has ended, or whose CPU has died. Before its record is given back; more than once does no harm. */
 export function exitTaskOwner(context: FutexContext, task: number): void {
   const { i32 } = context
-  const owner = Atomics.load(i32, task + Task.owner)
+  const owner = Atomics.load(i32, task + TaskRecord.owner)
   if (owner === 0) return
   // If who did this before died in between, the record may be someone else's by now.
   if (i32[owner + Owner.kind] === TASK && i32[owner + Owner.task] === task) exitOwner(context, owner)
-  Atomics.store(i32, task + Task.owner, 0)
+  Atomics.store(i32, task + TaskRecord.owner, 0)
 }
 
 /** 3. Each pi lock that others wait for goes to the best of them. */
@@ -137,7 +137,7 @@ export class LockWatch implements LockHooks {
 
   priorityChanged(task: number): void {
     const { context } = this
-    const owner = Atomics.load(context.i32, task + Task.owner)
+    const owner = Atomics.load(context.i32, task + TaskRecord.owner)
     context.enter()
     if (owner !== 0) walkChain(context, owner)
     context.leave()

@@ -1,6 +1,6 @@
 import { awaitChange, partDone } from '../../arena/sync/awaiting.ts'
 import { Entity } from '../../sched/core/entity.ts'
-import { Task } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import type { FutexContext } from '../core/context.ts'
 import { findOwner } from '../core/owner.ts'
 import { Owner, TASK } from '../core/records.ts'
@@ -27,5 +27,5 @@ export function awaitOwner(
 /** The thread that an owner runs on. */
 export function threadOf({ i32 }: FutexContext, record: number): number {
   if (i32[record + Owner.kind] !== TASK) return Atomics.load(i32, record + Owner.thread)
-  return Atomics.load(i32, i32[i32[record + Owner.task] + Task.entity] + Entity.cpu)
+  return Atomics.load(i32, i32[i32[record + Owner.task] + TaskRecord.entity] + Entity.cpu)
 }

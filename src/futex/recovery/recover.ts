@@ -11,7 +11,7 @@ import { endMove, enqueue, takeOff, wakeAll } from '../core/queue.ts'
 import {
   Bucket,
   DEAD,
-  ENDED,
+  QUEUE_ENDED,
   Futex,
   Mapping,
   movingBy,
@@ -20,10 +20,10 @@ import {
   OWNER_DEAD,
   OWNER_EXITING,
   PI_NONE,
-  RESTARTED,
+  QUEUE_RESTARTED,
   Space,
   Waiter,
-  WOKEN,
+  QUEUE_WOKEN,
 } from '../core/records.ts'
 import { restartObjects } from './restartobjects.ts'
 import { signalLater } from '../core/signal.ts'
@@ -63,7 +63,7 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
     repairOwner(context, owner, dead)
   }
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
-    if (layout.futexes.isSettled(i32, futex)) repairQueue(context, futex, dead)
+    if (layout.futexes.isPublished(i32, futex)) repairQueue(context, futex, dead)
   }
   freeSlots(context, dead)
   for (let waiter = layout.waiters.after(i32, 0); waiter !== 0; waiter = layout.waiters.after(i32, waiter)) {
@@ -92,7 +92,7 @@ function adoptAndRetire(context: FutexContext, dead: number): void {
   else rcu.adopt(thread, dead)
   // Whatever was on its list is another's from here on: what is left in its name is on no list.
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
-    if (!layout.futexes.isSettled(i32, futex) || Atomics.load(i32, futex + Futex.state) !== DEAD) continue
+    if (!layout.futexes.isPublished(i32, futex) || Atomics.load(i32, futex + Futex.state) !== DEAD) continue
     if (rcu.leftBy(i32, futex + Futex.rcu, dead, NONE)) retire(context, futex, true)
   }
 }
@@ -115,7 +115,7 @@ export function rescueFutexLock(context: FutexContext, dead: number, lock: numbe
       repairBucket(context, lock - Bucket.lock, dead)
       return true
     case QUEUE:
-      if (context.layout.futexes.isSettled(context.i32, lock - Futex.lock))
+      if (context.layout.futexes.isPublished(context.i32, lock - Futex.lock))
         repairQueue(context, lock - Futex.lock, dead)
       else freeLock(context.thread, lock, dead)
       return true
@@ -141,7 +141,7 @@ function repairSpace(context: FutexContext, space: number, dead: number): void {
     mapping !== 0;
     mapping = layout.mappings.after(i32, mapping)
   ) {
-    if (!layout.mappings.isSettled(i32, mapping) || i32[mapping + Mapping.space] !== space) continue
+    if (!layout.mappings.isPublished(i32, mapping) || i32[mapping + Mapping.space] !== space) continue
     if (Atomics.load(i32, mapping + Mapping.alive) !== 0) mappings++
   }
   i32[space + Space.mappings] = mappings
@@ -160,7 +160,7 @@ function repairBucket(context: FutexContext, bucket: number, dead: number): void
     return
   }
   const first = i32[bucket + Bucket.first]
-  if (first !== 0 && !layout.futexes.isSettled(i32, first))
+  if (first !== 0 && !layout.futexes.isPublished(i32, first))
     i32[bucket + Bucket.first] = i32[first + Futex.chain]
   release(thread, lock)
 }
@@ -193,7 +193,7 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
  */
 function freeSlots({ i32, thread, layout: { futexes, owners } }: FutexContext, dead: number): void {
   for (let futex = futexes.afterUsed(i32, 0); futex !== 0; futex = futexes.afterUsed(i32, futex)) {
-    if (!futexes.isSettled(i32, futex)) freeLock(thread, futex + Futex.lock, dead)
+    if (!futexes.isPublished(i32, futex)) freeLock(thread, futex + Futex.lock, dead)
   }
   for (let owner = owners.afterUsed(i32, 0); owner !== 0; owner = owners.afterUsed(i32, owner)) {
     if (!owners.isAllocated(i32, owner)) freeLock(thread, owner + Owner.lock, dead)
@@ -228,7 +228,7 @@ function repairOwner(context: FutexContext, owner: number, dead: number): void {
   const head = owner + Owner.contended
   initList(i32, head)
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
-    if (!layout.futexes.isSettled(i32, futex)) continue
+    if (!layout.futexes.isPublished(i32, futex)) continue
     const node = futex + Futex.contended
     if (i32[node + ListNode.list] === head) i32[node + ListNode.list] = 0
     if (Atomics.load(i32, futex + Futex.pi) !== owner || isListed(i32, node)) continue
@@ -299,9 +299,9 @@ function settleWaiter(context: FutexContext, waiter: number, dead: number): void
   } else if (own && queue > 0) {
     takeOff(context, waiter)
   } else if (
-    queue === WOKEN ||
-    queue === ENDED ||
-    queue === RESTARTED ||
+    queue === QUEUE_WOKEN ||
+    queue === QUEUE_ENDED ||
+    queue === QUEUE_RESTARTED ||
     Atomics.load(i32, waiter + Waiter.called) !== 0
   ) {
     // The dead thread may have been the one to signal it. Once more does no harm, even to the slot's next life.

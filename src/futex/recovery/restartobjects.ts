@@ -2,7 +2,7 @@ import { listFirst, listIsEmpty, listNext, listRemove } from '../../arena/trees/
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import type { FutexContext } from '../core/context.ts'
 import { wakeLater } from '../core/queue.ts'
-import { ALIVE, Bucket, Futex, PI_LOCK, RESTARTED, Waiter } from '../core/records.ts'
+import { ALIVE, Bucket, Futex, PI_LOCK, QUEUE_RESTARTED, Waiter } from '../core/records.ts'
 import { unlockFutex } from '../core/table.ts'
 
 /**
@@ -18,7 +18,7 @@ export function restartObjects(context: FutexContext): void {
   const { i32, thread, layout } = context
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
     // One that is only just being made has no key yet, and no lock; nobody waits at it.
-    if (!layout.futexes.isSettled(i32, futex) || i32[futex + Futex.owner] >= 0) continue
+    if (!layout.futexes.isPublished(i32, futex) || i32[futex + Futex.owner] >= 0) continue
     acquire(thread, futex + Futex.lock)
     if (Atomics.load(i32, futex + Futex.state) !== ALIVE || listIsEmpty(i32, futex + Futex.waiters)) {
       release(thread, futex + Futex.lock)
@@ -30,7 +30,7 @@ export function restartObjects(context: FutexContext): void {
       const next = listNext(i32, head, waiter)
       if (i32[waiter + Waiter.pi] !== PI_LOCK) {
         listRemove(i32, head, waiter)
-        wakeLater(context, waiter, RESTARTED)
+        wakeLater(context, waiter, QUEUE_RESTARTED)
         Atomics.sub(i32, bucket + Bucket.waiters, 1)
       }
       waiter = next

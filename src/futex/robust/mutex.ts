@@ -33,7 +33,7 @@ import { clearPending, makeRoom, unlinkEntry } from './robustlist.ts'
 import {
   finishWait,
   type LongWait,
-  type ParkingTask,
+  type TaskWaiter,
   promiseWaiter,
   taskWaiter,
   threadWaiter,
@@ -226,7 +226,7 @@ export class WordMutex {
 
   /** As lockSync, in a task; a signal or a kill ends it with -EINTR. What it is thrown while it is parked goes on out. */
   *lockTask(
-    parking: ParkingTask,
+    parking: TaskWaiter,
     timeout: number = Infinity,
     signal?: AbortSignal,
     long: LongWait | null = null,

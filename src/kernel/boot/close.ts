@@ -1,7 +1,7 @@
 import { checkTime } from '../../coroutine/core/blocking.ts'
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
 import { requestKill } from '../join/cancel.ts'
-import { Job, KILL_CLOSED, PENDING } from '../spawn/job.ts'
+import { Job, KILL_CLOSED, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelView } from './view.ts'
 
 /** How a kernel is closed. */
@@ -44,7 +44,7 @@ export function killAll(view: KernelView, reason: unknown): number {
   const { i32, jobs } = view
   let killed = 0
   for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
-    if (Atomics.load(i32, job + Job.outcome) !== PENDING) continue
+    if (Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) continue
     if (requestKill(view, job, KILL_CLOSED, reason)) killed++
   }
   return killed

@@ -27,8 +27,8 @@ export const Counters: Layout<'jobs' | 'kills' | 'deadlocks'> = record('counters
  * Dead between the two of a pair, the word is one behind what the job says: it was not counted. Whoever adds them all up reads
  * what has ended first: then nothing counts as ended that does not count as spawned.
  */
-const SPAWNED = 0
-const ENDED = 1
+const SPAWNED_COUNT = 0
+const ENDED_COUNT = 1
 /** Beside them, a payload: what a thread has to tell of a deadlock. */
 const DEADLOCK = 2
 
@@ -49,7 +49,7 @@ export function deadlockWord(view: KernelView, thread: number): number {
 
 export function countSpawned(view: KernelView, job: number): void {
   const { i32, thread } = view
-  const at = countsOf(view, thread.id) + SPAWNED
+  const at = countsOf(view, thread.id) + SPAWNED_COUNT
   const count = (i32[at] + 1) | 0
   i32[job + Job.spawnCount] = count // (A)
   Atomics.store(i32, at, count) // (B)
@@ -57,7 +57,7 @@ export function countSpawned(view: KernelView, job: number): void {
 
 export function countEnded(view: KernelView, job: number): void {
   const { i32, thread } = view
-  const at = countsOf(view, thread.id) + ENDED
+  const at = countsOf(view, thread.id) + ENDED_COUNT
   const count = (i32[at] + 1) | 0
   i32[job + Job.endCount] = count // (C)
   Atomics.store(i32, at, count) // (D)
@@ -65,7 +65,7 @@ export function countEnded(view: KernelView, job: number): void {
 
 /** How many jobs a thread has ended. */
 export function endedBy(view: KernelView, thread: number): number {
-  return Atomics.load(view.i32, countsOf(view, thread) + ENDED)
+  return Atomics.load(view.i32, countsOf(view, thread) + ENDED_COUNT)
 }
 
 /** Jobs that have no outcome yet, or one that nobody has been told. */
@@ -73,15 +73,15 @@ export function activeJobs(view: KernelView): number {
   const { i32 } = view
   const { cpus } = view.plan.sizes
   let active = 0
-  for (let thread = 0; thread <= cpus; thread++) active -= Atomics.load(i32, countsOf(view, thread) + ENDED)
-  for (let thread = 0; thread <= cpus; thread++) active += Atomics.load(i32, countsOf(view, thread) + SPAWNED)
+  for (let thread = 0; thread <= cpus; thread++) active -= Atomics.load(i32, countsOf(view, thread) + ENDED_COUNT)
+  for (let thread = 0; thread <= cpus; thread++) active += Atomics.load(i32, countsOf(view, thread) + SPAWNED_COUNT)
   return active | 0
 }
 
 /** Recovery: a job that the dead CPU was spawning, and that nobody will run, is not counted. */
 export function uncountSpawned(view: KernelView, job: number, dead: number): void {
   const { i32 } = view
-  const at = countsOf(view, dead) + SPAWNED
+  const at = countsOf(view, dead) + SPAWNED_COUNT
   const count = i32[job + Job.spawnCount]
   if (count !== 0 && count === i32[at]) Atomics.store(i32, at, count - 1)
   i32[job + Job.spawnCount] = 0
@@ -90,7 +90,7 @@ export function uncountSpawned(view: KernelView, job: number, dead: number): voi
 /** Recovery: a job that the dead CPU was ending has not ended. */
 export function uncountEnded(view: KernelView, job: number, dead: number): void {
   const { i32 } = view
-  const at = countsOf(view, dead) + ENDED
+  const at = countsOf(view, dead) + ENDED_COUNT
   const count = i32[job + Job.endCount]
   if (count !== 0 && count === i32[at]) Atomics.store(i32, at, count - 1)
   i32[job + Job.endCount] = 0

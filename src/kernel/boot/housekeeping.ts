@@ -1,11 +1,11 @@
 import type { Handle } from '../../arena/memory/slab.ts'
 import { Entity } from '../../sched/core/entity.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { Watchdog } from '../../sched/core/watchdog.ts'
 import { Counters } from './counters.ts'
 import { type Deadlock, takeDeadlocks } from '../recovery/deadlock.ts'
 import { LOAD_MODULE } from '../spawn/functions.ts'
-import { ASYNC, EVICTING, Job, NOT_KILLED, PENDING } from '../spawn/job.ts'
+import { ASYNC, JOB_EVICTING, Job, NOT_KILLED, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { StuckTask } from './kernelevents.ts'
 import type { BootSettings } from './options.ts'
 import type { KernelView } from './view.ts'
@@ -109,7 +109,7 @@ export class Housekeeping {
       const handle = jobs.tryHandleOf(i32, job)
       // What is known of this record may be of a job that has ended since, and of which nobody has looked again.
       if (handle === 0 || this.graces.get(job)?.handle === handle) continue
-      if (Atomics.load(i32, job + Job.outcome) !== PENDING) continue
+      if (Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) continue
       if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue
       this.graces.set(job, { handle, end: s.now() + this.grace, turns: this.turnsOf(job), waited: false })
     }
@@ -130,7 +130,7 @@ export class Housekeeping {
     const now = s.now()
     for (const [job, grace] of this.graces) {
       const isThere = jobs.resolve(i32, grace.handle) === job
-      if (!isThere || Atomics.load(i32, job + Job.outcome) !== PENDING) {
+      if (!isThere || Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) {
         this.graces.delete(job)
       } else if (now >= grace.end) {
         const cpu = Atomics.load(i32, job + Job.cpu)
@@ -143,7 +143,7 @@ export class Housekeeping {
           continue
         }
         this.graces.delete(job)
-        Atomics.or(i32, job + Job.control, EVICTING)
+        Atomics.or(i32, job + Job.control, JOB_EVICTING)
         this.household.evict(cpu - 1)
       }
     }
@@ -184,7 +184,7 @@ export class Housekeeping {
         const where = turning ? 'event loop' : 'task'
         const name = this.household.nameOf(job)
         const evict = (): void => {
-          Atomics.or(this.view.i32, job + Job.control, EVICTING)
+          Atomics.or(this.view.i32, job + Job.control, JOB_EVICTING)
           this.household.evict(cpu)
         }
         const reported = this.household.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
@@ -200,7 +200,7 @@ export class Housekeeping {
     const found: number[] = []
     for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
       const isThere = Atomics.load(i32, job + Job.cpu) === cpu + 1 && i32[job + Job.number] !== 0
-      if (!isThere || Atomics.load(i32, job + Job.outcome) !== PENDING) continue
+      if (!isThere || Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) continue
       if ((Atomics.load(i32, job + Job.control) & ASYNC) !== 0) found.push(job)
     }
     return found

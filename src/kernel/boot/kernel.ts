@@ -43,12 +43,12 @@ import { runBootHooks } from './hooks.ts'
 import { Housekeeping } from './housekeeping.ts'
 import {
   ARGS_MAILED,
-  BOOTER,
-  DETACHED,
+  JOB_BOOTER,
+  JOB_DETACHED,
   Job,
-  PENDING,
+  OUTCOME_PENDING,
   POSTED,
-  RESTARTABLE,
+  JOB_RESTARTABLE,
   RESULT_MAILED,
 } from '../spawn/job.ts'
 import { type KernelEvents, KernelListeners, type StuckTask, warn } from './kernelevents.ts'
@@ -231,8 +231,8 @@ export class Kernel {
     })
     machine.onDeath(death => this.died(death))
     if (machine.isGone !== undefined) {
-      view.thread.stuck = rescuer(view, machine)
-      view.thread.meanwhile = () => this.seeToOthers()
+      view.thread.repairDead = rescuer(view, machine)
+      view.thread.serveWhileBlocked = () => this.seeToOthers()
     }
     this.undoHooks = runBootHooks(this, view, {
       control: options.control ?? true,
@@ -470,7 +470,7 @@ export class Kernel {
   declare(url: string, names: readonly string[]): readonly FunctionReference[] {
     const { view } = this.booted
     const word = view.codec.encode(url, 'url')
-    if (word > 0) view.heap.settle(word)
+    if (word > 0) view.heap.publish(word)
     const base = this.modules.add(word)
     return [...names].sort().map((name, index) => {
       this.functionNames.set(base + index, name)
@@ -527,7 +527,7 @@ export class Kernel {
       const control = Atomics.load(i32, job + Job.control)
       if (Atomics.load(i32, job + Job.cpu) !== dead + 1) continue
       if ((control & RESULT_MAILED) !== 0) this.mail.loseResult(i32[job + Job.number])
-      if ((control & POSTED) !== 0 && Atomics.load(i32, job + Job.outcome) !== PENDING)
+      if ((control & POSTED) !== 0 && Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING)
         this.mail.heardAll(i32[job + Job.number])
     }
   }
@@ -627,7 +627,7 @@ export class Kernel {
     const { view } = this.booted
     const { name, detached, restartable, transfer } = options
     if (options !== noOptions) checkSpawnOptions(options, this.cpus)
-    let control = BOOTER | (detached ? DETACHED : 0) | (restartable ? RESTARTABLE : 0)
+    let control = JOB_BOOTER | (detached ? JOB_DETACHED : 0) | (restartable ? JOB_RESTARTABLE : 0)
     const context = captureContextWord(view.codec)
     let word = 0
     let job: number
@@ -683,7 +683,7 @@ export class Kernel {
       await importModule(url, codeSource(this.booted.settings.compile)).catch(() => undefined)
     }
     const word = view.codec.encode(url, 'url')
-    if (word > 0) view.heap.settle(word)
+    if (word > 0) view.heap.publish(word)
     const base = this.modules.add(word)
     const load = new FunctionReference(this, 'heddle', 'heddle import', LOAD_MODULE)
     const options: SpawnOptions = { priority: 'high', restartable: true }

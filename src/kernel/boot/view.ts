@@ -9,7 +9,7 @@ import { Handoff } from '../../handoff/handoff.ts'
 import { isActive } from '../../machine/core/cpurecord.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
-import { Task } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { Completions } from '../join/completions.ts'
 import type { Deadlock } from '../recovery/deadlock.ts'
 import { AllowlistReader } from './allowlist.ts'
@@ -93,23 +93,23 @@ export class KernelView {
 
   /** The job of a task that has not ended. */
   jobOf(task: number): number {
-    return this.i32[this.jobTable + this.i32[task + Task.slot]]
+    return this.i32[this.jobTable + this.i32[task + TaskRecord.slot]]
   }
 
   bindJob(task: number, job: number): void {
-    this.i32[this.jobTable + this.i32[task + Task.slot]] = job
+    this.i32[this.jobTable + this.i32[task + TaskRecord.slot]] = job
     this.i32[job + Job.task] = task
   }
 
   /** The task is about to end: the job keeps its figures, and from here on neither leads to the other. */
   partJob(task: number, job: number): void {
     const { i32, f64 } = this
-    const se = i32[task + Task.entity]
+    const se = i32[task + TaskRecord.entity]
     i32[job + Job.rank] = rankOf(i32[se + Entity.basePriority], i32[se + Entity.nice])
     i32[job + Job.switches] = i32[se + Entity.switches]
     i32[job + Job.preemptions] = i32[se + Entity.preemptions]
     f64[(job + Job.waitTime) >> 1] = f64[(se + Entity.waitTime) >> 1]
-    Atomics.store(i32, this.jobTable + i32[task + Task.slot], 0)
+    Atomics.store(i32, this.jobTable + i32[task + TaskRecord.slot], 0)
     Atomics.store(i32, job + Job.task, 0)
   }
 

@@ -1,7 +1,7 @@
 import { type Ambient, currentAmbient, type CurrentTask, setAmbient } from '../../futex/core/ambient.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import { setHandoffHere } from '../../handoff/current.ts'
-import { parkingTask } from './parking.ts'
+import { taskWaiterOf } from './parking.ts'
 import { runningCpu } from './running.ts'
 import type { KernelView } from '../boot/view.ts'
 
@@ -30,7 +30,7 @@ class KernelAmbient implements Ambient {
 
   currentTask(): CurrentTask | null {
     const on = runningCpu()
-    return on === null || on.job === 0 ? null : parkingTask(on)
+    return on === null || on.job === 0 ? null : taskWaiterOf(on)
   }
 }
 

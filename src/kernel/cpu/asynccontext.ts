@@ -1,14 +1,14 @@
 import type { EnterContext } from './context.ts'
 import type { AnyFunction } from '../spawn/functions.ts'
-import type { TaskRun } from './taskrun.ts'
+import type { CpuTask } from './taskrun.ts'
 
 /**
  * Which task an async function belongs to, wherever its continuations run: between its awaits no task is running on the
  * CPU. Kept by the platform's AsyncLocalStorage; where there is none, only its first stretch knows.
  */
 interface Storage {
-  run(store: TaskRun, fn: () => unknown): unknown
-  getStore(): TaskRun | undefined
+  run(store: CpuTask, fn: () => unknown): unknown
+  getStore(): CpuTask | undefined
 }
 
 interface StorageClass {
@@ -46,8 +46,8 @@ export function currentContext(): EnterContext | null {
 }
 
 export const asyncContext: {
-  run(run: TaskRun, fn: AnyFunction, args: readonly unknown[]): unknown
-  current(): TaskRun | undefined
+  run(run: CpuTask, fn: AnyFunction, args: readonly unknown[]): unknown
+  current(): CpuTask | undefined
 } = {
   run(run, fn, args) {
     const kept = storageOf()

@@ -3,20 +3,20 @@ import { CoroutineError } from '../../coroutine/core/errors.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
 import { setPriority } from '../../sched/core/setpriority.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { isCurrent } from '../../sched/core/wakeup.ts'
 import { asyncContext } from './asynccontext.ts'
 import { ChildTask } from '../join/childtask.ts'
 import { captureContextWord } from './context.ts'
 import { TaskExit } from '../join/finish.ts'
 import type { AnyFunction } from '../spawn/functions.ts'
-import { DETACHED, Job, LOCAL, LOCAL_FUNCTION, RESTARTABLE } from '../spawn/job.ts'
+import { JOB_DETACHED, Job, JOB_LOCAL, LOCAL_FUNCTION, JOB_RESTARTABLE } from '../spawn/job.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import type { ResultOf } from '../spawn/modules.ts'
 import { checkSpawnOptions, priorityOf, show, type SpawnOptions, type TaskPriority } from '../boot/options.ts'
 import { runningCpu } from './running.ts'
 import { spawnJob } from '../spawn/spawn.ts'
-import { rareState, type TaskRun } from './taskrun.ts'
+import { extrasOf, type CpuTask } from './taskrun.ts'
 
 /** The task that is running, as it sees itself. */
 export interface CurrentTask {
@@ -42,9 +42,9 @@ export function current(): CurrentTask {
     name: on.nameOf(run),
     cpu: on.cpu.id,
     parent: i32[job + Job.spawner] === 0 ? null : i32[job + Job.spawner],
-    children: run.rare?.children == null ? [] : [...run.rare.children],
+    children: run.extras?.children == null ? [] : [...run.extras.children],
     get signal() {
-      const rare = rareState(run)
+      const rare = extrasOf(run)
       if (rare.abort === null) {
         rare.abort = new AbortController()
         if (rare.isKilled) rare.abort.abort(rare.killedWith)
@@ -129,7 +129,7 @@ export function spawn(
     ...(isLocal ? { affinity: [on.cpu.id] } : affinity !== undefined && { affinity }),
   }
   const control =
-    (isLocal ? LOCAL : 0) | (detached ? DETACHED : 0) | (restartable && !isLocal ? RESTARTABLE : 0)
+    (isLocal ? JOB_LOCAL : 0) | (detached ? JOB_DETACHED : 0) | (restartable && !isLocal ? JOB_RESTARTABLE : 0)
   const context = captureContextWord(view.codec)
   let word = 0
   let job: number
@@ -165,7 +165,7 @@ export function spawn(
   }
   if (detached) child.disown()
   else {
-    const rare = rareState(run)
+    const rare = extrasOf(run)
     rare.children ??= new Set()
     rare.children.add(child)
     child.onTaken = () => rare.children?.delete(child)
@@ -199,16 +199,16 @@ export class TaskLocal<T> {
   }
 
   #locals(): Map<object, unknown> {
-    return (rareState(here('a task-local value').run).locals ??= new Map())
+    return (extrasOf(here('a task-local value').run).locals ??= new Map())
   }
 }
 
 /** @internal The running task, and its CPU. */
-export function here(what: string): { on: KernelCpu; run: TaskRun } {
+export function here(what: string): { on: KernelCpu; run: CpuTask } {
   const on = runningCpu()
   if (on !== null && on.job !== 0) return { on, run: on.currentRun() }
   const run = asyncContext.current()
-  const its = run?.rare?.on
+  const its = run?.extras?.on
   if (run !== undefined && its != null) return { on: its, run }
   throw new CoroutineError(
     'ERR_HEDDLE_RUNNING_CO_NULL',

@@ -27,13 +27,13 @@ import { Entity, POLICY_BOUND } from '../../sched/core/entity.ts'
 import { taskName } from '../../sched/core/fork.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
 import { beginSleep, endSleep, takePending } from '../../sched/core/sleep.ts'
-import { PREEMPTED, SUSPENDED, YIELDED } from '../../sched/core/switch.ts'
+import { SWITCH_PREEMPTED, SWITCH_SLEEPS, SWITCH_YIELDS } from '../../sched/core/switch.ts'
 import {
   INTERRUPTIBLE,
   PENDING_KILL,
   RUNNING,
-  Task as TaskRecord,
-  TIMED_OUT as SLEPT_OUT,
+  TaskRecord,
+  SLEEP_TIMED_OUT as SLEPT_OUT,
 } from '../../sched/core/taskrecord.ts'
 import { cancelTimer } from '../../sched/core/timer.ts'
 import { wakeupTask } from '../../sched/core/wakeup.ts'
@@ -49,7 +49,7 @@ import type { MailedArgs } from './mail.ts'
 import { beginsJob } from './mailwords.ts'
 import { swapRunning } from './running.ts'
 import { Stretches } from './stretches.ts'
-import { CLAIMED, GIVES_WAY, OVER, PARKED, rareState, TaskRun, TIMED, WAKEABLE } from './taskrun.ts'
+import { RUN_CLAIMED, RUN_YIELDS, RUN_OVER, RUN_PARKED, extrasOf, CpuTask, RUN_TIMED, RUN_WAKEABLE } from './taskrun.ts'
 import type { CpuBoot } from '../boot/layout.ts'
 import type { KernelView } from '../boot/view.ts'
 
@@ -70,7 +70,7 @@ const nobodyWakes: Waker = { wake: () => {}, fail: () => {} }
 
 /**
  * A CPU of the kernel, as its own thread sees it: it turns kernel tasks into running code. A task that is resumed for the
- * first time has a job and nothing else; one that has stopped has a `TaskRun` here, under its slot.
+ * first time has a job and nothing else; one that has stopped has a `CpuTask` here, under its slot.
  */
 export class KernelCpu implements Runner {
   readonly cpu: Cpu
@@ -79,14 +79,14 @@ export class KernelCpu implements Runner {
   readonly code: JobCode
   readonly mail: CpuMail
   /** The run of the task that runs now; null: none does, or it has needed none so far. */
-  run: TaskRun | null = null
+  run: CpuTask | null = null
   /** The job of the task that runs now; 0: none does. */
   job = 0
   private task = 0
   private localName: string | null = null
   /** The user of blocking calls while a task runs in one go. */
   private readonly plainCode: FaceUser = { kind: PLAIN, unrun: null }
-  private readonly runs: (TaskRun | undefined)[] = []
+  private readonly runs: (CpuTask | undefined)[] = []
   private readonly runner: CpuRunner
   private readonly life: number
   /** Sleepers that a call was about to wake, and has not: its stack was full. */
@@ -115,7 +115,7 @@ export class KernelCpu implements Runner {
     try {
       if (run === undefined) return this.begin(task)
       this.run = run
-      return run.rare !== null && run.rare.promise !== null ? this.resumeAsync(run) : this.advance(run)
+      return run.extras !== null && run.extras.promise !== null ? this.resumeAsync(run) : this.advance(run)
     } finally {
       const isInside = this.s.thread.sections !== 0 && !this.isFaulty
       const who = isInside ? this.describeTask() : ''
@@ -134,7 +134,7 @@ export class KernelCpu implements Runner {
   }
 
   /** The run of the task that runs now, made if it has none: a function in one go seldom needs it. */
-  currentRun(): TaskRun {
+  currentRun(): CpuTask {
     assert(this.job !== 0, 'a task is running')
     return (this.run ??= this.addRun(this.job, this.task))
   }
@@ -144,7 +144,7 @@ export class KernelCpu implements Runner {
   park(ms: number, wakeable: boolean): Waker {
     const run = this.currentRun()
     this.throwIfKilled(run)
-    run.flags |= PARKED | (ms === Infinity ? 0 : TIMED) | (wakeable ? WAKEABLE : 0)
+    run.flags |= RUN_PARKED | (ms === Infinity ? 0 : RUN_TIMED) | (wakeable ? RUN_WAKEABLE : 0)
     const wait = ++run.waits
     const waker = wakeable ? new RunWaker(this, run, wait) : nobodyWakes
     if (wakeable) this.beginOutside()
@@ -160,21 +160,21 @@ export class KernelCpu implements Runner {
     const { i32 } = this.view
     const claimed =
       Atomics.compareExchange(i32, run.task + TaskRecord.state, INTERRUPTIBLE, RUNNING) !== INTERRUPTIBLE
-    if (claimed && Atomics.load(i32, run.task + TaskRecord.state) !== RUNNING) run.flags |= CLAIMED
-    if ((run.flags & TIMED) !== 0) cancelTimer(this.s, run.task)
+    if (claimed && Atomics.load(i32, run.task + TaskRecord.state) !== RUNNING) run.flags |= RUN_CLAIMED
+    if ((run.flags & RUN_TIMED) !== 0) cancelTimer(this.s, run.task)
     this.endPark(run)
   }
 
   giveWay(): void {
-    this.currentRun().flags |= GIVES_WAY
+    this.currentRun().flags |= RUN_YIELDS
   }
 
   /** Nobody listens to a task of the kernel: who spawned it is on another thread. */
   progress(): void {}
 
   /** Ends a wait of a run, from this thread: another of its tasks, or a callback of its event loop. */
-  wake(run: TaskRun, wait: number, value: unknown, raises: boolean): void {
-    if (this.isGone || run.waits !== wait || (run.flags & PARKED) === 0) return
+  wake(run: CpuTask, wait: number, value: unknown, raises: boolean): void {
+    if (this.isGone || run.waits !== wait || (run.flags & RUN_PARKED) === 0) return
     if (!wakeupTask(this.s, run.task)) return
     run.waits++
     run.sent = raises ? new Raised(value) : value
@@ -182,12 +182,12 @@ export class KernelCpu implements Runner {
   }
 
   /** What people call a task: the name that it was spawned with, or its function's. */
-  nameOf(run: TaskRun): string {
+  nameOf(run: CpuTask): string {
     const { i32 } = this.view
     const task = i32[run.job + Job.task]
     if (task !== 0 && i32[task + TaskRecord.name] !== 0) return taskName(this.s, task)
     return (
-      run.rare?.localName ??
+      run.extras?.localName ??
       this.code.functions.get(i32[run.job + Job.fn])?.name ??
       `#${i32[run.job + Job.number]}`
     )
@@ -198,8 +198,8 @@ export class KernelCpu implements Runner {
   }
 
   /** What the task would see of a kill that nobody has delivered yet: thrown here. */
-  throwIfKilled(run: TaskRun): void {
-    if (this.takeKill(run)) throw run.rare?.killedWith
+  throwIfKilled(run: CpuTask): void {
+    if (this.takeKill(run)) throw run.extras?.killedWith
   }
 
   /** The task is bound to this CPU from its first stop on: its coroutine is in this heap. */
@@ -273,12 +273,12 @@ export class KernelCpu implements Runner {
   /** What whoever spawned the task gave it along: every stretch of the task runs in it. The job keeps it. */
   private openContext(job: number): void {
     const { codec, i32 } = this.view
-    rareState(this.currentRun()).enter = enterContext(codec.decode(i32[job + Job.context]) as CapturedContext)
+    extrasOf(this.currentRun()).enter = enterContext(codec.decode(i32[job + Job.context]) as CapturedContext)
   }
 
   private standInFor({ run, enter }: NonNullable<TaskFunction['onBehalfOf']>): void {
-    const theirs = rareState(run)
-    const own = rareState(this.currentRun())
+    const theirs = extrasOf(run)
+    const own = extrasOf(this.currentRun())
     own.enter = enter
     own.locals = theirs.locals ??= new Map()
     own.abort = theirs.abort ??= new AbortController()
@@ -287,7 +287,7 @@ export class KernelCpu implements Runner {
   /** A CPU that came later has not loaded every module: the task waits until it has. */
   private loadFirst(task: number, job: number): number {
     const { i32 } = this.view
-    const isLoaded = this.run !== null && this.run.rare?.settled?.threw === false
+    const isLoaded = this.run !== null && this.run.extras?.settled?.threw === false
     const load = isLoaded ? undefined : this.code.loadModuleOf(job)
     if (load === undefined) {
       this.claim(task, job)
@@ -313,7 +313,7 @@ export class KernelCpu implements Runner {
     let forgotten: Error | null
     const outer = swapFaceUser(this.plainCode)
     try {
-      const enter = this.run === null ? null : (this.run.rare?.enter ?? null)
+      const enter = this.run === null ? null : (this.run.extras?.enter ?? null)
       value = enter === null ? this.call(fn, args) : enter(() => this.call(fn, args))
       if (isUnrun(value)) value = runFace(value)
       forgotten = unrunError()
@@ -343,9 +343,9 @@ export class KernelCpu implements Runner {
       : fn.fn.apply(undefined, args as unknown[])
   }
 
-  private asyncRun(): TaskRun {
+  private asyncRun(): CpuTask {
     const run = this.currentRun()
-    rareState(run).on = this
+    extrasOf(run).on = this
     return run
   }
 
@@ -355,21 +355,21 @@ export class KernelCpu implements Runner {
     return this.advance(run)
   }
 
-  private advance(run: TaskRun): number {
+  private advance(run: CpuTask): number {
     const coroutine = run.coroutine
     if (coroutine === null) return this.begin(run.task)
-    if (run.rare?.end) return this.finish(run.rare.end)
+    if (run.extras?.end) return this.finish(run.extras.end)
     const why = this.drive(run, coroutine)
     return why === DRIVEN_TO_END ? this.ended(run, coroutine.state === 'threw', coroutine.result) : why
   }
 
   /** Runs a coroutine of the task until it stops, ends (DRIVEN_TO_END), or must be left. */
-  private drive(run: TaskRun, coroutine: Coroutine): number {
+  private drive(run: CpuTask, coroutine: Coroutine): number {
     let sent = run.sent
     run.sent = undefined
     let raising = false
-    if ((run.flags & PARKED) !== 0) {
-      const timedOut = endSleep(this.s, run.task, (run.flags & TIMED) === 0 ? Infinity : 0) === SLEPT_OUT
+    if ((run.flags & RUN_PARKED) !== 0) {
+      const timedOut = endSleep(this.s, run.task, (run.flags & RUN_TIMED) === 0 ? Infinity : 0) === SLEPT_OUT
       this.endPark(run)
       if (timedOut) sent = TIMED_OUT
       else if (sent instanceof Raised) {
@@ -380,38 +380,38 @@ export class KernelCpu implements Runner {
     for (;;) {
       // A stretch after an await begins before a kill is thrown into it: its function stands at the await, and must see it.
       if ((coroutine === run.coroutine || coroutine.state !== 'ready') && this.takeKill(run)) {
-        sent = run.rare?.killedWith
+        sent = run.extras?.killedWith
         raising = true
       }
-      const enter = run.rare === null ? null : (run.rare.stretches?.enter ?? run.rare.enter)
+      const enter = run.extras === null ? null : (run.extras.stretches?.enter ?? run.extras.enter)
       const finished =
         enter === null
           ? this.stretch(coroutine, raising, sent)
           : enter(() => this.stretch(coroutine, raising, sent))
       if (this.cpu.stepwise) this.cpu.charge(STRETCH_MS)
       if (finished) return DRIVEN_TO_END
-      if (coroutine.state === 'suspended') return SUSPENDED
+      if (coroutine.state === 'suspended') return SWITCH_SLEEPS
       if (!this.isKillPending(run.task)) break
     }
-    if ((run.flags & GIVES_WAY) !== 0) {
-      run.flags &= ~GIVES_WAY
-      return YIELDED
+    if ((run.flags & RUN_YIELDS) !== 0) {
+      run.flags &= ~RUN_YIELDS
+      return SWITCH_YIELDS
     }
-    return this.cpu.stepwise && !this.cpu.needResched ? CONTINUES : PREEMPTED
+    return this.cpu.stepwise && !this.cpu.needResched ? CONTINUES : SWITCH_PREEMPTED
   }
 
   private stretch(coroutine: Coroutine, raising: boolean, sent: unknown): boolean {
     return raising ? this.runner.raise(coroutine, sent) : this.runner.resume(coroutine, sent)
   }
 
-  private ended(run: TaskRun, threw: boolean, value: unknown): number {
+  private ended(run: CpuTask, threw: boolean, value: unknown): number {
     if (!threw && isThenable(value)) return this.awaitResult(run, value)
     return this.finish({ threw, value })
   }
 
   /** The task waits for a promise outside of its own code: it is async, or its module is not loaded yet. */
-  private awaitResult(run: TaskRun, promise: PromiseLike<unknown>): number {
-    const rare = rareState(run)
+  private awaitResult(run: CpuTask, promise: PromiseLike<unknown>): number {
+    const rare = extrasOf(run)
     rare.promise = promise
     rare.settled = null
     this.bind(run.task)
@@ -430,22 +430,22 @@ export class KernelCpu implements Runner {
   }
 
   /** What follows an await is often a few microtasks away: then the task need not sleep for it. */
-  private awaitMicrotasks(run: TaskRun): number {
-    const stretches = run.rare?.stretches ?? null
+  private awaitMicrotasks(run: CpuTask): number {
+    const stretches = run.extras?.stretches ?? null
     return stretches === null || this.cpu.stepwise ? this.sleepAsync(run) : AWAITS
   }
 
   /** Asleep until the promise is settled. A kill cannot be thrown into an `await`: the task's signal is aborted. */
-  private sleepAsync(run: TaskRun): number {
+  private sleepAsync(run: CpuTask): number {
     while (!beginSleep(this.s, run.task, INTERRUPTIBLE)) {
       if (!this.takeKill(run)) takePending(this.view.i32, run.task)
     }
-    rareState(run).sleepsAsync = true
-    return SUSPENDED
+    extrasOf(run).sleepsAsync = true
+    return SWITCH_SLEEPS
   }
 
-  private resumeAsync(run: TaskRun): number {
-    const rare = rareState(run)
+  private resumeAsync(run: CpuTask): number {
+    const rare = extrasOf(run)
     if (rare.sleepsAsync) {
       rare.sleepsAsync = false
       endSleep(this.s, run.task)
@@ -472,31 +472,31 @@ export class KernelCpu implements Runner {
 
   afterAwait(): AfterAwait {
     const run = this.currentRun()
-    return (rareState(run).stretches ??= new Stretches(this, run))
+    return (extrasOf(run).stretches ??= new Stretches(this, run))
   }
 
   /** Whether the task has nothing to run but what follows its awaits. */
-  takesStretches(run: TaskRun): boolean {
-    return run.rare !== null && run.rare.promise !== null && run.rare.settled === null
+  takesStretches(run: CpuTask): boolean {
+    return run.extras !== null && run.extras.promise !== null && run.extras.settled === null
   }
 
-  wakeFromAwait(run: TaskRun): void {
-    if (run.rare?.sleepsAsync !== true) return
+  wakeFromAwait(run: CpuTask): void {
+    if (run.extras?.sleepsAsync !== true) return
     wakeupTask(this.s, run.task)
     this.kickSelf()
   }
 
   /** Runs what is ready until the task must give its CPU back. DRIVEN_TO_END: nothing is ready any more. */
-  private runStretches(run: TaskRun, stretches: Stretches): number {
+  private runStretches(run: CpuTask, stretches: Stretches): number {
     for (;;) {
       if (this.cpu.needResched || stretches.inARow >= STRETCHES_MAX) {
         stretches.inARow = 0
-        return PREEMPTED
+        return SWITCH_PREEMPTED
       }
       stretches.inARow++
       const why = this.drive(run, stretches.begin())
       if (why !== DRIVEN_TO_END) {
-        if (why === SUSPENDED) stretches.release()
+        if (why === SWITCH_SLEEPS) stretches.release()
         return why
       }
       stretches.end()
@@ -512,15 +512,15 @@ export class KernelCpu implements Runner {
     }
     if (
       run !== null &&
-      (run.flags & CLAIMED) !== 0 &&
+      (run.flags & RUN_CLAIMED) !== 0 &&
       Atomics.load(this.view.i32, run.task + TaskRecord.state) !== RUNNING
     ) {
-      run.flags &= ~CLAIMED
-      rareState(run).end = ending
-      return SUSPENDED
+      run.flags &= ~RUN_CLAIMED
+      extrasOf(run).end = ending
+      return SWITCH_SLEEPS
     }
     this.runs[this.view.i32[this.task + TaskRecord.slot]] = undefined
-    if (run !== null) run.flags |= OVER
+    if (run !== null) run.flags |= RUN_OVER
     this.mail.close(this.view.i32[this.job + Job.number])
     return finishJob(this.view, this.job, this.task, run, ending, this.mail)
   }
@@ -530,10 +530,10 @@ export class KernelCpu implements Runner {
   }
 
   /** Takes a kill that has been asked for, once; `killedWith` is what the task shall see. */
-  private takeKill(run: TaskRun): boolean {
+  private takeKill(run: CpuTask): boolean {
     if (!this.isKillPending(run.task)) return false
     takePending(this.view.i32, run.task)
-    const rare = rareState(run)
+    const rare = extrasOf(run)
     if (rare.isKilled) return false
     rare.isKilled = true
     rare.killedWith = killError(this.view, run.job, this.nameOf(run), 'thrown')
@@ -541,17 +541,17 @@ export class KernelCpu implements Runner {
     return true
   }
 
-  private addRun(job: number, task: number): TaskRun {
-    const run = new TaskRun(job, task)
-    if (this.localName !== null) rareState(run).localName = this.localName
+  private addRun(job: number, task: number): CpuTask {
+    const run = new CpuTask(job, task)
+    if (this.localName !== null) extrasOf(run).localName = this.localName
     this.runs[this.view.i32[task + TaskRecord.slot]] = run
     return run
   }
 
-  private endPark(run: TaskRun): void {
+  private endPark(run: CpuTask): void {
     run.waits++
-    if ((run.flags & WAKEABLE) !== 0) this.endOutside()
-    run.flags &= ~(PARKED | TIMED | WAKEABLE)
+    if ((run.flags & RUN_WAKEABLE) !== 0) this.endOutside()
+    run.flags &= ~(RUN_PARKED | RUN_TIMED | RUN_WAKEABLE)
   }
 
   /** A task waits for something that the event loop brings: it must turn, now and then. */
@@ -572,10 +572,10 @@ export class KernelCpu implements Runner {
 
 class RunWaker implements Waker {
   private readonly on: KernelCpu
-  private readonly run: TaskRun
+  private readonly run: CpuTask
   private readonly wait: number
 
-  constructor(on: KernelCpu, run: TaskRun, wait: number) {
+  constructor(on: KernelCpu, run: CpuTask, wait: number) {
     this.on = on
     this.run = run
     this.wait = wait

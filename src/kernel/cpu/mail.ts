@@ -1,4 +1,4 @@
-import { Job, PENDING } from '../spawn/job.ts'
+import { Job, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelMachine } from '../boot/machines.ts'
 import { messageWaits } from './mailwords.ts'
 import type { Task } from '../join/task.ts'
@@ -99,7 +99,7 @@ export class BooterMail {
   send(task: Task<any>, value: unknown, transfer: readonly object[]): boolean {
     const { i32 } = this.view
     const { job } = task
-    if (job === 0 || Atomics.load(i32, job + Job.outcome) !== PENDING) return false
+    if (job === 0 || Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) return false
     // A copy now, as postMessage makes one: what the caller changes afterwards is not sent.
     const letter: Letter =
       Atomics.load(i32, job + Job.cpu) === 0
@@ -151,7 +151,7 @@ export class BooterMail {
   }
 
   /** The end of the task has been told. */
-  settled(task: number): void {
+  forget(task: number): void {
     this.ended.delete(task)
   }
 

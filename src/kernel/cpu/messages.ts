@@ -2,7 +2,7 @@ import { type Blocking, suspendForm, type WaitOptions } from '../../coroutine/co
 import { blocking } from '../../coroutine/core/blocking.ts'
 import type { Waker } from '../../coroutine/core/runner.ts'
 import { here } from './current.ts'
-import { BOOTER, Job, POSTED } from '../spawn/job.ts'
+import { JOB_BOOTER, Job, POSTED } from '../spawn/job.ts'
 
 /**
  * Sends a message from a task to the thread that booted the kernel and spawned the task: `task.on('message', listener)` hears it there. Copied
@@ -11,7 +11,7 @@ import { BOOTER, Job, POSTED } from '../spawn/job.ts'
 export function post(value: unknown, transfer: readonly object[] = []): void {
   const { on, run } = here('post()')
   const { i32 } = on.view
-  if ((i32[run.job + Job.control] & BOOTER) === 0) {
+  if ((i32[run.job + Job.control] & JOB_BOOTER) === 0) {
     throw new TypeError(
       'post(): another task spawned this one; give it a Channel of heddle/sync to talk to its spawner',
     )

@@ -1,6 +1,6 @@
-import { SchedulerTask } from '../../futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../futex/core/tasks.ts'
 import type { KernelCpu } from './kernelcpu.ts'
-import { rareState, type TaskRun } from './taskrun.ts'
+import { extrasOf, type CpuTask } from './taskrun.ts'
 
 /**
  * A task of the kernel as a futex waiter. A kill that is due is thrown where it would begin to wait. The wakeup of a kill may come after the kill:
@@ -13,11 +13,11 @@ import { rareState, type TaskRun } from './taskrun.ts'
  *
  * Broken, at (C): the wait for the lock ends with EINTR, and an error of that takes the place of the kill.
  */
-export class KernelTask extends SchedulerTask {
+export class KernelTaskWaiter extends SchedTaskWaiter {
   private readonly on: KernelCpu
-  private readonly run: TaskRun
+  private readonly run: CpuTask
 
-  constructor(on: KernelCpu, run: TaskRun) {
+  constructor(on: KernelCpu, run: CpuTask) {
     super({ s: on.s, task: run.task }, () => on.view.futexes.context)
     this.on = on
     this.run = run
@@ -32,13 +32,13 @@ export class KernelTask extends SchedulerTask {
 
   /** A kill that is due has been thrown before this is asked. */
   override endPark(): boolean {
-    return super.endPark() && this.run.rare?.isKilled !== true // (C)
+    return super.endPark() && this.run.extras?.isKilled !== true // (C)
   }
 }
 
 /** The task that runs on this CPU, as a futex waiter. */
-export function parkingTask(on: KernelCpu): KernelTask {
+export function taskWaiterOf(on: KernelCpu): KernelTaskWaiter {
   const run = on.currentRun()
-  const rare = rareState(run)
-  return (rare.parking ??= new KernelTask(on, run))
+  const rare = extrasOf(run)
+  return (rare.waiter ??= new KernelTaskWaiter(on, run))
 }

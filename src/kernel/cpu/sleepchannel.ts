@@ -5,8 +5,8 @@ import { inside } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { beginSleep, endSleep, wakeupOnChannel } from '../../sched/core/sleep.ts'
-import { SUSPENDED } from '../../sched/core/switch.ts'
-import { INTERRUPTIBLE, Task, TIMED_OUT } from '../../sched/core/taskrecord.ts'
+import { SWITCH_SLEEPS } from '../../sched/core/switch.ts'
+import { INTERRUPTIBLE, TaskRecord, SLEEP_TIMED_OUT } from '../../sched/core/taskrecord.ts'
 import { currentView } from './ambient.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { show } from '../boot/options.ts'
@@ -83,7 +83,7 @@ function* sleepOnTree(
   const { i32, thread, waitTree, sleepLock } = s
   on.throwIfKilled(run)
   acquire(thread, sleepLock)
-  waitTree.add(task, channel, i32[i32[task + Task.entity] + Entity.priority]) // (A)
+  waitTree.add(task, channel, i32[i32[task + TaskRecord.entity] + Entity.priority]) // (A)
   release(thread, sleepLock)
   try {
     mutex?.unlock() // (B)
@@ -91,8 +91,8 @@ function* sleepOnTree(
     const sleeps = waitTree.isQueued(task) && beginSleep(s, task, INTERRUPTIBLE, timeout) // (D)
     release(thread, sleepLock)
     if (sleeps) {
-      yield SUSPENDED
-      return endSleep(s, task, timeout) !== TIMED_OUT
+      yield SWITCH_SLEEPS
+      return endSleep(s, task, timeout) !== SLEEP_TIMED_OUT
     }
     on.throwIfKilled(run)
     return true

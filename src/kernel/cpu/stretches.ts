@@ -2,14 +2,14 @@ import { ArenaFullError } from '../../arena/memory/arena.ts'
 import { type Coroutine, coroutineOf, twin } from '../../coroutine/core/coroutine.ts'
 import type { AfterAwait, Stretch } from '../../coroutine/core/runner.ts'
 import { Entity } from '../../sched/core/entity.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { currentContext } from './asynccontext.ts'
 import type { EnterContext } from './context.ts'
-import { DETACHED, LOCAL, LOCAL_FUNCTION } from '../spawn/job.ts'
+import { JOB_DETACHED, JOB_LOCAL, LOCAL_FUNCTION } from '../spawn/job.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { disownJob } from '../join/outcome.ts'
 import { type JobSpec, spawnJob } from '../spawn/spawn.ts'
-import { OVER, type TaskRun } from './taskrun.ts'
+import { RUN_OVER, type CpuTask } from './taskrun.ts'
 
 /**
  * What follows the awaits of an async task. The event loop brings each stretch when its promise has settled; the task runs
@@ -34,10 +34,10 @@ export class Stretches implements AfterAwait {
   /** How many have run since the task last gave its CPU back. */
   inARow = 0
   private readonly on: KernelCpu
-  private readonly run: TaskRun
+  private readonly run: CpuTask
   private readonly queue: { readonly stretch: Stretch; readonly enter: EnterContext | null }[] = []
 
-  constructor(on: KernelCpu, run: TaskRun) {
+  constructor(on: KernelCpu, run: CpuTask) {
     this.on = on
     this.run = run
   }
@@ -47,7 +47,7 @@ export class Stretches implements AfterAwait {
   }
 
   goOn(stretch: Stretch): boolean {
-    if ((this.run.flags & OVER) !== 0 || this.on.isGone) return false
+    if ((this.run.flags & RUN_OVER) !== 0 || this.on.isGone) return false
     const enter = currentContext()
     if (!this.on.takesStretches(this.run) || this.current?.state === 'suspended') {
       return spawnStretch(this.on, this.run, stretch, enter)
@@ -75,7 +75,7 @@ export class Stretches implements AfterAwait {
   /** Gives what is queued to tasks of their own; to the event loop, where that is not possible. */
   release(): void {
     for (const { stretch, enter } of this.queue.splice(0)) {
-      if ((this.run.flags & OVER) === 0 && spawnStretch(this.on, this.run, stretch, enter)) continue
+      if ((this.run.flags & RUN_OVER) === 0 && spawnStretch(this.on, this.run, stretch, enter)) continue
       const run = (): void => stretch.runInEventLoop()
       queueMicrotask(enter === null ? run : () => enter(run))
     }
@@ -83,7 +83,7 @@ export class Stretches implements AfterAwait {
 }
 
 /** A task on this CPU that runs one stretch of another task. False: there is no room for it. */
-function spawnStretch(on: KernelCpu, run: TaskRun, stretch: Stretch, enter: EnterContext | null): boolean {
+function spawnStretch(on: KernelCpu, run: CpuTask, stretch: Stretch, enter: EnterContext | null): boolean {
   const { view } = on
   const { i32 } = view
   const name = on.nameOf(run)
@@ -93,7 +93,7 @@ function spawnStretch(on: KernelCpu, run: TaskRun, stretch: Stretch, enter: Ente
     name,
     args: 0,
     context: 0,
-    control: LOCAL | DETACHED,
+    control: JOB_LOCAL | JOB_DETACHED,
     owner: on.cpu.id,
     spawner: 0,
     task: {

@@ -2,14 +2,14 @@ import type { Coroutine } from '../../coroutine/core/coroutine.ts'
 import type { EnterContext } from './context.ts'
 import type { ChildTask } from '../join/childtask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
-import type { KernelTask } from './parking.ts'
+import type { KernelTaskWaiter } from './parking.ts'
 import type { Stretches } from './stretches.ts'
 
 /**
  * A task that has started on this CPU: what its record in the arena cannot hold. It lives in the heap of one CPU, and dies
  * with it. The fields that few tasks need are null until one does: a hundred thousand sleepers each have one of these.
  */
-export class TaskRun {
+export class CpuTask {
   readonly job: number
   /** Its kernel task. */
   readonly task: number
@@ -20,7 +20,7 @@ export class TaskRun {
   flags = 0
   /** Counts the waits of blocking calls: what ends an earlier one does not end this. */
   waits = 0
-  rare: RareState | null = null
+  extras: TaskExtras | null = null
 
   constructor(job: number, task: number) {
     this.job = job
@@ -29,21 +29,21 @@ export class TaskRun {
 }
 
 /** Inside a wait of a blocking call. */
-export const PARKED = 1
+export const RUN_PARKED = 1
 /** That wait has a time limit. */
-export const TIMED = 2
+export const RUN_TIMED = 2
 /** The event loop may have to turn for the wait to end. */
-export const WAKEABLE = 4
+export const RUN_WAKEABLE = 4
 /** It yields of its own will. */
-export const GIVES_WAY = 8
+export const RUN_YIELDS = 8
 /** A waker on another thread claimed it while it changed its mind: it must switch once before it can end. */
-export const CLAIMED = 16
+export const RUN_CLAIMED = 16
 
 /** It has ended: nothing of it runs as this task any more. */
-export const OVER = 32
+export const RUN_OVER = 32
 
 /** What only some tasks have. */
-export class RareState {
+export class TaskExtras {
   /** The CPU that it is on, for an async function: its continuations run outside of any task. */
   on: KernelCpu | null = null
   /** The name of a function that only this CPU has. */
@@ -66,10 +66,10 @@ export class RareState {
   children: Set<ChildTask<any>> | null = null
   locals: Map<object, unknown> | null = null
   /** What it waits at a futex as. */
-  parking: KernelTask | null = null
+  waiter: KernelTaskWaiter | null = null
 }
 
 /** The state that only some tasks have, made when it is needed. */
-export function rareState(run: TaskRun): RareState {
-  return (run.rare ??= new RareState())
+export function extrasOf(run: CpuTask): TaskExtras {
+  return (run.extras ??= new TaskExtras())
 }

@@ -2,10 +2,10 @@ import { timeoutError } from '../../coroutine/core/blocking.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { killTask } from '../../sched/core/sleep.ts'
 import { schedulerContinue } from '../../sched/core/stop.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { Counters } from '../boot/counters.ts'
 import { describe, TaskKilledError } from './errors.ts'
-import { Job, KILL_ABORTED, KILL_CLOSED, KILL_TIMED_OUT, NOT_KILLED, PENDING } from '../spawn/job.ts'
+import { Job, KILL_ABORTED, KILL_CLOSED, KILL_TIMED_OUT, NOT_KILLED, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
@@ -24,7 +24,7 @@ import type { KernelView } from '../boot/view.ts'
 /** Kills a job, from any thread. False: it has ended, or was killed before. */
 export function requestKill(view: KernelView, job: number, kind: number, reason: unknown): boolean {
   const { i32, s } = view
-  if (Atomics.load(i32, job + Job.outcome) !== PENDING) return false
+  if (Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) return false
   const begun = -view.thread.ownerTag
   if (Atomics.compareExchange(i32, job + Job.killKind, NOT_KILLED, begun) !== NOT_KILLED) return false // (A)
   view.codec.put(job + Job.reason, encodeReason(view, reason))

@@ -13,12 +13,12 @@ import { blocks } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { killError, requestKill } from './cancel.ts'
 import { type CpuLoss, CpuLostError, unknownLoss } from './errors.ts'
-import { EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, KILLED, LOST, PENDING, RETURNED } from '../spawn/job.ts'
+import { OUTCOME_EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, OUTCOME_KILLED, OUTCOME_LOST, OUTCOME_PENDING, OUTCOME_RETURNED } from '../spawn/job.ts'
 import { disownJob } from './outcome.ts'
 import { runningCpu } from '../cpu/running.ts'
 import { TaskHandle } from './taskhandle.ts'
 import type { KernelView } from '../boot/view.ts'
-import { parkingTask } from '../cpu/parking.ts'
+import { taskWaiterOf } from '../cpu/parking.ts'
 
 /** A task, as the task that spawned it holds it. */
 export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T> {
@@ -43,7 +43,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
 
   private async promise(): Promise<T> {
     while (this.taken === null && this.isPending()) {
-      await this.view.futexes.waitAsync(this.view.joinWord(this.job), PENDING)
+      await this.view.futexes.waitAsync(this.view.joinWord(this.job), OUTCOME_PENDING)
     }
     for (let missing = this.missing(); missing !== null; missing = this.missing()) await missing
     return this.take()
@@ -56,7 +56,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
 
   /** @internal */
   isPending(): boolean {
-    return this.job !== 0 && Atomics.load(this.view.i32, this.job + Job.outcome) === PENDING
+    return this.job !== 0 && Atomics.load(this.view.i32, this.job + Job.outcome) === OUTCOME_PENDING
   }
 
   /** @internal What it returned; throws what it threw. The record is freed the first time. */
@@ -83,7 +83,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     if (job === 0) return
     const on = runningCpu()
     if (on === null) return
-    yield* view.futexes.wait(parkingTask(on), view.joinWord(job), PENDING, { timeout })
+    yield* view.futexes.wait(taskWaiterOf(on), view.joinWord(job), OUTCOME_PENDING, { timeout })
     if (view.jobs.resolve(view.i32, handle) === job) requestKill(view, job, KILL_TIMED_OUT, timeout)
   }
 
@@ -100,7 +100,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     const outcome = Atomics.load(view.i32, job + Job.outcome)
     const pointer = view.i32[job + Job.result]
     const taken =
-      outcome === RETURNED
+      outcome === OUTCOME_RETURNED
         ? { threw: false, value: view.codec.decode(pointer) }
         : { threw: true, value: failureOf(view, job, outcome, this.name) }
     this.keepStatus()
@@ -115,11 +115,11 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
 function failureOf(view: KernelView, job: number, outcome: number, name: string): unknown {
   const { i32, codec } = view
   switch (outcome) {
-    case KILLED:
+    case OUTCOME_KILLED:
       return killError(view, job, name, i32[job + Job.starts] === 0 ? 'unstarted' : 'thrown')
-    case EVICTED:
+    case OUTCOME_EVICTED:
       return killError(view, job, name, 'evicted')
-    case LOST:
+    case OUTCOME_LOST:
       return lostError(view, job, name)
     default:
       return codec.decode(i32[job + Job.result])
@@ -145,7 +145,7 @@ export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T
       if (left <= 0) throw timeoutError(`join of task ${child.name}`, timeout)
       const on = runningCpu()
       if (on === null) throw new Error('join: no task is running here')
-      yield* on.view.futexes.wait(parkingTask(on), on.view.joinWord(child.job), PENDING, {
+      yield* on.view.futexes.wait(taskWaiterOf(on), on.view.joinWord(child.job), OUTCOME_PENDING, {
         ...(left !== Infinity && { timeout: left }),
         ...(signal !== undefined && { signal }),
       })

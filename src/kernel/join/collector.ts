@@ -5,16 +5,16 @@ import { activeJobs, countEnded } from '../boot/counters.ts'
 import { addOrigin, type CpuLoss, CpuLostError, TaskKilledError, unknownLoss } from './errors.ts'
 import {
   BY_ENDER,
-  EVICTED,
+  OUTCOME_EVICTED,
   Job,
   KILL_TIMED_OUT,
-  KILLED,
-  LOST,
+  OUTCOME_KILLED,
+  OUTCOME_LOST,
   NOT_KILLED,
-  PENDING,
+  OUTCOME_PENDING,
   POSTED,
   RESULT_MAILED,
-  RETURNED,
+  OUTCOME_RETURNED,
 } from '../spawn/job.ts'
 import { LOAD_MODULE } from '../spawn/functions.ts'
 import type { BooterMail } from '../cpu/mail.ts'
@@ -111,8 +111,8 @@ export class Collector {
       const next = i32[job + Job.next]
       // It was given up while its CPU was about to store the outcome, or has a result of which something is on its way: soon.
       const outcome = Atomics.load(i32, job + Job.outcome)
-      if (outcome === PENDING || !this.hasAll(job, outcome)) completions.push(job)
-      else this.settle(job, outcome)
+      if (outcome === OUTCOME_PENDING || !this.hasAll(job, outcome)) completions.push(job)
+      else this.deliver(job, outcome)
       job = next
     }
     if (collected > 0) this.listener.collected()
@@ -124,7 +124,7 @@ export class Collector {
     const { i32, codec } = this.view
     const control = Atomics.load(i32, job + Job.control)
     const number = i32[job + Job.number]
-    const isCut = outcome === LOST || outcome === EVICTED
+    const isCut = outcome === OUTCOME_LOST || outcome === OUTCOME_EVICTED
     if ((control & POSTED) !== 0 && !isCut && !this.mail.hasHeardAll(number)) return false
     if ((control & RESULT_MAILED) !== 0) return this.mail.hasResult(number)
     return codec.missing(i32[job + Job.result]) === null
@@ -143,7 +143,7 @@ export class Collector {
       this.waiting--
       const { i32 } = this.view
       const started = i32[task.job + Job.starts] !== 0
-      Atomics.compareExchange(i32, task.job + Job.outcome, PENDING, started ? EVICTED : KILLED)
+      Atomics.compareExchange(i32, task.job + Job.outcome, OUTCOME_PENDING, started ? OUTCOME_EVICTED : OUTCOME_KILLED)
       task.keepStatus()
       task.settle(true, errorOf(task.name, started))
     })
@@ -158,24 +158,24 @@ export class Collector {
   }
 
   /** Gives the handle of an ended job its result, and frees the record. */
-  settle(job: number, outcome: number = Atomics.load(this.view.i32, job + Job.outcome)): void {
+  deliver(job: number, outcome: number = Atomics.load(this.view.i32, job + Job.outcome)): void {
     const { view } = this
     if (this.isAbandoned) return
     const index = view.jobs.indexOf(job)
     const task = this.handles[index]
-    assert(outcome !== PENDING, 'only a job that has ended is settled')
-    this.mail.settled(view.i32[job + Job.number])
+    assert(outcome !== OUTCOME_PENDING, 'only a job that has ended is settled')
+    this.mail.forget(view.i32[job + Job.number])
     if (task === undefined) {
-      this.settleOrphan(job, outcome)
+      this.deliverOrphan(job, outcome)
       return
     }
     this.handles[index] = undefined
     this.waiting--
     if (view.i32[job + Job.fn] !== LOAD_MODULE) {
       this.completed++
-      if (outcome !== RETURNED) this.failed++
+      if (outcome !== OUTCOME_RETURNED) this.failed++
     }
-    if (outcome === RETURNED) {
+    if (outcome === OUTCOME_RETURNED) {
       const pointer = view.i32[job + Job.result]
       let value: unknown
       let threw = false
@@ -214,7 +214,7 @@ export class Collector {
     const cpu = i32[job + Job.cpu] - 1
     const pointer = i32[job + Job.result]
     switch (outcome) {
-      case KILLED:
+      case OUTCOME_KILLED:
         return killError(
           this.view,
           job,
@@ -222,11 +222,11 @@ export class Collector {
           i32[job + Job.starts] === 0 ? 'unstarted' : 'thrown',
           killReason,
         )
-      case EVICTED:
+      case OUTCOME_EVICTED:
         if (i32[job + Job.killKind] === NOT_KILLED)
           return new TaskKilledError(name, 'evicted', undefined, 'ran on without a safepoint')
         return killError(this.view, job, name, 'evicted', killReason)
-      case LOST: {
+      case OUTCOME_LOST: {
         const loss = pointer === 0 ? unknownLoss : (codec.decode(pointer) as CpuLoss)
         return new CpuLostError(name, cpu, loss, this.deaths.get(cpu)?.error)
       }
@@ -242,12 +242,12 @@ export class Collector {
   }
 
   /** A child that its parent gave up: nobody will ever ask, so its failure is told now. */
-  private settleOrphan(job: number, outcome: number): void {
+  private deliverOrphan(job: number, outcome: number): void {
     const { view } = this
     const id = view.i32[job + Job.number]
     const name = this.listener.nameOf(job)
-    const error = outcome === RETURNED ? undefined : this.failureOf(job, outcome, name)
-    const wasWanted = outcome === RETURNED || this.wasWanted(job, outcome)
+    const error = outcome === OUTCOME_RETURNED ? undefined : this.failureOf(job, outcome, name)
+    const wasWanted = outcome === OUTCOME_RETURNED || this.wasWanted(job, outcome)
     if ((Atomics.load(view.i32, job + Job.control) & BY_ENDER) !== 0) countEnded(view, job)
     view.freeJob(job)
     if (!wasWanted) this.listener.failed({ name, id, error })
@@ -256,7 +256,7 @@ export class Collector {
   /** It ended because someone who holds it said so: that is no failure to report. A time limit that passed is one. */
   private wasWanted(job: number, outcome: number): boolean {
     const kind = this.view.i32[job + Job.killKind]
-    return (outcome === KILLED || outcome === EVICTED) && kind !== NOT_KILLED && kind !== KILL_TIMED_OUT
+    return (outcome === OUTCOME_KILLED || outcome === OUTCOME_EVICTED) && kind !== NOT_KILLED && kind !== KILL_TIMED_OUT
   }
 
   private reportLater(task: Task<any>, error: unknown): void {

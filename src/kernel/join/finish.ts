@@ -1,13 +1,13 @@
 import { mendStack } from '../../coroutine/core/uncaught.ts'
 import { exitTask } from '../../sched/core/exit.ts'
 import { Entity } from '../../sched/core/entity.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
-import { FINISHED } from '../../sched/core/switch.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
+import { SWITCH_EXITS } from '../../sched/core/switch.ts'
 import type { CpuMail } from '../cpu/cpumail.ts'
-import { BOOTER, DETACHED, Job, KILLED, POSTED, RESULT_MAILED, RETURNED, THREW } from '../spawn/job.ts'
+import { JOB_BOOTER, JOB_DETACHED, Job, OUTCOME_KILLED, POSTED, RESULT_MAILED, OUTCOME_RETURNED, OUTCOME_THREW } from '../spawn/job.ts'
 import { Moved, onlyBuffers } from './transferred.ts'
 import { publishOutcome } from './outcome.ts'
-import type { TaskRun } from '../cpu/taskrun.ts'
+import type { CpuTask } from '../cpu/taskrun.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /** How a task came to its end. */
@@ -41,13 +41,13 @@ export function finishJob(
   view: KernelView,
   job: number,
   task: number,
-  run: TaskRun | null,
+  run: CpuTask | null,
   ending: Ending,
   mail: CpuMail,
 ): number {
   const { i32, f64, s } = view
-  const rare = run === null ? null : run.rare
-  let outcome = KILLED
+  const rare = run === null ? null : run.extras
+  let outcome = OUTCOME_KILLED
   if (!(ending.isKill || (ending.threw && rare?.isKilled && ending.value === rare.killedWith))) {
     outcome = storeResult(view, job, ending, mail)
   }
@@ -60,7 +60,7 @@ export function finishJob(
   if ((i32[job + Job.control] & POSTED) !== 0) mail.send({ kind: 'end', task: i32[job + Job.number] })
   publishOutcome(view, job, outcome) // 3
   exitTask(s, task, outcome) // 4
-  return FINISHED
+  return SWITCH_EXITS
 }
 
 /** Stores the payload of what it returned or threw; says which. */
@@ -71,8 +71,8 @@ function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMai
     threw = false
     value = value.value
   }
-  if (!threw && (i32[job + Job.control] & DETACHED) !== 0) return RETURNED
-  if (!threw && value === undefined) return RETURNED
+  if (!threw && (i32[job + Job.control] & JOB_DETACHED) !== 0) return OUTCOME_RETURNED
+  if (!threw && value === undefined) return OUTCOME_RETURNED
   if (threw) mendStack(value)
   let pointer: number
   try {
@@ -82,7 +82,7 @@ function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMai
     pointer = encodeFailure(view, error)
   }
   codec.put(job + Job.result, pointer)
-  return threw ? THREW : RETURNED
+  return threw ? OUTCOME_THREW : OUTCOME_RETURNED
 }
 
 /** The payload of what a task returned; 0 where it goes as a message. */
@@ -90,7 +90,7 @@ function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail
   const { codec, i32 } = view
   if (!(value instanceof Moved)) return codec.encode(value, 'result')
   if (onlyBuffers(value.transfer)) return codec.encode(value.value, 'result', value.transfer)
-  if ((i32[job + Job.control] & BOOTER) === 0) {
+  if ((i32[job + Job.control] & JOB_BOOTER) === 0) {
     throw new TypeError(
       'move(value, transfer): another task spawned this one, and only ArrayBuffers can be given to it',
     )

@@ -1,6 +1,6 @@
 import { assert } from '../../arena/assert.ts'
 import { countEnded } from '../boot/counters.ts'
-import { BOOTER, BY_ENDER, BY_OWNER, DISOWNED, ENDED, Job, PENDING } from '../spawn/job.ts'
+import { JOB_BOOTER, BY_ENDER, BY_OWNER, JOB_DISOWNED, JOB_ENDED, Job, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
@@ -9,26 +9,26 @@ import type { KernelView } from '../boot/view.ts'
  */
 export function publishOutcome(view: KernelView, job: number, outcome: number): void {
   const { i32, completions, futexes } = view
-  assert(Atomics.load(i32, job + Job.outcome) === PENDING, 'a job has one outcome')
-  if ((Atomics.load(i32, job + Job.control) & BOOTER) !== 0) {
+  assert(Atomics.load(i32, job + Job.outcome) === OUTCOME_PENDING, 'a job has one outcome')
+  if ((Atomics.load(i32, job + Job.control) & JOB_BOOTER) !== 0) {
     countEnded(view, job)
     Atomics.store(i32, job + Job.outcome, outcome)
     completions.push(job)
     return
   }
   // (A) of job.ts, before the outcome: a joiner that sees the outcome may free the record.
-  const control = mark(i32, job, ENDED, DISOWNED, BY_ENDER)
+  const control = mark(i32, job, JOB_ENDED, JOB_DISOWNED, BY_ENDER)
   const word = view.joinWord(job)
   // One that nobody holds is counted by the booting thread when it has seen to it: until then the kernel is not done.
   if ((control & BY_ENDER) === 0) countEnded(view, job)
   Atomics.store(i32, job + Job.outcome, outcome)
   if ((control & BY_ENDER) !== 0) completions.push(job)
-  else if ((control & DISOWNED) === 0) futexes.wake(word, Infinity)
+  else if ((control & JOB_DISOWNED) === 0) futexes.wake(word, Infinity)
 }
 
 /** Whoever holds the handle will not ask for the result: the booting thread sees to the job when it has ended. */
 export function disownJob(view: KernelView, job: number): void {
-  const control = mark(view.i32, job, DISOWNED, ENDED, BY_OWNER) // (B) of job.ts
+  const control = mark(view.i32, job, JOB_DISOWNED, JOB_ENDED, BY_OWNER) // (B) of job.ts
   if ((control & BY_OWNER) !== 0) view.completions.push(job)
 }
 

@@ -5,20 +5,20 @@ import { cpusOf, maskOf } from '../../sched/core/cpumask.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { setNice, setPriority } from '../../sched/core/setpriority.ts'
 import { schedulerContinue, schedulerStop } from '../../sched/core/stop.ts'
-import { isSleeping, Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { isSleeping, TaskRecord } from '../../sched/core/taskrecord.ts'
 import { checkTime } from '../../coroutine/core/blocking.ts'
 import { requestKill } from './cancel.ts'
 import {
-  EVICTED,
+  OUTCOME_EVICTED,
   Job,
   KILL_CALLED,
-  KILLED,
-  LOST,
+  OUTCOME_KILLED,
+  OUTCOME_LOST,
   niceOfRank,
   NOT_KILLED,
-  PENDING,
+  OUTCOME_PENDING,
   priorityOfRank,
-  RETURNED,
+  OUTCOME_RETURNED,
 } from '../spawn/job.ts'
 import {
   checkAffinity,
@@ -220,7 +220,7 @@ export abstract class TaskHandle {
       figures.preemptions = preemptions
       figures.priority = i32[se + Entity.basePriority]
       figures.nice = i32[se + Entity.nice]
-      if (figures.outcome !== PENDING) return
+      if (figures.outcome !== OUTCOME_PENDING) return
       state = 'queued'
       const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
       // One that was told to stop runs on until its next safepoint.
@@ -250,7 +250,7 @@ export abstract class TaskHandle {
       killed: figures.killKind !== NOT_KILLED,
       starts,
       started: starts === 0 ? null : figures.began,
-      ended: outcome === PENDING ? null : figures.ended,
+      ended: outcome === OUTCOME_PENDING ? null : figures.ended,
       runTime,
       waitTime,
       switches,
@@ -300,19 +300,19 @@ function figuresOf(view: KernelView, job: number): JobFigures {
 }
 
 function stateOf(figures: JobFigures): TaskState {
-  if (figures.outcome !== PENDING) return outcomeName(figures.outcome)
+  if (figures.outcome !== OUTCOME_PENDING) return outcomeName(figures.outcome)
   return figures.starts === 0 ? 'queued' : 'running'
 }
 
 export function outcomeName(outcome: number): TaskState {
   switch (outcome) {
-    case RETURNED:
+    case OUTCOME_RETURNED:
       return 'returned'
-    case KILLED:
+    case OUTCOME_KILLED:
       return 'killed'
-    case EVICTED:
+    case OUTCOME_EVICTED:
       return 'evicted'
-    case LOST:
+    case OUTCOME_LOST:
       return 'lost'
     default:
       return 'threw'

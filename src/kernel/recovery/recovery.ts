@@ -13,24 +13,24 @@ import { type TaskOptions, taskName } from '../../sched/core/fork.ts'
 import { claimTask, endLost, type LostTask } from '../../sched/recovery/lost.ts'
 import { recoverScheduler, rescueLock } from '../../sched/recovery/recovery.ts'
 import { RunQueue } from '../../sched/core/runqueue.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { Counters, deadlockWord, uncountEnded, uncountSpawned } from '../boot/counters.ts'
 import { type CpuLoss, describe } from '../join/errors.ts'
 import {
-  BOOTER,
+  JOB_BOOTER,
   BY_ENDER,
   BY_OWNER,
-  DISOWNED,
-  ENDED,
-  EVICTED,
-  EVICTING,
+  JOB_DISOWNED,
+  JOB_ENDED,
+  OUTCOME_EVICTED,
+  JOB_EVICTING,
   Job,
-  KILLED,
-  LOCAL,
-  LOST,
+  OUTCOME_KILLED,
+  JOB_LOCAL,
+  OUTCOME_LOST,
   NOT_KILLED,
-  PENDING,
-  RESTARTABLE,
+  OUTCOME_PENDING,
+  JOB_RESTARTABLE,
 } from '../spawn/job.ts'
 import { disownJob, publishOutcome } from '../join/outcome.ts'
 import { respawnJob } from '../spawn/spawn.ts'
@@ -46,9 +46,9 @@ import type { KernelView } from '../boot/view.ts'
  *   4  jobs                   each by what its record says:
  *
  *      unsettled, the dead CPU's         it was being spawned. Started: it goes on, and nobody joins it. Not: it is dropped
- *      PENDING, its task is lost         had not begun, or is RESTARTABLE: a new task. Else LOST, or EVICTED
- *      PENDING, parted from its task     it was about to get its outcome: the same
- *      PENDING, its task is elsewhere    the CPU had said that it begins it, and had not: it is not this CPU's any more
+ *      OUTCOME_PENDING, its task is lost         had not begun, or is JOB_RESTARTABLE: a new task. Else OUTCOME_LOST, or OUTCOME_EVICTED
+ *      OUTCOME_PENDING, parted from its task     it was about to get its outcome: the same
+ *      OUTCOME_PENDING, its task is elsewhere    the CPU had said that it begins it, and had not: it is not this CPU's any more
  *      ended, and not handed over        it is now; and whoever waits to join it is woken once more
  *      the dead CPU held its handle      nobody will join it
  *
@@ -75,7 +75,7 @@ export const CRASHES_MAX = 3
 /** Takes what has ended, and settles one job. The booting thread's collector. */
 export interface JobCollector {
   collect(): number
-  settle(job: number): void
+  deliver(job: number): void
   /** A job that had begun starts again. */
   restarted?(job: number): void
 }
@@ -111,7 +111,7 @@ export function recoverCpu(
   endLost(
     s,
     lostTasks.map(({ task }) => task),
-    LOST,
+    OUTCOME_LOST,
   ) // 5
   // A kill that it was in the middle of is counted: whoever keeps the time of kills looks again.
   Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
@@ -165,7 +165,7 @@ export function rescueOnCpu(view: KernelView): void {
   const finish = (): void => wakeAll(context)
   s.thread.keepIds = () => beginRescue(i32, own)
   s.thread.freeIds = () => endRescue(i32, own)
-  s.thread.stuck = (owner, lock) => {
+  s.thread.repairDead = (owner, lock) => {
     askForDeaths(i32, s.machine)
     beginRescue(i32, own)
     const isDead = rescue(owner, lock)
@@ -223,8 +223,8 @@ class JobRecovery implements Recovery {
   run(): void {
     const { i32, jobs } = this.view
     for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
-      if (jobs.isUnsettledBy(i32, job, this.dead)) this.finishSpawn(job)
-      if (jobs.isSettled(i32, job)) this.see(job)
+      if (jobs.isUnpublishedBy(i32, job, this.dead)) this.finishSpawn(job)
+      if (jobs.isPublished(i32, job)) this.see(job)
     }
     jobs.reclaim(i32, this.dead)
   }
@@ -238,8 +238,8 @@ class JobRecovery implements Recovery {
     }
     const control = Atomics.load(i32, job + Job.control)
     const here = Atomics.load(i32, job + Job.cpu) === this.dead + 1
-    const owned = (control & BOOTER) === 0 && i32[job + Job.owner] === this.dead
-    if (Atomics.load(i32, job + Job.outcome) === PENDING) {
+    const owned = (control & JOB_BOOTER) === 0 && i32[job + Job.owner] === this.dead
+    if (Atomics.load(i32, job + Job.outcome) === OUTCOME_PENDING) {
       const lost = this.tasks.get(job)
       const task = Atomics.load(i32, job + Job.task)
       const isParted = here && (task === 0 || task === this.parted)
@@ -247,15 +247,15 @@ class JobRecovery implements Recovery {
       // The CPU had only put its name there, and the task is queued elsewhere. A name left there would cost the next CPU of that number its life, each
       // time that the job's grace period ends (housekeeping.ts). By compare-exchange: the task may have begun elsewhere.
       else if (here) Atomics.compareExchange(i32, job + Job.cpu, this.dead + 1, 0)
-      if (owned && (control & DISOWNED) === 0) disownJob(this.view, job)
+      if (owned && (control & JOB_DISOWNED) === 0) disownJob(this.view, job)
       return
     }
-    const handedOver = (control & BOOTER) !== 0 ? here : isHeldBy(control, here, owned)
-    if (handedOver) this.collector.settle(job)
-    else if ((control & DISOWNED) === 0) {
+    const handedOver = (control & JOB_BOOTER) !== 0 ? here : isHeldBy(control, here, owned)
+    if (handedOver) this.collector.deliver(job)
+    else if ((control & JOB_DISOWNED) === 0) {
       if (owned) disownJob(this.view, job)
       // It may have died between the outcome and the wake.
-      else if (here && (control & BOOTER) === 0) this.view.futexes.wake(this.view.joinWord(job), Infinity)
+      else if (here && (control & JOB_BOOTER) === 0) this.view.futexes.wake(this.view.joinWord(job), Infinity)
     }
   }
 
@@ -276,20 +276,20 @@ class JobRecovery implements Recovery {
       i32[job + Job.crashes]++
       this.crashed++
     }
-    const again = !begun || ((control & RESTARTABLE) !== 0 && i32[job + Job.crashes] < CRASHES_MAX)
-    if (options !== undefined && again && !isKilled && (control & (LOCAL | EVICTING)) === 0) {
+    const again = !begun || ((control & JOB_RESTARTABLE) !== 0 && i32[job + Job.crashes] < CRASHES_MAX)
+    if (options !== undefined && again && !isKilled && (control & (JOB_LOCAL | JOB_EVICTING)) === 0) {
       if (this.restart(job, control, options)) return
     }
     this.lost++
     view.f64[(job + Job.ended) >> 1] = view.s.clock
-    if (!begun && isKilled) return publishOutcome(view, job, KILLED)
-    if ((control & EVICTING) === 0) this.storeReason(job, lost?.was ?? 'ending')
-    publishOutcome(view, job, (control & EVICTING) !== 0 ? EVICTED : LOST)
+    if (!begun && isKilled) return publishOutcome(view, job, OUTCOME_KILLED)
+    if ((control & JOB_EVICTING) === 0) this.storeReason(job, lost?.was ?? 'ending')
+    publishOutcome(view, job, (control & JOB_EVICTING) !== 0 ? OUTCOME_EVICTED : OUTCOME_LOST)
   }
 
   /** A new task for the job. False: there is no room for one. */
   private restart(job: number, control: number, options: TaskOptions): boolean {
-    if ((control & DISOWNED) === 0) Atomics.and(this.view.i32, job + Job.control, ~ENDED)
+    if ((control & JOB_DISOWNED) === 0) Atomics.and(this.view.i32, job + Job.control, ~JOB_ENDED)
     try {
       respawnJob(this.view, job, options)
     } catch (error) {
@@ -319,12 +319,12 @@ class JobRecovery implements Recovery {
     const { i32, jobs, codec, s } = view
     if (i32[job + Job.number] === 0) return
     const task = Atomics.load(i32, job + Job.task)
-    const isThere = task !== 0 && s.tasks.isSettled(i32, task)
+    const isThere = task !== 0 && s.tasks.isPublished(i32, task)
     const started = isThere
       ? i32[i32[task + TaskRecord.entity] + Entity.woken] !== 0
       : i32[job + Job.starts] !== 0
     if (started) {
-      jobs.settle(i32, job)
+      jobs.publish(i32, job)
       return
     }
     uncountSpawned(view, job, dead)
@@ -335,7 +335,7 @@ class JobRecovery implements Recovery {
       // One that was bound to the dead CPU is claimed already, and ends with the others.
       if (!this.tasks.has(job)) {
         claimTask(s, task)
-        endLost(s, [task], LOST)
+        endLost(s, [task], OUTCOME_LOST)
       }
     }
     i32[job + Job.number] = 0

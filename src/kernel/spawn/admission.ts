@@ -1,8 +1,8 @@
 import { setAffinity } from '../../sched/balance/affinity.ts'
 import { maskOf } from '../../sched/core/cpumask.ts'
 import { Entity } from '../../sched/core/entity.ts'
-import { startSoon } from '../../sched/core/arrivals.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { startByArrival } from '../../sched/core/arrivals.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import type { CpuSet } from '../boot/cpuset.ts'
 import { Job } from './job.ts'
 import { priorityOf } from '../boot/options.ts'
@@ -101,7 +101,7 @@ export class Admission {
         i32[task.job + Job.affinity + 1] = high
         setAffinity(s, record, low, high)
       }
-      startSoon(s, record)
+      startByArrival(s, record)
     })
   }
 }

@@ -11,7 +11,7 @@ import { importByUrl } from '../../machine/core/moduleimport.ts'
 import { runtime } from '../../machine/core/runtime.ts'
 import type { EnterContext } from '../cpu/context.ts'
 import { FUNCTIONS_PER_MODULE } from './moduletable.ts'
-import type { TaskRun } from '../cpu/taskrun.ts'
+import type { CpuTask } from '../cpu/taskrun.ts'
 
 export type AnyFunction = (...args: any[]) => unknown
 
@@ -24,7 +24,7 @@ export interface TaskFunction {
   /** It is an async function: what it awaits goes on outside of any task. */
   readonly isAsync: boolean
   /** It runs a part of another task: in this asynchronous context, with that task's locals and signal. */
-  readonly onBehalfOf?: { readonly run: TaskRun; readonly enter: EnterContext | null }
+  readonly onBehalfOf?: { readonly run: CpuTask; readonly enter: EnterContext | null }
 }
 
 /** What the booting thread is told of a module's export. */

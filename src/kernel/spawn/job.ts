@@ -4,24 +4,24 @@ import { float64, type Layout, record, word, words } from '../../arena/memory/re
  * The job: what a task is to run, and what became of it. A slab record beside the kernel task (src/sched), which it
  * outlives: the task goes when it has ended, the job when whoever holds its handle has taken the result.
  *
- * `outcome` is the join word: it goes from PENDING to one of the others once, and others may wait for that at a futex.
+ * `outcome` is the join word: it goes from OUTCOME_PENDING to one of the others once, and others may wait for that at a futex.
  *
- *   [0] PENDING   queued, running or asleep           the CPU that runs it -> [1] [2] [3]; recovery -> [4] [5]
- *   [1] RETURNED  `result` is the value's payload, or 0 for undefined
- *   [2] THREW     `result` is the error's payload
- *   [3] KILLED    the kill was thrown into it, and it ended by that; `result` is 0, `reason` says what was thrown
- *   [4] EVICTED   it did not end within the grace period of a kill, and its CPU was taken from it
- *   [5] LOST      its CPU died under it; `result` is 0 or the payload of how
+ *   [0] OUTCOME_PENDING   queued, running or asleep           the CPU that runs it -> [1] [2] [3]; recovery -> [4] [5]
+ *   [1] OUTCOME_RETURNED  `result` is the value's payload, or 0 for undefined
+ *   [2] OUTCOME_THREW     `result` is the error's payload
+ *   [3] OUTCOME_KILLED    the kill was thrown into it, and it ended by that; `result` is 0, `reason` says what was thrown
+ *   [4] OUTCOME_EVICTED   it did not end within the grace period of a kill, and its CPU was taken from it
+ *   [5] OUTCOME_LOST      its CPU died under it; `result` is 0 or the payload of how
  *
  * `control` is a set of bits. Two of them settle who sees to a job that nobody will join, by one atomic `or` each:
  *
  *   the task ends                              whoever holds the handle gives it up
  *   -------------                              ------------------------------------
- *   (A) or(control, ENDED)                     (B) or(control, DISOWNED)
+ *   (A) or(control, JOB_ENDED)                     (B) or(control, JOB_DISOWNED)
  *
  * The second of the two finds the other's bit, and hands the job to the booting thread, which reports a failure and
  * frees the record. By BY_ENDER or BY_OWNER, set along with its own bit, it says that it will: so that it is known whose
- * it was to do if that one dies. A job that the booting thread spawned (BOOTER) goes to it in any case.
+ * it was to do if that one dies. A job that the booting thread spawned (JOB_BOOTER) goes to it in any case.
  *
  * Payloads have one owner at every step: `args` is the job's from the moment that it is stored there until the CPU that
  * starts the job takes it off; `result` and `reason` are the job's until it is freed. A payload that is on its way
@@ -76,7 +76,7 @@ export const Job: Layout<
   spawner: word,
   /** The CPU that started it, plus 1; 0: not started yet. Stored before the first line runs. */
   cpu: word,
-  /** How often it was started: more than once only where it is RESTARTABLE. */
+  /** How often it was started: more than once only where it is JOB_RESTARTABLE. */
   starts: word,
   /** How often the CPU that ran it died by itself. */
   crashes: word,
@@ -115,27 +115,27 @@ export function niceOfRank(rank: number): number {
   return (rank << 24) >> 24
 }
 
-export const PENDING = 0
-export const RETURNED = 1
-export const THREW = 2
-export const KILLED = 3
-export const EVICTED = 4
-export const LOST = 5
+export const OUTCOME_PENDING = 0
+export const OUTCOME_RETURNED = 1
+export const OUTCOME_THREW = 2
+export const OUTCOME_KILLED = 3
+export const OUTCOME_EVICTED = 4
+export const OUTCOME_LOST = 5
 
 /** (A) It has an outcome. */
-export const ENDED = 1
+export const JOB_ENDED = 1
 /** (B) Nobody will ask for the result. */
-export const DISOWNED = 2
+export const JOB_DISOWNED = 2
 /** It outlived the grace period of a kill: its CPU is being taken from it. */
-export const EVICTING = 4
+export const JOB_EVICTING = 4
 /** Started again when its CPU dies; `args` stays until it has ended. */
-export const RESTARTABLE = 8
+export const JOB_RESTARTABLE = 8
 /** Its function and arguments are in the heap of the CPU that spawned it, and it runs only there. */
-export const LOCAL = 16
+export const JOB_LOCAL = 16
 /** The booting thread holds its handle. */
-export const BOOTER = 32
+export const JOB_BOOTER = 32
 /** It has no parent, and its result is not kept. */
-export const DETACHED = 64
+export const JOB_DETACHED = 64
 
 /** Who hands the job over: whoever ended it, or whoever gave it up. */
 export const BY_ENDER = 128

@@ -1,5 +1,5 @@
 import { type AnyFunction, FunctionTable, LOAD_MODULE, type TaskFunction, taskFunction } from './functions.ts'
-import { Job, LOCAL_FUNCTION, RESTARTABLE } from './job.ts'
+import { Job, LOCAL_FUNCTION, JOB_RESTARTABLE } from './job.ts'
 import type { CpuBoot } from '../boot/layout.ts'
 import { ModuleTable } from './moduletable.ts'
 import type { KernelView } from '../boot/view.ts'
@@ -68,7 +68,7 @@ export class JobCode {
     }
     const pointer = i32[job + Job.args]
     if (pointer === 0) return []
-    if ((i32[job + Job.control] & RESTARTABLE) !== 0) return codec.decode(pointer) as readonly unknown[]
+    if ((i32[job + Job.control] & JOB_RESTARTABLE) !== 0) return codec.decode(pointer) as readonly unknown[]
     const word = codec.take(job + Job.args)
     try {
       return codec.decode(word) as readonly unknown[]

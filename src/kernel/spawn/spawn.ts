@@ -1,12 +1,12 @@
 import { RunQueue } from '../../sched/core/runqueue.ts'
-import { startSoon } from '../../sched/core/arrivals.ts'
+import { startByArrival } from '../../sched/core/arrivals.ts'
 import { Entity, POLICY_BOUND } from '../../sched/core/entity.ts'
 import { ExtRecord, TAKES_LISTED } from '../../sched/ext/extlayout.ts'
-import { createTask, settleTask, startTask, type TaskOptions } from '../../sched/core/fork.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { createTask, publishTask, startTask, type TaskOptions } from '../../sched/core/fork.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { maskOf } from '../../sched/core/cpumask.ts'
 import { Counters, countSpawned } from '../boot/counters.ts'
-import { Job, LOCAL, NOT_KILLED, PENDING } from './job.ts'
+import { Job, JOB_LOCAL, NOT_KILLED, OUTCOME_PENDING } from './job.ts'
 import { BOOTING_THREAD } from '../boot/layout.ts'
 import type { KernelView } from '../boot/view.ts'
 
@@ -60,25 +60,25 @@ export function spawnJob(
   i32[job + Job.spawnCount] = 0
   i32[job + Job.endCount] = 0
   writeAffinity(i32, job, spec.task.affinity)
-  i32[job + Job.outcome] = PENDING
+  i32[job + Job.outcome] = OUTCOME_PENDING
   i32[job + Job.number] = (Atomics.add(i32, view.plan.counters.start + Counters.jobs, 1) + 1) | 0
   codec.put(job + Job.args, spec.args)
   if (spec.context !== 0) codec.put(job + Job.context, spec.context)
   view.bindJob(task, job)
-  settleTask(s, task)
-  if ((spec.control & LOCAL) !== 0) bindUnstarted(view, task)
+  publishTask(s, task)
+  if ((spec.control & JOB_LOCAL) !== 0) bindUnstarted(view, task)
   countSpawned(view, job)
   if (Atomics.load(i32, s.ext.record + ExtRecord.takes) === TAKES_LISTED)
     view.allowlist.offer(task, spec.name, spec.fn)
   beforeStart?.(job)
   if (!starts) {
-    jobs.settle(i32, job)
+    jobs.publish(i32, job)
     return job
   }
-  if (thread.id === BOOTING_THREAD) startSoon(s, task)
+  if (thread.id === BOOTING_THREAD) startByArrival(s, task)
   else startTask(s, task)
   // Until here a thread that dies takes the job with it, for no task would ever run it.
-  jobs.settle(i32, job)
+  jobs.publish(i32, job)
   return job
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { BootedKernel } from '../boot/boot.ts'
 import { Entity, POLICY_ROUND_ROBIN } from '../../sched/core/entity.ts'
-import { Task as TaskRecord } from '../../sched/core/taskrecord.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { sharedWords } from '../../../testing/kernel/fixtures/ending.ts'
 import { sleep } from '../../coroutine/core/blocking.ts'
 import { Schedule } from '../../coroutine/schedule/schedule.ts'

@@ -7,7 +7,7 @@ import { EXT_MAJOR_PRIORITY } from '../core/priority.ts'
 import { addPushable, notePushable, removePushable } from './pushable.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
-import { Task } from '../core/taskrecord.ts'
+import { TaskRecord } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 
 /**
@@ -28,7 +28,7 @@ import { lockTaskQueue } from '../core/taskqueue.ts'
 export function setAffinity(s: Scheduler, task: number, low: number, high: number): void {
   const { i32, thread } = s
   if ((low | high) === 0) throw new RangeError('affinity: the mask is empty; give at least one CPU')
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   acquire(thread, se + Entity.piLock)
   const queue = lockTaskQueue(s, se)
   writeMask(s, queue, se, low, high)
@@ -45,7 +45,7 @@ export function setAffinity(s: Scheduler, task: number, low: number, high: numbe
  */
 export function bindTask(s: Scheduler, task: number): void {
   const { i32, thread, queue, cpu } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   const isExt = i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY
   acquire(thread, se + Entity.piLock)
   if (isExt) acquire(thread, queue + RunQueue.lock)
@@ -61,7 +61,7 @@ export function bindTask(s: Scheduler, task: number): void {
 /** The mask as it is now: low and high word. */
 export function getAffinity(s: Scheduler, task: number): readonly [low: number, high: number] {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   acquire(thread, se + Entity.piLock)
   const mask = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]] as const
   release(thread, se + Entity.piLock)

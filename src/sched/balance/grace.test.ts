@@ -9,7 +9,7 @@ import { cpuLoop } from '../core/cpuloop.ts'
 import { exitTask } from '../core/exit.ts'
 import { createTask, startTask } from '../core/fork.ts'
 import { planScheduler, Scheduler } from '../core/scheduler.ts'
-import { FINISHED, PREEMPTED } from '../core/switch.ts'
+import { SWITCH_EXITS, SWITCH_PREEMPTED } from '../core/switch.ts'
 
 test('a CPU that has one task only holds nobody up once it is asked to look up', () => {
   const plan = new ArenaPlan()
@@ -36,10 +36,10 @@ test('a CPU that has one task only holds nobody up once it is asked to look up',
       expect(freed).toEqual([])
       s.resched(0)
     }
-    if (turns < 30) return PREEMPTED
+    if (turns < 30) return SWITCH_PREEMPTED
     rcu.runCallbacks(other)
     exitTask(s, task, 0)
-    return FINISHED
+    return SWITCH_EXITS
   })
   startTask(s, createTask(s, { affinity: [0] }))
   for (let halts = 0; halts < 3; ) if (loop.next().value === HALT) halts++

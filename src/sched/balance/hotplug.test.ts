@@ -7,11 +7,11 @@ import { makePriority } from '../core/priority.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep } from '../core/sleep.ts'
-import { PREEMPTED } from '../core/switch.ts'
-import { INTERRUPTIBLE, Task, TIMER } from '../core/taskrecord.ts'
+import { SWITCH_PREEMPTED } from '../core/switch.ts'
+import { INTERRUPTIBLE, TaskRecord, TIMER } from '../core/taskrecord.ts'
 import { wakeupTask } from '../core/wakeup.ts'
 
-const cpuOf = (sim: Simulation, task: number): number => sim.s.i32[sim.s.i32[task + Task.entity] + Entity.cpu]
+const cpuOf = (sim: Simulation, task: number): number => sim.s.i32[sim.s.i32[task + TaskRecord.entity] + Entity.cpu]
 
 function* busy(
   context: { cpu: { charge(ms: number): void } },
@@ -19,7 +19,7 @@ function* busy(
 ): Generator<number, void, unknown> {
   for (let turn = 0; turn < turns; turn++) {
     context.cpu.charge(0.1)
-    yield PREEMPTED
+    yield SWITCH_PREEMPTED
   }
 }
 
@@ -34,7 +34,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
             seen[phase].push(context.cpu.id)
             if (phase === 0 && turn === 10) setAffinity(context.s, context.task, 1 << 3, 0)
             context.cpu.charge(0.1)
-            yield PREEMPTED
+            yield SWITCH_PREEMPTED
           }
           yield* schedulerSleep(context, 0, INTERRUPTIBLE)
         }
@@ -61,7 +61,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     sim.fork(
       function* (context) {
         cpus.add(context.cpu.id)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       },
       { affinity: [1] },
     )
@@ -166,7 +166,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     void sim.machine.start(2)
     sim.run({ until: 5 })
     const { i32 } = sim.s
-    expect(i32[i32[best + Task.entity] + Entity.onCpu]).toBe(1)
+    expect(i32[i32[best + TaskRecord.entity] + Entity.onCpu]).toBe(1)
     expect(cpuOf(sim, pinned)).toBe(0)
     expect(sim.run({ steps: 100_000 })).toBe('idle')
     for (const cpu of [1, 2]) {
@@ -246,7 +246,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     })
     for (let i = 0; i < 4; i++) sim.fork(context => busy(context, 300))
     sim.run()
-    account = taskAccount(s.i32, s.i32[task + Task.entity])
+    account = taskAccount(s.i32, s.i32[task + TaskRecord.entity])
     expect(account.runTime).toBeGreaterThan(29.8)
     expect(account.runTime).toBeLessThan(31)
     expect(account.waitTime).toBeGreaterThan(1)

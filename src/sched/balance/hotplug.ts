@@ -87,7 +87,7 @@ export function isOnline(s: Scheduler, cpu: number): boolean {
   return s.isActive(cpu)
 }
 
-/** This CPU takes no more tasks, and gives away those that it has. By the CPU itself; `why`: see schedulerYield. */
+/** This CPU takes no more tasks, and gives away those that it has. By the CPU itself; `why`: see schedule. */
 export function cpuOffline(s: Scheduler, why: number): void {
   closeQueue(s, s.cpu)
   switchToIdle(s, why)

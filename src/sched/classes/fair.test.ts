@@ -4,18 +4,18 @@ import { makePriority, weightOfNice } from '../core/priority.ts'
 import { setNice } from '../core/setpriority.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep } from '../core/sleep.ts'
-import { PREEMPTED } from '../core/switch.ts'
-import { Task, TIMER } from '../core/taskrecord.ts'
+import { SWITCH_PREEMPTED } from '../core/switch.ts'
+import { TaskRecord, TIMER } from '../core/taskrecord.ts'
 
 function* hog(context: { cpu: { charge(ms: number): void } }): Generator<number, void, unknown> {
   for (;;) {
     context.cpu.charge(0.1)
-    yield PREEMPTED
+    yield SWITCH_PREEMPTED
   }
 }
 
 function runTime(sim: Simulation, task: number): number {
-  return taskAccount(sim.s.i32, sim.s.i32[task + Task.entity]).runTime
+  return taskAccount(sim.s.i32, sim.s.i32[task + TaskRecord.entity]).runTime
 }
 
 test('each step of nice is a quarter more weight', () => {
@@ -58,7 +58,7 @@ describe.each([1, 2, 3, 4, 5])('with seed %i', seed => {
         yield* schedulerSleep(context, 0, TIMER, 20)
         delays.push(context.cpu.now() - due)
         context.cpu.charge(0.5)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       }
     })
     sim.run({ until: 3000 })
@@ -80,7 +80,7 @@ describe.each([1, 2, 3, 4, 5])('with seed %i', seed => {
         sim.fork(function* ({ cpu }) {
           delays.push(cpu.now() - made)
           cpu.charge(0.5)
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
         })
       }
     })
@@ -128,7 +128,7 @@ describe.each([1, 2, 3, 4, 5])('with seed %i', seed => {
       function* (context) {
         for (;;) {
           context.cpu.charge(1)
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
           yield* schedulerSleep(context, 0, TIMER, 1)
         }
       },
@@ -150,7 +150,7 @@ test('the fair tree stays right under any mix of arrivals and departures', () =>
       function* (context) {
         for (let k = 0; k < 30; k++) {
           context.cpu.charge(((i * 7 + k * 3) % 11) / 20)
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
           if ((i + k) % 4 === 0) yield* schedulerSleep(context, 0, TIMER, ((i + k) % 9) / 3)
         }
         alive--

@@ -4,10 +4,10 @@ import { makePriority } from '../core/priority.ts'
 import { setPriority } from '../core/setpriority.ts'
 import { Simulation, type TaskBody } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep } from '../core/sleep.ts'
-import { PREEMPTED, YIELDED } from '../core/switch.ts'
-import { Task, TIMER } from '../core/taskrecord.ts'
+import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
+import { TaskRecord, TIMER } from '../core/taskrecord.ts'
 
-const work = (log: string[], name: string, turns: number, why = PREEMPTED): TaskBody =>
+const work = (log: string[], name: string, turns: number, why = SWITCH_PREEMPTED): TaskBody =>
   function* (context) {
     for (let turn = 0; turn < turns; turn++) {
       log.push(name)
@@ -37,8 +37,8 @@ test('round robin, on request, gives each of its equals a slice in turn', () => 
 test('a task that yields goes behind its equals, and only those', () => {
   const sim = new Simulation({ cpus: 1, seed: 1 })
   const log: string[] = []
-  sim.fork(work(log, 'low', 3, YIELDED), { priority: makePriority(8, 0) })
-  for (const name of ['a', 'b']) sim.fork(work(log, name, 3, YIELDED), { priority: makePriority(7, 2) })
+  sim.fork(work(log, 'low', 3, SWITCH_YIELDS), { priority: makePriority(8, 0) })
+  for (const name of ['a', 'b']) sim.fork(work(log, name, 3, SWITCH_YIELDS), { priority: makePriority(7, 2) })
   sim.run()
   expect(log).toEqual(['a', 'b', 'a', 'b', 'a', 'b', 'low', 'low', 'low'])
 })
@@ -89,9 +89,9 @@ test('a raised priority takes effect at once, while queued and while running', (
   sim.fork(
     function* (context) {
       log.push('1')
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
       setPriority(context.s, queued, makePriority(5, 0))
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
       log.push('2')
     },
     { priority: makePriority(10, 0) },
@@ -100,7 +100,7 @@ test('a raised priority takes effect at once, while queued and while running', (
     function* (context) {
       log.push('x')
       setPriority(context.s, context.task, makePriority(30, 0))
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
       log.push('y')
     },
     { priority: makePriority(2, 0) },
@@ -119,7 +119,7 @@ test('a task changes class while it runs, queues and sleeps, and the sums stay r
       sim.fork(function* (context) {
         for (let k = 0; k < 60; k++) {
           context.cpu.charge(0.1)
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
           const other = tasks[(i * 5 + k) % 12]
           if (sim.s.tasks.isAllocated(sim.s.i32, other) && k < 50 && done === 0) {
             setPriority(
@@ -146,12 +146,12 @@ test('accounting adds up: what tasks ran is what their CPU was busy', () => {
       function* (context) {
         for (let k = 0; k < 10; k++) {
           context.cpu.charge(1)
-          yield YIELDED
+          yield SWITCH_YIELDS
         }
         yield* schedulerSleep(context, 0, TIMER, 5)
         const { runTime, switches, wakeups } = taskAccount(
           context.s.i32,
-          context.s.i32[context.task + Task.entity],
+          context.s.i32[context.task + TaskRecord.entity],
         )
         accounts.push({ run: runTime, turns: switches })
         expect(wakeups).toBeGreaterThanOrEqual(1)

@@ -1,22 +1,22 @@
 /** What becomes of new tasks on their way to a CPU. The races are in races.test.ts, deaths in recovery.test.ts. */
 import { describe, expect, test } from 'vitest'
 import { setAffinity } from '../balance/affinity.ts'
-import { startSoon, takeArrivals } from './arrivals.ts'
+import { startByArrival, takeArrivals } from './arrivals.ts'
 import { Entity } from './entity.ts'
 import { exitTask } from './exit.ts'
 import { createTask, type TaskOptions } from './fork.ts'
 import { makePriority } from './priority.ts'
 import { Kernel } from '../../../testing/sched/raceprograms.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
-import { FINISHED, PREEMPTED, schedulerYield } from './switch.ts'
-import { Task } from './taskrecord.ts'
+import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule } from './switch.ts'
+import { TaskRecord } from './taskrecord.ts'
 
 /** A kernel whose CPUs take what has arrived when the test says so. */
 class Arriving extends Kernel {
   spawn(options: TaskOptions = {}): number {
     const [s] = this.others
     const task = createTask(s, options)
-    startSoon(s, task)
+    startByArrival(s, task)
     return task
   }
 
@@ -26,7 +26,7 @@ class Arriving extends Kernel {
   }
 
   cpuOf(task: number): number {
-    return this.i32[this.i32[task + Task.entity] + Entity.cpu]
+    return this.i32[this.i32[task + TaskRecord.entity] + Entity.cpu]
   }
 }
 
@@ -63,8 +63,8 @@ describe('new tasks', () => {
     const tasks = ids(5).map(() => kernel.spawn())
     kernel.take(0)
     const ran: number[] = []
-    for (let why = PREEMPTED; ran.length < tasks.length; why = FINISHED) {
-      schedulerYield(kernel.cpus[0], why)
+    for (let why = SWITCH_PREEMPTED; ran.length < tasks.length; why = SWITCH_EXITS) {
+      schedule(kernel.cpus[0], why)
       const task = kernel.current(0)
       ran.push(task)
       exitTask(kernel.cpus[0], task, 0)

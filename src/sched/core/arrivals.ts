@@ -12,7 +12,7 @@ import { FAIR_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { isIdle } from './selectcpu.ts'
-import { isSleeping, Task, WAKE_ANY, WOKEN } from './taskrecord.ts'
+import { isSleeping, TaskRecord, WAKE_ANY, SLEEP_WOKEN } from './taskrecord.ts'
 import { schedulerWakeup } from './wakeup.ts'
 
 /**
@@ -55,7 +55,7 @@ const LAST = -1
 const RUN_MOST = 32
 
 /** The list's link: of all the fields that a task without a parent never uses. */
-const link = Task.sibling + ListNode.next
+const link = TaskRecord.sibling + ListNode.next
 
 export function reserveArrivals(plan: ArenaPlan, cpus: number): ArrivalsPlan {
   return { ...plan.reserve('arrivals', (1 + cpus) * LINE_WORDS), cpus }
@@ -167,9 +167,9 @@ export class Arrivals {
 }
 
 /** Lets a new task run, as startTask does: by way of a CPU's arrivals where it may. By a thread that is no CPU, and that recovers those which die. */
-export function startSoon(s: Scheduler, task: number): void {
+export function startByArrival(s: Scheduler, task: number): void {
   const { i32, arrivals } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   const cpu = mayArrive(s, task, se) ? arrivals.choose(s) : -1
   if (cpu < 0) {
     startTask(s, task)
@@ -217,7 +217,7 @@ export function startAllArrived(s: Scheduler): void {
   const { i32, tasks, arrivals } = s
   for (let cpu = 0; cpu < s.cpus; cpu++) arrivals.take(cpu)
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (tasks.isSettled(i32, task) && isSleeping(Atomics.load(i32, task + Task.state)))
+    if (tasks.isPublished(i32, task) && isSleeping(Atomics.load(i32, task + TaskRecord.state)))
       startArrived(s, task, 0)
   }
 }
@@ -225,11 +225,11 @@ export function startAllArrived(s: Scheduler): void {
 /** The first wakeup of a task that has arrived; once, whoever else is about to. `here`: the queue that it goes to, if it may; 0: any. */
 function startArrived(s: Scheduler, task: number, here: number): void {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   s.holdKicks()
   acquire(thread, se + Entity.piLock)
   if ((i32[se + Entity.policy] & POLICY_ARRIVED) !== 0 && i32[se + Entity.woken] === 0) {
-    schedulerWakeup(s, task, WAKE_ANY, WOKEN, here)
+    schedulerWakeup(s, task, WAKE_ANY, SLEEP_WOKEN, here)
   }
   release(thread, se + Entity.piLock)
   s.sendKicks()
@@ -241,7 +241,7 @@ function mayArrive(s: Scheduler, task: number, se: number): boolean {
     s.cpu < 0 &&
     i32[se + Entity.priority] >> 2 === FAIR_MAJOR_PRIORITY &&
     (i32[se + Entity.affinityMask] & i32[se + Entity.affinityMask + 1]) === -1 &&
-    Atomics.load(i32, task + Task.parent) === 0 &&
+    Atomics.load(i32, task + TaskRecord.parent) === 0 &&
     Atomics.load(i32, s.ext.record + ExtRecord.takes) === 0
   )
 }

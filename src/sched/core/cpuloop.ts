@@ -14,14 +14,14 @@ import { EXT_MAJOR_PRIORITY, FAIR_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { pullTask, pushTask, stealTask } from '../balance/steal.ts'
-import { FINISHED, PREEMPTED, schedulerYield, YIELDED, yieldToEqual } from './switch.ts'
-import { Task } from './taskrecord.ts'
+import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule, SWITCH_YIELDS, yieldToEqual } from './switch.ts'
+import { TaskRecord } from './taskrecord.ts'
 import { expireTimers } from './timer.ts'
 
 /**
  * What a CPU does all its life: switch, run a task until it gives the CPU back, switch again. How a task is run is not
- * the scheduler's business: `resume` runs it, and says why it stopped (PREEMPTED, SUSPENDED, YIELDED or FINISHED; see
- * switch.ts; CONTINUES or AWAITS below). On FINISHED the task is a ZOMBIE already (exit.ts).
+ * the scheduler's business: `resume` runs it, and says why it stopped (SWITCH_PREEMPTED, SUSPENDED, SWITCH_YIELDS or SWITCH_EXITS; see
+ * switch.ts; CONTINUES or AWAITS below). On SWITCH_EXITS the task is a ZOMBIE already (exit.ts).
  */
 export type Resume = (task: number) => number
 
@@ -55,7 +55,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   const balances = s.cpus > 1
   const turnClock = new TurnClock(s)
   let online = true
-  let why = PREEMPTED
+  let why = SWITCH_PREEMPTED
   let turns = LOOK_UP_EVERY
   const { arrivals, ext } = s
   const generation = ext.record + ExtRecord.generation
@@ -72,11 +72,11 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     if (i32[needResched] !== 0 || current === idle || --turns === 0) {
       turns = LOOK_UP_EVERY
       interrupt(cpu, s)
-      if (online && why !== FINISHED && cpu.stopRequested) {
+      if (online && why !== SWITCH_EXITS && cpu.stopRequested) {
         online = false
         cpuOffline(s, why)
         current = idle
-        why = PREEMPTED
+        why = SWITCH_PREEMPTED
       }
       // Here it holds no look at anything. A task that is alone on its CPU would hold everyone up for as long as it runs.
       rcu.quiescent(thread)
@@ -92,13 +92,13 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     }
     if (arrivals.has(s.cpu)) takeArrivals(s, s.cpu)
     const prev = current
-    const orphan = why === FINISHED && i32[i32[prev + Entity.task] + Task.orphan] !== 0
+    const orphan = why === SWITCH_EXITS && i32[i32[prev + Entity.task] + TaskRecord.orphan] !== 0
     if (ext.policy !== null) beforeSwitch(s, why)
-    current = schedulerYield(s, why)
+    current = schedule(s, why)
     if (ext.policy !== null) afterSwitch(s, prev, current, why)
     if (orphan) reapTask(s, i32[prev + Entity.task])
-    if (balances && why === PREEMPTED && prev !== current) outranked(s, prev, current)
-    why = PREEMPTED
+    if (balances && why === SWITCH_PREEMPTED && prev !== current) outranked(s, prev, current)
+    why = SWITCH_PREEMPTED
     if (balances && online && s.othersOffer() && pull(s, current, idle)) continue
     if (balances && online && i32[current + Entity.priority] >> 2 > FAIR_MAJOR_PRIORITY && takeOthers(s))
       continue
@@ -125,7 +125,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
         yield STEP
         why = resume(task)
       }
-    } else if (why === YIELDED) {
+    } else if (why === SWITCH_YIELDS) {
       why = yieldAround(s, resume, turnClock, needResched)
       current = i32[queue + RunQueue.current]
     }
@@ -133,7 +133,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       yield MICROTASKS
       why = resume(i32[current + Entity.task])
     }
-    assert(why >= PREEMPTED && why <= FINISHED, 'resume says why a task stopped')
+    assert(why >= SWITCH_PREEMPTED && why <= SWITCH_EXITS, 'resume says why a task stopped')
   }
   cpuForgetsPolicy(s)
   cpuGone(s)
@@ -151,7 +151,7 @@ function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needRes
   for (let turns = LOOK_UP_EVERY; turns > 0; turns--) {
     if (i32[needResched] !== 0 || (!alone && s.othersOffer())) break
     if (turnClock.left > 0) turnClock.left--
-    else turnClock.atSwitch(YIELDED, i32[current + Entity.priority])
+    else turnClock.atSwitch(SWITCH_YIELDS, i32[current + Entity.priority])
     acquire(thread, queue + RunQueue.lock)
     const next = yieldToEqual(s, current)
     if (next === 0) {
@@ -160,9 +160,9 @@ function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needRes
     }
     current = next
     const why = resume(i32[next + Entity.task])
-    if (why !== YIELDED) return why
+    if (why !== SWITCH_YIELDS) return why
   }
-  return YIELDED
+  return SWITCH_YIELDS
 }
 
 function finishRescue(s: Scheduler): void {
@@ -232,7 +232,7 @@ class TurnClock {
   }
 
   atSwitch(why: number, priority: number): void {
-    if (this.left > 0 && why !== PREEMPTED && !isTimed(priority)) {
+    if (this.left > 0 && why !== SWITCH_PREEMPTED && !isTimed(priority)) {
       this.left--
       return
     }

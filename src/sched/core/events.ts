@@ -18,7 +18,7 @@ import {
 import { Entity } from './entity.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { Task } from './taskrecord.ts'
+import { TaskRecord } from './taskrecord.ts'
 
 /**
  * The scheduler's events. Each hook stands behind `if (i32[s.recording] !== 0)`, and is a function of its own, so that the
@@ -34,7 +34,7 @@ export function actorOf(s: Scheduler): number {
 function slotOf(s: Scheduler, se: number): number {
   const { i32, queue } = s
   if (queue !== 0 && se === i32[queue + RunQueue.idle]) return IDLE
-  return i32[i32[se + Entity.task] + Task.slot]
+  return i32[i32[se + Entity.task] + TaskRecord.slot]
 }
 
 /** `time`: a yield between equals takes the clock as it stands; any other switch looks anew, so that it never seems to be before the wakeup. */
@@ -58,26 +58,26 @@ export function recordWakeup(s: Scheduler, queue: number, se: number): void {
   s.events?.write(
     WAKEUP,
     s.clock,
-    i32[task + Task.slot],
+    i32[task + TaskRecord.slot],
     i32[queue + RunQueue.cpu],
     actorOf(s),
     i32[se + Entity.priority],
-    i32[task + Task.wakeReason],
+    i32[task + TaskRecord.wakeReason],
   )
 }
 
 export function recordMigrate(s: Scheduler, se: number, from: number, to: number): void {
-  s.events?.write(MIGRATE, s.clock, s.i32[s.i32[se + Entity.task] + Task.slot], from, to, 0, 0)
+  s.events?.write(MIGRATE, s.clock, s.i32[s.i32[se + Entity.task] + TaskRecord.slot], from, to, 0, 0)
 }
 
 /** A new task, and its name. */
 export function recordSpawn(s: Scheduler, task: number, se: number): void {
   const { i32, events, clock } = s
   if (events === null) return
-  const slot = i32[task + Task.slot]
+  const slot = i32[task + TaskRecord.slot]
   const mask = se + Entity.affinityMask
   events.write(SPAWN, clock, slot, actorOf(s), i32[se + Entity.priority], i32[mask], i32[mask + 1])
-  const name = task + Task.name
+  const name = task + TaskRecord.name
   if (i32[name] === 0) return
   events.write(NAME, clock, slot, i32[name], i32[name + 1], i32[name + 2], i32[name + 3])
   if (i32[name + 4] === 0) return
@@ -85,17 +85,17 @@ export function recordSpawn(s: Scheduler, task: number, se: number): void {
 }
 
 export function recordExit(s: Scheduler, task: number, exitCode: number): void {
-  s.events?.write(EXIT, s.clock, s.i32[task + Task.slot], exitCode, 0, 0, 0)
+  s.events?.write(EXIT, s.clock, s.i32[task + TaskRecord.slot], exitCode, 0, 0, 0)
 }
 
 export function recordStop(s: Scheduler, task: number, stops: boolean): void {
-  s.events?.write(stops ? STOP : CONTINUE, s.readClock(), s.i32[task + Task.slot], actorOf(s), 0, 0, 0)
+  s.events?.write(stops ? STOP : CONTINUE, s.readClock(), s.i32[task + TaskRecord.slot], actorOf(s), 0, 0, 0)
 }
 
 export function recordPriority(s: Scheduler, se: number, before: number, after: number): void {
   const { i32 } = s
   const inherited = after < i32[se + Entity.basePriority] || before < i32[se + Entity.basePriority] ? 1 : 0
-  s.events?.write(PRIORITY, s.clock, i32[i32[se + Entity.task] + Task.slot], before, after, inherited, 0)
+  s.events?.write(PRIORITY, s.clock, i32[i32[se + Entity.task] + TaskRecord.slot], before, after, inherited, 0)
 }
 
 export function recordCpu(s: Scheduler, cpu: number, up: boolean, why: number): void {

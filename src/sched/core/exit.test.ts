@@ -3,8 +3,8 @@ import { beginExit, waitChild } from './exit.ts'
 import { makePriority } from './priority.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep, signalTask } from './sleep.ts'
-import { PREEMPTED } from './switch.ts'
-import { INTERRUPTIBLE, SIGNALLED, Task, TIMER, ZOMBIE } from './taskrecord.ts'
+import { SWITCH_PREEMPTED } from './switch.ts'
+import { INTERRUPTIBLE, SLEEP_SIGNALLED, TaskRecord, TIMER, ZOMBIE } from './taskrecord.ts'
 
 describe.each([1, 2, 3, 4])('with seed %i', seed => {
   test('a parent reaps each of its children once, with its exit code', () => {
@@ -16,7 +16,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
         sim.fork(
           function* (child) {
             if (i % 2 === 0) yield* schedulerSleep(child, 0, TIMER, i)
-            else for (let k = 0; k < i * 5; k++) yield PREEMPTED
+            else for (let k = 0; k < i * 5; k++) yield SWITCH_PREEMPTED
             return 100 + i
           },
           { parent: context.task },
@@ -43,7 +43,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     sim.fork(function* (context) {
       child.task = sim.fork(
         function* () {
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
           return 9
         },
         { parent: context.task },
@@ -53,7 +53,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
       code = yield* waitChild(context)
     })
     sim.run({ until: 5 })
-    expect(sim.s.i32[child.task + Task.state]).toBe(ZOMBIE)
+    expect(sim.s.i32[child.task + TaskRecord.state]).toBe(ZOMBIE)
     sim.run({ steps: 1000 })
     expect(code).toMatchObject({ exitCode: 9 })
     expect(sim.s.tasks.count(sim.s.i32)).toBe(2)
@@ -84,7 +84,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
       function* () {
         for (let i = 0; i < 3; i++) {
           log.push('ending')
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
         }
       },
       { priority: makePriority(60, 3) },
@@ -93,7 +93,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
       function* (context) {
         log.push('high')
         beginExit(context.s, low)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
         log.push('high')
       },
       { priority: makePriority(1, 0) },
@@ -118,7 +118,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     sim.run()
     signalTask(sim.s, parent)
     sim.run()
-    expect(result).toEqual({ interrupted: SIGNALLED })
+    expect(result).toEqual({ interrupted: SLEEP_SIGNALLED })
   })
 
   test('slots are used again, and a handle to the old task is stale', () => {
@@ -126,7 +126,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     const handles: number[] = []
     for (let i = 0; i < 20; i++) {
       const task = sim.fork(function* () {
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       })
       handles.push(sim.s.tasks.handleOf(sim.s.i32, task))
       sim.run({ steps: 200 })

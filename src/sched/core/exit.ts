@@ -8,7 +8,7 @@ import { EXIT_PRIORITY } from './priority.ts'
 import type { Scheduler } from './scheduler.ts'
 import { setPriority } from './setpriority.ts'
 import { sleepOnChannelLocked, type TaskContext, wakeupOnChannel } from './sleep.ts'
-import { INTERRUPTIBLE, RUNNING, Task, UNUSED, WOKEN, ZOMBIE } from './taskrecord.ts'
+import { INTERRUPTIBLE, RUNNING, TaskRecord, UNUSED, SLEEP_WOKEN, ZOMBIE } from './taskrecord.ts'
 import { waitOffCpu } from './wakeup.ts'
 
 /**
@@ -49,12 +49,12 @@ export function beginExit(s: Scheduler, task: number): void {
 export function exitTask(s: Scheduler, task: number, exitCode: number): void {
   const { i32 } = s
   assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can end')
-  assert(Atomics.load(i32, task + Task.state) === RUNNING, 'a task ends while it runs')
-  if (i32[task + Task.owner] !== 0) {
+  assert(Atomics.load(i32, task + TaskRecord.state) === RUNNING, 'a task ends while it runs')
+  if (i32[task + TaskRecord.owner] !== 0) {
     assert(s.lockHooks !== undefined, 'a task that has owned a lock ends where locks are known')
     s.lockHooks.exiting(task)
   }
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) Atomics.sub(i32, s.queue + RunQueue.bound, 1)
   if (i32[s.recording] !== 0) recordExit(s, task, exitCode)
   becomeZombie(s, task, exitCode)
@@ -63,31 +63,31 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
 /** The end itself: the task has no children any more, and its parent learns of it. By who runs it, or has claimed it. */
 export function becomeZombie(s: Scheduler, task: number, exitCode: number): void {
   const { i32, thread } = s
-  i32[task + Task.exitCode] = exitCode
-  acquire(thread, task + Task.lock)
+  i32[task + TaskRecord.exitCode] = exitCode
+  acquire(thread, task + TaskRecord.lock)
   for (;;) {
-    const node = listShift(i32, task + Task.children)
+    const node = listShift(i32, task + TaskRecord.children)
     if (node === 0) break
-    release(thread, task + Task.lock)
-    disownChild(s, node - Task.sibling)
-    acquire(thread, task + Task.lock)
+    release(thread, task + TaskRecord.lock)
+    disownChild(s, node - TaskRecord.sibling)
+    acquire(thread, task + TaskRecord.lock)
   }
   // Under the lock: who disowns this task sees it either alive, and it will be reaped by its CPU, or a ZOMBIE.
-  const parent = Atomics.load(i32, task + Task.parent)
-  if (parent === 0) i32[task + Task.orphan] = 1
-  Atomics.store(i32, task + Task.state, ZOMBIE) // (A)
-  release(thread, task + Task.lock)
+  const parent = Atomics.load(i32, task + TaskRecord.parent)
+  if (parent === 0) i32[task + TaskRecord.orphan] = 1
+  Atomics.store(i32, task + TaskRecord.state, ZOMBIE) // (A)
+  release(thread, task + TaskRecord.lock)
   if (parent !== 0) wakeupOnChannel(s, parent) // (B)
 }
 
 /** The child of a task that ends has no parent any more; if it is a ZOMBIE it is reaped here. */
 export function disownChild(s: Scheduler, child: number): void {
   const { i32, thread } = s
-  acquire(thread, child + Task.lock)
-  const ended = Atomics.load(i32, child + Task.state) === ZOMBIE
-  if (ended) s.rcu.see(thread, child + Task.rcu) // (E)
-  Atomics.store(i32, child + Task.parent, 0) // (F)
-  release(thread, child + Task.lock)
+  acquire(thread, child + TaskRecord.lock)
+  const ended = Atomics.load(i32, child + TaskRecord.state) === ZOMBIE
+  if (ended) s.rcu.see(thread, child + TaskRecord.rcu) // (E)
+  Atomics.store(i32, child + TaskRecord.parent, 0) // (F)
+  release(thread, child + TaskRecord.lock)
   if (ended) reapTask(s, child)
 }
 
@@ -99,27 +99,27 @@ export function* waitChild(
   for (;;) {
     const { i32, thread, sleepLock } = context.s
     acquire(thread, sleepLock)
-    acquire(thread, task + Task.lock)
+    acquire(thread, task + TaskRecord.lock)
     const child = findZombie(i32, task)
-    const childless = listFirst(i32, task + Task.children) === 0
-    if (child !== 0) listRemove(i32, task + Task.children, child + Task.sibling)
-    release(thread, task + Task.lock)
+    const childless = listFirst(i32, task + TaskRecord.children) === 0
+    if (child !== 0) listRemove(i32, task + TaskRecord.children, child + TaskRecord.sibling)
+    release(thread, task + TaskRecord.lock)
     if (child !== 0 || childless) {
       release(thread, sleepLock)
       if (child === 0) return undefined
-      const ended = { slot: i32[child + Task.slot], exitCode: i32[child + Task.exitCode] }
+      const ended = { slot: i32[child + TaskRecord.slot], exitCode: i32[child + TaskRecord.exitCode] }
       reapTask(context.s, child)
       return ended
     }
     const reason = yield* sleepOnChannelLocked(context, task, 0, INTERRUPTIBLE) // (C)
-    if (reason !== WOKEN) return { interrupted: reason }
+    if (reason !== SLEEP_WOKEN) return { interrupted: reason }
   }
 }
 
 function findZombie(i32: Int32Array, task: number): number {
-  const head = task + Task.children
+  const head = task + TaskRecord.children
   for (let node = listFirst(i32, head); node !== 0; node = listNext(i32, head, node)) {
-    if (Atomics.load(i32, node - Task.sibling + Task.state) === ZOMBIE) return node - Task.sibling
+    if (Atomics.load(i32, node - TaskRecord.sibling + TaskRecord.state) === ZOMBIE) return node - TaskRecord.sibling
   }
   return 0
 }
@@ -130,11 +130,11 @@ function findZombie(i32: Int32Array, task: number): number {
  */
 export function reapTask(s: Scheduler, task: number): void {
   const { i32, thread } = s
-  waitOffCpu(s, i32[task + Task.entity]) // (D)
-  s.rcu.see(thread, task + Task.rcu)
-  const was = Atomics.compareExchange(i32, task + Task.state, ZOMBIE, UNUSED)
+  waitOffCpu(s, i32[task + TaskRecord.entity]) // (D)
+  s.rcu.see(thread, task + TaskRecord.rcu)
+  const was = Atomics.compareExchange(i32, task + TaskRecord.state, ZOMBIE, UNUSED)
   assert(was === ZOMBIE, 'a task is reaped once, when it has ended')
-  s.rcu.callRcu(thread, task + Task.rcu, s.freeTask)
+  s.rcu.callRcu(thread, task + TaskRecord.rcu, s.freeTask)
   // A thread that is no CPU has no idle loop to do this in.
   if (s.cpu < 0) s.rcu.runCallbacks(thread)
 }

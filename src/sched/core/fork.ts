@@ -11,7 +11,7 @@ import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weigh
 import { notePushable } from '../balance/pushable.ts'
 import type { Scheduler } from './scheduler.ts'
 import { classRq } from './runqueue.ts'
-import { NAME_BYTES, Task, TASK_WORDS, UNINTERRUPTIBLE, WAKE_ANY, WOKEN, ZOMBIE } from './taskrecord.ts'
+import { NAME_BYTES, TaskRecord, TASK_WORDS, UNINTERRUPTIBLE, WAKE_ANY, SLEEP_WOKEN, ZOMBIE } from './taskrecord.ts'
 import { wakeup } from './wakeup.ts'
 
 export interface TaskOptions {
@@ -28,7 +28,7 @@ export interface TaskOptions {
   readonly affinity?: readonly number[]
   /** Whoever reaps it; 0: it is reaped when it ends. */
   readonly parent?: number
-  /** The caller settles it (settleTask), when it has put down who knows of it: until then it goes if this thread dies. */
+  /** The caller settles it (publishTask), when it has put down who knows of it: until then it goes if this thread dies. */
   readonly unsettled?: boolean
 }
 
@@ -58,10 +58,10 @@ export function createTask(
   // Plain stores, all of it: nobody sees the records before they are settled. The locks are free with that.
   clear(i32, task, TASK_WORDS)
   clear(i32, se, ENTITY_WORDS)
-  i32[task + Task.entity] = se
-  i32[task + Task.slot] = s.tasks.indexOf(task)
-  i32[task + Task.lock + Lock.rank] = lockRankTask
-  initList(i32, task + Task.children)
+  i32[task + TaskRecord.entity] = se
+  i32[task + TaskRecord.slot] = s.tasks.indexOf(task)
+  i32[task + TaskRecord.lock + Lock.rank] = lockRankTask
+  initList(i32, task + TaskRecord.children)
   if (options.name !== undefined) setName(s, task, options.name)
   i32[se + Entity.task] = task
   i32[se + Entity.priority] = priority
@@ -77,10 +77,10 @@ export function createTask(
   f64[(se + Entity.timeSlice) >> 1] = options.slice ?? s.slice
   f64[(se + Entity.startTime) >> 1] = s.readClock()
   i32[se + Entity.piLock + Lock.rank] = lockRankPi
-  i32[task + Task.state] = UNINTERRUPTIBLE
+  i32[task + TaskRecord.state] = UNINTERRUPTIBLE
   if (options.parent) adoptChild(s, options.parent, task)
-  s.entities.settle(i32, se)
-  if (!unsettled) s.tasks.settle(i32, task)
+  s.entities.publish(i32, se)
+  if (!unsettled) s.tasks.publish(i32, task)
   return task
 }
 
@@ -89,19 +89,19 @@ function clear(i32: Int32Array, start: number, words: number): void {
   for (let at = start; at < start + words; at++) i32[at] = 0
 }
 
-export function settleTask(s: Scheduler, task: number): void {
-  s.tasks.settle(s.i32, task)
+export function publishTask(s: Scheduler, task: number): void {
+  s.tasks.publish(s.i32, task)
 }
 
 /** Lets a new task run. Once. */
 export function startTask(s: Scheduler, task: number): void {
   const { i32 } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   if (Atomics.load(i32, s.ext.record + ExtRecord.takes) !== 0) joinPolicy(s, task)
   const level = i32[se + Entity.priority] >> 2
   s.classes[level].taskFork(s, classRq(s.queueOf(i32[se + Entity.cpu]), level), se)
   if (i32[s.recording] !== 0) recordSpawn(s, task, se)
-  const started = wakeup(s, task, WAKE_ANY, WOKEN)
+  const started = wakeup(s, task, WAKE_ANY, SLEEP_WOKEN)
   assert(started, 'a task is started once')
 }
 
@@ -114,23 +114,23 @@ export function forkTask(s: Scheduler, options: TaskOptions = {}): number {
 
 function adoptChild(s: Scheduler, parent: number, child: number): void {
   const { i32, thread } = s
-  assert(Atomics.load(i32, parent + Task.state) !== ZOMBIE, 'a task that has ended has no new children')
-  acquire(thread, parent + Task.lock)
-  Atomics.store(i32, child + Task.parent, parent)
-  listPush(i32, parent + Task.children, child + Task.sibling)
-  release(thread, parent + Task.lock)
+  assert(Atomics.load(i32, parent + TaskRecord.state) !== ZOMBIE, 'a task that has ended has no new children')
+  acquire(thread, parent + TaskRecord.lock)
+  Atomics.store(i32, child + TaskRecord.parent, parent)
+  listPush(i32, parent + TaskRecord.children, child + TaskRecord.sibling)
+  release(thread, parent + TaskRecord.lock)
 }
 
 function setName(s: Scheduler, task: number, name: string): void {
   const bytes = new Uint8Array(NAME_BYTES)
   encoder.encodeInto(name, bytes)
-  s.arena.u8.set(bytes, (task + Task.name) * 4)
+  s.arena.u8.set(bytes, (task + TaskRecord.name) * 4)
 }
 
 /** The task's name, or `task <slot>`. */
 export function taskName(s: Scheduler, task: number): string {
-  const at = (task + Task.name) * 4
+  const at = (task + TaskRecord.name) * 4
   const bytes = s.arena.u8.slice(at, at + NAME_BYTES)
   const end = bytes.indexOf(0)
-  return decoder.decode(end < 0 ? bytes : bytes.subarray(0, end)) || `task ${s.i32[task + Task.slot]}`
+  return decoder.decode(end < 0 ? bytes : bytes.subarray(0, end)) || `task ${s.i32[task + TaskRecord.slot]}`
 }

@@ -39,7 +39,7 @@ import { selectTaskRq } from './selectcpu.ts'
 import { beginSleep } from './sleep.ts'
 import { schedulerStop } from './stop.ts'
 import { contextSwitchFinish, contextSwitchPrepare } from './switch.ts'
-import { INTERRUPTIBLE, isSleeping, RUNNING, Task, TIMED_OUT, WAKE_ANY, WAKENING } from './taskrecord.ts'
+import { INTERRUPTIBLE, isSleeping, RUNNING, TaskRecord, SLEEP_TIMED_OUT, WAKE_ANY, WAKENING } from './taskrecord.ts'
 import { schedulerWakeup, waitOffCpu, wakeupTask } from './wakeup.ts'
 
 /** The broken variants read words plainly guarded: what they must be caught at is the protocol, not that. */
@@ -72,7 +72,7 @@ function passesBounded(setup: Setup): void {
 }
 
 function locked<T>(s: Scheduler, task: number, body: (se: number) => T): T {
-  const se = s.i32[task + Task.entity]
+  const se = s.i32[task + TaskRecord.entity]
   acquire(s.thread, se + Entity.piLock)
   const result = body(se)
   release(s.thread, se + Entity.piLock)
@@ -81,10 +81,10 @@ function locked<T>(s: Scheduler, task: number, body: (se: number) => T): T {
 
 /** Claims a sleeping task, as the design does. */
 function claim(s: Scheduler, task: number): boolean {
-  const state = Atomics.load(s.i32, task + Task.state)
+  const state = Atomics.load(s.i32, task + TaskRecord.state)
   if (!isSleeping(state)) return false
-  if (Atomics.compareExchange(s.i32, task + Task.state, state, WAKENING) !== state) return false
-  Atomics.store(s.i32, task + Task.state, RUNNING)
+  if (Atomics.compareExchange(s.i32, task + TaskRecord.state, state, WAKENING) !== state) return false
+  Atomics.store(s.i32, task + TaskRecord.state, RUNNING)
   return true
 }
 
@@ -99,9 +99,9 @@ describe('double wakeup', () => {
 
   test('two wakers that only look at the state enqueue the task twice', () => {
     const wake = (s: Scheduler, task: number): boolean => {
-      const se = s.i32[task + Task.entity]
-      if (!isSleeping(Atomics.load(s.i32, task + Task.state))) return false
-      Atomics.store(s.i32, task + Task.state, RUNNING)
+      const se = s.i32[task + TaskRecord.entity]
+      if (!isSleeping(Atomics.load(s.i32, task + TaskRecord.state))) return false
+      Atomics.store(s.i32, task + TaskRecord.state, RUNNING)
       const queue = s.queueOf(selectTaskRq(s, se))
       acquire(s.thread, queue + RunQueue.lock)
       Atomics.store(s.i32, se + Entity.onRq, 1)
@@ -185,8 +185,8 @@ describe('wakeup during the switch', () => {
         const kernel = new Kernel(2, 1)
         const task = kernel.running([0, 1])
         const [{ i32, queue }] = kernel.cpus
-        const se = i32[task + Task.entity]
-        i32[task + Task.state] = WAKENING
+        const se = i32[task + TaskRecord.entity]
+        i32[task + TaskRecord.state] = WAKENING
         i32[queue + RunQueue.current] = i32[queue + RunQueue.idle]
         return {
           threads: {
@@ -216,7 +216,7 @@ describe('wakeup during the switch', () => {
       publishQueue(s, queue)
       release(thread, queue + RunQueue.lock)
       acquire(thread, prev + Entity.piLock)
-      if (Atomics.load(i32, i32[prev + Entity.task] + Task.state) === RUNNING) enqueueSelected(s, prev)
+      if (Atomics.load(i32, i32[prev + Entity.task] + TaskRecord.state) === RUNNING) enqueueSelected(s, prev)
       release(thread, prev + Entity.piLock)
       endSwitch(s, prev)
     }
@@ -262,8 +262,8 @@ describe('stop', () => {
   test('a flag set without the locks leaves a stopped task on a queue', () => {
     const stop = (s: Scheduler, task: number): boolean => {
       const { i32, thread } = s
-      const se = i32[task + Task.entity]
-      Atomics.store(i32, task + Task.stopped, 1)
+      const se = i32[task + TaskRecord.entity]
+      Atomics.store(i32, task + TaskRecord.stopped, 1)
       if (Atomics.load(i32, se + Entity.onRq) === 0) return true
       const queue = s.queueOf(i32[se + Entity.cpu])
       acquire(thread, queue + RunQueue.lock)
@@ -304,9 +304,9 @@ describe('continue while still on the CPU', () => {
     const continues = (s: Scheduler, task: number): boolean =>
       locked(s, task, se => {
         const { i32, thread } = s
-        if (Atomics.load(i32, task + Task.stopped) === 0) return false
-        Atomics.store(i32, task + Task.stopped, 0)
-        if (Atomics.load(i32, task + Task.state) !== RUNNING) return true
+        if (Atomics.load(i32, task + TaskRecord.stopped) === 0) return false
+        Atomics.store(i32, task + TaskRecord.stopped, 0)
+        if (Atomics.load(i32, task + TaskRecord.state) !== RUNNING) return true
         const queue = s.queueOf(selectTaskRq(s, se))
         acquire(thread, queue + RunQueue.lock)
         Atomics.store(i32, se + Entity.onRq, 1)
@@ -326,7 +326,7 @@ describe('affinity change against wakeup', () => {
 
   test('a mask written without the pi lock sends the task where it was never allowed', () => {
     const set = (s: Scheduler, task: number, low: number, high: number): void => {
-      const se = s.i32[task + Task.entity]
+      const se = s.i32[task + TaskRecord.entity]
       Atomics.store(s.i32, se + Entity.affinityMask, low)
       Atomics.store(s.i32, se + Entity.affinityMask + 1, high)
     }
@@ -358,7 +358,7 @@ describe('arrivals', () => {
   test('a bit that is set before the list has the task is cleared too early', () => {
     const start = (s: Scheduler, task: number): void => {
       s.arrivals.mark(0)
-      s.i32[s.i32[task + Task.entity] + Entity.policy] |= POLICY_ARRIVED
+      s.i32[s.i32[task + TaskRecord.entity] + Entity.policy] |= POLICY_ARRIVED
       s.arrivals.push(0, task)
     }
     expect(found(arrivalAgainstTake(start))).toMatch('its CPU does not know')
@@ -369,7 +369,7 @@ describe('arrivals', () => {
   test('without a second look at the CPU it does', () => {
     const start = (s: Scheduler, task: number): void => {
       const cpu = s.arrivals.choose(s)
-      s.i32[s.i32[task + Task.entity] + Entity.policy] |= POLICY_ARRIVED
+      s.i32[s.i32[task + TaskRecord.entity] + Entity.policy] |= POLICY_ARRIVED
       if (s.arrivals.push(cpu, task)) s.arrivals.mark(cpu)
     }
     expect(found(arrivalAgainstOffline(start))).toMatch('for a CPU that has gone')
@@ -384,7 +384,7 @@ describe('a late timer against the next sleep', () => {
       acquire(s.thread, s.queue + RunQueue.timerLock)
       const node = s.timers[s.cpu].expire(s.clock)
       release(s.thread, s.queue + RunQueue.timerLock)
-      if (node !== 0) wakeupTask(s, node - Task.timer)
+      if (node !== 0) wakeupTask(s, node - TaskRecord.timer)
     }
     expect(found(lateTimer(expire))).toMatch('a late timer ended the next sleep')
   })
@@ -392,12 +392,12 @@ describe('a late timer against the next sleep', () => {
   test('one that looks at the sleep first and at the state second does too', () => {
     const expire = (s: Scheduler): void => {
       acquire(s.thread, s.queue + RunQueue.timerLock)
-      const task = s.timers[s.cpu].expire(s.clock) - Task.timer
-      const sleeps = task < 0 ? 0 : Atomics.load(s.i32, task + Task.sleeps)
+      const task = s.timers[s.cpu].expire(s.clock) - TaskRecord.timer
+      const sleeps = task < 0 ? 0 : Atomics.load(s.i32, task + TaskRecord.sleeps)
       release(s.thread, s.queue + RunQueue.timerLock)
       if (task < 0) return
       locked(s, task, () => {
-        if (Atomics.load(s.i32, task + Task.sleeps) === sleeps) schedulerWakeup(s, task, WAKE_ANY, TIMED_OUT)
+        if (Atomics.load(s.i32, task + TaskRecord.sleeps) === sleeps) schedulerWakeup(s, task, WAKE_ANY, SLEEP_TIMED_OUT)
       })
     }
     expect(found(lateTimer(expire))).toMatch('a late timer ended the next sleep')
@@ -415,12 +415,12 @@ describe('a timer that is adopted against the next sleep', () => {
       const deadline = s.timers[gone].next()
       if (node !== 0) {
         s.timers[gone].remove(node)
-        Atomics.store(s.i32, node - Task.timer + Task.timerCpu, s.cpu)
+        Atomics.store(s.i32, node - TaskRecord.timer + TaskRecord.timerCpu, s.cpu)
       }
       release(s.thread, lock)
       if (node === 0) return 0
       acquire(s.thread, s.queue + RunQueue.timerLock)
-      if (s.i32[node - Task.timer + Task.timerArmed] !== 0) s.timers[s.cpu].insert(node, deadline)
+      if (s.i32[node - TaskRecord.timer + TaskRecord.timerArmed] !== 0) s.timers[s.cpu].insert(node, deadline)
       release(s.thread, s.queue + RunQueue.timerLock)
       return 1
     }

@@ -4,8 +4,8 @@ import { makePriority } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
 import { sleepOnChannel, schedulerSleep, wakeupOnChannel } from './sleep.ts'
-import { PREEMPTED } from './switch.ts'
-import { INTERRUPTIBLE, RUNNING, Task, TIMER } from './taskrecord.ts'
+import { SWITCH_PREEMPTED } from './switch.ts'
+import { INTERRUPTIBLE, RUNNING, TaskRecord, TIMER } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
 
 const seeds = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -23,7 +23,7 @@ describe.each(seeds)('with seed %i', seed => {
             while (!game.over) {
               body()
               context.cpu.charge(0.01)
-              yield PREEMPTED
+              yield SWITCH_PREEMPTED
             }
           },
           { priority: makePriority(major, 0) },
@@ -50,7 +50,7 @@ describe.each(seeds)('with seed %i', seed => {
         function* (context) {
           while (!game.over) {
             context.cpu.charge(0.02)
-            yield PREEMPTED
+            yield SWITCH_PREEMPTED
             yield* schedulerSleep(context, 0, TIMER, 0.3)
           }
         },
@@ -74,7 +74,7 @@ describe.each(seeds)('with seed %i', seed => {
             order.push(`${i} runs`)
             if (i + 1 < count) {
               wakeupTask(context.s, tasks[i + 1])
-              yield PREEMPTED
+              yield SWITCH_PREEMPTED
             }
             order.push(`${i} goes on`)
           },
@@ -140,7 +140,7 @@ describe.each(seeds)('with seed %i', seed => {
           while (!game.over) {
             for (let k = 0; k < 50 && !game.over; k++) {
               context.cpu.charge(0.01)
-              yield PREEMPTED
+              yield SWITCH_PREEMPTED
             }
             // The higher ones sleep now and then, so that the lowest gets its turn and has to leave again.
             if (i < cpus) {
@@ -157,8 +157,8 @@ describe.each(seeds)('with seed %i', seed => {
     let wrong = 0
     for (let look = 0; look < 6000; look++) {
       sim.run({ steps: 1 })
-      const ready = tasks.filter(task => s.i32[task + Task.state] === RUNNING)
-      const running = tasks.filter(task => s.i32[s.i32[task + Task.entity] + Entity.onCpu] === 1)
+      const ready = tasks.filter(task => s.i32[task + TaskRecord.state] === RUNNING)
+      const running = tasks.filter(task => s.i32[s.i32[task + TaskRecord.entity] + Entity.onCpu] === 1)
       looks++
       const expected = ready.slice(0, cpus)
       const right = expected.length === running.length && expected.every((task, i) => task === running[i])

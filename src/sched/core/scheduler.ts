@@ -38,7 +38,7 @@ import {
 } from './priority.ts'
 import { setReady } from '../classes/readymask.ts'
 import { ClassRq, classRq, pushList, RUN_QUEUE_WORDS, RunQueue } from './runqueue.ts'
-import { RUNNING, Task, TASK_WORDS } from './taskrecord.ts'
+import { RUNNING, TaskRecord, TASK_WORDS } from './taskrecord.ts'
 import { WaitTree } from './waittree.ts'
 
 export interface SchedulerSizes {
@@ -215,8 +215,8 @@ export class Scheduler {
     this.classes[IDLE_MAJOR_PRIORITY] = idleClass
     this.ext = new Ext(this.i32, this.f64, plan.ext, this.slice)
     this.freeTask = this.rcu.register((_, node) => {
-      const task = node - Task.rcu
-      this.entities.free(this.i32, this.i32[task + Task.entity])
+      const task = node - TaskRecord.rcu
+      this.entities.free(this.i32, this.i32[task + TaskRecord.entity])
       this.tasks.free(this.i32, task)
     })
     this.clock = this.now()
@@ -342,11 +342,11 @@ export class Scheduler {
     }
     const task = this.tasks.allocate(this.thread)
     const entity = this.entities.allocate(this.thread)
-    i32[task + Task.slot] = this.tasks.indexOf(task)
-    i32[task + Task.entity] = entity
-    i32[task + Task.state] = RUNNING
-    initLock(i32, task + Task.lock, lockRank('task'))
-    initList(i32, task + Task.children)
+    i32[task + TaskRecord.slot] = this.tasks.indexOf(task)
+    i32[task + TaskRecord.entity] = entity
+    i32[task + TaskRecord.state] = RUNNING
+    initLock(i32, task + TaskRecord.lock, lockRank('task'))
+    initList(i32, task + TaskRecord.children)
     i32[entity + Entity.task] = task
     i32[entity + Entity.cpu] = cpu
     i32[entity + Entity.priority] = IDLE_PRIORITY
@@ -355,8 +355,8 @@ export class Scheduler {
     i32[entity + Entity.affinityMask + (cpu >> 5)] = 1 << (cpu & 31)
     i32[entity + Entity.rq] = classRq(queue, IDLE_MAJOR_PRIORITY)
     initLock(i32, entity + Entity.piLock, lockRank('pi'))
-    this.tasks.settle(i32, task)
-    this.entities.settle(i32, entity)
+    this.tasks.publish(i32, task)
+    this.entities.publish(i32, entity)
     i32[queue + RunQueue.idle] = entity
     i32[queue + RunQueue.current] = entity
     // The idle level is always ready, so the ready mask is never empty.

@@ -15,7 +15,7 @@ import { checkPreempt } from './enqueue.ts'
 import { IDLE_MAJOR_PRIORITY, weightOfNice } from './priority.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { Task } from './taskrecord.ts'
+import { TaskRecord } from './taskrecord.ts'
 import { lockTaskQueue } from './taskqueue.ts'
 
 /**
@@ -38,7 +38,7 @@ export function setPriority(s: Scheduler, task: number, priority: number): void 
 /** The same for a task whose own priority is at this level; says whether it was. */
 export function setPriorityFrom(s: Scheduler, task: number, level: number, priority: number): boolean {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   acquire(thread, se + Entity.piLock)
   const there = level === ANY_LEVEL || i32[se + Entity.basePriority] >> 2 === level
   if (there) {
@@ -47,7 +47,7 @@ export function setPriorityFrom(s: Scheduler, task: number, level: number, prior
   }
   release(thread, se + Entity.piLock)
   // It may wait for a lock, in the order of priorities, and its owner inherit from it.
-  if (there && Atomics.load(i32, task + Task.owner) !== 0) s.lockHooks?.priorityChanged(task)
+  if (there && Atomics.load(i32, task + TaskRecord.owner) !== 0) s.lockHooks?.priorityChanged(task)
   return there
 }
 
@@ -57,7 +57,7 @@ export function setPriorityFrom(s: Scheduler, task: number, level: number, prior
  */
 export function setInherited(s: Scheduler, task: number, inherited: number): void {
   const { i32 } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   i32[se + Entity.inherited] = inherited
   setEffectivePriority(s, task, Math.min(i32[se + Entity.basePriority], inherited))
 }
@@ -65,7 +65,7 @@ export function setInherited(s: Scheduler, task: number, inherited: number): voi
 /** Changes the priority that the task is scheduled by: inheritance. The caller holds the pi lock. */
 export function setEffectivePriority(s: Scheduler, task: number, priority: number): void {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   assert(holds(thread, se + Entity.piLock), 'a priority is changed under the pi lock')
   assert(priority >= 0 && priority >> 2 < IDLE_MAJOR_PRIORITY, 'a task has a priority above idle')
   if (i32[se + Entity.priority] === priority) return
@@ -75,7 +75,7 @@ export function setEffectivePriority(s: Scheduler, task: number, priority: numbe
 /** Recovery: whoever changed the task may have died in the middle. It is scheduled by what its own words say. The caller holds the pi lock. */
 export function mendPriority(s: Scheduler, task: number): void {
   const { i32 } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   const priority = Math.min(i32[se + Entity.basePriority], i32[se + Entity.inherited])
   const weight = weightOfNice(i32[se + Entity.nice])
   if (i32[se + Entity.priority] !== priority || i32[se + Entity.weight] !== weight)
@@ -86,7 +86,7 @@ export function mendPriority(s: Scheduler, task: number): void {
 export function setNice(s: Scheduler, task: number, nice: number): void {
   const { i32, thread } = s
   const weight = weightOfNice(nice)
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   acquire(thread, se + Entity.piLock)
   i32[se + Entity.nice] = nice
   change(s, se, i32[se + Entity.priority], weight)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Simulation } from '../../../testing/sched/simulation.ts'
-import { PREEMPTED, YIELDED } from './switch.ts'
+import { SWITCH_PREEMPTED, SWITCH_YIELDS } from './switch.ts'
 import { makePriority } from './priority.ts'
 
 test('tasks run to their end on every CPU', () => {
@@ -9,7 +9,7 @@ test('tasks run to their end on every CPU', () => {
   for (let i = 0; i < 20; i++) {
     sim.fork(
       function* () {
-        for (let k = 0; k < 10; k++) yield k % 3 === 0 ? YIELDED : PREEMPTED
+        for (let k = 0; k < 10; k++) yield k % 3 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
         done++
       },
       { priority: i % 2 === 0 ? makePriority(5, i & 3) : undefined },

@@ -2,16 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { acquire, holds, initLock, lockOwner, release } from '../../arena/sync/spinlock.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
 import { killTask, schedulerSleep, signalTask, sleepOnChannel, wakeupOnChannel } from './sleep.ts'
-import { PREEMPTED } from './switch.ts'
+import { SWITCH_PREEMPTED } from './switch.ts'
 import {
   INTERRUPTIBLE,
-  KILLED,
-  SIGNALLED,
-  TIMED_OUT,
+  SLEEP_KILLED,
+  SLEEP_SIGNALLED,
+  SLEEP_TIMED_OUT,
   TIMER,
   TIMER_KILLABLE,
   UNINTERRUPTIBLE,
-  WOKEN,
+  SLEEP_WOKEN,
 } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
 
@@ -36,7 +36,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     )
     expect(all.map(({ task }) => signalTask(sim.s, task))).toEqual([true, false, false, false])
     sim.run({ until: 100 })
-    expect(all.map(({ reason }) => reason)).toEqual([SIGNALLED, undefined, undefined, undefined])
+    expect(all.map(({ reason }) => reason)).toEqual([SLEEP_SIGNALLED, undefined, undefined, undefined])
   })
 
   test('a kill ends an interruptible and a killable sleep', () => {
@@ -46,24 +46,24 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     )
     expect(all.map(({ task }) => killTask(sim.s, task))).toEqual([true, false, false, true])
     sim.run({ until: 100 })
-    expect(all.map(({ reason }) => reason)).toEqual([KILLED, undefined, undefined, KILLED])
+    expect(all.map(({ reason }) => reason)).toEqual([SLEEP_KILLED, undefined, undefined, SLEEP_KILLED])
     for (const { task } of all) wakeupTask(sim.s, task)
     sim.run()
-    expect(all.map(({ reason }) => reason)).toEqual([KILLED, WOKEN, WOKEN, KILLED])
+    expect(all.map(({ reason }) => reason)).toEqual([SLEEP_KILLED, SLEEP_WOKEN, SLEEP_WOKEN, SLEEP_KILLED])
   })
 
   test('a signal that is pending already keeps a task from sleeping interruptibly', () => {
     const sim = new Simulation({ cpus: 1, seed })
     const reasons: number[] = []
     const task = sim.fork(function* (context) {
-      for (let i = 0; i < 20; i++) yield PREEMPTED
+      for (let i = 0; i < 20; i++) yield SWITCH_PREEMPTED
       reasons.push(yield* schedulerSleep(context, 0, INTERRUPTIBLE))
       reasons.push(yield* schedulerSleep(context, 0, TIMER, 1))
     })
     sim.run({ steps: 5 })
     expect(signalTask(sim.s, task)).toBe(false)
     sim.run()
-    expect(reasons).toEqual([SIGNALLED, TIMED_OUT])
+    expect(reasons).toEqual([SLEEP_SIGNALLED, SLEEP_TIMED_OUT])
   })
 
   test('timeouts end sleeps in order, and not before their time', () => {
@@ -72,7 +72,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     for (const ms of [7, 3, 9, 1, 5]) {
       sim.fork(function* (context) {
         const start = context.cpu.now()
-        expect(yield* schedulerSleep(context, 0, TIMER, ms)).toBe(TIMED_OUT)
+        expect(yield* schedulerSleep(context, 0, TIMER, ms)).toBe(SLEEP_TIMED_OUT)
         expect(context.cpu.now() - start).toBeGreaterThanOrEqual(ms)
         expect(context.cpu.now() - start).toBeLessThan(ms + 0.5)
         woken.push(ms)
@@ -93,10 +93,10 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     wakeupTask(sim.s, task)
     expect(sim.run()).toBe('idle')
     expect(sim.machine.now()).toBeLessThan(5)
-    expect(reasons).toEqual([WOKEN])
+    expect(reasons).toEqual([SLEEP_WOKEN])
     wakeupTask(sim.s, task)
     sim.run()
-    expect(reasons).toEqual([WOKEN, WOKEN])
+    expect(reasons).toEqual([SLEEP_WOKEN, SLEEP_WOKEN])
   })
 
   test('a timer that is due before the switch wakes the sleeper on its own CPU', () => {
@@ -106,7 +106,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
       reason = yield* schedulerSleep(context, 0, TIMER, 0)
     })
     expect(sim.run()).toBe('idle')
-    expect(reason).toBe(TIMED_OUT)
+    expect(reason).toBe(SLEEP_TIMED_OUT)
   })
 
   test('a task that sleeps on a lock lets go of it, and has it again when it goes on', () => {
@@ -130,7 +130,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
       log.push('event')
       release(context.s.thread, lock)
       wakeupTask(context.s, tasks[0])
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     })
     sim.run()
     expect(log).toEqual(['event', 'holds it'])
@@ -165,7 +165,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
       reason = yield* sleepOnChannel(context, 5, 0, INTERRUPTIBLE, 2)
     })
     sim.run()
-    expect(reason).toBe(TIMED_OUT)
+    expect(reason).toBe(SLEEP_TIMED_OUT)
     expect(sim.s.waitTree.isQueued(task)).toBe(false)
     expect(wakeupOnChannel(sim.s, 5)).toBe(0)
   })

@@ -3,20 +3,20 @@ import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { Entity } from './entity.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { SUSPENDED } from './switch.ts'
+import { SWITCH_SLEEPS } from './switch.ts'
 import {
   INTERRUPTIBLE,
-  KILLED,
+  SLEEP_KILLED,
   PENDING_KILL,
   PENDING_SIGNAL,
   RUNNING,
-  SIGNALLED,
-  Task,
+  SLEEP_SIGNALLED,
+  TaskRecord,
   TIMER_KILLABLE,
   WAKE_ANY,
   WAKE_INTERRUPTIBLE,
   WAKE_KILLABLE,
-  WOKEN,
+  SLEEP_WOKEN,
 } from './taskrecord.ts'
 import { armTimer, cancelTimer } from './timer.ts'
 import { wakeup } from './wakeup.ts'
@@ -55,38 +55,38 @@ export interface TaskContext {
 
 /**
  * Makes the current task's state say asleep; a timeout is in milliseconds from now. True: the caller switches away
- * (SUSPENDED), then calls endSleep. False: a signal or a kill is pending, and it has not slept.
+ * (SWITCH_SLEEPS), then calls endSleep. False: a signal or a kill is pending, and it has not slept.
  */
 export function beginSleep(s: Scheduler, task: number, state: number, timeout: number = Infinity): boolean {
   const { i32 } = s
   assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can go to sleep')
   assert(state > RUNNING && state <= TIMER_KILLABLE, 'a task sleeps in one of the four sleeping states')
   s.thread.sections++
-  i32[task + Task.wakeReason] = WOKEN
+  i32[task + TaskRecord.wakeReason] = SLEEP_WOKEN
   if (timeout !== Infinity) armTimer(s, task, s.readClock() + Math.max(0, timeout))
-  Atomics.store(i32, task + Task.state, state) // (A)
+  Atomics.store(i32, task + TaskRecord.state, state) // (A)
   const reason = pendingReason(i32, task, state) // (D)
-  const sleeps = reason === WOKEN || Atomics.compareExchange(i32, task + Task.state, state, RUNNING) !== state
+  const sleeps = reason === SLEEP_WOKEN || Atomics.compareExchange(i32, task + TaskRecord.state, state, RUNNING) !== state
   if (!sleeps) {
-    i32[task + Task.wakeReason] = reason
+    i32[task + TaskRecord.wakeReason] = reason
     if (timeout !== Infinity) cancelTimer(s, task)
   }
   s.thread.sections--
   return sleeps
 }
 
-/** After the switch: the task runs again. Says why: WOKEN, TIMED_OUT, SIGNALLED or KILLED. */
+/** After the switch: the task runs again. Says why: SLEEP_WOKEN, TIMED_OUT, SLEEP_SIGNALLED or SLEEP_KILLED. */
 export function endSleep(s: Scheduler, task: number, timeout: number = Infinity): number {
   if (timeout !== Infinity) cancelTimer(s, task)
-  return s.i32[task + Task.wakeReason]
+  return s.i32[task + TaskRecord.wakeReason]
 }
 
-/** What would interrupt a sleep in this state, or WOKEN. */
+/** What would interrupt a sleep in this state, or SLEEP_WOKEN. */
 function pendingReason(i32: Int32Array, task: number, state: number): number {
-  if (state !== INTERRUPTIBLE && state !== TIMER_KILLABLE) return WOKEN
-  const pending = Atomics.load(i32, task + Task.pending)
-  if ((pending & PENDING_KILL) !== 0) return KILLED
-  return state === INTERRUPTIBLE && (pending & PENDING_SIGNAL) !== 0 ? SIGNALLED : WOKEN
+  if (state !== INTERRUPTIBLE && state !== TIMER_KILLABLE) return SLEEP_WOKEN
+  const pending = Atomics.load(i32, task + TaskRecord.pending)
+  if ((pending & PENDING_KILL) !== 0) return SLEEP_KILLED
+  return state === INTERRUPTIBLE && (pending & PENDING_SIGNAL) !== 0 ? SLEEP_SIGNALLED : SLEEP_WOKEN
 }
 
 /** Sleeps, letting go of a spin lock that it holds and taking it again afterwards. 0: no lock. */
@@ -97,9 +97,9 @@ export function* schedulerSleep(
   timeout: number = Infinity,
 ): Generator<number, number, unknown> {
   const { task } = context
-  if (!beginSleep(context.s, task, state, timeout)) return context.s.i32[task + Task.wakeReason]
+  if (!beginSleep(context.s, task, state, timeout)) return context.s.i32[task + TaskRecord.wakeReason]
   if (lock !== 0) release(context.s.thread, lock)
-  yield SUSPENDED
+  yield SWITCH_SLEEPS
   const reason = endSleep(context.s, task, timeout)
   if (lock !== 0) acquire(context.s.thread, lock)
   return reason
@@ -131,13 +131,13 @@ export function* sleepOnChannelLocked(
   const { task } = context
   const { i32, waitTree, sleepLock } = context.s
   assert(channel !== 0, 'channel 0 means none')
-  waitTree.add(task, channel, i32[i32[task + Task.entity] + Entity.priority])
+  waitTree.add(task, channel, i32[i32[task + TaskRecord.entity] + Entity.priority])
   const sleeps = beginSleep(context.s, task, state, timeout)
   if (!sleeps) waitTree.take(task)
   else if (lock !== 0) release(context.s.thread, lock)
   release(context.s.thread, sleepLock)
-  if (!sleeps) return i32[task + Task.wakeReason]
-  yield SUSPENDED
+  if (!sleeps) return i32[task + TaskRecord.wakeReason]
+  yield SWITCH_SLEEPS
   const { s } = context
   acquire(s.thread, sleepLock)
   if (s.waitTree.isQueued(task)) s.waitTree.take(task)
@@ -165,17 +165,17 @@ export function wakeupOnChannel(s: Scheduler, channel: number, limit: number = I
 
 /** A signal: ends an interruptible sleep, now or when it begins. From any thread. */
 export function signalTask(s: Scheduler, task: number): boolean {
-  Atomics.or(s.i32, task + Task.pending, PENDING_SIGNAL) // (C)
-  return wakeup(s, task, WAKE_INTERRUPTIBLE, SIGNALLED) // (E)
+  Atomics.or(s.i32, task + TaskRecord.pending, PENDING_SIGNAL) // (C)
+  return wakeup(s, task, WAKE_INTERRUPTIBLE, SLEEP_SIGNALLED) // (E)
 }
 
 /** A kill: ends an interruptible or killable sleep, now or when it begins. What the task does then is its own affair. */
 export function killTask(s: Scheduler, task: number): boolean {
-  Atomics.or(s.i32, task + Task.pending, PENDING_KILL) // (C)
-  return wakeup(s, task, WAKE_KILLABLE, KILLED) // (E)
+  Atomics.or(s.i32, task + TaskRecord.pending, PENDING_KILL) // (C)
+  return wakeup(s, task, WAKE_KILLABLE, SLEEP_KILLED) // (E)
 }
 
 /** The task has seen to what was pending. Returns the PENDING_ bits that were set. */
 export function takePending(i32: Int32Array, task: number): number {
-  return Atomics.exchange(i32, task + Task.pending, 0)
+  return Atomics.exchange(i32, task + TaskRecord.pending, 0)
 }

@@ -16,8 +16,8 @@ import {
   wakeupOnChannel,
 } from './sleep.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
-import { PREEMPTED, YIELDED } from './switch.ts'
-import { INTERRUPTIBLE, TIMER, TIMER_KILLABLE, UNINTERRUPTIBLE, UNUSED, Task, ZOMBIE } from './taskrecord.ts'
+import { SWITCH_PREEMPTED, SWITCH_YIELDS } from './switch.ts'
+import { INTERRUPTIBLE, TIMER, TIMER_KILLABLE, UNINTERRUPTIBLE, UNUSED, TaskRecord, ZOMBIE } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
 
 /**
@@ -36,12 +36,12 @@ function* restless(soak: Soak, context: SimulatedContext): Generator<number, num
       case 0:
       case 1:
       case 2:
-        yield YIELDED
+        yield SWITCH_YIELDS
         break
       case 3:
       case 4:
         context.cpu.charge(random.unit() * 0.2)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
         break
       case 5:
         yield* schedulerSleep(context, 0, random.below(2) === 0 ? TIMER : TIMER_KILLABLE, random.unit() * 0.1)
@@ -60,7 +60,7 @@ function* restless(soak: Soak, context: SimulatedContext): Generator<number, num
         break
       default:
         soak.meddle(context)
-        if (random.below(3) === 0) yield PREEMPTED
+        if (random.below(3) === 0) yield SWITCH_PREEMPTED
     }
     takePending(context.s.i32, context.task)
     if (random.below(400) === 0) return random.below(256)
@@ -152,7 +152,7 @@ class Soak {
     for (;;) {
       const task = s.tasks.pointerAt(this.cpus + this.random.below(64))
       if (!s.tasks.isAllocated(s.i32, task)) continue
-      const state = s.i32[task + Task.state]
+      const state = s.i32[task + TaskRecord.state]
       if (state !== ZOMBIE && state !== UNUSED) return task
     }
   }

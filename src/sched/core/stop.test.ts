@@ -4,8 +4,8 @@ import { makePriority } from './priority.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep } from './sleep.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
-import { PREEMPTED } from './switch.ts'
-import { INTERRUPTIBLE, RUNNING, Task } from './taskrecord.ts'
+import { SWITCH_PREEMPTED } from './switch.ts'
+import { INTERRUPTIBLE, RUNNING, TaskRecord } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
 
 const hog = (counter: { count: number }) =>
@@ -13,7 +13,7 @@ const hog = (counter: { count: number }) =>
     for (;;) {
       counter.count++
       context.cpu.charge(0.1)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     }
   }
 
@@ -29,7 +29,7 @@ describe.each([1, 2, 3])('with seed %i', seed => {
     const before = counter.count
     expect(sim.run({ steps: 1000 })).toBe('idle')
     expect(counter.count).toBe(before)
-    expect(sim.s.i32[task + Task.state]).toBe(RUNNING)
+    expect(sim.s.i32[task + TaskRecord.state]).toBe(RUNNING)
     expect(schedulerContinue(sim.s, task)).toBe(true)
     expect(schedulerContinue(sim.s, task)).toBe(false)
     sim.run({ steps: 100 })
@@ -43,7 +43,7 @@ describe.each([1, 2, 3])('with seed %i', seed => {
     sim.fork(hog(high), { priority: makePriority(3, 0) })
     const task = sim.fork(hog(low), { priority: makePriority(9, 0) })
     sim.run({ steps: 20 })
-    const se = sim.s.i32[task + Task.entity]
+    const se = sim.s.i32[task + TaskRecord.entity]
     expect(sim.s.i32[se + Entity.onRq]).toBe(1)
     schedulerStop(sim.s, task)
     expect(sim.s.i32[se + Entity.onRq]).toBe(0)
@@ -83,7 +83,7 @@ describe.each([1, 2, 3])('with seed %i', seed => {
     const task = sim.fork(function* (context) {
       log.push('before')
       schedulerStop(context.s, context.task)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
       log.push('after')
     })
     expect(sim.run()).toBe('idle')

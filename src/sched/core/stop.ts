@@ -5,7 +5,7 @@ import { recordStop } from './events.ts'
 import { enqueueSelected } from './enqueue.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { RUNNING, Task } from './taskrecord.ts'
+import { RUNNING, TaskRecord } from './taskrecord.ts'
 import { lockTaskQueue } from './taskqueue.ts'
 import { waitOffCpu } from './wakeup.ts'
 
@@ -37,12 +37,12 @@ import { waitOffCpu } from './wakeup.ts'
 /** Stops a task, from any thread: off its queue at once, off its CPU at the next safepoint. False: it was stopped. */
 export function schedulerStop(s: Scheduler, task: number): boolean {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   acquire(thread, se + Entity.piLock)
   const queue = lockTaskQueue(s, se)
-  const stops = i32[task + Task.stopped] === 0
+  const stops = i32[task + TaskRecord.stopped] === 0
   if (stops) {
-    i32[task + Task.stopped] = 1
+    i32[task + TaskRecord.stopped] = 1
     if (i32[s.recording] !== 0) recordStop(s, task, true)
     if (Atomics.load(i32, se + Entity.onRq) === 1) {
       const rq = i32[se + Entity.rq]
@@ -63,7 +63,7 @@ export function schedulerStop(s: Scheduler, task: number): boolean {
 /** Continues a stopped task, from any thread. False: it was not stopped. */
 export function schedulerContinue(s: Scheduler, task: number): boolean {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   acquire(thread, se + Entity.piLock)
   const continues = clearStopped(s, task, se)
   release(thread, se + Entity.piLock)
@@ -72,18 +72,18 @@ export function schedulerContinue(s: Scheduler, task: number): boolean {
 
 function clearStopped(s: Scheduler, task: number, se: number): boolean {
   const { i32, thread } = s
-  if (i32[task + Task.stopped] === 0) return false
+  if (i32[task + TaskRecord.stopped] === 0) return false
   if (i32[s.recording] !== 0) recordStop(s, task, false)
   let queue = lockTaskQueue(s, se)
   const stillCurrent = i32[queue + RunQueue.current] === se
-  if (stillCurrent) i32[task + Task.stopped] = 0 // (A)
+  if (stillCurrent) i32[task + TaskRecord.stopped] = 0 // (A)
   release(thread, queue + RunQueue.lock)
   if (stillCurrent) return true
   waitOffCpu(s, se) // (B)
   queue = lockTaskQueue(s, se)
-  i32[task + Task.stopped] = 0
+  i32[task + TaskRecord.stopped] = 0
   release(thread, queue + RunQueue.lock)
-  if (Atomics.load(i32, task + Task.state) === RUNNING) {
+  if (Atomics.load(i32, task + TaskRecord.state) === RUNNING) {
     s.readClock()
     enqueueSelected(s, se)
   }

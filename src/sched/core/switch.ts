@@ -16,7 +16,7 @@ import { placeOn } from './enqueue.ts'
 import { rotateFifo } from './rotate.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { RUNNING, Task } from './taskrecord.ts'
+import { RUNNING, TaskRecord } from './taskrecord.ts'
 import { armTick, tickFired } from './tick.ts'
 
 /**
@@ -49,33 +49,33 @@ import { armTick, tickFired } from './tick.ts'
  */
 
 /** Why a task gave its CPU back. */
-export const PREEMPTED = 0
+export const SWITCH_PREEMPTED = 0
 /** It sleeps, unless it has been woken since. */
-export const SUSPENDED = 1
+export const SWITCH_SLEEPS = 1
 /** Of its own will, to its equals. */
-export const YIELDED = 2
+export const SWITCH_YIELDS = 2
 /** It is a ZOMBIE. */
-export const FINISHED = 3
+export const SWITCH_EXITS = 3
 
 /**
  * Switches this CPU from its current entity to the best one, and returns that: the same one when it should go on. Called
  * by the CPU itself, with no lock held.
  */
-export function schedulerYield(s: Scheduler, why: number): number {
+export function schedule(s: Scheduler, why: number): number {
   const { i32, thread, queue } = s
   acquire(thread, queue + RunQueue.lock)
   const prev = i32[queue + RunQueue.current]
-  if (why === YIELDED && !s.ticks) {
+  if (why === SWITCH_YIELDS && !s.ticks) {
     const equal = yieldToEqual(s, prev)
     if (equal !== 0) return equal
   }
   const contends = prev !== i32[queue + RunQueue.idle] && wantsCpu(s, i32[prev + Entity.task], why)
   i32[queue + RunQueue.contender] = contends && !s.ext.leaves ? prev : 0
-  if (contends && (why === YIELDED || s.ticks)) {
+  if (contends && (why === SWITCH_YIELDS || s.ticks)) {
     const rq = i32[prev + Entity.rq]
     const schedClass = s.classes[i32[rq + ClassRq.classId]]
     if (s.ticks) schedClass.taskTick(s, rq, prev)
-    if (why === YIELDED) schedClass.yieldTask(s, rq, prev)
+    if (why === SWITCH_YIELDS) schedClass.yieldTask(s, rq, prev)
   }
   if (s.ticks) {
     s.ticks = false
@@ -102,7 +102,7 @@ export function schedulerYield(s: Scheduler, why: number): number {
 export function yieldToEqual(s: Scheduler, prev: number): number {
   const { i32, f64, thread, queue } = s
   const task = i32[prev + Entity.task]
-  if (i32[task + Task.stopped] !== 0 || i32[task + Task.state] !== RUNNING) return 0
+  if (i32[task + TaskRecord.stopped] !== 0 || i32[task + TaskRecord.state] !== RUNNING) return 0
   const next = rotateFifo(s, queue, prev)
   if (next === 0) return 0
   i32[next + Entity.onCpu] = 1
@@ -119,7 +119,7 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
     startRound(s, next)
     armTick(s, queue)
   }
-  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, YIELDED, s.clock)
+  if (i32[s.recording] !== 0) recordSwitch(s, prev, next, SWITCH_YIELDS, s.clock)
   i32[prev + Entity.onRq] = 1
   i32[prev + Entity.onCpu] = 0 // (E)
   release(thread, queue + RunQueue.lock)
@@ -149,10 +149,10 @@ export function switchToIdle(s: Scheduler, why: number): void {
 /** Whether the current task would go on if nothing better were there. The run queue is locked. */
 function wantsCpu(s: Scheduler, task: number, why: number): boolean {
   const { i32 } = s
-  if (i32[task + Task.stopped] !== 0) return false
+  if (i32[task + TaskRecord.stopped] !== 0) return false
   // One that did not suspend is RUNNING, or a ZOMBIE, and nobody else can change that. One that did may be claimed.
-  if (why !== SUSPENDED) return i32[task + Task.state] === RUNNING
-  return Atomics.load(i32, task + Task.state) === RUNNING
+  if (why !== SWITCH_SLEEPS) return i32[task + TaskRecord.state] === RUNNING
+  return Atomics.load(i32, task + TaskRecord.state) === RUNNING
 }
 
 /** The next entity leaves its queue for the CPU. The run queue is locked, and stays so. */
@@ -167,7 +167,7 @@ export function contextSwitchPrepare(s: Scheduler, prev: number, next: number, w
     endWait(s, next)
     i32[next + Entity.turns]++
   }
-  if (why === FINISHED) {
+  if (why === SWITCH_EXITS) {
     const rq = i32[prev + Entity.rq]
     s.classes[i32[rq + ClassRq.classId]].taskDead(s, rq, prev)
   }
@@ -205,7 +205,7 @@ function putBack(s: Scheduler, prev: number, why: number): void {
   chargeRun(s, prev)
   f64[(prev + Entity.execEnd) >> 1] = s.clock
   startWait(s, prev)
-  if (why === PREEMPTED) {
+  if (why === SWITCH_PREEMPTED) {
     i32[prev + Entity.preempted]++
     i32[s.queue + RunQueue.preempted]++
   }
@@ -218,19 +218,19 @@ function putBack(s: Scheduler, prev: number, why: number): void {
 function leaveQueue(s: Scheduler, prev: number, why: number): void {
   const { i32, f64 } = s
   const rq = i32[prev + Entity.rq]
-  if (why !== FINISHED) rqDropCurrent(s, rq, prev)
+  if (why !== SWITCH_EXITS) rqDropCurrent(s, rq, prev)
   chargeRun(s, prev)
   f64[(prev + Entity.execEnd) >> 1] = s.clock
-  publishTask(s, prev, why === FINISHED)
+  publishTask(s, prev, why === SWITCH_EXITS)
 }
 
 /** The old one was not put back. From (E) on it belongs to whoever wakes, continues or reaps it. */
 function finishLeaving(s: Scheduler, prev: number): void {
   const { i32, thread, queue } = s
   const task = i32[prev + Entity.task]
-  if (Atomics.load(i32, task + Task.state) === RUNNING) {
+  if (Atomics.load(i32, task + TaskRecord.state) === RUNNING) {
     acquire(thread, queue + RunQueue.lock)
-    if (i32[task + Task.stopped] === 0 && Atomics.compareExchange(i32, prev + Entity.onRq, 0, 1) === 0) {
+    if (i32[task + TaskRecord.stopped] === 0 && Atomics.compareExchange(i32, prev + Entity.onRq, 0, 1) === 0) {
       placeOn(s, queue, prev) // (F)
     }
     release(thread, queue + RunQueue.lock)

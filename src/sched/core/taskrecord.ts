@@ -55,7 +55,7 @@ export function isSleeping(state: number): boolean {
   return state >= INTERRUPTIBLE && state <= TIMER_KILLABLE
 }
 
-export const Task: Layout<
+export const TaskRecord: Layout<
   | 'state'
   | 'stopped'
   | 'entity'
@@ -92,7 +92,7 @@ export const Task: Layout<
   pending: word,
   /** Counts timed sleeps, at both ends, so that a timer that fires late does not end the next one. */
   sleeps: word,
-  /** Why the last sleep ended: WOKEN, TIMED_OUT, SIGNALLED, KILLED. LOST: it is WAKENING for good, who recovers its CPU has it. */
+  /** Why the last sleep ended: SLEEP_WOKEN, SLEEP_TIMED_OUT, SLEEP_SIGNALLED, SLEEP_KILLED. SLEEP_LOST: it is WAKENING for good, who recovers its CPU has it. */
   wakeReason: word,
   /** What it waits for on the wait tree; 0: nothing. Guarded by the sleep lock, as the wait fields are. */
   channel: word,
@@ -121,15 +121,15 @@ export const Task: Layout<
 })
 
 /** What of a record is used: its last word is left to the next slot, for the header that stands before it. */
-export const TASK_WORDS: number = Task.owner + 1
+export const TASK_WORDS: number = TaskRecord.owner + 1
 
 export const NAME_BYTES = 32
 
 export const PENDING_SIGNAL = 1
 export const PENDING_KILL = 2
 
-export const WOKEN = 0
-export const TIMED_OUT = 1
-export const SIGNALLED = 2
-export const KILLED = 3
-export const LOST = 4
+export const SLEEP_WOKEN = 0
+export const SLEEP_TIMED_OUT = 1
+export const SLEEP_SIGNALLED = 2
+export const SLEEP_KILLED = 3
+export const SLEEP_LOST = 4

@@ -3,7 +3,7 @@ import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { Entity } from './entity.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { isSleeping, Task, TIMED_OUT, WAKE_ANY } from './taskrecord.ts'
+import { isSleeping, TaskRecord, SLEEP_TIMED_OUT, WAKE_ANY } from './taskrecord.ts'
 import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
 
 /**
@@ -43,12 +43,12 @@ export function armTimer(s: Scheduler, task: number, deadline: number): void {
   const { i32, thread, queue } = s
   assert(queue !== 0, 'a task sleeps on a CPU')
   acquire(thread, queue + RunQueue.timerLock)
-  assert(Atomics.load(i32, task + Task.timerArmed) === 0, 'a task has one timer')
-  Atomics.store(i32, task + Task.timerCpu, s.cpu) // (E)
-  Atomics.add(i32, task + Task.sleeps, 1)
-  s.timers[s.cpu].forget(task + Task.timer)
-  s.timers[s.cpu].insert(task + Task.timer, deadline)
-  Atomics.store(i32, task + Task.timerArmed, 1) // (F)
+  assert(Atomics.load(i32, task + TaskRecord.timerArmed) === 0, 'a task has one timer')
+  Atomics.store(i32, task + TaskRecord.timerCpu, s.cpu) // (E)
+  Atomics.add(i32, task + TaskRecord.sleeps, 1)
+  s.timers[s.cpu].forget(task + TaskRecord.timer)
+  s.timers[s.cpu].insert(task + TaskRecord.timer, deadline)
+  Atomics.store(i32, task + TaskRecord.timerArmed, 1) // (F)
   release(thread, queue + RunQueue.timerLock)
   if (deadline < s.nextTimer) s.nextTimer = deadline
 }
@@ -57,14 +57,14 @@ export function armTimer(s: Scheduler, task: number, deadline: number): void {
 export function cancelTimer(s: Scheduler, task: number): void {
   const { i32, thread } = s
   for (;;) {
-    const cpu = Atomics.load(i32, task + Task.timerCpu)
+    const cpu = Atomics.load(i32, task + TaskRecord.timerCpu)
     const lock = s.queueOf(cpu) + RunQueue.timerLock
     acquire(thread, lock)
-    const here = Atomics.load(i32, task + Task.timerCpu) === cpu
+    const here = Atomics.load(i32, task + TaskRecord.timerCpu) === cpu
     if (here) {
-      Atomics.add(i32, task + Task.sleeps, 1) // (B)
-      const armed = Atomics.exchange(i32, task + Task.timerArmed, 0) !== 0
-      if (armed && s.timers[cpu].isQueued(task + Task.timer)) s.timers[cpu].remove(task + Task.timer)
+      Atomics.add(i32, task + TaskRecord.sleeps, 1) // (B)
+      const armed = Atomics.exchange(i32, task + TaskRecord.timerArmed, 0) !== 0
+      if (armed && s.timers[cpu].isQueued(task + TaskRecord.timer)) s.timers[cpu].remove(task + TaskRecord.timer)
       // Another CPU learns it when it wakes for nothing.
       if (cpu === s.cpu) s.nextTimer = s.timers[cpu].next()
     }
@@ -83,8 +83,8 @@ export function expireTimers(s: Scheduler): number {
     acquire(thread, queue + RunQueue.timerLock)
     const node = timers.expire(s.clock)
     s.nextTimer = timers.next()
-    const task = node - Task.timer
-    const sleeps = node === 0 ? 0 : Atomics.load(i32, task + Task.sleeps) // (A)
+    const task = node - TaskRecord.timer
+    const sleeps = node === 0 ? 0 : Atomics.load(i32, task + TaskRecord.sleeps) // (A)
     release(thread, queue + RunQueue.timerLock)
     if (node === 0) return woken
     if (timeOut(s, task, sleeps)) woken++
@@ -93,20 +93,20 @@ export function expireTimers(s: Scheduler): number {
 
 function timeOut(s: Scheduler, task: number, sleeps: number): boolean {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
-  if (isCurrent(s, se)) return wakeSelf(s, task, WAKE_ANY, TIMED_OUT)
+  const se = i32[task + TaskRecord.entity]
+  if (isCurrent(s, se)) return wakeSelf(s, task, WAKE_ANY, SLEEP_TIMED_OUT)
   acquire(thread, se + Entity.piLock)
   const woke =
-    isSleeping(Atomics.load(i32, task + Task.state)) && // (C)
-    Atomics.load(i32, task + Task.sleeps) === sleeps && // (D)
-    schedulerWakeup(s, task, WAKE_ANY, TIMED_OUT)
+    isSleeping(Atomics.load(i32, task + TaskRecord.state)) && // (C)
+    Atomics.load(i32, task + TaskRecord.sleeps) === sleeps && // (D)
+    schedulerWakeup(s, task, WAKE_ANY, SLEEP_TIMED_OUT)
   release(thread, se + Entity.piLock)
   return woke
 }
 
 /** Whether the timer is armed on this CPU. Exact while the lock of its timers is held. */
 export function isArmedOn({ i32 }: Scheduler, task: number, cpu: number): boolean {
-  return Atomics.load(i32, task + Task.timerArmed) !== 0 && Atomics.load(i32, task + Task.timerCpu) === cpu // (G) (H)
+  return Atomics.load(i32, task + TaskRecord.timerArmed) !== 0 && Atomics.load(i32, task + TaskRecord.timerCpu) === cpu // (G) (H)
 }
 
 /**
@@ -132,12 +132,12 @@ export function adoptTimers(s: Scheduler, gone: number): number {
   for (let adopted = 0; ; adopted++) {
     acquire(thread, lock)
     const node = s.timers[gone].first()
-    const task = node - Task.timer
+    const task = node - TaskRecord.timer
     let deadline = Infinity
     if (node !== 0) {
       deadline = s.timers[gone].deadlineOf(node)
       s.timers[gone].remove(node)
-      Atomics.store(i32, task + Task.timerCpu, s.cpu)
+      Atomics.store(i32, task + TaskRecord.timerCpu, s.cpu)
     }
     release(thread, lock)
     if (node === 0) return adopted

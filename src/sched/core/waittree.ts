@@ -1,7 +1,7 @@
 import { IntrusiveTree } from '../../arena/trees/tree.ts'
-import { Task } from './taskrecord.ts'
+import { TaskRecord } from './taskrecord.ts'
 
-const { channel, waitPriority, waitOrder } = Task
+const { channel, waitPriority, waitOrder } = TaskRecord
 
 /**
  * The wait tree: every task that sleeps on a channel, in order of channel, then priority, then arrival. One tree, guarded by
@@ -13,7 +13,7 @@ export class WaitTree extends IntrusiveTree {
 
   /** `at`: two words, the root and the count of arrivals; zeroed memory is an empty tree. */
   constructor(i32: Int32Array, at: number) {
-    super(i32, { left: Task.waitLeft, right: Task.waitRight, height: Task.waitHeight })
+    super(i32, { left: TaskRecord.waitLeft, right: TaskRecord.waitRight, height: TaskRecord.waitHeight })
     this.root = at
     this.order = at + 1
   }

@@ -5,7 +5,7 @@ import { Entity, POLICY_WOKEN } from './entity.ts'
 import { enqueueHere, enqueueSelected } from './enqueue.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
-import { RUNNING, Task, WAKE_ANY, WAKENING, WOKEN } from './taskrecord.ts'
+import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskrecord.ts'
 
 /**
  * Wakeup: from asleep to a queue, exactly once, whatever else happens to the task meanwhile.
@@ -52,9 +52,9 @@ export function wakeupTask(s: Scheduler, task: number): boolean {
 }
 
 /** Wakes a task if its state is one of `states` (WAKE_ bits), and tells it why. */
-export function wakeup(s: Scheduler, task: number, states: number, reason: number = WOKEN): boolean {
+export function wakeup(s: Scheduler, task: number, states: number, reason: number = SLEEP_WOKEN): boolean {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   // A self-wakeup takes no lock: a waker elsewhere may hold it, waiting for this very CPU to switch.
   if (isCurrent(s, se)) return wakeSelf(s, task, states, reason)
   s.holdKicks()
@@ -77,15 +77,15 @@ export function schedulerWakeup(
   here: number = 0,
 ): boolean {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   if (thread.debug) {
     assert(holds(thread, se + Entity.piLock), 'a wakeup holds the pi lock')
-    assert(!holds(thread, task + Task.lock), 'no task lock is held while waiting for onCpu')
+    assert(!holds(thread, task + TaskRecord.lock), 'no task lock is held while waiting for onCpu')
   }
-  const state = Atomics.load(i32, task + Task.state)
+  const state = Atomics.load(i32, task + TaskRecord.state)
   if (((states >>> state) & 1) === 0) return false
-  if (Atomics.compareExchange(i32, task + Task.state, state, WAKENING) !== state) return false // (A) 2
-  i32[task + Task.wakeReason] = reason
+  if (Atomics.compareExchange(i32, task + TaskRecord.state, state, WAKENING) !== state) return false // (A) 2
+  i32[task + TaskRecord.wakeReason] = reason
   finishWakeup(s, task, se, here)
   return true
 }
@@ -97,9 +97,9 @@ export function finishWakeup(s: Scheduler, task: number, se: number, here: numbe
   waitOffCpu(s, se)
   // Before 4: a waker that dies in between leaves no task that runs and was never woken. Recovery takes that one for not started.
   i32[se + Entity.woken]++
-  const was = Atomics.compareExchange(i32, task + Task.state, WAKENING, RUNNING) // 4
+  const was = Atomics.compareExchange(i32, task + TaskRecord.state, WAKENING, RUNNING) // 4
   assert(was === WAKENING, 'a claimed task is its waker’s alone')
-  if (i32[task + Task.stopped] !== 0) return
+  if (i32[task + TaskRecord.stopped] !== 0) return
   if (here === 0 && !s.turnsAreShort) s.readClock()
   i32[se + Entity.policy] |= POLICY_WOKEN
   if (here === 0 || !enqueueHere(s, here, se)) enqueueSelected(s, se) // (D) 5
@@ -111,10 +111,10 @@ export function finishWakeup(s: Scheduler, task: number, se: number, here: numbe
  */
 export function wakeSelf(s: Scheduler, task: number, states: number, reason: number): boolean {
   const { i32 } = s
-  const state = Atomics.load(i32, task + Task.state)
+  const state = Atomics.load(i32, task + TaskRecord.state)
   if (((states >>> state) & 1) === 0) return false
-  if (Atomics.compareExchange(i32, task + Task.state, state, RUNNING) !== state) return false
-  i32[task + Task.wakeReason] = reason
+  if (Atomics.compareExchange(i32, task + TaskRecord.state, state, RUNNING) !== state) return false
+  i32[task + TaskRecord.wakeReason] = reason
   return true
 }
 
@@ -142,10 +142,10 @@ export function waitOffCpu(s: Scheduler, se: number): void {
     if (Atomics.load(i32, se + Entity.onCpu) === 0) return
     pause()
   }
-  const { stuck } = thread
+  const { repairDead } = thread
   if (!thread.mayBlock) {
     while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
-      if (stuck !== null) stuck(Atomics.load(i32, se + Entity.cpu), 0)
+      if (repairDead !== null) repairDead(Atomics.load(i32, se + Entity.cpu), 0)
       pause()
     }
     return
@@ -153,9 +153,9 @@ export function waitOffCpu(s: Scheduler, se: number): void {
   Atomics.add(i32, se + Entity.awaited, 1) // (G)
   while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
     // A thread that can see deaths looks, now and then, whether the CPU that should switch is alive.
-    if (stuck === null) Atomics.wait(i32, se + Entity.onCpu, 1)
+    if (repairDead === null) Atomics.wait(i32, se + Entity.onCpu, 1)
     else if (Atomics.wait(i32, se + Entity.onCpu, 1, STUCK_MS) === 'timed-out')
-      stuck(Atomics.load(i32, se + Entity.cpu), 0)
+      repairDead(Atomics.load(i32, se + Entity.cpu), 0)
   }
   Atomics.sub(i32, se + Entity.awaited, 1)
 }

@@ -3,7 +3,7 @@ import { KernelThread } from '../../arena/sync/thread.ts'
 import { makePriority } from './priority.ts'
 import { Scheduler } from './scheduler.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
-import { PREEMPTED } from './switch.ts'
+import { SWITCH_PREEMPTED } from './switch.ts'
 import { Watchdog } from './watchdog.ts'
 
 test('a task that no CPU runs for the set time is reported by name', () => {
@@ -13,14 +13,14 @@ test('a task that no CPU runs for the set time is reported by name', () => {
     function* (context) {
       for (let i = 0; i < 1000; i++) {
         context.cpu.charge(0.1)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       }
     },
     { name: 'the hog', priority: makePriority(2, 0) },
   )
   const starved = sim.fork(
     function* () {
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     },
     { name: 'the meek', priority: makePriority(9, 0) },
   )
@@ -47,7 +47,7 @@ test('a CPU that does not answer is reported with what it runs', () => {
   sim.fork(
     function* (context) {
       context.cpu.charge(1000)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     },
     { name: 'endless regex', affinity: [0] },
   )
@@ -55,7 +55,7 @@ test('a CPU that does not answer is reported with what it runs', () => {
     function* (context) {
       for (let i = 0; i < 8000; i++) {
         context.cpu.charge(0.1)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       }
     },
     { affinity: [1] },
@@ -77,7 +77,7 @@ test('idle CPUs and busy ones that answer are left alone', () => {
   sim.fork(function* (context) {
     for (let i = 0; i < 2000; i++) {
       context.cpu.charge(0.1)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     }
   })
   for (let at = 5; at < 200; at += 5) {

@@ -9,7 +9,7 @@ import { FAIR_PRIORITY, makePriority } from './priority.ts'
 import { Scheduler } from './scheduler.ts'
 import { schedulerContinue } from './stop.ts'
 import { Body, expectedChecksum, planStress, type StressSizes } from '../../../testing/sched/stressprogram.ts'
-import { Task } from './taskrecord.ts'
+import { TaskRecord } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
 
 const machines: NodeMachine[] = []
@@ -68,7 +68,7 @@ function spawnAll(
   for (let number = 0; number < sizes.tasks; number++) {
     const priority = number % 3 === 0 ? makePriority(10 + (number % 4), number & 3) : FAIR_PRIORITY
     const task = createTask(s, { priority, roundRobin: number % 2 === 0, nice: (number % 9) - 4, slice: 0.5 })
-    const slot = s.i32[task + Task.slot]
+    const slot = s.i32[task + TaskRecord.slot]
     const seed = Math.imul(sizes.seed * 31 + number + 1, 0x9e37_79b9) | 0
     s.i32[plan.bodies.start + slot * Body.words + Body.random] = seed
     seeds.set(slot, seed)

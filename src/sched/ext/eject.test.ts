@@ -8,8 +8,8 @@ import fifo from './policies/fifo.ts'
 import { FAIR_PRIORITY, makePriority } from '../core/priority.ts'
 import { Simulation, type TaskBody } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep } from '../core/sleep.ts'
-import { PREEMPTED, YIELDED } from '../core/switch.ts'
-import { Task, TIMER } from '../core/taskrecord.ts'
+import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
+import { TaskRecord, TIMER } from '../core/taskrecord.ts'
 import { Watchdog } from '../core/watchdog.ts'
 
 /** Works, yields and sleeps, so that every operation of a policy is called. */
@@ -17,7 +17,7 @@ function mixed(done: () => void): TaskBody {
   return function* (context) {
     for (let turn = 0; turn < 30; turn++) {
       context.cpu.charge(0.3)
-      yield turn % 5 === 0 ? YIELDED : PREEMPTED
+      yield turn % 5 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
       if (turn % 7 === 0) yield* schedulerSleep(context, 0, TIMER, 0.2)
     }
     done()
@@ -94,16 +94,16 @@ for (const operation of operations) {
       sim.load({ ...policy, dispatch() {} })
       const task = sim.fork(mixed(() => {}))
       sim.run({ steps: 100 })
-      sim.s.i32[task + Task.stopped] = 0
+      sim.s.i32[task + TaskRecord.stopped] = 0
       sim.s.classes[33].dequeueTask(
         sim.s,
-        sim.s.i32[sim.s.i32[task + Task.entity] + Entity.rq],
-        sim.s.i32[task + Task.entity],
+        sim.s.i32[sim.s.i32[task + TaskRecord.entity] + Entity.rq],
+        sim.s.i32[task + TaskRecord.entity],
       )
       sim.s.classes[33].enqueueTask(
         sim.s,
-        sim.s.i32[sim.s.i32[task + Task.entity] + Entity.rq],
-        sim.s.i32[task + Task.entity],
+        sim.s.i32[sim.s.i32[task + TaskRecord.entity] + Entity.rq],
+        sim.s.i32[task + TaskRecord.entity],
       )
       expect(sim.run({ steps: 3000 })).toBe('idle')
       expect(ejectReport(sim.s)).toMatchObject({ reason: 'threw' })
@@ -192,7 +192,7 @@ test('a policy is not blamed for tasks that wait because others outrank them', (
     function* (context) {
       for (let turn = 0; turn < 400; turn++) {
         context.cpu.charge(0.5)
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       }
     },
     { priority: makePriority(9, 0) },
@@ -256,7 +256,7 @@ test('a task that joins while its policy is ejected goes back to the fair class'
   sim.run({ steps: 400 })
   const late = sim.fork(mixed(() => done++))
   for (const task of [...tasks, late]) {
-    const se = sim.s.i32[task + Task.entity]
+    const se = sim.s.i32[task + TaskRecord.entity]
     if (sim.s.tasks.isAllocated(sim.s.i32, task)) expect(sim.s.i32[se + Entity.priority]).toBe(FAIR_PRIORITY)
   }
   expect(sim.run()).toBe('idle')

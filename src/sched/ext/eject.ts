@@ -22,7 +22,7 @@ import { EXT_MAJOR_PRIORITY, FAIR_PRIORITY } from '../core/priority.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { setPriorityFrom } from '../core/setpriority.ts'
-import { stateNames, Task } from '../core/taskrecord.ts'
+import { stateNames, TaskRecord } from '../core/taskrecord.ts'
 
 /**
  * The end of a policy: asked for, or because it did what no policy may. Its tasks fall back to the fair class; none is lost,
@@ -127,7 +127,7 @@ export function drainEjected(s: Scheduler): boolean {
   // A thread that is no CPU must be seen by RCU while it looks at tasks that may end.
   if (guest) s.rcu.idleExit(s.thread)
   for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
-    if (entities.isSettled(i32, se))
+    if (entities.isPublished(i32, se))
       setPriorityFrom(s, i32[se + Entity.task], EXT_MAJOR_PRIORITY, FAIR_PRIORITY)
   }
   if (guest) s.rcu.idleEnter(s.thread)
@@ -182,7 +182,7 @@ export function dumpExt(s: Scheduler): string {
 function describe(s: Scheduler, se: number): string {
   const { i32, f64 } = s
   const task = i32[se + Entity.task]
-  const state = stateNames[Atomics.load(i32, task + Task.state)]
+  const state = stateNames[Atomics.load(i32, task + TaskRecord.state)]
   const place = entityStateNames[stateOf(s, se)]
   const queue = i32[se + Entity.extQueue]
   const where = queue === 0 ? place : `${place} on queue ${i32[queue + DispatchQueue.number]}`

@@ -20,8 +20,8 @@ import { setPriority } from '../core/setpriority.ts'
 import { Simulation, type TaskBody } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep } from '../core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../core/stop.ts'
-import { PREEMPTED, YIELDED } from '../core/switch.ts'
-import { INTERRUPTIBLE, Task } from '../core/taskrecord.ts'
+import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
+import { INTERRUPTIBLE, TaskRecord } from '../core/taskrecord.ts'
 import { wakeupTask } from '../core/wakeup.ts'
 
 /** Works for `turns` stretches of `ms`. */
@@ -29,14 +29,14 @@ function work(turns: number, ms = 0.5, done: () => void = () => {}): TaskBody {
   return function* (context) {
     for (let turn = 0; turn < turns; turn++) {
       context.cpu.charge(ms)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     }
     done()
   }
 }
 
 function levelOf(sim: Simulation, task: number): number {
-  return sim.s.i32[sim.s.i32[task + Task.entity] + Entity.priority] >> 2
+  return sim.s.i32[sim.s.i32[task + TaskRecord.entity] + Entity.priority] >> 2
 }
 
 test('tasks of the policy run in the order in which the global queue has them', () => {
@@ -133,12 +133,12 @@ test('direct dispatch: from selectCpu to the CPU it chose, from enqueue to any C
         sim.fork(
           function* (own) {
             ran.add(own.cpu.id)
-            yield PREEMPTED
+            yield SWITCH_PREEMPTED
           },
           {},
           context.s,
         )
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
       })
     }
     expect(sim.run({ steps: 5000 })).toBe('idle')
@@ -198,9 +198,9 @@ test('the policy is told what happens to a task, in order', () => {
   })
   const task = sim.fork(function* (context) {
     context.cpu.charge(0.5)
-    yield YIELDED
+    yield SWITCH_YIELDS
     context.cpu.charge(5)
-    yield PREEMPTED
+    yield SWITCH_PREEMPTED
     yield* schedulerSleep(context, 0, INTERRUPTIBLE)
   })
   sim.fork(work(4, 1))
@@ -235,8 +235,8 @@ test('a task that the policy holds, or has queued, and that is stopped or moves 
     const kept = sim.fork(work(5), { name: 'kept' })
     const other = sim.fork(work(5), { name: 'kept' })
     sim.run({ steps: 2000 })
-    expect(sim.s.i32[kept + Task.stopped]).toBe(0)
-    if (keeps) expect(stateOf(sim.s, sim.s.i32[kept + Task.entity])).toBe(HELD)
+    expect(sim.s.i32[kept + TaskRecord.stopped]).toBe(0)
+    if (keeps) expect(stateOf(sim.s, sim.s.i32[kept + TaskRecord.entity])).toBe(HELD)
     schedulerStop(sim.s, kept)
     setPriority(sim.s, other, makePriority(9, 0))
     sim.run({ steps: 2000 })
@@ -264,7 +264,7 @@ test('a queued task whose affinity changes is placed anew, and runs where it may
   const task = sim.fork(
     function* (context) {
       ran.push(context.cpu.id)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     },
     { affinity: [1] },
   )
@@ -338,7 +338,7 @@ test('one policy at a time; after it is unloaded, another can be loaded', () => 
   sim.run({ steps: 50 })
   expect(unloadPolicy(sim.s)).toBe(true)
   expect(unloadPolicy(sim.s)).toBe(false)
-  expect(sim.s.i32[sim.s.i32[task + Task.entity] + Entity.priority]).toBe(FAIR_PRIORITY)
+  expect(sim.s.i32[sim.s.i32[task + TaskRecord.entity] + Entity.priority]).toBe(FAIR_PRIORITY)
   sim.run({ steps: 50 })
   expect(sim.s.ext.state()).toBe(NONE)
   sim.load({ ...fifo, name: 'second' })

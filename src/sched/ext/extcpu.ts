@@ -22,8 +22,8 @@ import { PolicyContext } from './policycontext.ts'
 import { EXT_MAJOR_PRIORITY } from '../core/priority.ts'
 import { classRq, RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
-import { FINISHED, SUSPENDED, YIELDED } from '../core/switch.ts'
-import { Task } from '../core/taskrecord.ts'
+import { SWITCH_EXITS, SWITCH_SLEEPS, SWITCH_YIELDS } from '../core/switch.ts'
+import { TaskRecord } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 
 /**
@@ -94,12 +94,12 @@ export function beforeSwitch(s: Scheduler, why: number): void {
   const current = i32[queue + RunQueue.current]
   const own = isSeen(s, current)
   const task = i32[current + Entity.task]
-  const stays = why !== SUSPENDED && why !== FINISHED
-  ext.leaves = own && why === YIELDED && policy.takesLast === true && !context.isPinned(task)
+  const stays = why !== SWITCH_SLEEPS && why !== SWITCH_EXITS
+  ext.leaves = own && why === SWITCH_YIELDS && policy.takesLast === true && !context.isPinned(task)
   try {
     if (own && s.ticks && stays) policy.tick?.(context, task)
     if (own && !stays) policy.stopping?.(context, task, false)
-    if (localIsEmpty(s) && !(own && stays && why !== YIELDED && keepsCpu(s, current))) {
+    if (localIsEmpty(s) && !(own && stays && why !== SWITCH_YIELDS && keepsCpu(s, current))) {
       if (i32[current + Entity.priority] >> 2 < EXT_MAJOR_PRIORITY && stays) return
       askForWork(s, own && stays ? task : 0)
     }
@@ -120,7 +120,7 @@ export function afterSwitch(s: Scheduler, prev: number, current: number, why: nu
     return
   }
   try {
-    if (prev !== current && why !== SUSPENDED && why !== FINISHED && isSeen(s, prev))
+    if (prev !== current && why !== SWITCH_SLEEPS && why !== SWITCH_EXITS && isSeen(s, prev))
       policy.stopping?.(context, i32[prev + Entity.task], true)
     tellPending(s)
     if (prev !== current) {
@@ -226,7 +226,7 @@ function tellDequeued(s: Scheduler): void {
     for (let bits = Atomics.exchange(i32, at, 0); bits !== 0; bits &= bits - 1) {
       const index = ((at - start) << 5) + (31 - Math.clz32(bits & -bits))
       const se = entities.pointerAt(index)
-      if (!entities.isSettled(i32, se)) continue
+      if (!entities.isPublished(i32, se)) continue
       const queue = lockTaskQueue(s, se)
       const untold = (i32[se + Entity.extState] & UNTOLD) !== 0
       i32[se + Entity.extState] &= ~UNTOLD
@@ -249,7 +249,7 @@ function noteSeen(s: Scheduler, se: number): boolean {
   if (((i32[se + Entity.extState] >>> SEEN_SHIFT) & SEEN_MASK) === generation) return false
   i32[se + Entity.extState] =
     (i32[se + Entity.extState] & ~(SEEN_MASK << SEEN_SHIFT)) | (generation << SEEN_SHIFT)
-  const at = ext.plan.taskWords.start + i32[i32[se + Entity.task] + Task.slot] * TASK_WORDS
+  const at = ext.plan.taskWords.start + i32[i32[se + Entity.task] + TaskRecord.slot] * TASK_WORDS
   i32.fill(0, at, at + TASK_WORDS)
   return true
 }

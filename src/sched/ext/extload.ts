@@ -76,7 +76,7 @@ export function takeAllTasks(s: Scheduler): void {
   const guest = s.cpu < 0
   if (guest) s.rcu.idleExit(s.thread)
   for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
-    if (entities.isSettled(i32, se)) joinPolicy(s, i32[se + Entity.task])
+    if (entities.isPublished(i32, se)) joinPolicy(s, i32[se + Entity.task])
   }
   if (guest) s.rcu.idleEnter(s.thread)
 }

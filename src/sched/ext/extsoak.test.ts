@@ -16,8 +16,8 @@ import { setNice, setPriority } from '../core/setpriority.ts'
 import { Simulation, type SimulatedContext } from '../../../testing/sched/simulation.ts'
 import { killTask, schedulerSleep, signalTask, takePending } from '../core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../core/stop.ts'
-import { PREEMPTED, YIELDED } from '../core/switch.ts'
-import { INTERRUPTIBLE, Task, TIMER, UNUSED, ZOMBIE } from '../core/taskrecord.ts'
+import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
+import { INTERRUPTIBLE, TaskRecord, TIMER, UNUSED, ZOMBIE } from '../core/taskrecord.ts'
 import { wakeupTask } from '../core/wakeup.ts'
 import { Watchdog } from '../core/watchdog.ts'
 
@@ -171,12 +171,12 @@ class Soak {
       switch (random.below(8)) {
         case 0:
         case 1:
-          yield YIELDED
+          yield SWITCH_YIELDS
           break
         case 2:
         case 3:
           context.cpu.charge(random.unit() * 0.2)
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
           break
         case 4:
           yield* schedulerSleep(context, 0, TIMER, random.unit() * 0.1)
@@ -235,7 +235,7 @@ class Soak {
     for (;;) {
       const task = s.tasks.pointerAt(CPUS + this.random.below(48))
       if (!s.tasks.isAllocated(s.i32, task)) continue
-      const state = s.i32[task + Task.state]
+      const state = s.i32[task + TaskRecord.state]
       if (state !== ZOMBIE && state !== UNUSED) return task
     }
   }
@@ -286,7 +286,7 @@ class Soak {
       for (let index = 0; index < s.tasks.capacity; index++) {
         const task = s.tasks.pointerAt(index)
         if (!s.tasks.isAllocated(s.i32, task) || index < CPUS) continue
-        const state = s.i32[task + Task.state]
+        const state = s.i32[task + TaskRecord.state]
         if (state === ZOMBIE || state === UNUSED) continue
         schedulerContinue(s, task)
         wakeupTask(s, task)

@@ -20,7 +20,7 @@ import { taskName } from '../core/fork.ts'
 import { EXT_MAJOR_PRIORITY, IDLE_MAJOR_PRIORITY } from '../core/priority.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
-import { Task } from '../core/taskrecord.ts'
+import { TaskRecord } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 
 /** The local queue of the CPU that the task belongs to. Its neighbours below are those of each CPU. */
@@ -102,7 +102,7 @@ export class PolicyContext {
   dispatchVtime(task: number, queue: number, vtime: number, slice = 0): boolean {
     const { i32, f64 } = this.scheduler
     if (!this.isTask(task)) return false
-    f64[(i32[task + Task.entity] + Entity.vruntime) >> 1] = vtime
+    f64[(i32[task + TaskRecord.entity] + Entity.vruntime) >> 1] = vtime
     return this.put(task, queue, slice, false)
   }
 
@@ -150,7 +150,7 @@ export class PolicyContext {
   /** A CPU that is idle and that the task may run on: the last one it ran on first. Or -1. */
   idleCpu(task: number): number {
     const { i32 } = this.scheduler
-    const last = Atomics.load(i32, i32[task + Task.entity] + Entity.cpu)
+    const last = Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu)
     if (this.isIdle(last) && this.mayRun(task, last)) return last
     for (let cpu = 0; cpu < this.cpus; cpu++) if (this.isIdle(cpu) && this.mayRun(task, cpu)) return cpu
     return -1
@@ -165,20 +165,20 @@ export class PolicyContext {
   /** Whether the task may run on this CPU: its mask, as it is now. */
   mayRun(task: number, cpu: number): boolean {
     const { i32 } = this.scheduler
-    return mayRunOn(this.scheduler, i32[task + Task.entity], cpu)
+    return mayRunOn(this.scheduler, i32[task + TaskRecord.entity], cpu)
   }
 
   /** Whether the task may run on one CPU alone, as every started JavaScript task. */
   isPinned(task: number): boolean {
     const { i32 } = this.scheduler
-    const se = i32[task + Task.entity]
+    const se = i32[task + TaskRecord.entity]
     return (i32[se + Entity.policy] & POLICY_PUSHABLE) === 0
   }
 
   /** The CPUs that the task may run on. */
   cpusOf(task: number): number[] {
     const { i32 } = this.scheduler
-    const se = i32[task + Task.entity]
+    const se = i32[task + TaskRecord.entity]
     return cpusOf(i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]).filter(
       cpu => cpu < this.cpus,
     )
@@ -187,13 +187,13 @@ export class PolicyContext {
   /** The CPU that the task runs on, waits on, or ran on last. */
   cpuOf(task: number): number {
     const { i32 } = this.scheduler
-    return Atomics.load(i32, i32[task + Task.entity] + Entity.cpu)
+    return Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu)
   }
 
   /** Milliseconds of this turn: of the task that runs here, or, in `stopping`, of the one that did. */
   ran(task: number): number {
     const { i32, f64, clock } = this.scheduler
-    const se = i32[task + Task.entity]
+    const se = i32[task + TaskRecord.entity]
     const charged = f64[(se + Entity.runTime) >> 1] - this.turnStart
     return i32[this.scheduler.queue + RunQueue.current] === se
       ? charged + clock - f64[(se + Entity.execStart) >> 1]
@@ -203,7 +203,7 @@ export class PolicyContext {
   /** Milliseconds on a CPU in its whole life, up to when it last left one. */
   runTime(task: number): number {
     const { i32, f64 } = this.scheduler
-    return f64[(i32[task + Task.entity] + Entity.runTime) >> 1]
+    return f64[(i32[task + TaskRecord.entity] + Entity.runTime) >> 1]
   }
 
   /** What is left of the running task's slice, or what it gets next: milliseconds from now. */
@@ -211,7 +211,7 @@ export class PolicyContext {
     const s = this.scheduler
     const { i32, f64, thread } = s
     if (!this.isTask(task)) return
-    const se = i32[task + Task.entity]
+    const se = i32[task + TaskRecord.entity]
     const queue = lockTaskQueue(s, se)
     if (stateOf(s, se) === CURRENT) f64[(se + Entity.deadline) >> 1] = s.clock + ms
     else setSlice(s, se, ms)
@@ -221,30 +221,30 @@ export class PolicyContext {
   /** Milliseconds of its slice that the task that runs here has left. */
   sliceLeft(task: number): number {
     const { i32, f64, clock } = this.scheduler
-    return f64[(i32[task + Task.entity] + Entity.deadline) >> 1] - clock
+    return f64[(i32[task + TaskRecord.entity] + Entity.deadline) >> 1] - clock
   }
 
   /** The virtual time that the task was last dispatched with, or that was set since. */
   vtime(task: number): number {
     const { i32, f64 } = this.scheduler
-    return f64[(i32[task + Task.entity] + Entity.vruntime) >> 1]
+    return f64[(i32[task + TaskRecord.entity] + Entity.vruntime) >> 1]
   }
 
   setVtime(task: number, vtime: number): void {
     const { i32, f64 } = this.scheduler
     if (!this.isTask(task)) return
-    f64[(i32[task + Task.entity] + Entity.vruntime) >> 1] = vtime
+    f64[(i32[task + TaskRecord.entity] + Entity.vruntime) >> 1] = vtime
   }
 
   /** 1024 for an ordinary task; 1.25 times as much for each step of nice below 0. */
   weight(task: number): number {
     const { i32 } = this.scheduler
-    return i32[i32[task + Task.entity] + Entity.weight]
+    return i32[i32[task + TaskRecord.entity] + Entity.weight]
   }
 
   nice(task: number): number {
     const { i32 } = this.scheduler
-    return i32[i32[task + Task.entity] + Entity.nice]
+    return i32[i32[task + TaskRecord.entity] + Entity.nice]
   }
 
   name(task: number): string {
@@ -253,7 +253,7 @@ export class PolicyContext {
 
   /** Where the task's words begin in `taskWords`. */
   taskAt(task: number): number {
-    return this.scheduler.i32[task + Task.slot] * TASK_WORDS
+    return this.scheduler.i32[task + TaskRecord.slot] * TASK_WORDS
   }
 
   private put(task: number, queue: number, slice: number, front: boolean): boolean {
@@ -264,7 +264,7 @@ export class PolicyContext {
       eject(s, 'misused', `policy: a slice of ${slice} ms for task ${named(s, task)}`, task)
       return false
     }
-    const se = i32[task + Task.entity]
+    const se = i32[task + TaskRecord.entity]
     if (this.selecting !== 0) return this.putDirect(task, se, queue, slice)
     if (queue < 0) return this.putLocal(task, se, queue, slice, front)
     if (!this.isQueue(queue)) return false

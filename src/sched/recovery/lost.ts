@@ -7,7 +7,7 @@ import { becomeZombie, disownChild, reapTask } from '../core/exit.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
-import { isSleeping, LOST, RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from '../core/taskrecord.ts'
+import { isSleeping, SLEEP_LOST, RUNNING, TaskRecord, UNUSED, WAKENING, ZOMBIE } from '../core/taskrecord.ts'
 import { cancelTimer } from '../core/timer.ts'
 
 /**
@@ -39,8 +39,8 @@ export function claimLost(s: Scheduler, dead: number, current: number): LostTask
   const { i32, tasks } = s
   const lost: LostTask[] = []
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (!tasks.isSettled(i32, task) || !isLiving(i32, task)) continue
-    const se = i32[task + Task.entity]
+    if (!tasks.isPublished(i32, task) || !isLiving(i32, task)) continue
+    const se = i32[task + TaskRecord.entity]
     if (Atomics.load(i32, se + Entity.cpu) !== dead || !isBound(s, se)) continue
     lost.push({ task, was: se === current ? 'running' : 'waiting for its turn' })
   }
@@ -48,7 +48,7 @@ export function claimLost(s: Scheduler, dead: number, current: number): LostTask
 }
 
 function isLiving(i32: Int32Array, task: number): boolean {
-  const state = Atomics.load(i32, task + Task.state)
+  const state = Atomics.load(i32, task + TaskRecord.state)
   return state !== UNUSED && state !== ZOMBIE
 }
 
@@ -62,16 +62,16 @@ function isBound(s: Scheduler, se: number): boolean {
 /** Takes a task that nobody runs off everything, for good: it is the caller's to end. Says whether it slept, or was stopped. */
 export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | undefined {
   const { i32, thread } = s
-  const se = i32[task + Task.entity]
+  const se = i32[task + TaskRecord.entity]
   acquire(thread, s.sleepLock)
   if (s.waitTree.isQueued(task)) s.waitTree.take(task)
   release(thread, s.sleepLock)
   cancelTimer(s, task)
   acquire(thread, se + Entity.piLock)
-  const state = Atomics.load(i32, task + Task.state)
+  const state = Atomics.load(i32, task + TaskRecord.state)
   assert(isSleeping(state) || state === RUNNING, 'a lost task is nobody else’s')
-  i32[task + Task.wakeReason] = LOST
-  Atomics.store(i32, task + Task.state, WAKENING) // (A)
+  i32[task + TaskRecord.wakeReason] = SLEEP_LOST
+  Atomics.store(i32, task + TaskRecord.state, WAKENING) // (A)
   const queue = lockTaskQueue(s, se)
   if (Atomics.load(i32, se + Entity.onRq) === 1) {
     const rq = i32[se + Entity.rq]
@@ -80,7 +80,7 @@ export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | un
     publishCount(s, rq, se)
     publishQueue(s, queue)
   }
-  const stopped = i32[task + Task.stopped] !== 0
+  const stopped = i32[task + TaskRecord.stopped] !== 0
   release(thread, queue + RunQueue.lock)
   release(thread, se + Entity.piLock)
   if (stopped) return 'stopped'
@@ -94,24 +94,24 @@ export function endLost(s: Scheduler, lost: readonly number[], exitCode: number)
   const parents = new Set(lost)
   // By their parent rather than from its list: it may have died with a child in its hands.
   for (let child = tasks.after(i32, 0); child !== 0; child = tasks.after(i32, child)) {
-    if (!tasks.isSettled(i32, child)) continue
-    const parent = Atomics.load(i32, child + Task.parent)
+    if (!tasks.isPublished(i32, child)) continue
+    const parent = Atomics.load(i32, child + TaskRecord.parent)
     if (parents.has(parent)) leaveParent(s, parent, child)
   }
   for (const task of lost) {
     assert(
-      Atomics.load(i32, task + Task.state) === WAKENING,
+      Atomics.load(i32, task + TaskRecord.state) === WAKENING,
       'only a task that was claimed as lost ends here',
     )
     becomeZombie(s, task, exitCode)
-    if (i32[task + Task.orphan] !== 0) reapTask(s, task)
+    if (i32[task + TaskRecord.orphan] !== 0) reapTask(s, task)
   }
 }
 
 function leaveParent(s: Scheduler, parent: number, child: number): void {
   const { i32, thread } = s
-  acquire(thread, parent + Task.lock)
-  if (isListed(i32, child + Task.sibling)) listRemove(i32, parent + Task.children, child + Task.sibling)
-  release(thread, parent + Task.lock)
+  acquire(thread, parent + TaskRecord.lock)
+  if (isListed(i32, child + TaskRecord.sibling)) listRemove(i32, parent + TaskRecord.children, child + TaskRecord.sibling)
+  release(thread, parent + TaskRecord.lock)
   disownChild(s, child)
 }

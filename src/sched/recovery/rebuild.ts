@@ -7,7 +7,7 @@ import { notePushable } from '../balance/pushable.ts'
 import { ReadyMask, setReady } from '../classes/readymask.ts'
 import { ClassRq, classRq, pushList, RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
-import { Task } from '../core/taskrecord.ts'
+import { TaskRecord } from '../core/taskrecord.ts'
 import { isArmedOn } from '../core/timer.ts'
 
 /**
@@ -69,7 +69,7 @@ function collectQueued(s: Scheduler, cpu: number): Set<number> {
   const queued = new Set<number>()
   for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     if (!isQueuedOn(s, se, cpu)) continue
-    if (i32[i32[se + Entity.task] + Task.stopped] === 0) {
+    if (i32[i32[se + Entity.task] + TaskRecord.stopped] === 0) {
       queued.add(se)
     } else {
       clearLinks(i32, se)
@@ -159,7 +159,7 @@ export function rebuildTimers(s: Scheduler, cpu: number): void {
   const { i32, tasks } = s
   const armed: number[] = []
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (tasks.isSettled(i32, task) && isArmedOn(s, task, cpu)) armed.push(task + Task.timer)
+    if (tasks.isPublished(i32, task) && isArmedOn(s, task, cpu)) armed.push(task + TaskRecord.timer)
   }
   s.timers[cpu].rebuild(armed)
 }
@@ -169,7 +169,7 @@ export function rebuildWaitTree(s: Scheduler): void {
   const { i32, tasks, waitTree } = s
   const waiting: number[] = []
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (tasks.isSettled(i32, task) && i32[task + Task.channel] !== 0) waiting.push(task)
+    if (tasks.isPublished(i32, task) && i32[task + TaskRecord.channel] !== 0) waiting.push(task)
   }
   waitTree.rebuild(waiting)
 }
@@ -177,14 +177,14 @@ export function rebuildWaitTree(s: Scheduler): void {
 /** The children of a task. Its task lock is held. */
 export function rebuildChildren(s: Scheduler, parent: number): void {
   const { i32, tasks } = s
-  const head = parent + Task.children
+  const head = parent + TaskRecord.children
   const children: number[] = []
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (i32[task + Task.sibling + ListNode.list] === head) children.push(task)
+    if (i32[task + TaskRecord.sibling + ListNode.list] === head) children.push(task)
   }
   initList(i32, head)
   for (const child of children) {
-    i32[child + Task.sibling + ListNode.list] = 0
-    listPush(i32, head, child + Task.sibling)
+    i32[child + TaskRecord.sibling + ListNode.list] = 0
+    listPush(i32, head, child + TaskRecord.sibling)
   }
 }

@@ -26,8 +26,8 @@ import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { type SimulatedContext, Simulation } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep, sleepOnChannel, wakeupOnChannel } from '../core/sleep.ts'
-import { PREEMPTED, YIELDED } from '../core/switch.ts'
-import { INTERRUPTIBLE, RUNNING, Task, TIMER, ZOMBIE } from '../core/taskrecord.ts'
+import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
+import { INTERRUPTIBLE, RUNNING, TaskRecord, TIMER, ZOMBIE } from '../core/taskrecord.ts'
 
 const OPTIONS = { crashes: MORTAL_CPU, steps: 50_000, races: false, shrink: 20 }
 
@@ -48,8 +48,8 @@ function letGoOfAll(s: Scheduler, dead: number): void {
   }
   letGo(s, s.sleepLock, dead)
   for (let task = s.tasks.after(s.i32, 0); task !== 0; task = s.tasks.after(s.i32, task)) {
-    letGo(s, task + Task.lock, dead)
-    letGo(s, s.i32[task + Task.entity] + Entity.piLock, dead)
+    letGo(s, task + TaskRecord.lock, dead)
+    letGo(s, s.i32[task + TaskRecord.entity] + Entity.piLock, dead)
   }
 }
 
@@ -116,7 +116,7 @@ describe('what recovery does is needed', () => {
     const without: Recover = (s, dead) => {
       // Armed no more, as far as recovery can see.
       for (let task = s.tasks.after(s.i32, 0); task !== 0; task = s.tasks.after(s.i32, task))
-        if (!s.timers[dead].isQueued(task + Task.timer)) s.i32[task + Task.timerArmed] = 0
+        if (!s.timers[dead].isQueued(task + TaskRecord.timer)) s.i32[task + TaskRecord.timerArmed] = 0
       return recoverScheduler(s, dead)
     }
     expect(broken(deeds['expiry of a timer'], without)).toMatch('it sleeps, and its timer is gone')
@@ -127,9 +127,9 @@ describe('what recovery does is needed', () => {
       const { i32, tasks } = s
       const none: number[] = []
       for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task))
-        if (i32[task + Task.timerCpu] === dead && i32[task + Task.timerArmed] === 0) none.push(task)
+        if (i32[task + TaskRecord.timerCpu] === dead && i32[task + TaskRecord.timerArmed] === 0) none.push(task)
       const lost = recoverScheduler(s, dead)
-      for (const task of none) s.timers[dead].forget(task + Task.timer)
+      for (const task of none) s.timers[dead].forget(task + TaskRecord.timer)
       return lost
     }
     const deed = deeds['nothing, while another arms its first timer']
@@ -139,7 +139,7 @@ describe('what recovery does is needed', () => {
   test('a child that has ended, in the hands of a parent’s CPU, without the name of that CPU', () => {
     const nameless: Recover = (s, dead) => {
       for (let task = s.tasks.after(s.i32, 0); task !== 0; task = s.tasks.after(s.i32, task))
-        if (s.i32[task + Task.state] === ZOMBIE) s.i32[task + Task.rcu + RcuNode.callback] = 0
+        if (s.i32[task + TaskRecord.state] === ZOMBIE) s.i32[task + TaskRecord.rcu + RcuNode.callback] = 0
       return recoverScheduler(s, dead)
     }
     expect(broken(deeds['end of a parent'], nameless)).toMatch('a task was never run')
@@ -156,9 +156,9 @@ describe('what recovery does is needed', () => {
           ...deed.scene(kernel),
           mortal: () => {
             const task = createTask(s, { affinity: [1], priority: makePriority(9, 0) })
-            const se = i32[task + Task.entity]
+            const se = i32[task + TaskRecord.entity]
             acquire(s.thread, se + Entity.piLock)
-            Atomics.store(i32, task + Task.state, RUNNING)
+            Atomics.store(i32, task + TaskRecord.state, RUNNING)
             i32[se + Entity.woken]++
             enqueueSelected(s, se)
             release(s.thread, se + Entity.piLock)
@@ -178,7 +178,7 @@ test('a lost task stays claimed, whoever else dies with its pi lock', () => {
   bindTask(s, task)
   const lost = recoverScheduler(rescuer, s.cpu).map(({ task: at }) => at)
   expect(lost).toEqual([task])
-  const pi = kernel.i32[task + Task.entity] + Entity.piLock
+  const pi = kernel.i32[task + TaskRecord.entity] + Entity.piLock
   acquire(other.thread, pi)
   expect(rescueLock(rescuer, other.cpu, pi)).toBe(true)
   endLost(rescuer, lost, 1)
@@ -192,7 +192,7 @@ function* bound(context: SimulatedContext, random: SeededRandom): Generator<numb
     context.cpu.charge(random.unit() * 0.2)
     switch (random.below(5)) {
       case 0:
-        yield YIELDED
+        yield SWITCH_YIELDS
         break
       case 1:
         yield* schedulerSleep(context, 0, TIMER, random.unit() * 0.5)
@@ -202,7 +202,7 @@ function* bound(context: SimulatedContext, random: SeededRandom): Generator<numb
         break
       default:
         wakeupOnChannel(context.s, 1 + random.below(2))
-        yield PREEMPTED
+        yield SWITCH_PREEMPTED
     }
   }
   return 0

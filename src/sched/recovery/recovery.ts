@@ -18,7 +18,7 @@ import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { mendPriority } from '../core/setpriority.ts'
 import { wakeupOnChannel } from '../core/sleep.ts'
-import { LOST, RUNNING, Task, UNUSED, WAKENING, ZOMBIE } from '../core/taskrecord.ts'
+import { SLEEP_LOST, RUNNING, TaskRecord, UNUSED, WAKENING, ZOMBIE } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 import { finishWakeup } from '../core/wakeup.ts'
 
@@ -102,7 +102,7 @@ export function rescueLock(s: Scheduler, dead: number, lock: number): boolean {
       mendPi(s, i32[lock - Entity.piLock + Entity.task], lock - Entity.piLock, dead)
       return true
     case TASK:
-      mendChildren(s, lock - Task.lock, dead)
+      mendChildren(s, lock - TaskRecord.lock, dead)
       return true
     case SLEEP:
       mendSleepers(s, dead)
@@ -182,14 +182,14 @@ function mendSleepers(s: Scheduler, dead: number): void {
 function mendTasks(s: Scheduler, dead: number): void {
   const { i32, tasks } = s
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (!tasks.isSettled(i32, task)) continue
+    if (!tasks.isPublished(i32, task)) continue
     mendChildren(s, task, dead)
-    mendPi(s, task, i32[task + Task.entity], dead)
+    mendPi(s, task, i32[task + TaskRecord.entity], dead)
   }
 }
 
 function mendChildren(s: Scheduler, task: number, dead: number): void {
-  const lock = task + Task.lock
+  const lock = task + TaskRecord.lock
   if (!breakLock(s.thread, lock, dead)) return
   rebuildChildren(s, task)
   release(s.thread, lock)
@@ -211,17 +211,17 @@ function mendTask(s: Scheduler, task: number, se: number): void {
   notePushable(s, se)
   release(thread, queue + RunQueue.lock)
   mendPriority(s, task)
-  if (Atomics.load(i32, task + Task.state) !== WAKENING) queueIfNowhere(s, task, se)
-  else if (i32[task + Task.wakeReason] !== LOST) finishWakeup(s, task, se)
+  if (Atomics.load(i32, task + TaskRecord.state) !== WAKENING) queueIfNowhere(s, task, se)
+  else if (i32[task + TaskRecord.wakeReason] !== SLEEP_LOST) finishWakeup(s, task, se)
 }
 
 /** Queues a task that is runnable and nowhere. Its pi lock is held: nobody else will. */
 function queueIfNowhere(s: Scheduler, task: number, se: number): void {
   const { i32 } = s
-  if (Atomics.load(i32, task + Task.state) !== RUNNING) return
+  if (Atomics.load(i32, task + TaskRecord.state) !== RUNNING) return
   if (Atomics.load(i32, se + Entity.onRq) !== 0 || Atomics.load(i32, se + Entity.onCpu) !== 0) return
   const queue = lockTaskQueue(s, se)
-  const stopped = i32[task + Task.stopped] !== 0
+  const stopped = i32[task + TaskRecord.stopped] !== 0
   release(s.thread, queue + RunQueue.lock)
   if (!stopped) enqueueSelected(s, se)
 }
@@ -231,12 +231,12 @@ function freeRest(s: Scheduler, dead: number): void {
   const { i32, tasks, entities, rcu } = s
   const listed = rcu.repair(i32, dead)
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.state) !== UNUSED) continue
-    if (!rcu.leftBy(i32, task + Task.rcu, dead, listed)) continue
-    const se = i32[task + Task.entity]
-    const whole = entities.isSettled(i32, se) && i32[se + Entity.task] === task
+    if (!tasks.isPublished(i32, task) || Atomics.load(i32, task + TaskRecord.state) !== UNUSED) continue
+    if (!rcu.leftBy(i32, task + TaskRecord.rcu, dead, listed)) continue
+    const se = i32[task + TaskRecord.entity]
+    const whole = entities.isPublished(i32, se) && i32[se + Entity.task] === task
     // Its entity is gone: the grace period is over. Else it may not have begun.
-    if (whole) rcu.callRcu(s.thread, task + Task.rcu, s.freeTask)
+    if (whole) rcu.callRcu(s.thread, task + TaskRecord.rcu, s.freeTask)
     else tasks.free(i32, task)
   }
 }
@@ -245,12 +245,12 @@ function freeRest(s: Scheduler, dead: number): void {
 function seeToEnded(s: Scheduler, dead: number): void {
   const { i32, tasks, rcu } = s
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (!tasks.isSettled(i32, task) || Atomics.load(i32, task + Task.state) !== ZOMBIE) continue
-    const here = Atomics.load(i32, i32[task + Task.entity] + Entity.cpu) === dead
-    const parent = Atomics.load(i32, task + Task.parent)
+    if (!tasks.isPublished(i32, task) || Atomics.load(i32, task + TaskRecord.state) !== ZOMBIE) continue
+    const here = Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu) === dead
+    const parent = Atomics.load(i32, task + TaskRecord.parent)
     if (parent !== 0) {
       if (here) wakeupOnChannel(s, parent)
-    } else if (i32[task + Task.orphan] !== 0 ? here : rcu.leftBy(i32, task + Task.rcu, dead, noneListed)) {
+    } else if (i32[task + TaskRecord.orphan] !== 0 ? here : rcu.leftBy(i32, task + TaskRecord.rcu, dead, noneListed)) {
       reapTask(s, task) // (G) of exit.ts
     }
   }
@@ -260,15 +260,15 @@ function seeToEnded(s: Scheduler, dead: number): void {
 function dropUnfinished(s: Scheduler, dead: number): void {
   const { i32, thread, tasks, entities } = s
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (!tasks.isUnsettledBy(i32, task, dead)) continue
-    if (isListed(i32, task + Task.sibling)) {
-      const parent = i32[task + Task.parent]
-      acquire(thread, parent + Task.lock)
-      listRemove(i32, parent + Task.children, task + Task.sibling)
-      release(thread, parent + Task.lock)
+    if (!tasks.isUnpublishedBy(i32, task, dead)) continue
+    if (isListed(i32, task + TaskRecord.sibling)) {
+      const parent = i32[task + TaskRecord.parent]
+      acquire(thread, parent + TaskRecord.lock)
+      listRemove(i32, parent + TaskRecord.children, task + TaskRecord.sibling)
+      release(thread, parent + TaskRecord.lock)
     }
-    const se = i32[task + Task.entity]
-    if (se !== 0 && entities.isSettled(i32, se) && i32[se + Entity.task] === task) entities.free(i32, se)
+    const se = i32[task + TaskRecord.entity]
+    if (se !== 0 && entities.isPublished(i32, se) && i32[se + Entity.task] === task) entities.free(i32, se)
   }
   tasks.reclaim(i32, dead)
   entities.reclaim(i32, dead)
@@ -277,7 +277,7 @@ function dropUnfinished(s: Scheduler, dead: number): void {
 function queueNowhere(s: Scheduler, dead: number): void {
   const { i32, thread, entities } = s
   for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
-    if (!entities.isSettled(i32, se) || Atomics.load(i32, se + Entity.cpu) !== dead) continue
+    if (!entities.isPublished(i32, se) || Atomics.load(i32, se + Entity.cpu) !== dead) continue
     if (se === i32[s.queueOf(dead) + RunQueue.idle] || Atomics.load(i32, se + Entity.onRq) !== 0) continue
     acquire(thread, se + Entity.piLock)
     if ((i32[se + Entity.policy] & POLICY_BOUND) === 0) queueIfNowhere(s, i32[se + Entity.task], se)

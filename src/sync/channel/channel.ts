@@ -14,7 +14,7 @@ import { payloadHeap } from '../wait/payloads.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { handleOf, openHandle, type OwnPlace, placeFor, placeKinds, type SyncHandle } from '../wait/place.ts'
 import { scratch } from './sharedcases.ts'
-import { ENDED, pipeWords, SharedPipe, WOULD_WAIT } from './sharedpipe.ts'
+import { PIPE_ENDED, pipeWords, SharedPipe, PIPE_WOULD_WAIT } from './sharedpipe.ts'
 import { blockingMethods, checkWait, timedOut, type WaitOptions } from '../wait/waiting.ts'
 
 export interface ChannelOptions extends OwnPlace {
@@ -157,8 +157,8 @@ export class Channel<T = unknown> {
       return pipe.put(value)
     }
     const served = this.putShared(pipe, value)
-    if (served === ENDED) throw this.closedError('send')
-    return served !== WOULD_WAIT
+    if (served === PIPE_ENDED) throw this.closedError('send')
+    return served !== PIPE_WOULD_WAIT
   }
 
   /** In a task: waits for a value. Throws when the channel is closed and empty. */
@@ -286,7 +286,7 @@ export class Channel<T = unknown> {
     }
     const { context } = ambient().futexes
     const outcome = pipe.receive(context, staging.i32, 0)
-    if (outcome === WOULD_WAIT || outcome === ENDED) return false
+    if (outcome === PIPE_WOULD_WAIT || outcome === PIPE_ENDED) return false
     this.received = pipe.read(context, staging, 0) as T
     return true
   }
@@ -295,7 +295,7 @@ export class Channel<T = unknown> {
     const { context } = ambient().futexes
     writeParcel(staging, 0, value, pipe.codec)
     const outcome = pipe.send(context, staging, 0)
-    if (outcome === WOULD_WAIT || outcome === ENDED) dropParcel(staging, 0, pipe.codec)
+    if (outcome === PIPE_WOULD_WAIT || outcome === PIPE_ENDED) dropParcel(staging, 0, pipe.codec)
     return outcome
   }
 

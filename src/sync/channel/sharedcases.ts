@@ -16,7 +16,7 @@ import {
   type Words,
   writeParcel,
 } from '../wait/value.ts'
-import { DONE, type Outcome, type SharedPipe, WOULD_WAIT } from './sharedpipe.ts'
+import { PIPE_DONE, type Outcome, type SharedPipe, PIPE_WOULD_WAIT } from './sharedpipe.ts'
 import type { Parking } from '../wait/waiting.ts'
 
 /** One end of one channel, in a wait at one or several. */
@@ -73,7 +73,7 @@ export class CasesWait implements Parking {
       const outcome = sends
         ? pipe.send(context, this.parcels, at)
         : pipe.receive(context, this.parcels.i32, at)
-      if (outcome !== WOULD_WAIT) return this.settle(context, index, outcome)
+      if (outcome !== PIPE_WOULD_WAIT) return this.settle(context, index, outcome)
     }
     return false
   }
@@ -103,7 +103,7 @@ export class CasesWait implements Parking {
     for (let turn = 0; turn < this.cases.length; turn++) {
       const index = (this.start + turn) % this.cases.length
       const outcome = this.perform(context, index)
-      if (outcome !== WOULD_WAIT) {
+      if (outcome !== PIPE_WOULD_WAIT) {
         this.settle(context, index, outcome)
         return []
       }
@@ -216,7 +216,7 @@ export class CasesWait implements Parking {
   private settle(context: FutexContext, index: number, outcome: Outcome): true {
     const { sends, pipe } = this.cases[index]
     this.index = index
-    this.closed = outcome !== DONE
+    this.closed = outcome !== PIPE_DONE
     if (!sends && !this.closed) this.value = pipe.read(context, this.parcels, index * PARCEL_WORDS)
     this.dropUnsent(sends && !this.closed ? index : -1)
     return true

@@ -89,10 +89,10 @@ const HEADER_WORDS = 32
 /** Room for values that come back, because their receivers were cancelled as they got them; one slot of it is always free. */
 const SLACK = 4
 
-export const DONE = 0
-export const WOULD_WAIT = 1
-export const ENDED = 2
-export type Outcome = typeof DONE | typeof WOULD_WAIT | typeof ENDED
+export const PIPE_DONE = 0
+export const PIPE_WOULD_WAIT = 1
+export const PIPE_ENDED = 2
+export type Outcome = typeof PIPE_DONE | typeof PIPE_WOULD_WAIT | typeof PIPE_ENDED
 
 assert(Waiter.parcel % 2 === 0, 'a number in a parcel is aligned')
 
@@ -167,7 +167,7 @@ export class SharedPipe implements Place {
     if (context.wakeQueue.length > 0) wakeAll(context)
   }
 
-  /** Sends the parcel at `from` without waiting. DONE: it is another's. */
+  /** Sends the parcel at `from` without waiting. PIPE_DONE: it is another's. */
   send(context: FutexContext, from: Words, fromAt: number): Outcome {
     const { i32, at } = this
     if (context !== this.joined) this.join(context)
@@ -177,7 +177,7 @@ export class SharedPipe implements Place {
       const hasRoom = this.hasRoom(tail)
       if (hasRoom) this.push(context, from, fromAt, tail)
       unlockPlace(context, this)
-      return hasRoom ? DONE : WOULD_WAIT
+      return hasRoom ? PIPE_DONE : PIPE_WOULD_WAIT
     }
     if (lockPlace(context, this.headLock) || broken) this.repair(context)
     const outcome = this.put(context, from, fromAt)
@@ -197,27 +197,27 @@ export class SharedPipe implements Place {
     // Closed, what was sent before that may have come since.
     const done = hasValue || (quiet && Atomics.load(i32, at + IS_CLOSED) === 0)
     unlockPlace(context, headLock)
-    if (done) return hasValue ? DONE : WOULD_WAIT
+    if (done) return hasValue ? PIPE_DONE : PIPE_WOULD_WAIT
     this.lock(context)
     const outcome = this.take(context, to, toAt)
     this.unlock(context)
     return outcome
   }
 
-  /** Locked. Sends the parcel at `from`; DONE: it is another's. */
+  /** Locked. Sends the parcel at `from`; PIPE_DONE: it is another's. */
   put(context: FutexContext, from: Words, fromAt: number): Outcome {
     const { i32, at } = this
-    if (i32[at + IS_CLOSED] === 1) return ENDED
+    if (i32[at + IS_CLOSED] === 1) return PIPE_ENDED
     if (i32[at + RECEIVERS] === 1) {
-      if (this.handOver(context, from.i32, fromAt)) return DONE
+      if (this.handOver(context, from.i32, fromAt)) return PIPE_DONE
       i32[at + RECEIVERS] = 0
     }
     const latest = i32[at + LATEST] === 1
     const tail = i32[at + TAIL]
-    if (!latest && !this.hasRoom(tail)) return WOULD_WAIT
+    if (!latest && !this.hasRoom(tail)) return PIPE_WOULD_WAIT
     this.push(context, from, fromAt, tail)
     if (latest && this.count > 1) this.dropFirst(context)
-    return DONE
+    return PIPE_DONE
   }
 
   /** Locked. Receives into the parcel at `to`. */
@@ -228,10 +228,10 @@ export class SharedPipe implements Place {
       this.shift(context, head, to, toAt)
       if (i32[at + SENDERS] === 1 && this.count < i32[at + CAPACITY])
         this.fetch(context, new Refilling(this, context, i32[at + TAIL]))
-      return DONE
+      return PIPE_DONE
     }
-    if (i32[at + SENDERS] === 1 && this.fetch(context, new Fetching(this, context, to, toAt))) return DONE
-    return i32[at + IS_CLOSED] === 1 ? ENDED : WOULD_WAIT
+    if (i32[at + SENDERS] === 1 && this.fetch(context, new Fetching(this, context, to, toAt))) return PIPE_DONE
+    return i32[at + IS_CLOSED] === 1 ? PIPE_ENDED : PIPE_WOULD_WAIT
   }
 
   /** Locked. A value that this thread's waiter at `from` was handed comes back, to the head of the line. */

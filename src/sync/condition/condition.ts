@@ -25,7 +25,7 @@ import {
   placeFor,
   PLACE_WORDS,
   type SyncHandle,
-  WAITERS,
+  HAS_WAITERS,
 } from '../wait/place.ts'
 import { ParkingQueue } from '../wait/queue.ts'
 import type { UnlockToken } from '../mutex/locktoken.ts'
@@ -340,7 +340,7 @@ class ConditionWait implements Wait {
         `wait: others wait at this condition with another mutex than ${this.held.mutex.describe()}; a condition goes with one`,
       )
     }
-    Atomics.or(i32, at, WAITERS)
+    Atomics.or(i32, at, HAS_WAITERS)
     return false
   }
 

@@ -9,7 +9,7 @@ import { Bucket, PI_REQUEUE, Waiter } from '../../futex/core/records.ts'
 import type { FutexWord } from '../../futex/core/space.ts'
 import { lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
 import { TID_MASK, WakeFirst } from '../mutex/lockwait.ts'
-import { EXTRA, type Place, WAITERS } from '../wait/place.ts'
+import { EXTRA, type Place, HAS_WAITERS } from '../wait/place.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 
 /**
@@ -137,7 +137,7 @@ function notifyAtWord(
 
 function clearWaiters(context: FutexContext, { i32, at }: Place, waiting: ParkingQueue): void {
   waiting.lock(context)
-  if (waiting.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+  if (waiting.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   waiting.unlockQuietly(context)
 }
 
@@ -154,7 +154,7 @@ function moveToWord(
   const isFree = (Atomics.load(word.i32, word.index) & FUTEX_TID_MASK) === 0
   const decision = new Notification(limit, isFree, spare !== 0, word.mapped.backing)
   const moved = waiting.walk(context, decision)
-  if (waiting.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+  if (waiting.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   waiting.unlockQuietly(context)
   if (moved === 0) {
     if (spare !== 0) layout.futexes.free(arena, spare)
@@ -170,7 +170,7 @@ function moveToWord(
       enqueue(context, futex, waiter)
       waiter = next
     }
-    // After they are there: who unlocks and sees WAITERS finds them. It was unlocked meanwhile, by one who did not see it: one is woken.
+    // After they are there: who unlocks and sees HAS_WAITERS finds them. It was unlocked meanwhile, by one who did not see it: one is woken.
     const before = Atomics.or(word.i32, index, FUTEX_WAITERS)
     if ((before & FUTEX_TID_MASK) === 0) walkQueue(context, futex, new WakeFirst())
     unlockFutex(context, futex)
@@ -197,7 +197,7 @@ function notifyQueued(
   const wakes = known === null ? limit === 1 : isFree(known)
   const decision = new Notification(limit, wakes, spare !== 0)
   const moved = waiting.walk(context, decision)
-  if (waiting.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+  if (waiting.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   waiting.unlockQuietly(context)
   if (moved === 0) {
     if (spare !== 0) context.layout.futexes.free(context.i32, spare)
@@ -219,10 +219,10 @@ function moveToMutex(
 ): void {
   queue.lock(context, spare)
   queue.addMoved(context, moved)
-  const before = Atomics.or(i32, at, WAITERS)
+  const before = Atomics.or(i32, at, HAS_WAITERS)
   // It was unlocked meanwhile, by one who saw nobody waiting.
   if ((before & TID_MASK) === 0) queue.walk(context, new WakeFirst())
-  if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+  if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   queue.unlockQuietly(context)
 }
 

@@ -5,14 +5,14 @@ import { Waiter } from '../../futex/core/records.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
 import { disposedError, SyncError } from '../wait/errors.ts'
-import { type Place, WAITERS } from '../wait/place.ts'
+import { type Place, HAS_WAITERS } from '../wait/place.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 import type { Wait } from '../wait/waiting.ts'
 
 /**
  * The word of a mutex.
  *
- *   WAITERS | TID   | meaning
+ *   HAS_WAITERS | TID   | meaning
  *   --------+-------+--------------------------------------------------------------------------------------------------
  *      0    |   0   | [1] free
  *      0    |  tid  | [2] held, nobody waits: unlocking is one compare-exchange
@@ -20,7 +20,7 @@ import type { Wait } from '../wait/waiting.ts'
  *      1    |   0   | [4] free, someone was woken to take it and others still wait: whoever comes first takes it, to [3]
  *      1    | NOBODY| [5] disposed of
  *
- * WAITERS is set and cleared under the queue's lock only. It may stand with an empty queue (a waiter that timed out does not clear it), never
+ * HAS_WAITERS is set and cleared under the queue's lock only. It may stand with an empty queue (a waiter that timed out does not clear it), never
  * the other way round.
  *
  * Who is woken competes with whoever comes by, as this lets a running thread take a free lock without waiting for a sleeping one to wake
@@ -81,7 +81,7 @@ export class LockWait implements Wait {
           `${this.what}: the owner of the mutex died with it, and it is not robust`,
         )
       }
-      const next = owner === 0 ? seen | this.tid : seen | WAITERS
+      const next = owner === 0 ? seen | this.tid : seen | HAS_WAITERS
       if (seen !== next && Atomics.compareExchange(i32, at, seen, next) !== seen) continue
       if (owner === 0) {
         if (this.losses > 0) this.acquired(context)
@@ -138,7 +138,7 @@ class NextHolder implements Decision {
     if (this.woken) return STOP
     this.woken = true
     const bits = arena[waiter + Waiter.bitset]
-    Atomics.store(this.i32, this.at, WAITERS | ((bits & DEMANDS) !== 0 ? bits & TID_MASK : 0))
+    Atomics.store(this.i32, this.at, HAS_WAITERS | ((bits & DEMANDS) !== 0 ? bits & TID_MASK : 0))
     return WAKE
   }
 }
@@ -152,7 +152,7 @@ export function releaseWord(context: FutexContext, place: Place, queue: ParkingQ
   if (queue.isEmpty(context)) Atomics.store(i32, at, 0)
   else {
     queue.walk(context, new NextHolder(place))
-    if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+    if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   }
   queue.unlock(context)
 }
@@ -162,7 +162,7 @@ export function passOn(context: FutexContext, place: Place, queue: ParkingQueue)
   const { i32, at } = place
   if (!queue.lockIfWaiting(context)) return
   if ((Atomics.load(i32, at) & TID_MASK) === 0) queue.walk(context, new WakeFirst())
-  if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+  if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   queue.unlock(context)
 }
 

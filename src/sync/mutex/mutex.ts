@@ -25,14 +25,14 @@ import {
   placeKinds,
   PLACE_WORDS,
   type SyncHandle,
-  WAITERS,
+  HAS_WAITERS,
 } from '../wait/place.ts'
 import { ParkingQueue } from '../wait/queue.ts'
 import { UnlockToken } from './locktoken.ts'
 import {
   blockingMethods,
   checkWait,
-  SPINS,
+  WAIT_SPINS,
   Finished,
   timedOut,
   waitAsync,
@@ -247,7 +247,7 @@ export class Mutex implements Place, WatchedLock {
     if (this.engine !== null && this.locked) {
       throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held')
     }
-    const before = Atomics.compareExchange(this.i32, this.at, 0, WAITERS | NOBODY)
+    const before = Atomics.compareExchange(this.i32, this.at, 0, HAS_WAITERS | NOBODY)
     if (before === 0 || (before & TID_MASK) === NOBODY) return
     throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held, or someone waits for it')
   }
@@ -522,7 +522,7 @@ export class Mutex implements Place, WatchedLock {
   /** Before it blocks, a thread looks on for a moment: most locks are held for less. */
   private spin(tid: number): boolean {
     const { spins } = ambient().futexes.context.thread
-    for (let spin = 0; spin < SPINS && spin < spins; spin++) {
+    for (let spin = 0; spin < WAIT_SPINS && spin < spins; spin++) {
       pause()
       if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
     }

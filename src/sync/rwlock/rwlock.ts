@@ -13,7 +13,7 @@ import { HOLDER_WORDS, Holders } from '../mutex/holders.ts'
 import { inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { observer, tellMade } from '../debug/observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
 import { HolderWatch } from '../debug/longwait.ts'
 import {
@@ -32,7 +32,7 @@ import { RwWatch } from './rwwatch.ts'
 import {
   blockingMethods,
   checkWait,
-  SPINS,
+  WAIT_SPINS,
   Finished,
   timedOut,
   waitAsync,
@@ -42,7 +42,7 @@ import {
 /**
  * Many readers or one writer.
  *
- *   WAITERS | WRITER | rest | meaning
+ *   HAS_WAITERS | WRITER | rest | meaning
  *   --------+--------+------+------------------------------------------------------------------------------
  *      0    |   0    |   0  | [1] free
  *      0    |   0    |   n  | [2] n readers, nobody waits: reading and unlocking are one compare-exchange
@@ -249,7 +249,7 @@ export class RwLock extends SyncObject {
   /** @internal Whether this one writes. */
   isWrittenBy(owner: LockOwner | null): boolean {
     const tid = owner === null ? currentTid() : owner.tid
-    return (Atomics.load(this.i32, this.at) & ~WAITERS) === (WRITER | tid)
+    return (Atomics.load(this.i32, this.at) & ~HAS_WAITERS) === (WRITER | tid)
   }
 
   /** @internal */
@@ -318,11 +318,11 @@ export class RwLock extends SyncObject {
   private spin(tid: number, reads: boolean): boolean {
     const { i32, at } = this
     const { spins } = ambient().futexes.context.thread
-    for (let spin = 0; spin < SPINS && spin < spins; spin++) {
+    for (let spin = 0; spin < WAIT_SPINS && spin < spins; spin++) {
       pause()
       const seen = Atomics.load(i32, at)
       // Free, with a line: whoever goes there now may have it.
-      if (seen === WAITERS) return false
+      if (seen === HAS_WAITERS) return false
       if (seen < 0) continue
       if (reads ? this.tryReading(tid) : seen === 0 && this.tryWriting(tid)) return true
     }
@@ -419,10 +419,10 @@ export function changeAndServe(context: FutexContext, lock: RwLock, change: (see
   const { i32, at, queue } = lock
   for (;;) {
     const seen = Atomics.load(i32, at)
-    const bits = queue.isEmpty(context) ? 0 : WAITERS
-    const changed = change(seen) & ~WAITERS
+    const bits = queue.isEmpty(context) ? 0 : HAS_WAITERS
+    const changed = change(seen) & ~HAS_WAITERS
     // Only [1] to [3] can be changed by others meanwhile, and then nobody was in line.
-    const next = bits === 0 ? withoutUpgrade(changed) : changed | WAITERS
+    const next = bits === 0 ? withoutUpgrade(changed) : changed | HAS_WAITERS
     if (Atomics.compareExchange(i32, at, seen, next) === seen) break
   }
   serveLine(context, lock)

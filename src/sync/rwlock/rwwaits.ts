@@ -7,7 +7,7 @@ import { SyncError } from '../wait/errors.ts'
 import { expectGrant, finishGrant, grant, isGranted, wasGranted } from '../wait/grant.ts'
 import { LOSSES, TID_MASK } from '../mutex/lockwait.ts'
 import type { SyncObject } from '../wait/object.ts'
-import { WAITERS } from '../wait/place.ts'
+import { HAS_WAITERS } from '../wait/place.ts'
 import { changeAndServe, type RwLock } from './rwlock.ts'
 import type { Wait } from '../wait/waiting.ts'
 
@@ -73,7 +73,7 @@ class LettingIn implements Decision {
     } else if (this.batch) return SKIP
     else if ((state & READERS) !== 0) return STOP
     this.called = wants === WRITE
-    if (!this.called) grant(arena, waiter, this.lock, WAITERS | WRITER | (bits >>> TID_SHIFT))
+    if (!this.called) grant(arena, waiter, this.lock, HAS_WAITERS | WRITER | (bits >>> TID_SHIFT))
     return WAKE
   }
 }
@@ -85,7 +85,7 @@ export function serveLine(context: FutexContext, lock: RwLock): void {
   queue.walk(context, new LettingIn(lock))
   if (!queue.isEmpty(context)) return
   const state = Atomics.load(i32, at)
-  Atomics.store(i32, at, withoutUpgrade(state & ~WAITERS))
+  Atomics.store(i32, at, withoutUpgrade(state & ~HAS_WAITERS))
 }
 
 /**
@@ -122,7 +122,7 @@ export abstract class LineWait implements Wait {
 
   /** Whether it may pass those who are in line, in this state. */
   protected mayPass(seen: number): boolean {
-    return (seen & ~WAITERS) === 0
+    return (seen & ~HAS_WAITERS) === 0
   }
 
   admit(context: FutexContext, waiter: number): boolean {
@@ -135,8 +135,8 @@ export abstract class LineWait implements Wait {
     for (;;) {
       const seen = Atomics.load(i32, at)
       this.refuseDead(context, seen)
-      const entered = first || this.mayPass(seen) ? this.letIn(seen & ~WAITERS) : -1
-      const next = entered < 0 ? seen | WAITERS : first ? entered : entered | WAITERS
+      const entered = first || this.mayPass(seen) ? this.letIn(seen & ~HAS_WAITERS) : -1
+      const next = entered < 0 ? seen | HAS_WAITERS : first ? entered : entered | HAS_WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) === seen) return entered >= 0
     }
   }
@@ -267,8 +267,8 @@ export class UpgradeWait extends WritingWait {
         )
       }
       const only = readersOf(seen) === 1
-      const bits = this.queue.isEmpty(context) ? 0 : WAITERS
-      const next = only ? this.writing | bits : seen | UPGRADING | WAITERS
+      const bits = this.queue.isEmpty(context) ? 0 : HAS_WAITERS
+      const next = only ? this.writing | bits : seen | UPGRADING | HAS_WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) !== seen) continue
       this.upgrading = !only
       return only

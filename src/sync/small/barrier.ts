@@ -7,7 +7,7 @@ import { Waiter } from '../../futex/core/records.ts'
 import { checkCount } from '../wait/errors.ts'
 import { type ObjectOptions, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import {
   blockingMethods,
   checkWait,
@@ -52,7 +52,7 @@ export class Barrier extends SyncObject {
 
   /** How often all have met. */
   get meetings(): number {
-    return Atomics.load(this.i32, this.at) & ~WAITERS
+    return Atomics.load(this.i32, this.at) & ~HAS_WAITERS
   }
 
   /** In a task: waits for the others. True for one of them: the last to come. */
@@ -129,12 +129,12 @@ export class ArrivalWait implements Wait {
     this.barrier.refuseDisposed(this.what)
     const arrived = new Counting()
     this.queue.walk(context, arrived)
-    const meetings = Atomics.load(i32, at) & ~WAITERS
+    const meetings = Atomics.load(i32, at) & ~HAS_WAITERS
     this.last = arrived.count + 1 >= this.barrier.parties
     this.meetings = meetings
     context.i32[waiter + Waiter.parcel] = 0
     if (this.last) this.queue.walk(context, new Marking()) // (A)
-    Atomics.store(i32, at, this.last ? (meetings + 1) & ~WAITERS : meetings | WAITERS) // (B)
+    Atomics.store(i32, at, this.last ? (meetings + 1) & ~HAS_WAITERS : meetings | HAS_WAITERS) // (B)
     if (this.last) this.queue.walk(context, new WakeEveryone()) // (C)
     return this.last
   }

@@ -4,7 +4,7 @@ import { ambient } from '../../futex/core/ambient.ts'
 import { checkNotified } from '../wait/errors.ts'
 import { type ObjectOptions, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 import {
   blockingMethods,
@@ -119,7 +119,7 @@ export class AtomicInt32 extends SyncObject {
     const waking = new WakeCount(count)
     this.queue.lock(context)
     this.queue.walk(context, waking)
-    if (this.queue.isEmpty(context)) Atomics.and(this.i32, this.at, ~WAITERS)
+    if (this.queue.isEmpty(context)) Atomics.and(this.i32, this.at, ~HAS_WAITERS)
     this.queue.unlock(context)
     return waking.woken
   }
@@ -152,7 +152,7 @@ export class CellWait implements Wait {
   admit(): boolean {
     this.cell.refuseDisposed(this.what)
     // The sign first: who changes the value and then looks at it sees this one, or is seen.
-    Atomics.or(this.cell.i32, this.cell.at, WAITERS)
+    Atomics.or(this.cell.i32, this.cell.at, HAS_WAITERS)
     return this.cell.load() !== this.expected
   }
 

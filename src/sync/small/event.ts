@@ -14,7 +14,7 @@ import {
   SyncObject,
 } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeEveryone } from './waitgroup.ts'
 
@@ -32,7 +32,7 @@ const eventKinds: Kinds<EventOptions> = { ...objectKinds, auto: 'boolean', set: 
 /**
  * Something has happened.
  *
- *   WAITERS | SET | meaning
+ *   HAS_WAITERS | SET | meaning
  *   --------+-----+----------------------------------------------------------------------
  *      0    |  0  | [1] not set, nobody waits
  *      0    |  1  | [2] set
@@ -79,7 +79,7 @@ export class Event extends SyncObject {
       queue.walk(context, new WakeEveryone())
     } else {
       queue.walk(context, new WakeFirst())
-      if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+      if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
     }
     queue.unlock(context)
   }
@@ -134,7 +134,7 @@ export class EventWait implements Wait {
     for (;;) {
       const seen = Atomics.load(i32, at)
       const set = (seen & SET) !== 0
-      const next = set ? (auto ? seen & ~SET : seen) : seen | WAITERS
+      const next = set ? (auto ? seen & ~SET : seen) : seen | HAS_WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) === seen) return set
     }
   }

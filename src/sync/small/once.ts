@@ -10,7 +10,7 @@ import { SyncError } from '../wait/errors.ts'
 import { WakeFirst } from '../mutex/lockwait.ts'
 import { type ObjectOptions, optionsOf, SyncObject } from '../wait/object.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import {
   blockingMethods,
   checkWait,
@@ -30,7 +30,7 @@ const DONE = 0x4000_0000
 /**
  * Something that is done once, by whoever comes first; the others wait until it is done.
  *
- *   WAITERS | DONE | TID | meaning
+ *   HAS_WAITERS | DONE | TID | meaning
  *   --------+------+-----+------------------------------------------------------------------------------
  *      0    |  0   |  0  | [1] not done
  *      .    |  0   | tid | [2] being done; whoever comes and finds that the doer has died does it instead
@@ -131,7 +131,7 @@ export class Once extends SyncObject {
     const { context } = ambient().futexes
     queue.lock(context)
     // The word first: should this one die here, those that it does not wake any more look, and find it.
-    Atomics.store(i32, at, ok ? DONE : queue.isEmpty(context) ? 0 : WAITERS)
+    Atomics.store(i32, at, ok ? DONE : queue.isEmpty(context) ? 0 : HAS_WAITERS)
     queue.walk(context, ok ? new WakeEveryone() : new WakeFirst())
     queue.unlock(context)
   }
@@ -163,7 +163,7 @@ export class OnceWait implements Wait {
         throw new SyncError('ERR_HEDDLE_DEADLOCK', 'run: the function that is run once waits for itself')
       }
       const free = doer === 0 || findOwner(context, doer) === 0
-      const next = free ? (seen & WAITERS) | this.tid : seen | WAITERS
+      const next = free ? (seen & HAS_WAITERS) | this.tid : seen | HAS_WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) !== seen) continue
       this.mine = free
       return free

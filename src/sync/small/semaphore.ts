@@ -10,7 +10,7 @@ import { HOLDER_WORDS, Holders } from '../mutex/holders.ts'
 import { expectGrant, finishGrant, grant, wasGranted } from '../wait/grant.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
 
 const COUNT = 0x3fff_ffff
@@ -41,7 +41,7 @@ export class Permits {
  * starved by small ones. Nobody but the first in line ever holds up one who could be served: as soon as the first leaves (served, out of
  * time, aborted), those behind it are looked at.
  *
- *   WAITERS | permits | meaning
+ *   HAS_WAITERS | permits | meaning
  *   --------+---------+------------------------------------------------------------------------------
  *      0    |    n    | [1] nobody is in line; acquire and release are one compare-exchange
  *      1    |    n    | [2] someone is in line, and n are not enough for the first: all goes through the queue's lock
@@ -160,7 +160,7 @@ export class Semaphore extends SyncObject {
     finishGrant(context, this)
     if (addPermits(this, more)) {
       queue.walk(context, new Giving(this))
-      if (queue.isEmpty(context)) Atomics.and(i32, at, ~WAITERS)
+      if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
     }
     queue.unlock(context)
   }
@@ -249,7 +249,7 @@ export class PermitWait implements Wait {
       const seen = Atomics.load(i32, at)
       const permits = seen & COUNT
       const served = firstInLine && permits >= this.bits
-      const next = served ? permits - this.bits : seen | WAITERS
+      const next = served ? permits - this.bits : seen | HAS_WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) === seen) return served
     }
   }

@@ -8,7 +8,7 @@ import { type Decision, WAKE } from '../../futex/core/decision.ts'
 import { checkCount } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { type OwnPlace, PLACE_WORDS, type SyncHandle, WAITERS } from '../wait/place.ts'
+import { type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
 
 const COUNT = 0x3fff_ffff
@@ -75,7 +75,7 @@ abstract class Countdown extends SyncObject {
       for (;;) {
         const seen = Atomics.load(i32, at)
         const next = this.checked(what, seen & COUNT, by)
-        const bits = next === 0 || queue.isEmpty(context) ? 0 : WAITERS
+        const bits = next === 0 || queue.isEmpty(context) ? 0 : HAS_WAITERS
         // Before anyone is woken: should this one die in between, the others look, and find it.
         if (Atomics.compareExchange(i32, at, seen, next | bits) !== seen) continue
         if (next === 0) queue.walk(context, new WakeEveryone())
@@ -122,7 +122,7 @@ export class ZeroWait implements Wait {
     for (;;) {
       const seen = Atomics.load(i32, at)
       if ((seen & COUNT) === 0) return true
-      if (Atomics.compareExchange(i32, at, seen, seen | WAITERS) === seen) return false
+      if (Atomics.compareExchange(i32, at, seen, seen | HAS_WAITERS) === seen) return false
     }
   }
 

@@ -9,7 +9,7 @@ import {
   placeFor,
   placeKinds,
   type SyncHandle,
-  WAITERS,
+  HAS_WAITERS,
 } from './place.ts'
 import { ParkingQueue } from './queue.ts'
 import { timedOut, waitAsync, type Wait, type WaitOptions, waitSync, waitTask } from './waiting.ts'
@@ -67,7 +67,7 @@ export abstract class SyncObject implements Place {
     }
     Atomics.store(this.i32, this.at + DOMAIN, DISPOSED)
     // Every fast path fails at this bit, and the long way looks.
-    Atomics.or(this.i32, this.at, WAITERS)
+    Atomics.or(this.i32, this.at, HAS_WAITERS)
   }
 
   /** @internal */

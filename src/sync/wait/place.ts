@@ -7,7 +7,7 @@ import { requireSharedMemory } from '../../machine/web/isolation.ts'
 /**
  * Where an object lives: a few words of a SharedArrayBuffer. All objects begin alike:
  *
- *   0  state   what the fast paths compare and exchange. Each type says what its bits mean; the sign bit is WAITERS everywhere:
+ *   0  state   what the fast paths compare and exchange. Each type says what its bits mean; the sign bit is HAS_WAITERS everywhere:
  *              someone waits, or something else is out of the ordinary, so the long way must be taken
  *   1  id      which queues are the object's: claimed by the first who has to wait, 0 until then
  *   2  domain  the tag of the domain that the id is from; DISPOSED when the object is disposed of
@@ -24,7 +24,7 @@ export const PLACE_WORDS = 4
 
 export const DISPOSED = -1
 /** The sign bit of a state word. */
-export const WAITERS: number = 0x8000_0000 | 0
+export const HAS_WAITERS: number = 0x8000_0000 | 0
 
 export interface Place {
   readonly i32: Int32Array<SharedArrayBuffer>

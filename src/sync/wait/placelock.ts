@@ -13,14 +13,14 @@ import type { Place } from './place.ts'
  *
  *   0                [1] free
  *   tid              [2] held by the thread (not the task) whose TID that is
- *   tid | PARKED     [3] held, and a thread may sleep at the word: unlocking notifies
+ *   tid | SLEEPERS     [3] held, and a thread may sleep at the word: unlocking notifies
  *
  * A holder that died is found by whoever wants the lock: its TID is nobody's once its death has been recovered from. So nobody sleeps here for
  * longer than STUCK_MS without a look, and no recovery has to know where the places are. A TID is a domain's: whoever locks a place has claimed it for
  * its own (`claimDomain`), so that a TID that is nobody's is that of a dead one. What the lock guards changes in single stores, or
  * says in its own words what was under way: who breaks the lock finishes that.
  */
-const PARKED = 0x4000_0000
+const SLEEPERS = 0x4000_0000
 const TID = 0x3fff_ffff
 
 /** True: the last holder died in it. */
@@ -32,7 +32,7 @@ export function lockPlace(context: FutexContext, { i32, at }: Place): boolean {
 }
 
 export function unlockPlace({ thread }: FutexContext, { i32, at }: Place): void {
-  if ((Atomics.exchange(i32, at, 0) & PARKED) !== 0) Atomics.notify(i32, at, 1)
+  if ((Atomics.exchange(i32, at, 0) & SLEEPERS) !== 0) Atomics.notify(i32, at, 1)
   thread.sections--
 }
 
@@ -43,7 +43,7 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
     pause()
   }
   // One that may not block looks on: a turn that changes nothing is a turn like the last.
-  const mine = mayBlock ? tid | PARKED : tid
+  const mine = mayBlock ? tid | SLEEPERS : tid
   for (;;) {
     const seen = Atomics.load(i32, at)
     if ((seen & TID) === tid) fail('a thread took the lock of an object that it holds already')
@@ -51,18 +51,18 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
     if (seen === 0) {
       if (Atomics.compareExchange(i32, at, 0, mine) === 0) return false
     } else if (findOwner(context, seen & TID) === 0) {
-      if (Atomics.compareExchange(i32, at, seen, mine | (seen & PARKED)) === seen) return true
+      if (Atomics.compareExchange(i32, at, seen, mine | (seen & SLEEPERS)) === seen) return true
     } else if (!mayBlock) {
       if (
         isGone(context, seen & TID) &&
-        Atomics.compareExchange(i32, at, seen, mine | (seen & PARKED)) === seen
+        Atomics.compareExchange(i32, at, seen, mine | (seen & SLEEPERS)) === seen
       )
         return true
       pause()
-    } else if ((seen & PARKED) !== 0 || Atomics.compareExchange(i32, at, seen, seen | PARKED) === seen) {
-      if (Atomics.wait(i32, at, seen | PARKED, STUCK_MS) !== 'timed-out' || !isGone(context, seen & TID))
+    } else if ((seen & SLEEPERS) !== 0 || Atomics.compareExchange(i32, at, seen, seen | SLEEPERS) === seen) {
+      if (Atomics.wait(i32, at, seen | SLEEPERS, STUCK_MS) !== 'timed-out' || !isGone(context, seen & TID))
         continue
-      if (Atomics.compareExchange(i32, at, seen | PARKED, mine) === (seen | PARKED)) return true
+      if (Atomics.compareExchange(i32, at, seen | SLEEPERS, mine) === (seen | SLEEPERS)) return true
     }
   }
 }
@@ -71,6 +71,6 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
 function isGone(context: FutexContext, tid: number): boolean {
   const { thread } = context
   const record = findOwner(context, tid)
-  if (record === 0 || thread.stuck === null) return false
-  return thread.stuck(threadOf(context, record), 0) === true
+  if (record === 0 || thread.repairDead === null) return false
+  return thread.repairDead(threadOf(context, record), 0) === true
 }

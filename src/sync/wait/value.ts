@@ -68,7 +68,7 @@ export function blockIn(i32: Int32Array, at: number): number {
 
 /** From here on the words own the payload. */
 export function settleParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
-  if (hasBlock(i32, at)) codec().heap.settle(i32[at + 1])
+  if (hasBlock(i32, at)) codec().heap.publish(i32[at + 1])
 }
 
 /** The thread has the payload again, and the words name it no more. In this order: in between both have it, and recovery takes the thread for its owner. */

@@ -8,7 +8,7 @@ import { type Ambient, ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { deadlineOf as deadlineOfLimit, napOf, timeLeft, wallLimit } from '../../futex/core/deadline.ts'
 import { EINTR, ETIMEDOUT } from '../../futex/core/errno.ts'
-import { Waiter, WOKEN } from '../../futex/core/records.ts'
+import { Waiter, QUEUE_WOKEN } from '../../futex/core/records.ts'
 import {
   finishWait,
   hasFate,
@@ -95,7 +95,7 @@ export interface Parking {
 }
 
 /** So often a thread looks at a lock before it blocks. */
-export const SPINS = 60
+export const WAIT_SPINS = 60
 
 const FIRST_PRIORITY = -1
 
@@ -220,7 +220,7 @@ function end(
 
 /** Thrown into, or aborted: it is off its queues. */
 export function abandon(context: FutexContext, parking: Parking, waiters: readonly number[]): void {
-  const woken = waiters.findIndex(waiter => Atomics.load(context.i32, waiter + Waiter.queue) === WOKEN)
+  const woken = waiters.findIndex(waiter => Atomics.load(context.i32, waiter + Waiter.queue) === QUEUE_WOKEN)
   try {
     const served = woken >= 0 ? woken : (parking.servedByDead?.(context, waiters) ?? -1)
     parking.leave(context, waiters, served)

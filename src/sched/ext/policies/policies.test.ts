@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { unloadPolicy } from '../extload.ts'
 import { Simulation, type TaskBody } from '../../../../testing/sched/simulation.ts'
 import { schedulerSleep } from '../../core/sleep.ts'
-import { PREEMPTED } from '../../core/switch.ts'
+import { SWITCH_PREEMPTED } from '../../core/switch.ts'
 import { TIMER } from '../../core/taskrecord.ts'
 import { Watchdog } from '../../core/watchdog.ts'
 import fifo from './fifo.ts'
@@ -16,7 +16,7 @@ function hog(stop: () => boolean, ran: (ms: number) => void): TaskBody {
     while (!stop()) {
       context.cpu.charge(0.2)
       ran(0.2)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     }
   }
 }
@@ -37,7 +37,7 @@ test('fifo: whoever came first runs first, on whatever CPU comes first', () => {
     sim.fork(function* (context) {
       started.push(n)
       context.cpu.charge(1)
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
     })
   }
   expect(sim.run()).toBe('idle')
@@ -93,7 +93,7 @@ test('vtime: a task that slept has saved nothing up', () => {
     for (let turn = 0; turn < 500; turn++) {
       context.cpu.charge(0.2)
       woken += 0.2
-      yield PREEMPTED
+      yield SWITCH_PREEMPTED
       if (woken > 50) break
     }
     stop = true
@@ -134,7 +134,7 @@ test('latency: critical tasks start at once although all CPUs have others to run
           yield* schedulerSleep(context, 0, TIMER, 3)
           late.push(context.cpu.now() - due)
           context.cpu.charge(0.3)
-          yield PREEMPTED
+          yield SWITCH_PREEMPTED
         }
         stop = true
       },
