@@ -5,7 +5,7 @@ import { findOwner, type LockOwner, ownerPriority } from '../../src/futex/core/o
 import { setOwnerPriority } from '../../src/futex/pi/pichain.ts'
 import { Owner } from '../../src/futex/core/records.ts'
 import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
-import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/schedtaskwaiter.ts'
 import type { SimulatedContext } from '../../testing/sched/simulation.ts'
 import { beginSleep, endSleep, takePending } from '../../src/sched/core/sleep.ts'
 import { SWITCH_SLEEPS } from '../../src/sched/core/switch.ts'

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
 import type { Timespec, Uaddr } from '../../src/futex/operations/call.ts'
 import { Waiter } from '../../src/futex/core/records.ts'
-import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/schedtaskwaiter.ts'
 import type { SimulatedContext } from '../../testing/sched/simulation.ts'
 import { type Kind, Stage, type Watched } from './stage.ts'
 

@@ -6,7 +6,7 @@ import { FutexError } from '../../src/futex/core/errno.ts'
 import { Futexes } from '../../src/futex/core/futexes.ts'
 import { initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
 import { FUTEX_PRIVATE_FLAG, FUTEX_WAKE } from '../../src/futex/operations/call.ts'
-import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/schedtaskwaiter.ts'
 import { CMP_EQ, OP_ADD } from '../../src/futex/operations/wakeop.ts'
 import { Bench } from './bench.ts'
 

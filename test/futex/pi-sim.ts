@@ -8,7 +8,7 @@ import {
 } from '../../src/futex/core/layout.ts'
 import { type MutexKind, WordMutex } from '../../src/futex/robust/mutex.ts'
 import { AddressSpace } from '../../src/futex/core/space.ts'
-import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/schedtaskwaiter.ts'
 import { Entity } from '../../src/sched/core/entity.ts'
 import type { TaskOptions } from '../../src/sched/core/fork.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'

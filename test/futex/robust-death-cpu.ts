@@ -1,5 +1,5 @@
 import { Futexes } from '../../src/futex/core/futexes.ts'
-import { SchedTaskWaiter } from '../../src/futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../src/futex/core/schedtaskwaiter.ts'
 import type { Cpu, CpuRequest } from '../../src/machine/core/machine.ts'
 import { cpuLoop } from '../../src/sched/core/cpuloop.ts'
 import { exitTask } from '../../src/sched/core/exit.ts'

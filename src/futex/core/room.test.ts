@@ -14,7 +14,7 @@ import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { CLOCK_MONOTONIC, FUTEX2_SIZE_U32 } from '../operations/call.ts'
 import { Futexes } from './futexes.ts'
 import { initializeFutexes, reserveFutexes } from './layout.ts'
-import { SchedTaskWaiter } from './tasks.ts'
+import { SchedTaskWaiter } from './schedtaskwaiter.ts'
 
 const SIZES = { waiters: 4, buckets: 4, mappings: 4, spaces: 2 }
 

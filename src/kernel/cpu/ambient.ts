@@ -1,7 +1,7 @@
 import { type Ambient, currentAmbient, type CurrentTask, setAmbient } from '../../futex/core/ambient.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import { setHandoffHere } from '../../handoff/current.ts'
-import { taskWaiterOf } from './parking.ts'
+import { taskWaiterOf } from './taskwaiter.ts'
 import { runningCpu } from './running.ts'
 import type { KernelView } from '../boot/view.ts'
 

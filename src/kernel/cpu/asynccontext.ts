@@ -1,6 +1,6 @@
 import type { EnterContext } from './context.ts'
 import type { AnyFunction } from '../spawn/functions.ts'
-import type { CpuTask } from './taskrun.ts'
+import type { CpuTask } from './cputask.ts'
 
 /**
  * Which task an async function belongs to, wherever its continuations run: between its awaits no task is running on the

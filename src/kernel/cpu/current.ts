@@ -16,7 +16,7 @@ import type { ResultOf } from '../spawn/modules.ts'
 import { checkSpawnOptions, priorityOf, show, type SpawnOptions, type TaskPriority } from '../boot/options.ts'
 import { runningCpu } from './running.ts'
 import { spawnJob } from '../spawn/spawn.ts'
-import { extrasOf, type CpuTask } from './taskrun.ts'
+import { extrasOf, type CpuTask } from './cputask.ts'
 
 /** The task that is running, as it sees itself. */
 export interface CurrentTask {

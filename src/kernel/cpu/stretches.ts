@@ -9,7 +9,7 @@ import { JOB_DETACHED, JOB_LOCAL, LOCAL_FUNCTION } from '../spawn/job.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { disownJob } from '../join/outcome.ts'
 import { type JobSpec, spawnJob } from '../spawn/spawn.ts'
-import { RUN_OVER, type CpuTask } from './taskrun.ts'
+import { RUN_OVER, type CpuTask } from './cputask.ts'
 
 /**
  * What follows the awaits of an async task. The event loop brings each stretch when its promise has settled; the task runs

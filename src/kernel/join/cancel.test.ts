@@ -338,7 +338,7 @@ test.each([
     task.kill('enough')
     await until('it waits', () => Atomics.load(words, 1) === 1)
     const { view } = kernel.internals
-    // As (B) of parking.ts, late; more than once, because the task may be awake at that moment.
+    // As (B) of taskwaiter.ts, late; more than once, because the task may be awake at that moment.
     const wakes = (): boolean => {
       let woke = false
       view.withTask(task.job, record => {

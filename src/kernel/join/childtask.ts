@@ -18,7 +18,7 @@ import { disownJob } from './outcome.ts'
 import { runningCpu } from '../cpu/running.ts'
 import { TaskHandle } from './taskhandle.ts'
 import type { KernelView } from '../boot/view.ts'
-import { taskWaiterOf } from '../cpu/parking.ts'
+import { taskWaiterOf } from '../cpu/taskwaiter.ts'
 
 /** A task, as the task that spawned it holds it. */
 export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T> {

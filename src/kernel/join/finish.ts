@@ -7,7 +7,7 @@ import type { CpuMail } from '../cpu/cpumail.ts'
 import { JOB_BOOTER, JOB_DETACHED, Job, OUTCOME_KILLED, POSTED, RESULT_MAILED, OUTCOME_RETURNED, OUTCOME_THREW } from '../spawn/job.ts'
 import { Moved, onlyBuffers } from './transferred.ts'
 import { publishOutcome } from './outcome.ts'
-import type { CpuTask } from '../cpu/taskrun.ts'
+import type { CpuTask } from '../cpu/cputask.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /** How a task came to its end. */

@@ -11,7 +11,7 @@ import { importByUrl } from '../../machine/core/moduleimport.ts'
 import { runtime } from '../../machine/core/runtime.ts'
 import type { EnterContext } from '../cpu/context.ts'
 import { FUNCTIONS_PER_MODULE } from './moduletable.ts'
-import type { CpuTask } from '../cpu/taskrun.ts'
+import type { CpuTask } from '../cpu/cputask.ts'
 
 export type AnyFunction = (...args: any[]) => unknown
 

@@ -2,7 +2,7 @@ import type { Coroutine } from '../../coroutine/core/coroutine.ts'
 import type { EnterContext } from './context.ts'
 import type { ChildTask } from '../join/childtask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
-import type { KernelTaskWaiter } from './parking.ts'
+import type { KernelTaskWaiter } from './taskwaiter.ts'
 import type { Stretches } from './stretches.ts'
 
 /**

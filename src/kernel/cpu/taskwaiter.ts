@@ -1,6 +1,6 @@
-import { SchedTaskWaiter } from '../../futex/core/tasks.ts'
+import { SchedTaskWaiter } from '../../futex/core/schedtaskwaiter.ts'
 import type { KernelCpu } from './kernelcpu.ts'
-import { extrasOf, type CpuTask } from './taskrun.ts'
+import { extrasOf, type CpuTask } from './cputask.ts'
 
 /**
  * A task of the kernel as a futex waiter. A kill that is due is thrown where it would begin to wait. The wakeup of a kill may come after the kill:
