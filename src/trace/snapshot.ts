@@ -4,7 +4,15 @@ import { Entity } from '../sched/core/entity.ts'
 import { taskName } from '../sched/core/fork.ts'
 import { isOnline } from '../sched/balance/hotplug.ts'
 import { RunQueue } from '../sched/core/runqueue.ts'
-import { isSleeping, RUNNING, stateNames, TaskRecord, UNUSED, WAKENING, ZOMBIE } from '../sched/core/taskrecord.ts'
+import {
+  isSleeping,
+  RUNNING,
+  stateNames,
+  TaskRecord,
+  UNUSED,
+  WAKENING,
+  ZOMBIE,
+} from '../sched/core/taskrecord.ts'
 import { Job, NOT_KILLED } from '../kernel/spawn/job.ts'
 import type { KernelView } from '../kernel/boot/view.ts'
 
@@ -146,7 +154,8 @@ function snapshotTask(
     switches,
     preemptions,
     waitsFor:
-      waits.get(task) ?? (i32[task + TaskRecord.channel] === 0 ? null : `channel ${i32[task + TaskRecord.channel]}`),
+      waits.get(task) ??
+      (i32[task + TaskRecord.channel] === 0 ? null : `channel ${i32[task + TaskRecord.channel]}`),
     contendedLocks: locks.get(task) ?? 0,
     killed: job !== 0 && Atomics.load(i32, job + Job.killKind) !== NOT_KILLED,
   }

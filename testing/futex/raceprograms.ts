@@ -14,7 +14,15 @@ import {
 import type { FutexContext } from '../../src/futex/core/context.ts'
 import { EFAULT, ETIMEDOUT } from '../../src/futex/core/errno.ts'
 import { enqueue, takeOff } from '../../src/futex/core/queue.ts'
-import { Bucket, QUEUE_ENDED, Futex, isMoving, QUEUE_NONE, Waiter, QUEUE_WOKEN } from '../../src/futex/core/records.ts'
+import {
+  Bucket,
+  QUEUE_ENDED,
+  Futex,
+  isMoving,
+  QUEUE_NONE,
+  Waiter,
+  QUEUE_WOKEN,
+} from '../../src/futex/core/records.ts'
 import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
 import { requeue } from '../../src/futex/operations/requeue.ts'
 import { sleepThread } from '../../src/futex/core/sleep.ts'

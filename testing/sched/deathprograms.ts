@@ -28,7 +28,13 @@ import { setNice, setPriority } from '../../src/sched/core/setpriority.ts'
 import { beginSleep, wakeupOnChannel } from '../../src/sched/core/sleep.ts'
 import { stealTask } from '../../src/sched/balance/steal.ts'
 import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
-import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule, SWITCH_SLEEPS, SWITCH_YIELDS } from '../../src/sched/core/switch.ts'
+import {
+  SWITCH_EXITS,
+  SWITCH_PREEMPTED,
+  schedule,
+  SWITCH_SLEEPS,
+  SWITCH_YIELDS,
+} from '../../src/sched/core/switch.ts'
 import {
   INTERRUPTIBLE,
   isSleeping,
@@ -123,7 +129,8 @@ function living({ i32, cpus }: Kernel): number[] {
   const found: number[] = []
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (i32[task + TaskRecord.state] === UNUSED) continue
-    if (majorPriority(i32[i32[task + TaskRecord.entity] + Entity.priority]) < IDLE_MAJOR_PRIORITY) found.push(task)
+    if (majorPriority(i32[i32[task + TaskRecord.entity] + Entity.priority]) < IDLE_MAJOR_PRIORITY)
+      found.push(task)
   }
   return found
 }
@@ -350,7 +357,10 @@ export const timerExpiry: Deed = {
       mortal: () => expireTimers(s),
       final: () => {
         const asleep = isSleeping(kernel.state(task))
-        assert(!asleep || s.timers[MORTAL].isQueued(task + TaskRecord.timer), 'it sleeps, and its timer is gone')
+        assert(
+          !asleep || s.timers[MORTAL].isQueued(task + TaskRecord.timer),
+          'it sleeps, and its timer is gone',
+        )
       },
     }
   },
@@ -385,7 +395,10 @@ export const timersAgainstSleep: Deed = {
       mortal: () => mortal.rcu.quiescent(mortal.thread),
       other: () => beginSleep(home, task, INTERRUPTIBLE, 5) && schedule(home, SWITCH_SLEEPS),
       final: () =>
-        assert(home.timers[SURVIVOR].isQueued(task + TaskRecord.timer), 'it sleeps, and its timer is on no queue'),
+        assert(
+          home.timers[SURVIVOR].isQueued(task + TaskRecord.timer),
+          'it sleeps, and its timer is on no queue',
+        ),
     }
   },
 }

@@ -33,7 +33,14 @@ import {
   SWITCH_SLEEPS,
   SWITCH_YIELDS,
 } from '../../src/sched/core/switch.ts'
-import { INTERRUPTIBLE, isSleeping, RUNNING, TaskRecord, WAKE_ANY, SLEEP_WOKEN } from '../../src/sched/core/taskrecord.ts'
+import {
+  INTERRUPTIBLE,
+  isSleeping,
+  RUNNING,
+  TaskRecord,
+  WAKE_ANY,
+  SLEEP_WOKEN,
+} from '../../src/sched/core/taskrecord.ts'
 import { adoptTimers, expireTimers } from '../../src/sched/core/timer.ts'
 import { wakeSelf, wakeupTask } from '../../src/sched/core/wakeup.ts'
 

@@ -101,7 +101,11 @@ export class Simulation {
   fork(body: TaskBody, options: TaskOptions = {}, s: Scheduler = this.s): number {
     const task = forkTask(s, options)
     const context = { s, task, cpu: this.machine.cpu(0) }
-    this.running[this.s.i32[task + TaskRecord.slot]] = { context, generator: body(context), atSafepoint: false }
+    this.running[this.s.i32[task + TaskRecord.slot]] = {
+      context,
+      generator: body(context),
+      atSafepoint: false,
+    }
     return task
   }
 

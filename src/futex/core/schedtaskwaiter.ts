@@ -1,7 +1,13 @@
 import { Entity } from '../../sched/core/entity.ts'
 import { beginSleep, endSleep, type TaskContext } from '../../sched/core/sleep.ts'
 import { SWITCH_SLEEPS } from '../../sched/core/switch.ts'
-import { INTERRUPTIBLE, SLEEP_KILLED, RUNNING, SLEEP_SIGNALLED, TaskRecord } from '../../sched/core/taskrecord.ts'
+import {
+  INTERRUPTIBLE,
+  SLEEP_KILLED,
+  RUNNING,
+  SLEEP_SIGNALLED,
+  TaskRecord,
+} from '../../sched/core/taskrecord.ts'
 import { cancelTimer } from '../../sched/core/timer.ts'
 import type { FutexContext } from './context.ts'
 import { LockOwner, ownerOfTask } from './owner.ts'

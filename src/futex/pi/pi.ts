@@ -30,7 +30,16 @@ import {
 } from './pichain.ts'
 import { leaveBetween, pendingWord, takeBetween } from './pendingword.ts'
 import { takeOff, wakeAll, wakeLater } from '../core/queue.ts'
-import { Bucket, Futex, INSISTS, Owner, OWNER_EXITING, PI_LOCK, Waiter, QUEUE_WOKEN } from '../core/records.ts'
+import {
+  Bucket,
+  Futex,
+  INSISTS,
+  Owner,
+  OWNER_EXITING,
+  PI_LOCK,
+  Waiter,
+  QUEUE_WOKEN,
+} from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import { freeWithoutFutex, lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
 import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } from '../operations/waitwake.ts'

@@ -73,8 +73,10 @@ export function activeJobs(view: KernelView): number {
   const { i32 } = view
   const { cpus } = view.plan.sizes
   let active = 0
-  for (let thread = 0; thread <= cpus; thread++) active -= Atomics.load(i32, countsOf(view, thread) + ENDED_COUNT)
-  for (let thread = 0; thread <= cpus; thread++) active += Atomics.load(i32, countsOf(view, thread) + SPAWNED_COUNT)
+  for (let thread = 0; thread <= cpus; thread++)
+    active -= Atomics.load(i32, countsOf(view, thread) + ENDED_COUNT)
+  for (let thread = 0; thread <= cpus; thread++)
+    active += Atomics.load(i32, countsOf(view, thread) + SPAWNED_COUNT)
   return active | 0
 }
 

@@ -129,7 +129,9 @@ export function spawn(
     ...(isLocal ? { affinity: [on.cpu.id] } : affinity !== undefined && { affinity }),
   }
   const control =
-    (isLocal ? JOB_LOCAL : 0) | (detached ? JOB_DETACHED : 0) | (restartable && !isLocal ? JOB_RESTARTABLE : 0)
+    (isLocal ? JOB_LOCAL : 0) |
+    (detached ? JOB_DETACHED : 0) |
+    (restartable && !isLocal ? JOB_RESTARTABLE : 0)
   const context = captureContextWord(view.codec)
   let word = 0
   let job: number

@@ -49,7 +49,16 @@ import type { MailedArgs } from './mail.ts'
 import { beginsJob } from './mailwords.ts'
 import { swapRunning } from './running.ts'
 import { Stretches } from './stretches.ts'
-import { RUN_CLAIMED, RUN_YIELDS, RUN_OVER, RUN_PARKED, extrasOf, CpuTask, RUN_TIMED, RUN_WAKEABLE } from './cputask.ts'
+import {
+  RUN_CLAIMED,
+  RUN_YIELDS,
+  RUN_OVER,
+  RUN_PARKED,
+  extrasOf,
+  CpuTask,
+  RUN_TIMED,
+  RUN_WAKEABLE,
+} from './cputask.ts'
 import type { CpuBoot } from '../boot/layout.ts'
 import type { KernelView } from '../boot/view.ts'
 

@@ -13,7 +13,16 @@ import { blocks } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { killError, requestKill } from './cancel.ts'
 import { type CpuLoss, CpuLostError, unknownLoss } from './errors.ts'
-import { OUTCOME_EVICTED, Job, KILL_ABORTED, KILL_TIMED_OUT, OUTCOME_KILLED, OUTCOME_LOST, OUTCOME_PENDING, OUTCOME_RETURNED } from '../spawn/job.ts'
+import {
+  OUTCOME_EVICTED,
+  Job,
+  KILL_ABORTED,
+  KILL_TIMED_OUT,
+  OUTCOME_KILLED,
+  OUTCOME_LOST,
+  OUTCOME_PENDING,
+  OUTCOME_RETURNED,
+} from '../spawn/job.ts'
 import { disownJob } from './outcome.ts'
 import { runningCpu } from '../cpu/running.ts'
 import { TaskHandle } from './taskhandle.ts'

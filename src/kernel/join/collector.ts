@@ -143,7 +143,12 @@ export class Collector {
       this.waiting--
       const { i32 } = this.view
       const started = i32[task.job + Job.starts] !== 0
-      Atomics.compareExchange(i32, task.job + Job.outcome, OUTCOME_PENDING, started ? OUTCOME_EVICTED : OUTCOME_KILLED)
+      Atomics.compareExchange(
+        i32,
+        task.job + Job.outcome,
+        OUTCOME_PENDING,
+        started ? OUTCOME_EVICTED : OUTCOME_KILLED,
+      )
       task.keepStatus()
       task.settle(true, errorOf(task.name, started))
     })
@@ -256,7 +261,11 @@ export class Collector {
   /** It ended because someone who holds it said so: that is no failure to report. A time limit that passed is one. */
   private wasWanted(job: number, outcome: number): boolean {
     const kind = this.view.i32[job + Job.killKind]
-    return (outcome === OUTCOME_KILLED || outcome === OUTCOME_EVICTED) && kind !== NOT_KILLED && kind !== KILL_TIMED_OUT
+    return (
+      (outcome === OUTCOME_KILLED || outcome === OUTCOME_EVICTED) &&
+      kind !== NOT_KILLED &&
+      kind !== KILL_TIMED_OUT
+    )
   }
 
   private reportLater(task: Task<any>, error: unknown): void {

@@ -4,7 +4,16 @@ import { Entity } from '../../sched/core/entity.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { SWITCH_EXITS } from '../../sched/core/switch.ts'
 import type { CpuMail } from '../cpu/cpumail.ts'
-import { JOB_BOOTER, JOB_DETACHED, Job, OUTCOME_KILLED, POSTED, RESULT_MAILED, OUTCOME_RETURNED, OUTCOME_THREW } from '../spawn/job.ts'
+import {
+  JOB_BOOTER,
+  JOB_DETACHED,
+  Job,
+  OUTCOME_KILLED,
+  POSTED,
+  RESULT_MAILED,
+  OUTCOME_RETURNED,
+  OUTCOME_THREW,
+} from '../spawn/job.ts'
 import { Moved, onlyBuffers } from './transferred.ts'
 import { publishOutcome } from './outcome.ts'
 import type { CpuTask } from '../cpu/cputask.ts'

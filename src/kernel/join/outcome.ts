@@ -1,6 +1,14 @@
 import { assert } from '../../arena/assert.ts'
 import { countEnded } from '../boot/counters.ts'
-import { JOB_BOOTER, BY_ENDER, BY_OWNER, JOB_DISOWNED, JOB_ENDED, Job, OUTCOME_PENDING } from '../spawn/job.ts'
+import {
+  JOB_BOOTER,
+  BY_ENDER,
+  BY_OWNER,
+  JOB_DISOWNED,
+  JOB_ENDED,
+  Job,
+  OUTCOME_PENDING,
+} from '../spawn/job.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**

@@ -11,7 +11,8 @@ import { SWITCH_PREEMPTED } from '../core/switch.ts'
 import { INTERRUPTIBLE, TaskRecord, TIMER } from '../core/taskrecord.ts'
 import { wakeupTask } from '../core/wakeup.ts'
 
-const cpuOf = (sim: Simulation, task: number): number => sim.s.i32[sim.s.i32[task + TaskRecord.entity] + Entity.cpu]
+const cpuOf = (sim: Simulation, task: number): number =>
+  sim.s.i32[sim.s.i32[task + TaskRecord.entity] + Entity.cpu]
 
 function* busy(
   context: { cpu: { charge(ms: number): void } },

@@ -95,7 +95,15 @@ export function recordStop(s: Scheduler, task: number, stops: boolean): void {
 export function recordPriority(s: Scheduler, se: number, before: number, after: number): void {
   const { i32 } = s
   const inherited = after < i32[se + Entity.basePriority] || before < i32[se + Entity.basePriority] ? 1 : 0
-  s.events?.write(PRIORITY, s.clock, i32[i32[se + Entity.task] + TaskRecord.slot], before, after, inherited, 0)
+  s.events?.write(
+    PRIORITY,
+    s.clock,
+    i32[i32[se + Entity.task] + TaskRecord.slot],
+    before,
+    after,
+    inherited,
+    0,
+  )
 }
 
 export function recordCpu(s: Scheduler, cpu: number, up: boolean, why: number): void {

@@ -119,7 +119,8 @@ export function* waitChild(
 function findZombie(i32: Int32Array, task: number): number {
   const head = task + TaskRecord.children
   for (let node = listFirst(i32, head); node !== 0; node = listNext(i32, head, node)) {
-    if (Atomics.load(i32, node - TaskRecord.sibling + TaskRecord.state) === ZOMBIE) return node - TaskRecord.sibling
+    if (Atomics.load(i32, node - TaskRecord.sibling + TaskRecord.state) === ZOMBIE)
+      return node - TaskRecord.sibling
   }
   return 0
 }

@@ -11,7 +11,15 @@ import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weigh
 import { notePushable } from '../balance/pushable.ts'
 import type { Scheduler } from './scheduler.ts'
 import { classRq } from './runqueue.ts'
-import { NAME_BYTES, TaskRecord, TASK_WORDS, UNINTERRUPTIBLE, WAKE_ANY, SLEEP_WOKEN, ZOMBIE } from './taskrecord.ts'
+import {
+  NAME_BYTES,
+  TaskRecord,
+  TASK_WORDS,
+  UNINTERRUPTIBLE,
+  WAKE_ANY,
+  SLEEP_WOKEN,
+  ZOMBIE,
+} from './taskrecord.ts'
 import { wakeup } from './wakeup.ts'
 
 export interface TaskOptions {

@@ -39,7 +39,15 @@ import { selectTaskRq } from './selectcpu.ts'
 import { beginSleep } from './sleep.ts'
 import { schedulerStop } from './stop.ts'
 import { contextSwitchFinish, contextSwitchPrepare } from './switch.ts'
-import { INTERRUPTIBLE, isSleeping, RUNNING, TaskRecord, SLEEP_TIMED_OUT, WAKE_ANY, WAKENING } from './taskrecord.ts'
+import {
+  INTERRUPTIBLE,
+  isSleeping,
+  RUNNING,
+  TaskRecord,
+  SLEEP_TIMED_OUT,
+  WAKE_ANY,
+  WAKENING,
+} from './taskrecord.ts'
 import { schedulerWakeup, waitOffCpu, wakeupTask } from './wakeup.ts'
 
 /** The broken variants read words plainly guarded: what they must be caught at is the protocol, not that. */
@@ -397,7 +405,8 @@ describe('a late timer against the next sleep', () => {
       release(s.thread, s.queue + RunQueue.timerLock)
       if (task < 0) return
       locked(s, task, () => {
-        if (Atomics.load(s.i32, task + TaskRecord.sleeps) === sleeps) schedulerWakeup(s, task, WAKE_ANY, SLEEP_TIMED_OUT)
+        if (Atomics.load(s.i32, task + TaskRecord.sleeps) === sleeps)
+          schedulerWakeup(s, task, WAKE_ANY, SLEEP_TIMED_OUT)
       })
     }
     expect(found(lateTimer(expire))).toMatch('a late timer ended the next sleep')

@@ -66,7 +66,8 @@ export function beginSleep(s: Scheduler, task: number, state: number, timeout: n
   if (timeout !== Infinity) armTimer(s, task, s.readClock() + Math.max(0, timeout))
   Atomics.store(i32, task + TaskRecord.state, state) // (A)
   const reason = pendingReason(i32, task, state) // (D)
-  const sleeps = reason === SLEEP_WOKEN || Atomics.compareExchange(i32, task + TaskRecord.state, state, RUNNING) !== state
+  const sleeps =
+    reason === SLEEP_WOKEN || Atomics.compareExchange(i32, task + TaskRecord.state, state, RUNNING) !== state
   if (!sleeps) {
     i32[task + TaskRecord.wakeReason] = reason
     if (timeout !== Infinity) cancelTimer(s, task)

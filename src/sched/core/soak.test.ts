@@ -17,7 +17,15 @@ import {
 } from './sleep.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
 import { SWITCH_PREEMPTED, SWITCH_YIELDS } from './switch.ts'
-import { INTERRUPTIBLE, TIMER, TIMER_KILLABLE, UNINTERRUPTIBLE, UNUSED, TaskRecord, ZOMBIE } from './taskrecord.ts'
+import {
+  INTERRUPTIBLE,
+  TIMER,
+  TIMER_KILLABLE,
+  UNINTERRUPTIBLE,
+  UNUSED,
+  TaskRecord,
+  ZOMBIE,
+} from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
 
 /**

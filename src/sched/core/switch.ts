@@ -230,7 +230,10 @@ function finishLeaving(s: Scheduler, prev: number): void {
   const task = i32[prev + Entity.task]
   if (Atomics.load(i32, task + TaskRecord.state) === RUNNING) {
     acquire(thread, queue + RunQueue.lock)
-    if (i32[task + TaskRecord.stopped] === 0 && Atomics.compareExchange(i32, prev + Entity.onRq, 0, 1) === 0) {
+    if (
+      i32[task + TaskRecord.stopped] === 0 &&
+      Atomics.compareExchange(i32, prev + Entity.onRq, 0, 1) === 0
+    ) {
       placeOn(s, queue, prev) // (F)
     }
     release(thread, queue + RunQueue.lock)

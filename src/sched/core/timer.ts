@@ -64,7 +64,8 @@ export function cancelTimer(s: Scheduler, task: number): void {
     if (here) {
       Atomics.add(i32, task + TaskRecord.sleeps, 1) // (B)
       const armed = Atomics.exchange(i32, task + TaskRecord.timerArmed, 0) !== 0
-      if (armed && s.timers[cpu].isQueued(task + TaskRecord.timer)) s.timers[cpu].remove(task + TaskRecord.timer)
+      if (armed && s.timers[cpu].isQueued(task + TaskRecord.timer))
+        s.timers[cpu].remove(task + TaskRecord.timer)
       // Another CPU learns it when it wakes for nothing.
       if (cpu === s.cpu) s.nextTimer = s.timers[cpu].next()
     }
@@ -106,7 +107,10 @@ function timeOut(s: Scheduler, task: number, sleeps: number): boolean {
 
 /** Whether the timer is armed on this CPU. Exact while the lock of its timers is held. */
 export function isArmedOn({ i32 }: Scheduler, task: number, cpu: number): boolean {
-  return Atomics.load(i32, task + TaskRecord.timerArmed) !== 0 && Atomics.load(i32, task + TaskRecord.timerCpu) === cpu // (G) (H)
+  return (
+    Atomics.load(i32, task + TaskRecord.timerArmed) !== 0 &&
+    Atomics.load(i32, task + TaskRecord.timerCpu) === cpu
+  ) // (G) (H)
 }
 
 /**

@@ -111,7 +111,8 @@ export function endLost(s: Scheduler, lost: readonly number[], exitCode: number)
 function leaveParent(s: Scheduler, parent: number, child: number): void {
   const { i32, thread } = s
   acquire(thread, parent + TaskRecord.lock)
-  if (isListed(i32, child + TaskRecord.sibling)) listRemove(i32, parent + TaskRecord.children, child + TaskRecord.sibling)
+  if (isListed(i32, child + TaskRecord.sibling))
+    listRemove(i32, parent + TaskRecord.children, child + TaskRecord.sibling)
   release(thread, parent + TaskRecord.lock)
   disownChild(s, child)
 }

@@ -127,7 +127,8 @@ describe('what recovery does is needed', () => {
       const { i32, tasks } = s
       const none: number[] = []
       for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task))
-        if (i32[task + TaskRecord.timerCpu] === dead && i32[task + TaskRecord.timerArmed] === 0) none.push(task)
+        if (i32[task + TaskRecord.timerCpu] === dead && i32[task + TaskRecord.timerArmed] === 0)
+          none.push(task)
       const lost = recoverScheduler(s, dead)
       for (const task of none) s.timers[dead].forget(task + TaskRecord.timer)
       return lost

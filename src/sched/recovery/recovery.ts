@@ -250,7 +250,9 @@ function seeToEnded(s: Scheduler, dead: number): void {
     const parent = Atomics.load(i32, task + TaskRecord.parent)
     if (parent !== 0) {
       if (here) wakeupOnChannel(s, parent)
-    } else if (i32[task + TaskRecord.orphan] !== 0 ? here : rcu.leftBy(i32, task + TaskRecord.rcu, dead, noneListed)) {
+    } else if (
+      i32[task + TaskRecord.orphan] !== 0 ? here : rcu.leftBy(i32, task + TaskRecord.rcu, dead, noneListed)
+    ) {
       reapTask(s, task) // (G) of exit.ts
     }
   }

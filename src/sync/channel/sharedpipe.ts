@@ -230,7 +230,8 @@ export class SharedPipe implements Place {
         this.fetch(context, new Refilling(this, context, i32[at + TAIL]))
       return PIPE_DONE
     }
-    if (i32[at + SENDERS] === 1 && this.fetch(context, new Fetching(this, context, to, toAt))) return PIPE_DONE
+    if (i32[at + SENDERS] === 1 && this.fetch(context, new Fetching(this, context, to, toAt)))
+      return PIPE_DONE
     return i32[at + IS_CLOSED] === 1 ? PIPE_ENDED : PIPE_WOULD_WAIT
   }
 
