@@ -1,8 +1,9 @@
 import { defineConfig, type UserConfig } from 'tsdown'
 
 /**
- * One output file per source file: worker entries stay reachable by `new URL('./x.js', import.meta.url)`, which is
- * what bundlers look for. Sources name them `./x.ts`, because they run unbuilt too; the build renames them.
+ * One output file per source file: worker entries stay reachable by `new URL('./x.js', import.meta.url)`,
+ * which is what bundlers look for. Sources name them `./x.ts`, because they run unbuilt too; the build
+ * renames them.
  */
 const config: UserConfig = defineConfig({
   entry: ['src/**/*.ts', '!src/**/*.test.ts', '!src/**/*.check.ts'],

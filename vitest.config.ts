@@ -8,7 +8,8 @@ const config: ViteUserConfig = defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts'],
     exclude: ['**/fixtures/**', '**/node_modules/**'],
     pool: 'forks',
-    // Twice the cores that we count on: half of the time of these tests is spent waiting for other processes and for deadlines.
+    // Twice the cores that we count on: half of the time of these tests is spent waiting for other processes
+    // and for deadlines.
     maxWorkers: 4,
     testTimeout: 600_000,
     // A busy machine may take its time: what is polled for comes, or the test hangs.

@@ -1,4 +1,7 @@
-/** Searches for bench/checker.ts, on compiled programs. Asked, it tells what it did in how long, without loading and warming up. */
+/**
+ * Searches for bench/checker.ts, on compiled programs. Asked, it tells what it did in how long, without
+ * loading and warming up.
+ */
 import { parentPort, workerData } from 'node:worker_threads'
 import { instrumentChecks } from '../src/checker/run/loader.ts'
 

@@ -34,8 +34,9 @@ class Searcher {
 const programs: readonly string[] = ['spsc', 'fibonacci', 'lastzero', 'locked']
 
 /**
- * Steps are operations performed: those of the executions, of the prefixes that are replayed to branch off, and of the
- * second run of each schedule. The search runs as in `heddle check --parallel`: in a worker with room for young objects.
+ * Steps are operations performed: those of the executions, of the prefixes that are replayed to branch off,
+ * and of the second run of each schedule. The search runs as in `heddle check --parallel`: in a worker with
+ * room for young objects.
  */
 export async function* rows(): AsyncIterable<Row> {
   for (const program of programs) {

@@ -1,6 +1,6 @@
 /**
- * What a resumable function costs over the plain one while nothing preempts it: small programs of every kind and whole
- * packages, one row each by the lowering that the compiler chooses, and one by generators.
+ * What a resumable function costs over the plain one while nothing preempts it: small programs of every kind
+ * and whole packages, one row each by the lowering that the compiler chooses, and one by generators.
  */
 import { readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -15,7 +15,9 @@ import { type Job, jobs, load } from './packages.ts'
 
 interface Program {
   size: number
-  /** A size for many short runs first, after which the engine compiles the functions whole, not loop by loop. */
+  /**
+   * A size for many short runs first, after which the engine compiles the functions whole, not loop by loop.
+   */
   small: number
   run(size: number): number
 }
@@ -164,7 +166,10 @@ async function measured(
   })
 }
 
-/** Runs for about this long; a run's milliseconds of this thread's own time, which no other program's work is part of. */
+/**
+ * Runs for about this long; a run's milliseconds of this thread's own time, which no other program's work is
+ * part of.
+ */
 function repeat(run: () => unknown, atLeast_ms: number): number {
   const start = threadTime_ms()
   let now = start
@@ -211,8 +216,9 @@ function size(row: string, growths: readonly number[], target?: Target): Row {
 }
 
 /**
- * How long this thread takes to compile packages whole, with their maps, for each megabyte of their source: of all together,
- * since some are a few lines long. All have been compiled before, so the engine has had its turn.
+ * How long this thread takes to compile packages whole, with their maps, for each megabyte of their source:
+ * of all together, since some are a few lines long. All have been compiled before, so the engine has had its
+ * turn.
  */
 function compileTime(row: string): Row {
   const times: number[] = []

@@ -1,4 +1,7 @@
-/** Asks a server every few milliseconds, whether or not it has answered, until told to stop; then says how long each answer took. */
+/**
+ * Asks a server every few milliseconds, whether or not it has answered, until told to stop; then says how
+ * long each answer took.
+ */
 import { Agent, get } from 'node:http'
 import { parentPort, workerData } from 'node:worker_threads'
 

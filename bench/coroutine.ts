@@ -1,4 +1,7 @@
-/** Coroutines on one thread: what a switch costs, and what a server on the same thread notices of a long computation. */
+/**
+ * Coroutines on one thread: what a switch costs, and what a server on the same thread notices of a long
+ * computation.
+ */
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'

@@ -1,6 +1,7 @@
 /**
- * `npm run figures`: writes the figures of the last whole run (bench/results) where they are told: the first of them into the
- * README, and into the documentation all rows of a part between `<!-- rows: part -->` and `<!-- end of rows -->`.
+ * `npm run figures`: writes the figures of the last whole run (bench/results) where they are told: the first
+ * of them into the README, and into the documentation all rows of a part between `<!-- rows: part -->` and
+ * `<!-- end of rows -->`.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'

@@ -102,7 +102,10 @@ async function vector(size: number, turns: number): Promise<number> {
   return ((performance.now() - start) * 1e6) / turns
 }
 
-/** Threads that wait for a broadcast and then all want one lock: woken at once, or one woken and the others moved to the lock. */
+/**
+ * Threads that wait for a broadcast and then all want one lock: woken at once, or one woken and the others
+ * moved to the lock.
+ */
 class Herd {
   private readonly fx: Futexes
   private readonly view: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(64))
@@ -164,7 +167,9 @@ class Herd {
   }
 }
 
-/** Wakers on threads of their own, at one word where a thousand promises wait: perf bench futex wake-parallel. */
+/**
+ * Wakers on threads of their own, at one word where a thousand promises wait: perf bench futex wake-parallel.
+ */
 class Wakers {
   private readonly fx: Futexes
   private readonly view: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(64))

@@ -13,7 +13,10 @@ import { median, quantile, type Row } from './harness.ts'
 import { Rig } from './sched/rig.ts'
 import { Yielders } from './sched/yielders.ts'
 
-/** How cost grows: each series is one thing measured at sizes a factor apart. The plots are on the report's page. */
+/**
+ * How cost grows: each series is one thing measured at sizes a factor apart. The plots are on the report's
+ * page.
+ */
 const ROUNDS = 10
 
 interface Series {
@@ -78,7 +81,9 @@ async function* waiters(): AsyncGenerator<Row> {
   }
 }
 
-/** A batch of trivial tasks, on so many CPUs: more than there are cores neither helps nor may it hurt much. */
+/**
+ * A batch of trivial tasks, on so many CPUs: more than there are cores neither helps nor may it hurt much.
+ */
 async function* cpus(): AsyncGenerator<Row> {
   const series = { series: 'growth/spawn-on-cpus', xName: 'CPUs', unit: 'µs a task' }
   const batch = 2000

@@ -1,7 +1,8 @@
 /**
- * Hand-off beside the plain futex mutex, the one that passes priorities on, and a spin lock: what an uncontended lock costs, and how tasks fare that
- * all want one lock, on more workers than there are cores. Throughput, the 99th percentile of the wait, and Jain's index of fairness: 1 when
- * all tasks got the lock equally often, 1/n when one got it all.
+ * Hand-off beside the plain futex mutex, the one that passes priorities on, and a spin lock: what an
+ * uncontended lock costs, and how tasks fare that all want one lock, on more workers than there are cores.
+ * Throughput, the 99th percentile of the wait, and Jain's index of fairness: 1 when all tasks got the lock
+ * equally often, 1/n when one got it all.
  */
 import { Arena, ArenaPlan } from '../src/arena/memory/arena.ts'
 import { KernelThread } from '../src/arena/sync/thread.ts'
@@ -21,7 +22,10 @@ type Work = typeof import('./handoff/work.ts')
 
 const PAIRS = 2_000_000
 
-/** Pairs of lock and unlock on one thread, in nanoseconds each. Twice, so that each is compiled for its own lock. */
+/**
+ * Pairs of lock and unlock on one thread, in nanoseconds each. Twice, so that each is compiled for its own
+ * lock.
+ */
 function plainPairs(mutex: WordMutex, owner: Futexes['self']): number {
   return timed(PAIRS, turns => {
     for (let turn = 0; turn < turns; turn++) {
@@ -61,7 +65,10 @@ async function* uncontended(): AsyncIterable<Row> {
   })
 }
 
-/** The same as a program has it: `yield* mutex.lock()` and `token.unlock()` in a task, which have to find out who calls. */
+/**
+ * The same as a program has it: `yield* mutex.lock()` and `token.unlock()` in a task, which have to find out
+ * who calls.
+ */
 async function* uncontendedInTask(): AsyncIterable<Row> {
   const kernel = await Kernel.boot({ cpus: 1, control: false, watchdog: false })
   const work = await kernel.import<Work>(new URL('./handoff/work.ts', import.meta.url))
@@ -174,7 +181,10 @@ const MS = 60
 /** A lock that leaves its tasks waiting for so long has failed. */
 const PATIENCE_MS = 10_000
 
-/** Every lock in turn, in an order that rotates, round after round. A lock that fails is left out, and said to be. */
+/**
+ * Every lock in turn, in an order that rotates, round after round. A lock that fails is left out, and said to
+ * be.
+ */
 async function contest(ring: Ring, shape: Shape): Promise<Record<Kind, Measured[]>> {
   const measured: Record<Kind, Measured[]> = { handoff: [], plain: [], pi: [], spin: [] }
   const failed = new Set<Kind>()
@@ -197,7 +207,10 @@ async function contest(ring: Ring, shape: Shape): Promise<Record<Kind, Measured[
 
 const round3 = (value: number): number => Number(value.toPrecision(3))
 
-/** One figure of hand-off beside that of another lock. `better`: how many times better; else how many times as much. */
+/**
+ * One figure of hand-off beside that of another lock. `better`: how many times better; else how many times as
+ * much.
+ */
 function beside(
   row: string,
   unit: string,

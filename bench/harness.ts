@@ -1,6 +1,6 @@
 /**
- * How every figure is made: ours and its baseline are measured in the same run, in turns, so that what disturbs one
- * disturbs the other; a round gives one ratio, and the row is the median over the rounds.
+ * How every figure is made: ours and its baseline are measured in the same run, in turns, so that what
+ * disturbs one disturbs the other; a round gives one ratio, and the row is the median over the rounds.
  */
 export interface Row {
   /** `part/name`, the names of the table in the documentation. */

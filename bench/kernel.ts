@@ -1,4 +1,7 @@
-/** The kernel beside the worker pools from npm: the same work, the same number of threads, in turns, each in its own process. */
+/**
+ * The kernel beside the worker pools from npm: the same work, the same number of threads, in turns, each in
+ * its own process.
+ */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -75,7 +78,9 @@ async function* arrayRows({ heddle, peers }: Bench): AsyncIterable<Row> {
   }
 }
 
-/** Short tasks behind twice as many hogs as CPUs: at equal priority, beside the peers; and at a higher one. */
+/**
+ * Short tasks behind twice as many hogs as CPUs: at equal priority, beside the peers; and at a higher one.
+ */
 async function* hogRows({ heddle, peers }: Bench): AsyncIterable<Row> {
   const rounds = 10
   const equal: number[][] = []

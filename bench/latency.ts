@@ -1,7 +1,8 @@
 /**
- * How long a task of high priority waits beside a workload on its CPU: compiled code runs with the safepoint's flag raised, so it stops
- * at each safepoint that it looks at, and the time between two stops is what such a task has to wait at most. A thread's own time is
- * counted in ticks of milliseconds on some systems, so this is the time on the clock, of which the median of some runs is taken.
+ * How long a task of high priority waits beside a workload on its CPU: compiled code runs with the
+ * safepoint's flag raised, so it stops at each safepoint that it looks at, and the time between two stops is
+ * what such a task has to wait at most. A thread's own time is counted in ticks of milliseconds on some
+ * systems, so this is the time on the clock, of which the median of some runs is taken.
  */
 import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
@@ -45,9 +46,10 @@ const every_ms = 3
 const control = 'loop'
 
 /**
- * The same from end to end: a kernel with one CPU, on it the workload as a task that starts again and again, and a task of high priority
- * that is woken every few milliseconds. How late it runs has all in it: the timekeeper, the safepoints, the switch, and the other programs
- * of the machine, which `loop` shows: the wait beside a bare loop.
+ * The same from end to end: a kernel with one CPU, on it the workload as a task that starts again and again,
+ * and a task of high priority that is woken every few milliseconds. How late it runs has all in it: the
+ * timekeeper, the safepoints, the switch, and the other programs of the machine, which `loop` shows: the wait
+ * beside a bare loop.
  */
 export async function* taskRows(
   names: readonly string[] = [control, ...packages, ...programs],
@@ -107,8 +109,8 @@ function* measured(name: string, work: Work): Iterable<Row> {
 }
 
 /**
- * The stretches as they usually are: a run stops where the one before it did, so the median of each stretch leaves out what other
- * programs took from it. Runs that differ count as they are.
+ * The stretches as they usually are: a run stops where the one before it did, so the median of each stretch
+ * leaves out what other programs took from it. Runs that differ count as they are.
  */
 function usual(runs: readonly number[][]): number[] {
   const [first] = runs
@@ -151,7 +153,10 @@ function stretchesOf({ fn, self, args }: Work, flag: Int32Array): number[] {
   return [...times.subarray(0, Math.min(count, times.length))]
 }
 
-/** How long a task waits at most, in so many cases of all, that comes at any moment: a long stretch is met more often than a short one. */
+/**
+ * How long a task waits at most, in so many cases of all, that comes at any moment: a long stretch is met
+ * more often than a short one.
+ */
 function waitedFor(stretches: readonly number[], share: number): number {
   const all = stretches.reduce((sum, one) => sum + one, 0)
   let low = 0

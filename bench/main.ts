@@ -5,8 +5,8 @@ import { goal, reportPage } from './report.ts'
 import { describeRun, reportFile, resultsFile, saveResults } from './results.ts'
 
 /**
- * `npm run bench -- [part …] [--json]`: every part in this folder, or those named. A run of all of them is saved, with a page of
- * plots: bench/results.
+ * `npm run bench -- [part …] [--json]`: every part in this folder, or those named. A run of all of them is
+ * saved, with a page of plots: bench/results.
  */
 const support = new Set([
   'main.ts',

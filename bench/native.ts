@@ -1,4 +1,7 @@
-/** What the same things cost in C, where `cc` is installed, and in Go, where `go` is: the operating system's locks, threads and wakeups. */
+/**
+ * What the same things cost in C, where `cc` is installed, and in Go, where `go` is: the operating system's
+ * locks, threads and wakeups.
+ */
 import { Schedule } from '../src/coroutine/schedule/schedule.ts'
 import { SWITCH_YIELDS } from '../src/sched/core/switch.ts'
 import { Channel } from '../src/sync/channel/channel.ts'

@@ -13,7 +13,10 @@ import { fx, owner, piPairs, plainPairs, robustPairs, robustPiPairs, view } from
 
 const TURNS = 300_000
 
-/** Many short calls, as locks are taken: one call with a loop of hundreds of thousands is compiled while it runs, and less well (docs/performance.md). */
+/**
+ * Many short calls, as locks are taken: one call with a loop of hundreds of thousands is compiled while it
+ * runs, and less well (docs/performance.md).
+ */
 function pairsOf(loop: (turns: number) => void): number {
   return timed(TURNS, turns => {
     for (let left = turns; left > 0; left -= 2000) loop(2000)
@@ -92,7 +95,10 @@ class Contenders {
 const WANTS = 30
 const HOG_MS = 20
 
-/** The waits of a high task for a lock that a low one has, while two of ordinary priority keep the CPU busy. Sorted by nothing. */
+/**
+ * The waits of a high task for a lock that a low one has, while two of ordinary priority keep the CPU busy.
+ * Sorted by nothing.
+ */
 async function waitsOfHighest(kernel: Kernel, protocol: 'inherit' | 'none'): Promise<number[]> {
   const work = await kernel.import<typeof import('./pi/highest.ts')>(
     new URL('./pi/highest.ts', import.meta.url),

@@ -1,7 +1,9 @@
 import { meets, type Row } from './harness.ts'
 import type { Results } from './results.ts'
 
-/** The page: every row beside its target, and a plot for each series of how cost grows. One file, no scripts. */
+/**
+ * The page: every row beside its target, and a plot for each series of how cost grows. One file, no scripts.
+ */
 export function reportPage(results: Results): string {
   const { machine, versions, commit, date, seconds, omitted, rows } = results
   const parts = Map.groupBy(

@@ -4,7 +4,10 @@ import { arch, cpus, platform, release, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import type { Row } from './harness.ts'
 
-/** A whole run: what was measured, where, with which versions, of which commit. Checked in as bench/results/results.json. */
+/**
+ * A whole run: what was measured, where, with which versions, of which commit. Checked in as
+ * bench/results/results.json.
+ */
 export interface Results {
   readonly commit: string
   readonly date: string

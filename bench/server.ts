@@ -1,6 +1,7 @@
 /**
- * A server with libraries that nobody has marked (examples/server), driven over loopback: on piscina, with one line changed on heddle/piscina, and with
- * priorities. What short requests notice of long ones, and what that costs the long ones. The three take turns, each in its own process.
+ * A server with libraries that nobody has marked (examples/server), driven over loopback: on piscina, with
+ * one line changed on heddle/piscina, and with priorities. What short requests notice of long ones, and what
+ * that costs the long ones. The three take turns, each in its own process.
  */
 import { drive, type Figures, type Variant } from '../examples/server/drive.ts'
 import { compare, type Row, type Target } from './harness.ts'

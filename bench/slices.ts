@@ -1,6 +1,7 @@
 /**
- * How long a slice should be: two tasks that never rest share a CPU, and a short one comes now and then. Short slices cost switches, long ones make the short task
- * wait. Throughput is turns of the long tasks for each second of CPU time, so that it says something on a busy machine too.
+ * How long a slice should be: two tasks that never rest share a CPU, and a short one comes now and then.
+ * Short slices cost switches, long ones make the short task wait. Throughput is turns of the long tasks for
+ * each second of CPU time, so that it says something on a busy machine too.
  */
 import { Kernel } from '../src/index.ts'
 import { median, quantile, type Row } from './harness.ts'

@@ -1,4 +1,7 @@
-/** What a preemption costs so many calls deep, the first time and after that: functions that unwind, and generators. */
+/**
+ * What a preemption costs so many calls deep, the first time and after that: functions that unwind, and
+ * generators.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

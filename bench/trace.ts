@@ -6,9 +6,9 @@ import { compare, measure, type Row, timed } from './harness.ts'
 import type { Yielders } from './sched/yielders.ts'
 
 /**
- * What tracing costs the yield bench: with the hooks in place and recording off, and with recording on. The baseline is the same
- * scheduler with the hooks taken out of its source; each of the three is an instance of its own, so that none
- * profits from what the engine has learnt about another.
+ * What tracing costs the yield bench: with the hooks in place and recording off, and with recording on. The
+ * baseline is the same scheduler with the hooks taken out of its source; each of the three is an instance of
+ * its own, so that none profits from what the engine has learnt about another.
  */
 const HOOK = /^\s*if \((?:i32\[s\.recording\] !== 0|recording\b).*\brecord[A-Z]\w*\(.*\)$/gm
 

@@ -1,10 +1,12 @@
 /**
- * Checking ordinary asynchronous code: a cache, a ticket sale and a session store, each as one would write it at first, and mended.
+ * Checking ordinary asynchronous code: a cache, a ticket sale and a session store, each as one would write it
+ * at first, and mended.
  *
  *     npm run example await-races
  *
- * is the same as `heddle check examples/await-races/races.check.ts`. Every order is tried in which the database, the payment service and
- * the requests can come; of each of the three that go wrong, the order is printed with the lines that it went through.
+ * is the same as `heddle check examples/await-races/races.check.ts`. Every order is tried in which the
+ * database, the payment service and the requests can come; of each of the three that go wrong, the order is
+ * printed with the lines that it went through.
  */
 import { showChecks } from './checks/show.ts'
 

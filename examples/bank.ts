@@ -1,6 +1,6 @@
 /**
- * Bank transfers while workers are killed: robust locks tell the next owner that the last one died with the lock, and an undo log
- * under the lock makes the accounts whole again. No money is lost or made.
+ * Bank transfers while workers are killed: robust locks tell the next owner that the last one died with the
+ * lock, and an undo log under the lock makes the accounts whole again. No money is lost or made.
  *
  *     npm run example bank
  */
@@ -33,7 +33,8 @@ console.log(`the saboteurs ended with: ${(await Promise.all(saboteurs)).join(', 
 const done = await Promise.all(clerks)
 const repaired = done.reduce((total, { repaired: n }) => total + n, 0)
 const transfers = done.reduce((total, { transfers: n }) => total + n, 0)
-// The last one to fall over may have done so when all clerks had gone home: whoever looks at the books next takes the lock.
+// The last one to fall over may have done so when all clerks had gone home: whoever looks at the books next
+// takes the lock.
 {
   using _audit = await lock.lockAsync()
   if (lock.ownerDied) {

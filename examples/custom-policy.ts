@@ -1,6 +1,7 @@
 /**
- * A scheduler policy of your own: least attained service. Whoever has had the least CPU time so far runs next, so short jobs pass
- * long ones without anyone saying which is which. Loaded while tasks run, and unloaded again.
+ * A scheduler policy of your own: least attained service. Whoever has had the least CPU time so far runs
+ * next, so short jobs pass long ones without anyone saying which is which. Loaded while tasks run, and
+ * unloaded again.
  *
  *     npm run example custom-policy
  */

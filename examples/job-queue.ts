@@ -1,5 +1,6 @@
 /**
- * A job queue with priorities: long reports fill every CPU, and whoever is in a hurry goes first all the same.
+ * A job queue with priorities: long reports fill every CPU, and whoever is in a hurry goes first all the
+ * same.
  *
  *     npm run example job-queue
  *

@@ -1,7 +1,7 @@
 /**
- * The priority inversion of Mars Pathfinder (1997). A low task holds the bus, a high one needs it, and one in the middle computes:
- * the high one waits for the middle one, which has nothing to do with the bus. With inheritance the low task runs at the high
- * one's priority for as long as it holds what that one wants.
+ * The priority inversion of Mars Pathfinder (1997). A low task holds the bus, a high one needs it, and one in
+ * the middle computes: the high one waits for the middle one, which has nothing to do with the bus. With
+ * inheritance the low task runs at the high one's priority for as long as it holds what that one wants.
  *
  *     npm run example pathfinder
  */

@@ -3,7 +3,8 @@
  *
  *     npm run example pipeline
  *
- * Channels are bounded, so a fast stage waits for a slow one: there are never more than a few lines in memory.
+ * Channels are bounded, so a fast stage waits for a slow one: there are never more than a few lines in
+ * memory.
  */
 import { Channel, Kernel, WaitGroup } from '../src/index.ts'
 

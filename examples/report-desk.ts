@@ -1,6 +1,7 @@
 /**
- * A desk that makes long reports and answers short requests meanwhile: on a plain worker pool, and on heddle. The same functions
- * (report-desk/work.ts), the same number of threads, one after the other, in this very run.
+ * A desk that makes long reports and answers short requests meanwhile: on a plain worker pool, and on heddle.
+ * The same functions (report-desk/work.ts), the same number of threads, one after the other, in this very
+ * run.
  *
  *     npm start
  */
@@ -35,7 +36,10 @@ interface Day {
 const now = (): number => performance.timeOrigin + performance.now()
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
-/** One day at the desk: all reports are ordered at once, requests come in while they are made; then many small tasks. */
+/**
+ * One day at the desk: all reports are ordered at once, requests come in while they are made; then many small
+ * tasks.
+ */
 async function work(desk: Desk, years: number): Promise<Day> {
   // Before the clock starts: code that runs for the first time is slow, on either side.
   for (let round = 0; round < 5; round++) {

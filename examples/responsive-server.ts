@@ -3,12 +3,14 @@
  *
  *     npm run example responsive-server
  *
- * It first shows what computing does to everyone else who asks, called plainly and through a schedule; then it serves:
+ * It first shows what computing does to everyone else who asks, called plainly and through a schedule; then
+ * it serves:
  *
  *     curl localhost:8080/                      answers at once, whatever else goes on
  *     curl localhost:8080/primes?below=5000000  computes for seconds, and hinders nobody
  *
- * In a project of your own, `node --import heddle/register server.ts` compiles the marked functions of every module.
+ * In a project of your own, `node --import heddle/register server.ts` compiles the marked functions of every
+ * module.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

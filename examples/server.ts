@@ -1,6 +1,7 @@
 /**
- * What one line does to a server: resizing pictures and answering short requests, on piscina, on heddle/piscina, and with
- * priorities. The same code and the same libraries (jpeg-js, marked), which know nothing of heddle, in this very run.
+ * What one line does to a server: resizing pictures and answering short requests, on piscina, on
+ * heddle/piscina, and with priorities. The same code and the same libraries (jpeg-js, marked), which know
+ * nothing of heddle, in this very run.
  *
  *     npm start [-- pictures]
  */

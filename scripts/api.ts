@@ -1,4 +1,7 @@
-/** Writes docs/api: a page for each entry of the package, from the types that it publishes (`npm run build` first). */
+/**
+ * Writes docs/api: a page for each entry of the package, from the types that it publishes (`npm run build`
+ * first).
+ */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type Comment, parseSync, type Statement } from 'oxc-parser'

@@ -3,8 +3,9 @@ import { parseArgs } from 'node:util'
 import { lockChaos } from '../test/chaos/lockchaos.ts'
 
 /**
- * `npm run chaos -- [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit 120]`: the lock chaos over many seeds, each in a
- * process of its own, with so many cores kept busy. Prints every death and its reason where a run fails or does not end within the limit.
+ * `npm run chaos -- [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit 120]`: the lock
+ * chaos over many seeds, each in a process of its own, with so many cores kept busy. Prints every death and
+ * its reason where a run fails or does not end within the limit.
  */
 const { values } = parseArgs({
   options: {

@@ -1,4 +1,6 @@
-/** `npm run docs [dev]`: the documentation as a site, into dist-site; with `dev`, served and kept up to date. */
+/**
+ * `npm run docs [dev]`: the documentation as a site, into dist-site; with `dev`, served and kept up to date.
+ */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 
 /**
  * `npm run lock`: writes package-lock.json anew, from package.json alone. An `npm install` beside an existing
- * node_modules leaves out the binaries of other platforms, and then `npm ci` refuses the lock file everywhere.
+ * node_modules leaves out the binaries of other platforms, and then `npm ci` refuses the lock file
+ * everywhere.
  */
 const root = join(import.meta.dirname, '..')
 const scratch = mkdtempSync(join(tmpdir(), 'heddle-lock-'))

@@ -7,8 +7,9 @@ import { cells } from '../test/matrix/cells.ts'
 import { MatrixTools } from '../test/matrix/tools.ts'
 
 /**
- * `npm run matrix`: heddle from the packed tarball in other people's projects (test/matrix). `npm run matrix -- vite production` runs the
- * cells whose names have all of these words; `--quick` those of `npm test`; `--list` names them; `--keep` leaves the projects where they are.
+ * `npm run matrix`: heddle from the packed tarball in other people's projects (test/matrix).
+ * `npm run matrix -- vite production` runs the cells whose names have all of these words; `--quick` those of
+ * `npm test`; `--list` names them; `--keep` leaves the projects where they are.
  */
 const root = join(import.meta.dirname, '..')
 

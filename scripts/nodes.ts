@@ -7,7 +7,10 @@ export interface NodeBinary {
   readonly path: string
 }
 
-/** The development Node, Node 24 (a package of its own, because two packages named `node` would share a bin), and the machine's own. */
+/**
+ * The development Node, Node 24 (a package of its own, because two packages named `node` would share a bin),
+ * and the machine's own.
+ */
 export function nodes(root: string): NodeBinary[] {
   const own = (process.env.PATH ?? '')
     .split(':')

@@ -8,7 +8,10 @@ import { nodes } from './nodes.ts'
 import { lostImports } from './sideeffects.ts'
 import type { command as Command, Step } from './test.ts'
 
-/** The package as a stranger gets it: built, packed, checked by publint and attw, installed, run on three Nodes, and in the projects that matter most. */
+/**
+ * The package as a stranger gets it: built, packed, checked by publint and attw, installed, run on three
+ * Nodes, and in the projects that matter most.
+ */
 export function packageSteps(root: string, scratch: string, command: typeof Command): Step[] {
   const bin = (name: string): string => join(root, 'node_modules', '.bin', name)
   const tarball = join(scratch, 'heddle.tgz')

@@ -1,4 +1,6 @@
-/** A test of another pool that is not run against ours: about what it is made of, and not about what it does. */
+/**
+ * A test of another pool that is not run against ours: about what it is made of, and not about what it does.
+ */
 export interface Exclusion {
   readonly file: string
   /** Its name; without one, the whole file. */

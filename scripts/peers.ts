@@ -15,8 +15,9 @@ import { dirname, join, resolve } from 'node:path'
 import { type Exclusion, piscinaExclusions, workerpoolExclusions } from './peerexclusions.ts'
 
 /**
- * `npm run peers -- piscina|workerpool FOLDER [file…]`: runs another pool's own tests, from a folder that has its package, against ours. Nothing in the tests is
- * changed but what their import of the package finds. Those about its internals are left out: peerexclusions.ts says which, and why.
+ * `npm run peers -- piscina|workerpool FOLDER [file…]`: runs another pool's own tests, from a folder that has
+ * its package, against ours. Nothing in the tests is changed but what their import of the package finds.
+ * Those about its internals are left out: peerexclusions.ts says which, and why.
  *
  *   npm i --prefix /tmp/peer piscina@5 concat-stream abort-controller @napi-rs/nice tsx
  *   npm run peers -- piscina /tmp/peer/node_modules/piscina

@@ -1,5 +1,6 @@
-// Runs before `npm start`, `npm test` and `npm run bench`, on whatever Node is at hand and with nothing installed.
-// It installs from the lock file when something is missing, and makes sure that the development Node is there.
+// Runs before `npm start`, `npm test` and `npm run bench`, on whatever Node is at hand and with nothing
+// installed. It installs from the lock file when something is missing, and makes sure that the development
+// Node is there.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

@@ -55,7 +55,8 @@ function shapes(root: string): ModuleShape[] {
 }
 
 /**
- * The modules that do something as they load. Two rules find them, so the list in package.json is derived and not remembered:
+ * The modules that do something as they load. Two rules find them, so the list in package.json is derived and
+ * not remembered:
  *
  *   [1] a module that exports no value exists for its effect
  *   [2] `import './x.ts'`, without a name, wants the effect of x: a bundler must pass by neither x nor the module that says so
@@ -69,7 +70,10 @@ export function effectModules(root: string): string[] {
   return [...found].sort()
 }
 
-/** What `sideEffects` lacks, and what it should not name. Each module stands there twice: bundlers see the source too, in tests. */
+/**
+ * What `sideEffects` lacks, and what it should not name. Each module stands there twice: bundlers see the
+ * source too, in tests.
+ */
 export function wrongSideEffects(root: string): string[] {
   const { sideEffects } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     sideEffects: string[]

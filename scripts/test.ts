@@ -5,9 +5,9 @@ import { join, relative } from 'node:path'
 import { packageSteps } from './package-check.ts'
 
 /**
- * `npm test`: types, lint, format, unit tests, package checks, one after the other. A step that passes is one line; one
- * that fails prints what it said. Goes on after a failure, so that one run tells everything. `npm test -- src/arena` runs
- * the unit tests below that path and nothing else.
+ * `npm test`: types, lint, format, unit tests, package checks, one after the other. A step that passes is one
+ * line; one that fails prints what it said. Goes on after a failure, so that one run tells everything.
+ * `npm test -- src/arena` runs the unit tests below that path and nothing else.
  */
 export interface Step {
   readonly name: string
@@ -20,8 +20,9 @@ const bin = (name: string): string => join(root, 'node_modules', '.bin', name)
 const paths = process.argv.slice(2)
 const scratch = mkdtempSync(join(tmpdir(), 'heddle-test-'))
 const vitestJson = join(scratch, 'vitest.json')
-// The tests start hundreds of processes and workers, each of which loads the sources. Node strips their types and compiles
-// them once, and keeps the result here under a hash of each file's content: half of the CPU time of a boot.
+// The tests start hundreds of processes and workers, each of which loads the sources. Node strips their types
+// and compiles them once, and keeps the result here under a hash of each file's content: half of the CPU time
+// of a boot.
 const compileCache = join(root, 'node_modules', '.cache', 'compiled')
 
 export function command(

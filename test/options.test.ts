@@ -1,6 +1,7 @@
 /**
- * In JavaScript nothing but the call itself can say that an option does not exist, or that its value is of the wrong kind. For each public
- * call that takes options: an unknown one, a misspelt one, and each option with a value of another kind are errors that name it.
+ * In JavaScript nothing but the call itself can say that an option does not exist, or that its value is of
+ * the wrong kind. For each public call that takes options: an unknown one, a misspelt one, and each option
+ * with a value of another kind are errors that name it.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { check } from '../src/checker/check.ts'

@@ -5,8 +5,10 @@ import { expect, test } from 'vitest'
 import { sourceFiles, src } from './sourcelayers.ts'
 
 /**
- * A loop that waits for another thread goes through `awaitChange` (src/arena/sync/awaiting.ts) or `awaitOwner` (src/futex/recovery/gone.ts): it spins, parks, and looks at deaths.
- * A loop waits, for this test, if nothing bounds it and it does one of these without them, and without giving its thread up (`yield`, `await`):
+ * A loop that waits for another thread goes through `awaitChange` (src/arena/sync/awaiting.ts) or
+ * `awaitOwner` (src/futex/recovery/gone.ts): it spins, parks, and looks at deaths. A loop waits, for this
+ * test, if nothing bounds it and it does one of these without them, and without giving its thread up
+ * (`yield`, `await`):
  *
  *   pauses      calls `pause`
  *   parks       calls `Atomics.wait`

@@ -62,7 +62,10 @@ export function* contend(contest: Contest): Generator<number, Outcome, unknown> 
   }
 }
 
-/** Pairs of lock and unlock of a free mutex, in nanoseconds each. Twice, so that each is compiled for its own lock. */
+/**
+ * Pairs of lock and unlock of a free mutex, in nanoseconds each. Twice, so that each is compiled for its own
+ * lock.
+ */
 export function* plainPairs(handle: SyncHandle, pairs: number): Generator<number, number, unknown> {
   const mutex = Mutex.from(handle)
   const begun = performance.now()

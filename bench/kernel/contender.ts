@@ -1,6 +1,7 @@
 /**
- * One contender in a process of its own: heddle, or one of the pools from npm. Told by messages what to measure, so that all of them take
- * turns in one run and none has the others' code, heap or threads around it.
+ * One contender in a process of its own: heddle, or one of the pools from npm. Told by messages what to
+ * measure, so that all of them take turns in one run and none has the others' code, heap or threads around
+ * it.
  */
 import { fileURLToPath } from 'node:url'
 import { Kernel } from '../../src/kernel/boot/kernel.ts'
@@ -103,8 +104,8 @@ async function inTurn(count: number, run: (turn: number) => PromiseLike<unknown>
 }
 
 /**
- * Short tasks that arrive, one every few milliseconds, behind twice as many hogs as CPUs, each of which wants so much CPU
- * time. Milliseconds from the spawn to the moment at which each ran.
+ * Short tasks that arrive, one every few milliseconds, behind twice as many hogs as CPUs, each of which wants
+ * so much CPU time. Milliseconds from the spawn to the moment at which each ran.
  */
 async function behindHogs(contender: Contender, ms: number, first: boolean): Promise<number[]> {
   const hogs = Array.from({ length: CPUS * 2 }, () => contender.run('hog', ms))

@@ -27,7 +27,10 @@ export async function prepare(name: string, entry: string, method: string, args:
   prepared.set(name, { fn, args })
 }
 
-/** What waits least beside it: a loop with safepoints and nothing else. The other rows are compared with this one. */
+/**
+ * What waits least beside it: a loop with safepoints and nothing else. The other rows are compared with this
+ * one.
+ */
 export function spin(ms: number): number {
   'use task'
   const end = performance.now() + ms

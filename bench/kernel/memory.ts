@@ -1,6 +1,7 @@
 /**
- * Bytes that each of so many sleeping tasks takes: run with --expose-gc, prints a number. What is counted: the used heap of every
- * thread after a collection, and what the process has grown by beside those heaps, which is the arena.
+ * Bytes that each of so many sleeping tasks takes: run with --expose-gc, prints a number. What is counted:
+ * the used heap of every thread after a collection, and what the process has grown by beside those heaps,
+ * which is the arena.
  */
 import { Kernel } from '../../src/kernel/boot/kernel.ts'
 
@@ -30,8 +31,8 @@ async function measure(): Promise<{ used: number; beside: number }> {
   return { used, beside: rss - total }
 }
 
-// As many short tasks first, a few at a time: what is there once (code, the young generations) is there then, and the arena's pages
-// are not.
+// As many short tasks first, a few at a time: what is there once (code, the young generations) is there then,
+// and the arena's pages are not.
 for (let round = 0; round < 100; round++) {
   await Promise.all(Array.from({ length: count / 100 }, () => kernel.spawn(work.sleeper, [0])))
 }

@@ -3,7 +3,10 @@ import { sleep } from '../../src/index.ts'
 import { Mutex } from '../../src/sync/mutex/mutex.ts'
 import type { SyncHandle } from '../../src/sync/wait/place.ts'
 
-/** Tasks of three priorities on one CPU: a low one has a lock that a high one wants, and those between want nothing of it. */
+/**
+ * Tasks of three priorities on one CPU: a low one has a lock that a high one wants, and those between want
+ * nothing of it.
+ */
 
 function* busy(ms: number): Generator<number, void, unknown> {
   for (const end = performance.now() + ms; performance.now() < end; ) if (needResched()) yield 0

@@ -1,6 +1,9 @@
 'use task'
 
-/** One-way constraints that are planned and propagated: many small methods over linked objects, as in deltablue. */
+/**
+ * One-way constraints that are planned and propagated: many small methods over linked objects, as in
+ * deltablue.
+ */
 export const size = 60
 export const small = 1
 

@@ -1,6 +1,9 @@
 'use task'
 
-/** Constructors that do all the work, as libraries of linear algebra have them: a matrix, and its decomposition. */
+/**
+ * Constructors that do all the work, as libraries of linear algebra have them: a matrix, and its
+ * decomposition.
+ */
 export const size = 160
 export const small = 6
 

@@ -1,6 +1,8 @@
 'use task'
 
-/** An operating system in small: tasks with queues of packets, dispatched by class, in the manner of richards. */
+/**
+ * An operating system in small: tasks with queues of packets, dispatched by class, in the manner of richards.
+ */
 export const size = 40
 export const small = 1
 

@@ -9,7 +9,10 @@ import { SWITCH_EXITS, SWITCH_SLEEPS } from '../../src/sched/core/switch.ts'
 import { INTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
-/** Two tasks, one on each of two CPUs, wake each other in turn. Word 0: turns left; 1 and 2: the tasks; 3: done. */
+/**
+ * Two tasks, one on each of two CPUs, wake each other in turn. Word 0: turns left; 1 and 2: the tasks; 3:
+ * done.
+ */
 export interface CrossPlan {
   readonly scheduler: SchedulerPlan
   readonly machine: Region

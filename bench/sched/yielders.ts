@@ -5,8 +5,8 @@ import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { type Body, FIFO, type Rig } from './rig.ts'
 
 /**
- * Tasks that yield to each other until their CPU has switched `total` times, and then sleep. They live as long as the rig:
- * starting and ending them is not what is measured.
+ * Tasks that yield to each other until their CPU has switched `total` times, and then sleep. They live as
+ * long as the rig: starting and ending them is not what is measured.
  */
 export class Yielders {
   private left = 0

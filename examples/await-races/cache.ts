@@ -5,7 +5,9 @@ export interface Cache {
   get(key: string): Promise<string>
 }
 
-/** Remembers a value when it has come. Until then every reader finds nothing, and loads it too: a stampede. */
+/**
+ * Remembers a value when it has come. Until then every reader finds nothing, and loads it too: a stampede.
+ */
 export class EagerCache implements Cache {
   private readonly values = new Map<string, string>()
   private readonly load: Load
@@ -23,7 +25,9 @@ export class EagerCache implements Cache {
   }
 }
 
-/** Remembers the promise: readers that come meanwhile wait for the same load. A load that fails is forgotten. */
+/**
+ * Remembers the promise: readers that come meanwhile wait for the same load. A load that fails is forgotten.
+ */
 export class PatientCache implements Cache {
   private readonly values = new Map<string, Promise<string>>()
   private readonly load: Load

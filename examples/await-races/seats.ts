@@ -6,7 +6,10 @@ export interface Hall {
   book(buyer: string): Promise<boolean>
 }
 
-/** Looks whether a seat is free, takes the money, and sells it: two buyers can both have found the last one free. */
+/**
+ * Looks whether a seat is free, takes the money, and sells it: two buyers can both have found the last one
+ * free.
+ */
 export class TrustingHall implements Hall {
   readonly sold: string[] = []
   private readonly seats: number

@@ -24,7 +24,10 @@ export class PlainSessions implements Sessions {
   }
 }
 
-/** The same, with a queue for each session: a change begins when the one before it has ended, however it ended. */
+/**
+ * The same, with a queue for each session: a change begins when the one before it has ended, however it
+ * ended.
+ */
 export class QueuedSessions implements Sessions {
   private readonly store: Store
   private readonly last = new Map<string, Promise<void>>()

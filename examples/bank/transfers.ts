@@ -2,7 +2,10 @@ import { type Mutex, yieldNow } from '../../src/index.ts'
 
 export const ACCOUNTS = 32
 
-/** The accounts, and behind them what to undo if whoever holds the lock dies: from, to, amount; amount 0: nothing. */
+/**
+ * The accounts, and behind them what to undo if whoever holds the lock dies: from, to, amount; amount 0:
+ * nothing.
+ */
 const LOG = ACCOUNTS
 export const bankWords: number = ACCOUNTS + 3
 
@@ -71,7 +74,10 @@ function begin(words: Int32Array, from: number, to: number, amount: number): voi
   words[LOG + 2] = amount
 }
 
-/** Puts the account that was paid from back to what it had; the one that was to be paid got nothing yet, or everything. */
+/**
+ * Puts the account that was paid from back to what it had; the one that was to be paid got nothing yet, or
+ * everything.
+ */
 export function undo(memory: SharedArrayBuffer): boolean {
   const words = new Int32Array(memory)
   const amount = words[LOG + 2]

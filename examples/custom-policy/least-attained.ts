@@ -1,6 +1,9 @@
 import type { Policy } from '../../src/index.ts'
 
-/** Every CPU loads this module. What all of them must know lives in dispatch queues and in the context's words. */
+/**
+ * Every CPU loads this module. What all of them must know lives in dispatch queues and in the context's
+ * words.
+ */
 const QUEUE = 0
 
 const leastAttained: Policy = {

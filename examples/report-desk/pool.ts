@@ -8,7 +8,10 @@ interface Job {
   readonly resolve: (value: unknown) => void
 }
 
-/** A plain worker pool: threads that take one job after the other, first come, first served. What most programs have. */
+/**
+ * A plain worker pool: threads that take one job after the other, first come, first served. What most
+ * programs have.
+ */
 export class Pool {
   private readonly workers: Worker[] = []
   private readonly idle: Worker[] = []

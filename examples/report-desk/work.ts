@@ -6,7 +6,9 @@ export interface Sale {
   readonly cents: number
 }
 
-/** A long report: every sale of a year, made up from a seed, added up by product and day, `years` times over. */
+/**
+ * A long report: every sale of a year, made up from a seed, added up by product and day, `years` times over.
+ */
 export function report(seed: number, years: number): { readonly best: number; readonly total: number } {
   'use task'
   const byProduct = new Float64Array(64)

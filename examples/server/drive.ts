@@ -1,9 +1,11 @@
 /**
- * Drives the server with autocannon. Long requests: LONG_CLIENTS connections, each of which asks for the next picture when it has one. Short requests:
- * SHORT_CLIENTS connections, each of which asks for something small once a second, one after the other, while pictures are made.
+ * Drives the server with autocannon. Long requests: LONG_CLIENTS connections, each of which asks for the next
+ * picture when it has one. Short requests: SHORT_CLIENTS connections, each of which asks for something small
+ * once a second, one after the other, while pictures are made.
  *
- * Times are taken from autocannon's events. Its own figures would not do: the duration of a run is a whole number of samples of a second, and with a rate it adds, for each late
- * answer, one for every millisecond that it was late, as if each connection had asked a thousand times a second.
+ * Times are taken from autocannon's events. Its own figures would not do: the duration of a run is a whole
+ * number of samples of a second, and with a rate it adds, for each late answer, one for every millisecond
+ * that it was late, as if each connection had asked a thousand times a second.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,7 +32,10 @@ const SHORT_EVERY_MS = 1000
 /** autocannon looks that often whether it is to stop. */
 const STOP_MS = 50
 
-/** Starts the server on that pool, drives it, and ends it. `long`: how many pictures; as many as `warm` go before them, and are not timed. */
+/**
+ * Starts the server on that pool, drives it, and ends it. `long`: how many pictures; as many as `warm` go
+ * before them, and are not timed.
+ */
 export async function drive(variant: Variant, long: number, warm: number): Promise<Figures> {
   const server = fork(join(import.meta.dirname, 'server.ts'), [variant], { execArgv: [], stdio: 'inherit' })
   try {

@@ -4,7 +4,8 @@
  *     import Piscina from 'piscina'
  *     import Piscina from 'heddle/piscina'
  *
- * Here the line is an argument, so that one file serves for both: `node server.ts piscina`, `node server.ts heddle`, `node server.ts priorities`.
+ * Here the line is an argument, so that one file serves for both: `node server.ts piscina`,
+ * `node server.ts heddle`, `node server.ts priorities`.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,7 @@
-/** What the server computes: plain functions that call libraries from npm. Nothing here, or in them, knows of heddle. */
+/**
+ * What the server computes: plain functions that call libraries from npm. Nothing here, or in them, knows of
+ * heddle.
+ */
 import jpeg from 'jpeg-js'
 import { marked } from 'marked'
 

@@ -1,4 +1,6 @@
-/** Thrown when a kernel invariant does not hold: always a bug in heddle or in code that writes to its arena. */
+/**
+ * Thrown when a kernel invariant does not hold: always a bug in heddle or in code that writes to its arena.
+ */
 export class InvariantError extends Error {
   override readonly name = 'InvariantError'
 }

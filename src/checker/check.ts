@@ -53,7 +53,9 @@ export class CheckFailure extends Error {
   }
 }
 
-/** Thrown when nothing went wrong, and not everything was covered; unless the check says `allowIncomplete`. */
+/**
+ * Thrown when nothing went wrong, and not everything was covered; unless the check says `allowIncomplete`.
+ */
 export class CheckIncomplete extends Error {
   override readonly name = 'CheckIncomplete'
   readonly result: CheckResult
@@ -97,15 +99,18 @@ export function collectChecks(collector: Collector | undefined): void {
 /** `check`, and `check.async`. */
 export interface Check {
   /**
-   * Explores the interleavings of a program over shared memory, and throws a CheckFailure with the report when one goes
-   * wrong, and a CheckIncomplete when not all were explored. `setup` makes the shared memory anew and returns the bodies of the threads and an optional final assertion; it
-   * runs before every execution. Call it inside a test of vitest or node:test, or at the top of a file `*.check.ts` for `heddle check`.
+   * Explores the interleavings of a program over shared memory, and throws a CheckFailure with the report
+   * when one goes wrong, and a CheckIncomplete when not all were explored. `setup` makes the shared memory
+   * anew and returns the bodies of the threads and an optional final assertion; it runs before every
+   * execution. Call it inside a test of vitest or node:test, or at the top of a file `*.check.ts` for
+   * `heddle check`.
    */
   (name: string, options: CheckOptions, setup: Setup): CheckResult
   (name: string, setup: Setup): CheckResult
   /**
-   * Explores the orders in which the outside world can answer ordinary asynchronous code: I/O, timers, messages. `setup` makes all state
-   * anew and returns the tasks and an optional final assertion. Rejects as `check` throws: await it in a test.
+   * Explores the orders in which the outside world can answer ordinary asynchronous code: I/O, timers,
+   * messages. `setup` makes all state anew and returns the tasks and an optional final assertion. Rejects as
+   * `check` throws: await it in a test.
    */
   async(name: string, options: AsyncCheckOptions, setup: AsyncSetup): Promise<CheckResult>
   async(name: string, setup: AsyncSetup): Promise<CheckResult>
@@ -166,8 +171,8 @@ function judged(
 }
 
 /**
- * The report of what a check finds in a program that is broken on purpose; throws when it finds nothing. For the test of a
- * check: that it can see.
+ * The report of what a check finds in a program that is broken on purpose; throws when it finds nothing. For
+ * the test of a check: that it can see.
  */
 export function found(setup: Setup, options: CheckOptions = {}): string {
   try {
@@ -193,7 +198,10 @@ export function searchOf(name: string, options: CheckOptions, setup: Setup): Sea
   return options.memory === 'weak' ? new WeakSearch(name, options, setup) : new Search(name, options, setup)
 }
 
-/** The result of a search that is over: its failure shrunk, and the steps of it written down. `alive`: told now and then meanwhile. */
+/**
+ * The result of a search that is over: its failure shrunk, and the steps of it written down. `alive`: told
+ * now and then meanwhile.
+ */
 export function conclude(
   search: Search | WeakSearch,
   shrinks: boolean = search.options.explorer !== 'replay',
@@ -209,7 +217,10 @@ export function conclude(
   return { result: { ...result, failure: shorter }, steps }
 }
 
-/** The steps of a failure. The cells may have been numbered anew since it was found, and need it again for this one. */
+/**
+ * The steps of a failure. The cells may have been numbered anew since it was found, and need it again for
+ * this one.
+ */
 function recorded(search: Search, { schedule, marked }: Failure): RecordedStep[] {
   for (;;) {
     try {

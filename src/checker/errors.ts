@@ -9,7 +9,10 @@ export class CheckError extends Error {
   }
 }
 
-/** The same error as one of this module's class, for the code under check may have met another copy of it; else undefined. */
+/**
+ * The same error as one of this module's class, for the code under check may have met another copy of it;
+ * else undefined.
+ */
 export function asCheckError(error: unknown): CheckError | undefined {
   if (error instanceof CheckError) return error
   if (!(error instanceof Error) || error.name !== 'CheckError') return undefined

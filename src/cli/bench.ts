@@ -1,4 +1,7 @@
-/** `heddle bench`: what heddle does on the machine at hand, in a few seconds. The whole suite, against its peers, is in the repository. */
+/**
+ * `heddle bench`: what heddle does on the machine at hand, in a few seconds. The whole suite, against its
+ * peers, is in the repository.
+ */
 import { availableParallelism, cpus } from 'node:os'
 import { Command, InvalidArgumentError } from 'commander'
 import { Channel } from '../sync/index.ts'
@@ -115,7 +118,10 @@ async function spawnSingle(kernel: Kernel, work: Work): Promise<Figure[]> {
   return [figure('spawn and await one task', 'ms', values)]
 }
 
-/** Twice as many tasks that compute as there are CPUs; then short ones, at the same priority and at a higher one. */
+/**
+ * Twice as many tasks that compute as there are CPUs; then short ones, at the same priority and at a higher
+ * one.
+ */
 async function behindLong(kernel: Kernel, work: Work): Promise<Figure[]> {
   const hogs = Array.from({ length: kernel.cpus * 2 }, () => kernel.spawn(work.burn, [1200]))
   const latency = async (priority: 'normal' | 'high'): Promise<number> => {

@@ -12,7 +12,9 @@ const frame = (functionName: string, url = ''): CallFrame => ({
   columnNumber: 0,
 })
 
-/** A stack is a path in the tree: 1 root, 2 idle, 3 own, 4 own in own, 5 the engine's in 4, 6 loading in 3. */
+/**
+ * A stack is a path in the tree: 1 root, 2 idle, 3 own, 4 own in own, 5 the engine's in 4, 6 loading in 3.
+ */
 const profile = (samples: number[]): Profile => ({
   startTime: 0,
   nodes: [

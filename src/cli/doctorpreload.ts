@@ -1,4 +1,7 @@
-/** Loaded into each thread of a program that `heddle doctor` runs: takes a CPU profile, and the times without a safepoint. */
+/**
+ * Loaded into each thread of a program that `heddle doctor` runs: takes a CPU profile, and the times without
+ * a safepoint.
+ */
 import { appendFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import Module from 'node:module'

@@ -37,7 +37,8 @@ heddle.addCommand(topCommand())
 heddle.addCommand(traceCommand())
 heddle.addCommand(completionCommand())
 
-// What commander refuses (an unknown option, a missing argument) is bad arguments, as what the commands refuse themselves.
+// What commander refuses (an unknown option, a missing argument) is bad arguments, as what the commands
+// refuse themselves.
 function refuseWith2(command: Command): void {
   command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE))
   command.commands.forEach(refuseWith2)

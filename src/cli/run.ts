@@ -197,7 +197,9 @@ function policyVariables(policy: string | undefined): Record<string, string> {
   }
 }
 
-/** What the loader of the program, and of its CPUs, finds in the environment (compiler/loading/selection.ts). */
+/**
+ * What the loader of the program, and of its CPUs, finds in the environment (compiler/loading/selection.ts).
+ */
 export function compileVariables(asked: readonly string[] | undefined): Record<string, string> {
   if (asked === undefined) return {}
   const own = asked.map(pattern => patternText(pattern, process.cwd()))

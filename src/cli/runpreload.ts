@@ -1,4 +1,7 @@
-/** Loaded before a program that `heddle run` runs: puts the loader in place, and does to each kernel what was asked for. */
+/**
+ * Loaded before a program that `heddle run` runs: puts the loader in place, and does to each kernel what was
+ * asked for.
+ */
 import { appendFileSync } from 'node:fs'
 import '../compiler/loading/register.ts'
 import { onBoot } from '../kernel/boot/hooks.ts'

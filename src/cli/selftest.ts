@@ -41,7 +41,10 @@ interface Seen {
 /** No phase takes a second, and on a machine that has much else to do not many. */
 const HANGS_MS = 60_000
 
-/** Boots two real CPUs, has them do kernel work on shared memory, and prints what it saw. Returns an exit code. */
+/**
+ * Boots two real CPUs, has them do kernel work on shared memory, and prints what it saw. Returns an exit
+ * code.
+ */
 export async function selftest(json: boolean = false): Promise<number> {
   const say = (text: string): void => {
     if (!json) console.log(text)

@@ -52,8 +52,8 @@ export interface Gap {
 }
 
 /**
- * Each run of samples that show code of the program, inside one gap between safepoints. `isOwn` tells the code of the program from
- * that of Node and of heddle, which comes to no safepoint because it waits.
+ * Each run of samples that show code of the program, inside one gap between safepoints. `isOwn` tells the
+ * code of the program from that of Node and of heddle, which comes to no safepoint because it waits.
  */
 export function stretchesOf(
   profile: Profile,

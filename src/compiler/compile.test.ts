@@ -10,7 +10,8 @@ function load(
   options: CompileOptions = {},
   imports: Namespace = {},
 ): Namespace {
-  // What is common to both lowerings is in differential/; here is what the first one makes. See frames.test.ts.
+  // What is common to both lowerings is in differential/; here is what the first one makes. See
+  // frames.test.ts.
   const { code, diagnostics } = compile(source, file, { lowering: 'generator', ...options })
   expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([])
   const modules = { 'heddle/runtime': runtime, ...imports }

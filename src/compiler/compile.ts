@@ -20,8 +20,8 @@ export interface CompileOptions {
   /** 'task' makes marked functions preemptible; 'checker' makes every function and shared access visible. */
   mode?: 'task' | 'checker'
   /**
-   * How functions are made resumable in task mode: by unwinding, or as generators. Without it, as is best for each. A
-   * function's or a module's own directive (`'use task frames'`, `'use task generator'`) comes first.
+   * How functions are made resumable in task mode: by unwinding, or as generators. Without it, as is best for
+   * each. A function's or a module's own directive (`'use task frames'`, `'use task generator'`) comes first.
    */
   lowering?: LoweringName
   /** The module that the output imports its runtime from. */
@@ -30,11 +30,17 @@ export interface CompileOptions {
   sourcemap?: boolean
   /** True: every function is compiled, as if the module began with 'use task'. */
   whole?: boolean
-  /** What is known of the modules next to this one: where `whole` is set, brief functions of theirs are called plainly. */
+  /**
+   * What is known of the modules next to this one: where `whole` is set, brief functions of theirs are called
+   * plainly.
+   */
   neighbour?: Neighbour
   /** In checker mode: statements and branches are counted. */
   coverage?: boolean
-  /** How many turns of a loop without calls stand between two looks at the safepoint: 512. Tests make it small. */
+  /**
+   * How many turns of a loop without calls stand between two looks at the safepoint: 512. Tests make it
+   * small.
+   */
   strip?: number
 }
 
@@ -122,7 +128,10 @@ class Failure {
   }
 }
 
-/** One file's attempts. The first nearly always is the last; a function that breaks one is left out of the next. */
+/**
+ * One file's attempts. The first nearly always is the last; a function that breaks one is left out of the
+ * next.
+ */
 class Compilation {
   readonly #source: string
   readonly #file: string
@@ -190,7 +199,9 @@ class Compilation {
     return syntaxErrorIn(code, this.#file, isModule)
   }
 
-  /** The directive says by which lowering a function is made, else the caller, else what the function is like. */
+  /**
+   * The directive says by which lowering a function is made, else the caller, else what the function is like.
+   */
   #task(analysis: Analysis, strip: number): GeneratorLowering {
     const given = this.#onlyGenerators ? 'generator' : this.#options.lowering
     const asks = !this.#onlyGenerators && analysis.funcs.some(({ asked }) => asked === 'frames')

@@ -1,4 +1,7 @@
-/** `heddle/coroutine`: preemptive coroutines on one thread, beside its event loop. Runs in Node, workers and pages. */
+/**
+ * `heddle/coroutine`: preemptive coroutines on one thread, beside its event loop. Runs in Node, workers and
+ * pages.
+ */
 export { type Blocking, progress, sleep, suspend, wait, type WaitOptions, yieldNow } from './core/blocking.ts'
 export { Co, type CoState } from './schedule/co.ts'
 export {

@@ -4,9 +4,9 @@ import { PREEMPTED } from '../coroutine/core/stops.ts'
 import type { Handoff } from './handoff.ts'
 
 /**
- * The contended path of a lock: the waiter publishes what it waits for and where the owner is, gives way, and tries again. What
- * makes it give up, after `yieldBudget` turns or `fallbackUs`, is that others should not run around it for ever: then it waits
- * at the lock's futex, as it would have at once without all this.
+ * The contended path of a lock: the waiter publishes what it waits for and where the owner is, gives way, and
+ * tries again. What makes it give up, after `yieldBudget` turns or `fallbackUs`, is that others should not
+ * run around it for ever: then it waits at the lock's futex, as it would have at once without all this.
  *
  *   waiter                                    policy, at the waiter's CPU
  *   ------                                    ---------------------------
@@ -18,9 +18,9 @@ import type { Handoff } from './handoff.ts'
  *   (C) withdraws the slot
  *   trylock
  *
- * (C) also when it is thrown into at (B): a slot that stays active after that would send a task that waits for nothing to
- * someone else's CPU. Were it left all the same, because its thread died there, the policy would do just that, once for each
- * time that the TID is enqueued: wrong, and harmless.
+ * (C) also when it is thrown into at (B): a slot that stays active after that would send a task that waits
+ * for nothing to someone else's CPU. Were it left all the same, because its thread died there, the policy
+ * would do just that, once for each time that the TID is enqueued: wrong, and harmless.
  */
 
 /** How a task gives way: what its coroutine yields. */
@@ -35,8 +35,8 @@ const giveWayHere: GiveWay = () => {
 const PAUSES = 16
 
 /**
- * How a waiter tries. `looksFree` only reads the lock's word: a try that fails takes the word's cache line from the owner, who is about
- * to need it.
+ * How a waiter tries. `looksFree` only reads the lock's word: a try that fails takes the word's cache line
+ * from the owner, who is about to need it.
  */
 export interface Attempts {
   looksFree(): boolean
@@ -44,7 +44,9 @@ export interface Attempts {
   tryLock(): boolean
 }
 
-/** In a task, since `begun`. True: `tryLock` has said yes. False: it must wait. Throws the signal's reason. */
+/**
+ * In a task, since `begun`. True: `tryLock` has said yes. False: it must wait. Throws the signal's reason.
+ */
 export function* contendTask(
   handoff: Handoff,
   tag: number,

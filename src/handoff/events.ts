@@ -3,7 +3,10 @@ import type { FutexContext } from '../futex/core/context.ts'
 import { actorOfTid } from '../futex/core/events.ts'
 import { actorOf } from '../sched/core/events.ts'
 
-/** A lock was let go for who has published that it waits (0: not known any more). The caller has seen that recording is on. */
+/**
+ * A lock was let go for who has published that it waits (0: not known any more). The caller has seen that
+ * recording is on.
+ */
 export function tellHandedOver(context: FutexContext, lock: number, to: number): void {
   const s = context.scheduler
   if (s === undefined) return

@@ -7,7 +7,10 @@ import { hintWords, lockers, questions } from '../../testing/handoff/fixtures/sh
 // Hints race on purpose (shimprograms.ts).
 const races = false
 const dying = { races, crashes: { max: 1, threads: [0] }, rerun: false }
-/** Three threads, two that lock twice, and a death beside its recovery have too many orders: all with so few preemptions. */
+/**
+ * Three threads, two that lock twice, and a death beside its recovery have too many orders: all with so few
+ * preemptions.
+ */
 const ONE = '(at most one preemption)'
 const NONE = '(no preemption)'
 const bounded = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const

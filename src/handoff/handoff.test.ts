@@ -545,7 +545,8 @@ test('an owner whose CPU dies: its robust lock passes on, and its hints do no ha
     expect(done).toBeGreaterThanOrEqual(9)
     expect(dead).toBeLessThanOrEqual(1)
     expect(sim.s.ext.isActive()).toBe(true)
-    // Nobody gives way for ever to one that died while it waited: unless another has its slot, and then once more.
+    // Nobody gives way for ever to one that died while it waited: unless another has its slot, and then once
+    // more.
     locked.fork(function* (own) {
       yield* own.locks[0].lockTask(own.parking)
       own.locks[0].unlock(own.parking.owner)

@@ -46,7 +46,10 @@ export interface HandoffOptions {
   readonly context?: FutexContext
   /** Milliseconds. */
   readonly now?: () => number
-  /** How often one looks at a lock whose owner runs on another CPU, before it gives way: about a microsecond, as a yield. */
+  /**
+   * How often one looks at a lock whose owner runs on another CPU, before it gives way: about a microsecond,
+   * as a yield.
+   */
   readonly looks?: number
   /** How often a task gives way before it waits for real. */
   readonly yieldBudget?: number
@@ -66,8 +69,8 @@ export interface HandoffCounts {
 }
 
 /**
- * The hand-off tables as one thread sees them. `enter` and `leave` are the whole of what an uncontended lock pays: a depth, where
- * it is, and the tag; the same depth, and the tag.
+ * The hand-off tables as one thread sees them. `enter` and `leave` are the whole of what an uncontended lock
+ * pays: a depth, where it is, and the tag; the same depth, and the tag.
  */
 export class Handoff {
   readonly layout: HandoffLayout
@@ -75,7 +78,9 @@ export class Handoff {
   readonly yieldBudget: number
   readonly fallbackMs: number
   readonly now: () => number
-  /** The CPU that this thread is, or -1. Simulated tasks migrate, and say where they are; so for `context`. */
+  /**
+   * The CPU that this thread is, or -1. Simulated tasks migrate, and say where they are; so for `context`.
+   */
   cpu: number
   context: FutexContext | null
   readonly i32: Int32Array<SharedArrayBuffer>
@@ -149,7 +154,10 @@ export class Handoff {
     return this.sections + (tid & this.tidMask) * SectionSlot.words
   }
 
-  /** The owner is about to let go. Before the compare-exchange that does. True: someone has published that it waits. */
+  /**
+   * The owner is about to let go. Before the compare-exchange that does. True: someone has published that it
+   * waits.
+   */
   leave(tag: number, tid: number): boolean {
     const { i32, tidMask } = this
     const section = this.sections + (tid & tidMask) * SectionSlot.words
@@ -187,8 +195,9 @@ export class Handoff {
   }
 
   /**
-   * The TID of who published last that it waits for the lock, or 0: it does not wait any more. Then nobody may, because who died
-   * while it waited is counted still: the count begins anew, and those who wait count themselves at their next turn.
+   * The TID of who published last that it waits for the lock, or 0: it does not wait any more. Then nobody
+   * may, because who died while it waited is counted still: the count begins anew, and those who wait count
+   * themselves at their next turn.
    */
   private lastWaiter(tag: number): number {
     const { i32 } = this
@@ -219,8 +228,9 @@ export class Handoff {
   }
 
   /**
-   * Publishes that this TID waits for the lock, whose owner is on this CPU (-1: nobody knows). It is counted, so that the owner
-   * gives way when it unlocks, only where that helps. Returns whether it was, for `withdraw`.
+   * Publishes that this TID waits for the lock, whose owner is on this CPU (-1: nobody knows). It is counted,
+   * so that the owner gives way when it unlocks, only where that helps. Returns whether it was, for
+   * `withdraw`.
    */
   publish(tag: number, tid: number, cpu: number): boolean {
     const { i32 } = this
@@ -241,7 +251,10 @@ export class Handoff {
     }
   }
 
-  /** Whether who runs here could run on that CPU: it is this one, or a task that can leave this one and go there. */
+  /**
+   * Whether who runs here could run on that CPU: it is this one, or a task that can leave this one and go
+   * there.
+   */
   private canRunOn(cpu: number): boolean {
     const s = this.context?.scheduler ?? this.s
     if (s === null || cpu === this.cpu) return true

@@ -1,6 +1,9 @@
 import { ACTIVE, type HandoffLayout, SectionSlot, WaiterSlot } from './layout.ts'
 
-/** The hints as a policy reads them: of any TID, at any time, while their owners write them. Whatever they say may be wrong. */
+/**
+ * The hints as a policy reads them: of any TID, at any time, while their owners write them. Whatever they say
+ * may be wrong.
+ */
 export class Hints {
   private readonly i32: Int32Array
   private readonly layout: HandoffLayout

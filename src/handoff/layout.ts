@@ -2,17 +2,18 @@ import type { Arena, ArenaPlan } from '../arena/memory/arena.ts'
 import { type Layout, LINE_WORDS, record, word, words } from '../arena/memory/record.ts'
 
 /**
- * Three tables of hints between those who lock and the policy that schedules them (policy.ts). Every record is a cache line.
- * Nothing here is needed for a lock to be right: a hint may be missing, stale, half written or another's, and all that it
- * costs is time. So owners write with plain stores: a compare-exchange is what an uncontended lock costs, and atomic stores would
- * double it.
+ * Three tables of hints between those who lock and the policy that schedules them (policy.ts). Every record
+ * is a cache line. Nothing here is needed for a lock to be right: a hint may be missing, stale, half written
+ * or another's, and all that it costs is time. So owners write with plain stores: a compare-exchange is what
+ * an uncontended lock costs, and atomic stores would double it.
  *
  *   lock table     who owns which lock, by a hash of the lock's address; a bucket has two ways. A lock that finds both taken
  *                  by others has no entry
  *   waiter table   what an owner-to-be waits for, by TID
  *   section table  whether a TID is inside critical sections, by TID
  *
- * The tables by TID are smaller than the range of TIDs: each record says whose it is, and the last who comes has it.
+ * The tables by TID are smaller than the range of TIDs: each record says whose it is, and the last who comes
+ * has it.
  */
 export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'since' | 'waiters' | 'rest'> = record(
   'lock entry',
@@ -26,8 +27,9 @@ export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'since' | 'waiters' |
     /** When it was locked: milliseconds, as its CPU last looked at the clock. */
     since: word,
     /**
-     * Of the bucket, in its first way: how many have published that they wait for a lock of this bucket and can run where its owner
-     * is, in bits 0-15, and the waiter slot of who did so last, in bits 16-30; 0: nobody has.
+     * Of the bucket, in its first way: how many have published that they wait for a lock of this bucket and
+     * can run where its owner is, in bits 0-15, and the waiter slot of who did so last, in bits 16-30; 0:
+     * nobody has.
      */
     waiters: word,
     rest: words(LINE_WORDS - 5),

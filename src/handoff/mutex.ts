@@ -8,7 +8,10 @@ import { LockEntry } from './layout.ts'
 
 const { where: WHERE, waiters: WAITERS } = LockEntry
 
-/** A lock that is right by itself: a mutex over a futex word (futex/robust/mutex.ts). Results are 0, or an error, negated. */
+/**
+ * A lock that is right by itself: a mutex over a futex word (futex/robust/mutex.ts). Results are 0, or an
+ * error, negated.
+ */
 export interface RealMutex {
   /** Whether nobody holds it, as of now. */
   looksFree(): boolean
@@ -26,8 +29,9 @@ export interface RealMutex {
 }
 
 /**
- * The lock shim: the same lock, and the hints around it. Mutual exclusion and wakeups are the real lock's alone, so a thread that
- * uses the lock through this and one that uses it plainly exclude each other, with a policy or without.
+ * The lock shim: the same lock, and the hints around it. Mutual exclusion and wakeups are the real lock's
+ * alone, so a thread that uses the lock through this and one that uses it plainly exclude each other, with a
+ * policy or without.
  */
 export class HandoffMutex implements RealMutex {
   private readonly real: RealMutex
@@ -81,8 +85,8 @@ export class HandoffMutex implements RealMutex {
   }
 
   /**
-   * Looks on for a moment: a short section is done before a yield would be, unless its owner is on this CPU, where it cannot be done
-   * meanwhile. It is not timed: the clock costs as much as a short section.
+   * Looks on for a moment: a short section is done before a yield would be, unless its owner is on this CPU,
+   * where it cannot be done meanwhile. It is not timed: the clock costs as much as a short section.
    */
   tryLockSoon(owner: LockOwner): number {
     const { real, handoff } = this

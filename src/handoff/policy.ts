@@ -7,8 +7,8 @@ import { Hints } from './hints.ts'
 import { handoffOf } from './layout.ts'
 
 /**
- * The hand-off policy: the scheduler's half of the lock shim (contend.ts). It looks at the hints, and believes none of them
- * further than a turn.
+ * The hand-off policy: the scheduler's half of the lock shim (contend.ts). It looks at the hints, and
+ * believes none of them further than a turn.
  *
  *   a waiter      goes to the lock-wait queue of the CPU that the lock's owner is on, if it may run there, else to its own CPU's.
  *                 A CPU serves its lock-wait queue first: when the owner gives way after its unlock, the waiter is next
@@ -17,7 +17,8 @@ import { handoffOf } from './layout.ts'
  *   the bound     EXTENSIONS a turn, and PREFERRED returns in a row: after that it waits like any other, so a section that never
  *                 ends does not hold a CPU
  *
- * Each CPU has two queues, for waiters and for tasks that can run on it alone; what may run anywhere is on the global one.
+ * Each CPU has two queues, for waiters and for tasks that can run on it alone; what may run anywhere is on
+ * the global one.
  */
 const SLICE_MS = 4
 const EXTENSION_MS = 4

@@ -1,4 +1,7 @@
-/** How a mutex waits where nobody said: what the launcher changes, so that a program needs no change (cli/run.ts). */
+/**
+ * How a mutex waits where nobody said: what the launcher changes, so that a program needs no change
+ * (cli/run.ts).
+ */
 type Protocol = 'plain' | 'handoff'
 
 interface WithProcess {

@@ -1,4 +1,7 @@
-/** `heddle/machine`: what a kernel needs of hardware. `heddle/machine/node` and `heddle/machine/web` have the real ones. */
+/**
+ * `heddle/machine`: what a kernel needs of hardware. `heddle/machine/node` and `heddle/machine/web` have the
+ * real ones.
+ */
 export * from './core/cpurecord.ts'
 export * from './core/halt.ts'
 export * from './core/machine.ts'

@@ -45,7 +45,10 @@ const mistakes: readonly Mistake[] = [
   },
 ]
 
-/** Runs the check of the exchange on a copy of its sources with the mistake in it, and returns the kinds of failure. */
+/**
+ * Runs the check of the exchange on a copy of its sources with the mistake in it, and returns the kinds of
+ * failure.
+ */
 function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<string[]> {
   mkdirSync(join(copy, 'src'), { recursive: true })
   for (const part of ['arena', 'machine', 'payload']) {

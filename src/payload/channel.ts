@@ -8,8 +8,9 @@ interface NodeProcess {
 }
 
 /**
- * A channel that all threads of the program have: a message reaches everyone who has joined. Node lets a thread take a message out
- * without a turn of its event loop; browsers, Deno and Bun do not, so a worker there takes it in at its next turn.
+ * A channel that all threads of the program have: a message reaches everyone who has joined. Node lets a
+ * thread take a message out without a turn of its event loop; browsers, Deno and Bun do not, so a worker
+ * there takes it in at its next turn.
  */
 export function openChannel(arena: SharedArrayBuffer, name: string, serve: () => void): LentExchange {
   const delivered: LentMessage[] = []

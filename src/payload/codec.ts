@@ -13,8 +13,8 @@ import { failureInWords, UntravelableError } from './untravelable.ts'
 import { checkTransfer, detach } from './transfer.ts'
 
 /**
- * Values in and out of the arena's payload heap: one codec for each thread. What it promises is in docs/payloads.md; what a payload
- * word is, in format.ts.
+ * Values in and out of the arena's payload heap: one codec for each thread. What it promises is in
+ * docs/payloads.md; what a payload word is, in format.ts.
  *
  * A block belongs to the thread that encoded it (it is unsettled) until a record takes it over: exchange.ts.
  */
@@ -38,8 +38,9 @@ export class PayloadCodec {
   }
 
   /**
-   * The payload word of a value: see format.ts. `root` is how messages call it: 'result'. Throws UntravelableError (a TypeError
-   * that names the path) and ArenaFullError, and then nothing is changed; otherwise the buffers in `transfer` are detached.
+   * The payload word of a value: see format.ts. `root` is how messages call it: 'result'. Throws
+   * UntravelableError (a TypeError that names the path) and ArenaFullError, and then nothing is changed;
+   * otherwise the buffers in `transfer` are detached.
    */
   encode(value: unknown, root: string, transfer?: readonly ArrayBuffer[]): number {
     if (value === undefined && transfer === undefined) return 0
@@ -59,7 +60,10 @@ export class PayloadCodec {
     return this.write(list, root, true, transfer)
   }
 
-  /** The payload word of what a task threw. It never fails for what the value is made of: what cannot travel of it is said in words. */
+  /**
+   * The payload word of what a task threw. It never fails for what the value is made of: what cannot travel
+   * of it is said in words.
+   */
   encodeFailure(thrown: unknown): number {
     try {
       return this.encode(thrown, 'error')
@@ -77,8 +81,9 @@ export class PayloadCodec {
   }
 
   /**
-   * Null: everything that travels by reference in a payload has arrived on this thread. Else a promise of the rest. Where a thread takes
-   * messages in only at a turn of its event loop (a browser), who decodes waits for it; elsewhere `decode` sees to it.
+   * Null: everything that travels by reference in a payload has arrived on this thread. Else a promise of the
+   * rest. Where a thread takes messages in only at a turn of its event loop (a browser), who decodes waits
+   * for it; elsewhere `decode` sees to it.
    */
   missing(word: number): Promise<unknown> | null {
     if (word <= 0 || this.lent.isDirect) return null
@@ -127,8 +132,8 @@ export class PayloadCodec {
   }
 
   /**
-   * Recovery, after thread `dead` has stopped for good: mends the heap and frees what that thread had on its way. `records` visits
-   * every word of every record that may hold a payload.
+   * Recovery, after thread `dead` has stopped for good: mends the heap and frees what that thread had on its
+   * way. `records` visits every word of every record that may hold a payload.
    */
   recover(dead: number, records: (visit: (at: number) => void) => void): number {
     this.lent.ended(dead)
@@ -142,7 +147,8 @@ export class PayloadCodec {
     transfer: readonly ArrayBuffer[] | undefined,
   ): number {
     if (transfer !== undefined) checkTransfer(transfer)
-    // A getter of the value may send something itself: the encoder is in use then, and a spare one takes over.
+    // A getter of the value may send something itself: the encoder is in use then, and a spare one takes
+    // over.
     const encoder = this.encoder
     this.encoder = this.spare ?? new PayloadEncoder(this.lent)
     this.spare = null

@@ -297,7 +297,8 @@ export class PayloadDecoder {
     } else {
       start = (this.pointer + this.i32[this.at++]) * 4
     }
-    // A typed array of another's elements has memory of its own, which is not cleared before it is filled. A resizable buffer has to be made first.
+    // A typed array of another's elements has memory of its own, which is not cleared before it is filled. A
+    // resizable buffer has to be made first.
     if (options === undefined)
       return this.meet(
         new Uint8Array(this.u8.subarray(start, start + length)).buffer as unknown as ArrayBuffer,

@@ -9,7 +9,9 @@ import { describe, formatPath, keyStep, type PathStep, UntravelableError, valueS
 import { followsBuffer, isResizable } from './views.ts'
 import { PayloadWriter } from './writer.ts'
 
-/** What lends objects that travel by reference: gives each an id that every thread of the kernel can ask for. */
+/**
+ * What lends objects that travel by reference: gives each an id that every thread of the kernel can ask for.
+ */
 export interface Lender {
   idOf(object: object): number
 }
@@ -24,8 +26,9 @@ const mapForEach = Map.prototype.forEach
 const setForEach = Set.prototype.forEach
 
 /**
- * Writes a value as structured clone would walk it: own enumerable properties in order, getters called, internal slots where
- * there are some. `start`, `value`, then `finish` or `abandon`: it keeps nothing of the value after that.
+ * Writes a value as structured clone would walk it: own enumerable properties in order, getters called,
+ * internal slots where there are some. `start`, `value`, then `finish` or `abandon`: it keeps nothing of the
+ * value after that.
  */
 export class PayloadEncoder {
   readonly writer: PayloadWriter = new PayloadWriter()
@@ -356,7 +359,10 @@ export class PayloadEncoder {
     this.depth = depth
   }
 
-  /** What else an error carries (`code`, `path`, a name of its own). What of it cannot travel stays behind: the error must arrive. */
+  /**
+   * What else an error carries (`code`, `path`, a name of its own). What of it cannot travel stays behind:
+   * the error must arrive.
+   */
   private errorProperties(error: Error, depth: number): void {
     const writer = this.writer
     const keys = Object.keys(error).filter(key => key !== 'message' && key !== 'stack' && key !== 'cause')

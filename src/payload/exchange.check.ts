@@ -8,7 +8,10 @@ import { PayloadCodec, reserveLent } from './codec.ts'
 const VALUE = 1.5
 const READY = 1
 
-/** A record with one payload word and one that says that it is there, and a codec for each of three threads: the sender, the receiver, the one that mends. */
+/**
+ * A record with one payload word and one that says that it is there, and a codec for each of three threads:
+ * the sender, the receiver, the one that mends.
+ */
 function exchange() {
   const plan = new ArenaPlan()
   const record = plan.reserve('record', 2).start

@@ -15,8 +15,8 @@
  *   > 0        the pointer of a block in the payload heap
  *   < 0        a small value in the word itself: nothing is allocated. Bits 0 to 2 are its kind, 3 to 30 its number
  *
- * Every object takes the next number when it is first met, in the same order on both sides: `REFERENCE` names it again, which
- * is how cycles and shared parts stay what they were.
+ * Every object takes the next number when it is first met, in the same order on both sides: `REFERENCE` names
+ * it again, which is how cycles and shared parts stay what they were.
  */
 export const HEADER_WORDS = 2
 export const STRUCTURE_WORDS_AT = 0
@@ -81,7 +81,10 @@ export const BUFFER = 26
 export const BUFFER_FAR = 27
 /** Wraps BUFFER or BUFFER_FAR: the largest byte length, as a number. */
 export const BUFFER_RESIZABLE = 28
-/** Which view (an index into `viewClasses`); then offset and length as numbers (-1: it follows its buffer), and the buffer. */
+/**
+ * Which view (an index into `viewClasses`); then offset and length as numbers (-1: it follows its buffer),
+ * and the buffer.
+ */
 export const VIEW = 29
 /** As VIEW, over the whole of its buffer. */
 export const VIEW_WHOLE = 30
@@ -111,7 +114,10 @@ export const CONSTANT_FALSE = 2
 export const CONSTANT_EMPTY_LIST = 3
 export const CONSTANT_EMPTY_STRING = 4
 
-/** Buffers up to this size are copied with the structure; larger ones straight from the sender's memory into the block. */
+/**
+ * Buffers up to this size are copied with the structure; larger ones straight from the sender's memory into
+ * the block.
+ */
 export const NEAR_BYTES_MAX = 512
 
 /** An object with more keys than this is written as a dictionary. */
@@ -160,7 +166,10 @@ export const viewClasses: readonly (ViewClass | undefined)[] = viewNames.map(
   name => (globalThis as unknown as Record<string, ViewClass | undefined>)[name],
 )
 
-/** The number of a view's class by its name, which is what the platform says of it and not what it claims to be. */
+/**
+ * The number of a view's class by its name, which is what the platform says of it and not what it claims to
+ * be.
+ */
 export const viewNumbers: ReadonlyMap<string, number> = new Map(
   viewNames.map((name, number) => [name, number]),
 )

@@ -19,7 +19,10 @@ import {
 const KIND_MASK = (1 << IMMEDIATE_BITS) - 1
 const NUMBER_BITS = 28
 
-/** The word that holds the value itself, always negative; 0 when the value needs a block. (undefined is 0 too, but for its caller.) */
+/**
+ * The word that holds the value itself, always negative; 0 when the value needs a block. (undefined is 0 too,
+ * but for its caller.)
+ */
 export function immediateOf(value: unknown): number {
   switch (typeof value) {
     case 'number':

@@ -1,9 +1,10 @@
 import { ofAnotherCopy, onRegister, travellingOf } from './travelling.ts'
 
 /**
- * What an object is, by what the platform knows of it and not by what it says of itself: structured clone looks at internal
- * slots, so `Object.create(Date.prototype)` is a plain object and a Map of another realm is a Map. JavaScript cannot see
- * slots, but it can ask a method that throws without them. The prototype says which method to ask, and is remembered.
+ * What an object is, by what the platform knows of it and not by what it says of itself: structured clone
+ * looks at internal slots, so `Object.create(Date.prototype)` is a plain object and a Map of another realm is
+ * a Map. JavaScript cannot see slots, but it can ask a method that throws without them. The prototype says
+ * which method to ask, and is remembered.
  */
 export const PLAIN = 0
 export const ARRAY = 1
@@ -16,7 +17,10 @@ export const DOM_EXCEPTION = 7
 export const VIEW = 8
 export const ARRAY_BUFFER = 9
 export const BOXED = 10
-/** Travels by reference: a SharedArrayBuffer, or what only the platform can carry (a compiled WebAssembly module). */
+/**
+ * Travels by reference: a SharedArrayBuffer, or what only the platform can carry (a compiled WebAssembly
+ * module).
+ */
 export const LENT = 11
 export const TRAVELLING = 12
 export const UNTRAVELABLE = 13
@@ -56,7 +60,10 @@ function errorOrThrow(value: object): void {
   if (!is) fails()
 }
 
-/** Number, String, Boolean or BigInt in a box: the primitive. Throws for anything else, a boxed symbol included. */
+/**
+ * Number, String, Boolean or BigInt in a box: the primitive. Throws for anything else, a boxed symbol
+ * included.
+ */
 export function unbox(value: object): number | string | boolean | bigint {
   switch (Object.prototype.toString.call(value)) {
     case '[object Number]':
@@ -132,7 +139,10 @@ const kindByTag: ReadonlyMap<string, number> = new Map([
   ['AbortController', UNTRAVELABLE],
 ])
 
-/** Prototypes without a tag of their own: the platform's classes from before tags. By the constructor's name in any realm. */
+/**
+ * Prototypes without a tag of their own: the platform's classes from before tags. By the constructor's name
+ * in any realm.
+ */
 const kindByConstructor: ReadonlyMap<string, number> = new Map([
   ['Date', DATE],
   ['RegExp', REGEXP],
@@ -148,7 +158,9 @@ onRegister(() => {
   verdicts = new WeakMap()
 })
 
-/** The kind of an object. Runs no code of the object's own, except that a Proxy sees its prototype asked for. */
+/**
+ * The kind of an object. Runs no code of the object's own, except that a Proxy sees its prototype asked for.
+ */
 export function kindOf(value: object): number {
   if (Array.isArray(value)) return ARRAY
   const prototype = Object.getPrototypeOf(value) as object | null
@@ -201,7 +213,8 @@ function kindOfTag(tag: string, prototype: object): number | undefined {
     return tag.startsWith('Intl.') || tag.startsWith('Temporal.') ? UNTRAVELABLE : undefined
   }
   if ((kind !== UNTRAVELABLE && kind !== LENT) || tag === 'SharedArrayBuffer') return kind
-  // Nothing to ask them: but a program's own class that wears such a tag is not the one that the platform knows by name.
+  // Nothing to ask them: but a program's own class that wears such a tag is not the one that the platform
+  // knows by name.
   const own = (globalThis as unknown as Record<string, { prototype?: unknown } | undefined>)[tag]
   return own === undefined || own.prototype === prototype ? kind : undefined
 }

@@ -255,7 +255,8 @@ test('shared buffers travel by reference: to other threads, in views, and always
     workerData: { buffer: arena.buffer, bytes: 4 << 20, early },
   })
   const next = (): Promise<unknown> => new Promise(resolve => worker.once('message', resolve))
-  // The worker joined after the buffer was published, so it has to ask; and it takes later ones without a turn of its loop.
+  // The worker joined after the buffer was published, so it has to ask; and it takes later ones without a
+  // turn of its loop.
   expect(await next()).toEqual({ same: true, offset: 8, length: 2, arena: true })
   expect(new Int32Array(shared)[2]).toBe(41)
   const fresh = new SharedArrayBuffer(16)

@@ -5,9 +5,10 @@ import type { Borrower } from './decode.ts'
 import type { Lender } from './encode.ts'
 
 /**
- * Objects that travel by reference and that no word can name: SharedArrayBuffers, compiled WebAssembly modules. The first thread
- * that sends one gives it an id and publishes both to all threads of the kernel; a payload holds the id alone. An id means the same
- * object for as long as the kernel runs, and on each thread it is always the same JavaScript object.
+ * Objects that travel by reference and that no word can name: SharedArrayBuffers, compiled WebAssembly
+ * modules. The first thread that sends one gives it an id and publishes both to all threads of the kernel; a
+ * payload holds the id alone. An id means the same object for as long as the kernel runs, and on each thread
+ * it is always the same JavaScript object.
  *
  *   sender                                    receiver
  *   (A) publishes id and object
@@ -15,9 +16,11 @@ import type { Lender } from './encode.ts'
  *                                             (C) meets the id: takes what was published out of its inbox, without a turn of its
  *                                                 event loop, until it finds the id
  *
- * A thread that joined between (A) and (C) never got the message: it asks all others, who publish the object again. For as long as the sender lives, an answer
- * will come: the sender may be busy with a task that has no safepoints. Each thread that joins starts a life, which its end, or recovery, ends; beside an id stand its
- * sender and that one's life. When the sender is gone, others may have the object still: they have ANSWER_MS_MAX, by the clock, to say so.
+ * A thread that joined between (A) and (C) never got the message: it asks all others, who publish the object
+ * again. For as long as the sender lives, an answer will come: the sender may be busy with a task that has no
+ * safepoints. Each thread that joins starts a life, which its end, or recovery, ends; beside an id stand its
+ * sender and that one's life. When the sender is gone, others may have the object still: they have
+ * ANSWER_MS_MAX, by the clock, to say so.
  */
 export interface LentExchange {
   /** Whether `receive` gives what others have published without a turn of the event loop. */
@@ -29,7 +32,10 @@ export interface LentExchange {
   close(): void
 }
 
-/** Joins the channel of a name, or of an arena; calls `serve` when a message came while the thread was in its event loop. */
+/**
+ * Joins the channel of a name, or of an arena; calls `serve` when a message came while the thread was in its
+ * event loop.
+ */
 export type OpenExchange = (arena: SharedArrayBuffer, name: string, serve: () => void) => LentExchange
 
 export type LentMessage =
@@ -54,7 +60,10 @@ const SENDER_WORDS = 3
 const SENDERS_MAX = 1024
 const LENT_WORDS: number = SENDERS + SENDERS_MAX * SENDER_WORDS
 
-/** How long a receiver waits for the others to answer when the sender is gone: they answer between two turns of their loop. */
+/**
+ * How long a receiver waits for the others to answer when the sender is gone: they answer between two turns
+ * of their loop.
+ */
 const ANSWER_MS_MAX = 10_000
 const ANSWER_STEP_MS = 20
 
@@ -76,8 +85,9 @@ export class LentObjects implements Lender, Borrower {
   private wantedSeen = 0
 
   /**
-   * The one of this thread for this arena: a simulated machine has many CPUs on one thread. `openExchange` joins the channel of a name,
-   * and calls `serve` when a message came while the thread was in its event loop.
+   * The one of this thread for this arena: a simulated machine has many CPUs on one thread. `openExchange`
+   * joins the channel of a name, and calls `serve` when a message came while the thread was in its event
+   * loop.
    */
   static of(
     arena: Arena,
@@ -120,7 +130,9 @@ export class LentObjects implements Lender, Borrower {
     })
   }
 
-  /** Joins the channel. Before the thread takes its first payload: what is published from here on reaches it. */
+  /**
+   * Joins the channel. Before the thread takes its first payload: what is published from here on reaches it.
+   */
   open(): void {
     if (this.exchange !== null) return
     let name = 'heddle'
@@ -133,7 +145,10 @@ export class LentObjects implements Lender, Borrower {
     Atomics.add(this.i32, at, (Atomics.load(this.i32, at) & 1) === 0 ? 1 : 2)
   }
 
-  /** The thread is gone: it answers no more. By itself, or by whoever recovers it. More than once does no harm. */
+  /**
+   * The thread is gone: it answers no more. By itself, or by whoever recovers it. More than once does no
+   * harm.
+   */
   ended(thread: number): void {
     const at = this.lifeAt(thread)
     const life = Atomics.load(this.i32, at)
@@ -189,7 +204,10 @@ export class LentObjects implements Lender, Borrower {
     return this.objects.has(id)
   }
 
-  /** Resolves when the object, which is not here, has arrived. Whoever has it is asked: this thread may have joined after it was published. */
+  /**
+   * Resolves when the object, which is not here, has arrived. Whoever has it is asked: this thread may have
+   * joined after it was published.
+   */
   arrival(id: number): Promise<void> {
     let arrival = this.arrivals.get(id)
     if (arrival === undefined) {
@@ -201,7 +219,10 @@ export class LentObjects implements Lender, Borrower {
     return arrival.promise
   }
 
-  /** Takes in what others published, and answers what they ask for. On a CPU, when `isAsked`; elsewhere, from the event loop. */
+  /**
+   * Takes in what others published, and answers what they ask for. On a CPU, when `isAsked`; elsewhere, from
+   * the event loop.
+   */
   serve(): void {
     this.wantedSeen = Atomics.load(this.i32, this.control + WANTED)
     for (let message = this.exchange?.receive(); message !== undefined; message = this.exchange?.receive()) {

@@ -23,7 +23,10 @@ afterEach(() => {
 
 const boxes = ['[object Number]', '[object String]', '[object Boolean]', '[object BigInt]']
 
-/** Everything that two graphs have in common, identities included: as text, so that two of them can be compared. */
+/**
+ * Everything that two graphs have in common, identities included: as text, so that two of them can be
+ * compared.
+ */
 function portrait(value: unknown): string {
   const numbers = new Map<object, number>()
   const lines: string[] = []

@@ -1,6 +1,7 @@
 /**
- * Strings in words: one byte a unit where every unit is below 256, two bytes otherwise, so that any string arrives as it was,
- * lone surrogates included. The platform's own routines where they exist and pay (long strings on Node), loops elsewhere.
+ * Strings in words: one byte a unit where every unit is below 256, two bytes otherwise, so that any string
+ * arrives as it was, lone surrogates included. The platform's own routines where they exist and pay (long
+ * strings on Node), loops elsewhere.
  */
 interface NativeBytes extends Uint8Array {
   latin1Write(text: string, at: number, length: number): number
@@ -37,7 +38,10 @@ export class TextBytes {
     this.native = native === undefined ? null : native.from(buffer, 0, buffer.byteLength)
   }
 
-  /** Writes `text` at byte `at`, one byte a unit, and returns true; false, having written nothing of use, if it does not fit so. */
+  /**
+   * Writes `text` at byte `at`, one byte a unit, and returns true; false, having written nothing of use, if
+   * it does not fit so.
+   */
   writeLatin1(text: string, at: number): boolean {
     const length = text.length
     if (length > LOOP_MAX && this.native !== null) {

@@ -1,7 +1,7 @@
 /**
- * Moving an ArrayBuffer: the sender loses it. A buffer cannot be moved through shared memory without a copy, and a task that is not
- * started has no thread yet to which the platform could move it; so a move copies once into the arena and once out of it, as any
- * buffer does, and what it saves is the sender's memory, at once.
+ * Moving an ArrayBuffer: the sender loses it. A buffer cannot be moved through shared memory without a copy,
+ * and a task that is not started has no thread yet to which the platform could move it; so a move copies once
+ * into the arena and once out of it, as any buffer does, and what it saves is the sender's memory, at once.
  */
 
 /** Throws unless every entry can be moved. */

@@ -1,6 +1,6 @@
 /**
- * Classes whose objects travel by reference: what crosses is a plain value that stands for the object (the pointer of a mutex
- * in the arena), and the receiver makes of it an object that means the same.
+ * Classes whose objects travel by reference: what crosses is a plain value that stands for the object (the
+ * pointer of a mutex in the arena), and the receiver makes of it an object that means the same.
  */
 export interface Travelling {
   readonly name: string
@@ -9,7 +9,10 @@ export interface Travelling {
   readonly fromPlain: (plain: unknown) => object
 }
 
-/** On the prototype of each class that travels: another copy of heddle in this program knows by it that the object is not of its own classes. */
+/**
+ * On the prototype of each class that travels: another copy of heddle in this program knows by it that the
+ * object is not of its own classes.
+ */
 const travelsSymbol: symbol = Symbol.for('heddle.travels')
 
 /** The name of the class, where the object is one of another copy of heddle; else undefined. */
@@ -22,8 +25,9 @@ const byName = new Map<string, Travelling>()
 const byPrototype = new Map<object, Travelling>()
 
 /**
- * From here on, objects of `Class` and of its subclasses travel. Every thread that sends or receives one has to have made this
- * call, which it has if it imported the module of the class. `name` is what both sides know it by.
+ * From here on, objects of `Class` and of its subclasses travel. Every thread that sends or receives one has
+ * to have made this call, which it has if it imported the module of the class. `name` is what both sides know
+ * it by.
  */
 export function registerTravelling<T extends object, Plain>(
   name: string,
@@ -49,7 +53,10 @@ export function registerTravelling<T extends object, Plain>(
 
 const companions = new Set<string>()
 
-/** The module at this address registers classes that travel: kernels that are booted from here on load it on every CPU. */
+/**
+ * The module at this address registers classes that travel: kernels that are booted from here on load it on
+ * every CPU.
+ */
 export function onEveryCpu(url: string): void {
   companions.add(url)
 }

@@ -33,7 +33,10 @@ Object.defineProperty(UntravelableError.prototype, 'name', {
 
 const identifier = /^[A-Za-z_$][\w$]*$/
 
-/** The way to a value, as one would write it: `args[0].options["on done"]`. `mapKeys` has the keys of the Maps on the way. */
+/**
+ * The way to a value, as one would write it: `args[0].options["on done"]`. `mapKeys` has the keys of the Maps
+ * on the way.
+ */
 export function formatPath(root: string, steps: readonly PathStep[], mapKeys: readonly unknown[]): string {
   let path = root
   for (const [depth, step] of steps.entries()) {
@@ -57,7 +60,10 @@ export function describe(value: unknown): string {
   return name === 'Object' ? 'this object' : `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
 }
 
-/** What travels in place of a thrown value that cannot: the same error with its cause in words, or an error about the value. */
+/**
+ * What travels in place of a thrown value that cannot: the same error with its cause in words, or an error
+ * about the value.
+ */
 export function failureInWords(thrown: unknown, refusal: UntravelableError): Error {
   if (!(thrown instanceof Error)) {
     return new TypeError(`the task threw ${describe(thrown)}, which cannot travel (${refusal.message})`, {

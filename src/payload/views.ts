@@ -7,8 +7,9 @@ export function isResizable(buffer: ArrayBufferLike): boolean {
 }
 
 /**
- * Whether a view has no length of its own but follows its resizable buffer to the end. The platform does not say, so the buffer is
- * resized by one element and back. A growable shared buffer cannot shrink again: a view that ends where it ends is taken to follow it.
+ * Whether a view has no length of its own but follows its resizable buffer to the end. The platform does not
+ * say, so the buffer is resized by one element and back. A growable shared buffer cannot shrink again: a view
+ * that ends where it ends is taken to follow it.
  */
 export function followsBuffer(view: ArrayBufferView): boolean {
   const buffer = view.buffer as ArrayBuffer & {

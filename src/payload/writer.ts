@@ -24,8 +24,8 @@ const doubles = new Float64Array(1)
 const halves = new Int32Array(doubles.buffer)
 
 /**
- * The structure of one payload while it is written: words in this thread's own memory. Large buffers are only noted; they are
- * copied once, from where they are to the block in the arena.
+ * The structure of one payload while it is written: words in this thread's own memory. Large buffers are only
+ * noted; they are copied once, from where they are to the block in the arena.
  */
 export class PayloadWriter {
   at = 0

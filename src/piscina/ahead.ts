@@ -4,8 +4,9 @@ import type { TaskPriority } from '../kernel/boot/options.ts'
 import { AHEAD_MS, learn } from './standing.ts'
 
 /**
- * The tasks of this CPU that go ahead of others (standing.ts). Time counts as the thread's CPU time, where Node tells it: on a machine that has other work
- * too, a task of one millisecond may be on its CPU for twenty.
+ * The tasks of this CPU that go ahead of others (standing.ts). Time counts as the thread's CPU time, where
+ * Node tells it: on a machine that has other work too, a task of one millisecond may be on its CPU for
+ * twenty.
  */
 interface Ahead {
   readonly task: TaskReference
@@ -25,7 +26,10 @@ const cpuMs: () => number =
       }
     : () => performance.now()
 
-/** Runs the rest of the current task: ahead of others at first, if `goesAhead`, and with priority `after` when AHEAD_MS have passed. Learns how long it took. */
+/**
+ * Runs the rest of the current task: ahead of others at first, if `goesAhead`, and with priority `after` when
+ * AHEAD_MS have passed. Learns how long it took.
+ */
 export function* timed<T>(
   rest: Generator<number, T, unknown>,
   goesAhead: boolean,

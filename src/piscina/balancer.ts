@@ -15,7 +15,10 @@ export interface PiscinaWorker {
 /** Which worker gets a task; null: none has room. */
 export type PiscinaLoadBalancer = (task: PiscinaTask, workers: PiscinaWorker[]) => PiscinaWorker | null
 
-/** The worker with the fewest tasks, if that is fewer than `maximumUsage`; an abortable task gets a worker of its own. */
+/**
+ * The worker with the fewest tasks, if that is fewer than `maximumUsage`; an abortable task gets a worker of
+ * its own.
+ */
 export function leastBusy(maximumUsage: number, sharesAbortable: boolean): PiscinaLoadBalancer {
   return (task, workers) => {
     let best: PiscinaWorker | null = null

@@ -8,7 +8,10 @@ import {
 } from '../compiler/loading/selection.ts'
 import { filePath } from './options.ts'
 
-/** What the workers of a pool compile: as it says, or the package that has the file of its tasks, or the environment. */
+/**
+ * What the workers of a pool compile: as it says, or the package that has the file of its tasks, or the
+ * environment.
+ */
 export function compileOf({
   compile,
   filename,

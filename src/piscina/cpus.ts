@@ -13,12 +13,18 @@ export interface CpuListener {
   message(message: unknown): void
 }
 
-/** A kernel whose CPUs a pool starts and ends one by one. Its arena has room for more than there may be: one that ends has its place until it is gone. */
+/**
+ * A kernel whose CPUs a pool starts and ends one by one. Its arena has room for more than there may be: one
+ * that ends has its place until it is gone.
+ */
 export class PoolCpus {
   readonly kernel: Kernel
   private readonly functions: readonly FunctionReference[]
 
-  /** `worker` is the module of the pool's own functions, of which `names` are all; each CPU loads it before it takes a task. */
+  /**
+   * `worker` is the module of the pool's own functions, of which `names` are all; each CPU loads it before it
+   * takes a task.
+   */
   constructor(
     options: KernelOptions,
     worker: { readonly url: URL; readonly names: readonly string[] },
@@ -44,7 +50,10 @@ export class PoolCpus {
     return found
   }
 
-  /** Starts a CPU: its number, and its thread, which has been made. Null: each place is taken until one that ends is gone. */
+  /**
+   * Starts a CPU: its number, and its thread, which has been made. Null: each place is taken until one that
+   * ends is gone.
+   */
   start(): { readonly cpu: number; readonly thread: Worker } | null {
     const { cpuSet, machine } = this.kernel.internals
     const cpu = cpuSet.grow()

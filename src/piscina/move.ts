@@ -42,7 +42,10 @@ export function markMovable(value: object): void {
   })
 }
 
-/** Marks a value: where it is a task, or a result, it is transferred instead of copied. A primitive is returned as it is. */
+/**
+ * Marks a value: where it is a task, or a result, it is transferred instead of copied. A primitive is
+ * returned as it is.
+ */
 export function move(value: any): any {
   if (typeof value !== 'object' || value === null) return value
   const movable = isTransferable(value)

@@ -37,8 +37,8 @@ export interface Options {
 /** What a pool is made with. */
 export interface PoolOptions extends Options {
   /**
-   * Of heddle: what the workers compile, so that tasks are preempted there: packages by name, files, or 'all'. Without it, what
-   * `"heddle": { "compile": […] }` in package.json says.
+   * Of heddle: what the workers compile, so that tasks are preempted there: packages by name, files, or
+   * 'all'. Without it, what `"heddle": { "compile": […] }` in package.json says.
    */
   compile?: readonly (string | RegExp | URL)[] | 'all'
 }
@@ -91,7 +91,10 @@ export interface RunOptions {
   filename?: string | null
   signal?: AbortSignalAny | null
   name?: string | null
-  /** Of heddle: a task in a hurry starts before others, and takes a CPU from tasks that are compiled. 'normal'. */
+  /**
+   * Of heddle: a task in a hurry starts before others, and takes a CPU from tasks that are compiled.
+   * 'normal'.
+   */
   priority?: TaskPriority
   /** Of heddle: its share among tasks of the same priority, -20 (most) to 19 (least). */
   nice?: number
@@ -173,7 +176,10 @@ function isBoolean(value: unknown): boolean {
   return value === undefined || typeof value === 'boolean'
 }
 
-/** How many tasks a worker has at once by default, where its tasks are preempted: they share the CPU by slices. */
+/**
+ * How many tasks a worker has at once by default, where its tasks are preempted: they share the CPU by
+ * slices.
+ */
 export const SHARED_TASKS = 64
 
 /** Fills in the defaults. `preempts`: the tasks of the pool are compiled. */

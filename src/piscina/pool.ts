@@ -28,11 +28,12 @@ export interface PoolListener {
 }
 
 /**
- * The tasks and the workers of a `Piscina`. A worker is a CPU of a kernel; a task waits in the queue, on this thread, until the load balancer gives it a
- * worker with room, and is then a task of the kernel.
+ * The tasks and the workers of a `Piscina`. A worker is a CPU of a kernel; a task waits in the queue, on this
+ * thread, until the load balancer gives it a worker with room, and is then a task of the kernel.
  *
- * Where the tasks are compiled, the kernel preempts them: a worker then has many at once by default, an abort is thrown into the task and leaves the worker
- * alone, and, with piscina's own balancer, a task runs on whichever CPU is free first.
+ * Where the tasks are compiled, the kernel preempts them: a worker then has many at once by default, an abort
+ * is thrown into the task and leaves the worker alone, and, with piscina's own balancer, a task runs on
+ * whichever CPU is free first.
  */
 export class ThreadPool {
   readonly options: FilledOptions
@@ -465,7 +466,10 @@ export class ThreadPool {
     this.listener.emit('workerCreate', worker.interface)
   }
 
-  /** Without a worker nothing is left to end what was killed before it started: the kernel goes, and the next worker makes another. */
+  /**
+   * Without a worker nothing is left to end what was killed before it started: the kernel goes, and the next
+   * worker makes another.
+   */
   private endIfUnused(): void {
     if (this.workers.size > 0 || this.taskQueue.size > 0 || this.skipQueue.length > 0) return
     void this.cpus?.end()

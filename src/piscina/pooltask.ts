@@ -22,7 +22,10 @@ export interface TaskSpec {
   readonly triggerAsyncId: number
 }
 
-/** A task of a pool, from `run` to its result. An AsyncResource: tools that follow asynchronous work see where it was run. */
+/**
+ * A task of a pool, from `run` to its result. An AsyncResource: tools that follow asynchronous work see where
+ * it was run.
+ */
 export class PoolTask extends AsyncResource {
   task: any
   readonly transferList: object[]

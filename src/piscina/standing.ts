@@ -1,7 +1,8 @@
 import type { SpawnOptions, TaskPriority } from '../kernel/boot/options.ts'
 
 /**
- * How a task of a pool stands among the others, where tasks are preempted and the program has said nothing about this one.
+ * How a task of a pool stands among the others, where tasks are preempted and the program has said nothing
+ * about this one.
  *
  *   level                   which tasks                                        among equals
  *   -----                   -----------                                        ------------
@@ -11,16 +12,20 @@ import type { SpawnOptions, TaskPriority } from '../kernel/boot/options.ts'
  *   124 STEADY              the others                                         first come, first served, in slices of STEADY_MS
  *   128 'normal'            in a pool where a task has a nice                  by weight, in slices of the kernel
  *
- * So a short task waits for no long one, and a handler that is always long does not take AHEAD_MS from short tasks at each of its starts. Long tasks
- * run to their end one after the other, as in piscina: sharing a CPU by short slices would end all of them late, and keep what all of them have allocated alive. STEADY_MS
- * is for those that never end.
+ * So a short task waits for no long one, and a handler that is always long does not take AHEAD_MS from short
+ * tasks at each of its starts. Long tasks run to their end one after the other, as in piscina: sharing a CPU
+ * by short slices would end all of them late, and keep what all of them have allocated alive. STEADY_MS is
+ * for those that never end.
  */
 export const AHEAD_MS = 10
 const AHEAD_PRIORITY = 112
 const STEADY_PRIORITY = 124
 const STEADY_MS = 200
 
-/** A handler is long when its last runs were: each counts for a quarter of what is known, of which CERTAIN is the most. */
+/**
+ * A handler is long when its last runs were: each counts for a quarter of what is known, of which CERTAIN is
+ * the most.
+ */
 const CERTAIN = 1024
 const LONG = 0.75 * CERTAIN
 /** How many handlers a pool tells apart; others share what is known. */
@@ -50,7 +55,10 @@ const steady: Standing = {
 const ordinary: Standing = { options: {}, goesAhead: false }
 
 export class Standings {
-  /** How likely the next run of each handler is to be long: the workers learn it. Null: tasks are not preempted, and it is of no use. */
+  /**
+   * How likely the next run of each handler is to be long: the workers learn it. Null: tasks are not
+   * preempted, and it is of no use.
+   */
   readonly known: Int32Array | null
   private readonly handlers = new Map<string, number>()
   private hasNice = false

@@ -7,5 +7,7 @@ interface State {
 const key = Symbol.for('heddle.piscina.state')
 const globals = globalThis as { [key]?: State }
 
-/** One for each thread, however often this module is loaded there: a transpiler may load it as CommonJS too. */
+/**
+ * One for each thread, however often this module is loaded there: a transpiler may load it as CommonJS too.
+ */
 export const state: State = (globals[key] ??= { isWorkerThread: false, workerData: undefined })

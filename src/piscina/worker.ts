@@ -1,6 +1,6 @@
 /**
- * What each CPU of a pool runs: finds the handler of a task, calls it, and gives what it returns back. Loaded before anything of the program is, so that
- * the program's modules find that they are in a worker.
+ * What each CPU of a pool runs: finds the handler of a task, calls it, and gives what it returns back. Loaded
+ * before anything of the program is, so that the program's modules find that they are in a worker.
  */
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
@@ -24,7 +24,10 @@ const handlers = new Map<string, Handler>()
 const HANDLERS_MAX = 1000
 let isNice = false
 
-/** Runs one task of a pool. With `known` (standing.ts) it goes ahead of others at first, if `goesAhead`, and has priority `after` later. */
+/**
+ * Runs one task of a pool. With `known` (standing.ts) it goes ahead of others at first, if `goesAhead`, and
+ * has priority `after` later.
+ */
 export function* handle(
   filename: string,
   name: string,
@@ -54,7 +57,10 @@ function* call(
   return isMovable(result) ? move(result[valueSymbol], transferListOf(result)) : result
 }
 
-/** The handler that the pool's tasks have by default is loaded before the CPU takes a task; what is wrong with it, the first task says. */
+/**
+ * The handler that the pool's tasks have by default is loaded before the CPU takes a task; what is wrong with
+ * it, the first task says.
+ */
 const { searchParams } = new URL(import.meta.url)
 const preload = searchParams.get('filename')
 if (preload !== null) {
@@ -71,7 +77,9 @@ async function load(key: string, filename: string, name: string, niceIncrement: 
   return handler as Handler
 }
 
-/** As `require` finds it, then as `import` does: a module that awaits at its top level can only be imported. */
+/**
+ * As `require` finds it, then as `import` does: a module that awaits at its top level can only be imported.
+ */
 async function findHandler(filename: string, name: string): Promise<unknown> {
   try {
     const found: unknown = await exportOf(require(filename), name)

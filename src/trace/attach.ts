@@ -8,7 +8,9 @@ onBoot((view, { events }) => {
   return markFrom(view.s)
 })
 
-/** Every kernel that is booted on Node can be looked at from outside (`heddle top`), unless it is told not to. */
+/**
+ * Every kernel that is booted on Node can be looked at from outside (`heddle top`), unless it is told not to.
+ */
 onBoot((view, { control }) => {
   if (!control || !isNode()) return undefined
   let stop: (() => void) | undefined

@@ -2,8 +2,9 @@ import { checkOptions } from '../coroutine/core/knownoptions.ts'
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
- * The JSON of Chrome's DevTools and about:tracing, one event a line. Tracks become threads of one process; an arrow is a
- * pair of flow events. The format allows the closing bracket to be missing, so a file that is cut off can be read.
+ * The JSON of Chrome's DevTools and about:tracing, one event a line. Tracks become threads of one process; an
+ * arrow is a pair of flow events. The format allows the closing bracket to be missing, so a file that is cut
+ * off can be read.
  */
 export class ChromeWriter implements TrackSink {
   private readonly write: (text: string) => void

@@ -4,12 +4,15 @@ import { EventReader, type EventRingsPlan, ringCount, type RingEvent } from '../
 import type { Timeline } from './timeline.ts'
 
 /**
- * Reads all rings, again and again, and gives the timeline their events in order of time. A ring may be ahead of another by
- * what happened between two looks, so the newest events are held back until the next look; the last one takes all.
+ * Reads all rings, again and again, and gives the timeline their events in order of time. A ring may be ahead
+ * of another by what happened between two looks, so the newest events are held back until the next look; the
+ * last one takes all.
  */
 const HOLD_BACK_MS = 5
 
-/** Events of one ring that share a reading of the clock are spread over this much at the most (see spread). */
+/**
+ * Events of one ring that share a reading of the clock are spread over this much at the most (see spread).
+ */
 const SPREAD_MS = 0.0005
 
 export class Collector {
@@ -25,7 +28,9 @@ export class Collector {
     return this.readers.reduce((sum, { lost }) => sum + lost, 0)
   }
 
-  /** Hands over what happened before `until`, in milliseconds of the kernel's clock. Returns how many events. */
+  /**
+   * Hands over what happened before `until`, in milliseconds of the kernel's clock. Returns how many events.
+   */
   drain(timeline: Timeline, until: number = Infinity): number {
     const events = this.held
     for (const reader of this.readers) {
@@ -44,8 +49,8 @@ export class Collector {
 }
 
 /**
- * The clocks of two threads are a microsecond or two apart: a task must not run before it is made and woken. So these are taken
- * to have happened a little earlier than their thread says.
+ * The clocks of two threads are a microsecond or two apart: a task must not run before it is made and woken.
+ * So these are taken to have happened a little earlier than their thread says.
  */
 function lead(kind: number): number {
   if (kind === SPAWN || kind === NAME || kind === NAME_REST) return 0.005
@@ -53,8 +58,9 @@ function lead(kind: number): number {
 }
 
 /**
- * While turns are shorter than a look at the clock, the CPU looks only now and then, and the events between two looks carry the
- * same time. Such switches are spread evenly up to the next event, so that each slice has a width.
+ * While turns are shorter than a look at the clock, the CPU looks only now and then, and the events between
+ * two looks carry the same time. Such switches are spread evenly up to the next event, so that each slice has
+ * a width.
  */
 function spread(events: RingEvent[], from: number): void {
   for (let start = from; start < events.length; ) {

@@ -8,8 +8,8 @@ import { type Metrics, readMetrics } from './metrics.ts'
 import { type KernelSnapshot, takeSnapshot } from './snapshot.ts'
 
 /**
- * What another process of the same user may ask of a running kernel: to look at it, and to stop, continue, kill and reorder
- * its tasks. A request and a reply are one line of JSON each (node-control.ts carries them).
+ * What another process of the same user may ask of a running kernel: to look at it, and to stop, continue,
+ * kill and reorder its tasks. A request and a reply are one line of JSON each (node-control.ts carries them).
  */
 export type ControlRequest =
   | { readonly op: 'hello' }

@@ -9,7 +9,10 @@ const encoder = new TextEncoder()
 const value64 = new Float64Array(1)
 const value32 = new Int32Array(value64.buffer)
 
-/** The thread that booted a kernel has its own ring. Of several kernels that are booted here, the last that is open gets the marks. */
+/**
+ * The thread that booted a kernel has its own ring. Of several kernels that are booted here, the last that is
+ * open gets the marks.
+ */
 const booted: Scheduler[] = []
 
 /** Returns what to do when that kernel closes. */
@@ -19,8 +22,8 @@ export function markFrom(s: Scheduler): () => void {
 }
 
 /**
- * Puts a mark into the trace, at this moment, in the task that runs or on the thread that booted the kernel; with a number, if
- * given. While nothing is recorded it does nothing. Names are cut at 48 bytes.
+ * Puts a mark into the trace, at this moment, in the task that runs or on the thread that booted the kernel;
+ * with a number, if given. While nothing is recorded it does nothing. Names are cut at 48 bytes.
  */
 export function mark(name: string, value: number = Number.NaN): void {
   const s = runningCpu()?.view.s ?? booted.at(-1)

@@ -6,8 +6,8 @@ import type { KernelView } from '../kernel/boot/view.ts'
 import { answer, type ControlReply, type ControlRequest, type Hello } from './control.ts'
 
 /**
- * The socket of a running kernel: in a folder that only its user can enter, one for each process and kernel. It does not
- * keep the program alive, and is removed when the kernel closes or the process exits.
+ * The socket of a running kernel: in a folder that only its user can enter, one for each process and kernel.
+ * It does not keep the program alive, and is removed when the kernel closes or the process exits.
  */
 
 /** The folder of this user's sockets. Throws when it is somebody else's. */

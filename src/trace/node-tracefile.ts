@@ -3,7 +3,9 @@ import { ChromeWriter } from './chrome.ts'
 import { PerfettoWriter } from './perfetto.ts'
 import type { TrackSink } from './tracks.ts'
 
-/** A sink that writes a trace file: JSON for the DevTools where the name ends so, else Perfetto's own format. */
+/**
+ * A sink that writes a trace file: JSON for the DevTools where the name ends so, else Perfetto's own format.
+ */
 export function traceFile(path: string): TrackSink {
   const file = openSync(path, 'w')
   const options = { pid: process.pid }

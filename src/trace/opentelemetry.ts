@@ -8,9 +8,9 @@ import { record, type Recording, type RecordingOptions, recordingOptions } from 
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
- * OpenTelemetry, through its API package, which the program brings: a span for each task, linked to the task that spawned it,
- * with the time that it ran, waited for a CPU and was blocked; and metrics under the names below. Spans are made from the
- * kernel's trace, so a task costs nothing more while it runs.
+ * OpenTelemetry, through its API package, which the program brings: a span for each task, linked to the task
+ * that spawned it, with the time that it ran, waited for a CPU and was blocked; and metrics under the names
+ * below. Spans are made from the kernel's trace, so a task costs nothing more while it runs.
  *
  *     const telemetry = openTelemetry(kernel, { tracerProvider: trace.getTracerProvider(), meterProvider: metrics.getMeterProvider() })
  */

@@ -3,9 +3,9 @@ import { ProtoReader, ProtoWriter } from './protobuf.ts'
 import type { Arrows, Track, TrackArgs, TrackKind, TrackSink } from './tracks.ts'
 
 /**
- * Perfetto's native format: a stream of TracePackets with track descriptors and track events. Names that come again and again
- * are interned: sent once with a number, named by the number after that. Each packet stands alone in the file, so a trace
- * that is cut off at a packet is a trace.
+ * Perfetto's native format: a stream of TracePackets with track descriptors and track events. Names that come
+ * again and again are interned: sent once with a number, named by the number after that. Each packet stands
+ * alone in the file, so a trace that is cut off at a packet is a trace.
  *
  * Field numbers are those of perfetto/protos/perfetto/trace: trace_packet.proto, track_event/*.proto.
  */
@@ -229,7 +229,10 @@ export class PerfettoWriter implements TrackSink {
   }
 }
 
-/** Reads a file that PerfettoWriter wrote into another sink. A file that was cut off is read as far as it goes. */
+/**
+ * Reads a file that PerfettoWriter wrote into another sink. A file that was cut off is read as far as it
+ * goes.
+ */
 export function readPerfetto(bytes: Uint8Array, sink: TrackSink): void {
   const names = new Map<number, string>()
   const argNames = new Map<number, string>()

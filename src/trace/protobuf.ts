@@ -1,6 +1,6 @@
 /**
- * As much of protobuf's wire format as a trace needs. Messages inside messages get their length afterwards, in a varint of
- * four bytes whatever its value, so nothing is measured or copied twice.
+ * As much of protobuf's wire format as a trace needs. Messages inside messages get their length afterwards,
+ * in a varint of four bytes whatever its value, so nothing is measured or copied twice.
  */
 const VARINT = 0
 const FIXED64 = 1
@@ -99,7 +99,9 @@ export class ProtoWriter {
   }
 }
 
-/** One field of a message: a number for varints and fixed ones (a double where asked for), bytes for the rest. */
+/**
+ * One field of a message: a number for varints and fixed ones (a double where asked for), bytes for the rest.
+ */
 export class ProtoReader {
   private readonly bytes: Uint8Array
   private readonly view: DataView

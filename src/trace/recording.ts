@@ -29,8 +29,8 @@ const INTERVAL_MS = 20
 const DUMP_EVERY_MS = 1000
 
 /**
- * Records a kernel's events into a sink until it is stopped. One at a time for each kernel. Reading the rings is done here, on the thread that
- * booted the kernel, now and then; the CPUs do nothing but write.
+ * Records a kernel's events into a sink until it is stopped. One at a time for each kernel. Reading the rings
+ * is done here, on the thread that booted the kernel, now and then; the CPUs do nothing but write.
  */
 export class Recording {
   private readonly view: KernelView
@@ -105,16 +105,17 @@ const dumpReasons = ['death', 'stuck', 'deadlock', 'failure'] as const
 export type DumpReason = (typeof dumpReasons)[number]
 
 /**
- * The flight recorder: events are always recorded, the oldest give way, and nobody reads them until something has gone wrong.
- * Then `dump` writes what led there.
+ * The flight recorder: events are always recorded, the oldest give way, and nobody reads them until something
+ * has gone wrong. Then `dump` writes what led there.
  */
 export class FlightRecorder {
   private readonly view: KernelView
   private readonly watches: (() => void)[] = []
 
   /**
-   * Dumps by itself, each time to what `sinkFor` makes, when a CPU dies, a task is stuck, tasks wait for each other in a circle
-   * (in debug mode: `debugLocks`), or one fails and nobody hears of it. At most once a second: what comes together has one cause.
+   * Dumps by itself, each time to what `sinkFor` makes, when a CPU dies, a task is stuck, tasks wait for each
+   * other in a circle (in debug mode: `debugLocks`), or one fails and nobody hears of it. At most once a
+   * second: what comes together has one cause.
    */
   static guard(kernel: Kernel, sinkFor: (why: DumpReason) => TrackSink): FlightRecorder {
     const recorder = new FlightRecorder(kernel)

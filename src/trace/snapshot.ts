@@ -17,8 +17,9 @@ import { Job, NOT_KILLED } from '../kernel/spawn/job.ts'
 import type { KernelView } from '../kernel/boot/view.ts'
 
 /**
- * The whole kernel at a glance, read out of the arena by any thread, without a lock and without anyone's help: a CPU that is
- * stuck is seen as well as one that is not. Figures of one task belong together to within a slice.
+ * The whole kernel at a glance, read out of the arena by any thread, without a lock and without anyone's
+ * help: a CPU that is stuck is seen as well as one that is not. Figures of one task belong together to within
+ * a slice.
  */
 export interface CpuSnapshot {
   readonly cpu: number
@@ -53,7 +54,10 @@ export interface TaskSnapshot {
   readonly waitTime: number
   readonly switches: number
   readonly preemptions: number
-  /** What it waits for: `futex 1:64` is word 64 of buffer 1, `lock 1:64` a lock that passes priorities on. Null: nothing. */
+  /**
+   * What it waits for: `futex 1:64` is word 64 of buffer 1, `lock 1:64` a lock that passes priorities on.
+   * Null: nothing.
+   */
   readonly waitsFor: string | null
   /** Locks that it holds and others wait for. */
   readonly contendedLocks: number

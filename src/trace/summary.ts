@@ -2,8 +2,8 @@ import { CONTENDED, HANDS_OVER } from './timeline.ts'
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
- * What a trace says in a few lines: who ran and for how long, who waited for whom, and the longest inversions: times in which a
- * task waited for something that a less important one held.
+ * What a trace says in a few lines: who ran and for how long, who waited for whom, and the longest
+ * inversions: times in which a task waited for something that a less important one held.
  */
 export interface TaskSummary {
   readonly name: string

@@ -29,9 +29,9 @@ import { SWITCH_EXITS, SWITCH_SLEEPS, SWITCH_YIELDS } from '../sched/core/switch
 import type { TrackArgs, TrackSink } from './tracks.ts'
 
 /**
- * From the kernel's events, in order of time, to tracks: one for each CPU with the tasks that ran there, one for each task with
- * its states, arrows from who wakes to who is woken and from unlock to lock, and counters. A slot of the task slab that is
- * used again is another task.
+ * From the kernel's events, in order of time, to tracks: one for each CPU with the tasks that ran there, one
+ * for each task with its states, arrows from who wakes to who is woken and from unlock to lock, and counters.
+ * A slot of the task slab that is used again is another task.
  */
 export interface TimelineOptions {
   readonly cpus: number
@@ -108,7 +108,10 @@ export class Timeline {
     }
   }
 
-  /** Takes the next event. Times never go back by more than the writers can stand: they are raised to the last one. */
+  /**
+   * Takes the next event. Times never go back by more than the writers can stand: they are raised to the last
+   * one.
+   */
   event(event: RingEvent): void {
     const time = (this.last = Math.max(this.last, Math.round(event.time * 1e6)))
     const { kind } = event
@@ -131,7 +134,10 @@ export class Timeline {
     this.sink.lost(this.last, count)
   }
 
-  /** Ends what is still open: at `now`, in milliseconds of the kernel's clock, or at the last moment that was seen. */
+  /**
+   * Ends what is still open: at `now`, in milliseconds of the kernel's clock, or at the last moment that was
+   * seen.
+   */
   close(now: number = 0): void {
     this.last = Math.max(this.last, Math.round(now * 1e6))
     for (const cpu of this.cpus) if (cpu.running !== null) this.sink.end(cpu.track, this.last)

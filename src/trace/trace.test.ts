@@ -16,7 +16,10 @@ import { Summary } from './summary.ts'
 import { Timeline } from './timeline.ts'
 import type { TrackSink } from './tracks.ts'
 
-/** The published schema, as far as a track-event trace needs it; decoded by a library that knows nothing of ours. */
+/**
+ * The published schema, as far as a track-event trace needs it; decoded by a library that knows nothing of
+ * ours.
+ */
 const schema = protobuf.parse(
   `
   syntax = "proto2";

@@ -1,7 +1,7 @@
 /**
- * A trace as people look at it: tracks with slices, instants, counters and arrows between them. The timeline makes it from the
- * kernel's events; the writers (perfetto.ts, chrome.ts), the summary, and the reader of a file all speak it, so whatever
- * can be written can be converted and summarised.
+ * A trace as people look at it: tracks with slices, instants, counters and arrows between them. The timeline
+ * makes it from the kernel's events; the writers (perfetto.ts, chrome.ts), the summary, and the reader of a
+ * file all speak it, so whatever can be written can be converted and summarised.
  */
 export type TrackKind = 'process' | 'cpu' | 'task' | 'thread' | 'counter'
 

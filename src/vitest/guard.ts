@@ -8,8 +8,8 @@
  *                                                       ends the JavaScript on it
  *   event loop: rejects the guarded call                says which call it was, and where
  *
- * Each guarded call begins in a turn of its own. So nothing of vitest's stands on the stack that is ended, and the caller,
- * which waits for a promise, goes on.
+ * Each guarded call begins in a turn of its own. So nothing of vitest's stands on the stack that is ended,
+ * and the caller, which waits for a promise, goes on.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Worker } from 'node:worker_threads'
@@ -35,8 +35,8 @@ interface Guarded {
 }
 
 /**
- * Before Node 24 an AsyncLocalStorage keeps count of promises on a stack of Node's own, which does not survive that JavaScript is
- * ended: there the call that is due first is taken for the one that runs.
+ * Before Node 24 an AsyncLocalStorage keeps count of promises on a stack of Node's own, which does not
+ * survive that JavaScript is ended: there the call that is due first is taken for the one that runs.
  */
 const hasContexts = Number(process.versions.node.split('.', 1)[0]) >= 24
 
@@ -78,9 +78,10 @@ export class Guard {
   }
 
   /**
-   * Calls `run`, for at most `limit_ms`. A call that keeps the thread for longer is ended where it stands, without its
-   * `finally`, and the promise is rejected with what `error` makes of its stack; in compiled code the error is thrown at a
-   * safepoint (`error(null)`). A call that only waits is left alone. `concurrent`: others run beside it.
+   * Calls `run`, for at most `limit_ms`. A call that keeps the thread for longer is ended where it stands,
+   * without its `finally`, and the promise is rejected with what `error` makes of its stack; in compiled code
+   * the error is thrown at a safepoint (`error(null)`). A call that only waits is left alone. `concurrent`:
+   * others run beside it.
    */
   call<T>(
     limit_ms: number,

@@ -12,7 +12,10 @@ import { type Known, refuseUnknown } from '../coroutine/core/knownoptions.ts'
 import { type Settings, settingsVariable } from './settings.ts'
 
 export interface HeddlePoolOptions {
-  /** How long the import of a test file, with what it imports, may keep its thread, in milliseconds. Default: 60,000. */
+  /**
+   * How long the import of a test file, with what it imports, may keep its thread, in milliseconds. Default:
+   * 60,000.
+   */
   importTimeout?: number
 }
 
@@ -20,9 +23,9 @@ const poolOptions: Known<HeddlePoolOptions> = { importTimeout: true }
 const import_ms = 60_000
 
 /**
- * Vitest's `forks` pool with a watchdog thread in each process: a test, a hook or an import that never returns to the event
- * loop fails at its timeout with the line where it stood, and the tests behind it run. `pool: heddlePool()` in the
- * `test` part of the configuration.
+ * Vitest's `forks` pool with a watchdog thread in each process: a test, a hook or an import that never
+ * returns to the event loop fails at its timeout with the line where it stood, and the tests behind it run.
+ * `pool: heddlePool()` in the `test` part of the configuration.
  */
 export function heddlePool(options: HeddlePoolOptions = {}): PoolRunnerInitializer {
   refuseUnknown('heddlePool(options)', options, poolOptions)
@@ -45,7 +48,8 @@ class WatchedWorker extends ForksPoolWorker {
     const settings: Settings = { runner: given ?? null, importTimeout }
     super({
       ...options,
-      // An ended execution leaves Node's count of asynchronous contexts one too high; unchecked, that does no harm.
+      // An ended execution leaves Node's count of asynchronous contexts one too high; unchecked, that does no
+      // harm.
       execArgv: [...options.execArgv, '--no-force-async-hooks-checks'],
       env: { ...options.env, [settingsVariable]: JSON.stringify(settings) },
     })

@@ -1,6 +1,7 @@
 /**
- * Vitest's timer of a call that was ended. The call took the promise with it that vitest would have waited for, so that the
- * timer rejects one that nothing can handle. Such a rejection is dropped while `isExpected()`; all others are reported as ever.
+ * Vitest's timer of a call that was ended. The call took the promise with it that vitest would have waited
+ * for, so that the timer rejects one that nothing can handle. Such a rejection is dropped while
+ * `isExpected()`; all others are reported as ever.
  */
 export function dropOrphans(isExpected: () => boolean): void {
   const emit = process.emit.bind(process) as (event: string | symbol, ...args: unknown[]) => boolean

@@ -22,7 +22,10 @@ const hooksSeen = new WeakSet<Hook>()
 
 /** Hooks carry their own timeouts under these names, where they have any. */
 const hookTimeouts = [Symbol.for('VITEST_CLEANUP_TIMEOUT'), Symbol.for('VITEST_AROUND_TIMEOUT')]
-/** The least that a hook gets which does not show its timeout: vitest's own timer is the shorter one, where that can fire. */
+/**
+ * The least that a hook gets which does not show its timeout: vitest's own timer is the shorter one, where
+ * that can fire.
+ */
 const hook_ms_least = 60_000
 
 class GuardedRunner extends Base {

@@ -51,7 +51,8 @@ function interrupts(beat: number): boolean {
 type Paused = Debugger.PausedEventDataType
 
 /**
- * Stops the test thread, whose BEAT is `beat`, and says so; unless what runs there is a call that has time left.
+ * Stops the test thread, whose BEAT is `beat`, and says so; unless what runs there is a call that has time
+ * left.
  *
  *   watchdog                                   test thread
  *   asks for a pause                           in native code, or without a core
@@ -62,7 +63,8 @@ type Paused = Debugger.PausedEventDataType
  *   (D) disables the debugger, and waits       no pause is under way, and none comes
  *   detaches
  *
- * Without (C) nothing would let it go on. Without (D) it may pause when no session is attached, and nothing would either.
+ * Without (C) nothing would let it go on. Without (D) it may pause when no session is attached, and nothing
+ * would either.
  */
 async function stop(beat: number): Promise<void> {
   const session = new Session()
@@ -100,7 +102,10 @@ async function stop(beat: number): Promise<void> {
   }
 }
 
-/** Which of several concurrent calls runs on the thread that is paused, and when it is due; null: there is only one. */
+/**
+ * Which of several concurrent calls runs on the thread that is paused, and when it is due; null: there is
+ * only one.
+ */
 function runningIn(session: Session, { callFrames }: Paused): Promise<[number, number] | null> {
   const expression = "JSON.stringify(globalThis[Symbol.for('heddle.vitest.running')]?.() ?? null)"
   const { callFrameId } = callFrames[0]!

@@ -1,4 +1,7 @@
-/** The words that a test process shares with its watchdog thread. The watchdog writes STOPPING and raises THROW. */
+/**
+ * The words that a test process shares with its watchdog thread. The watchdog writes STOPPING and raises
+ * THROW.
+ */
 
 /** When the first of the guarded calls has to have ended, in milliseconds of `clock`; 0: none runs. */
 export const DUE = 0

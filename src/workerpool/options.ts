@@ -35,8 +35,8 @@ export interface WorkerPoolOptions {
   workerOpts?: object
   debugPortStart?: number
   /**
-   * Of heddle: what the workers compile, so that tasks are preempted there: packages by name, files, or 'all'. Without it, what
-   * `"heddle": { "compile": […] }` in the package.json of the script says.
+   * Of heddle: what the workers compile, so that tasks are preempted there: packages by name, files, or
+   * 'all'. Without it, what `"heddle": { "compile": […] }` in the package.json of the script says.
    */
   compile?: readonly (string | RegExp | URL)[] | 'all'
 }
@@ -45,7 +45,10 @@ export interface ExecOptions {
   on?: (payload: any) => unknown
   transfer?: readonly object[]
   metadata?: any
-  /** Of heddle: a task in a hurry starts before others of its worker, and takes the CPU from those that are compiled. 'normal'. */
+  /**
+   * Of heddle: a task in a hurry starts before others of its worker, and takes the CPU from those that are
+   * compiled. 'normal'.
+   */
   priority?: TaskPriority
   /** Of heddle: its share among tasks of the same priority, -20 (most) to 19 (least). */
   nice?: number
@@ -140,7 +143,10 @@ const known: readonly string[] = [
 const impossible: readonly string[] = ['eval', 'stdin', 'stdout', 'stderr', 'transferList']
 const threadOptions = [...known, ...impossible]
 
-/** Throws what workerpool throws for options that no thread has, and says which of a thread's options a CPU has not. */
+/**
+ * Throws what workerpool throws for options that no thread has, and says which of a thread's options a CPU
+ * has not.
+ */
 export function checkThreadOptions(options: WorkerOptions): void {
   const given = Object.keys(options)
   const unknown = given.find(name => !threadOptions.includes(name))

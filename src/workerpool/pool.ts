@@ -45,10 +45,12 @@ export type Proxy<T extends Record<string, AnyMethod> = Record<string, AnyMethod
 }
 
 /**
- * workerpool's pool. A worker is a CPU of a kernel, and a task that has left the queue is a task of the kernel.
+ * workerpool's pool. A worker is a CPU of a kernel, and a task that has left the queue is a task of the
+ * kernel.
  *
- * Without `compile` a worker has one task at a time, and a task that is cancelled takes its worker with it, unless its abort listeners say that it is clean: as in
- * workerpool. Where the tasks are compiled, the kernel preempts them: a worker has many at once, and a task that is cancelled goes alone.
+ * Without `compile` a worker has one task at a time, and a task that is cancelled takes its worker with it,
+ * unless its abort listeners say that it is clean: as in workerpool. Where the tasks are compiled, the kernel
+ * preempts them: a worker has many at once, and a task that is cancelled goes alone.
  */
 export class Pool {
   readonly script: string | null
@@ -99,7 +101,10 @@ export class Pool {
     this.ensureMinimum()
   }
 
-  /** Runs a method of the script, or a function, which goes to the worker as text and sees nothing of where it stands here. */
+  /**
+   * Runs a method of the script, or a function, which goes to the worker as text and sees nothing of where it
+   * stands here.
+   */
   exec<F extends AnyMethod>(
     method: string | F,
     params?: Parameters<F> | null,
@@ -160,7 +165,9 @@ export class Pool {
     }
   }
 
-  /** Ends all workers: with `force` at once, else each when its tasks are done. Tasks that wait are rejected. */
+  /**
+   * Ends all workers: with `force` at once, else each when its tasks are done. Tasks that wait are rejected.
+   */
   terminate(force = false, timeout?: number): WorkerpoolPromise<unknown[]> {
     while (this.taskQueue.size() > 0) {
       const task = this.taskQueue.pop()
@@ -200,7 +207,9 @@ export class Pool {
     }
   }
 
-  /** A worker that has nothing to do, or a new one; where tasks are preempted, also the one with the fewest. */
+  /**
+   * A worker that has nothing to do, or a new one; where tasks are preempted, also the one with the fewest.
+   */
   private withRoom(): PoolWorker | null {
     let best: PoolWorker | null = null
     for (const worker of this.workers) {
@@ -346,7 +355,10 @@ export class Pool {
     }
   }
 
-  /** It is no longer one of the workers. The last of its group leaves no kernel behind: the group is gone, and the caller ends it. */
+  /**
+   * It is no longer one of the workers. The last of its group leaves no kernel behind: the group is gone, and
+   * the caller ends it.
+   */
   private forget(worker: PoolWorker): void {
     worker.isGone = true
     worker.isLeaving = true

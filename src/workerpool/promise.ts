@@ -1,4 +1,7 @@
-/** A promise as workerpool has it: its callbacks are called at once when it settles, and it can be cancelled and given a timeout. */
+/**
+ * A promise as workerpool has it: its callbacks are called at once when it settles, and it can be cancelled
+ * and given a timeout.
+ */
 export interface Resolver<T = any> {
   readonly promise: WorkerpoolPromise<T>
   resolve(value: T): void

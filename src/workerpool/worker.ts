@@ -1,6 +1,6 @@
 /**
- * What each CPU of a pool runs: calls the methods that the pool's script has registered, and functions that come as text. Loaded before anything of the
- * program is, so that the script finds that it is in a worker.
+ * What each CPU of a pool runs: calls the methods that the pool's script has registered, and functions that
+ * come as text. Loaded before anything of the program is, so that the script finds that it is in a worker.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { resolve } from 'node:path'

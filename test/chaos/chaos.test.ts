@@ -6,9 +6,9 @@ import { isOnline } from '../../src/sched/balance/hotplug.ts'
 import { checkInvariants } from '../../testing/sched/invariants.ts'
 
 /**
- * Tasks of every kind while CPUs are terminated at random moments, in the middle of whatever they do. Each task has one
- * outcome: its result, or that its CPU was lost. Those that may be started again all come to their result. And
- * afterwards nothing of them is left in the arena.
+ * Tasks of every kind while CPUs are terminated at random moments, in the middle of whatever they do. Each
+ * task has one outcome: its result, or that its CPU was lost. Those that may be started again all come to
+ * their result. And afterwards nothing of them is left in the arena.
  */
 const TASKS = Number(process.env.HEDDLE_CHAOS ?? (process.env.HEDDLE_LONG ? 50_000 : 10_000))
 const CPUS = 4
@@ -114,8 +114,8 @@ class Chaos {
   }
 
   /**
-   * Every 20 ms on average. On a machine so busy that hardly a task has ended since the last time, the next waits for that: a CPU
-   * that is always killed before it has done anything shows nothing.
+   * Every 20 ms on average. On a machine so busy that hardly a task has ended since the last time, the next
+   * waits for that: a CPU that is always killed before it has done anything shows nothing.
    */
   private async kill(): Promise<void> {
     const { machine, view } = this.kernel['booted']

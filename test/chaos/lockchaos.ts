@@ -28,9 +28,11 @@ import { WideUse } from './wideuse.ts'
 import type { Wide } from './widework.ts'
 
 /**
- * Every primitive, every priority, children, scopes, maps, async tasks, kills and restartable tasks, and a pool beside it, while CPUs are terminated at random, as fast as
- * they come back and also before they run; on kernels of three CPUs, of one to three, and with `debug: true`. The booting thread uses the same locks. Each task has one outcome; when the killing has stopped the kernel
- * serves as before; and `close` with a deadline ends.
+ * Every primitive, every priority, children, scopes, maps, async tasks, kills and restartable tasks, and a
+ * pool beside it, while CPUs are terminated at random, as fast as they come back and also before they run; on
+ * kernels of three CPUs, of one to three, and with `debug: true`. The booting thread uses the same locks.
+ * Each task has one outcome; when the killing has stopped the kernel serves as before; and `close` with a
+ * deadline ends.
  */
 export interface LockChaosOptions {
   readonly seed: number

@@ -6,8 +6,8 @@ import { spawn } from '../../src/kernel/cpu/current.ts'
 import { type Wide, wideStep } from './widework.ts'
 
 /**
- * What the tasks of the lock chaos do: each takes a few random steps at objects that all tasks share, then returns its number. Every
- * wait has a time limit, because the task that would end it may have died.
+ * What the tasks of the lock chaos do: each takes a few random steps at objects that all tasks share, then
+ * returns its number. Every wait has a time limit, because the task that would end it may have died.
  */
 export interface Shared {
   readonly mutexes: readonly Mutex[]
@@ -38,8 +38,8 @@ const expectedCodes = new Set([
 ])
 
 /**
- * Ends of a wait that are no fault: the time is over, the holder has died, the lock is lost, the child's CPU died, the scope was cancelled; of a scope also several
- * of these.
+ * Ends of a wait that are no fault: the time is over, the holder has died, the lock is lost, the child's CPU
+ * died, the scope was cancelled; of a scope also several of these.
  */
 export function isExpected(error: unknown): boolean {
   const { name, code } = error as { name?: string; code?: string }

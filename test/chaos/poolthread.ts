@@ -2,7 +2,10 @@ import { parentPort } from 'node:worker_threads'
 import { SeededRandom } from '../../src/machine/simulated/random.ts'
 import { Piscina } from '../../src/piscina/index.ts'
 
-/** A pool whose workers are terminated: each run has one outcome, its value or that its worker died. Tells what it should not see, until it is told to end. */
+/**
+ * A pool whose workers are terminated: each run has one outcome, its value or that its worker died. Tells
+ * what it should not see, until it is told to end.
+ */
 const port = parentPort!
 const state = { goesOn: true }
 port.once('message', () => (state.goesOn = false))

@@ -7,7 +7,10 @@ type Work = ModuleView<typeof import('./lockwork.ts')>
 
 const TIMED = { timeout: 10 }
 
-/** What the booting thread does beside its tasks in the lock chaos: maps, scopes, futexes, and a pool whose workers die too. */
+/**
+ * What the booting thread does beside its tasks in the lock chaos: maps, scopes, futexes, and a pool whose
+ * workers die too.
+ */
 export class WideUse {
   private readonly kernel: Kernel
   private readonly work: Work
@@ -91,7 +94,10 @@ export class WideUse {
     }
   }
 
-  /** Another kernel, with the face of a pool. On a thread of its own: on this one it would be the kernel that new locks belong to. */
+  /**
+   * Another kernel, with the face of a pool. On a thread of its own: on this one it would be the kernel that
+   * new locks belong to.
+   */
   private async pool(goesOn: () => boolean): Promise<void> {
     const thread = new Worker(new URL('./poolthread.ts', import.meta.url))
     const gone = new Promise(resolve => thread.once('exit', resolve))

@@ -16,8 +16,9 @@ import {
 import type { SeededRandom } from '../../src/machine/simulated/random.ts'
 
 /**
- * The primitives that are no locks, the futexes themselves, and scopes, as the tasks of the lock chaos use them: every wait has a time limit. What is read is checked: a record of
- * a SeqLock is whole, and a PI lock is held by one task.
+ * The primitives that are no locks, the futexes themselves, and scopes, as the tasks of the lock chaos use
+ * them: every wait has a time limit. What is read is checked: a record of a SeqLock is whole, and a PI lock
+ * is held by one task.
  */
 export interface Wide {
   readonly seqlock: SeqLock

@@ -3,8 +3,8 @@ import { join } from '../../src/kernel/join/childtask.ts'
 import { spawn } from '../../src/kernel/cpu/current.ts'
 
 /**
- * What the tasks of the chaos test do. Each notes in `marks` that it has begun and that it has come to its end: `marks[2 * n]` and
- * `marks[2 * n + 1]` for task number n.
+ * What the tasks of the chaos test do. Each notes in `marks` that it has begun and that it has come to its
+ * end: `marks[2 * n]` and `marks[2 * n + 1]` for task number n.
  */
 
 /** In one go. */

@@ -1,7 +1,8 @@
 /**
- * The litmus tests of the literature, under the memory model of ECMA-262. `x=1` is a plain access, `x:=1` one by Atomics. An outcome is what
- * the registers and, after `;`, the final reads found, in order. Each expected set is derived beside it, from the axioms as
- * docs/weakmemory.md numbers them; "SC" means the outcomes of interleavings: all accesses are atomic and there is no race.
+ * The litmus tests of the literature, under the memory model of ECMA-262. `x=1` is a plain access, `x:=1` one
+ * by Atomics. An outcome is what the registers and, after `;`, the final reads found, in order. Each expected
+ * set is derived beside it, from the axioms as docs/weakmemory.md numbers them; "SC" means the outcomes of
+ * interleavings: all accesses are atomic and there is no race.
  */
 import { describe, expect, test } from 'vitest'
 import { check } from '../../src/checker/check.ts'
@@ -24,7 +25,8 @@ const tests: readonly (readonly [name: string, text: string, expected: readonly 
   ['SB, atomic writes', 'x:=1 r=y | y:=1 s=x', all(2)], // [5c] needs an atomic read, [5b] an atomic write to take from
   ['SB, atomic reads', 'x=1 r:=y | y=1 s:=x', all(2)], // [5] needs an atomic write between
   ['SB, one thread atomic', 'x:=1 r:=y | y=1 s=x', all(2)],
-  // Load buffering. That a read takes a write does not order them, unless they synchronize: both atomic, same range.
+  // Load buffering. That a read takes a write does not order them, unless they synchronize: both atomic, same
+  // range.
   ['LB', 'r=x y=1 | s=y x=1', all(2)],
   ['LB, atomic', 'r:=x y:=1 | s:=y x:=1', without(all(2), '11')], // [1]: a circle
   ['LB, atomic reads', 'r:=x y=1 | s:=y x=1', all(2)],

@@ -1,4 +1,7 @@
-/** What a check of weak memory does beside the litmus tests: read-modify-writes, tearing, thin air, loops, reports, refusals. */
+/**
+ * What a check of weak memory does beside the litmus tests: read-modify-writes, tearing, thin air, loops,
+ * reports, refusals.
+ */
 import { describe, expect, test } from 'vitest'
 import { check, CheckedMutex, CheckFailure, History, type Program } from '../../src/checker/check.ts'
 import { program } from './litmusprogram.ts'

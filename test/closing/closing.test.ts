@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { rows } from './rows.ts'
 
-/** `close({ deadline })` ends, whatever has happened, every task has an outcome, and nothing keeps the process. */
+/**
+ * `close({ deadline })` ends, whatever has happened, every task has an outcome, and nothing keeps the
+ * process.
+ */
 
 interface Closed {
   readonly way: string

@@ -2,8 +2,9 @@ import { Kernel } from '../../src/index.ts'
 import { Broken, rows } from './rows.ts'
 
 /**
- * Breaks one kernel after the other, and closes each. Prints a line of JSON before each row and after it: how its tasks ended, and what the kernel said. Then it exits by itself, or
- * there is something left that keeps a process.
+ * Breaks one kernel after the other, and closes each. Prints a line of JSON before each row and after it: how
+ * its tasks ended, and what the kernel said. Then it exits by itself, or there is something left that keeps a
+ * process.
  */
 const only = process.argv[2]
 

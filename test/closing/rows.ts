@@ -28,8 +28,8 @@ import { until } from '../../testing/kernel/fixtures/ending.ts'
 import { waysToWait } from './work.ts'
 
 /**
- * Every way to keep a kernel from closing. Each is one row of the table in docs/recovery.md; `program.ts` walks them all in one process, which exits by itself
- * when the last of them has closed.
+ * Every way to keep a kernel from closing. Each is one row of the table in docs/recovery.md; `program.ts`
+ * walks them all in one process, which exits by itself when the last of them has closed.
  */
 export interface Row {
   readonly way: string

@@ -1,4 +1,7 @@
-/** Runs compiled programs as any Node would that has no compiler: reads them from a file, prints what went differently. */
+/**
+ * Runs compiled programs as any Node would that has no compiler: reads them from a file, prints what went
+ * differently.
+ */
 import { readFileSync } from 'node:fs'
 import { type Program, runPlain, runTwin } from './differential/drive.ts'
 import { instantiatorOf, type ModuleText } from './differential/instantiate.ts'

@@ -5,7 +5,10 @@ import { SchedTaskWaiter } from '../../src/futex/core/schedtaskwaiter.ts'
 import type { SimulatedContext } from '../../testing/sched/simulation.ts'
 import { type Kind, Stage, type Watched } from './stage.ts'
 
-/** A system call as a waiter makes it. `word` is an index into the bench's buffer; `map` chooses one of its mappings. */
+/**
+ * A system call as a waiter makes it. `word` is an index into the bench's buffer; `map` chooses one of its
+ * mappings.
+ */
 export interface Call {
   readonly op: number
   readonly word: number

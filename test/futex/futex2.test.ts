@@ -4,7 +4,10 @@ import { futex } from '../../src/sync/futex/futex.ts'
 import { SeededRandom } from '../../src/machine/simulated/random.ts'
 import { askLinux, buildLinuxFutex } from './linux.ts'
 
-/** A call of futex2 on words of 32 bits, as a line for the program that asks the kernel, and the same call here. */
+/**
+ * A call of futex2 on words of 32 bits, as a line for the program that asks the kernel, and the same call
+ * here.
+ */
 interface Call {
   readonly line: string
   /** The result, or a promise of it for a wait. */

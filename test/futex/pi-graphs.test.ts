@@ -16,8 +16,9 @@ import { makePriority } from '../../src/sched/core/priority.ts'
 import { Simulation } from '../../testing/sched/simulation.ts'
 
 /**
- * Random graphs of locks: owners that are tasks and owners that are threads lock, unlock, give up and change their priority, against a model
- * that knows only who holds what and who waits for what, and works all priorities out anew after every step.
+ * Random graphs of locks: owners that are tasks and owners that are threads lock, unlock, give up and change
+ * their priority, against a model that knows only who holds what and who waits for what, and works all
+ * priorities out anew after every step.
  */
 class Model {
   readonly base: number[]
@@ -33,7 +34,10 @@ class Model {
     this.effective = [...base]
   }
 
-  /** Everyone has the best priority among its own and that of all who wait, however indirectly, for something it holds. */
+  /**
+   * Everyone has the best priority among its own and that of all who wait, however indirectly, for something
+   * it holds.
+   */
   recompute(): void {
     const { base, waits, holder, effective } = this
     for (let at = 0; at < base.length; at++) effective[at] = base[at]

@@ -82,8 +82,9 @@ for (const seed of [1, 2, 3]) {
 }
 
 /**
- * Task i holds lock i and waits for lock i - 1, each on the CPU after the last one's; a hog of a better priority on every CPU. When
- * someone of the best priority wants the last lock, everyone down the chain has to run at it.
+ * Task i holds lock i and waits for lock i - 1, each on the CPU after the last one's; a hog of a better
+ * priority on every CPU. When someone of the best priority wants the last lock, everyone down the chain has
+ * to run at it.
  */
 function chain(
   depth: number,

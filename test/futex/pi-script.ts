@@ -35,7 +35,10 @@ export const ACTORS = 6
 /** Words 0 and 1 are locks, 2 and 3 are now and then conditions. */
 export const WORDS = 4
 
-/** A random sequence: actors that lock and unlock, wait at conditions, end; now and then someone meddles with a word. */
+/**
+ * A random sequence: actors that lock and unlock, wait at conditions, end; now and then someone meddles with
+ * a word.
+ */
 export function makePiScript(seed: number, priorities: boolean, steps = 45): PiStep[] {
   const random = new SeededRandom(seed)
   const pick = <T>(...values: T[]): T => values[random.below(values.length)]

@@ -8,9 +8,10 @@ import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { LockSimulation, type LockingTask } from './pi-sim.ts'
 
 /**
- * The shape of pi_stress: groups of three, low, middle and high, and a lock for each group. In each round low takes the lock and lets the
- * other two go; middle spins until high has had the lock, so low, who holds it, gets a CPU only if it inherits from high. With
- * fewer CPUs than groups one round without inheritance hangs for ever.
+ * The shape of pi_stress: groups of three, low, middle and high, and a lock for each group. In each round low
+ * takes the lock and lets the other two go; middle spins until high has had the lock, so low, who holds it,
+ * gets a CPU only if it inherits from high. With fewer CPUs than groups one round without inheritance hangs
+ * for ever.
  */
 const GROUPS = 10
 const HIGH: number = makePriority(10, 0)

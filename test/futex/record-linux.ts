@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { buildLinuxFutex, runOnLinux } from './linux.ts'
 import { makeScript } from './script.ts'
 
-/** `node test/futex/record-linux.ts [scripts]`: asks the kernel of this machine, and writes its answers down. */
+/**
+ * `node test/futex/record-linux.ts [scripts]`: asks the kernel of this machine, and writes its answers down.
+ */
 const program = buildLinuxFutex()
 if (program === undefined) throw new Error('this needs Linux and a C compiler')
 const recorded: Record<string, string[]> = {}

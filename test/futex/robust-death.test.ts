@@ -25,8 +25,9 @@ import {
 } from './robust-death-worker.ts'
 
 /**
- * A worker that holds a hundred robust locks is terminated. A task on a CPU, a promise and a thread, on workers of their own, wait for
- * each: one of the three gets EOWNERDEAD, and makes the lock consistent; the other two get it after that.
+ * A worker that holds a hundred robust locks is terminated. A task on a CPU, a promise and a thread, on
+ * workers of their own, wait for each: one of the three gets EOWNERDEAD, and makes the lock consistent; the
+ * other two get it after that.
  */
 class World {
   readonly machine: NodeMachine
@@ -45,7 +46,8 @@ class World {
     const thread = new KernelThread(this.arena, 64)
     const buffer = new SharedArrayBuffer(WORDS * 4)
     let place: Place | undefined
-    // The program's data names the space, which is made with the clock of the machine, which is given the data.
+    // The program's data names the space, which is made with the clock of the machine, which is given the
+    // data.
     const data = {
       get space() {
         return place?.space

@@ -52,7 +52,10 @@ export interface StageOptions {
   readonly inherits: boolean
 }
 
-/** One arena with a buffer mapped in it, simulated CPUs for tasks, threads for hire, and this thread to make calls from. */
+/**
+ * One arena with a buffer mapped in it, simulated CPUs for tasks, threads for hire, and this thread to make
+ * calls from.
+ */
 export class Stage {
   readonly kind: Kind
   readonly sim: Simulation
@@ -132,7 +135,10 @@ export class Stage {
     return found
   }
 
-  /** Watches a call that was just started until it sleeps, with so many waiters more than `before`, or has returned. */
+  /**
+   * Watches a call that was just started until it sleeps, with so many waiters more than `before`, or has
+   * returned.
+   */
   protected async watch(before: ReadonlySet<number>, result: Promise<number>, waiters = 1): Promise<Watched> {
     let mine: number[] = []
     let done = false
@@ -146,7 +152,8 @@ export class Stage {
       await new Promise(resolve => setImmediate(resolve))
       mine = this.queuedWaiters().filter(waiter => !before.has(waiter))
     }
-    // Its fate is decided when it is on no queue any more: that shows at once, however long its thread takes to notice.
+    // Its fate is decided when it is on no queue any more: that shows at once, however long its thread takes
+    // to notice.
     const isDone = async (): Promise<boolean> => {
       this.settle()
       const queued = this.queuedWaiters()

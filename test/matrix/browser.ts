@@ -68,7 +68,10 @@ export async function serveFolder(
   return { url: `http://localhost:${port}/`, close: () => server.close() }
 }
 
-/** What a page says in the end (`globalThis.said`), as JSON. Throws all that it complained of, where it says nothing. */
+/**
+ * What a page says in the end (`globalThis.said`), as JSON. Throws all that it complained of, where it says
+ * nothing.
+ */
 export async function pageSays(
   browser: Browser,
   url: string,

@@ -122,7 +122,10 @@ if (warnings.length > 0) process.exitCode = 1
   },
 ]
 
-/** Every bundler, for Node with heddle inside the bundle and for a page, as for development and as for production. */
+/**
+ * Every bundler, for Node with heddle inside the bundle and for a page, as for development and as for
+ * production.
+ */
 export const bundlerCells: readonly Cell[] = bundlers.flatMap(bundler =>
   modes.flatMap(mode => [
     {

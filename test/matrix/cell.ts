@@ -3,8 +3,9 @@ import { dirname, join } from 'node:path'
 import { transformSync } from 'esbuild'
 
 /**
- * A cell of the matrix: a small project of its own that has heddle from the packed tarball, is built with the tools that it names, and
- * is run where it says. All cells run one program (fixtures/program), which tells what came of it.
+ * A cell of the matrix: a small project of its own that has heddle from the packed tarball, is built with the
+ * tools that it names, and is run where it says. All cells run one program (fixtures/program), which tells
+ * what came of it.
  */
 export interface Cell {
   readonly name: string

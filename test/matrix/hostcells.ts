@@ -2,7 +2,9 @@ import { type Cell, programFiles, type Tools } from './cell.ts'
 
 const esm = { 'package.json': '{ "private": true, "type": "module" }' }
 
-/** A program of one module that boots a kernel without a loader, in a folder whose name a URL has to encode. */
+/**
+ * A program of one module that boots a kernel without a loader, in a folder whose name a URL has to encode.
+ */
 const odd = 'a #1 %20 ü'
 const small = {
   [`${odd}/work.js`]: "export function twice(n) { 'use task'; return 2 * n }",
@@ -31,7 +33,10 @@ async function bareBundle(format: 'cjs' | 'esm', project: string, tools: Tools):
   })
 }
 
-/** What surrounds a program and is not its own: flags of Node, the name of its folder, threads and processes of other people. */
+/**
+ * What surrounds a program and is not its own: flags of Node, the name of its folder, threads and processes
+ * of other people.
+ */
 export const hostCells: readonly Cell[] = [
   ...[20, 26].flatMap(version => [
     {

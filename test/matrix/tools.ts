@@ -10,7 +10,10 @@ const root = join(import.meta.dirname, '..', '..')
 /** A command that says nothing for so long is stopped: no cell takes a tenth of it. */
 const PATIENCE_MS = 180_000
 
-/** Packages of the development tree that projects are built with: lent to the folder where heddle is installed. */
+/**
+ * Packages of the development tree that projects are built with: lent to the folder where heddle is
+ * installed.
+ */
 const lent =
   'vite webpack @rspack/core rollup rolldown esbuild tsx typescript @types/node vite6 vite7 @rollup/plugin-node-resolve esbuild-loader deno bun'.split(
     ' ',

@@ -1,6 +1,6 @@
-// Runs the installed package as a stranger's program would, on whatever Node runs this file: every entry point is
-// imported, the arena and a simulated machine are used from a program's own module, and the command boots real CPUs.
-// node test/smoke/main.mjs <folder in which heddle is installed>
+// Runs the installed package as a stranger's program would, on whatever Node runs this file: every entry
+// point is imported, the arena and a simulated machine are used from a program's own module, and the command
+// boots real CPUs. node test/smoke/main.mjs <folder in which heddle is installed>
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

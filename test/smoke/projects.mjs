@@ -1,7 +1,7 @@
-// First steps with the installed package, as in the projects that people have: a package.json with and without a type, TypeScript and
-// JavaScript, modules and CommonJS, `heddle run` and `node --import heddle/register`. Each program counts on a CPU, and says whether
-// its function was compiled there and on its own thread.
-// node test/smoke/projects.mjs <folder in which heddle is installed>
+// First steps with the installed package, as in the projects that people have: a package.json with and
+// without a type, TypeScript and JavaScript, modules and CommonJS, `heddle run` and
+// `node --import heddle/register`. Each program counts on a CPU, and says whether its function was compiled
+// there and on its own thread. node test/smoke/projects.mjs <folder in which heddle is installed>
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'

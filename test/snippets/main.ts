@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { notRun, projects } from './pages.ts'
 
 /**
- * Runs every snippet of the README, the first steps, the guides, the futexes and the page for newcomers from other libraries, with the installed
- * package, on some Node: node test/snippets/main.ts <folder in which heddle is installed> <a Node> [one page]
+ * Runs every snippet of the README, the first steps, the guides, the futexes and the page for newcomers from
+ * other libraries, with the installed package, on some Node: node test/snippets/main.ts <folder in which
+ * heddle is installed> <a Node> [one page]
  */
 const root = join(import.meta.dirname, '..', '..')
 const [home, node, only] = process.argv.slice(2) as [string, string, string?]

@@ -1,8 +1,14 @@
-/** What is done with the snippets of each page: every block of code belongs to a file of a project, and every file is run or imported. */
+/**
+ * What is done with the snippets of each page: every block of code belongs to a file of a project, and every
+ * file is run or imported.
+ */
 export interface PageRun {
   /** What `heddle` is called with, in the project's folder. */
   readonly heddle: readonly string[]
-  /** A command of the machine that the program needs. Where there is none, the run is skipped, and that is said. */
+  /**
+   * A command of the machine that the program needs. Where there is none, the run is skipped, and that is
+   * said.
+   */
   readonly needs?: string
   /** What the program must print. */
   readonly prints: RegExp
@@ -46,8 +52,9 @@ await import('./server.ts')
 `
 
 /**
- * Drives a server of the guide: every CPU gets tasks that would take for ever, and short requests are answered all the same.
- * Then the clients of the long ones disconnect, and the process is asked to end. It ends only if the tasks were stopped.
+ * Drives a server of the guide: every CPU gets tasks that would take for ever, and short requests are
+ * answered all the same. Then the clients of the long ones disconnect, and the process is asked to end. It
+ * ends only if the tasks were stopped.
  */
 const clientOf = (server: string): string => `
 import http from 'node:http'
@@ -95,8 +102,9 @@ function withResolvers() {
 `
 
 /**
- * Gives a BullMQ worker a job that would take for ever: its lock is renewed all the same, a short job is done beside it, it is
- * cancelled, and the process ends when it is asked to. Redis is a process of this program's own.
+ * Gives a BullMQ worker a job that would take for ever: its lock is renewed all the same, a short job is done
+ * beside it, it is cancelled, and the process ends when it is asked to. Redis is a process of this program's
+ * own.
  */
 const queue = `
 import { spawn } from 'node:child_process'
@@ -277,8 +285,9 @@ export const projects: readonly PageProject[] = [
 ]
 
 /**
- * Snippets that are not a program: a configuration that another tool reads, and code for a page alone. Both are compiled by `tsc`
- * (test/docs.test.ts), and the matrix has them in full. Those of Next.js were tried by hand, and the page says with which version.
+ * Snippets that are not a program: a configuration that another tool reads, and code for a page alone. Both
+ * are compiled by `tsc` (test/docs.test.ts), and the matrix has them in full. Those of Next.js were tried by
+ * hand, and the page says with which version.
  */
 export const notRun: readonly string[] = [
   'docs/guides/browser.md vite.config.js',

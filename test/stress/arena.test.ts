@@ -8,7 +8,9 @@ import { initLock } from '../../src/arena/sync/spinlock.ts'
 import { KernelThread } from '../../src/arena/sync/thread.ts'
 import { Board, mpscOf, stressLayout, type StressLayout, type StressWork } from './layout.ts'
 
-/** Real threads, all at once, on one arena; returns what each one counted as wrong, and the arena to look at. */
+/**
+ * Real threads, all at once, on one arena; returns what each one counted as wrong, and the arena to look at.
+ */
 async function stress(
   scenario: string,
   threads: number,

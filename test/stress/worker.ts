@@ -126,7 +126,9 @@ function heap(): number {
   return wrong
 }
 
-/** Thread 0 replaces a published item again and again and frees the old one through RCU; the others read it. */
+/**
+ * Thread 0 replaces a published item again and again and frees the old one through RCU; the others read it.
+ */
 function rcu(): number {
   const guard = new Rcu(layout.rcu, 4)
   const callback = guard.register((_thread, node) => {

@@ -1,7 +1,10 @@
 import { linearize, type Model, type Operation, show } from './linearizable.ts'
 import { Cancelled, Dice, pause, SyncSimulation } from './simulate.ts'
 
-/** One step of a task's script: what it calls, and how the call is made. A result of 'refused' stands for a timeout, 'cancelled' for a throw. */
+/**
+ * One step of a task's script: what it calls, and how the call is made. A result of 'refused' stands for a
+ * timeout, 'cancelled' for a throw.
+ */
 export interface Call {
   readonly name: string
   readonly args: readonly unknown[]
@@ -11,8 +14,8 @@ export interface Call {
 export interface Subject<State> {
   readonly model: Model<State>
   /**
-   * A cancelled call may have got something and given it back, at two moments: then a second operation, 'giveBack', stands in the history
-   * for the second.
+   * A cancelled call may have got something and given it back, at two moments: then a second operation,
+   * 'giveBack', stands in the history for the second.
    */
   readonly givesBack?: boolean
   /** What a task does, call by call; `holds` is the task's own memory. */
@@ -30,7 +33,10 @@ export interface Shape {
 
 const HISTORIES_PER_SIMULATION = 250
 
-/** Runs so many random histories and checks each. Returns how many there were, and how often an operation had to wait. */
+/**
+ * Runs so many random histories and checks each. Returns how many there were, and how often an operation had
+ * to wait.
+ */
 export function tryHistories<State>(
   count: number,
   shape: Shape,

@@ -1,6 +1,7 @@
 /**
- * Whether a concurrent history could have been a sequential one. Each operation began and ended at some moment; there must be an order
- * of all of them, in which one that ended before another began comes first, and which the model allows.
+ * Whether a concurrent history could have been a sequential one. Each operation began and ended at some
+ * moment; there must be an order of all of them, in which one that ended before another began comes first,
+ * and which the model allows.
  */
 export interface Operation {
   readonly who: number
@@ -14,9 +15,13 @@ export interface Operation {
 
 export interface Model<State> {
   readonly initial: State
-  /** The state after the operation with that result, or undefined: not allowed here. States are plain data. */
+  /**
+   * The state after the operation with that result, or undefined: not allowed here. States are plain data.
+   */
   step(state: State, operation: Operation): State | undefined
-  /** Another way in which the operation may have gone: one that was cancelled may have had its effect, or not. */
+  /**
+   * Another way in which the operation may have gone: one that was cancelled may have had its effect, or not.
+   */
   also?(state: State, operation: Operation): State | undefined
 }
 

@@ -40,8 +40,8 @@ export class Dice {
 }
 
 /**
- * Tasks on simulated CPUs that use the library as tasks of a kernel do: parked by the scheduler, woken by it, cancelled by a throw.
- * Virtual time; the order of everything follows from the seed.
+ * Tasks on simulated CPUs that use the library as tasks of a kernel do: parked by the scheduler, woken by it,
+ * cancelled by a throw. Virtual time; the order of everything follows from the seed.
  */
 export class SyncSimulation implements Ambient {
   readonly simulation: Simulation

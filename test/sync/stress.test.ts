@@ -17,7 +17,10 @@ import {
 } from '../../src/sync/index.ts'
 import { type Kind, type Order, perform } from './stressprograms.ts'
 
-/** Real threads: two that block, one with promises, one with a coroutine; and promises and a coroutine on this one. */
+/**
+ * Real threads: two that block, one with promises, one with a coroutine; and promises and a coroutine on this
+ * one.
+ */
 const kinds: readonly Kind[] = ['thread', 'promise', 'thread', 'coroutine']
 const local: readonly Kind[] = ['promise', 'coroutine']
 const PARTIES = kinds.length + local.length

@@ -221,7 +221,10 @@ export function conditionSubject(dice: Dice): Subject<number[]> {
   }
 }
 
-/** A pause in the middle of what must be done whole: a cancellation that arrives there is put off until after it. */
+/**
+ * A pause in the middle of what must be done whole: a cancellation that arrives there is put off until after
+ * it.
+ */
 function* quietly(pausing: Generator<number, void, unknown>): Generator<number, void, unknown> {
   try {
     yield* pausing

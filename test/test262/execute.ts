@@ -79,7 +79,9 @@ function programOf(test: Test, mode: Mode | Baseline): string | null {
   return last.text
 }
 
-/** The program as the mode runs it, or null where there is none: what stays plain, `eval` for one, is not run. */
+/**
+ * The program as the mode runs it, or null where there is none: what stays plain, `eval` for one, is not run.
+ */
 function textOf(test: Test, mode: Mode | Baseline): string | null {
   const stops = mode.endsWith('stops')
   const source = stops ? withStops(wrapped(test), '__heddle_stop') : wrapped(test)
@@ -129,8 +131,9 @@ const moduleScript = new vm.Script('({ exports: {} })')
 const callScript = new vm.Script('__heddle_call()')
 
 /**
- * The reason why the test fails in this mode; null when it passes, undefined where there is nothing to run. The realm may have
- * run other modes of the same variant before: what fails there has to be run once more in one of its own.
+ * The reason why the test fails in this mode; null when it passes, undefined where there is nothing to run.
+ * The realm may have run other modes of the same variant before: what fails there has to be run once more in
+ * one of its own.
  */
 export async function execute(
   realm: Realm,

@@ -4,8 +4,8 @@
  *   npm run test262 -- <folder of the suite> [part of a path] [--mode frames-run] [--results file] [--resume] [--jobs 2]
  *     [--every 10, which runs each tenth test] [--apart, which makes a realm for each mode of a test]
  *
- * Each test becomes the body of a compiled function. What passes in plain Node must pass in every mode (execute.ts), but
- * for what expected.ts names with a reason. The exit code is 1 when anything else fails.
+ * Each test becomes the body of a compiled function. What passes in plain Node must pass in every mode
+ * (execute.ts), but for what expected.ts names with a reason. The exit code is 1 when anything else fails.
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs'

@@ -1,4 +1,7 @@
-/** What stands in the realm of each test: the runtime of compiled code, and what drives a coroutine to its end. */
+/**
+ * What stands in the realm of each test: the runtime of compiled code, and what drives a coroutine to its
+ * end.
+ */
 import { coroutineOf, PREEMPTED, setSafepointFlag } from '../../src/coroutine/core/coroutine.ts'
 import * as runtime from '../../src/compiler/runtime.ts'
 
@@ -7,8 +10,8 @@ export { runtime }
 const flag = new Int32Array(1)
 
 /**
- * A call that suspends whatever can suspend, and gives back what it is given. As a preemption, not as a wait: what cannot
- * suspend carries on.
+ * A call that suspends whatever can suspend, and gives back what it is given. As a preemption, not as a wait:
+ * what cannot suspend carries on.
  */
 export const stop: (value: unknown) => unknown = runtime.attach((value: unknown) => value, function* (
   value: unknown,

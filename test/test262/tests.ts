@@ -2,7 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Below `test/` of the suite: the language, and the built-ins that take callbacks or that the runtime has forms of. */
+/**
+ * Below `test/` of the suite: the language, and the built-ins that take callbacks or that the runtime has
+ * forms of.
+ */
 const folders: readonly string[] = [
   ...below(
     'language',

@@ -44,7 +44,10 @@ async function run({ suite, path, modes, apart }: Order): Promise<Report> {
   return { path, counted, failures }
 }
 
-/** Runs modes of one variant: in one realm, as making realms takes most of the time; and again alone where that fails. */
+/**
+ * Runs modes of one variant: in one realm, as making realms takes most of the time; and again alone where
+ * that fails.
+ */
 function outcomes(
   suite: string,
   test: Test,

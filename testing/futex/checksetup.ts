@@ -11,10 +11,11 @@ import { AddressSpace, type FutexWord, type MappedBuffer } from '../../src/futex
 import { makeWaiter, queueWaiter, wake } from '../../src/futex/operations/waitwake.ts'
 
 /**
- * The futexes at their smallest, for the model checker: a few buckets, a waiter for each thread made in advance, and on each
- * of two words a resident that no wake meets, so that the queues exist throughout. Each virtual thread has its own objects
- * over one arena, as on real threads. They spin at the kernel's locks and do not park there: how a thread parks at a lock, and what
- * a death does to that, is explored in spinlock.check.ts, and would only repeat itself here at every lock.
+ * The futexes at their smallest, for the model checker: a few buckets, a waiter for each thread made in
+ * advance, and on each of two words a resident that no wake meets, so that the queues exist throughout. Each
+ * virtual thread has its own objects over one arena, as on real threads. They spin at the kernel's locks and
+ * do not park there: how a thread parks at a lock, and what a death does to that, is explored in
+ * spinlock.check.ts, and would only repeat itself here at every lock.
  */
 export interface CheckedThread {
   readonly context: FutexContext
@@ -35,7 +36,10 @@ const WORDS = 2
 const BITS = 1
 export const RESIDENT = { bits: 2, priority: 1000 }
 
-/** `slots`: waiters and futexes; a bitmap word of the slabs for each thread, unless a check has to look at every slot. */
+/**
+ * `slots`: waiters and futexes; a bitmap word of the slabs for each thread, unless a check has to look at
+ * every slot.
+ */
 export function checkedFutexes(threads: number, slots: number = 32 * threads, buckets = 8): CheckedFutexes {
   const small: FutexSizes = { waiters: slots, mappings: 1, spaces: 1, buckets, threads }
   const plan = new ArenaPlan()
@@ -79,7 +83,9 @@ export function checkedFutexes(threads: number, slots: number = 32 * threads, bu
   return { i32, threads: made, view: new Int32Array(buffer) }
 }
 
-/** A private wait: 0, or an error, negated. With `mayTimeOut` the explorer decides whether the time passes. */
+/**
+ * A private wait: 0, or an error, negated. With `mayTimeOut` the explorer decides whether the time passes.
+ */
 export function waitAt(thread: CheckedThread, index: number, expected: number, mayTimeOut = false): number {
   const { context, waiter, words } = thread
   if (Atomics.load(words[index].i32, index) !== expected) return -EAGAIN

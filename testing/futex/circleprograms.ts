@@ -19,13 +19,19 @@ import { makeWaiter, MATCH_ANY } from '../../src/futex/operations/waitwake.ts'
 const F = 0
 const G = 1
 const H = 2
-/** Enough that each lock has its own: who comes to one does not meet who comes to another before the owners do. */
+/**
+ * Enough that each lock has its own: who comes to one does not meet who comes to another before the owners
+ * do.
+ */
 const BUCKETS = 16
 
 /** How one who comes to a locked futex queues, and walks the chain: the product's way, or a broken one. */
 export type Walk = typeof queueAndWalk
 
-/** One who comes to a lock that another waits for already, as a thread of the check: it has all it needs, and begins at the futex's lock. */
+/**
+ * One who comes to a lock that another waits for already, as a thread of the check: it has all it needs, and
+ * begins at the futex's lock.
+ */
 function comer({ fx, owner, mutexes }: CheckedOwner, lock: number, walk: Walk): () => number {
   const { context } = fx
   const { i32, thread } = context
@@ -52,8 +58,9 @@ const queueOnly: Walk = (context, futex, waiter) => {
 }
 
 /**
- * Chains that never are a circle, and look like one to a walker that reads link after link (waitcycle.ts draws both). O holds H and comes to F,
- * where P waits already; A holds F and waits for G, which B holds; Q waits at H.
+ * Chains that never are a circle, and look like one to a walker that reads link after link (waitcycle.ts
+ * draws both). O holds H and comes to F, where P waits already; A holds F and waits for G, which B holds; Q
+ * waits at H.
  *
  *   'gives up'   A gives up; then B comes to H
  *   'ends'       B ends, so G is A's; then Z is made in B's record and comes to H
@@ -108,8 +115,9 @@ function walkLate({ fx: { context }, owner: { record } }: CheckedOwner, holder: 
 }
 
 /**
- * O holds H and comes to F, A holds F and comes to H: one of them is told, or both, and nothing is left of who is told. `later`: A queues, and walks
- * when O has done with it; as it is a circle still, or O was told, that walk finds which.
+ * O holds H and comes to F, A holds F and comes to H: one of them is told, or both, and nothing is left of
+ * who is told. `later`: A queues, and walks when O has done with it; as it is a circle still, or O was told,
+ * that walk finds which.
  */
 export function closedCircle(later: boolean): Setup {
   return () => {

@@ -156,8 +156,9 @@ export const ourQueue: Queue = ({ fx, owner, mutexes }, lock) =>
   lockPi(fx.context, threadWaiter(undefined, owner), mutexes[lock].word, true, Infinity, false)
 
 /**
- * A chain of three: thread 0, the best, comes to lock 1, which thread 1 holds, who waits for lock 0, which thread 2 holds and lets go just
- * now (or `leaves`: thread 1 gives up). Whatever the order, thread 1 ends up with the priority of thread 0, and thread 2 with its own.
+ * A chain of three: thread 0, the best, comes to lock 1, which thread 1 holds, who waits for lock 0, which
+ * thread 2 holds and lets go just now (or `leaves`: thread 1 gives up). Whatever the order, thread 1 ends up
+ * with the priority of thread 0, and thread 2 with its own.
  */
 export function chainAgainst(what: 'unlock' | 'timeout', queue: Queue = ourQueue): Setup {
   return () => {
@@ -276,8 +277,8 @@ export function killed(
 }
 
 /**
- * The owner died with the lock before all this: another comes for it just as the death is seen to, by all of a recovery, which looks at everything,
- * or by the part of it that ends the owner.
+ * The owner died with the lock before all this: another comes for it just as the death is seen to, by all of
+ * a recovery, which looks at everything, or by the part of it that ends the owner.
  */
 export function comesAfterDeath(kind: MutexKind, seenTo: 'recovered' | 'ended', way: Way = ourWay): Setup {
   return () => {
@@ -295,7 +296,8 @@ export function comesAfterDeath(kind: MutexKind, seenTo: 'recovered' | 'ended', 
       },
       final({ results }) {
         const told = results[1]
-        // A pi lock that is not robust is passed on to who waits already, as on Linux; who comes later is told that nobody has it.
+        // A pi lock that is not robust is passed on to who waits already, as on Linux; who comes later is
+        // told that nobody has it.
         const passed = kind === PI && told === 0
         assert(passed || told === ((kind & ROBUST) !== 0 ? -EOWNERDEAD : -ESRCH), 'it is told right')
         if (told !== -ESRCH) {

@@ -7,8 +7,9 @@ import { type MutexKind, WordMutex } from '../../src/futex/robust/mutex.ts'
 import type { LockOwner } from '../../src/futex/core/owner.ts'
 
 /**
- * Mutexes at their smallest, for the model checker: one bucket, as few records as it takes, an owner for each thread made in advance. Each
- * virtual thread has its own objects over one arena, as on real threads, and spins at the kernel's locks instead of parking.
+ * Mutexes at their smallest, for the model checker: one bucket, as few records as it takes, an owner for each
+ * thread made in advance. Each virtual thread has its own objects over one arena, as on real threads, and
+ * spins at the kernel's locks instead of parking.
  */
 export interface CheckedOwner {
   readonly fx: Futexes

@@ -24,7 +24,9 @@ export type Rest = (thread: CheckedOwner, mayTimeOut: boolean) => () => number
 
 const ourRest: Rest = (thread, mayTimeOut) => asleep(thread, 0, mayTimeOut)
 
-/** Lock 0 is pending: the first thread has had it, and the others that are named wait for it, in this order. */
+/**
+ * Lock 0 is pending: the first thread has had it, and the others that are named wait for it, in this order.
+ */
 function pendingFor(
   locks: CheckedLocks,
   waiters: readonly [thread: number, Rest, late?: boolean][],
@@ -37,7 +39,10 @@ function pendingFor(
   return rests
 }
 
-/** A waiter is called, and another owner takes the lock and lets it go `times` times: one that is as good, or one that is lower and must not pass. */
+/**
+ * A waiter is called, and another owner takes the lock and lets it go `times` times: one that is as good, or
+ * one that is lower and must not pass.
+ */
 export function taken(
   by: 'an equal' | 'a lower one',
   options: {
@@ -128,7 +133,10 @@ export function calledInVain(late: Rest = givesUp): Setup {
   }
 }
 
-/** An equal takes a pending lock and dies, at any step from before it has it until after it has let it go; one waits. */
+/**
+ * An equal takes a pending lock and dies, at any step from before it has it until after it has let it go; one
+ * waits.
+ */
 export function takerDies(kind: MutexKind, rest: Rest = ourRest): Setup {
   return () => {
     // The last is the doctor.
@@ -161,8 +169,9 @@ export function takerDies(kind: MutexKind, rest: Rest = ourRest): Setup {
 export type Lends = 'by a lock that the waiter holds' | 'by a thread that cannot see the word'
 
 /**
- * A waiter of lock 0, which is pending, holds lock 1; a high one comes for lock 1, and so lends the waiter its priority; one that was as good as the waiter
- * tries to take lock 0. The waiter itself is slow, and does not come. Or the high one raises the waiter itself, and has not mapped the buffer of lock 0.
+ * A waiter of lock 0, which is pending, holds lock 1; a high one comes for lock 1, and so lends the waiter
+ * its priority; one that was as good as the waiter tries to take lock 0. The waiter itself is slow, and does
+ * not come. Or the high one raises the waiter itself, and has not mapped the buffer of lock 0.
  */
 export function boosted(
   tries: (thread: CheckedOwner) => number = ourTry,
@@ -180,7 +189,8 @@ export function boosted(
       threads: {
         other() {
           const result = tries(other)
-          // One compare-exchange takes a pending lock, and nothing is shared between that and here: so it was lent before.
+          // One compare-exchange takes a pending lock, and nothing is shared between that and here: so it was
+          // lent before.
           const isLate = lent && result === 0
           const between = result === 0 && (wordAt(locks, 0) & FUTEX_PENDING) !== 0
           assert(!isLate || !between, 'a lower owner does not pass the waiter')

@@ -100,7 +100,10 @@ export function movesBothWays(move: Move = ourMove, mayTimeOut = true): Setup {
   }
 }
 
-/** The mapping goes away while a waiter moves from one of its words to the other: the waiter is told, wherever it was. */
+/**
+ * The mapping goes away while a waiter moves from one of its words to the other: the waiter is told, wherever
+ * it was.
+ */
 export function moveAgainstUnmap(move: Move = ourMove): Setup {
   return () => {
     const { i32, threads } = withSleeper(3, 1)
@@ -174,7 +177,9 @@ export function killedMover(recover: Recover = recoverFutexes): Setup {
   }
 }
 
-/** Thread 1 wakes the sleeper, and may die at any step of that; then another does. The sleeper has no timeout. */
+/**
+ * Thread 1 wakes the sleeper, and may die at any step of that; then another does. The sleeper has no timeout.
+ */
 export function killedWaker(recover: Recover = recoverFutexes): Setup {
   return () => {
     const futexes = withSleeper(3, 1, FEW_SLOTS)
@@ -247,7 +252,10 @@ export const moveWithoutLookingAtTheMap: Move = ({ context, words }, from, to) =
   return requeue(context, words[from], blind, false, 0, 1, undefined)
 }
 
-/** Breaks the locks of the dead, takes its waits off and frees them, and puts nothing in order that it was in the middle of. */
+/**
+ * Breaks the locks of the dead, takes its waits off and frees them, and puts nothing in order that it was in
+ * the middle of.
+ */
 export function recoverWithoutRepair(context: FutexContext, dead: number): void {
   const { i32, thread, layout } = context
   for (let at = 0; at < layout.buckets; at++) {
@@ -266,7 +274,9 @@ export function recoverWithoutRepair(context: FutexContext, dead: number): void 
   }
 }
 
-/** As recoverFutexes, and leaves those alone that the dead thread had taken off a queue and not yet signalled. */
+/**
+ * As recoverFutexes, and leaves those alone that the dead thread had taken off a queue and not yet signalled.
+ */
 export function recoverWithoutSignalling(context: FutexContext, dead: number): void {
   const { wakeQueue } = context
   const push = wakeQueue.push

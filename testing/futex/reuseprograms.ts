@@ -1,4 +1,7 @@
-/** An old handle against the slot that it named being freed and made anew, for the model checker. The broken variants are in races.test.ts. */
+/**
+ * An old handle against the slot that it named being freed and made anew, for the model checker. The broken
+ * variants are in races.test.ts.
+ */
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import type { FutexContext } from '../../src/futex/core/context.ts'

@@ -94,7 +94,9 @@ class TwoCpus {
   }
 }
 
-/** CPU 1 is dead, with a lock that CPU 0 wants; the booting thread recovers it and starts it again meanwhile. */
+/**
+ * CPU 1 is dead, with a lock that CPU 0 wants; the booting thread recovers it and starts it again meanwhile.
+ */
 export function rescuedAsItStarts(broken: Broken = {}): Setup {
   return () => {
     const cpus = new TwoCpus()

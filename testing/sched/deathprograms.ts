@@ -1,9 +1,10 @@
 /**
- * A CPU dies at every step of every kernel operation, as programs for the checker (recovery.check.ts). CPU 0 is mortal: it
- * does one thing. When it has died, another thread recovers it, and the tasks that live are run to their end on CPU 1: each that
- * wants to run is picked, once, and none is there that should not be.
+ * A CPU dies at every step of every kernel operation, as programs for the checker (recovery.check.ts). CPU 0
+ * is mortal: it does one thing. When it has died, another thread recovers it, and the tasks that live are run
+ * to their end on CPU 1: each that wants to run is picked, once, and none is there that should not be.
  *
- * A task that CPU 0 has started is bound to it, and must be among the lost; any other must be where its state says.
+ * A task that CPU 0 has started is bound to it, and must be among the lost; any other must be where its state
+ * says.
  */
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
@@ -87,7 +88,10 @@ function isBound({ i32 }: Kernel, task: number): boolean {
   return (i32[i32[task + TaskRecord.entity] + Entity.policy] & POLICY_BOUND) !== 0
 }
 
-/** CPU 1 runs whatever wants to run, until nothing does. Whatever sleeps can be woken; then all memory can be given back. */
+/**
+ * CPU 1 runs whatever wants to run, until nothing does. Whatever sleeps can be woken; then all memory can be
+ * given back.
+ */
 function goOn(kernel: Kernel): void {
   const { i32, cpus, others } = kernel
   const s = cpus[SURVIVOR]
@@ -384,7 +388,9 @@ export const timerCancelled: Deed = {
   },
 }
 
-/** A task on CPU 1 sleeps with a timeout for the first time, while the timers of CPU 0 are put together again. */
+/**
+ * A task on CPU 1 sleeps with a timeout for the first time, while the timers of CPU 0 are put together again.
+ */
 export const timersAgainstSleep: Deed = {
   beside: true,
   tasks: 1,

@@ -9,11 +9,11 @@ import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { RUNNING, TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
 /**
- * What is true of a FIFO task at every step, whatever every CPU is in the middle of. For the checker, which looks after each step
- * that writes one of the words.
+ * What is true of a FIFO task at every step, whatever every CPU is in the middle of. For the checker, which
+ * looks after each step that writes one of the words.
  *
- * Where a task is, is what memory says, not what a flag says. It is **on a queue** when the links of that list lead to it, **on a CPU**
- * when that CPU's run queue has it as its current one.
+ * Where a task is, is what memory says, not what a flag says. It is **on a queue** when the links of that
+ * list lead to it, **on a CPU** when that CPU's run queue has it as its current one.
  *
  *   [1] on at most one queue
  *   [2] not on a queue and on a CPU at once, nor on two CPUs

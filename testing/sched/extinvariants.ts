@@ -18,7 +18,8 @@ import { ClassRq, classRq } from '../../src/sched/core/runqueue.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 
 /**
- * What is true of the ext class whenever no CPU is inside a switch, a wakeup or a dispatch. A part of checkInvariants.
+ * What is true of the ext class whenever no CPU is inside a switch, a wakeup or a dispatch. A part of
+ * checkInvariants.
  *
  *   [1] an entity that is queued at this level is PENDING, HELD, QUEUED or LOCAL; one that runs is CURRENT; any other is OUT
  *   [2] the lists of each run queue hold exactly those that say so, and they are that CPU's

@@ -16,7 +16,8 @@ import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { isSleeping, RUNNING, TaskRecord, WAKENING, ZOMBIE } from '../../src/sched/core/taskrecord.ts'
 
 /**
- * What is true of every task whenever no CPU is inside a switch or a wakeup. Throws InvariantError where it is not.
+ * What is true of every task whenever no CPU is inside a switch or a wakeup. Throws InvariantError where it
+ * is not.
  *
  *   [1] a RUNNING task that is not stopped is on exactly one queue or is exactly one CPU's current one
  *   [2] a sleeping task, a stopped one that is not on a CPU, and a ZOMBIE are on neither

@@ -1,10 +1,12 @@
 /**
- * The scheduler's races as programs for the checker (races.check.ts). Each takes the step that is at issue, so that
- * races.test.ts can put the broken one in its place and see that it is found. Two CPUs, one or two FIFO tasks; every virtual thread is a CPU or a
- * plain thread that calls into the kernel, and runs the kernel's own functions.
+ * The scheduler's races as programs for the checker (races.check.ts). Each takes the step that is at issue,
+ * so that races.test.ts can put the broken one in its place and see that it is found. Two CPUs, one or two
+ * FIFO tasks; every virtual thread is a CPU or a plain thread that calls into the kernel, and runs the
+ * kernel's own functions.
  *
- * At every step the checker looks at where the tasks are (everystep.ts): never on two queues, never on a queue and a CPU at
- * once, never runnable and nowhere. When all threads are done, checkInvariants: counts, masks and published words too.
+ * At every step the checker looks at where the tasks are (everystep.ts): never on two queues, never on a
+ * queue and a CPU at once, never runnable and nowhere. When all threads are done, checkInvariants: counts,
+ * masks and published words too.
  */
 import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
 import { assert } from '../../src/arena/assert.ts'
@@ -57,8 +59,9 @@ export class Kernel {
   readonly lock: number
 
   /**
-   * `parks`: whether threads sleep where they wait for a lock or for the end of a switch. Where three meet they spin: how a
-   * thread parks at a lock is explored in spinlock.check.ts, and how it sleeps for the end of a switch in the programs of two.
+   * `parks`: whether threads sleep where they wait for a lock or for the end of a switch. Where three meet
+   * they spin: how a thread parks at a lock is explored in spinlock.check.ts, and how it sleeps for the end
+   * of a switch in the programs of two.
    */
   constructor(cpus: number, tasks: number, parks = true) {
     const plan = new ArenaPlan()
@@ -150,8 +153,9 @@ export function doubleWakeup(wake: Wake = wakeupTask): Setup {
 }
 
 /**
- * The task is queued, picked by CPU 0, goes to sleep there and switches away, while another thread wakes it; and CPU 1 runs
- * whatever comes to it. Its condition is guarded by a lock, so that the wakeup is never for nothing.
+ * The task is queued, picked by CPU 0, goes to sleep there and switches away, while another thread wakes it;
+ * and CPU 1 runs whatever comes to it. Its condition is guarded by a lock, so that the wakeup is never for
+ * nothing.
  */
 export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = schedule): Setup {
   return () => {
@@ -195,7 +199,10 @@ export function wakeupAfterPick(wake: Wake = wakeupTask): Setup {
   }
 }
 
-/** The task runs, is preempted by an equal that ends its turn at once, runs again, and sleeps; a waker all the while. */
+/**
+ * The task runs, is preempted by an equal that ends its turn at once, runs again, and sleeps; a waker all the
+ * while.
+ */
 export function wakeupAcrossTurns(wake: Wake = wakeupTask): Setup {
   return () => {
     const kernel = new Kernel(1, 2)
@@ -434,7 +441,10 @@ function ordinary(kernel: Kernel): number {
   return createTask(kernel.others[0])
 }
 
-/** A task arrives for a CPU that takes what has arrived, and another that comes after it: neither is forgotten. */
+/**
+ * A task arrives for a CPU that takes what has arrived, and another that comes after it: neither is
+ * forgotten.
+ */
 export function arrivalAgainstTake(start: Start = startByArrival): Setup {
   return () => {
     const kernel = new Kernel(1, 2, false)
@@ -478,8 +488,8 @@ export function arrivalAgainstOffline(start: Start = startByArrival): Setup {
 }
 
 /**
- * A timer fires on CPU 0 while CPU 1 wakes the sleeper, runs it, and it goes to sleep again without a timeout: the timer does
- * not end that second sleep.
+ * A timer fires on CPU 0 while CPU 1 wakes the sleeper, runs it, and it goes to sleep again without a
+ * timeout: the timer does not end that second sleep.
  */
 export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup {
   return () => {
@@ -511,8 +521,8 @@ export function lateTimer(expire: (s: Scheduler) => void = expireTimers): Setup 
 }
 
 /**
- * CPU 1 adopts the timer of a sleeper from CPU 0, which has gone, while CPU 2 wakes the sleeper, runs it, and it goes to sleep
- * again with another timeout: its timer is on one queue, that of CPU 2.
+ * CPU 1 adopts the timer of a sleeper from CPU 0, which has gone, while CPU 2 wakes the sleeper, runs it, and
+ * it goes to sleep again with another timeout: its timer is on one queue, that of CPU 2.
  */
 export function adoptionAgainstSleep(adopt: (s: Scheduler, gone: number) => number = adoptTimers): Setup {
   return () => {

@@ -20,9 +20,10 @@ import { SWITCH_EXITS, SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
 import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
 /**
- * The scheduler on simulated CPUs, with plain generators as task bodies. A body yields SWITCH_PREEMPTED at each safepoint (it
- * gives the CPU back there only if `needResched` is up), YIELDED to let its equals run, SUSPENDED when it sleeps
- * (sleep.ts), and ends by returning its exit code. Bodies live in one heap, so tasks migrate freely.
+ * The scheduler on simulated CPUs, with plain generators as task bodies. A body yields SWITCH_PREEMPTED at
+ * each safepoint (it gives the CPU back there only if `needResched` is up), YIELDED to let its equals run,
+ * SUSPENDED when it sleeps (sleep.ts), and ends by returning its exit code. Bodies live in one heap, so tasks
+ * migrate freely.
  */
 export interface SimulatedContext extends TaskContext {
   cpu: Cpu
@@ -124,7 +125,9 @@ export class Simulation {
     return 'steps'
   }
 
-  /** Loads a policy. CPUs enable it in their next steps; with `takesAll`, every ordinary task is the policy's. */
+  /**
+   * Loads a policy. CPUs enable it in their next steps; with `takesAll`, every ordinary task is the policy's.
+   */
   load(policy: PolicySource, takesAll = true): void {
     this.policy = policy
     loadPolicy(this.s, { name: checkPolicy(policy).name })

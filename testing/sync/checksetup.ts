@@ -12,12 +12,14 @@ import type { ParkingQueue } from '../../src/sync/wait/queue.ts'
 import { abandon, OneQueue, type Parking, sleepOn, type Wait } from '../../src/sync/wait/waiting.ts'
 
 /**
- * The library on the virtual threads of the model checker: each has its own futex context over one small arena, and what a thread waits with is
- * found by which of them runs. Each thread makes its own objects over the same words, as real threads do.
+ * The library on the virtual threads of the model checker: each has its own futex context over one small
+ * arena, and what a thread waits with is found by which of them runs. Each thread makes its own objects over
+ * the same words, as real threads do.
  *
- * A check is about an object's own words. How the queue of an object comes and goes with its waiters is explored in futex/operations/waitwake.check.ts, so
- * here it exists throughout (`keep`); waits are numbered for each thread by itself; and who waits may be asleep from the start (`asleep`), so that
- * what is explored is how it is woken, leaves, or is given something as a thread dies.
+ * A check is about an object's own words. How the queue of an object comes and goes with its waiters is
+ * explored in futex/operations/waitwake.check.ts, so here it exists throughout (`keep`); waits are numbered
+ * for each thread by itself; and who waits may be asleep from the start (`asleep`), so that what is explored
+ * is how it is woken, leaves, or is given something as a thread dies.
  */
 export class CheckedThreads {
   readonly view: Int32Array<SharedArrayBuffer>
@@ -30,8 +32,9 @@ export class CheckedThreads {
   private readonly turns = new Int32Array(new SharedArrayBuffer(32))
 
   /**
-   * One more, behind the threads of the check, is who recovers and who keeps queues. `mortal`: one of them may die. A recovery looks at every
-   * record, step by step, beside the survivors: so there are as few as it takes. Otherwise each thread has a word of the bitmaps for itself.
+   * One more, behind the threads of the check, is who recovers and who keeps queues. `mortal`: one of them
+   * may die. A recovery looks at every record, step by step, beside the survivors: so there are as few as it
+   * takes. Otherwise each thread has a word of the bitmaps for itself.
    */
   constructor(threads: number, mortal = false) {
     const count = threads + 1
@@ -50,9 +53,10 @@ export class CheckedThreads {
   }
 
   /**
-   * A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the explorer decides whether its time is over.
-   * Where one may die, those who sleep come back one after the other, each when the one before it has done what is to be done `after`; unless they
-   * wait for each other (`inTurn`).
+   * A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the
+   * explorer decides whether its time is over. Where one may die, those who sleep come back one after the
+   * other, each when the one before it has done what is to be done `after`; unless they wait for each other
+   * (`inTurn`).
    */
   asleep(
     id: number,
@@ -66,8 +70,9 @@ export class CheckedThreads {
     assert(waiters.length > 0, 'it has to wait')
     const turn = this.sleepers.push(id) - 1
     return () => {
-      // Where one may die it is really asleep, and does not stir before the recovery is over, unless the dead one woke it: what it would see on its
-      // way to sleep, and how those who sleep meet as they come back, is explored without a death.
+      // Where one may die it is really asleep, and does not stir before the recovery is over, unless the dead
+      // one woke it: what it would see on its way to sleep, and how those who sleep meet as they come back,
+      // is explored without a death.
       if (this.mortal && inTurn && turn > 0) waitFor(this.turns, turn)
       if (this.mortal && !mayTimeOut) {
         Atomics.wait(context.i32, waiters[0] + Waiter.signal, 0)
@@ -110,8 +115,8 @@ export class CheckedThreads {
   }
 
   /**
-   * All but what gives back the records of the dead, in the end: that is explored in requeue.check.ts. `then`: what the dead one owed to those who
-   * wait for it.
+   * All but what gives back the records of the dead, in the end: that is explored in requeue.check.ts.
+   * `then`: what the dead one owed to those who wait for it.
    */
   recover(dead: number, then?: () => void): void {
     Atomics.store(this.turns, DIED, 1)
@@ -154,7 +159,10 @@ export const DIES = (
   rerun: false,
 })
 
-/** For programs with too many orders to explore. The name of such a check ends with `ONE`; with `NONE`, if `preemptions` is 0. */
+/**
+ * For programs with too many orders to explore. The name of such a check ends with `ONE`; with `NONE`, if
+ * `preemptions` is 0.
+ */
 export const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
 export const ONE = '(at most one preemption)'
 export const NONE = '(no preemption)'

@@ -22,7 +22,10 @@ function parcel(block: number): Words {
   return words
 }
 
-/** As PayloadHeap, with a word for each of a few blocks: whose it is, or FREE. How a real one is repaired is explored in arena/memory/slab.check.ts and payload/exchange.check.ts. */
+/**
+ * As PayloadHeap, with a word for each of a few blocks: whose it is, or FREE. How a real one is repaired is
+ * explored in arena/memory/slab.check.ts and payload/exchange.check.ts.
+ */
 const FREE = -1_000_000
 const BLOCKS = 3
 

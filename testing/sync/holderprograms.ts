@@ -31,7 +31,10 @@ export const nameLast: Step = (view, holders, tid) => {
   holders.remove(tid, 1)
 }
 
-/** Two hold a share each and give it back; one of them dies at any step, and what it had is given back beside the other. */
+/**
+ * Two hold a share each and give it back; one of them dies at any step, and what it had is given back beside
+ * the other.
+ */
 export function dyingHolder(take: Step = takes, give: Step = gives): Setup {
   return () => {
     const threads = new CheckedThreads(2, true)

@@ -22,8 +22,9 @@ interface Held {
 }
 
 /**
- * Two wait at a condition, and the time of the first may be over. A thread that does not know their mutex notifies both: they have the mutex one
- * after the other. `dies`: that thread may, instead of the time of the first being over.
+ * Two wait at a condition, and the time of the first may be over. A thread that does not know their mutex
+ * notifies both: they have the mutex one after the other. `dies`: that thread may, instead of the time of the
+ * first being over.
  */
 export function notifyByStranger(notifies: typeof notify, dies = false): Setup {
   return () => {

@@ -15,7 +15,9 @@ export interface Scene {
   readonly held: 'read' | 'write'
   readonly others: readonly [Doing, Wants][]
   readonly mortal?: number
-  /** Those who wait have lost so often that they are given the lock; else they are woken, and compete for it. */
+  /**
+   * Those who wait have lost so often that they are given the lock; else they are woken, and compete for it.
+   */
   readonly demanding?: boolean
   /** How they wait to write. */
   readonly Write?: typeof WriteWait
@@ -97,7 +99,8 @@ export function scene({ held, others, mortal, demanding = false, Write = WriteWa
         },
       }),
       final({ results, crashed }) {
-        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is done now.
+        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is
+        // done now.
         for (const [id, wants] of inside) if (!crashed.includes(id)) leave(id, wants)
         const state = Atomics.load(view, 0)
         const dead = crashed.length > 0

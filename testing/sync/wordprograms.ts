@@ -28,8 +28,8 @@ interface Scene {
 }
 
 /**
- * Some wait at a condition with a mutex that keeps its own queue, asleep from the start; the last thread notifies all of them. Each has the mutex
- * once, and nobody else meanwhile.
+ * Some wait at a condition with a mutex that keeps its own queue, asleep from the start; the last thread
+ * notifies all of them. Each has the mutex once, and nobody else meanwhile.
  */
 export function notifyAtWord({ kind, waiters, late = false, holds, notifies = notify }: Scene): Setup {
   return () => {

@@ -25,7 +25,9 @@ const MAGIC_WORD = 1
 const DEBUG_WORD = 2
 const SIZE_WORD = 3
 
-/** A word for each thread: the lock that it last parked at, or gave back while others waited (spinlock.ts). */
+/**
+ * A word for each thread: the lock that it last parked at, or gave back while others waited (spinlock.ts).
+ */
 export const CONTENDED_WORDS: number = LINE_WORDS
 
 /** 2 GiB: a pointer is a positive 32-bit integer and an index into one typed array. */
@@ -67,7 +69,9 @@ export class Arena {
   }
 }
 
-/** Carves regions one after the other. Deterministic: the same calls give the same pointers on every thread. */
+/**
+ * Carves regions one after the other. Deterministic: the same calls give the same pointers on every thread.
+ */
 export class ArenaPlan {
   readonly regions: Region[] = []
   words: number = HEADER_WORDS

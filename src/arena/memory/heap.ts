@@ -6,10 +6,10 @@ import { acquire, breakLock, initLock, nudgeLock, release } from '../sync/spinlo
 import type { KernelThread } from '../sync/thread.ts'
 
 /**
- * The payload heap: variable-size blocks, allocated on one CPU and freed on another. Two-level segregated fit:
- * free blocks hang in lists by size class, 8 classes to each doubling, with a bitmap over the classes, so that
- * allocate and free are O(1). Neighbouring free blocks are joined at once, so the worst a history of requests can
- * do is what it can do to any good-fit allocator: no block is ever lost to a class.
+ * The payload heap: variable-size blocks, allocated on one CPU and freed on another. Two-level segregated
+ * fit: free blocks hang in lists by size class, 8 classes to each doubling, with a bitmap over the classes,
+ * so that allocate and free are O(1). Neighbouring free blocks are joined at once, so the worst a history of
+ * requests can do is what it can do to any good-fit allocator: no block is ever lost to a class.
  *
  * A block is a header and its words, and blocks tile the heap without gaps:
  *
@@ -21,9 +21,9 @@ import type { KernelThread } from '../sync/thread.ts'
  *   free     next      the next free block of the class
  *            prev      the one in front, 0 for the first of the class
  *
- * One lock guards it all. If its holder dies, `repair` walks the tiles by `size` and rebuilds everything else. So
- * every change of the tiling is one store of one `size`, and it comes after the header that it reveals is written
- * (split) or before anything that relies on it (join).
+ * One lock guards it all. If its holder dies, `repair` walks the tiles by `size` and rebuilds everything
+ * else. So every change of the tiling is one store of one `size`, and it comes after the header that it
+ * reveals is written (split) or before anything that relies on it (join).
  */
 const SIZE = 0
 const BEFORE = 1
@@ -84,7 +84,10 @@ export class PayloadHeap {
     this.addFree(this.firstBlock)
   }
 
-  /** Bytes that may be written at `pointer`, 8-byte aligned. Throws ArenaFullError when no block is large enough. */
+  /**
+   * Bytes that may be written at `pointer`, 8-byte aligned. Throws ArenaFullError when no block is large
+   * enough.
+   */
   allocate(thread: KernelThread, bytes: number): number {
     assert(Number.isInteger(bytes) && bytes >= 0, 'a payload has a whole number of bytes')
     const pointer = this.tryAllocate(thread, bytes)
@@ -137,16 +140,17 @@ export class PayloadHeap {
   }
 
   /**
-   * The block is in a structure that recovery cannot see, or on its way there (`mark` is even) or out of it (odd). A mark is below 0 and the
-   * structure's own. The block is not freed when the thread dies.
+   * The block is in a structure that recovery cannot see, or on its way there (`mark` is even) or out of it
+   * (odd). A mark is below 0 and the structure's own. The block is not freed when the thread dies.
    */
   mark(pointer: number, mark: number): void {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, mark)
   }
 
   /**
-   * A thread died between `mark` and what follows it: the structure has the block (`isNamed`), or nobody has, and it is freed. `pointer` is what the
-   * structure noted before the mark: where the thread died before that, the block may be gone, and its place be in the middle of another.
+   * A thread died between `mark` and what follows it: the structure has the block (`isNamed`), or nobody has,
+   * and it is freed. `pointer` is what the structure noted before the mark: where the thread died before
+   * that, the block may be gone, and its place be in the middle of another.
    */
   resolveMarked(thread: KernelThread, pointer: number, mark: number, isNamed: boolean): void {
     const { i32 } = this
@@ -164,12 +168,18 @@ export class PayloadHeap {
     release(thread, lock)
   }
 
-  /** The thread that has not settled the block, or has claimed it, plus 1; 0: it is settled; below 0: see `mark`. */
+  /**
+   * The thread that has not settled the block, or has claimed it, plus 1; 0: it is settled; below 0: see
+   * `mark`.
+   */
   ownerOf(pointer: number): number {
     return Atomics.load(this.i32, this.blockOf(pointer) + OWNER)
   }
 
-  /** Whether neither a thread has the block nor one that takes it out of a structure: what named it may free it. */
+  /**
+   * Whether neither a thread has the block nor one that takes it out of a structure: what named it may free
+   * it.
+   */
   isAtRest(pointer: number): boolean {
     const owner = this.ownerOf(pointer)
     return owner <= 0 && (owner & 1) === 0
@@ -214,12 +224,13 @@ export class PayloadHeap {
   }
 
   /**
-   * Recovery, after thread `deadId` has stopped for good: takes its lock if it held it, rebuilds lists, bitmaps and
-   * counts from the tiles, and frees the blocks that it had not settled. Returns how many it freed.
+   * Recovery, after thread `deadId` has stopped for good: takes its lock if it held it, rebuilds lists,
+   * bitmaps and counts from the tiles, and frees the blocks that it had not settled. Returns how many it
+   * freed.
    *
-   * `records` visits every word of every record that may hold a payload: a block that is in one and that the dead thread had not
-   * settled, or had just claimed, is the record's. Others may change such words meanwhile: whoever takes a payload off a
-   * record frees it after that, and for that it needs the lock.
+   * `records` visits every word of every record that may hold a payload: a block that is in one and that the
+   * dead thread had not settled, or had just claimed, is the record's. Others may change such words
+   * meanwhile: whoever takes a payload off a record frees it after that, and for that it needs the lock.
    */
   repair(thread: KernelThread, deadId: number, records?: (visit: (at: number) => void) => void): number {
     const { i32, control } = this
@@ -377,7 +388,9 @@ export class PayloadHeap {
     if (i32[control + SECOND_MASKS + first] === 0) i32[control + FIRST_MASK] &= ~(1 << first)
   }
 
-  /** A free block of at least `size` words: the first of the next class up, whose every block is large enough. */
+  /**
+   * A free block of at least `size` words: the first of the next class up, whose every block is large enough.
+   */
   private findFree(size: number): number {
     const { i32, control } = this
     const at = classOf(size + classWidth(size) - 1)
@@ -393,8 +406,8 @@ export class PayloadHeap {
       }
       if (second !== 0) return i32[control + LISTS + first * SECOND + lowestBit(second)]
     }
-    // Nothing in the classes above, so the heap is about to say that it is full: only then is the block's own class
-    // walked, for one that happens to be large enough.
+    // Nothing in the classes above, so the heap is about to say that it is full: only then is the block's own
+    // class walked, for one that happens to be large enough.
     for (let block = i32[control + LISTS + classOf(size)]; block !== 0; block = i32[block + NEXT]) {
       if (i32[block + SIZE] >= size) return block
     }

@@ -60,7 +60,8 @@ export function record<const Name extends string>(
   }
   if (end === 0) throw new TypeError(`record ${name}: it has no fields`)
   offsets.words = roundUp(end, align)
-  // The copy matters: after a dozen computed names V8 turns an object into a hash table, and a field access into a lookup.
+  // The copy matters: after a dozen computed names V8 turns an object into a hash table, and a field access
+  // into a lookup.
   return Object.freeze({ ...offsets }) as unknown as Layout<Name>
 }
 

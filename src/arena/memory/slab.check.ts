@@ -93,7 +93,8 @@ check(
       },
       recover: (dead: number) => own[2].reclaim(i32, dead),
       final({ crashed }) {
-        // What the dead thread had settled belongs to whoever it is linked to: it is the only slot that may stay taken.
+        // What the dead thread had settled belongs to whoever it is linked to: it is the only slot that may
+        // stay taken.
         const taken = own[2].count(i32)
         assert(taken <= crashed.length, 'at most the settled slot of the dead thread is taken')
         for (let left = 2 - taken; left > 0; left--) {

@@ -4,8 +4,8 @@ import { LINE_WORDS, roundUp } from './record.ts'
 import type { KernelThread } from '../sync/thread.ts'
 
 /**
- * A slab: `capacity` slots of one record type, allocated and freed in O(1) from any thread, without a lock, so
- * that a thread can die at any instruction and leave nothing to break.
+ * A slab: `capacity` slots of one record type, allocated and freed in O(1) from any thread, without a lock,
+ * so that a thread can die at any instruction and leave nothing to break.
  *
  * Two structures, and only the first is the truth:
  *
@@ -21,8 +21,8 @@ import type { KernelThread } from '../sync/thread.ts'
  *   set    | allocated | [3] allocated                               |
  *   set    | free      | [4] freed, bit not cleared yet (or died)    | free() clears it; reclaim() after a death
  *
- * A generation counts the lives of a slot: a handle carries it, so a handle to a freed slot is found out even when
- * the slot lives again.
+ * A generation counts the lives of a slot: a handle carries it, so a handle to a freed slot is found out even
+ * when the slot lives again.
  *
  * Between allocation and the moment a record is reachable from somewhere (a queue, a table) it belongs to
  * the thread that made it; `settle` ends that. When a thread dies, `reclaim` frees what it had not settled.
@@ -62,7 +62,10 @@ export class Slab {
   private readonly first: number
   private readonly stride: number
   private readonly levels: readonly Level[]
-  /** A word for each leaf: 1 from before a slot of it was first allocated. What was never used is passed over by scans. */
+  /**
+   * A word for each leaf: 1 from before a slot of it was first allocated. What was never used is passed over
+   * by scans.
+   */
   private readonly touched: number
   private touchedLeaf = -1
   /** Where this thread found a slot last: each thread starts in its own neighbourhood. */
@@ -96,7 +99,8 @@ export class Slab {
   }
 
   /**
-   * Marks the bits behind the last slot as taken, once, before anyone allocates. By the thread that made the arena.
+   * Marks the bits behind the last slot as taken, once, before anyone allocates. By the thread that made the
+   * arena.
    */
   initialize(i32: Int32Array): void {
     let bits = this.capacity
@@ -142,8 +146,8 @@ export class Slab {
   tryAllocate(thread: KernelThread): number {
     const i32 = thread.i32
     let leaf = this.hint
-    // Each turn takes a slot, marks a stale bit, or moves to a leaf with a clear bit: the last can only be repeated
-    // while other threads take slots, so the bound is theirs.
+    // Each turn takes a slot, marks a stale bit, or moves to a leaf with a clear bit: the last can only be
+    // repeated while other threads take slots, so the bound is theirs.
     for (;;) {
       const bits = Atomics.load(i32, this.levels[0].start + leaf)
       if (bits === FULL) {
@@ -163,8 +167,9 @@ export class Slab {
         this.hint = leaf
         return pointer
       }
-      // [2] someone claimed it and has not set the bit: it is set now. If that one freed it meanwhile, [4], its own
-      // clearing of the bit may have come before our setting it: look again, or the slot would be forgotten.
+      // [2] someone claimed it and has not set the bit: it is set now. If that one freed it meanwhile, [4],
+      // its own clearing of the bit may have come before our setting it: look again, or the slot would be
+      // forgotten.
       if ((Atomics.load(i32, pointer - 1) & OWNER) === 0) this.markFree(i32, leaf, bit)
     }
   }
@@ -211,14 +216,19 @@ export class Slab {
     return alive ? pointer : 0
   }
 
-  /** A word that is the same for as long as a settled slot lives: a cheap check that a remembered pointer still means it. */
+  /**
+   * A word that is the same for as long as a settled slot lives: a cheap check that a remembered pointer
+   * still means it.
+   */
   lifeOf(i32: Int32Array, pointer: number): number {
     const header = Atomics.load(i32, pointer - 1)
     assert((header & OWNER) === SETTLED, 'only a settled slot has a life to remember')
     return header
   }
 
-  /** The id of the thread that allocated the slot and has not settled it; -1: it is free; 254: it is settled. */
+  /**
+   * The id of the thread that allocated the slot and has not settled it; -1: it is free; 254: it is settled.
+   */
   allocatedBy(i32: Int32Array, pointer: number): number {
     return (Atomics.load(i32, pointer - 1) & OWNER) - 1
   }
@@ -239,7 +249,8 @@ export class Slab {
   }
 
   /**
-   * The allocated slot that comes after this one, or 0; after 0, the first: for scans, which pass over what was never used.
+   * The allocated slot that comes after this one, or 0; after 0, the first: for scans, which pass over what
+   * was never used.
    *
    *     for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) …
    */
@@ -269,8 +280,9 @@ export class Slab {
   }
 
   /**
-   * Recovery, after thread `deadId` has stopped for good: frees what it had allocated and not settled, and makes
-   * the bitmap agree with the headers ([2] and [4]). Others may allocate and free meanwhile. Returns how many it freed.
+   * Recovery, after thread `deadId` has stopped for good: frees what it had allocated and not settled, and
+   * makes the bitmap agree with the headers ([2] and [4]). Others may allocate and free meanwhile. Returns
+   * how many it freed.
    */
   reclaim(i32: Int32Array, deadId: number): number {
     let freed = 0
@@ -325,7 +337,8 @@ export class Slab {
    *   (E) looks at the word again: not full, clears the bit above
    *
    * Without (E) the free slot would not be found until a search of every leaf. The mirror image, (C) after
-   * the word has filled up again, leaves a clear bit over a full word: `descend` puts that right when it meets it.
+   * the word has filled up again, leaves a clear bit over a full word: `descend` puts that right when it
+   * meets it.
    */
   private markFull(i32: Int32Array, fromLevel: number, word: number): void {
     let at = word
@@ -369,8 +382,8 @@ export class Slab {
         if (leaf >= 0) return leaf
       }
     }
-    // The hints say full. Before anyone is told so, look at every leaf: a thread that died between (A) and (E), or is
-    // about to, can leave a word above that says full over one that is not.
+    // The hints say full. Before anyone is told so, look at every leaf: a thread that died between (A) and
+    // (E), or is about to, can leave a word above that says full over one that is not.
     const { start, words } = this.levels[0]
     for (let leaf = 0; leaf < words; leaf++) {
       if (Atomics.load(i32, start + leaf) !== FULL) return leaf
@@ -378,7 +391,9 @@ export class Slab {
     return -1
   }
 
-  /** Follows clear bits down to a leaf with a clear bit; -1 when the words under `word` are full after all. */
+  /**
+   * Follows clear bits down to a leaf with a clear bit; -1 when the words under `word` are full after all.
+   */
   private descend(i32: Int32Array, level: number, word: number): number {
     let at = word
     let below = level

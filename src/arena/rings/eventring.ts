@@ -4,9 +4,9 @@ import { type Layout, LINE_WORDS, ownLine, record, roundUp, word } from '../memo
 import { CPU_MAX } from '../sync/thread.ts'
 
 /**
- * Event rings: one for each thread that enters the kernel, written by that thread alone, read by anyone. An event is eight
- * words: when, what, who, and four arguments. Writing one is seven plain stores and one atomic one; while recording is off a
- * hook costs a plain load and a branch that is always predicted.
+ * Event rings: one for each thread that enters the kernel, written by that thread alone, read by anyone. An
+ * event is eight words: when, what, who, and four arguments. Writing one is seven plain stores and one atomic
+ * one; while recording is off a hook costs a plain load and a branch that is always predicted.
  *
  *   writer                                     reader
  *   ------                                     ------
@@ -15,8 +15,9 @@ import { CPU_MAX } from '../sync/thread.ts'
  *                                              (E) loads written again: m; those up to m - capacity may have been
  *                                                  overwritten under its hands, and count as lost
  *
- * (B) after (A): an event that (C) covers is whole. The event that is being written while `written` is m lies in the place
- * of number m - capacity, so that one is dropped too. What a reader comes too late for is counted, never hidden.
+ * (B) after (A): an event that (C) covers is whole. The event that is being written while `written` is m lies
+ * in the place of number m - capacity, so that one is dropped too. What a reader comes too late for is
+ * counted, never hidden.
  */
 
 /** What a ring does when it is full. */

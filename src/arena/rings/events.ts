@@ -1,7 +1,7 @@
 /**
- * What can be seen of a running kernel: the kinds of events in the rings (eventring.ts), and what their words hold. A task is
- * named by its slot; a slot that is used again is told apart by SPAWN and EXIT. Who is not a task is negative: thread t
- * is -1 - t; a CPU that idles is IDLE.
+ * What can be seen of a running kernel: the kinds of events in the rings (eventring.ts), and what their words
+ * hold. A task is named by its slot; a slot that is used again is told apart by SPAWN and EXIT. Who is not a
+ * task is negative: thread t is -1 - t; a CPU that idles is IDLE.
  *
  *   kind            task      a                 b                 c               d
  *   SWITCH          next      previous          why (switch.ts)   priority        priority of the previous one

@@ -3,9 +3,10 @@ import { assert } from '../assert.ts'
 import { LINE_WORDS, roundUp } from '../memory/record.ts'
 
 /**
- * Latency histograms in the arena: log-linear, four buckets to each doubling of a microsecond, so a quantile read from one is
- * within an eighth of the true value. Each CPU has its own set, which it alone writes, plainly; threads that are not CPUs
- * share one and add to it atomically. A reader adds them up, at any time, from any thread.
+ * Latency histograms in the arena: log-linear, four buckets to each doubling of a microsecond, so a quantile
+ * read from one is within an eighth of the true value. Each CPU has its own set, which it alone writes,
+ * plainly; threads that are not CPUs share one and add to it atomically. A reader adds them up, at any time,
+ * from any thread.
  */
 const SUB_BITS = 2
 const SUB = 1 << SUB_BITS
@@ -98,7 +99,9 @@ export function readHistogram(i32: Int32Array, plan: HistogramPlan, which: numbe
   return { counts, count }
 }
 
-/** The time, in milliseconds, that a share `q` of all stayed below; NaN of nothing. The middle of its bucket. */
+/**
+ * The time, in milliseconds, that a share `q` of all stayed below; NaN of nothing. The middle of its bucket.
+ */
 export function histogramQuantile(histogram: Histogram, q: number): number {
   if (histogram.count === 0) return Number.NaN
   let left = Math.max(1, Math.ceil(histogram.count * q))

@@ -7,8 +7,8 @@ import { LINE_WORDS, roundUp } from '../memory/record.ts'
  * also claims its slot, so a producer that dies or is descheduled at any step blocks nobody: there is no
  * "claimed, not yet written" state, and `tail` is advanced by whoever finds it behind.
  *
- * A slot is a value (0 or more) or empty: EMPTY(lap), a negative number that carries the lap in which the slot
- * may be filled next. For the slot that `tail` points at, and a head read before it (so not full):
+ * A slot is a value (0 or more) or empty: EMPTY(lap), a negative number that carries the lap in which the
+ * slot may be filled next. For the slot that `tail` points at, and a head read before it (so not full):
  *
  *   slot                  | means                                        | a producer
  *   ----------------------+----------------------------------------------+-----------------------------------
@@ -16,12 +16,12 @@ import { LINE_WORDS, roundUp } from '../memory/record.ts'
  *   a value               | [2] just filled, tail not yet moved          | (B) moves tail, tries the next slot
  *   EMPTY(lap of tail + 1)| [3] filled and consumed, tail not yet moved  | (B) moves tail, tries the next slot
  *
- * Without the lap in EMPTY, a producer that slept between reading tail and (A) could fill a slot that has been
- * around since: its value would overtake or be overtaken.
+ * Without the lap in EMPTY, a producer that slept between reading tail and (A) could fill a slot that has
+ * been around since: its value would overtake or be overtaken.
  *
- * Two checks the order of the reads gives: head is read before the slot, so "not full" was true when the slot was
- * read, and a value found there is from this lap, never an unconsumed one from the last. If tail moved since it
- * was read, full may be stale: then it is read again.
+ * Two checks the order of the reads gives: head is read before the slot, so "not full" was true when the slot
+ * was read, and a value found there is from this lap, never an unconsumed one from the last. If tail moved
+ * since it was read, full may be stale: then it is read again.
  */
 const TAIL = 0
 const HEAD = LINE_WORDS

@@ -7,7 +7,10 @@ import { KernelThread } from './thread.ts'
 const VALUE = RcuNode.words
 const NODE_WORDS = RcuNode.words + 1
 
-/** A word that points at the first of some objects, with a value; every thread has its own Rcu over the same memory. */
+/**
+ * A word that points at the first of some objects, with a value; every thread has its own Rcu over the same
+ * memory.
+ */
 function published(threads: number) {
   const plan = new ArenaPlan()
   const region = Rcu.reserve(plan, threads)

@@ -30,10 +30,10 @@ import { type KernelThread, THREAD_MAX } from './thread.ts'
  *
  * A CPU that is stuck delays callbacks and never breaks them: nothing here has a timeout.
  *
- * When a thread dies, the lists are whole (HEAD and `next` are the truth), but a node may be off its list: about to be queued,
- * or taken off and in the middle of its callback. So each node names the thread that sees to it, from before it is unlinked
- * from wherever it was until it is freed: whoever owns such objects finds those of the dead thread that are on no list
- * (`leftBy`), and frees them.
+ * When a thread dies, the lists are whole (HEAD and `next` are the truth), but a node may be off its list:
+ * about to be queued, or taken off and in the middle of its callback. So each node names the thread that sees
+ * to it, from before it is unlinked from wherever it was until it is freed: whoever owns such objects finds
+ * those of the dead thread that are on no list (`leftBy`), and frees them.
  *
  * A thread that adopts the callbacks of one that is gone, A of G:
  *
@@ -41,12 +41,16 @@ import { type KernelThread, THREAD_MAX } from './thread.ts'
  *   (G) links them behind its own           dead here: they are on both lists
  *   (H) ends the other list                 dead inside: G's HEAD is 0, its TAIL is not
  *
- * `endAdoption` sees which it was: on both lists, they are A's, and G's list ends; otherwise what is on G's list is G's again, and
- * has its name. Left with A's name they would be taken for nodes that are on no list, and freed while G's list leads to them;
- * with the old TAIL, G's next callback would be linked behind a node of A's.
+ * `endAdoption` sees which it was: on both lists, they are A's, and G's list ends; otherwise what is on G's
+ * list is G's again, and has its name. Left with A's name they would be taken for nodes that are on no list,
+ * and freed while G's list leads to them; with the old TAIL, G's next callback would be linked behind a node
+ * of A's.
  */
 
-/** Embedded in an object that is freed through `callRcu`. `callback`: its number, and above it who sees to the node, plus 1. */
+/**
+ * Embedded in an object that is freed through `callRcu`. `callback`: its number, and above it who sees to the
+ * node, plus 1.
+ */
 export const RcuNode: Layout<'next' | 'period' | 'callback'> = record('rcu node', {
   next: word,
   period: word,
@@ -54,7 +58,10 @@ export const RcuNode: Layout<'next' | 'period' | 'callback'> = record('rcu node'
 })
 
 const PERIOD = 0
-/** Which ids have ever taken part, and a count of those changes: most of the ids there may be never do, and are not looked at. */
+/**
+ * Which ids have ever taken part, and a count of those changes: most of the ids there may be never do, and
+ * are not looked at.
+ */
 const JOINS = 1
 const JOINED = 2
 const FIRST_CPU = LINE_WORDS
@@ -118,7 +125,10 @@ export class Rcu {
     this.quiesce(thread)
   }
 
-  /** The CPU holds no look any more and will not read until it is online again. Its callbacks wait or are adopted. */
+  /**
+   * The CPU holds no look any more and will not read until it is online again. Its callbacks wait or are
+   * adopted.
+   */
   offline(i32: Int32Array, cpu: number): void {
     Atomics.store(i32, this.wordOf(cpu) + SEEN, OFFLINE)
   }
@@ -148,8 +158,8 @@ export class Rcu {
   }
 
   /**
-   * A quiescent state, at each switch; does nothing inside a read section. While no new period has been requested
-   * it is one load.
+   * A quiescent state, at each switch; does nothing inside a read section. While no new period has been
+   * requested it is one load.
    */
   quiescent(thread: KernelThread): void {
     if (Atomics.load(thread.i32, this.start + PERIOD) !== this.seen && this.nesting === 0)
@@ -157,8 +167,8 @@ export class Rcu {
   }
 
   /**
-   * The same where it is asked many million times a second: a plain read, as an atomic one costs as much as the rest of
-   * such a switch. A stale value only means that the next switch tells the news.
+   * The same where it is asked many million times a second: a plain read, as an atomic one costs as much as
+   * the rest of such a switch. A stale value only means that the next switch tells the news.
    */
   quiescentOften(thread: KernelThread): void {
     if (thread.i32[this.start + PERIOD] !== this.seen) this.quiescent(thread)
@@ -211,8 +221,9 @@ export class Rcu {
   }
 
   /**
-   * Queues the object for freeing on this CPU: `callbacks[callback](thread, node)` runs on this CPU, from `runCallbacks`,
-   * after a grace period. The object must be unlinked already. Never blocks, never runs the callback at once.
+   * Queues the object for freeing on this CPU: `callbacks[callback](thread, node)` runs on this CPU, from
+   * `runCallbacks`, after a grace period. The object must be unlinked already. Never blocks, never runs the
+   * callback at once.
    */
   callRcu(thread: KernelThread, node: number, callback: number): void {
     assert(
@@ -231,7 +242,10 @@ export class Rcu {
     Atomics.store(i32, at + QUEUED, i32[at + QUEUED] + 1)
   }
 
-  /** Runs this CPU's callbacks whose grace period has passed, oldest first, at most `limit`. Returns how many ran. */
+  /**
+   * Runs this CPU's callbacks whose grace period has passed, oldest first, at most `limit`. Returns how many
+   * ran.
+   */
   runCallbacks(thread: KernelThread, limit = 64): number {
     const i32 = thread.i32
     const at = this.wordOf(thread.id)
@@ -250,7 +264,10 @@ export class Rcu {
     return ran
   }
 
-  /** This thread sees to the node from here on: before it unlinks what it will pass to callRcu, or before it frees it. */
+  /**
+   * This thread sees to the node from here on: before it unlinks what it will pass to callRcu, or before it
+   * frees it.
+   */
   see(thread: KernelThread, node: number): void {
     putName(thread.i32, node, thread.ownerTag)
   }
@@ -260,7 +277,10 @@ export class Rcu {
     return Atomics.load(i32, node + RcuNode.callback) >>> TAG_SHIFT === dead + 1 && !listed.has(node)
   }
 
-  /** Recovery, before a dead thread is made offline: puts its list in order, and returns the nodes that are on it. */
+  /**
+   * Recovery, before a dead thread is made offline: puts its list in order, and returns the nodes that are on
+   * it.
+   */
   repair(i32: Int32Array, dead: number): Set<number> {
     const at = this.wordOf(dead)
     const listed = this.listedOn(i32, dead)
@@ -272,8 +292,8 @@ export class Rcu {
   }
 
   /**
-   * Recovery: the dead thread may have been in the middle of adopting the callbacks of `gone`: they are on one list afterwards, and have
-   * the name of its thread. The caller holds what guards the list of `gone`.
+   * Recovery: the dead thread may have been in the middle of adopting the callbacks of `gone`: they are on
+   * one list afterwards, and have the name of its thread. The caller holds what guards the list of `gone`.
    */
   endAdoption(i32: Int32Array, gone: number, dead: number): void {
     if (gone === dead) return
@@ -305,8 +325,9 @@ export class Rcu {
   }
 
   /**
-   * Waits until every CPU has been quiescent once. The caller is outside read sections; if it is a CPU it counts as
-   * quiescent itself. It spins, with `relax` between looks: the caller's way of waiting (a pause, a halt, a yield).
+   * Waits until every CPU has been quiescent once. The caller is outside read sections; if it is a CPU it
+   * counts as quiescent itself. It spins, with `relax` between looks: the caller's way of waiting (a pause, a
+   * halt, a yield).
    */
   synchronizeRcu(thread: KernelThread, relax: () => void): void {
     assert(this.nesting === 0, 'synchronizeRcu inside a read section would wait for itself')
@@ -319,8 +340,8 @@ export class Rcu {
 
   /**
    * Recovery: the callbacks of a CPU that is dead or offline move to the end of this CPU's queue. The list is
-   * written in an order that leaves it whole at every step of the dead CPU's callRcu: HEAD and `next` are the truth,
-   * TAIL and QUEUED are recomputed.
+   * written in an order that leaves it whole at every step of the dead CPU's callRcu: HEAD and `next` are the
+   * truth, TAIL and QUEUED are recomputed.
    */
   adopt(thread: KernelThread, dead: number): number {
     const i32 = thread.i32

@@ -4,10 +4,12 @@ import { holds, Lock } from './spinlock.ts'
 import type { KernelThread } from './thread.ts'
 
 /**
- * A section is a stretch of the kernel that must not be left in the middle: from the taking of a lock to its release, and between two steps of a protocol
- * that has no lock. `KernelThread.sections` counts those that the thread is in. It is 0 whenever code of the user runs.
+ * A section is a stretch of the kernel that must not be left in the middle: from the taking of a lock to its
+ * release, and between two steps of a protocol that has no lock. `KernelThread.sections` counts those that
+ * the thread is in. It is 0 whenever code of the user runs.
  *
- * An exception that none of this expects (the stack is full, an invariant does not hold) leaves the count as it is, because a section does not end in a `finally`:
+ * An exception that none of this expects (the stack is full, an invariant does not hold) leaves the count as
+ * it is, because a section does not end in a `finally`:
  *
  *   task, on CPU 0                             CPU 1
  *   --------------                             -----
@@ -17,12 +19,13 @@ import type { KernelThread } from './thread.ts'
  *   catches it, and goes on
  *                                              waits for the lock for ever: its holder is alive
  *
- * So the CPU looks at the count when a task stops (`throwIfInside`), and dies of it: a death at whatever step is recovered from (docs/recovery.md).
+ * So the CPU looks at the count when a task stops (`throwIfInside`), and dies of it: a death at whatever step
+ * is recovered from (docs/recovery.md).
  */
 
 /**
- * Whether an exception may have left a structure half changed: then the lock that guards it stays locked, for recovery to break. Any other is thrown where nothing has been
- * changed: bad input, no room.
+ * Whether an exception may have left a structure half changed: then the lock that guards it stays locked, for
+ * recovery to break. Any other is thrown where nothing has been changed: bad input, no room.
  */
 export function isFault(error: unknown): boolean {
   if (error instanceof InvariantError) return true
@@ -31,8 +34,9 @@ export function isFault(error: unknown): boolean {
 }
 
 /**
- * Something was thrown out of the middle of a call. True: it is a fault, and what the call had under way is left as it is: this CPU dies of it, and recovery ends the call.
- * The count goes up first, because the stack may be too full to ask.
+ * Something was thrown out of the middle of a call. True: it is a fault, and what the call had under way is
+ * left as it is: this CPU dies of it, and recovery ends the call. The count goes up first, because the stack
+ * may be too full to ask.
  */
 export function leavesToRecovery(thread: KernelThread, thrown: unknown): boolean {
   thread.sections++
@@ -41,7 +45,10 @@ export function leavesToRecovery(thread: KernelThread, thrown: unknown): boolean
   return false
 }
 
-/** Code of the user has run on this thread, and has stopped: throws if it was left in the middle of the kernel. `cause`: what the code threw, if it did. */
+/**
+ * Code of the user has run on this thread, and has stopped: throws if it was left in the middle of the
+ * kernel. `cause`: what the code threw, if it did.
+ */
 export function throwIfInside(thread: KernelThread, where: string, cause?: unknown): void {
   if (thread.sections === 0) return
   const { i32, outerLock } = thread

@@ -39,17 +39,21 @@ import type { KernelThread } from './thread.ts'
  *   (C) stores [1], notifies
  *                              wakes up, and dies         sleeps at a free lock
  *
- * Nobody else would ever wake the other: the lock is [1], so who takes it next takes it as [2]. The same is left by a holder
- * that dies between (C) and its notify. So each thread notes the lock that such a duty is about, before it has it, and
- * whoever recovers the thread nudges that lock (`nudgeContended`). One word is enough: a thread that parks has made every
- * notify that it owed, and one that gives a lock back has taken every lock that it was woken for.
+ * Nobody else would ever wake the other: the lock is [1], so who takes it next takes it as [2]. The same is
+ * left by a holder that dies between (C) and its notify. So each thread notes the lock that such a duty is
+ * about, before it has it, and whoever recovers the thread nudges that lock (`nudgeContended`). One word is
+ * enough: a thread that parks has made every notify that it owed, and one that gives a lock back has taken
+ * every lock that it was woken for.
  */
 export const Lock: Layout<'word' | 'rank'> = record('lock', { word, rank: word })
 
 const SLEEPERS = 0x100
 const OWNER = 0xff
 
-/** How long a thread that can see deaths waits before it looks for one. Far longer than anything that a lock is held for. */
+/**
+ * How long a thread that can see deaths waits before it looks for one. Far longer than anything that a lock
+ * is held for.
+ */
 export const STUCK_MS = 2
 
 /** Sets the lock free and gives it its place in the lock order. Before any other thread can see it. */
@@ -96,7 +100,8 @@ function acquireContended(thread: KernelThread, lock: number): void {
   const at = lock + Lock.word
   const tag = thread.ownerTag
   const { repairDead } = thread
-  // One that may not block goes on for ever, and looks each time whether the holder is alive: a turn that changes nothing is a turn like the last.
+  // One that may not block goes on for ever, and looks each time whether the holder is alive: a turn that
+  // changes nothing is a turn like the last.
   for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += spin < thread.spins ? 1 : 0) {
     const seen = Atomics.load(i32, at)
     if (seen === 0) {
@@ -165,8 +170,8 @@ export function breakLock(thread: KernelThread, lock: number, deadId: number): b
 }
 
 /**
- * Recovery only: a dead thread may leave a free lock with sleepers. Waking one is enough, as it takes the lock as [3]; on a
- * lock that is fine it is a spurious wakeup, which is harmless.
+ * Recovery only: a dead thread may leave a free lock with sleepers. Waking one is enough, as it takes the
+ * lock as [3]; on a lock that is fine it is a spurious wakeup, which is harmless.
  */
 export function nudgeLock(i32: Int32Array, lock: number): void {
   Atomics.notify(i32, lock + Lock.word, 1)
@@ -187,9 +192,10 @@ export function nudgeContended(i32: Int32Array, deadId: number): void {
  *                              holds L1, parks at L2
  *   parks at L1
  *
- * Nobody else would break L2. So who sees deaths follows (E) from the `owner` of the `lock` that it wants, as far as each is at a lock that is inner to the
- * one before: so the end is inner to all that the caller holds, also where (E) is old. A lock of a dead thread that it finds there is rescued; one that is
- * free may have been left so, with sleepers, and is nudged.
+ * Nobody else would break L2. So who sees deaths follows (E) from the `owner` of the `lock` that it wants, as
+ * far as each is at a lock that is inner to the one before: so the end is inner to all that the caller holds,
+ * also where (E) is old. A lock of a dead thread that it finds there is rescued; one that is free may have
+ * been left so, with sleepers, and is nudged.
  */
 export function rescueBehind(
   i32: Int32Array,

@@ -25,23 +25,33 @@ export class KernelThread {
   /** How often it looks at a taken lock before it parks. */
   readonly spins: number
   readonly debug: boolean
-  /** How many sections of the kernel this thread is in (section.ts), and the first lock that it took in them and still has, or 0. */
+  /**
+   * How many sections of the kernel this thread is in (section.ts), and the first lock that it took in them
+   * and still has, or 0.
+   */
   sections = 0
   outerLock = 0
   /** Debug builds: the locks held, innermost last, as pointers. */
   readonly heldLocks: number[] = []
   /**
-   * Where a death can be seen from here without a turn of the event loop: asked, now and then, while this thread waits
-   * for thread `owner` (at a lock, or at a word of a task that is on that CPU; then `lock` is 0). It may find that the owner
-   * is dead and repair what it left; then it says true. A thread without one waits until another does that.
+   * Where a death can be seen from here without a turn of the event loop: asked, now and then, while this
+   * thread waits for thread `owner` (at a lock, or at a word of a task that is on that CPU; then `lock` is
+   * 0). It may find that the owner is dead and repair what it left; then it says true. A thread without one
+   * waits until another does that.
    */
   repairDead: ((owner: number, lock: number) => boolean | void) | null = null
 
-  /** Keeps the ids of dead threads from being used again, and lets them: around what this thread does in the place of a dead one (awaiting.ts). They nest. */
+  /**
+   * Keeps the ids of dead threads from being used again, and lets them: around what this thread does in the
+   * place of a dead one (awaiting.ts). They nest.
+   */
   keepIds: (() => void) | null = null
   freeIds: (() => void) | null = null
 
-  /** A thread that others depend on: what it does for them, now and then, while it blocks for its own sake. It holds no lock then. */
+  /**
+   * A thread that others depend on: what it does for them, now and then, while it blocks for its own sake. It
+   * holds no lock then.
+   */
   serveWhileBlocked: (() => void) | null = null
 
   constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS_BEFORE_PARK) {

@@ -4,9 +4,10 @@ import { float64, type Layout, record, word } from '../memory/record.ts'
 import { IntrusiveTree } from './tree.ts'
 
 /**
- * A deadline queue: timers in order of time, first come first among equals. An intrusive tree, so insert and remove are
- * O(log n) in the worst case, the next deadline is known at once, nothing is allocated, and it holds as many timers as
- * there are records. The caller holds the lock that guards it, or is the only one to use it.
+ * A deadline queue: timers in order of time, first come first among equals. An intrusive tree, so insert and
+ * remove are O(log n) in the worst case, the next deadline is known at once, nothing is allocated, and it
+ * holds as many timers as there are records. The caller holds the lock that guards it, or is the only one to
+ * use it.
  */
 export const DeadlineNode: Layout<'deadline' | 'left' | 'right' | 'height' | 'order'> = record(
   'deadline node',
@@ -20,7 +21,9 @@ export const DeadlineNode: Layout<'deadline' | 'left' | 'right' | 'height' | 'or
   },
 )
 
-/** The queue itself. `first` saves the walk to the leftmost node each time a CPU asks how long it may sleep. */
+/**
+ * The queue itself. `first` saves the walk to the leftmost node each time a CPU asks how long it may sleep.
+ */
 export const DeadlineQueue: Layout<'root' | 'first' | 'count' | 'order'> = record('deadline queue', {
   root: word,
   first: word,
@@ -107,8 +110,9 @@ export class Deadlines {
   }
 
   /**
-   * Recovery: makes the queue hold exactly these nodes, whatever it and they were in the middle of. Each keeps its deadline,
-   * and its place among equals. One that was on it and is not any more says still that it is queued: `forget` it before it is used.
+   * Recovery: makes the queue hold exactly these nodes, whatever it and they were in the middle of. Each
+   * keeps its deadline, and its place among equals. One that was on it and is not any more says still that it
+   * is queued: `forget` it before it is used.
    */
   rebuild(nodes: readonly number[]): void {
     const { i32, queue } = this

@@ -3,12 +3,14 @@ import { type Layout, record, word } from '../memory/record.ts'
 
 /**
  * Intrusive doubly linked lists: the links live in the record that is listed, so nothing is allocated and a
- * record is removed without a search. Every operation is O(1). The caller holds the lock that guards the list.
+ * record is removed without a search. Every operation is O(1). The caller holds the lock that guards the
+ * list.
  *
  * A node knows the list it is on, so that a double insert and a removal through the wrong list are caught:
  * `list` is the head, `epoch` the head's epoch when the node came. Splicing moves all nodes at once without
- * touching them, and bumps the epoch of the list they left: a node whose epoch is old has been spliced away since,
- * and its list is found by walking to the next head (and written down on the way, so that it happens once).
+ * touching them, and bumps the epoch of the list they left: a node whose epoch is old has been spliced away
+ * since, and its list is found by walking to the next head (and written down on the way, so that it happens
+ * once).
  *
  *   list  | epoch           | meaning
  *   ------+-----------------+------------------------------------------------------------
@@ -155,7 +157,9 @@ function unlink(i32: Int32Array, head: number, node: number): void {
   i32[head + count]--
 }
 
-/** The head of the list that a listed node is on. O(1), but for nodes spliced since they were last looked at. */
+/**
+ * The head of the list that a listed node is on. O(1), but for nodes spliced since they were last looked at.
+ */
 function ownerOf(i32: Int32Array, node: number): number {
   const said = i32[node + list]
   if (said === 0) return 0

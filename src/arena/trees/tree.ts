@@ -8,9 +8,10 @@ export interface TreeLinks {
 }
 
 /**
- * An intrusive, balanced (AVL) tree: the links live in the records, nothing is allocated, insert and remove are O(log n).
- * A subclass says which of two nodes comes first, and may keep a summary of each subtree (`augment`). `root` is
- * the word that holds the root, so one object serves many trees. The caller holds the lock that guards the tree.
+ * An intrusive, balanced (AVL) tree: the links live in the records, nothing is allocated, insert and remove
+ * are O(log n). A subclass says which of two nodes comes first, and may keep a summary of each subtree
+ * (`augment`). `root` is the word that holds the root, so one object serves many trees. The caller holds the
+ * lock that guards the tree.
  */
 export abstract class IntrusiveTree {
   protected readonly i32: Int32Array
@@ -28,7 +29,10 @@ export abstract class IntrusiveTree {
   /** Whether `a` stands before `b`. Never true both ways, and false both ways only for a node and itself. */
   protected abstract before(a: number, b: number): boolean
 
-  /** Computes the summary of a node from its own fields and the summaries of its children. Without one, nothing is kept. */
+  /**
+   * Computes the summary of a node from its own fields and the summaries of its children. Without one,
+   * nothing is kept.
+   */
   protected augment(_node: number): void {}
 
   insert(root: number, node: number): void {

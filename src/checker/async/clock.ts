@@ -5,7 +5,10 @@ import type { Replacements } from './replacements.ts'
 /** What the clocks show when an execution begins: 2030. */
 const EPOCH_MS = 1_893_456_000_000
 
-/** The clocks of Node read virtual time, which moves only from event to event. Where nothing runs they show that of the set-up. */
+/**
+ * The clocks of Node read virtual time, which moves only from event to event. Where nothing runs they show
+ * that of the set-up.
+ */
 export function replaceClocks(replacements: Replacements, running: () => Execution | undefined): void {
   const elapsed = (): number => read(running())
   const wall = (): number => EPOCH_MS + elapsed()

@@ -7,8 +7,9 @@ import { Replacements } from './replacements.ts'
 import { Timers, type WaitOptions } from './timers.ts'
 
 /**
- * While executions run, Node's globals and modules are those of a virtual world: timers, clocks, ports, chance. An execution runs inside of
- * one turn of the event loop, so nothing but the program under check meets them.
+ * While executions run, Node's globals and modules are those of a virtual world: timers, clocks, ports,
+ * chance. An execution runs inside of one turn of the event loop, so nothing but the program under check
+ * meets them.
  */
 export class Environment {
   private readonly host: NodeHost
@@ -28,8 +29,8 @@ export class Environment {
   }
 
   /**
-   * Runs the body in the virtual world, in a turn of the event loop of its own. Rejects with `Endless` if it does not come back: then no
-   * `finally` inside of it has run, so the real world is put back here, outside.
+   * Runs the body in the virtual world, in a turn of the event loop of its own. Rejects with `Endless` if it
+   * does not come back: then no `finally` inside of it has run, so the real world is put back here, outside.
    */
   async within<T>(patience: number, body: () => T): Promise<T> {
     const { syncBuiltinESMExports } = process.getBuiltinModule('node:module')
@@ -66,7 +67,10 @@ export class Environment {
     this.timers = new Timers(execution)
   }
 
-  /** Whether the code that runs is the console's, or what that has queued: what it starts, and what time it reads, is no part of the program. */
+  /**
+   * Whether the code that runs is the console's, or what that has queued: what it starts, and what time it
+   * reads, is no part of the program.
+   */
   private get isExempt(): boolean {
     return this.host.context.getStore() === EXEMPT
   }

@@ -39,8 +39,9 @@ export const FINAL = -2
 export const EXEMPT = -3
 
 /**
- * One run of the program, from the set-up to where nothing is pending. Events come one at a time, as the chooser says; after each,
- * microtasks and ticks run to their end, in the order that the language and Node give them.
+ * One run of the program, from the set-up to where nothing is pending. Events come one at a time, as the
+ * chooser says; after each, microtasks and ticks run to their end, in the order that the language and Node
+ * give them.
  */
 export class Execution {
   readonly agenda: Agenda

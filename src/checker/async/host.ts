@@ -1,8 +1,9 @@
 import { CheckError } from '../errors.ts'
 
 /**
- * What a check of asynchronous code needs of Node: microtasks and ticks that run now, inside of one turn of the event loop. While an
- * execution runs the loop does not turn, so nothing from outside can come between: no socket, no real timer, no other test.
+ * What a check of asynchronous code needs of Node: microtasks and ticks that run now, inside of one turn of
+ * the event loop. While an execution runs the loop does not turn, so nothing from outside can come between:
+ * no socket, no real timer, no other test.
  */
 export interface Host {
   /** Runs ticks and microtasks until there are none. Node tells `process` of rejections without a handler. */
@@ -68,8 +69,8 @@ class NodeHost implements Host {
   }
 
   /**
-   * Runs the body in a turn of the event loop of its own, when all microtasks before it are done, and `after` in any case. Rejects with
-   * `Endless` after `patience` ms.
+   * Runs the body in a turn of the event loop of its own, when all microtasks before it are done, and `after`
+   * in any case. Rejects with `Endless` after `patience` ms.
    */
   slice<T>(patience: number, body: () => T, after: () => void): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -113,7 +114,10 @@ class NodeHost implements Host {
     }
   }
 
-  /** A hook that tells of every resource of Node which is made while it is enabled and needs a turn of the event loop. */
+  /**
+   * A hook that tells of every resource of Node which is made while it is enabled and needs a turn of the
+   * event loop.
+   */
   resources(onResource: (type: string, resource: object) => void): Hook {
     const { AsyncResource, createHook } = this.asyncHooks
     const options = {
@@ -138,8 +142,9 @@ class NodeHost implements Host {
 }
 
 /**
- * Code that is cut off, and a tick that throws, leave their async scopes open, and Node ends the process when it finds them. It closes them when it handles an
- * exception that nothing caught: so there is one, which goes nowhere.
+ * Code that is cut off, and a tick that throws, leave their async scopes open, and Node ends the process when
+ * it finds them. It closes them when it handles an exception that nothing caught: so there is one, which goes
+ * nowhere.
  */
 function throwAway(): void {
   if (process.hasUncaughtExceptionCaptureCallback()) return

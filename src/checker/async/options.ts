@@ -22,9 +22,15 @@ export interface AsyncCheckOptions
   > {
   /** What `Math.random()` may return: each value is tried at each call. Without it, a call is refused. */
   readonly random?: readonly number[]
-  /** When tasks start, in milliseconds of virtual time after the set-up; of a list, every time is tried for each. Without it: at any time. */
+  /**
+   * When tasks start, in milliseconds of virtual time after the set-up; of a list, every time is tried for
+   * each. Without it: at any time.
+   */
   readonly starts?: number | readonly number[]
-  /** After how many milliseconds an execution that has not come back is stopped: a loop of microtasks without an end. Default 10,000. */
+  /**
+   * After how many milliseconds an execution that has not come back is stopped: a loop of microtasks without
+   * an end. Default 10,000.
+   */
   readonly patience?: number
 }
 
@@ -66,7 +72,10 @@ export function validateAsyncOptions(options: AsyncCheckOptions): void {
   }
 }
 
-/** Of the options that a caller sets over those of a check, the ones that mean something to an asynchronous one. */
+/**
+ * Of the options that a caller sets over those of a check, the ones that mean something to an asynchronous
+ * one.
+ */
 export function asyncPart(options: CheckOptions): AsyncCheckOptions {
   return Object.fromEntries(Object.entries(options).filter(([name]) => SHARED.has(name)))
 }

@@ -93,8 +93,9 @@ interface Simulated {
 }
 
 /**
- * The same program in real time, by brute force: every operation takes every whole number of milliseconds up to more than all timers
- * together, and what is due at the same time comes in every order that Node allows. It knows nothing of `TimeOrder`.
+ * The same program in real time, by brute force: every operation takes every whole number of milliseconds up
+ * to more than all timers together, and what is due at the same time comes in every order that Node allows.
+ * It knows nothing of `TimeOrder`.
  */
 class World {
   now = 0
@@ -228,7 +229,10 @@ function enumerated(program: Program): Set<string> {
   return logs
 }
 
-/** Programs in which one rule alone decides: a line, a port, immediates, timers whose order follows from that of others. */
+/**
+ * Programs in which one rule alone decides: a line, a port, immediates, timers whose order follows from that
+ * of others.
+ */
 const chosen: readonly Program[] = [
   [[{ kind: 'line' }], [{ kind: 'line' }]],
   [[{ kind: 'message' }], [{ kind: 'message' }]],

@@ -1,6 +1,7 @@
 /**
- * The first place of a stack that is the program's own: not the checker's, not Node's. `check`: a file that is passed over if there is
- * another one further down, because it is the check, and what it calls on behalf of the program is better shown in the program.
+ * The first place of a stack that is the program's own: not the checker's, not Node's. `check`: a file that
+ * is passed over if there is another one further down, because it is the check, and what it calls on behalf
+ * of the program is better shown in the program.
  */
 export function placeOf(stack: string, check?: string): Place | undefined {
   let first: Place | undefined

@@ -4,8 +4,8 @@ import type { Execution } from './execution.ts'
 type Listener = (event: unknown) => void
 
 /**
- * A message port whose messages come when the check says: those of one port in their order, and before or after anything else. It is an
- * `EventTarget` as in browsers, and has the `on`, `once` and `off` of Node.
+ * A message port whose messages come when the check says: those of one port in their order, and before or
+ * after anything else. It is an `EventTarget` as in browsers, and has the `on`, `once` and `off` of Node.
  */
 export class VirtualPort extends EventTarget {
   private other: VirtualPort | undefined

@@ -3,8 +3,9 @@ import { CheckError } from '../errors.ts'
 /** What the set-up of an asynchronous check is given: the world outside of the program. */
 export interface Outside {
   /**
-   * An operation of the outside world: a query, a request, a file. The promise settles when the operation completes, which may be before or
-   * after anything else that is pending. `answer` is its value, or a function that makes the value when it completes, and may throw.
+   * An operation of the outside world: a query, a request, a file. The promise settles when the operation
+   * completes, which may be before or after anything else that is pending. `answer` is its value, or a
+   * function that makes the value when it completes, and may throw.
    */
   io<T>(name: string, answer: () => T | PromiseLike<T>, options?: IoOptions): Promise<Awaited<T>>
   io<T>(name: string, answer: T, options?: IoOptions): Promise<Awaited<T>>

@@ -38,7 +38,10 @@ export class Recording implements Witness {
   private readonly unsettled = new Map<number, { task: number; place: Place | undefined }>()
   private readonly open = new Set<number>()
 
-  /** `follow`: also find out which promises never settle. Not in an execution that will be cut off: Node's hooks do not survive it. */
+  /**
+   * `follow`: also find out which promises never settle. Not in an execution that will be cut off: Node's
+   * hooks do not survive it.
+   */
   constructor(host: NodeHost, names: readonly string[], follow: boolean, file: string | undefined) {
     this.host = host
     this.file = file
@@ -91,7 +94,10 @@ export class Recording implements Witness {
     return row
   }
 
-  /** The heads of the columns: the tasks, and the set-up and the final assertion if something of theirs happened. */
+  /**
+   * The heads of the columns: the tasks, and the set-up and the final assertion if something of theirs
+   * happened.
+   */
   columns(names: readonly string[]): string[] {
     const columns = [...names]
     if (this.has(SETUP) || this.rows.length > ROWS_MAX || this.has(FINAL)) columns.push('set-up')

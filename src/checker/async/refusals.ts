@@ -38,7 +38,10 @@ export function refuseResource(execution: Execution, type: string): void {
   uncontrolled(execution, RESOURCES[type] ?? `something real was begun (${type})`, GIVE)
 }
 
-/** Functions that would bring chance or the real world into an execution, and leave no trace of it in Node's hooks. */
+/**
+ * Functions that would bring chance or the real world into an execution, and leave no trace of it in Node's
+ * hooks.
+ */
 export function refuseFunctions(
   replacements: Replacements,
   running: () => Execution,

@@ -20,7 +20,10 @@ const SHRINK_MAX = 2000
 
 const now: () => number = performance.now.bind(performance)
 
-/** A search over one asynchronous check, in slices of the event loop: `run` goes on until it is over or the time is up. */
+/**
+ * A search over one asynchronous check, in slices of the event loop: `run` goes on until it is over or the
+ * time is up.
+ */
 export class AsyncSearch {
   readonly name: string
   readonly options: AsyncCheckOptions
@@ -105,7 +108,10 @@ export class AsyncSearch {
     }
   }
 
-  /** The result of a search that is over: its failure made as short as it can be found, and its steps written down. */
+  /**
+   * The result of a search that is over: its failure made as short as it can be found, and its steps written
+   * down.
+   */
   async conclude(): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
     const { failure } = this
     if (failure === undefined) return { result: this.result, steps: [] }
@@ -192,7 +198,9 @@ export class AsyncSearch {
     if (at >= 0) throw differs(before[at], after[at] ?? 'nothing')
   }
 
-  /** An order with as few choices as possible that are not the oldest event, and of these one with few events. */
+  /**
+   * An order with as few choices as possible that are not the oldest event, and of these one with few events.
+   */
   private async shrink({ schedule, kind, title }: Failure): Promise<readonly number[]> {
     const found = schedule.threads
     if (title.startsWith(ENDLESS)) return found
@@ -217,8 +225,8 @@ export class AsyncSearch {
   }
 
   /**
-   * Sees that Node tells of everything that a check relies on: of rejections that nothing handles, which a flag can turn off; and of
-   * resources, of which it may say nothing any more after code was cut off.
+   * Sees that Node tells of everything that a check relies on: of rejections that nothing handles, which a
+   * flag can turn off; and of resources, of which it may say nothing any more after code was cut off.
    */
   private requireHost(): void {
     const probe = new Execution(this.host, new GivenOrder([]), this.limits)

@@ -1,7 +1,8 @@
 /**
  * Which orders of events virtual time allows, without deciding what time it is.
  *
- * An outside operation takes as long as it likes, a timer exactly as long as it says. So the time of an event is an unknown T:
+ * An outside operation takes as long as it likes, a timer exactly as long as it says. So the time of an event
+ * is an unknown T:
  *
  *     event                               what is known of its time
  *     -----                               -------------------------
@@ -10,11 +11,15 @@
  *     an immediate, made in event c       T(k) ≤ T(c) + 1
  *     a timer that is still pending       T(k) ≤ T(c) + d
  *
- * An event may be next exactly if these have a solution. They are differences, so `most[a][b]`, the largest T(b) - T(a) that
- * they allow, says all; it is kept closed (no path is shorter than its edge), which lets events that nothing refers to be forgotten.
+ * An event may be next exactly if these have a solution. They are differences, so `most[a][b]`, the largest
+ * T(b) - T(a) that they allow, says all; it is kept closed (no path is shorter than its edge), which lets
+ * events that nothing refers to be forgotten.
  */
 export class TimeOrder {
-  /** The events that something refers to: the first is the set-up, at time 0, and the last is the event that runs. */
+  /**
+   * The events that something refers to: the first is the set-up, at time 0, and the last is the event that
+   * runs.
+   */
   private moments: Moment[] = [new Moment(0)]
   private most: number[][] = [[0]]
 
@@ -50,7 +55,10 @@ export class TimeOrder {
     )
   }
 
-  /** An event happens of which only the latest possible time is known: `bounds` are what is pending, itself included if it has a bound. */
+  /**
+   * An event happens of which only the latest possible time is known: `bounds` are what is pending, itself
+   * included if it has a bound.
+   */
   happen(bounds: readonly Due[]): void {
     const { most } = this
     const upper = most.map(row => {

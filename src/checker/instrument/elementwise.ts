@@ -1,4 +1,7 @@
-/** What the models of the language's functions are made of: a view, read and written one element, one step, at a time. */
+/**
+ * What the models of the language's functions are made of: a view, read and written one element, one step, at
+ * a time.
+ */
 import { callable, resumableOf } from '../../compiler/runtime/callback.ts'
 import { mergeSort } from '../../compiler/runtime/mergesort.ts'
 import { define } from '../../coroutine/core/define.ts'

@@ -1,5 +1,6 @@
 /**
- * Calls of what is not instrumented. It may keep or change something, so each is an effect. And it may be given shared memory:
+ * Calls of what is not instrumented. It may keep or change something, so each is an effect. And it may be
+ * given shared memory:
  *
  *   the language's own functions   reach it by traps (views.ts), or throw because a proxy has nothing inside; a thread that caught that
  *                                  would go on otherwise than the real program, so it is refused
@@ -56,7 +57,8 @@ export function watched(fn: unknown, self: unknown, args: unknown[], text: strin
     try {
       result = Reflect.apply(fn, self, args)
     } catch (error) {
-      // What a function of the host throws may be about memory that it got from a getter: a real thread might go on.
+      // What a function of the host throws may be about memory that it got from a getter: a real thread might
+      // go on.
       if (!unseen && !isAssertion(error)) ran(`${text} threw ${String(error)}`)
       throw error
     }
@@ -121,7 +123,10 @@ export function isMemory(x: unknown): boolean {
   return isGuarded(x) || isShared(x) || isBuffer(x)
 }
 
-/** Whether there is shared memory in these, or in what they hold; as far as it can be seen without running code. What is too much to look through counts as if it held some. */
+/**
+ * Whether there is shared memory in these, or in what they hold; as far as it can be seen without running
+ * code. What is too much to look through counts as if it held some.
+ */
 export function holdsMemory(values: readonly unknown[]): boolean {
   hidesSome = false
   const seen = new Set<unknown>()
@@ -151,7 +156,10 @@ export function holdsMemory(values: readonly unknown[]): boolean {
 
 const HELD_MAX = 10_000
 
-/** Whether something has a getter among what `holdsMemory` looked through last: what it returns is not known before it has run. */
+/**
+ * Whether something has a getter among what `holdsMemory` looked through last: what it returns is not known
+ * before it has run.
+ */
 let hidesSome = false
 
 /** Takes note of a function that was given what `holdsMemory` looked through last, and could not see. */
@@ -185,7 +193,10 @@ function isOfTheCheck(maker: Callable): boolean {
   return false
 }
 
-/** The twin of what is called at this place, where its promise is not awaited: an async function must not wait then. */
+/**
+ * The twin of what is called at this place, where its promise is not awaited: an async function must not wait
+ * then.
+ */
 export function ownAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
   if (isIntrinsic(fn)) return awaitedAt(fn, site)
   const made = twinAt(fn, site)
@@ -196,8 +207,8 @@ const AWAIT_IT = 'Await it there; what goes on beside it must be a thread of its
 const Async = Object.getPrototypeOf(async () => undefined) as object
 
 /**
- * An async function runs up to its first `await` at once, and then beside its caller, in the same thread: such orders are not explored. One that waits without
- * having been awaited is refused.
+ * An async function runs up to its first `await` at once, and then beside its caller, in the same thread:
+ * such orders are not explored. One that waits without having been awaited is refused.
  */
 function beside(made: Twin, name: string): Twin {
   return function* (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
@@ -231,7 +242,10 @@ export function waited(): number {
   return pending.current < 0 ? 0 : pending.waits[pending.current]
 }
 
-/** What a call returned that is not awaited. If its thread has waited since the call began, an async function ran that should run beside it. */
+/**
+ * What a call returned that is not awaited. If its thread has waited since the call began, an async function
+ * ran that should run beside it.
+ */
 export function unawaited<T>(before: number, result: T): T {
   const { current } = pending
   if (current >= 0 && pending.waits[current] !== before)
@@ -239,7 +253,10 @@ export function unawaited<T>(before: number, result: T): T {
   return result
 }
 
-/** The twin of what is called at this place, where its value is awaited or returned. A function of the language awaits no callback, unless it returns what that returned. */
+/**
+ * The twin of what is called at this place, where its value is awaited or returned. A function of the
+ * language awaits no callback, unless it returns what that returned.
+ */
 export function awaitedAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
   const made = twinAt(fn, site)
   if (!isIntrinsic(fn)) return made
@@ -263,7 +280,9 @@ function noting(made: Twin): Twin {
 const passing = new Set<unknown>([Function.prototype.call, Function.prototype.apply, Reflect.apply])
 const withCallbacks = new WeakMap<Twin, Twin>()
 
-/** The twin of what is called at this place: a function of the language that has one reports its steps there. */
+/**
+ * The twin of what is called at this place: a function of the language that has one reports its steps there.
+ */
 function twinAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
   pending.place = site
   const made = own(fn) as Twin & { [owner]?: unknown; [nativeMark]?: true }

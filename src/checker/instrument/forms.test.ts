@@ -226,7 +226,10 @@ const meanings: Record<string, Meaning> = {
   },
 }
 
-/** What a program may come to: what its threads returned and memory holds, or `STUCK` where one of them cannot end. */
+/**
+ * What a program may come to: what its threads returned and memory holds, or `STUCK` where one of them cannot
+ * end.
+ */
 const STUCK = 'a thread cannot end'
 
 /** Every interleaving, one after the other, of plain generators. `deaths`: how many threads may die. */
@@ -299,7 +302,9 @@ function explore(threads: readonly (readonly Step[])[], deaths: number): Set<str
 
 const times = process.env.HEDDLE_LONG === '1' ? 25 : 1
 
-/** Compares so many random programs of these forms. Every form has to be met: they are not all of one kind. */
+/**
+ * Compares so many random programs of these forms. Every form has to be met: they are not all of one kind.
+ */
 function compare(names: readonly string[], runs: number, threadsMax: number, deaths: number): void {
   const met = new Set<string>()
   const step = fc.record({

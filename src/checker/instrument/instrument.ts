@@ -9,7 +9,10 @@ export interface Instrumented {
 const CHECK_FILE = /\.check\.[cm]?[jt]sx?$/
 const IMPORTS_CHECKER = /\bfrom\s*['"](?:heddle\/checker|[^'"]*\/checker\/check\.[jt]s)['"]/
 
-/** Whether a module is a check, by its name or by what it imports: it is instrumented, with what it imports relatively. */
+/**
+ * Whether a module is a check, by its name or by what it imports: it is instrumented, with what it imports
+ * relatively.
+ */
 export function isCheckFile(path: string, source: string): boolean {
   return CHECK_FILE.test(path) || IMPORTS_CHECKER.test(source)
 }
@@ -23,7 +26,10 @@ export function namedModules(source: string): string[] {
   return names
 }
 
-/** Instruments a module: every shared access in it becomes a step of the checker, and with `coverage` what is reached is counted. Throws a SyntaxError that shows the place. */
+/**
+ * Instruments a module: every shared access in it becomes a step of the checker, and with `coverage` what is
+ * reached is counted. Throws a SyntaxError that shows the place.
+ */
 export function instrument(source: string, file: string, runtime: string, coverage = false): Instrumented {
   const { code, map, diagnostics } = compile(source, file, { mode: 'checker', runtime, coverage })
   for (const { severity, message, line, column, frame } of diagnostics) {

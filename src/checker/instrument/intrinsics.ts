@@ -1,6 +1,7 @@
 /**
- * The functions of the language itself. They reach an object through its properties, which is a trap of a proxy, or through what is inside of
- * it, which a proxy does not have: then they throw. What the host adds may do anything.
+ * The functions of the language itself. They reach an object through its properties, which is a trap of a
+ * proxy, or through what is inside of it, which a proxy does not have: then they throw. What the host adds
+ * may do anything.
  */
 const names: readonly string[] = [
   'Object Function Boolean Symbol Error AggregateError EvalError RangeError ReferenceError SyntaxError TypeError URIError',

@@ -1,8 +1,10 @@
 /**
- * The language's own functions over shared memory, as the steps that they are: one for each element that they read or write, in the
- * order of the specification. Callbacks are called through their twins, so they may take steps too.
+ * The language's own functions over shared memory, as the steps that they are: one for each element that they
+ * read or write, in the order of the specification. Callbacks are called through their twins, so they may
+ * take steps too.
  *
- * A model is a generator: `(site, self, args)`. It is found in three ways: by the compiler, for a method of a view that is called by its
+ * A model is a generator: `(site, self, args)`. It is found in three ways: by the compiler, for a method of a
+ * view that is called by its
  *name (`modelled`); as the twin of a method of a proxy (views.ts); and as the twin of a function that is given a view (twins.ts).
  */
 import { generatorBody, generatorTwin, Out } from '../../compiler/runtime/generator.ts'
@@ -121,7 +123,9 @@ export const typed: Record<string, Model> = {
     }
     return -1
   },
-  /** Where the view follows its buffer, its length is read, and what is made without an end follows it too. */
+  /**
+   * Where the view follows its buffer, its length is read, and what is made without an end follows it too.
+   */
   *subarray(site, view, [start, end]) {
     if (growing(realOf(view)) === undefined)
       return proxied(Reflect.apply(Typed.prototype.subarray, realOf(view), [start, end]))

@@ -29,7 +29,8 @@ export function* take(site: number, from: any, most: number): Stops {
 }
 
 /**
- * What an object pattern takes apart, or an object is made of: of a view, all that is its own, and these properties beside.
+ * What an object pattern takes apart, or an object is made of: of a view, all that is its own, and these
+ * properties beside.
  */
 export function* fields(site: number, from: any, all: boolean, names: readonly string[]): Stops {
   if (!isTyped(from)) return all ? parts(from, null) : from

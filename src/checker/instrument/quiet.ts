@@ -1,15 +1,17 @@
 /**
- * What runs code without a call: a property that has a getter, a proxy, the conversion of an object. Such code may change something
- * of its own, so a turn of a loop in which it ran is no useless one, unless it is known to change nothing.
+ * What runs code without a call: a property that has a getter, a proxy, the conversion of an object. Such
+ * code may change something of its own, so a turn of a loop in which it ran is no useless one, unless it is
+ * known to change nothing.
  *
  *     spinner                                     other
  *     -------                                     -----
  *     turn 1: load x → 0, counted.value → 1
  *     turn 2: load x → 0, counted.value → 2       (`value` has a getter that counts: turn 2 is not turn 1)
  *
- * Conversions of objects count as effects where they happen. Properties are read all the time, so a thread only notes what it reads
- * (`peek`), and what it noted in a turn is looked at when the turn seems useless: a data property, an accessor of the language and one of the check's
- * own code, which tells of its effects, are quiet; others are not.
+ * Conversions of objects count as effects where they happen. Properties are read all the time, so a thread
+ * only notes what it reads (`peek`), and what it noted in a turn is looked at when the turn seems useless: a
+ * data property, an accessor of the language and one of the check's own code, which tells of its effects, are
+ * quiet; others are not.
  */
 import { inspectors } from '../../compiler/runtime/inspectors.ts'
 import { resumableOf } from '../../compiler/runtime/callback.ts'
@@ -136,7 +138,9 @@ export function isQuietList(list: unknown): boolean {
   return true
 }
 
-/** What is spread or taken apart by position, where it is no view: anything but a plain array may run code. */
+/**
+ * What is spread or taken apart by position, where it is no view: anything but a plain array may run code.
+ */
 export function listed<T>(list: T): T {
   if (pending.current < 0 || typeof list === 'string') return list
   const plain =

@@ -23,7 +23,10 @@ export function where(): string {
   return site < 0 ? `in ${name}, before its first step` : `in ${name}, after its step at ${siteName(site)}`
 }
 
-/** The stack, as far down as the code of the check: the language's functions stand over it, as the runtime models them. */
+/**
+ * The stack, as far down as the code of the check: the language's functions stand over it, as the runtime
+ * models them.
+ */
 function wholeStack(): string {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 100

@@ -6,8 +6,8 @@ import { refuse } from './refusal.ts'
 import { nativeMark } from '../machine/views.ts'
 
 /**
- * What instrumented code calls. It records the operation that the running virtual thread wants next; the machine
- * reads it after the generator has yielded, and performs it when the explorer picks the thread.
+ * What instrumented code calls. It records the operation that the running virtual thread wants next; the
+ * machine reads it after the generator has yielded, and performs it when the explorer picks the thread.
  */
 export { twin }
 export * from '../../compiler/runtime.ts'
@@ -22,7 +22,8 @@ export { kind, parts, peek, poke, primitive, through, unproxied, within } from '
 
 setTwinShape(resumable)
 
-// By whatever name it is called, a pause changes nothing: a turn of a loop with one in it can still be a useless one.
+// By whatever name it is called, a pause changes nothing: a turn of a loop with one in it can still be a
+// useless one.
 if (typeof Atomics.pause === 'function' && !(twin in Atomics.pause))
   attach(
     Atomics.pause,
@@ -38,17 +39,23 @@ setPlainStop(() => {
   }
 })
 
-/** A virtual thread switches at every access, a few calls deep: its generators stay as the engine makes them. */
+/**
+ * A virtual thread switches at every access, a few calls deep: its generators stay as the engine makes them.
+ */
 export function resumable<F>(fn: F): F {
   return fn
 }
 
-/** A view as code outside of the threads uses it: set-ups and final assertions read and write as fast as ever. */
+/**
+ * A view as code outside of the threads uses it: set-ups and final assertions read and write as fast as ever.
+ */
 export function direct<T>(x: T): T {
   return pending.current < 0 && isShared(x) ? (realOf(x) as T) : x
 }
 
-/** The plain form of a function begins to run: inside a thread, called by code that the compiler does not see. */
+/**
+ * The plain form of a function begins to run: inside a thread, called by code that the compiler does not see.
+ */
 export function entered(): void {
   if (pending.current >= 0) effect()
 }

@@ -1,6 +1,7 @@
 /**
- * Functions of the language that are given shared memory by their names (`Array.from(view)`, `Reflect.get(view, 0)`), and those that call others:
- * each gets a twin, which takes the steps, and says whether it may have had an effect otherwise.
+ * Functions of the language that are given shared memory by their names (`Array.from(view)`,
+ * `Reflect.get(view, 0)`), and those that call others: each gets a twin, which takes the steps, and says
+ * whether it may have had an effect otherwise.
  */
 import { attach, own } from '../../compiler/runtime.ts'
 import { resumableOf } from '../../compiler/runtime/callback.ts'
@@ -20,7 +21,10 @@ type Callable = (...args: any[]) => any
 
 const Typed: any = Object.getPrototypeOf(Int8Array)
 
-/** Gives a function of the language a twin for when it is given shared memory; else it does as it did, with an effect unless it is `quiet`. */
+/**
+ * Gives a function of the language a twin for when it is given shared memory; else it does as it did, with an
+ * effect unless it is `quiet`.
+ */
 function over(
   holder: any,
   name: string,

@@ -1,14 +1,15 @@
 /**
- * Code that runs inside a thread and is not instrumented. It may have shared memory of its own, from the set-up or from its own module, so what it does
- * is no step:
+ * Code that runs inside a thread and is not instrumented. It may have shared memory of its own, from the
+ * set-up or from its own module, so what it does is no step:
  *
  *     thread 0                          thread 1
  *     --------                          --------
  *     n = library.count()               n = library.count()
  *     library.set(n + 1)                library.set(n + 1)        (no order of these four is tried)
  *
- * So an execution in which such code ran is no proof: the result of the check is incomplete, and says which code it was. Code is known
- * if it is instrumented, of the language, or a function of the host that computes and keeps nothing (`hosts`); and so is vitest's `expect`.
+ * So an execution in which such code ran is no proof: the result of the check is incomplete, and says which
+ * code it was. Code is known if it is instrumented, of the language, or a function of the host that computes
+ * and keeps nothing (`hosts`); and so is vitest's `expect`.
  */
 import { inspectors } from '../../compiler/runtime/inspectors.ts'
 import { resumableOf } from '../../compiler/runtime/callback.ts'
@@ -20,7 +21,10 @@ import { where } from './refusal.ts'
 const { toString } = Function.prototype
 const { getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
 
-/** Modules of the host whose functions keep nothing that they are given, and call nothing but what they are given. */
+/**
+ * Modules of the host whose functions keep nothing that they are given, and call nothing but what they are
+ * given.
+ */
 const modules: readonly string[] = [
   'assert assert/strict buffer console crypto fs os path querystring string_decoder url util zlib v8',
 ].flatMap(line => line.split(' '))
@@ -55,10 +59,16 @@ interface Expect {
   setState(state: { assertionCalls: number }): void
 }
 
-/** The prototype of the assertions that `expect` returns, each behind a proxy; null: it is not known yet, or there is no `expect`. */
+/**
+ * The prototype of the assertions that `expect` returns, each behind a proxy; null: it is not known yet, or
+ * there is no `expect`.
+ */
 let assertion: object | null = null
 
-/** Assertions compute and throw, so they count as functions of the host. Asked for only when a thread runs code that is not known. */
+/**
+ * Assertions compute and throw, so they count as functions of the host. Asked for only when a thread runs
+ * code that is not known.
+ */
 function learnExpect(): void {
   const expect = (globalThis as unknown as Record<symbol, Expect | undefined>)[Symbol.for('expect-global')]
   if (assertion !== null || typeof expect !== 'function') return
@@ -162,7 +172,10 @@ export function noteSetter(value: object, key: PropertyKey | undefined): void {
   }
 }
 
-/** A function of the language is given these, and may call whatever code they have: methods that convert, iterators, accessors, traps. */
+/**
+ * A function of the language is given these, and may call whatever code they have: methods that convert,
+ * iterators, accessors, traps.
+ */
 export function noteGiven(values: readonly unknown[]): void {
   const seen = new Set<unknown>()
   let level: readonly unknown[] = values

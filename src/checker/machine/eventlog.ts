@@ -18,11 +18,11 @@ export const WATCHED = 64
 export const WRITES_WATCHED: number = WATCHED | WRITES
 
 /**
- * One execution, event by event, in arrays that are never given back: an explorer runs millions of executions and
- * must not allocate in any.
+ * One execution, event by event, in arrays that are never given back: an explorer runs millions of executions
+ * and must not allocate in any.
  *
- * An event touches at most two ranges of cells: `[from, to)` and `[from2, to2)`, empty when to is not above from. The second
- * is the waiter list of a wait or notify, or the source of a copy.
+ * An event touches at most two ranges of cells: `[from, to)` and `[from2, to2)`, empty when to is not above
+ * from. The second is the waiter list of a wait or notify, or the source of a copy.
  */
 export class EventLog {
   length: number = 0
@@ -41,7 +41,9 @@ export class EventLog {
   ordinal: Int32Array
   /** The event of another thread that let this one's go on before it; -1 for none. */
   enabledBy: Int32Array
-  /** What the location held before, for events that write; how many sleepers there were, for those on a list. */
+  /**
+   * What the location held before, for events that write; how many sleepers there were, for those on a list.
+   */
   before: unknown[]
   /** What a compare-exchange or a wait expected. */
   expected: unknown[]

@@ -245,7 +245,9 @@ function index(value: unknown): number {
 
 type Maker = new (...args: any[]) => ArrayBufferView
 
-/** A view of a buffer of the check. One without a length of its own, of a buffer that can grow, grows with it. */
+/**
+ * A view of a buffer of the check. One without a length of its own, of a buffer that can grow, grows with it.
+ */
 function makeView(
   target: Maker,
   stretch: NonNullable<ReturnType<typeof stretchBehind>>,
@@ -271,7 +273,8 @@ function makeView(
   return viewProxy(made, tracks)
 }
 
-// Node's `inspect` looks through a proxy; what it calls first is put here once, since prototypes that change are slow.
+// Node's `inspect` looks through a proxy; what it calls first is put here once, since prototypes that change
+// are slow.
 const custom = Symbol.for('nodejs.util.inspect.custom')
 for (const prototype of [
   Object.getPrototypeOf(Int8Array.prototype),

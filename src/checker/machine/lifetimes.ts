@@ -3,8 +3,8 @@ import { ALLOCATE, FREE } from './operations.ts'
 import { op } from './pending.ts'
 
 /**
- * Told by an allocator: these elements of a view are given back, and nobody may touch them until they are handed out
- * again. Inside a check an access in between is reported; outside of one nothing happens.
+ * Told by an allocator: these elements of a view are given back, and nobody may touch them until they are
+ * handed out again. Inside a check an access in between is reported; outside of one nothing happens.
  */
 export function markFreed(view: ArrayBufferView, index: number, length: number): void {
   void view

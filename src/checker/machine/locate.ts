@@ -33,7 +33,8 @@ export interface Immediate {
 
 /**
  * Finds where the operation that a thread has just recorded lies, and whether the thread can perform it now.
- * Returns a result instead when it is no shared access after all: an index out of range, an `await` of a plain value.
+ * Returns a result instead when it is no shared access after all: an index out of range, an `await` of a
+ * plain value.
  */
 export function locate(machine: Machine, thread: number): Immediate | undefined {
   const kind = pending.kind[thread]

@@ -45,9 +45,9 @@ export interface Fault {
 }
 
 /**
- * Virtual threads in one JavaScript thread. The explorer calls `begin`, then `step(thread)` with any thread of
- * the mask `enabled` until that is 0. Between two calls every living thread stands before its next operation,
- * which is known (`pending`, `from` … `to2`) and not yet performed.
+ * Virtual threads in one JavaScript thread. The explorer calls `begin`, then `step(thread)` with any thread
+ * of the mask `enabled` until that is 0. Between two calls every living thread stands before its next
+ * operation, which is known (`pending`, `from` … `to2`) and not yet performed.
  */
 export class Machine {
   readonly memory: Memory
@@ -94,11 +94,13 @@ export class Machine {
   wrote = 0
 
   /**
-   * The threads can be made anew from the same bodies, without another set-up, as long as an execution changes nothing
-   * but shared memory.
+   * The threads can be made anew from the same bodies, without another set-up, as long as an execution
+   * changes nothing but shared memory.
    */
   reuse = true
-  /** How many turns of a loop a thread may take in a row that change nothing shared, but something of its own. */
+  /**
+   * How many turns of a loop a thread may take in a row that change nothing shared, but something of its own.
+   */
   turns: number = TURNS_MAX
   private reusable = false
   private bodies: Twin[] = []
@@ -165,7 +167,8 @@ export class Machine {
     this.recover = program.recover
     this.watch = program.always === undefined ? undefined : new Watch(program.always, this.memory)
     this.bodies = bodies.map((body, thread) => resumable(body, thread, this.names[thread]))
-    // What a function in the instrumented shape does beside its operations, only the compiler's own would tell.
+    // What a function in the instrumented shape does beside its operations, only the compiler's own would
+    // tell.
     this.reusable = bodies.every(body => twinOf(body) !== undefined) && program.recover === undefined
   }
 
@@ -244,8 +247,8 @@ export class Machine {
   }
 
   /**
-   * Performs the first `length` events of the log once more, after `begin`. They must be what they were: the first that
-   * is not is put into `diverged`, and the replay ends there.
+   * Performs the first `length` events of the log once more, after `begin`. They must be what they were: the
+   * first that is not is put into `diverged`, and the replay ends there.
    */
   replay(length: number): void {
     const { log, spin, generators, enabledBy, crashAt } = this
@@ -361,7 +364,9 @@ export class Machine {
     return same
   }
 
-  /** Whom the event `at` woke can go on; one whose timeout might have passed instead finds that out itself. */
+  /**
+   * Whom the event `at` woke can go on; one whose timeout might have passed instead finds that out itself.
+   */
   private wake(at: number): void {
     for (const sleeper of this.woken) {
       const { thread } = sleeper
@@ -449,7 +454,10 @@ export class Machine {
     else this.enabled &= ~(1 << thread)
   }
 
-  /** A thread dies where it stands: nothing of it runs any more. The recovery thread, if there is one, is born. */
+  /**
+   * A thread dies where it stands: nothing of it runs any more. The recovery thread, if there is one, is
+   * born.
+   */
   private crash(thread: number, at: number): void {
     this.end(thread, CRASHED)
     const recovery = this.threads - 1
@@ -460,7 +468,9 @@ export class Machine {
     this.resume(recovery, undefined, false)
   }
 
-  /** Looks at the watched words, after a step of this thread. A replay does not: it has been looked at before. */
+  /**
+   * Looks at the watched words, after a step of this thread. A replay does not: it has been looked at before.
+   */
   private look(thread: number): void {
     if (this.faults.length > 0) return
     try {

@@ -3,12 +3,13 @@ import { pending, siteName } from './pending.ts'
 import { bufferProxy, kindOf, type SharedStretch, typedArrays } from './views.ts'
 
 /**
- * Shared memory as the explorer sees it: every buffer of a check lies in one line of addresses, and a cell is a
- * granule of that line. Two accesses conflict when they share a cell, so the granule must divide every access: it
- * starts at eight bytes, and `BeginAgain` says that the search must begin again with a smaller one.
+ * Shared memory as the explorer sees it: every buffer of a check lies in one line of addresses, and a cell is
+ * a granule of that line. Two accesses conflict when they share a cell, so the granule must divide every
+ * access: it starts at eight bytes, and `BeginAgain` says that the search must begin again with a smaller
+ * one.
  *
- * Behind the bytes of a buffer lies as long a stretch that stands for its waiter lists: the list of an address
- * is a cell of its own, in conflict with other operations on that list alone.
+ * Behind the bytes of a buffer lies as long a stretch that stands for its waiter lists: the list of an
+ * address is a cell of its own, in conflict with other operations on that list alone.
  */
 export class Memory {
   readonly shift: number
@@ -16,9 +17,9 @@ export class Memory {
   cells: number = 1
 
   /**
-   * Cells whose accesses do not all have one range. Which way a compare-exchange there would have gone in another order
-   * cannot be told from the values before and after single events, so it always counts as a write, and a wait
-   * always as one that joins its list.
+   * Cells whose accesses do not all have one range. Which way a compare-exchange there would have gone in
+   * another order cannot be told from the values before and after single events, so it always counts as a
+   * write, and a wait always as one that joins its list.
    */
   readonly mixed: Set<number>
   private ranges: Int32Array = new Int32Array(1024)
@@ -45,7 +46,9 @@ export class Memory {
     this.mixed = mixed
   }
 
-  /** Takes note of the range of an access. `sort` tells kinds of access apart that do not read values alike. */
+  /**
+   * Takes note of the range of an access. `sort` tells kinds of access apart that do not read values alike.
+   */
   note(from: number, to: number, sort: number): void {
     if (to >= this.ranges.length) {
       const bigger = new Int32Array(Math.max(to + 1, this.cells) * 2)
@@ -99,8 +102,8 @@ export class Memory {
   }
 
   /**
-   * The buffer that `new SharedArrayBuffer(length, { maxByteLength: max })` gives to this thread (-1: set-up), the same in every
-   * execution, behind its proxy.
+   * The buffer that `new SharedArrayBuffer(length, { maxByteLength: max })` gives to this thread (-1:
+   * set-up), the same in every execution, behind its proxy.
    */
   allocate(thread: number, length: number, max: number | undefined): SharedArrayBuffer {
     const ordinal = this.ordinals[thread + 1]++
@@ -248,7 +251,9 @@ export interface Stretch extends SharedStretch {
 const SharedBuffer = SharedArrayBuffer
 const CELLS_MAX = 1 << 24
 
-/** The search must begin again: an access is smaller than a cell, or crosses one, and cells get this shift. */
+/**
+ * The search must begin again: an access is smaller than a cell, or crosses one, and cells get this shift.
+ */
 export class BeginAgain extends Error {
   readonly shift: number
   readonly mixed: Set<number> | undefined

@@ -11,7 +11,10 @@ export class CheckedMutex {
   /** The thread that holds it, or -1. */
   owner: number = -1
 
-  /** `id` tells the mutexes of one check apart; without one they are numbered as each thread, or the set-up, makes them. */
+  /**
+   * `id` tells the mutexes of one check apart; without one they are numbered as each thread, or the set-up,
+   * makes them.
+   */
   constructor(id: number = -(++pending.mutexes[pending.current + 1] * 64 + pending.current + 1)) {
     this.id = id
   }

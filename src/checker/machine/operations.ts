@@ -1,6 +1,6 @@
 /**
- * The kinds of operation that instrumented code yields. The compiler writes the numbers into what it emits, so
- * they are fixed: a new kind goes to the end.
+ * The kinds of operation that instrumented code yields. The compiler writes the numbers into what it emits,
+ * so they are fixed: a new kind goes to the end.
  */
 export const PLAIN_READ = 0
 export const PLAIN_WRITE = 1

@@ -6,14 +6,20 @@ export const THREADS_MAX = 31
 /** One loop that a thread is in: what it looked like when its last turn began. */
 export interface Loop {
   readonly site: number
-  /** The thread's count of effects, steps, and the values of the locals that the loop changes, at the turn's start. */
+  /**
+   * The thread's count of effects, steps, and the values of the locals that the loop changes, at the turn's
+   * start.
+   */
   effects: number
   step: number
   first: unknown
   second: unknown
   third: unknown
   rest: unknown[] | undefined
-  /** Turns in a row in which the thread wrote nothing to shared memory, and its writes when the last one began. */
+  /**
+   * Turns in a row in which the thread wrote nothing to shared memory, and its writes when the last one
+   * began.
+   */
   idle: number
   writes: number
   epoch: number
@@ -35,7 +41,10 @@ export interface PendingOperations {
   b: unknown[]
   /** How often a thread has changed something, in shared memory or outside of it. */
   effects: Int32Array
-  /** How often a thread has written to shared memory something that was not there, woken a sleeper, or been woken. */
+  /**
+   * How often a thread has written to shared memory something that was not there, woken a sleeper, or been
+   * woken.
+   */
   writes: Int32Array
   /** How often code has changed something outside of shared memory, in all threads together. */
   heapEffects: number
@@ -50,8 +59,9 @@ export interface PendingOperations {
   spunFrom: Int32Array
   spunSite: Int32Array
   /**
-   * Where a turn began in which a thread only read, and changed something of its own, if it was one too many in a row: more than
-   * `idleMax`. -1 when the last was not such. Whenever something that it read changes, `idleEpoch` counts on, and the turns begin anew.
+   * Where a turn began in which a thread only read, and changed something of its own, if it was one too many
+   * in a row: more than `idleMax`. -1 when the last was not such. Whenever something that it read changes,
+   * `idleEpoch` counts on, and the turns begin anew.
    */
   idleFrom: Int32Array
   idleEpoch: Int32Array
@@ -80,7 +90,10 @@ export interface PendingOperations {
   wasQuiet: (thread: number, since: number) => boolean
   /** Where a function of the language is called that takes steps of its own, or -1. */
   place: number
-  /** What the code of a thread did that cannot be explored. Kept here because the code may catch what is thrown. */
+  /**
+   * What the code of a thread did that cannot be explored. Kept here because the code may catch what is
+   * thrown.
+   */
   refusal: Error | undefined
   /** The first code that ran inside a thread and of which nothing is known: see unseen.ts. */
   unseen: string | undefined
@@ -210,7 +223,8 @@ export function op(
   let value = a
   let other = b
   if (typeof index !== 'number' || (a !== undefined && typeof a !== 'number') || b !== undefined) {
-    // The language converts objects to numbers before it touches memory, by code of theirs: here, while the thread runs.
+    // The language converts objects to numbers before it touches memory, by code of theirs: here, while the
+    // thread runs.
     const converts = kind <= WAIT_ASYNC || kind === DATAVIEW_READ || kind === DATAVIEW_WRITE
     if (converts && isObject(index)) place = toPrimitive(index, kind <= PLAIN_WRITE ? 'string' : 'number')
     if (converts && isObject(a)) value = toPrimitive(a, 'number')
@@ -278,10 +292,11 @@ export function loop(site: number): Loop {
 }
 
 /**
- * A turn of a loop begins. Its arguments are the variables that the loop assigns and that outlive a turn. When they are
- * what they were a turn ago and the thread has changed nothing since, the turn that just ended had no effect: the
- * next one can differ only when something that it read has changed. A turn that changed something of the thread's own and
- * nothing shared is counted: see spinwatch.ts. Returns true, to stand before a condition.
+ * A turn of a loop begins. Its arguments are the variables that the loop assigns and that outlive a turn.
+ * When they are what they were a turn ago and the thread has changed nothing since, the turn that just ended
+ * had no effect: the next one can differ only when something that it read has changed. A turn that changed
+ * something of the thread's own and nothing shared is counted: see spinwatch.ts. Returns true, to stand
+ * before a condition.
  */
 export function turn(entered: Loop, first?: unknown, second?: unknown, third?: unknown): true {
   const thread = pending.current
@@ -327,7 +342,9 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
   return true
 }
 
-/** The thread changed something that is not shared memory, or may have: its turn of a loop is not an idle one. */
+/**
+ * The thread changed something that is not shared memory, or may have: its turn of a loop is not an idle one.
+ */
 export function effect<T>(value?: T): T | undefined {
   const thread = pending.current
   if (thread >= 0) {

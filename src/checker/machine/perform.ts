@@ -41,7 +41,9 @@ import { pending } from './pending.ts'
 import { checkGrowth, currentLength, growing, kindOf, typedArrays } from './views.ts'
 import { CheckedPromise, type Sleeper } from './waiters.ts'
 
-/** The thread changed something, or was woken in the place of another: its turn of a loop is not an idle one. */
+/**
+ * The thread changed something, or was woken in the place of another: its turn of a loop is not an idle one.
+ */
 function changes(thread: number): void {
   pending.effects[thread]++
   pending.writes[thread]++
@@ -63,7 +65,10 @@ export function perform(machine: Machine, thread: number, kind: number, at: numb
   return performOther(machine, thread, kind, at)
 }
 
-/** An access that is beyond the length which its view has now: undefined when it is not. Throws where the language does. */
+/**
+ * An access that is beyond the length which its view has now: undefined when it is not. Throws where the
+ * language does.
+ */
 function performBeyond(machine: Machine, thread: number, kind: number): { value: unknown } | undefined {
   const view = pending.view[thread] as View
   if (growing(view) === undefined) return undefined

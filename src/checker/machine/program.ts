@@ -2,14 +2,19 @@ import { type Twin, twinOf } from '../../coroutine/core/coroutine.ts'
 import type { Always } from '../spec/always.ts'
 import { CheckError } from '../errors.ts'
 
-/** A thread of a check: an ordinary function, instrumented, or a generator function in the instrumented shape. */
+/**
+ * A thread of a check: an ordinary function, instrumented, or a generator function in the instrumented shape.
+ */
 export type Body = (() => unknown) | (() => Generator<number, unknown, unknown>)
 
 /** What the set-up of a check returns. */
 export interface Program {
   /** The bodies of the virtual threads; as an object, its keys name them. */
   readonly threads: readonly Body[] | Readonly<Record<string, Body>>
-  /** Runs, plainly, when all threads have ended: throws if the outcome is wrong. What it returns names the outcome. */
+  /**
+   * Runs, plainly, when all threads have ended: throws if the outcome is wrong. What it returns names the
+   * outcome.
+   */
   readonly final?: (outcome: Outcome) => unknown
   /** With crash points: a thread that starts when another has died. */
   readonly recover?: (dead: number) => unknown

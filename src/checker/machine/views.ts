@@ -4,10 +4,10 @@ import { pending } from './pending.ts'
 import { refuse } from '../instrument/refusal.ts'
 
 /**
- * What a check is handed in the place of shared memory: a proxy of each buffer, and of each view of it. The language reaches
- * memory through a view only, and there are two ways: by a property of an object, which is a trap of the proxy; or by what is inside a
- * typed array, which a proxy does not have. So what the compiler did not see, whatever it is, ends here or in a TypeError, and
- * no read and no write is without a step.
+ * What a check is handed in the place of shared memory: a proxy of each buffer, and of each view of it. The
+ * language reaches memory through a view only, and there are two ways: by a property of an object, which is a
+ * trap of the proxy; or by what is inside a typed array, which a proxy does not have. So what the compiler
+ * did not see, whatever it is, ends here or in a TypeError, and no read and no write is without a step.
  *
  *   in a thread            elements are refused, with the place; what takes steps is modelled, by twins (models.ts)
  *   outside of the threads everything goes to what stands behind: set-ups and final assertions run plainly

@@ -1,7 +1,8 @@
 import { CheckError } from '../errors.ts'
 
 /**
- * Who sleeps in `Atomics.wait`, or waits for the promise of `Atomics.waitAsync`, by address, first come first woken.
+ * Who sleeps in `Atomics.wait`, or waits for the promise of `Atomics.waitAsync`, by address, first come first
+ * woken.
  */
 export interface Sleeper {
   /** The thread that sleeps; for waitAsync the one that made the promise. */

@@ -1,6 +1,11 @@
-/** Which statements and branches of the checked files were reached, over all executions of all checks so far. */
+/**
+ * Which statements and branches of the checked files were reached, over all executions of all checks so far.
+ */
 
-/** A place that is counted: its line, its column, and what it is: a statement, or a way that a branch can go (`if`, `else`, `?`, `&&` …). */
+/**
+ * A place that is counted: its line, its column, and what it is: a statement, or a way that a branch can go
+ * (`if`, `else`, `?`, `&&` …).
+ */
 type Point = readonly [line: number, column: number, what: string]
 
 interface Counted {
@@ -41,7 +46,10 @@ export function cover(file: string, points: readonly Point[]): Uint32Array {
   return hits
 }
 
-/** What has been reached in each file that is instrumented with counters: see `heddle check --coverage` and the plugin's `coverage`. */
+/**
+ * What has been reached in each file that is instrumented with counters: see `heddle check --coverage` and
+ * the plugin's `coverage`.
+ */
 export function coverage(): FileCoverage[] {
   return [...files]
     .map(([file, { points, hits }]) => {

@@ -39,13 +39,15 @@ export interface Failure {
   /** The events to point at, as positions in the schedule. */
   readonly marked: readonly number[]
   readonly error: unknown
-  /** Found under `memory: 'weak'`: the schedule is a memory order, and cannot be replayed as an interleaving. */
+  /**
+   * Found under `memory: 'weak'`: the schedule is a memory order, and cannot be replayed as an interleaving.
+   */
   readonly weak?: true
 }
 
 /**
- * Looks at the execution that has just ended on a machine. `common`: how many events at its beginning are those of the
- * execution that was judged before.
+ * Looks at the execution that has just ended on a machine. `common`: how many events at its beginning are
+ * those of the execution that was judged before.
  */
 export function judge(
   machine: Machine,

@@ -5,7 +5,10 @@ import type { CheckResult } from '../search/search.ts'
 
 const CELL_MAX = 52
 
-/** A failure as text: what went wrong, then a column for each thread and a line for each step, racing steps marked ▶. */
+/**
+ * A failure as text: what went wrong, then a column for each thread and a line for each step, racing steps
+ * marked ▶.
+ */
 export function formatFailure(result: CheckResult, steps: readonly RecordedStep[], file: string): string {
   const { failure, threads } = result
   if (failure === undefined) return formatSummary(result)

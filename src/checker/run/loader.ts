@@ -1,6 +1,7 @@
 /**
- * Loads checks into Node: a check file and what it imports relatively (and the modules that it names) are instrumented as
- * they are loaded. Such a module is another one than the same file loaded by anybody else: its URL says `?checked`.
+ * Loads checks into Node: a check file and what it imports relatively (and the modules that it names) are
+ * instrumented as they are loaded. Such a module is another one than the same file loaded by anybody else:
+ * its URL says `?checked`.
  */
 import { readFileSync } from 'node:fs'
 import Module from 'node:module'
@@ -8,7 +9,10 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { instrument, isCheckFile, namedModules } from '../instrument/instrument.ts'
 
-/** What the URL of an instrumented module ends with: that it is one, and which packages are instrumented with it. */
+/**
+ * What the URL of an instrumented module ends with: that it is one, and which packages are instrumented with
+ * it.
+ */
 const QUERY = /\?checked(?:&modules=([^&]*))?$/
 
 /** The URL under which a module is loaded instrumented, and these packages with it. */
@@ -69,7 +73,8 @@ export function instrumentChecks(): void {
           : Buffer.from(loaded.source as Uint8Array).toString('utf8')
       if (query === null && !isCheckFile(path, source)) return loaded
       const list = query?.[1]?.split(',').map(decodeURIComponent)
-      // Inside a test runner all checks of a file are one module: what one of them names is instrumented for all.
+      // Inside a test runner all checks of a file are one module: what one of them names is instrumented for
+      // all.
       instrumented.set(url, query === null ? namedModules(source) : (list ?? []))
       const { code, map } = instrument(source, path, runtime, covers)
       const comment =
@@ -82,7 +87,8 @@ export function instrumentChecks(): void {
 }
 
 /**
- * A check in a package of `type: commonjs` is a module all the same: it imports. Undefined for anything else, which Node loads.
+ * A check in a package of `type: commonjs` is a module all the same: it imports. Undefined for anything else,
+ * which Node loads.
  */
 function loadModule(
   path: string,

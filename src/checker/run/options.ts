@@ -24,14 +24,22 @@ export interface CheckOptions {
   readonly races?: boolean
   /** An execution that is longer is cut off, and looked at for a livelock. Default 5000. */
   readonly steps?: number
-  /** Turns that a thread may take in a row, in a loop, that only read and change something of its own. Default 16. */
+  /**
+   * Turns that a thread may take in a row, in a loop, that only read and change something of its own. Default
+   * 16.
+   */
   readonly turns?: number
   /** A search that did not cover everything is no error. Default false. */
   readonly allowIncomplete?: boolean
-  /** Stop after so many executions, or milliseconds; the result then says that the search was not complete. */
+  /**
+   * Stop after so many executions, or milliseconds; the result then says that the search was not complete.
+   */
   readonly executions?: number
   readonly time?: number
-  /** Run each schedule a second time, to see that it does the same. Default true; false looks only at what is replayed. */
+  /**
+   * Run each schedule a second time, to see that it does the same. Default true; false looks only at what is
+   * replayed.
+   */
   readonly rerun?: boolean
   /** Go on after a failure, and count: the result has the first failure. */
   readonly keepGoing?: boolean
@@ -40,8 +48,9 @@ export interface CheckOptions {
   /** Packages or files, beyond the check file and what it imports relatively, that are to be instrumented. */
   readonly modules?: readonly string[]
   /**
-   * What memory does. Default `sequential`: accesses of all threads are in one order. `weak`: plain accesses do whatever the memory model of
-   * the language allows, and data races are no failures; for two or three threads of a few accesses.
+   * What memory does. Default `sequential`: accesses of all threads are in one order. `weak`: plain accesses
+   * do whatever the memory model of the language allows, and data races are no failures; for two or three
+   * threads of a few accesses.
    */
   readonly memory?: 'sequential' | 'weak'
   /** Outcomes (what `final` returns) each of which at least one execution must reach. */

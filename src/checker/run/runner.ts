@@ -38,7 +38,10 @@ export interface RunnerOptions {
   readonly parallel?: number
   /** A search that did not cover everything is no error. */
   readonly allowIncomplete?: boolean
-  /** Count what is reached in the files, print it, and write it to a file: lcov, or JSON where the name ends so. */
+  /**
+   * Count what is reached in the files, print it, and write it to a file: lcov, or JSON where the name ends
+   * so.
+   */
   readonly coverage?: boolean
   readonly coverageFile?: string
   /** After how many seconds in which nothing has come back the process is ended. Default 30. */
@@ -60,7 +63,10 @@ const INCOMPLETE = 3
 const INTERRUPTED = 130
 
 /** Runs the checks of all files under the paths, and prints what comes of it. Returns the exit code. */
-/** Of a check that is wrong, code that is not instrumented may have gone on and failed: it has been told with the check. */
+/**
+ * Of a check that is wrong, code that is not instrumented may have gone on and failed: it has been told with
+ * the check.
+ */
 function rejections(tally: { readonly wrong: number }): (error: unknown) => void {
   return error => {
     if (tally.wrong === 0) throw error

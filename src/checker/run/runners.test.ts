@@ -8,7 +8,10 @@ const root = join(import.meta.dirname, '../../..')
 const folder = mkdtempSync(join(tmpdir(), 'heddle-runners-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A test file as a person writes it, for either runner: one check that passes, one that fails, one that is incomplete. */
+/**
+ * A test file as a person writes it, for either runner: one check that passes, one that fails, one that is
+ * incomplete.
+ */
 function testFile(runner: string): string {
   return `
     import { test } from '${runner}'

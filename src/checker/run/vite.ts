@@ -1,4 +1,7 @@
-/** For vitest: instruments files that import `heddle/checker`, files `*.check.ts`, and what these import relatively. */
+/**
+ * For vitest: instruments files that import `heddle/checker`, files `*.check.ts`, and what these import
+ * relatively.
+ */
 import { checkOptions } from '../../coroutine/core/knownoptions.ts'
 import { fileURLToPath } from 'node:url'
 import { instrument, isCheckFile, namedModules } from '../instrument/instrument.ts'

@@ -1,9 +1,10 @@
 import { Worker } from 'node:worker_threads'
 
 /**
- * Code that is not instrumented and does not end cannot be stopped from inside its own thread. This one watches from
- * another: when nothing has come back for so long, it says so and ends the process. Seconds of processor time count, since a busy machine
- * may take minutes to load a file; of what uses none, ten times as many of the clock.
+ * Code that is not instrumented and does not end cannot be stopped from inside its own thread. This one
+ * watches from another: when nothing has come back for so long, it says so and ends the process. Seconds of
+ * processor time count, since a busy machine may take minutes to load a file; of what uses none, ten times as
+ * many of the clock.
  */
 export class Watchdog {
   private readonly beat = new Int32Array(new SharedArrayBuffer(4))

@@ -32,16 +32,19 @@ export const GOES_ON = 2
  *     store(m, 0)
  *                                   finds 0: goes on
  *
- * A turn of a loop that changes nothing can be deleted from an execution, and what is left is an execution with the same outcome. So the
- * operation that would end such a turn need not be performed: its thread is not scheduled while the word holds that value, as at a mutex. A
- * spinner that goes on is then in a race with the holder's locking, not with its unlocking: see `Optimal.reverse`.
+ * A turn of a loop that changes nothing can be deleted from an execution, and what is left is an execution
+ * with the same outcome. So the operation that would end such a turn need not be performed: its thread is not
+ * scheduled while the word holds that value, as at a mutex. A spinner that goes on is then in a race with the
+ * holder's locking, not with its unlocking: see `Optimal.reverse`.
  *
- * Whether an operation ends a useless turn depends on the state of its thread and on the value found, and on nothing else. The state of a
- * thread is the list of what its operations returned so far, as its code is deterministic. These lists are numbered here, so the answer
- * is exact: an operation is known to wait only where the same thread, in the same state, has been seen to turn in vain with the same value.
+ * Whether an operation ends a useless turn depends on the state of its thread and on the value found, and on
+ * nothing else. The state of a thread is the list of what its operations returned so far, as its code is
+ * deterministic. These lists are numbered here, so the answer is exact: an operation is known to wait only
+ * where the same thread, in the same state, has been seen to turn in vain with the same value.
  *
- * Words for which this is not enough are left to spinwatch.ts (`fits`): an access to one that is not atomic may be in a data race with a
- * useless turn alone, and so may one to memory that is freed; watched words and ranges that overlap in part conflict in other ways.
+ * Words for which this is not enough are left to spinwatch.ts (`fits`): an access to one that is not atomic
+ * may be in a data race with a useless turn alone, and so may one to memory that is freed; watched words and
+ * ranges that overlap in part conflict in other ways.
  */
 export class Awaits {
   /** Places where a useless turn has ended. At all others an operation goes on, whatever it finds. */
@@ -125,8 +128,9 @@ export class Awaits {
   }
 
   /**
-   * The event `at`, the last and not yet one of `happens`, ended a useless turn. Takes note that its operation waits; null when the word does not fit, and the turn has to
-   * stay in the execution. False when the place is new: what was done before was done without knowing that operations may wait there.
+   * The event `at`, the last and not yet one of `happens`, ended a useless turn. Takes note that its
+   * operation waits; null when the word does not fit, and the turn has to stay in the execution. False when
+   * the place is new: what was done before was done without knowing that operations may wait there.
    */
   learn(at: number): boolean | null {
     if (!this.fits(at)) return null
@@ -152,7 +156,9 @@ export class Awaits {
     if (this.mayWait(at)) this.set(at, this.stateBefore(at), GOES_ON)
   }
 
-  /** What is known of the event `later`, had it come before the event `earlier`, with which it is in a race. */
+  /**
+   * What is known of the event `later`, had it come before the event `earlier`, with which it is in a race.
+   */
   before(earlier: number, later: number): number {
     const { log } = this.machine as Machine
     if (!this.mayWait(later)) return GOES_ON
@@ -224,7 +230,8 @@ export class Awaits {
     for (let i = list.length - 1; i >= 0; i--) {
       const event = list[i]
       if (state >= 0) {
-        // Whether a write has changed anything is not in what it returns, and decides whether a turn is useless.
+        // Whether a write has changed anything is not in what it returns, and decides whether a turn is
+        // useless.
         const changed = (log.flags[event] & (CHANGED | WOKE)) === 0 ? 0 : 1
         const id = this.valueId(log.result[event])
         state = id < 0 ? -1 : this.stateFrom(state, id * 2 + changed)

@@ -4,11 +4,11 @@ import type { Setup } from '../machine/program.ts'
 import { nthThread } from './random.ts'
 
 /**
- * Every schedule with at most so many preemptions: switches away from a thread that could have gone on. Most bugs
- * need one or two. Without partial-order reduction, which does not go well with such a bound.
+ * Every schedule with at most so many preemptions: switches away from a thread that could have gone on. Most
+ * bugs need one or two. Without partial-order reduction, which does not go well with such a bound.
  *
- * At each depth the choices are tried in order: first the thread that runs, then the others by number. `next` holds
- * the position of the choice to take.
+ * At each depth the choices are tried in order: first the thread that runs, then the others by number. `next`
+ * holds the position of the choice to take.
  */
 export class PreemptionBounded implements Explorer {
   private readonly machine: Machine

@@ -103,7 +103,10 @@ describe('the number of complete executions is the published number of traces', 
 })
 
 describe('a lock by hand is a wait for its word', () => {
-  /** How many orders there are, and how many executions may be begun in vain until it is known where threads wait. */
+  /**
+   * How many orders there are, and how many executions may be begun in vain until it is known where threads
+   * wait.
+   */
   const locks: Record<string, readonly [traces: (n: number) => number, vain: (n: number) => number]> = {
     'compare-exchange': [factorial, n => n * n],
     'compare-exchange with a pause': [factorial, n => n * n],

@@ -28,16 +28,16 @@ const ATOMIC_WRITES = 3
 const CLASSES = 4
 
 /**
- * Data races of an execution, as the language's memory model has them: two accesses of different threads to a common
- * byte, at least one of them a write, that synchronisation does not order, where one of them is plain, or both are
- * atomic but their ranges differ.
+ * Data races of an execution, as the language's memory model has them: two accesses of different threads to a
+ * common byte, at least one of them a write, that synchronisation does not order, where one of them is plain,
+ * or both are atomic but their ranges differ.
  *
- * What orders: an atomic read and the atomic write of the same range that it reads from; a notify and the waking that it
- * causes; unlocking and the next locking; a death and what follows from it. This is less than the happens-before
- * of partial-order reduction, where every conflict orders.
+ * What orders: an atomic read and the atomic write of the same range that it reads from; a notify and the
+ * waking that it causes; unlocking and the next locking; a death and what follows from it. This is less than
+ * the happens-before of partial-order reduction, where every conflict orders.
  *
- * Each event has a vector clock: component t is how many events of thread t are ordered before it, or are it. An execution
- * that begins like the one before is looked at only from where it differs.
+ * Each event has a vector clock: component t is how many events of thread t are ordered before it, or are it.
+ * An execution that begins like the one before is looked at only from where it differs.
  */
 export class DataRaces {
   private readonly log: EventLog
@@ -52,7 +52,10 @@ export class DataRaces {
   /** Per cell and class of access: which threads, and for each its last such event. */
   private masks = new Int32Array(0)
   private last = new Int32Array(0)
-  /** What `shrink` puts back: for each entry an index into one of the three arrays above, which one, and the value. */
+  /**
+   * What `shrink` puts back: for each entry an index into one of the three arrays above, which one, and the
+   * value.
+   */
   private undo = new Int32Array(1024)
   private undoEnd = 0
   private undoStart: Int32Array
@@ -67,8 +70,8 @@ export class DataRaces {
   }
 
   /**
-   * The first data race of the logged execution, or undefined. `common`: how many events at its beginning are those of the
-   * execution that was looked at before. `cells`: how many cells there are.
+   * The first data race of the logged execution, or undefined. `common`: how many events at its beginning are
+   * those of the execution that was looked at before. `cells`: how many cells there are.
    */
   find(cells: number, common: number): DataRace | undefined {
     const { log } = this

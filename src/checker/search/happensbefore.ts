@@ -4,13 +4,13 @@ import { MIXED, WATCHED, WRITES, WRITES_SECOND, WRITES_WATCHED } from '../machin
 import { AWAIT, COMPARE_EXCHANGE, LOCK, NOTIFY, RESUME, WAIT, WAIT_ASYNC } from '../machine/operations.ts'
 
 /**
- * The happens-before of one execution, as partial-order reduction sees it: the order of each thread, the order of
- * conflicting events, and what let a blocked thread go on. Each event has a vector clock: component t is how many
- * events of thread t happen before it or are it.
+ * The happens-before of one execution, as partial-order reduction sees it: the order of each thread, the
+ * order of conflicting events, and what let a blocked thread go on. Each event has a vector clock: component
+ * t is how many events of thread t happen before it or are it.
  *
- * A race is a pair (e, e') of different threads, in conflict, with nothing between them in happens-before, where
- * e' could also have come first. Locking is not in a race with the unlocking that made it possible, but with
- * the locking before that.
+ * A race is a pair (e, e') of different threads, in conflict, with nothing between them in happens-before,
+ * where e' could also have come first. Locking is not in a race with the unlocking that made it possible, but
+ * with the locking before that.
  */
 export class HappensBefore {
   readonly threads: number
@@ -48,7 +48,9 @@ export class HappensBefore {
     this.undoStart = new Int32Array(log.capacity)
   }
 
-  /** Takes the last events out again, so that `length` are left: the next execution is the same up to there. */
+  /**
+   * Takes the last events out again, so that `length` are left: the next execution is the same up to there.
+   */
   shrink(length: number): void {
     const { log, threads } = this
     while (this.length > length) {
@@ -68,8 +70,8 @@ export class HappensBefore {
   }
 
   /**
-   * Computes the clock and the races of a new event. `cells`: how many cells there are by now. `unseen`: the events after it are not
-   * to be in a race with it.
+   * Computes the clock and the races of a new event. `cells`: how many cells there are by now. `unseen`: the
+   * events after it are not to be in a race with it.
    */
   add(at: number, cells: number, unseen: boolean = false): void {
     const { log, threads } = this
@@ -113,9 +115,10 @@ export class HappensBefore {
   }
 
   /**
-   * The event `at`, the last, would wait with other values than the one that it found. Before a write that replaced such a value it
-   * cannot come, but before the write that made it: the writes of its word, latest first, are in a race with it up to one before which
-   * it goes on for sure. `waits`: it waits with this value too, and might as well stand right after the last write.
+   * The event `at`, the last, would wait with other values than the one that it found. Before a write that
+   * replaced such a value it cannot come, but before the write that made it: the writes of its word, latest
+   * first, are in a race with it up to one before which it goes on for sure. `waits`: it waits with this
+   * value too, and might as well stand right after the last write.
    */
   addAwait(at: number, awaits: Awaits, waits: boolean): void {
     let end = this.raceStart[at + 1]
@@ -326,5 +329,7 @@ function expects(log: EventLog, earlier: number, later: number): boolean {
 /** All watched words together: every write of one of them is a write here. No memory lies at cell 0. */
 const WATCH_CELL = 0
 
-/** Per cell of an event: the cell, its last write, readers and lock before, and the reader with its last read. */
+/**
+ * Per cell of an event: the cell, its last write, readers and lock before, and the reader with its last read.
+ */
 const UNDO_WORDS = 6

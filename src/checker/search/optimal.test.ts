@@ -222,7 +222,10 @@ function inParts(machine: Machine, setup: Setup, found: Found): void {
   }
 }
 
-/** Every interleaving, one after the other. Executions with a useless turn of a loop count only if nobody can go on. */
+/**
+ * Every interleaving, one after the other. Executions with a useless turn of a loop count only if nobody can
+ * go on.
+ */
 function naive(machine: Machine, setup: Setup, found: Found): void {
   machine.spin.stopsForGood = true
   everyInterleaving(machine, setup, found)
@@ -275,7 +278,10 @@ function compare(threads: readonly (readonly Step[])[]): void {
   expect([...reduced.outcomes].sort()).toEqual([...all.outcomes].sort())
 }
 
-/** The same with watched words: the reduced search passes through every state of theirs that any interleaving does. */
+/**
+ * The same with watched words: the reduced search passes through every state of theirs that any interleaving
+ * does.
+ */
 function compareWatched(threads: readonly (readonly Step[])[]): void {
   const seen = new Set<string>()
   const all = new Set<string>()
@@ -306,7 +312,10 @@ function programs(kinds: readonly number[], threads: number, steps: number): fc.
   })
 }
 
-/** A notify that finds a sleeper in a loop, and might have found none: the sleeper's turn is not a useless one. */
+/**
+ * A notify that finds a sleeper in a loop, and might have found none: the sleeper's turn is not a useless
+ * one.
+ */
 const wokenInLoop: Step[][] = [
   [
     { kind: NOTIFY, cell: 0, value: 0, extra: 0 },
@@ -317,7 +326,10 @@ const wokenInLoop: Step[][] = [
 
 const runs = process.env.HEDDLE_LONG === '1' ? 5000 : 150
 
-/** A wait that, reversed, finds its value and joins a list: a notify that stood apart from it then has to come first. */
+/**
+ * A wait that, reversed, finds its value and joins a list: a notify that stood apart from it then has to come
+ * first.
+ */
 const waitThatJoins: Step[][] = [
   [
     { kind: LOAD, cell: 0, value: 0, extra: 0 },

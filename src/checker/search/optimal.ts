@@ -9,8 +9,9 @@ import { WAIT, WAIT_ASYNC } from '../machine/operations.ts'
 import { GUESS, WakeupTree } from './wakeuptree.ts'
 
 /**
- * Optimal dynamic partial-order reduction (Abdulla, Aronis, Jonsson, Sagonas: source sets and wakeup trees). Executions that
- * differ only in the order of events that do not conflict are one Mazurkiewicz trace; each is run once.
+ * Optimal dynamic partial-order reduction (Abdulla, Aronis, Jonsson, Sagonas: source sets and wakeup trees).
+ * Executions that differ only in the order of events that do not conflict are one Mazurkiewicz trace; each is
+ * run once.
  *
  * For every point of the current execution (depth d: before its event d) there are
  *   - a sleep set: threads whose next event from here leads only to traces that have been explored;
@@ -47,7 +48,10 @@ export class Optimal implements Explorer {
   private happens: HappensBefore | undefined = undefined
   private readonly awaits: Awaits
   private tree = new WakeupTree()
-  /** Per depth: the threads asleep, the first node of the wakeup tree, and per thread the footprint of who sleeps. */
+  /**
+   * Per depth: the threads asleep, the first node of the wakeup tree, and per thread the footprint of who
+   * sleeps.
+   */
   private asleep = new Int32Array(0)
   private wakeup = new Int32Array(0)
   private from = new Int32Array(0)
@@ -61,10 +65,15 @@ export class Optimal implements Explorer {
   private sequence = new Int32Array(256)
   /** Where the next execution leaves the last: -1 before the first one. */
   private branch = -1
-  /** The first event of those that stand at the end of an execution only to show for what its threads wait. */
+  /**
+   * The first event of those that stand at the end of an execution only to show for what its threads wait.
+   */
   private tail = 0
   readonly stepsMax: number
-  /** Steps of one thread, while others could move: a thread that waits for another without a loop must let it come. */
+  /**
+   * Steps of one thread, while others could move: a thread that waits for another without a loop must let it
+   * come.
+   */
   private readonly inRowMax: number
   /** A part of a search that is shared out: only what begins like this. */
   private readonly root: Root | undefined
@@ -160,8 +169,8 @@ export class Optimal implements Explorer {
       let thread = -1
       const wanted = this.wakeup[depth] !== 0
       if (wanted) {
-        // A thread is asleep here only where an operation wrote less than was thought when the sequence was inserted.
-        // One is at rest where it has taken more turns of a loop than it may: see spinwatch.ts.
+        // A thread is asleep here only where an operation wrote less than was thought when the sequence was
+        // inserted. One is at rest where it has taken more turns of a loop than it may: see spinwatch.ts.
         const unable = this.asleep[depth] | (machine.spin.any ? this.resting() : 0)
         thread = this.takeWanted(depth, unable | waiting)
         if (thread < 0 && (waiting === 0 || depth === start)) return 'asleep'
@@ -242,7 +251,10 @@ export class Optimal implements Explorer {
     return true
   }
 
-  /** The event `depth`, the last, was a useless turn of a loop, and is not one of this execution. False when it cannot be run again. */
+  /**
+   * The event `depth`, the last, was a useless turn of a loop, and is not one of this execution. False when
+   * it cannot be run again.
+   */
   private takeBack(depth: number): boolean {
     const { machine } = this
     const { faults } = machine
@@ -336,7 +348,9 @@ export class Optimal implements Explorer {
     )
   }
 
-  /** Those of a set of sleepers, whose footprints start at `sleepers`, that are not in conflict with an event. */
+  /**
+   * Those of a set of sleepers, whose footprints start at `sleepers`, that are not in conflict with an event.
+   */
   private stillAsleep(asleep: number, sleepers: number, event: number, flags: number): number {
     const { log } = this.machine
     const { from, to, to2 } = this
@@ -427,10 +441,11 @@ export class Optimal implements Explorer {
   }
 
   /**
-   * In a part of a search threads are asleep from the beginning, and wakeup trees need that nobody is. Source sets do
-   * not: one thread that can begin v is tried before e, if none is yet. Some executions then end asleep; none is
-   * run twice. v is made of the whole execution here too: the later event may touch more when it comes first (a wait that
-   * finds its value joins a list), and what it would then conflict with has to come before it in v.
+   * In a part of a search threads are asleep from the beginning, and wakeup trees need that nobody is. Source
+   * sets do not: one thread that can begin v is tried before e, if none is yet. Some executions then end
+   * asleep; none is run twice. v is made of the whole execution here too: the later event may touch more when
+   * it comes first (a wait that finds its value joins a list), and what it would then conflict with has to
+   * come before it in v.
    */
   private addSource(happens: HappensBefore, earlier: number, later: number): void {
     const { log } = this.machine

@@ -27,9 +27,9 @@ type Numbering = Pick<SearchPart, 'shift' | 'mixed' | 'unfit'>
 type Show = (result: CheckResult | undefined) => void
 
 /**
- * Explores one check on the worker threads of a team. Each loads the check file for itself; parts are handed out one by one. A
- * failure is brought home as a schedule and run here once more, to be shrunk and reported. A search that is over soon stays here: it would
- * be over before a worker has loaded the file.
+ * Explores one check on the worker threads of a team. Each loads the check file for itself; parts are handed
+ * out one by one. A failure is brought home as a schedule and run here once more, to be shrunk and reported.
+ * A search that is over soon stays here: it would be over before a worker has loaded the file.
  */
 export async function searchInParallel(
   file: string,
@@ -256,7 +256,10 @@ class Total {
   }
 }
 
-/** The worker threads of a run: they are started for the first check that needs them, and kept for those after it. */
+/**
+ * The worker threads of a run: they are started for the first check that needs them, and kept for those after
+ * it.
+ */
 export class Team {
   readonly size: number
   private readonly workers: Worker[] = []

@@ -1,8 +1,9 @@
 import type { Crash } from '../machine/schedule.ts'
 
 /**
- * Crash points, as programs of their own: "thread t dies before its step k" is the program in which it ends there, and is
- * explored whole. Plans are tried with growing k until the thread, in every execution, ends before it.
+ * Crash points, as programs of their own: "thread t dies before its step k" is the program in which it ends
+ * there, and is explored whole. Plans are tried with growing k until the thread, in every execution, ends
+ * before it.
  *
  * `next` takes whether every death of the plan before happened in at least one execution.
  */

@@ -72,9 +72,10 @@ export class RandomWalk extends Sampling {
 }
 
 /**
- * Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte): threads get random priorities, the highest
- * that can move runs, and at d - 1 random steps the one that runs falls to the bottom. A bug that needs d
- * ordering constraints is met by one run with a probability of at least 1 / (n k^(d-1)), for n threads and k steps.
+ * Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte): threads get random
+ * priorities, the highest that can move runs, and at d - 1 random steps the one that runs falls to the
+ * bottom. A bug that needs d ordering constraints is met by one run with a probability of at least 1 / (n
+ * k^(d-1)), for n threads and k steps.
  */
 export class Pct extends Sampling {
   readonly depth: number
@@ -161,8 +162,9 @@ export class RoundRobin extends Sampling {
 }
 
 /**
- * One execution along a given schedule. An entry whose thread cannot move is passed over; after the last entry the
- * thread that runs goes on while it can, then the lowest. `followed` says whether every entry was used.
+ * One execution along a given schedule. An entry whose thread cannot move is passed over; after the last
+ * entry the thread that runs goes on while it can, then the lowest. `followed` says whether every entry was
+ * used.
  */
 export class Follow extends Sampling {
   private readonly schedule: readonly number[]

@@ -22,7 +22,10 @@ import { verdict } from './verdict.ts'
 export interface CheckResult {
   readonly name: string
   readonly ok: boolean
-  /** Every interleaving was covered (within the crash points asked for). When not, `why` says what was left out. */
+  /**
+   * Every interleaving was covered (within the crash points asked for). When not, `why` says what was left
+   * out.
+   */
   readonly complete: boolean
   readonly why: string
   /** `incomplete`: nothing went wrong, and not everything was covered. */
@@ -47,7 +50,10 @@ export interface CheckResult {
   readonly outcomes?: readonly OutcomeCount[]
 }
 
-/** A part of a search that is shared out among workers: how cells are numbered, who dies, and how executions begin. */
+/**
+ * A part of a search that is shared out among workers: how cells are numbered, who dies, and how executions
+ * begin.
+ */
 export interface SearchPart {
   readonly shift: number
   readonly mixed: readonly number[]
@@ -176,7 +182,10 @@ export class Search {
     return this.crashHappened
   }
 
-  /** A machine for runs beside the search: recordings, shrinking. Its executions need `withGuards` around them. */
+  /**
+   * A machine for runs beside the search: recordings, shrinking. Its executions need `withGuards` around
+   * them.
+   */
   scout(): Machine {
     const machine = new Machine(this.memory)
     machine.names = this.machine.names
@@ -237,7 +246,10 @@ export class Search {
     this.outcomes.clear()
   }
 
-  /** The cells are numbered anew, as `again` says. Inside `run` or `withGuards`; machines made before are of no use any more. */
+  /**
+   * The cells are numbered anew, as `again` says. Inside `run` or `withGuards`; machines made before are of
+   * no use any more.
+   */
   renumber({ shift, mixed }: BeginAgain): void {
     const { names, steps } = this.machine
     this.steps += steps
@@ -368,7 +380,8 @@ export class Search {
   }
 
   private nondeterminism(): Error {
-    // A final assertion may have changed what the bodies use: begin again, with a set-up before every execution.
+    // A final assertion may have changed what the bodies use: begin again, with a set-up before every
+    // execution.
     if (this.machine.reuse) return new BeginAgain(this.memory.shift)
     const { log, diverged, names } = this.machine
     const at = Math.max(0, diverged)
@@ -459,7 +472,10 @@ export class Search {
 export const STEPS_MAX = 5000
 const LIVELOCK_LOOKS_MAX = 16
 
-/** Throws when a search has run no execution to its end, or none that touches shared memory: such a check checks nothing. */
+/**
+ * Throws when a search has run no execution to its end, or none that touches shared memory: such a check
+ * checks nothing.
+ */
 export function throwUnlessSomething(executions: number, steps: number, limit: number): void {
   if (steps === 0) {
     throw new CheckError(

@@ -15,8 +15,8 @@ function failureOf(setup: () => Program, options: CheckOptions = {}): CheckFailu
 }
 
 /**
- * Fails if the first thread comes first, which is what a search tries first. Only if it comes second does it touch memory in
- * another way than the search has seen until then.
+ * Fails if the first thread comes first, which is what a search tries first. Only if it comes second does it
+ * touch memory in another way than the search has seen until then.
  */
 function failsAtOnce(
   buffer: () => SharedArrayBuffer,

@@ -8,9 +8,10 @@ import type { Search } from './search.ts'
 import { STEPS_MAX } from './search.ts'
 
 /**
- * Looks for a shorter schedule with a failure of the same kind: fewer steps, then fewer switches. First every schedule
- * with no, one, two … preemptions, as long as that is affordable; then pieces are cut out of the best one so far,
- * and runs moved together, until nothing more comes off or the executions are used up. `alive` is told of each execution.
+ * Looks for a shorter schedule with a failure of the same kind: fewer steps, then fewer switches. First every
+ * schedule with no, one, two … preemptions, as long as that is affordable; then pieces are cut out of the
+ * best one so far, and runs moved together, until nothing more comes off or the executions are used up.
+ * `alive` is told of each execution.
  */
 export function shrink(
   search: Search,
@@ -48,7 +49,10 @@ class Shrinking {
     this.machine = search.scout()
   }
 
-  /** All schedules with at most so many preemptions, or as many as can be tried until `floor` are left. True: one of them fails so. */
+  /**
+   * All schedules with at most so many preemptions, or as many as can be tried until `floor` are left. True:
+   * one of them fails so.
+   */
   fewPreemptions(bound: number, floor: number): boolean {
     const { search } = this
     let explorer: PreemptionBounded | undefined
@@ -107,8 +111,9 @@ class Shrinking {
   }
 
   /**
-   * One execution. It may come to places where the search, which stopped at its failure, has not been, and access memory there in a
-   * way for which the cells are too large: 'again', and explorers have to be made anew.
+   * One execution. It may come to places where the search, which stopped at its failure, has not been, and
+   * access memory there in a way for which the cells are too large: 'again', and explorers have to be made
+   * anew.
    */
   private tryOut(explorer: Explorer): Failure | undefined | 'again' {
     const { search } = this

@@ -5,18 +5,19 @@ import { COMPARE_EXCHANGE } from '../machine/operations.ts'
 import { pending } from '../machine/pending.ts'
 
 /**
- * A turn of a loop that only read, and left its thread as it was, can only be repeated until something that it read
- * changes. So the thread is stopped after one such turn.
+ * A turn of a loop that only read, and left its thread as it was, can only be repeated until something that
+ * it read changes. So the thread is stopped after one such turn.
  *
- * What an exhaustive search does when it changes: nothing more. The turn had no effect, so everything that can
- * still happen in this execution also happens in one where the thread did not take that turn yet; such a one is
- * explored, because the read and the change are a race. The execution is `redundant` from here on.
+ * What an exhaustive search does when it changes: nothing more. The turn had no effect, so everything that
+ * can still happen in this execution also happens in one where the thread did not take that turn yet; such a
+ * one is explored, because the read and the change are a race. The execution is `redundant` from here on.
  * Other explorers let the thread go on.
  *
- * A turn that changed something of the thread's own (it counts, it makes an object) is another matter: each is an execution of its own,
- * and there is no end to them. A thread that took `turns` of them in a row, in which it wrote nothing shared, rests: the others come first, until
- * something that it read has changed, or none of them is left. So every execution ends that ends when threads get their turns (Musuvathi
- * and Qadeer's fair scheduling); what lies beyond is not explored, and the search says so (`rested`).
+ * A turn that changed something of the thread's own (it counts, it makes an object) is another matter: each
+ * is an execution of its own, and there is no end to them. A thread that took `turns` of them in a row, in
+ * which it wrote nothing shared, rests: the others come first, until something that it read has changed, or
+ * none of them is left. So every execution ends that ends when threads get their turns (Musuvathi and
+ * Qadeer's fair scheduling); what lies beyond is not explored, and the search says so (`rested`).
  */
 export class SpinWatch {
   /** Whether a thread is stopped. */
@@ -50,7 +51,9 @@ export class SpinWatch {
     if (this.ranges.length > 0) this.ranges = []
   }
 
-  /** The thread begins another turn of a loop, and the last one, from its step `spunFrom` on, changed nothing. */
+  /**
+   * The thread begins another turn of a loop, and the last one, from its step `spunFrom` on, changed nothing.
+   */
   cut(thread: number): void {
     const { machine } = this
     const spunFrom = pending.spunFrom[thread]
@@ -68,7 +71,10 @@ export class SpinWatch {
     this.ranges.push(...read)
   }
 
-  /** The thread begins another turn, and has taken as many as it may that changed nothing shared; the last from its step `idleFrom` on. */
+  /**
+   * The thread begins another turn, and has taken as many as it may that changed nothing shared; the last
+   * from its step `idleFrom` on.
+   */
   rest(thread: number): void {
     const { machine } = this
     const idleFrom = pending.idleFrom[thread]

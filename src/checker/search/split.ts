@@ -5,9 +5,10 @@ import type { Setup } from '../machine/program.ts'
 import type { Asleep, Root } from './optimal.ts'
 
 /**
- * Shares a search out: every way to begin, as deep as it takes to get about `wanted` parts. What is tried first at a point
- * sleeps in the parts beside it, as in the search itself, so no two parts run the same trace. A useless turn of a loop is no
- * way to begin (awaits.ts): `awaits` gets the words on which that relies.
+ * Shares a search out: every way to begin, as deep as it takes to get about `wanted` parts. What is tried
+ * first at a point sleeps in the parts beside it, as in the search itself, so no two parts run the same
+ * trace. A useless turn of a loop is no way to begin (awaits.ts): `awaits` gets the words on which that
+ * relies.
  */
 export function split(machine: Machine, setup: Setup, wanted: number, awaits: Awaits = new Awaits()): Root[] {
   machine.spin.stopsForGood = true

@@ -1,11 +1,14 @@
 import { conflict, type EventLog, WRITES, WRITES_WATCHED } from '../machine/eventlog.ts'
 
-/** Flag of a node, the last of its sequence: it is not known whether its thread waits there, see awaits.ts. */
+/**
+ * Flag of a node, the last of its sequence: it is not known whether its thread waits there, see awaits.ts.
+ */
 export const GUESS: number = 1 << 20
 
 /**
- * The wakeup trees of the optimal search: for a point of the current execution, the sequences of events that must still be
- * tried from there, as an ordered tree. A node is an event that is to come: its thread and its footprint.
+ * The wakeup trees of the optimal search: for a point of the current execution, the sequences of events that
+ * must still be tried from there, as an ordered tree. A node is an event that is to come: its thread and its
+ * footprint.
  *
  * All nodes of all trees lie in one pool. A list of siblings is its first node, 0 when empty.
  */
@@ -23,9 +26,9 @@ export class WakeupTree {
   private sequence = new Int32Array(256)
 
   /**
-   * Inserts the events `sequence[0 .. length)` of the log, the last with `lastFlags` for its flags, into the list of siblings
-   * that starts at `first`. Returns the list's first node. Leaves it as it is when one of its sequences already
-   * leads to everything that the new one does.
+   * Inserts the events `sequence[0 .. length)` of the log, the last with `lastFlags` for its flags, into the
+   * list of siblings that starts at `first`. Returns the list's first node. Leaves it as it is when one of
+   * its sequences already leads to everything that the new one does.
    */
   insert(first: number, log: EventLog, events: Int32Array, length: number, lastFlags: number): number {
     if (this.sequence.length < length) this.sequence = new Int32Array(length * 2)
@@ -73,8 +76,8 @@ export class WakeupTree {
   }
 
   /**
-   * Whether the node's event can come first in the rest of the sequence: -1 when not; else where it stands in it, or
-   * the length of the rest when it is not in it and in conflict with nothing in it.
+   * Whether the node's event can come first in the rest of the sequence: -1 when not; else where it stands in
+   * it, or the length of the rest when it is not in it and in conflict with nothing in it.
    */
   private weakInitial(node: number, log: EventLog, rest: number, last: number, lastFlags: number): number {
     const { sequence } = this

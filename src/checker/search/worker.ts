@@ -1,4 +1,7 @@
-/** A worker of a search that runs in parallel: loads the check for itself and explores the parts that it is sent. */
+/**
+ * A worker of a search that runs in parallel: loads the check for itself and explores the parts that it is
+ * sent.
+ */
 import { parentPort } from 'node:worker_threads'
 import { CheckError } from '../errors.ts'
 import { loadChecks } from '../run/files.ts'

@@ -16,9 +16,10 @@ export type WatchedView =
   | Float64Array
 
 /**
- * What must be true at every step. `words` names places in shared memory; `holds` is called with what they hold, at the start
- * and whenever a step has written one of them, and throws when that must not be. It is no thread and takes no step, and it
- * must look at nothing but its argument: only the words that it is given are watched.
+ * What must be true at every step. `words` names places in shared memory; `holds` is called with what they
+ * hold, at the start and whenever a step has written one of them, and throws when that must not be. It is no
+ * thread and takes no step, and it must look at nothing but its argument: only the words that it is given are
+ * watched.
  */
 export interface Always {
   readonly words: Readonly<Record<string, readonly [view: WatchedView, index: number]>>

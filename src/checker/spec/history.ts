@@ -6,9 +6,9 @@ import { effect, op, pending, realOf } from '../machine/pending.ts'
 /**
  * What the threads of one execution asked of an object, and what they were answered. Make it in the set-up.
  *
- * Which of two calls came first must not depend on the order in which the explorer happens to run steps that have nothing to do
- * with each other. So a history has a clock in shared memory. A call reads it when it begins and counts it up when it ends:
- * steps like others, whose every order is explored.
+ * Which of two calls came first must not depend on the order in which the explorer happens to run steps that
+ * have nothing to do with each other. So a history has a clock in shared memory. A call reads it when it
+ * begins and counts it up when it ends: steps like others, whose every order is explored.
  *
  *   caller 1                     caller 2
  *   --------                     --------
@@ -42,8 +42,8 @@ export class History {
   }
 
   /**
-   * The same object, with every call of its methods written down. Fields and getters are those of the object itself. What a
-   * method calls of its own object is not written down.
+   * The same object, with every call of its methods written down. Fields and getters are those of the object
+   * itself. What a method calls of its own object is not written down.
    */
   of<T extends object>(object: T): T {
     const methods = new Map<PropertyKey, Method>()

@@ -1,9 +1,9 @@
 import type { Call, History } from './history.ts'
 
 /**
- * Whether the calls of a history could have happened one at a time: each at some moment between its beginning and its end,
- * with the result that a sequential specification gives. (Herlihy and Wing 1990; the search is Wing and Gong's, and
- * remembers where it has been, as Lowe's does.)
+ * Whether the calls of a history could have happened one at a time: each at some moment between its beginning
+ * and its end, with the result that a sequential specification gives. (Herlihy and Wing 1990; the search is
+ * Wing and Gong's, and remembers where it has been, as Lowe's does.)
  */
 export interface Specification<S = unknown> {
   readonly name: string
@@ -27,7 +27,10 @@ export class NotLinearizableError extends Error {
 /** More calls than an execution of a check has, and as many as a set of bits holds. */
 const CALLS_MAX = 30
 
-/** For the final assertion of a check: `final: () => linearizable(queue, history)`. Throws a NotLinearizableError. */
+/**
+ * For the final assertion of a check: `final: () => linearizable(queue, history)`. Throws a
+ * NotLinearizableError.
+ */
 export function linearizable<S>(specification: Specification<S>, history: History): void {
   const { calls } = history
   if (calls.length === 0) {

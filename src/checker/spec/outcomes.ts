@@ -11,7 +11,10 @@ export interface OutcomeCount {
   readonly executions: number
 }
 
-/** How an outcome is written; outcomes that are written alike are the same. What is nested deeper than a few levels is left out. */
+/**
+ * How an outcome is written; outcomes that are written alike are the same. What is nested deeper than a few
+ * levels is left out.
+ */
 export function formatOutcome(value: unknown, depth = 0): string {
   const inner = (x: unknown): string => formatOutcome(x, depth + 1)
   if (typeof value === 'string') return JSON.stringify(value)
@@ -58,7 +61,10 @@ export class Outcomes {
   }
 }
 
-/** The result of a search, with what it says about outcomes that were expected and not reached: a failure, when the search is complete. */
+/**
+ * The result of a search, with what it says about outcomes that were expected and not reached: a failure,
+ * when the search is complete.
+ */
 export function withExpected(result: CheckResult, { expectOutcomes }: CheckOptions): CheckResult {
   const missing = unreached(expectOutcomes, result.outcomes ?? [])
   if (result.failure !== undefined || missing.length === 0) return result

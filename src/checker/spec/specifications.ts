@@ -1,6 +1,7 @@
 /**
- * Sequential specifications of the objects that are checked most. An operation may go by any of the names that its object
- * usually gives it; an object with other names, or other results, has a specification of its own in a few lines.
+ * Sequential specifications of the objects that are checked most. An operation may go by any of the names
+ * that its object usually gives it; an object with other names, or other results, has a specification of its
+ * own in a few lines.
  */
 import type { Specification } from './linearizable.ts'
 
@@ -42,7 +43,10 @@ export function register(initial: unknown = 0): Specification<unknown> {
   })
 }
 
-/** `increment` and `decrement` return the new value, `add` and `sub` the old one, as `Atomics` do; `read`, `get`. */
+/**
+ * `increment` and `decrement` return the new value, `add` and `sub` the old one, as `Atomics` do; `read`,
+ * `get`.
+ */
 export function counter(initial: number = 0): Specification<number> {
   return specification<number>('counter', initial, {
     increment: state => ({ state: state + 1, result: state + 1 }),
@@ -53,7 +57,10 @@ export function counter(initial: number = 0): Specification<number> {
   })
 }
 
-/** First in, first out. With a capacity, what is refused returns false and what is taken true; without one, nothing. */
+/**
+ * First in, first out. With a capacity, what is refused returns false and what is taken true; without one,
+ * nothing.
+ */
 export function queue(capacity: number = Infinity): Specification<readonly unknown[]> {
   return specification<readonly unknown[]>('queue', [], {
     ...named<readonly unknown[]>(['enqueue', 'push', 'put', 'send', 'add', 'offer'], (state, [value]) =>

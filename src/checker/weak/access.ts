@@ -22,7 +22,10 @@ import { type Access, sameBytes } from './event.ts'
 /** What a thread wants to do next: an access; or the result of something that turned out to be none. */
 export type Next = { readonly access: Access } | { readonly immediate: Immediate }
 
-/** Reads the operation that a thread has just yielded. Throws a CheckError for what the model of this search does not have. */
+/**
+ * Reads the operation that a thread has just yielded. Throws a CheckError for what the model of this search
+ * does not have.
+ */
 export function nextOf(machine: Machine, thread: number): Next {
   const kind = pending.kind[thread]
   const isAccess = kind <= COMPARE_EXCHANGE || kind === DATAVIEW_READ || kind === DATAVIEW_WRITE

@@ -1,5 +1,6 @@
 /**
- * The memory model of ECMA-262, clause "Memory Model", over one execution. The numbers are those of docs/weakmemory.md.
+ * The memory model of ECMA-262, clause "Memory Model", over one execution. The numbers are those of
+ * docs/weakmemory.md.
  *
  *   [1] happens-before is a strict partial order
  *   [2] no read takes a byte from a write that it happens before
@@ -11,7 +12,8 @@
  *         (b) W and V happen before R, W is atomic, and V has the range of W; or
  *         (c) W happens before R and V, R is atomic, and V has the range of R
  *
- * An execution that is cut off somewhere is judged as far as it goes: whatever is wrong in it stays wrong in all that begin like it.
+ * An execution that is cut off somewhere is judged as far as it goes: whatever is wrong in it stays wrong in
+ * all that begin like it.
  */
 import { covers, keyOf, sameRange, SETUP, type WeakEvent } from './event.ts'
 import { Order } from './order.ts'
@@ -22,7 +24,9 @@ export interface Valid {
   readonly memory: Order
 }
 
-/** Of V, W and R in [5]: V before W, or R before V. `write` is -1 for the set-up, which is before everything. */
+/**
+ * Of V, W and R in [5]: V before W, or R before V. `write` is -1 for the set-up, which is before everything.
+ */
 interface Choice {
   readonly write: number
   readonly read: number
@@ -30,8 +34,9 @@ interface Choice {
 }
 
 /**
- * Undefined when the events break an axiom. `joiner`: a thread that begins when all others have ended, or -1. A source that is not among
- * the events has not happened yet. `ordered`: pairs that the memory order must have.
+ * Undefined when the events break an axiom. `joiner`: a thread that begins when all others have ended, or -1.
+ * A source that is not among the events has not happened yet. `ordered`: pairs that the memory order must
+ * have.
  */
 export function validate(
   events: readonly WeakEvent[],

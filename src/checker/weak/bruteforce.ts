@@ -1,6 +1,7 @@
 /**
- * The memory model once more, for tests, in the words of ECMA-262 and without any thought of speed: every list of bytes for every
- * read, every reads-bytes-from, every total order. It shares nothing with the search but the axioms' clause of the specification.
+ * The memory model once more, for tests, in the words of ECMA-262 and without any thought of speed: every
+ * list of bytes for every read, every reads-bytes-from, every total order. It shares nothing with the search
+ * but the axioms' clause of the specification.
  */
 import { permutations } from './permutations.ts'
 
@@ -88,8 +89,9 @@ export interface Spin {
 }
 
 /**
- * The outcomes that the model allows: what the reads of each thread found. The last thread begins when the others have ended. Of a loop that
- * waits only the last turn is looked at; or it never ends, and of its thread nothing more comes.
+ * The outcomes that the model allows: what the reads of each thread found. The last thread begins when the
+ * others have ended. Of a loop that waits only the last turn is looked at; or it never ends, and of its
+ * thread nothing more comes.
  */
 export function bruteForce(threads: readonly (readonly Operation[])[], spin?: Spin): string[] {
   if (spin === undefined) return outcomesOf(validOf(threads), [])
@@ -189,7 +191,10 @@ function isValid(
   })
 }
 
-/** Those whose values have a ground: without what reads take of writes that a grounded execution has, nothing waits for itself. */
+/**
+ * Those whose values have a ground: without what reads take of writes that a grounded execution has, nothing
+ * waits for itself.
+ */
 function grounded(valid: readonly Execution[]): Execution[] {
   const pair = ({ id, writes }: Event): string => `${id} ${writes?.join()}`
   const known = new Set<string>()

@@ -13,7 +13,10 @@ export interface Access {
   readonly whole: boolean
   readonly address: number
   readonly size: number
-  /** What the operation gives to the thread, and the bytes that it writes, when it finds these bytes (undefined where it reads none). */
+  /**
+   * What the operation gives to the thread, and the bytes that it writes, when it finds these bytes
+   * (undefined where it reads none).
+   */
   apply(found: Uint8Array | undefined): { readonly value: unknown; readonly wrote: Uint8Array | undefined }
 }
 

@@ -1,23 +1,25 @@
 /**
  * All executions of a program that the memory model allows.
  *
- * An execution is a graph: the accesses of each thread in their order, and for each byte that is read the write that it comes from. It
- * does not matter in which order a graph is drawn, so it is drawn in one order only:
+ * An execution is a graph: the accesses of each thread in their order, and for each byte that is read the
+ * write that it comes from. It does not matter in which order a graph is drawn, so it is drawn in one order
+ * only:
  *   - what reads nothing is drawn at once;
  *   - the first thread that stands before a read answers it, from the writes that are there, one branch for each answer; or it
  *     passes, and must then take a byte from a write that is drawn later. It is asked again when there is one.
  *
- * So every graph is drawn once in which no read waits for itself, by way of the order of its thread and of what reads take. The model also
- * allows graphs with such a circle:
+ * So every graph is drawn once in which no read waits for itself, by way of the order of its thread and of
+ * what reads take. The model also allows graphs with such a circle:
  *
  *     one            two
  *     ---            ---
  *     r = x   (A)    s = y   (C)          x = y = 1 is allowed: (A) takes (D), (C) takes (B)
  *     y = 1   (B)    x = 1   (D)
  *
- * The rules do not say where the values of a circle come from: by them alone `y = r` and `x = s` could give any number to each other. Here a
- * value needs a ground: when all threads have passed, one of them may take a byte from a write that is only promised, and what can be
- * promised is a write that some execution has, which was found before. Executions are looked for again until no write is new.
+ * The rules do not say where the values of a circle come from: by them alone `y = r` and `x = s` could give
+ * any number to each other. Here a value needs a ground: when all threads have passed, one of them may take a
+ * byte from a write that is only promised, and what can be promised is a write that some execution has, which
+ * was found before. Executions are looked for again until no write is new.
  */
 import { validate } from './axioms.ts'
 import { keyOf, sameBytes, sameRange, type WeakEvent } from './event.ts'

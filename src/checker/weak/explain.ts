@@ -1,4 +1,7 @@
-/** An execution of a weak memory, for people: its steps in a memory order, and why each read may find what it finds. */
+/**
+ * An execution of a weak memory, for people: its steps in a memory order, and why each read may find what it
+ * finds.
+ */
 import type { RecordedStep } from '../report/recording.ts'
 import { targetOf } from '../report/recording.ts'
 import { KIND_NAMES } from '../machine/operations.ts'

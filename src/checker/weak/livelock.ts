@@ -4,9 +4,10 @@ import { covers, keyOf, sameRange, type WeakEvent } from './event.ts'
 import type { ThreadNode } from './threads.ts'
 
 /**
- * True when the last turn of every thread that spins can be repeated without end. By the model no atomic write has endlessly many reads
- * of its range before it in the memory order: so the turn must be possible after all of them. Of plain reads nothing is said: an
- * engine may read once, before the loop, and then a loop that reads plainly never ends.
+ * True when the last turn of every thread that spins can be repeated without end. By the model no atomic
+ * write has endlessly many reads of its range before it in the memory order: so the turn must be possible
+ * after all of them. Of plain reads nothing is said: an engine may read once, before the loop, and then a
+ * loop that reads plainly never ends.
  *
  * Where it cannot be repeated, the execution without that turn is explored too, and is the same but for it.
  */

@@ -1,4 +1,7 @@
-/** A strict partial order of the numbers below `size`, kept closed: what follows from two of its pairs is in it too. */
+/**
+ * A strict partial order of the numbers below `size`, kept closed: what follows from two of its pairs is in
+ * it too.
+ */
 export class Order {
   readonly size: number
   private readonly words: number
@@ -19,7 +22,9 @@ export class Order {
     return ((this.after[first * this.words + (second >>> 5)] >>> (second & 31)) & 1) !== 0
   }
 
-  /** Puts `first` before `second`. False, and then the order is of no use any more, when that makes a cycle. */
+  /**
+   * Puts `first` before `second`. False, and then the order is of no use any more, when that makes a cycle.
+   */
   add(first: number, second: number): boolean {
     if (first === second || this.has(second, first)) return false
     if (this.has(first, second)) return true

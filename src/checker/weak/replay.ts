@@ -1,4 +1,7 @@
-/** An execution once more, with all threads in one set-up, and then the final assertion: a thread that begins when all have ended. */
+/**
+ * An execution once more, with all threads in one set-up, and then the final assertion: a thread that begins
+ * when all have ended.
+ */
 import type { Twin } from '../../coroutine/core/coroutine.ts'
 import { CheckError } from '../errors.ts'
 import { formatOutcome } from '../spec/outcomes.ts'
@@ -17,8 +20,9 @@ export interface Ending {
 }
 
 /**
- * As `ends`, with the threads run in one order and in the other: what differs then comes from something else than shared memory that they
- * have in common, which real threads do not, and of which only these two orders would be seen.
+ * As `ends`, with the threads run in one order and in the other: what differs then comes from something else
+ * than shared memory that they have in common, which real threads do not, and of which only these two orders
+ * would be seen.
  */
 export function endsOf(
   threads: Threads,
@@ -37,8 +41,8 @@ export function endsOf(
 }
 
 /**
- * Every way in which an execution of the threads can end: what the final assertion reads is not one state of memory, where writes
- * race. Undefined for an ending that has too many ways.
+ * Every way in which an execution of the threads can end: what the final assertion reads is not one state of
+ * memory, where writes race. Undefined for an ending that has too many ways.
  */
 function* ends(
   threads: Threads,

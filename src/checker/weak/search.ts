@@ -1,4 +1,7 @@
-/** A search over one check under the memory model of the language, in slices: as `Search`, for `memory: 'weak'`. */
+/**
+ * A search over one check under the memory model of the language, in slices: as `Search`, for
+ * `memory: 'weak'`.
+ */
 import { CheckError } from '../errors.ts'
 import { type Failure, messageOf } from '../report/failure.ts'
 import { Guards } from '../machine/guards.ts'

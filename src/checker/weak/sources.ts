@@ -23,9 +23,9 @@ export function writeOf({ thread, at, access, wrote }: WeakEvent): Write {
 }
 
 /**
- * All answers to a read that stands at the end of its thread, but for those that the writes before it rule out at first sight.
- * `initial` gives the bytes of the set-up. `need` says whether a write must be among the sources: at least one such is.
- * Undefined when there are more than `most`.
+ * All answers to a read that stands at the end of its thread, but for those that the writes before it rule
+ * out at first sight. `initial` gives the bytes of the set-up. `need` says whether a write must be among the
+ * sources: at least one such is. Undefined when there are more than `most`.
  */
 export function answersTo(
   access: Access,
@@ -105,7 +105,10 @@ export function answersTo(
 const Bytes = Uint8Array
 const TRIES_MAX = 1_000_000
 
-/** Whether a write is hidden, at a byte, from an access at the end of this thread: by one that happens between them. */
+/**
+ * Whether a write is hidden, at a byte, from an access at the end of this thread: by one that happens between
+ * them.
+ */
 function hiddenFrom(
   thread: number,
   at: number,

@@ -1,7 +1,8 @@
 /**
- * What a thread does is decided by what its reads find, and by nothing else. So each thread is a tree: at each node it wants to do
- * one access, or has ended, and what the access finds leads to a child. A tree is grown where a search comes to it, by running the
- * thread alone, from a set-up of its own, with the reads answered as the way to the node says.
+ * What a thread does is decided by what its reads find, and by nothing else. So each thread is a tree: at
+ * each node it wants to do one access, or has ended, and what the access finds leads to a child. A tree is
+ * grown where a search comes to it, by running the thread alone, from a set-up of its own, with the reads
+ * answered as the way to the node says.
  */
 import type { Twin } from '../../coroutine/core/coroutine.ts'
 import { asCheckError, CheckError } from '../errors.ts'
@@ -167,7 +168,10 @@ export class Threads {
     return running
   }
 
-  /** Lets the thread perform the access before which it stands. Returns what it wrote, and what the thread was given. */
+  /**
+   * Lets the thread perform the access before which it stands. Returns what it wrote, and what the thread was
+   * given.
+   */
   perform(running: Running, found: Uint8Array | undefined): ReturnType<Access['apply']> {
     const { thread, access } = running
     const done = access!.apply(found)

@@ -1,6 +1,8 @@
 import type { KernelSnapshot, TaskSnapshot } from '../../trace/snapshot.ts'
 
-/** What `heddle top` shows and where the cursor is: changed by keys and by new snapshots, drawn by screen.ts. */
+/**
+ * What `heddle top` shows and where the cursor is: changed by keys and by new snapshots, drawn by screen.ts.
+ */
 export type SortKey = 'cpu' | 'time' | 'wait' | 'priority' | 'name' | 'id'
 export const sortKeys: readonly SortKey[] = ['cpu', 'time', 'wait', 'priority', 'name', 'id']
 

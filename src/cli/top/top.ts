@@ -116,7 +116,10 @@ export const EXIT_INTERRUPTED = 130
 const ENTER_SCREEN = '\u001b[?1049h\u001b[?25l'
 const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l'
 
-/** The live picture: owns the terminal between `run` and its end, and gives it back as it was, whatever happens. */
+/**
+ * The live picture: owns the terminal between `run` and its end, and gives it back as it was, whatever
+ * happens.
+ */
 class Live {
   private readonly client: ControlClient
   private readonly title: string

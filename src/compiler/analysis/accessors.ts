@@ -1,8 +1,9 @@
 /**
- * Getters and setters that can run long. A read of a property is no call, and must not cost as much as one: so only reads and
- * assignments by a name under which this file has such an accessor are looked at. The accessor runs to its end for all others.
- * A private name belongs to the innermost class around it that declares it. A computed one is known where it is a constant or a
- * well-known symbol: then a read by the same constant is looked at.
+ * Getters and setters that can run long. A read of a property is no call, and must not cost as much as one:
+ * so only reads and assignments by a name under which this file has such an accessor are looked at. The
+ * accessor runs to its end for all others. A private name belongs to the innermost class around it that
+ * declares it. A computed one is known where it is a constant or a well-known symbol: then a read by the same
+ * constant is looked at.
  */
 import type { Analysis } from './analysis.ts'
 import type { Made } from './construct.ts'
@@ -48,7 +49,10 @@ export function accessorRefusal(
   return null
 }
 
-/** Whether accesses that may call the accessor can be told from others: by what its name is, or is computed from. */
+/**
+ * Whether accesses that may call the accessor can be told from others: by what its name is, or is computed
+ * from.
+ */
 export function isFoundByKey(holder: Node, bindingOf: BindingOf): boolean {
   if (holder.key.type === 'PrivateIdentifier') return true
   return (

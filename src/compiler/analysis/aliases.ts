@@ -1,4 +1,7 @@
-/** Built-ins by other names: `const floor = Math.floor`, `var hasOwn = Object.prototype.hasOwnProperty`, `Math = context.Math`. */
+/**
+ * Built-ins by other names: `const floor = Math.floor`, `var hasOwn = Object.prototype.hasOwnProperty`,
+ * `Math = context.Math`.
+ */
 import type { Analysis } from './analysis.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
 import { bare, type Node } from './syntax.ts'

@@ -276,8 +276,8 @@ export class Analyzer {
   }
 
   /**
-   * Functions under computed names are made in an object of their own, which is spread where they stand: that one is
-   * another for `super`, and V8 puts accessors that follow a spread behind all else.
+   * Functions under computed names are made in an object of their own, which is spread where they stand: that
+   * one is another for `super`, and V8 puts accessors that follow a spread behind all else.
    */
   #refuseUnnamed({ properties }: Node): void {
     const hasAccessor = properties.some(({ kind }: Node) => kind === 'get' || kind === 'set')

@@ -1,12 +1,16 @@
 /**
- * What a file may take for granted of the modules next to it, which it imports by a relative path: which of their functions and
- * methods are brief. A wrong guess costs a chance to preempt and nothing else, as in long.ts.
+ * What a file may take for granted of the modules next to it, which it imports by a relative path: which of
+ * their functions and methods are brief. A wrong guess costs a chance to preempt and nothing else, as in
+ * long.ts.
  */
 import type { Analysis } from './analysis.ts'
 import type { Binding } from './scope.ts'
 import { bare, type Node, walk } from './syntax.ts'
 
-/** What a module tells those that import it. Costs are counted as in long.ts; what is not brief has none, or no end of it. */
+/**
+ * What a module tells those that import it. Costs are counted as in long.ts; what is not brief has none, or
+ * no end of it.
+ */
 export interface Brief {
   /** By the name that it is exported under; `=` is what a CommonJS module exports instead of an object. */
   readonly exports: ReadonlyMap<string, number>

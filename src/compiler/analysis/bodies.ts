@@ -1,4 +1,7 @@
-/** The bodies of functions and classes on the walk: each is a scope of its own, with code that runs on its own. */
+/**
+ * The bodies of functions and classes on the walk: each is a scope of its own, with code that runs on its
+ * own.
+ */
 import type { Analyzer } from './analyze.ts'
 import { Func, type FuncKind, kindOf } from './functions.ts'
 import { hoist } from './hoist.ts'

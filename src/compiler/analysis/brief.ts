@@ -1,4 +1,7 @@
-/** What a module of a package that is compiled whole tells those that import it: which of its functions are brief. */
+/**
+ * What a module of a package that is compiled whole tells those that import it: which of its functions are
+ * brief.
+ */
 import type { Analysis } from './analysis.ts'
 import { analyze } from './analyze.ts'
 import { type Brief, whole } from './beyond.ts'

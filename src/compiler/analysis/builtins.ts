@@ -77,7 +77,10 @@ export const blockingMethods: ReadonlySet<string> = new Set(
   ),
 )
 
-/** Methods that built-ins have and that run briefly: a loop that calls only these looks at its safepoint less often. */
+/**
+ * Methods that built-ins have and that run briefly: a loop that calls only these looks at its safepoint less
+ * often.
+ */
 export const lightMethods: ReadonlySet<string> = new Set([
   ...shortMethods,
   'push',

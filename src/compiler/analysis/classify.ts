@@ -1,6 +1,6 @@
 /**
- * Which functions are tasks, which of them can run long, and which get a resumable form. Knows nothing of how that
- * form is made.
+ * Which functions are tasks, which of them can run long, and which get a resumable form. Knows nothing of how
+ * that form is made.
  */
 import { accessorRefusal, addAccessors, isFoundByKey } from './accessors.ts'
 import { type Analysis, globalName } from './analysis.ts'
@@ -56,7 +56,10 @@ function name(func: Func): void {
   if (func.name === '') func.name = func.kind === 'module' ? 'module' : '(anonymous)'
 }
 
-/** Getters and setters can be resumed where every access that may call one is written out: when all is checked. */
+/**
+ * Getters and setters can be resumed where every access that may call one is written out: when all is
+ * checked.
+ */
 function refuseUnsupported(func: Func, everything: boolean, { bindingOf }: Analysis): void {
   const { node, holder, owner } = func
   const written =

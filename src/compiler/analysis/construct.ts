@@ -4,8 +4,8 @@ import type { Call, Func } from './functions.ts'
 import { bare, isClass, isFunction, type Node } from './syntax.ts'
 
 /**
- * What `new` runs: a constructor of this file; `'short'`, nothing that can be resumed; or null, which is anything. Names that no
- * scope declares are the language's own.
+ * What `new` runs: a constructor of this file; `'short'`, nothing that can be resumed; or null, which is
+ * anything. Names that no scope declares are the language's own.
  */
 export function constructedBy(node: Node, { bindingOf }: Analysis): Func | Node | 'short' | null {
   const callee = bare(node.callee)
@@ -45,13 +45,18 @@ export function constructStops(node: Node, analysis: Analysis): boolean {
   return target === null || (target.twin && target.long)
 }
 
-/** The constructor that `super(…)` runs in this one: of this file, nothing that can be resumed, or anything. */
+/**
+ * The constructor that `super(…)` runs in this one: of this file, nothing that can be resumed, or anything.
+ */
 export function superConstructorOf({ owner }: Func, analysis: Analysis): Func | 'short' | null {
   const parent = owner?.superClass ?? null
   return parent === null ? 'short' : constructorOf({ ...parent, callee: parent }, analysis)
 }
 
-/** True for `super(…)` of something that may unwind, in the constructor of a class that has a name to be known by. */
+/**
+ * True for `super(…)` of something that may unwind, in the constructor of a class that has a name to be known
+ * by.
+ */
 export function superStops({ node, func }: Call, analysis: Analysis): boolean {
   if (node.callee?.type !== 'Super' || func.kind !== 'constructor') return false
   const name: string | undefined = func.owner?.id?.name

@@ -1,4 +1,6 @@
-/** Functions in groups that come around to each other, by Tarjan: a group stands behind all that it leads to. */
+/**
+ * Functions in groups that come around to each other, by Tarjan: a group stands behind all that it leads to.
+ */
 import type { Func } from './functions.ts'
 
 export function groupsOf(funcs: readonly Func[], next: (func: Func) => readonly Func[]): Func[][] {

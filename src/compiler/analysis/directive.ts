@@ -9,7 +9,10 @@ export function isTaskDirective(directive: unknown): boolean {
   return directive === 'use task' || directive === 'use task frames' || directive === 'use task generator'
 }
 
-/** The directive that marks a body: which lowering it names, null when it names none; undefined when there is none. */
+/**
+ * The directive that marks a body: which lowering it names, null when it names none; undefined when there is
+ * none.
+ */
 export function markIn(body: Node[]): LoweringName | null | undefined {
   for (const { directive } of directives(body)) {
     if (!isTaskDirective(directive)) continue

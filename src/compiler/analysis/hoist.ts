@@ -4,7 +4,10 @@ import type { Func } from './functions.ts'
 import type { BindingKind, Scope } from './scope.ts'
 import { boundNames, children, isErased, isFunction, type Node } from './syntax.ts'
 
-/** Declares what stands directly in a statement list: functions, classes, `let`, `const`; and `var` from below. */
+/**
+ * Declares what stands directly in a statement list: functions, classes, `let`, `const`; and `var` from
+ * below.
+ */
 export function hoist(body: Node[], scope: Scope, func: Func, bindingOf: Analysis['bindingOf']): void {
   for (const statement of body) declareStatement(statement, scope, func, bindingOf)
   if (scope.holdsVar) for (const statement of body) hoistVar(statement, scope, bindingOf)

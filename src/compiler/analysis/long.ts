@@ -1,11 +1,13 @@
 /**
- * Which functions can run long. In a package that is compiled whole each function has a cost: that of what its calls lead to,
- * times the turns of the loops around them. One that comes around to itself, has a loop whose turns the text does not count,
- * or costs more than `brief_calls`, is long. Elsewhere every loop counts, and every call of what is unknown.
+ * Which functions can run long. In a package that is compiled whole each function has a cost: that of what
+ * its calls lead to, times the turns of the loops around them. One that comes around to itself, has a loop
+ * whose turns the text does not count, or costs more than `brief_calls`, is long. Elsewhere every loop
+ * counts, and every call of what is unknown.
  *
- * In such a package `x.size()` leads to the functions that the file itself gives the name `size`, where it gives that to nothing
- * else. Where all of them are brief the call is a plain one. A function of that name that comes from outside is then called
- * without the permission to unwind: its result is the same, and nothing stops it on its way.
+ * In such a package `x.size()` leads to the functions that the file itself gives the name `size`, where it
+ * gives that to nothing else. Where all of them are brief the call is a plain one. A function of that name
+ * that comes from outside is then called without the permission to unwind: its result is the same, and
+ * nothing stops it on its way.
  */
 import type { Analysis } from './analysis.ts'
 import { blockingMethods, shortMethods } from './builtins.ts'
@@ -104,8 +106,8 @@ function waysOf(analysis: Analysis, methods: Methods, beyond: Beyond | null): Ma
 }
 
 /**
- * True for a function that calls the method of this name of something else, whatever happens: it would never end if that
- * led around to it.
+ * True for a function that calls the method of this name of something else, whatever happens: it would never
+ * end if that led around to it.
  */
 function delegates({ node }: Func, name: string): boolean {
   const statements: Node[] = node.body?.type === 'BlockStatement' ? node.body.body : []
@@ -190,7 +192,10 @@ function costOfCall(call: Call, way: Way | undefined, costs: ReadonlyMap<Func, n
   return call.reach === 'short' || isShort ? 0 : Number.POSITIVE_INFINITY
 }
 
-/** How many turns a loop of the function has that counts from one number to another; without end where the text does not say. */
+/**
+ * How many turns a loop of the function has that counts from one number to another; without end where the
+ * text does not say.
+ */
 function turnsOf(loop: Node, func: Func, { bindingOf }: Analysis): number {
   const none = Number.POSITIVE_INFINITY
   const { type, init, test, update } = loop
@@ -205,7 +210,8 @@ function turnsOf(loop: Node, func: Func, { bindingOf }: Analysis): number {
   const step = stepOf(update, counter.name)
   const binding = bindingOf.get(counter)
   if (start === null || step === null || binding == null || binding.volatile) return none
-  // The loop's own step is all that moves it while the loop runs: other loops of the function may use it before and after.
+  // The loop's own step is all that moves it while the loop runs: other loops of the function may use it
+  // before and after.
   const isElsewhere = (node: Node): boolean =>
     contains(update, node) || contains(init, node) || !contains(loop, node)
   const isOwn = binding.references.every(
@@ -227,7 +233,10 @@ function startOf(init: Node, counter: string): Node | null {
     : null
 }
 
-/** A number of the text, or a variable that is never anything else. A `var` that has no value yet ends a count. */
+/**
+ * A number of the text, or a variable that is never anything else. A `var` that has no value yet ends a
+ * count.
+ */
 function numberOf(node: Node, bindingOf: Analysis['bindingOf']): number | null {
   if (node.type === 'Literal') return typeof node.value === 'number' ? node.value : null
   const binding = node.type === 'Identifier' ? bindingOf.get(node) : null

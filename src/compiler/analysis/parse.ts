@@ -9,7 +9,10 @@ export interface Parsed {
   isModule: boolean
 }
 
-/** A file without the query that a bundler has put behind its ending. A folder may have a `#` or a `?` in its name. */
+/**
+ * A file without the query that a bundler has put behind its ending. A folder may have a `#` or a `?` in its
+ * name.
+ */
 export function withoutQuery(id: string): string {
   return id.replace(/(\.\w+)(?:\?.*|#[^/\\]*)$/s, '$1')
 }
@@ -24,7 +27,9 @@ function languageOf(file: string): Language {
   return 'jsx'
 }
 
-/** The parser's stack is the thread's, and what overflows it ends the process: so deep text never gets there. */
+/**
+ * The parser's stack is the thread's, and what overflows it ends the process: so deep text never gets there.
+ */
 const depthMost = 1500
 
 /** True when brackets are nested so deeply that no parser should see them. Counts those in strings too. */
@@ -87,8 +92,8 @@ export function reportEarlyErrors(
 }
 
 /**
- * The errors in a text. Also those that no parser finds without looking names up: a name that strict code must not delete
- * or assign, a jump without a target, a name that is declared twice.
+ * The errors in a text. Also those that no parser finds without looking names up: a name that strict code
+ * must not delete or assign, a jump without a target, a name that is declared twice.
  */
 function earlyErrorsIn(source: string, file: string, isModule: boolean): readonly ParseError[] {
   const path = withoutQuery(file)

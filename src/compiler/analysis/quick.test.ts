@@ -1,4 +1,7 @@
-/** What keeps compiled code short and quick, as far as its text and its counts show it: times are in bench/compiler.ts. */
+/**
+ * What keeps compiled code short and quick, as far as its text and its counts show it: times are in
+ * bench/compiler.ts.
+ */
 import { afterEach, describe, expect, test } from 'vitest'
 import { setSafepointFlag } from '../../coroutine/core/coroutine.ts'
 import { frames, lookInTime } from '../../coroutine/core/frames.ts'
@@ -89,7 +92,9 @@ test('a safepoint that may not unwind counts on while a preemption is pending', 
 })
 
 describe('the time and the text that compiling takes', () => {
-  /** So many functions, each of which calls others and is made inside of one that shares a variable with all. */
+  /**
+   * So many functions, each of which calls others and is made inside of one that shares a variable with all.
+   */
   const nest = (count: number): string =>
     `'use task'\nexport function all(list) { let shared = 0\n${Array.from(
       { length: count },

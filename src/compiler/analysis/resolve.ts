@@ -1,4 +1,6 @@
-/** After the walk, when all declarations are known: what each name means, and which function it stands for. */
+/**
+ * After the walk, when all declarations are known: what each name means, and which function it stands for.
+ */
 import type { Analysis } from './analysis.ts'
 import type { Func } from './functions.ts'
 import type { Binding, Scope } from './scope.ts'
@@ -59,7 +61,10 @@ function aimNames(func: Func, scopeOf: Analysis['scopeOf']): void {
   } else self.target = func
 }
 
-/** A variable that is given its value where it is declared. A `var` may be called before that: then it is undefined. */
+/**
+ * A variable that is given its value where it is declared. A `var` may be called before that: then it is
+ * undefined.
+ */
 function isVariable({ kind, decorated }: Binding): boolean {
   return kind === 'const' || kind === 'let' || (kind === 'var' && !decorated)
 }

@@ -64,7 +64,10 @@ export class Binding {
     this.#starts = null
   }
 
-  /** True when a reference starts in this range of the source. Costs a search, not a walk: it is asked at every place. */
+  /**
+   * True when a reference starts in this range of the source. Costs a search, not a walk: it is asked at
+   * every place.
+   */
   isUsedIn(from: number, to: number): boolean {
     this.#starts ??= this.references.map(({ node }) => node.start).sort((left, right) => left - right)
     const starts = this.#starts

@@ -37,7 +37,9 @@ export function isAnonymous(node: Node): boolean {
   return (isFunction(node) || node.type === 'ClassExpression') && node.id == null
 }
 
-/** True for an assignment or a default that gives a function the name of its variable. `(x) = …` gives none. */
+/**
+ * True for an assignment or a default that gives a function the name of its variable. `(x) = …` gives none.
+ */
 export function givesName({ start, left, operator }: Node): boolean {
   if (left.type !== 'Identifier' || left.start !== start) return false
   return operator === undefined || /^(?:=|&&=|\|\|=|\?\?=)$/.test(operator)

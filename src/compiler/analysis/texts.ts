@@ -1,12 +1,15 @@
 /**
- * Functions whose text is used: a worker is given it, or another function is made of it, out of reach of what compiled code
- * imports. So the text must be the one that was written. Only a use in the same file is found.
+ * Functions whose text is used: a worker is given it, or another function is made of it, out of reach of what
+ * compiled code imports. So the text must be the one that was written. Only a use in the same file is found.
  */
 import type { Analysis } from './analysis.ts'
 import type { Func } from './functions.ts'
 import { bare, isFunction, type Node, walk } from './syntax.ts'
 
-/** Refuses each function of this file that is made into text, and what is inside of it. One that is marked itself stays a task. */
+/**
+ * Refuses each function of this file that is made into text, and what is inside of it. One that is marked
+ * itself stays a task.
+ */
 export function refuseTexts({ texts, bindingOf, funcOf }: Analysis, isMarked: (func: Func) => boolean): void {
   for (const node of texts) {
     const func = functionOf(node, bindingOf, funcOf)
@@ -27,7 +30,10 @@ function functionOf(
   return binding.init === null ? undefined : funcOf.get(bare(binding.init))
 }
 
-/** True when the function uses nothing of the functions around it, whose variables may go by other names when they are compiled. */
+/**
+ * True when the function uses nothing of the functions around it, whose variables may go by other names when
+ * they are compiled.
+ */
 function isAlone(func: Func, bindingOf: Analysis['bindingOf']): boolean {
   if (func.parent?.kind === 'module') return true
   if (func.isArrow && (func.usesThis || func.usesArguments || func.usesTarget || func.usesSuper)) return false

@@ -1,6 +1,6 @@
 /**
- * What kind of value an expression has, where the text shows it. A wrong annotation costs a chance to preempt and
- * nothing else: no output's meaning rests on this.
+ * What kind of value an expression has, where the text shows it. A wrong annotation costs a chance to preempt
+ * and nothing else: no output's meaning rests on this.
  */
 import { type Analysis, globalName } from './analysis.ts'
 import type { Binding } from './scope.ts'

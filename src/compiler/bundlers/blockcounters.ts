@@ -1,8 +1,9 @@
 /**
- * Counters in a source for the coverage that V8 counts. V8 counts the blocks of the text that runs; in compiled text a block
- * stands more than once, among others that are not in the source. So each block of the source calls a function of its own, which
- * the compiler copies into each form. V8 counts the calls of these functions, and their sum is what it would have counted for the
- * block itself. Blocks are V8's: functions, branches, bodies of loops, clauses, and what follows a statement that may jump.
+ * Counters in a source for the coverage that V8 counts. V8 counts the blocks of the text that runs; in
+ * compiled text a block stands more than once, among others that are not in the source. So each block of the
+ * source calls a function of its own, which the compiler copies into each form. V8 counts the calls of these
+ * functions, and their sum is what it would have counted for the block itself. Blocks are V8's: functions,
+ * branches, bodies of loops, clauses, and what follows a statement that may jump.
  */
 import { MagicString } from 'magic-string'
 import { Reporter } from '../output/diagnostics.ts'
@@ -47,7 +48,10 @@ export function countBlocks(source: string, file: string): Counted | null {
   }
 }
 
-/** Text is put in from the outermost node inwards: what an inner node adds at the same place stands further inside. */
+/**
+ * Text is put in from the outermost node inwards: what an inner node adds at the same place stands further
+ * inside.
+ */
 class Counters {
   readonly text: MagicString
   readonly blocks: Block[] = []
@@ -193,7 +197,10 @@ function isJump({ type }: Node): boolean {
   )
 }
 
-/** Whether what follows the statement may be run less often than the statement. V8 counts no exceptions of calls. */
+/**
+ * Whether what follows the statement may be run less often than the statement. V8 counts no exceptions of
+ * calls.
+ */
 function mayLeave(node: Node): boolean {
   switch (node.type) {
     case 'IfStatement':

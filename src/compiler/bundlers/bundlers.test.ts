@@ -43,7 +43,8 @@ const bundlers: Record<string, Bundle> = {
       logLevel: 'silent',
       root: folder,
       plugins: [vitePlugin()],
-      // The development form writes each element's line and column into it: the two forms stand in different columns.
+      // The development form writes each element's line and column into it: the two forms stand in different
+      // columns.
       oxc: { jsx: { development: false } },
       build: {
         ssr: entry,

@@ -1,6 +1,7 @@
 /**
- * Module references where chunks have addresses: Rollup, Rolldown and Vite. A module that is named by URL becomes a chunk of the same
- * build. So do the workers of heddle itself: CPUs then have the very instance of heddle that the modules of tasks import.
+ * Module references where chunks have addresses: Rollup, Rolldown and Vite. A module that is named by URL
+ * becomes a chunk of the same build. So do the workers of heddle itself: CPUs then have the very instance of
+ * heddle that the modules of tasks import.
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -22,8 +23,8 @@ interface FileUrl {
 }
 
 /**
- * The file that a reference means. Asks the bundler only where there is none of the name (`./work.js` for `work.ts`): its answer may have to
- * wait until this very module has been transformed.
+ * The file that a reference means. Asks the bundler only where there is none of the name (`./work.js` for
+ * `work.ts`): its answer may have to wait until this very module has been transformed.
  */
 async function fileOf(context: ChunkContext, specifier: string, id: string): Promise<string | null> {
   const file = join(dirname(pathOf(id)), specifier)

@@ -1,7 +1,8 @@
 /**
- * Module references in esbuild, which knows neither `new URL(…)` nor emitted chunks. Before each build the program is read once, to
- * find what it names by URL. A second build makes all of that, with what it shares in common chunks, into a folder beside the program
- * whose name is a hash of what is in it. Then the program itself is built, with the addresses there.
+ * Module references in esbuild, which knows neither `new URL(…)` nor emitted chunks. Before each build the
+ * program is read once, to find what it names by URL. A second build makes all of that, with what it shares
+ * in common chunks, into a folder beside the program whose name is a hash of what is in it. Then the program
+ * itself is built, with the addresses there.
  *
  *   out/main.js                    new URL('./heddle-3f2a/work.js', …)
  *   out/heddle-3f2a/work.js        what CPUs import
@@ -83,7 +84,10 @@ function nameOf({ names }: Found, file: string, own: boolean): string {
   return name
 }
 
-/** Where a module of the program finds the companion's folder. An asset is what esbuild knows the way to, from every chunk. */
+/**
+ * Where a module of the program finds the companion's folder. An asset is what esbuild knows the way to, from
+ * every chunk.
+ */
 function baseOf({ format, platform }: BuildOptions): string {
   const here =
     format === 'esm'
@@ -138,7 +142,10 @@ async function setUp(build: PluginBuild, found: Found): Promise<void> {
   })
 }
 
-/** The program as it is, read for what it names. Nothing is written; what is wrong with it, the real build says. */
+/**
+ * The program as it is, read for what it names. Nothing is written; what is wrong with it, the real build
+ * says.
+ */
 function readOptions(options: BuildOptions): BuildOptions {
   return {
     ...options,

@@ -10,7 +10,10 @@ import heddle from './vite.ts'
 const source =
   "export function total(rows: number[]) {\n  'use task'\n  let sum = 0\n  for (const row of rows) sum += other(row)\n  return sum\n}\nexport let other = (n: number) => n\n"
 
-/** Transforms a module as vitest would with this provider: what the plugin that counts has seen, what came out, and warnings. */
+/**
+ * Transforms a module as vitest would with this provider: what the plugin that counts has seen, what came
+ * out, and warnings.
+ */
 async function transform(
   provider: string,
   enabled: boolean,
@@ -97,7 +100,10 @@ interface FileReport {
   readonly b: Record<string, number[]>
 }
 
-/** What the provider reports of the fixture's files: statements, functions and branches by their places, with their counts. */
+/**
+ * What the provider reports of the fixture's files: statements, functions and branches by their places, with
+ * their counts.
+ */
 async function reportsOf(mode: 'plain' | 'compiled'): Promise<Record<string, Record<string, unknown>>> {
   const reports = mkdtempSync(join(tmpdir(), 'heddle-coverage-'))
   onTestFinished(() => rmSync(reports, { recursive: true }))

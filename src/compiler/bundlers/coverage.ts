@@ -1,8 +1,9 @@
 /**
- * Coverage of compiled modules in vitest. In compiled text a function stands twice, so what is counted is the source: counters are
- * put into it, and the compiler then runs behind them: the counters go where the statements go. Istanbul brings its own counters. For
- * V8's coverage the source is given some here (blockcounters.ts), and the provider's conversion is given what they count
- * (v8provider.ts); one warning tells of a provider for which that is not possible.
+ * Coverage of compiled modules in vitest. In compiled text a function stands twice, so what is counted is the
+ * source: counters are put into it, and the compiler then runs behind them: the counters go where the
+ * statements go. Istanbul brings its own counters. For V8's coverage the source is given some here
+ * (blockcounters.ts), and the provider's conversion is given what they count (v8provider.ts); one warning
+ * tells of a provider for which that is not possible.
  */
 import type { UnpluginOptions } from 'unplugin'
 import { composeMaps, type SourceMap } from '../output/sourcemap.ts'

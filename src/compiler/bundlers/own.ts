@@ -9,7 +9,10 @@ export function pathOf(id: string): string {
   return withoutQuery(id).replaceAll('\\', '/')
 }
 
-/** The path of one of heddle's own modules from its home, without the ending (`machine/bundled`); null for others. */
+/**
+ * The path of one of heddle's own modules from its home, without the ending (`machine/bundled`); null for
+ * others.
+ */
 export function ownModule(id: string): string | null {
   const path = pathOf(id)
   const installed = /\/node_modules\/heddle\/dist\/(.*)\.js$/.exec(path)?.[1]

@@ -1,6 +1,7 @@
 /**
- * Finds where a module names another by `new URL('./work.ts', import.meta.url)`: the modules that CPUs import, and the entries of
- * workers. A bundler that does not know them copies the file as it stands, TypeScript and all.
+ * Finds where a module names another by `new URL('./work.ts', import.meta.url)`: the modules that CPUs
+ * import, and the entries of workers. A bundler that does not know them copies the file as it stands,
+ * TypeScript and all.
  */
 import { parseSync } from 'oxc-parser'
 import { type Node, walk } from '../analysis/syntax.ts'
@@ -21,8 +22,9 @@ export const referenceText: RegExp = /\bnew\s+URL\b[\s\S]*\bimport\.meta\.url\b/
 const script = /^\.\.?\/.*\.[cm]?[jt]sx?$/
 
 /**
- * The references of a module, in the order of the text. In a module that imports heddle these are all that name a script; in any
- * other only what is given to a method `import`. `new Worker(new URL(…))` is the bundler's own business, but in heddle itself (`own`).
+ * The references of a module, in the order of the text. In a module that imports heddle these are all that
+ * name a script; in any other only what is given to a method `import`. `new Worker(new URL(…))` is the
+ * bundler's own business, but in heddle itself (`own`).
  */
 export function moduleReferences(source: string, file: string, own: boolean): ModuleReference[] {
   if (!referenceText.test(source)) return []
@@ -61,7 +63,10 @@ function urlSpecifier({ type, callee, arguments: given }: Node): string | null {
   return isHere ? text.value : null
 }
 
-/** What the URL is given to. A worklet or a service worker is neither a module of tasks nor a worker of heddle's. */
+/**
+ * What the URL is given to. A worklet or a service worker is neither a module of tasks nor a worker of
+ * heddle's.
+ */
 function userOf(node: Node, parents: ReadonlyMap<Node, Node>): 'worker' | 'import' | 'worklet' | 'other' {
   let user = parents.get(node)
   if (user?.type === 'MemberExpression') user = parents.get(user)

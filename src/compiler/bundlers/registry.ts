@@ -1,9 +1,11 @@
 /**
- * Module references in webpack and Rspack, whose chunks cannot be imported by their addresses. The URL becomes a name,
- * `heddle-module:src/work.ts`, and machine/web/bundled.ts, which is part of the page and of every worker, becomes the list of these names,
- * each with an `import()` that the bundler follows. Workers are the bundler's own business: it knows `new Worker(new URL(…))`.
+ * Module references in webpack and Rspack, whose chunks cannot be imported by their addresses. The URL
+ * becomes a name, `heddle-module:src/work.ts`, and machine/web/bundled.ts, which is part of the page and of
+ * every worker, becomes the list of these names, each with an `import()` that the bundler follows. Workers
+ * are the bundler's own business: it knows `new Worker(new URL(…))`.
  *
- * The list is complete only when every module has been read. So the module is made again at the end of that, until nothing new is found.
+ * The list is complete only when every module has been read. So the module is made again at the end of that,
+ * until nothing new is found.
  */
 import { dirname, relative, resolve } from 'node:path'
 import { MagicString } from 'magic-string'

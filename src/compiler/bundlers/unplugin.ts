@@ -1,4 +1,7 @@
-/** One plugin for every bundler: each entry (`heddle/vite`, `heddle/rollup`, …) is this one, in that bundler's shape. */
+/**
+ * One plugin for every bundler: each entry (`heddle/vite`, `heddle/rollup`, …) is this one, in that bundler's
+ * shape.
+ */
 import { fileURLToPath } from 'node:url'
 import {
   createUnplugin,
@@ -25,8 +28,8 @@ export interface HeddleOptions {
   /** False leaves out the warnings about what stays plain. Default: true. */
   warnings?: boolean
   /**
-   * What is compiled although nothing in it says 'use task': packages by name (`'jpeg-js'`, `'@acme/*'`), expressions for
-   * `package/path/in/it.js`, files and folders by their paths, or `'all'`.
+   * What is compiled although nothing in it says 'use task': packages by name (`'jpeg-js'`, `'@acme/*'`),
+   * expressions for `package/path/in/it.js`, files and folders by their paths, or `'all'`.
    */
   include?: readonly CompilePattern[] | 'all'
   /** What is not compiled, whatever `include` and the code itself say. */
@@ -36,8 +39,8 @@ export interface HeddleOptions {
 }
 
 /**
- * By name in a build, so that the bundler resolves it to the very instance that the program's own `import 'heddle'`
- * gets: the two share the safepoint flag.
+ * By name in a build, so that the bundler resolves it to the very instance that the program's own
+ * `import 'heddle'` gets: the two share the safepoint flag.
  */
 const ownRuntime: string = import.meta.url.endsWith('.ts')
   ? fileURLToPath(new URL('../runtime.ts', import.meta.url))
@@ -53,7 +56,10 @@ const heddleOptions: Kinds<HeddleOptions> = {
 
 const ids = /\.[cm]?[jt]sx?(?:$|\?)/
 
-/** Where in the chain of plugins the compiler stands. Vitest's coverage decides that, where it is on: see bundlers/coverage.ts. */
+/**
+ * Where in the chain of plugins the compiler stands. Vitest's coverage decides that, where it is on: see
+ * bundlers/coverage.ts.
+ */
 export interface Turn {
   /** After the code has been given its counters: what is counted then is the source. */
   afterCounters: boolean
@@ -140,7 +146,10 @@ interface Location {
   column: number
 }
 
-/** The plugins that one `heddle()` stands for: modules that are named by URL, 'use task', and what Vite has to be told. */
+/**
+ * The plugins that one `heddle()` stands for: modules that are named by URL, 'use task', and what Vite has to
+ * be told.
+ */
 function plugins(
   options: HeddleOptions | undefined,
   { framework }: Pick<UnpluginContextMeta, 'framework'>,

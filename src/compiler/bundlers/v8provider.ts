@@ -1,6 +1,7 @@
 /**
- * What vitest's provider 'v8' makes of a compiled module. It converts V8's counts of the text that ran. For a module that carries
- * counters (blockcounters.ts) it is given the text before they were put in, and the counts of that text's blocks.
+ * What vitest's provider 'v8' makes of a compiled module. It converts V8's counts of the text that ran. For a
+ * module that carries counters (blockcounters.ts) it is given the text before they were put in, and the
+ * counts of that text's blocks.
  */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -47,8 +48,8 @@ const originals: unique symbol = Symbol.for('heddle.coverage.originals') as neve
 export type Originals = Map<string, Original>
 
 /**
- * Lets the provider that the project has installed convert modules with counters. Returns where those are to be entered; null
- * without such a provider.
+ * Lets the provider that the project has installed convert modules with counters. Returns where those are to
+ * be entered; null without such a provider.
  */
 export async function originalsOf(root: string): Promise<Originals | null> {
   let prototype: Partial<Provider> & { [originals]?: Originals }

@@ -1,6 +1,7 @@
 /**
- * What a Vite project would have to set by hand: heddle is served file by file, because its workers name their modules by URL; the
- * development server and the preview send the headers that shared memory needs; a chunk that a worker loads does not ask for `document`.
+ * What a Vite project would have to set by hand: heddle is served file by file, because its workers name
+ * their modules by URL; the development server and the preview send the headers that shared memory needs; a
+ * chunk that a worker loads does not ask for `document`.
  */
 import type { UnpluginOptions } from 'unplugin'
 

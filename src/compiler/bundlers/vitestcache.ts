@@ -1,6 +1,7 @@
 /**
- * Vitest keeps transformed modules on disk, by their text and the names of the plugins. What a module is compiled to depends on more:
- * on the modules that it imports, on the plugin's options and on the coverage. So compiled modules are not kept there.
+ * Vitest keeps transformed modules on disk, by their text and the names of the plugins. What a module is
+ * compiled to depends on more: on the modules that it imports, on the plugin's options and on the coverage.
+ * So compiled modules are not kept there.
  */
 import type { UnpluginOptions } from 'unplugin'
 import { withoutQuery } from '../analysis/parse.ts'

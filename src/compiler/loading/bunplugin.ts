@@ -1,4 +1,7 @@
-/** The loader in Bun, which has no hooks of Node's: a plugin of its own runtime reads every module that is imported on this thread. */
+/**
+ * The loader in Bun, which has no hooks of Node's: a plugin of its own runtime reads every module that is
+ * imported on this thread.
+ */
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -24,7 +27,10 @@ const loaders: Readonly<Record<string, string>> = {
   '.jsx': 'jsx',
 }
 
-/** A program's own modules. A plugin of Bun's must give the text of all that it asks for, and Bun then takes it for a module. */
+/**
+ * A program's own modules. A plugin of Bun's must give the text of all that it asks for, and Bun then takes
+ * it for a module.
+ */
 const ownModules = /^(?!.*[\\/]node_modules[\\/]).*\.m?[jt]sx?$/
 
 /** Bun strips the types itself, after us. */

@@ -1,4 +1,7 @@
-/** Node finds the exports of a CommonJS module in its text: it must find the same in what the compiler makes of it. */
+/**
+ * Node finds the exports of a CommonJS module in its text: it must find the same in what the compiler makes
+ * of it.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { init, parse } from 'cjs-module-lexer'

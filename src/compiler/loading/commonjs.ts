@@ -1,7 +1,8 @@
 /**
- * The names that a CommonJS module exports. Node reads them off the text, before it runs the module, so that ES modules can
- * import them by name (`cjs-module-lexer`). It knows a few forms, word for word, and what the compiler makes of those is
- * none of them. So the output ends with the same names in a form that is known and never runs.
+ * The names that a CommonJS module exports. Node reads them off the text, before it runs the module, so that
+ * ES modules can import them by name (`cjs-module-lexer`). It knows a few forms, word for word, and what the
+ * compiler makes of those is none of them. So the output ends with the same names in a form that is known and
+ * never runs.
  */
 import { bare, type Node, walk } from '../analysis/syntax.ts'
 
@@ -104,7 +105,10 @@ function requiredBy(node: Node): string | null {
   return specifier?.type === 'Literal' && typeof specifier.value === 'string' ? specifier.value : null
 }
 
-/** The functions in a call that Node knows by their text: getters of exports, and what copies them. They stay as they are. */
+/**
+ * The functions in a call that Node knows by their text: getters of exports, and what copies them. They stay
+ * as they are.
+ */
 export function* handsOutExports(call: Node): Generator<Node> {
   const callee = bare(call.callee)
   if (callee.type !== 'MemberExpression' || callee.computed) return

@@ -1,7 +1,8 @@
 /**
- * What modules have become, on disk: a second start compiles nothing. An entry is one file, named by a hash of all that the output
- * depends on. It is written under another name and renamed, so no reader sees half of one, and writers of the same entry do not
- * disturb each other. It begins with a hash of the rest: a damaged one is deleted, and counts as none.
+ * What modules have become, on disk: a second start compiles nothing. An entry is one file, named by a hash
+ * of all that the output depends on. It is written under another name and renamed, so no reader sees half of
+ * one, and writers of the same entry do not disturb each other. It begins with a hash of the rest: a damaged
+ * one is deleted, and counts as none.
  */
 import {
   lstatSync,
@@ -126,8 +127,8 @@ export function cacheKey(parts: readonly unknown[], source: string): string {
 }
 
 /**
- * Where a program's cache is: what HEDDLE_CACHE names; else in the node_modules next to the program or above it; else in the
- * temporary folder, in a folder that belongs to this user alone. Null: there is to be none.
+ * Where a program's cache is: what HEDDLE_CACHE names; else in the node_modules next to the program or above
+ * it; else in the temporary folder, in a folder that belongs to this user alone. Null: there is to be none.
  */
 export function cacheFolder(program: string | undefined): string | null {
   const asked = process.env[CACHE_VARIABLE]

@@ -1,4 +1,7 @@
-/** The hooks for `module.register`, which runs them in a thread of their own: for a Node that has no registerHooks. */
+/**
+ * The hooks for `module.register`, which runs them in a thread of their own: for a Node that has no
+ * registerHooks.
+ */
 import type { InitializeHook, LoadHook } from 'node:module'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { tellProgram } from '../../machine/node/node-claims.ts'
@@ -41,7 +44,8 @@ export const load: LoadHook = async (url, context, nextLoad) => {
     if (nodeStrips || !isUnknownTypeScript(url, error)) throw error
     return { shortCircuit: true, ...loadTypeScript(url) } as never
   }
-  // Node reads CommonJS itself; a text that another hook has made of it (tsx) does not come by Module.prototype._compile.
+  // Node reads CommonJS itself; a text that another hook has made of it (tsx) does not come by
+  // Module.prototype._compile.
   const isLeft = loaded.format === 'commonjs' || loaded.format === 'commonjs-typescript'
   return isLeft && (loaded.source === null || loaded.source === undefined)
     ? loaded

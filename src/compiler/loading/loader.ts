@@ -1,7 +1,8 @@
 /**
- * What a thread does with each module that Node has read: nothing, after one search, unless its text says 'use task', its package is
- * to be compiled, or it holds types that Node does not strip. Node's two ways to hook loading (registerHooks in the thread, register
- * in a thread of its own) both end here. The compiler is loaded when a module needs it that is not in the cache.
+ * What a thread does with each module that Node has read: nothing, after one search, unless its text says
+ * 'use task', its package is to be compiled, or it holds types that Node does not strip. Node's two ways to
+ * hook loading (registerHooks in the thread, register in a thread of its own) both end here. The compiler is
+ * loaded when a module needs it that is not in the cache.
  */
 import { readFileSync } from 'node:fs'
 import Module from 'node:module'
@@ -65,8 +66,8 @@ function translatorHere(): Translator {
 const suffix = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
 
 /**
- * CommonJS finds the runtime under a global symbol: some versions of Node cannot `require` a module from a file that a hook has
- * changed.
+ * CommonJS finds the runtime under a global symbol: some versions of Node cannot `require` a module from a
+ * file that a hook has changed.
  */
 const runtimeSymbol: symbol = Symbol.for('heddle.runtime')
 
@@ -130,7 +131,10 @@ export function announce(onInclude: (patterns: readonly string[]) => void): void
   selection.add(askedFor(programFile()))
 }
 
-/** Compiles what Node loaded, in place of it: the format stays, so that Node strips the types after us, where it can. */
+/**
+ * Compiles what Node loaded, in place of it: the format stays, so that Node strips the types after us, where
+ * it can.
+ */
 export function compileLoaded<T extends Loaded>(url: string, loaded: T): T {
   if (isLoading || !url.startsWith('file:')) return loaded
   const language = languageOf(loaded.format, url)
@@ -168,7 +172,9 @@ function typeOf(file: string): boolean | null {
   return type === 'module' ? false : type === 'commonjs' ? true : null
 }
 
-/** `npm init -y` makes a package of CommonJS, in which the first `import` of a file fails: says what to type. */
+/**
+ * `npm init -y` makes a package of CommonJS, in which the first `import` of a file fails: says what to type.
+ */
 function refuseModuleSyntax(source: NonNullable<Loaded['source']>, file: string): void {
   if (!/\.[jt]s$/.test(file) || file.includes(`${sep}node_modules${sep}`)) return
   const text = typeof source === 'string' ? source : bytesOf(source).toString('utf8')
@@ -196,7 +202,8 @@ function languageOf(format: string | null | undefined, url: string): Language | 
       return { typescript: true, commonjs: null }
     case null:
     case undefined:
-      // A required file of a package that does not say its type: Node looks at the syntax, and so does the compiler.
+      // A required file of a package that does not say its type: Node looks at the syntax, and so does the
+      // compiler.
       if (/\.js(?:$|[?#])|\/[^./]+$/.test(url)) return { typescript: false, commonjs: null }
       return /\.ts(?:$|[?#])/.test(url) ? { typescript: true, commonjs: null } : null
     default:
@@ -256,7 +263,8 @@ function compiledOnce(source: string, file: string, language: Language, work: Wo
   const kept = openCache()
   if (kept === null) return translatorHere().translate(source, file, language, work)
   const { cache, claims, stamp } = kept
-  // Modules next to it are read too, for a guess that may be an old one: a package changes its version when it changes.
+  // Modules next to it are read too, for a guess that may be an old one: a package changes its version when
+  // it changes.
   const version = work.whole ? nearestManifest(file)?.manifest.version : undefined
   const key = cacheKey([stamp, file, language, work, version], source)
   const hit = cache.read(key)
@@ -329,7 +337,10 @@ function warnOnce(key: string, message: string, code: string, detail?: string): 
 
 let resolvedRuntime: string | undefined
 
-/** The compiled code's runtime, as a file: code anywhere can import it, whether or not it could resolve our name. */
+/**
+ * The compiled code's runtime, as a file: code anywhere can import it, whether or not it could resolve our
+ * name.
+ */
 function runtimeUrl(): string {
   resolvedRuntime ??=
     suffix === '.ts'
@@ -338,7 +349,9 @@ function runtimeUrl(): string {
   return resolvedRuntime
 }
 
-/** Looks through a module and what it imports from files of its own project, for the text that does not parse. */
+/**
+ * Looks through a module and what it imports from files of its own project, for the text that does not parse.
+ */
 function findSyntaxError(url: string): string | null {
   const { importsOf, syntaxErrorOf } = translatorHere()
   const seen = new Set<string>()

@@ -1,4 +1,7 @@
-/** `"heddle": { "compile": […] }` of the program's package.json, on the CPUs of a program that was started without a loader. */
+/**
+ * `"heddle": { "compile": […] }` of the program's package.json, on the CPUs of a program that was started
+ * without a loader.
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,7 @@
-/** The modules next to a file, as Node reads them. Each is read once in a thread, for what it tells of its functions. */
+/**
+ * The modules next to a file, as Node reads them. Each is read once in a thread, for what it tells of its
+ * functions.
+ */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Brief, Neighbour } from '../analysis/beyond.ts'
@@ -9,7 +12,9 @@ const size_most = 1_000_000
 
 const found = new Map<string, Brief | null>()
 
-/** What is next to this file. A module that is not a file of its package, or cannot be read, tells nothing. */
+/**
+ * What is next to this file. A module that is not a file of its package, or cannot be read, tells nothing.
+ */
 export function neighboursOf(file: string): Neighbour {
   const folder = dirname(file)
   return specifier => {

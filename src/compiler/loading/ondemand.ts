@@ -1,9 +1,10 @@
 /**
- * Puts the loader in place on this thread: `heddle/register` for the main program, and each CPU of a kernel by itself. Until a module
- * is to be compiled that the cache does not hold, the compiler is not loaded, where Node can load it from inside a hook.
+ * Puts the loader in place on this thread: `heddle/register` for the main program, and each CPU of a kernel
+ * by itself. Until a module is to be compiled that the cache does not hold, the compiler is not loaded, where
+ * Node can load it from inside a hook.
  *
- * registerHooks runs in the loading thread and covers `import` and `require`. Where Node lacks it, `register` covers
- * `import`, and CommonJS is compiled where Node itself compiles it.
+ * registerHooks runs in the loading thread and covers `import` and `require`. Where Node lacks it, `register`
+ * covers `import`, and CommonJS is compiled where Node itself compiles it.
  */
 import { readFileSync } from 'node:fs'
 import Module from 'node:module'

@@ -1,4 +1,7 @@
-/** What is said of a file that was compiled because somebody selected it: all in one, nobody asked for its functions by name. */
+/**
+ * What is said of a file that was compiled because somebody selected it: all in one, nobody asked for its
+ * functions by name.
+ */
 import type { Diagnostic } from '../compile.ts'
 import { moduleOf } from './selection.ts'
 

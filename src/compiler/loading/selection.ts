@@ -1,7 +1,8 @@
 /**
- * Which modules are compiled although nothing in them says 'use task': packages of other people, or everything. The patterns come from
- * three places, and all of them count: HEDDLE_COMPILE in the environment (`heddle run --compile`), `"heddle": { "compile": […] }` in
- * the package.json of the program, and `Kernel.boot({ compile })`.
+ * Which modules are compiled although nothing in them says 'use task': packages of other people, or
+ * everything. The patterns come from three places, and all of them count: HEDDLE_COMPILE in the environment
+ * (`heddle run --compile`), `"heddle": { "compile": […] }` in the package.json of the program, and
+ * `Kernel.boot({ compile })`.
  *
  *   'jpeg-js'        the package of that name; `*` stands for any characters: '@acme/*'
  *   './lib/old.js'   a file, or every file below a folder; so do an absolute path and a file: URL
@@ -122,7 +123,10 @@ interface Module {
   readonly name: string
 }
 
-/** The package that a file belongs to: by the folder that it is installed in, else by the nearest package.json with a name. */
+/**
+ * The package that a file belongs to: by the folder that it is installed in, else by the nearest package.json
+ * with a name.
+ */
 export function moduleOf(file: string): Module {
   const parts = file.split(sep)
   const at = parts.lastIndexOf('node_modules')
@@ -189,7 +193,10 @@ export function nearestManifest(
 /** The environment's variable: patterns with commas between them. */
 export const COMPILE_VARIABLE = 'HEDDLE_COMPILE'
 
-/** What the environment and the program's own package.json ask for. A tool that is installed (`next`, `nest`) runs the program of the folder that it stands in. */
+/**
+ * What the environment and the program's own package.json ask for. A tool that is installed (`next`, `nest`)
+ * runs the program of the folder that it stands in.
+ */
 export function askedFor(program: string | undefined): string[] {
   const isTool = program?.split(/[/\\]/).includes('node_modules') ?? true
   const folder = isTool ? process.cwd() : dirname(resolve(program!))

@@ -7,7 +7,10 @@ import { stripTypes } from './striptypes.ts'
 
 const root = join(import.meta.dirname, '../../..')
 
-/** Which spaces a type becomes, and where a semicolon keeps two statements apart, is each eraser's own business. */
+/**
+ * Which spaces a type becomes, and where a semicolon keeps two statements apart, is each eraser's own
+ * business.
+ */
 const tokens = (text: string): string => text.replaceAll(/[\s;]+/g, ' ').trim()
 
 test.each([

@@ -1,6 +1,7 @@
 /**
- * TypeScript without its types, for a Node that does not strip them itself: each type becomes spaces, so that every line and column
- * stays where it was written. Syntax that is more than a type (`enum`, `namespace`, parameter properties) is refused, as Node refuses it.
+ * TypeScript without its types, for a Node that does not strip them itself: each type becomes spaces, so that
+ * every line and column stays where it was written. Syntax that is more than a type (`enum`, `namespace`,
+ * parameter properties) is refused, as Node refuses it.
  */
 import { parseSync } from 'oxc-parser'
 import { Lines } from '../output/lines.ts'
@@ -210,7 +211,9 @@ class Eraser {
     this.#guardField(node)
   }
 
-  /** `readonly` or `public` before `[x]` or `*x`: without the word, the line would continue the field above. */
+  /**
+   * `readonly` or `public` before `[x]` or `*x`: without the word, the line would continue the field above.
+   */
   #guardField({ start }: Node): void {
     const first = this.#past(start)
     if (this.#output[start] === ' ' && continues.test(this.#outputFrom(first))) this.#output[start] = ';'
@@ -251,7 +254,10 @@ class Eraser {
     this.#blankNext(first.end, ',')
   }
 
-  /** No line may end between `)` and `=>`, nor between `async` and `(`: the bracket moves to the other end of the type. */
+  /**
+   * No line may end between `)` and `=>`, nor between `async` and `(`: the bracket moves to the other end of
+   * the type.
+   */
   #keepArrow(node: Node): void {
     const { returnType, typeParameters, async } = node
     if (returnType && this.#source.slice(returnType.start, returnType.end).includes('\n')) {

@@ -1,4 +1,6 @@
-/** The loader's heavy half: what becomes of one module's text. It is loaded when the first module needs it. */
+/**
+ * The loader's heavy half: what becomes of one module's text. It is loaded when the first module needs it.
+ */
 import { parseSync } from 'oxc-parser'
 import { pathToFileURL } from 'node:url'
 import { type CompileResult, compile, type Diagnostic } from '../compile.ts'
@@ -101,8 +103,9 @@ function compileText(
 }
 
 /**
- * A transpiler before us leaves JavaScript under a TypeScript name, and a map in it; one behind us asks for the raw
- * text and calls it JavaScript already. So the format is only a guess, and the other reading is tried where it fails.
+ * A transpiler before us leaves JavaScript under a TypeScript name, and a map in it; one behind us asks for
+ * the raw text and calls it JavaScript already. So the format is only a guess, and the other reading is tried
+ * where it fails.
  */
 function compileAs(
   { code, map }: ReturnType<typeof takeInlineMap>,
@@ -121,7 +124,10 @@ function compileAs(
   return second.diagnostics.some(({ severity }) => severity === 'error') ? first : second
 }
 
-/** `a<b>(c)` reads differently in the two languages: the name that the compiler sees says which the text is in. */
+/**
+ * `a<b>(c)` reads differently in the two languages: the name that the compiler sees says which the text is
+ * in.
+ */
 function nameFor(file: string, typescript: boolean, commonjs: boolean): string {
   if (commonjs) return file.replace(/(\.[cm]?[jt]sx?)?$/, typescript ? '.cts' : '.cjs')
   if (typescript) return file
@@ -133,7 +139,10 @@ function located(diagnostic: Diagnostic, file: string, inputMap: SourceMap | nul
   return { ...diagnostic, file, ...original }
 }
 
-/** As Node decides it where neither the name nor the package.json does: `import`, `export` or a top-level `await`. */
+/**
+ * As Node decides it where neither the name nor the package.json does: `import`, `export` or a top-level
+ * `await`.
+ */
 export function isModuleSyntax(source: string, file: string): boolean {
   const lang = /\.[cm]?ts$/.test(file) ? 'ts' : 'js'
   const script = parseSync(file, source, { lang, sourceType: 'commonjs' } as never)
@@ -167,13 +176,16 @@ export function importsOf(source: string, file: string): string[] {
 }
 
 /**
- * CommonJS finds the runtime under a global symbol: some versions of Node cannot `require` a module from a file that a
- * hook has changed. The two texts are of one length, so that the map holds.
+ * CommonJS finds the runtime under a global symbol: some versions of Node cannot `require` a module from a
+ * file that a hook has changed. The two texts are of one length, so that the map holds.
  */
 const access = 'globalThis[globalThis.Symbol.for("heddle.runtime")]'
 const commonRuntime = 'heddle/runtime'.padEnd(access.length - 'require("")'.length, '/')
 
-/** A module may have a variable of that name: lodash's modules have a `Symbol`, and core-js has a `globalThis`. */
+/**
+ * A module may have a variable of that name: lodash's modules have a `Symbol`, and core-js has a
+ * `globalThis`.
+ */
 function runtimeAccess(output: string): string {
   if (!declares(output, 'globalThis') || declares(output, 'global')) return access
   return access.replaceAll('globalThis', 'global'.padEnd('globalThis'.length))

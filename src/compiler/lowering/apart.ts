@@ -1,4 +1,7 @@
-/** Values that are taken apart: what cannot be is refused by the name that it has in the source, as the engine would. */
+/**
+ * Values that are taken apart: what cannot be is refused by the name that it has in the source, as the engine
+ * would.
+ */
 import { type Rope, rope } from '../output/rope.ts'
 import { bare, type Node, wordOf } from '../analysis/syntax.ts'
 

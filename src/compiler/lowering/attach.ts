@@ -7,8 +7,8 @@ import { canLend, lendings } from './borrowed.ts'
 import type { Writer } from './writer.ts'
 
 /**
- * A function that is declared: its plain form, what stands beside it, and what attaches the two before the first
- * statement of the list. `statement` is the declaration, or what exports it.
+ * A function that is declared: its plain form, what stands beside it, and what attaches the two before the
+ * first statement of the list. `statement` is the declaration, or what exports it.
  */
 export function writeDeclaration(
   writer: Writer,

@@ -1,6 +1,6 @@
 /**
- * `fn.bind(…)` in code that is not resumable itself: at the top of a module, in a field. The function that it makes would carry
- * no resumable form, and a task that calls it could not be preempted in it.
+ * `fn.bind(…)` in code that is not resumable itself: at the top of a module, in a field. The function that it
+ * makes would carry no resumable form, and a task that calls it could not be preempted in it.
  */
 import { type Rope, rope } from '../output/rope.ts'
 import type { Node } from '../analysis/syntax.ts'

@@ -1,6 +1,6 @@
 /**
- * What an arrow borrows of the function around it: `this`, `arguments`, `new.target` and `super`. An arrow's twin is no
- * arrow, so the function lends them out by name.
+ * What an arrow borrows of the function around it: `this`, `arguments`, `new.target` and `super`. An arrow's
+ * twin is no arrow, so the function lends them out by name.
  */
 import type { Analysis } from '../analysis/analysis.ts'
 import type { Func } from '../analysis/functions.ts'
@@ -17,14 +17,19 @@ const lendable = [
   { use: 'Super', name: 'super', value: 'key => super[key]' },
 ] as const
 
-/** Which of them a function lends to the arrows inside it, or uses itself: the names, and what they stand for. */
+/**
+ * Which of them a function lends to the arrows inside it, or uses itself: the names, and what they stand for.
+ */
 export function lendings(func: Func, how: 'lends' | 'uses', names: Names): { name: string; value: string }[] {
   return lendable
     .filter(({ use }) => func[`${how}${use}`] && !(use === 'Arguments' && func.declaresArguments))
     .map(({ name, value }) => ({ name: names.lent(name), value }))
 }
 
-/** False for an arrow of an ES module, outside of any function. A CommonJS module is a function, and has what one has. */
+/**
+ * False for an arrow of an ES module, outside of any function. A CommonJS module is a function, and has what
+ * one has.
+ */
 export function canLend({ host }: Func, { isModule }: Analysis): boolean {
   return host.kind !== 'module' || !isModule
 }

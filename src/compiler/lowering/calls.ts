@@ -1,6 +1,7 @@
 /**
- * Calls in a resumable function: to the twin's own name where the target is known, by a look at the callee where it is
- * not, and as they are where they cannot run long. Whatever the form, the parts are evaluated in their order, once.
+ * Calls in a resumable function: to the twin's own name where the target is known, by a look at the callee
+ * where it is not, and as they are where they cannot run long. Whatever the form, the parts are evaluated in
+ * their order, once.
  */
 import type { Call, Func } from '../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../output/rope.ts'
@@ -121,7 +122,8 @@ export abstract class CallLowering extends Writer {
     frame.give(result)
     const call = rope`${result} = ${callee}(${join(list, ', ')})`
     const first = last < 0 ? `${permit}, ` : ''
-    // A sequence in front of the `?` would be in the text of an error of the engine, with the temporary's name.
+    // A sequence in front of the `?` would be in the text of an error of the engine, with the temporary's
+    // name.
     return rope`((${first}${call}, ${frames}.u) === 0 ? ${result} : yield* ${this.names.runtime('rest')}())`
   }
 
@@ -396,7 +398,10 @@ export abstract class CallLowering extends Writer {
     return isAnonymous(bare(node)) ? rope`(0, ${value})` : value
   }
 
-  /** A template whose tag is a member. A method of what a call has returned is refused by its name where it is none. */
+  /**
+   * A template whose tag is a member. A method of what a call has returned is refused by its name where it is
+   * none.
+   */
   taggedMember(node: Node, cx: Context): Rope | null {
     const tag = bare(node.tag)
     if (bare(tag.object).type !== 'CallExpression') return null

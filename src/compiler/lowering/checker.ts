@@ -1,6 +1,7 @@
 /**
- * The lowering for the model checker: every function is a generator, and every access that may touch shared memory is
- * a `yield` that names the operation, so that whoever drives the thread performs it, when it chooses.
+ * The lowering for the model checker: every function is a generator, and every access that may touch shared
+ * memory is a `yield` that names the operation, so that whoever drives the thread performs it, when it
+ * chooses.
  */
 import { type Analysis, globalName } from '../analysis/analysis.ts'
 import { shortGlobals } from '../analysis/builtins.ts'
@@ -134,7 +135,10 @@ export class CheckerLowering extends GeneratorLowering {
     return opaque || func.isGenerator || isOpaque(func.node) ? `${this.names.runtime('effect')}();` : ''
   }
 
-  /** The plain form of a function may run inside a thread, called by what the compiler does not see: it says so. */
+  /**
+   * The plain form of a function may run inside a thread, called by what the compiler does not see: it says
+   * so.
+   */
   override block(node: Node, cx: Context): Rope {
     if (cx.frame !== null || cx.func.node.body !== node || cx.func.kind === 'module')
       return super.block(node, cx)
@@ -333,7 +337,10 @@ export class CheckerLowering extends GeneratorLowering {
     return rope`${this.names.runtime(this.#awaited.has(node) ? 'awaitedAt' : 'ownAt')}(${fn}, ${this.site(node)})`
   }
 
-  /** An async function that is not awaited where it is called goes on beside its caller: the runtime looks at what it does. */
+  /**
+   * An async function that is not awaited where it is called goes on beside its caller: the runtime looks at
+   * what it does.
+   */
   override isCertain(target: Func, node: Node): boolean {
     return !target.isAsync || this.#awaited.has(node)
   }
@@ -399,8 +406,8 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   /**
-   * A parameter that has a default, or is taken apart, gets its value at the start of the body, where the thread can stop; unless
-   * a variable of its name in the body would make a difference.
+   * A parameter that has a default, or is taken apart, gets its value at the start of the body, where the
+   * thread can stop; unless a variable of its name in the body would make a difference.
    */
   override parameter(
     parameter: Node,
@@ -437,7 +444,9 @@ export class CheckerLowering extends GeneratorLowering {
     return !this.#namesOfBody(func, params)
   }
 
-  /** Whether the parameters name something that the body declares anew: in the body it would be another thing. */
+  /**
+   * Whether the parameters name something that the body declares anew: in the body it would be another thing.
+   */
   #namesOfBody(func: Func, params: Node[]): boolean {
     const declared = new Set<string>()
     for (const { scope, declarations, name } of this.bindings) {

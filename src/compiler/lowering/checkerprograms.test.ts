@@ -53,7 +53,10 @@ const checker = {
   effect: (value: unknown) => value,
 }
 
-/** What waits for real promises is the checker's own business; and the text of a function is not what its author wrote. */
+/**
+ * What waits for real promises is the checker's own business; and the text of a function is not what its
+ * author wrote.
+ */
 const files = programFiles().filter(file => !file.startsWith('async') && file !== 'texts.cjs')
 
 const forms = files.flatMap(file => [

@@ -6,10 +6,10 @@ import type { Func } from '../analysis/functions.ts'
 import { bare, contains, type Node } from '../analysis/syntax.ts'
 
 /**
- * Measured (`npm run bench -- coroutine`, the rows `block`): a call through a generator costs ten times a plain one, a
- * call that blocks costs a generator half of what it costs a function that unwinds. So a generator is the better
- * form for a function that does nothing but block: every call in it that may suspend is one of ours that blocks, and
- * every loop in it makes such a call.
+ * Measured (`npm run bench -- coroutine`, the rows `block`): a call through a generator costs ten times a
+ * plain one, a call that blocks costs a generator half of what it costs a function that unwinds. So a
+ * generator is the better form for a function that does nothing but block: every call in it that may suspend
+ * is one of ours that blocks, and every loop in it makes such a call.
  */
 export function lowerBy(func: Func, analysis: Analysis): LoweringName {
   const { bindingOf, funcs } = analysis
@@ -45,8 +45,8 @@ function calledIn(funcs: readonly Func[]): ReadonlySet<Func> {
 }
 
 /**
- * Loops in loops and no call that may suspend: what a generator leaves out of a nest (`nestedloops.ts`) is worth more than a
- * cheaper call of it, where nobody in its file calls it.
+ * Loops in loops and no call that may suspend: what a generator leaves out of a nest (`nestedloops.ts`) is
+ * worth more than a cheaper call of it, where nobody in its file calls it.
  */
 function isNest({ loops }: Func): boolean {
   return loops.some(outer => loops.some(inner => inner !== outer && contains(outer, inner)))

@@ -1,4 +1,7 @@
-/** Classes: a method's twin is a method beside it, under a symbol or a private name, and a static block links the two. */
+/**
+ * Classes: a method's twin is a method beside it, under a symbol or a private name, and a static block links
+ * the two.
+ */
 import { constructorIn } from '../analysis/construct.ts'
 import { endsAtArrow } from './arrowends.ts'
 import type { Func } from '../analysis/functions.ts'
@@ -96,8 +99,8 @@ function writeElement(
 }
 
 /**
- * True for the value of a field that runs no code. Any other runs between `new` and the constructor of a base class, and
- * must not take the permission to unwind that is meant for that one.
+ * True for the value of a field that runs no code. Any other runs between `new` and the constructor of a base
+ * class, and must not take the permission to unwind that is meant for that one.
  */
 function isInert(value: Node): boolean {
   const node = bare(value)

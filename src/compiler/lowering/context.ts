@@ -36,7 +36,10 @@ export class Frame {
   }
 }
 
-/** Functions whose resumable form is in scope: a chain of scopes, so that a deep one costs no copy of those around it. */
+/**
+ * Functions whose resumable form is in scope: a chain of scopes, so that a deep one costs no copy of those
+ * around it.
+ */
 export class Available {
   readonly #around: Available | null
   readonly #own: ReadonlySet<Func>
@@ -95,7 +98,9 @@ export interface Context {
   jumps: ReadonlyMap<object, Rope>
   /** The cursors of the loops around, innermost first, that a `return` has to close here. */
   closing?: readonly string[] | undefined
-  /** Where a `return` goes that a `finally` has to see first: what it leaves by, and where its value is kept. */
+  /**
+   * Where a `return` goes that a `finally` has to see first: what it leaves by, and where its value is kept.
+   */
   ending?: { readonly label: string; readonly how: string; readonly value: string } | undefined
   /** A constructor that goes on: what gives `new` the object, where the engine would have done so. */
   building?: string | undefined

@@ -1,10 +1,10 @@
 /**
- * The second lowering: a function unwinds. It is a plain function that looks, after each call that may suspend, whether
- * the task is being suspended; if so it saves its variables and its place, and returns. A second form of it can start
- * at such a place. See docs/compiler.md.
+ * The second lowering: a function unwinds. It is a plain function that looks, after each call that may
+ * suspend, whether the task is being suspended; if so it saves its variables and its place, and returns. A
+ * second form of it can start at such a place. See docs/compiler.md.
  *
- * Generator functions, async functions and what is better left to generators are made as in the first lowering; the
- * two call each other.
+ * Generator functions, async functions and what is better left to generators are made as in the first
+ * lowering; the two call each other.
  */
 import { AccessorUses } from '../analysis/accessors.ts'
 import type { Analysis } from '../analysis/analysis.ts'
@@ -123,7 +123,9 @@ export class FramesLowering extends StripLowering {
     return rope`${unwinding}(${value}, ${text}${count === null ? '' : `, ${count}`})`
   }
 
-  /** A module that imports its neighbours may be called by them before it has run: it has no constants then. */
+  /**
+   * A module that imports its neighbours may be called by them before it has run: it has no constants then.
+   */
   override get fixesImports(): boolean {
     return this.analysis.program.body.every(
       ({ source }: Node) => source == null || /^(?:node:|[\w@])/.test(source.value),
@@ -186,7 +188,10 @@ export class FramesLowering extends StripLowering {
     return patternText(this.statements(cx.func, cx, false, new Slots()), id)
   }
 
-  /** What writes the statements of a function that unwinds; with `guards`, as a form that can start at any place. */
+  /**
+   * What writes the statements of a function that unwinds; with `guards`, as a form that can start at any
+   * place.
+   */
   statements(func: Func, cx: Context, guards: boolean, slots: Slots): Statements {
     const plan = this.#planOf(func) as Plan
     this.#recursive ??= recursiveOf(this.analysis)

@@ -1,6 +1,7 @@
 /**
- * The first lowering: a resumable form is a generator. A stop is a `yield` of a small integer; a call of another
- * resumable function is a `yield*`. Expressions keep their order by themselves, because `yield` is an expression.
+ * The first lowering: a resumable form is a generator. A stop is a `yield` of a small integer; a call of
+ * another resumable function is a `yield*`. Expressions keep their order by themselves, because `yield` is an
+ * expression.
  */
 import type { Analysis } from '../analysis/analysis.ts'
 import { constructStops } from '../analysis/construct.ts'
@@ -99,7 +100,9 @@ export class GeneratorLowering extends CallLowering {
     return rope`(${fn} = ${name}, ${args} = [${list}], ${isOurs} ? yield* ${names.runtime('construct')}(${fn}, ${args}) : ${plain})`
   }
 
-  /** `new` of anything but a name: what is no constructor is refused by the text that it has in the source. */
+  /**
+   * `new` of anything but a name: what is no constructor is refused by the text that it has in the source.
+   */
   #constructNamed(node: Node, cx: Context): Rope {
     const callee = bare(node.callee)
     const called = callee.type === 'MemberExpression' ? bare(callee.object) : callee
@@ -119,7 +122,10 @@ export class GeneratorLowering extends CallLowering {
     return rope`...(${this.names.runtime('stops')}(${value} = ${written}) ? yield* ${this.names.runtime('collect')}(${value}) : ${this.names.runtime('listed')}(${value}, ${JSON.stringify(this.spreads.get(node) ?? '')}))`
   }
 
-  /** Spreads into calls and lists that may run a generator, each with what the engine says where it is no list. */
+  /**
+   * Spreads into calls and lists that may run a generator, each with what the engine says where it is no
+   * list.
+   */
   get spreads(): ReadonlyMap<Node, string> {
     this.#spreadTexts ??= spreadsIn(this.analysis.program, node => this.spreadStops(node))
     return this.#spreadTexts

@@ -39,7 +39,10 @@ export function jumpsOutOf(statement: Node): Node[] {
   return jumps
 }
 
-/** What in a loop's body leaves the loop otherwise than by its own `break`; null when a `finally` stands in the way. */
+/**
+ * What in a loop's body leaves the loop otherwise than by its own `break`; null when a `finally` stands in
+ * the way.
+ */
 export function leavesOf(body: Node, labels: Set<string>): { returns: Node[]; jumps: Node[] } | null {
   const returns: Node[] = []
   const jumps: Node[] = []

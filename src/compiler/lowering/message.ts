@@ -1,4 +1,7 @@
-/** How the engine names an expression in "… is not a function": the calls that we make for it must say the same. */
+/**
+ * How the engine names an expression in "… is not a function": the calls that we make for it must say the
+ * same.
+ */
 import { bare, type Node, walk } from '../analysis/syntax.ts'
 
 const unnamed = '(intermediate value)'
@@ -32,7 +35,10 @@ export function delegateText(node: Node): string {
   return bare(node).type === 'Identifier' ? notIterableText(node) : `yield* ${unnamed} is not iterable`
 }
 
-/** The spreads into calls and lists that are wanted, each with what the engine says where it is no list: see runtime/notiterable.ts. */
+/**
+ * The spreads into calls and lists that are wanted, each with what the engine says where it is no list: see
+ * runtime/notiterable.ts.
+ */
 export function spreadsIn(program: Node, isWanted: (node: Node) => boolean): Map<Node, string> {
   const found = new Map<Node, string>()
   walk(program, node => {

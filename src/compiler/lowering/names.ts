@@ -2,7 +2,10 @@
 
 export class Names {
   readonly prefix: string
-  /** What names begin with that no stack shows: shorter where the source allows it, since they are a large part of the output. */
+  /**
+   * What names begin with that no stack shows: shorter where the source allows it, since they are a large
+   * part of the output.
+   */
   readonly short: string
   readonly #used = new Map<string, string>()
   #count = 0
@@ -49,7 +52,10 @@ const named: ReadonlyMap<string, string> = new Map([
   ['take', 't'],
 ])
 
-/** A short beginning that no name of the source contains before another letter or digit; null: it has all of them. */
+/**
+ * A short beginning that no name of the source contains before another letter or digit; null: it has all of
+ * them.
+ */
 function shortPrefix(source: string): string | null {
   // A name may be written with escapes.
   if (/\\u(?:\{?0*24|[\da-f]{4}\$|\{[\da-f]+\}\$)|\$\\u/i.test(source)) return null
@@ -58,7 +64,10 @@ function shortPrefix(source: string): string | null {
   return /\$_\w/.test(source) ? null : '$_'
 }
 
-/** Upper-case letters for a number: they meet none of the names that forms use. What is written at each call is short. */
+/**
+ * Upper-case letters for a number: they meet none of the names that forms use. What is written at each call
+ * is short.
+ */
 function shortName(number: number): string {
   const letter = String.fromCharCode(65 + (number % 26))
   return number < 26 ? letter : `${letter}${Math.trunc(number / 26)}`

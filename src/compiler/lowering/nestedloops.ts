@@ -1,6 +1,6 @@
 /**
- * A loop around one short loop. A `yield` anywhere inside a loop costs its every turn, so such a pair is written
- * twice: once without any stop, which is left for the other when the inner loop turns out long.
+ * A loop around one short loop. A `yield` anywhere inside a loop costs its every turn, so such a pair is
+ * written twice: once without any stop, which is left for the other when the inner loop turns out long.
  */
 import type { Analysis } from '../analysis/analysis.ts'
 import { join, type Rope, rope } from '../output/rope.ts'

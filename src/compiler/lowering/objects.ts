@@ -1,6 +1,6 @@
 /**
- * Object literals. A method that knows `super` has its twin beside it, under a symbol, and the two are linked when the
- * object has been made; any other function is attached its twin where it stands.
+ * Object literals. A method that knows `super` has its twin beside it, under a symbol, and the two are linked
+ * when the object has been made; any other function is attached its twin where it stands.
  */
 import type { Func } from '../analysis/functions.ts'
 import { type Piece, Rope, rope } from '../output/rope.ts'
@@ -70,7 +70,10 @@ function writeMethod(writer: Writer, property: Node, func: Func, cx: Context, li
   return rope`${propertyText(key)}: ${writeAttachment(writer, func, namedProperty(key, method), cx)}`
 }
 
-/** A function that takes its name from a key that is computed: made as the only property of an object of its own. */
+/**
+ * A function that takes its name from a key that is computed: made as the only property of an object of its
+ * own.
+ */
 function writeUnnamed(writer: Writer, property: Node, func: Func, cx: Context): Rope {
   const { names } = writer
   const entry = withValue(keyText(writer, property, cx), property, writer.plain(func.node, func, cx))

@@ -43,7 +43,10 @@ function imports({ names, analysis, fixesImports }: Writer, runtime: string): st
   return `import { ${list} } from ${from};${constants}`
 }
 
-/** Where the first statement starts: comments above it speak to other tools (`@jsx`, a licence) and stay first. */
+/**
+ * Where the first statement starts: comments above it speak to other tools (`@jsx`, a licence) and stay
+ * first.
+ */
 function afterComments(program: Node, source: string): number {
   const from = program.hashbang?.end ?? 0
   const first = program.body[0]?.start ?? from

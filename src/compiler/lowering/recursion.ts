@@ -1,7 +1,7 @@
 /**
- * Which functions can come around to themselves, and so need a safepoint of their own even without a loop. A method that is
- * called by a name to which this file gives nothing but functions of its own leads to those; any other call may lead
- * anywhere, and then the caller looks. So every way around has a safepoint on it.
+ * Which functions can come around to themselves, and so need a safepoint of their own even without a loop. A
+ * method that is called by a name to which this file gives nothing but functions of its own leads to those;
+ * any other call may lead anywhere, and then the caller looks. So every way around has a safepoint on it.
  */
 import type { Analysis } from '../analysis/analysis.ts'
 import { constructorOf } from '../analysis/construct.ts'
@@ -41,8 +41,8 @@ function reachedBy({ reach, plain, target, node }: Call, methods: Methods): read
 }
 
 /**
- * Has one function of each cycle of functions that do not look do so: one that a walk along the calls meets again while
- * it is still inside of it.
+ * Has one function of each cycle of functions that do not look do so: one that a walk along the calls meets
+ * again while it is still inside of it.
  */
 function breakCycles(next: ReadonlyMap<Func, readonly Func[]>, looking: Set<Func>): void {
   const inside = new Set<Func>()

@@ -27,7 +27,8 @@ export function writeMoved(writer: Writer, node: Node, cx: Context): Rope | null
       return rope`${other} ${operator ?? '='} ${writer.named(right, left, cx)}`
     }
     case 'UnaryExpression': {
-      // A variable is not deleted, and stays one also where it is now a member; what is no variable is deleted at once.
+      // A variable is not deleted, and stays one also where it is now a member; what is no variable is
+      // deleted at once.
       if (node.operator !== 'delete') return null
       const target = bare(node.argument)
       if (target.type === 'MetaProperty' && cx.renamed!.has('target')) return rope`true`

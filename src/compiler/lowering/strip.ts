@@ -19,7 +19,10 @@ export interface Strip {
   continues: Node[]
   /** Set where the loop counts a number to a bound that stays: then a strip needs no counter of its own. */
   counted: Counted | null
-  /** Set where the first test tells about how many turns there will be; `step` is the text of how far each goes. */
+  /**
+   * Set where the first test tells about how many turns there will be; `step` is the text of how far each
+   * goes.
+   */
   estimate: {
     counter: string
     step: string /** Counter, bound and step are all that moves. */
@@ -27,7 +30,9 @@ export interface Strip {
   } | null
 }
 
-/** How the loop is stripped, or null where it must stay in one piece. The loop has no call and no loop inside. */
+/**
+ * How the loop is stripped, or null where it must stay in one piece. The loop has no call and no loop inside.
+ */
 export function stripOf(loop: Node, labels: Node[], analysis: Analysis): Strip | null {
   if (loop.type === 'ForInStatement' || loop.type === 'ForOfStatement') return null
   if (loop.type === 'ForStatement' && loop.init?.type === 'VariableDeclaration' && loop.init.kind !== 'var') {
@@ -76,8 +81,8 @@ function countedOf(loop: Node, { bindingOf }: Analysis): Strip['counted'] {
 }
 
 /**
- * A `for` whose test compares a counter with a bound, of which the body changes neither: then the distance at the first
- * test is the number of turns, or near enough.
+ * A `for` whose test compares a counter with a bound, of which the body changes neither: then the distance at
+ * the first test is the number of turns, or near enough.
  */
 function estimateOf(loop: Node, { bindingOf }: Analysis): Strip['estimate'] {
   const { test, update } = loop
@@ -132,7 +137,10 @@ function isPath(node: Node): boolean {
   )
 }
 
-/** True when the body may move a bound such as `list.length`: by writing it, or a place other than the counter's. */
+/**
+ * True when the body may move a bound such as `list.length`: by writing it, or a place other than the
+ * counter's.
+ */
 function changesMember(body: Node, bound: Node, counter: string): boolean {
   const name: string = bound.property.name
   let changes = false

@@ -68,7 +68,10 @@ function writeEstimated(lowering: GeneratorLowering, node: Node, strip: Strip, c
   return rope`{ ${lowering.init(node, cx)} ${outer}: if (${first}) { if (${isShort}) ${plain} else ${strips} } }`
 }
 
-/** The first test of a loop whose turns it tells, and whether they are few. The bound is kept in the variable `bound`. */
+/**
+ * The first test of a loop whose turns it tells, and whether they are few. The bound is kept in the variable
+ * `bound`.
+ */
 export function firstTest(
   lowering: GeneratorLowering,
   { test: { operator, right } }: Node,

@@ -1,4 +1,7 @@
-/** The text of a twin: its parameters, what it begins with, its statements. What is inside them is the lowering's. */
+/**
+ * The text of a twin: its parameters, what it begins with, its statements. What is inside them is the
+ * lowering's.
+ */
 import { isTaskDirective } from '../analysis/directive.ts'
 import type { Func } from '../analysis/functions.ts'
 import { join, type Rope, rope } from '../output/rope.ts'

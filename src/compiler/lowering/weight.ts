@@ -38,13 +38,16 @@ export function weightOf(loop: Node, callOf: (node: Node) => Call | undefined): 
 /** A call that leads to so few others is little more than a turn without calls. */
 const few_calls = 16
 
-/** What a turn of a loop is worth whose calls lead to few others, and one whose calls lead to more or make objects. */
+/**
+ * What a turn of a loop is worth whose calls lead to few others, and one whose calls lead to more or make
+ * objects.
+ */
 const fewWeight = 8
 const lightWeight = 64
 
 /**
- * How many turns a loop runs between two looks in a function that unwinds, where nothing in the loop can stop. Null: it
- * has loops inside, whose turns it does not count.
+ * How many turns a loop runs between two looks in a function that unwinds, where nothing in the loop can
+ * stop. Null: it has loops inside, whose turns it does not count.
  */
 export function turnsBetween(
   loop: Node,

@@ -1,10 +1,11 @@
 /**
- * Writes the output: the source as it stands, with each function's resumable form beside it. This half knows where
- * twins go: next to declarations, around expressions, into class bodies. What is inside them is the lowering's.
+ * Writes the output: the source as it stands, with each function's resumable form beside it. This half knows
+ * where twins go: next to declarations, around expressions, into class bodies. What is inside them is the
+ * lowering's.
  *
- * Two copies of a function's text stand in the output, the plain form and the twin. Functions made inside are then
- * made by either: those in the twin are attached their own twins; those in the plain form only where they are marked
- * themselves, and not inside a twin. So the size grows with depth, not with a power of it.
+ * Two copies of a function's text stand in the output, the plain form and the twin. Functions made inside are
+ * then made by either: those in the twin are attached their own twins; those in the plain form only where
+ * they are marked themselves, and not inside a twin. So the size grows with depth, not with a power of it.
  */
 import type { Analysis } from '../analysis/analysis.ts'
 import type { Func } from '../analysis/functions.ts'
@@ -73,7 +74,9 @@ export abstract class Writer {
     return writeProgram(this, runtime, preamble)
   }
 
-  /** A statement list from `from` to `to`: its declarations' twins are attached before its first statement. */
+  /**
+   * A statement list from `from` to `to`: its declarations' twins are attached before its first statement.
+   */
   list(body: Node[], outer: Context, from: number, to: number): { attached: Rope; statements: Rope } {
     const cx = { ...outer, available: this.availableIn(body, outer) }
     const attached = new Rope()
@@ -89,7 +92,8 @@ export abstract class Writer {
         statements.add(plain).add(' ').add(beside)
         attached.add(attach)
       } else {
-        // What is written may begin with a parenthesis where the source did not, behind a line without a semicolon.
+        // What is written may begin with a parenthesis where the source did not, behind a line without a
+        // semicolon.
         if ((cx.frame !== null || cx.renamed !== null) && statement.type === 'ExpressionStatement')
           statements.add(';')
         statements.add(this.node(statement, cx))
@@ -175,7 +179,9 @@ export abstract class Writer {
     return false
   }
 
-  /** The function's plain form: the text as it stands, but for functions inside that are marked themselves. */
+  /**
+   * The function's plain form: the text as it stands, but for functions inside that are marked themselves.
+   */
   plain(node: Node, func: Func, cx: Context): Rope {
     if (func.isText) return new Rope().add(node)
     const attach = func.twin && cx.attach === 'all' ? 'none' : cx.attach
@@ -280,7 +286,8 @@ export abstract class Writer {
       if (child.start < reached) continue
       reached = child.end
       const text = this.node(child, cx)
-      // `new function () {…}()`: with a call around it, the function would be an argument of what `new` makes.
+      // `new function () {…}()`: with a call around it, the function would be an argument of what `new`
+      // makes.
       const isMade = node.type === 'NewExpression' && child === node.callee && beginsWithFunction(child)
       if (!isMade && text.isRange(child)) continue
       made.add({ start: copied, end: child.start }).add(isMade ? rope`(${text})` : text)
@@ -317,7 +324,10 @@ export abstract class Writer {
     return rope`${{ start: node.start, end: from }}${break_}${attached}${statements}`
   }
 
-  /** A function declared in a case is not visible outside of the switch: its twin is attached where the case begins. */
+  /**
+   * A function declared in a case is not visible outside of the switch: its twin is attached where the case
+   * begins.
+   */
   #switch(node: Node, cx: Context): Rope {
     const all: Node[] = node.cases.flatMap(({ consequent }: Node) => consequent)
     if (
@@ -365,7 +375,10 @@ export abstract class Writer {
     if (isFunction(node) && node.id === null) this.#hints.set(node, name)
   }
 
-  /** A function or class without a name of its own, which is given to the variable `id`: it takes the name from there. */
+  /**
+   * A function or class without a name of its own, which is given to the variable `id`: it takes the name
+   * from there.
+   */
   named(value: Node, id: Node, cx: Context): Rope {
     const other = this.renamed(id, cx)
     if (other !== undefined && other !== id.name) return this.namedAs(value, id.name, cx)
@@ -389,7 +402,9 @@ export abstract class Writer {
   }
 }
 
-/** True when the text of an expression begins with a function or an object, which may get a call around it. */
+/**
+ * True when the text of an expression begins with a function or an object, which may get a call around it.
+ */
 function beginsWithFunction(node: Node): boolean {
   let inner = node
   while (inner.type === 'MemberExpression' || inner.type === 'TaggedTemplateExpression') {

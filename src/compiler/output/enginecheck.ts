@@ -1,7 +1,7 @@
 /**
- * Asks the engine whether it parses what the compiler wrote: far quicker than a parser that builds a tree, and in a fraction
- * of the memory. A yes is certain. A no may only mean that the engine does not know the text's language, or that a
- * module was not turned into a script well enough: then the parser is asked.
+ * Asks the engine whether it parses what the compiler wrote: far quicker than a parser that builds a tree,
+ * and in a fraction of the memory. A yes is certain. A no may only mean that the engine does not know the
+ * text's language, or that a module was not turned into a script well enough: then the parser is asked.
  */
 import type { Rope } from './rope.ts'
 import type { Node } from '../analysis/syntax.ts'
@@ -11,7 +11,9 @@ export function isScript(code: string): boolean {
   return parses(Function, code)
 }
 
-/** True when the engine takes the text for a module's, but for its imports and exports, which are left out. */
+/**
+ * True when the engine takes the text for a module's, but for its imports and exports, which are left out.
+ */
 export function isModuleText(output: Rope, source: string, program: Node): boolean {
   const bare = output.text(source, outsideOf(program)).replace(runtimeImport, '')
   return parses(AsyncFunction, `'use strict'; ${bare}`)
@@ -21,7 +23,9 @@ const runtimeImport = /import \{[^}]*\} from "(?:[^"\\]|\\.)*";/
 
 const AsyncFunction = (async () => {}).constructor as FunctionConstructor
 
-/** Makes a function of the text, and does not call it. A page may forbid that, which is a no like any other. */
+/**
+ * Makes a function of the text, and does not call it. A page may forbid that, which is a no like any other.
+ */
 function parses(Maker: FunctionConstructor, body: string): boolean {
   try {
     const made = new Maker('exports', 'require', 'module', '__filename', '__dirname', body)

@@ -1,6 +1,6 @@
 /**
- * Output text that remembers where it comes from. A lowering composes ropes of new text and of ranges of the source,
- * in any order and as often as it needs them; at the end they become text and a source map.
+ * Output text that remembers where it comes from. A lowering composes ropes of new text and of ranges of the
+ * source, in any order and as often as it needs them; at the end they become text and a source map.
  */
 import { SourceMap, type SourceMapSegment } from 'magic-string'
 import { Lines } from './lines.ts'
@@ -180,9 +180,9 @@ class Mapping {
   }
 
   /**
-   * New text. What closes the statement before it stays with that one; from where the next statement begins, it belongs to
-   * the source that follows: there a debugger stops. One of another line of the source begins a line, because profiles
-   * count by lines.
+   * New text. What closes the statement before it stays with that one; from where the next statement begins,
+   * it belongs to the source that follows: there a debugger stops. One of another line of the source begins a
+   * line, because profiles count by lines.
    */
   added(text: string, next: Range | undefined): void {
     if (this.#anchor !== null) {
@@ -193,7 +193,8 @@ class Mapping {
       this.#append(text)
       return
     }
-    // What leads to a statement that is marked is no part of it: it runs also where the statement is passed by.
+    // What leads to a statement that is marked is no part of it: it runs also where the statement is passed
+    // by.
     const head = next === undefined || isAnchor(next) ? text.length : headOf(text)
     this.#append(text.slice(0, head))
     if (head === text.length) return
@@ -204,8 +205,9 @@ class Mapping {
   }
 
   /**
-   * A statement of the source begins here: new text that comes next belongs to it, and comes from the space before it. That is
-   * where a breakpoint on the line is looked for, and its first word may come later in the output.
+   * A statement of the source begins here: new text that comes next belongs to it, and comes from the space
+   * before it. That is where a breakpoint on the line is looked for, and its first word may come later in the
+   * output.
    */
   anchor(offset: number): void {
     const { line, column } = this.#lines.at(offset)
@@ -272,8 +274,8 @@ function isWordCode(code: number): boolean {
 }
 
 /**
- * Where, in new text, the statement begins that what follows the text stands in: the outermost one that the text opens, else
- * the one after its last end. The length of the text: it ends with a statement.
+ * Where, in new text, the statement begins that what follows the text stands in: the outermost one that the
+ * text opens, else the one after its last end. The length of the text: it ends with a statement.
  */
 function headOf(text: string): number {
   const opened: { isBlock: boolean; head: number }[] = []

@@ -1,6 +1,6 @@
 /**
- * The little of source maps that the loader needs: a map that came with the input (a transpiler ran first) and the map
- * of our own edits become one, so that a stack trace names the line that a person wrote.
+ * The little of source maps that the loader needs: a map that came with the input (a transpiler ran first)
+ * and the map of our own edits become one, so that a stack trace names the line that a person wrote.
  */
 
 export interface SourceMap {
@@ -54,8 +54,8 @@ export function encodeMappings(lines: Segment[][]): string {
 }
 
 /**
- * The map from `outer`'s generated text to `inner`'s sources, where `outer` was made from the text that `inner`
- * describes. Positions that `inner` knows nothing of are left out.
+ * The map from `outer`'s generated text to `inner`'s sources, where `outer` was made from the text that
+ * `inner` describes. Positions that `inner` knows nothing of are left out.
  */
 export function composeMaps(outer: SourceMap, inner: SourceMap): SourceMap {
   const innerLines = decodeMappings(inner.mappings)

@@ -1,4 +1,7 @@
-/** Loops that call brief functions alone run in strips: how many turns each has, and that nothing else changes. */
+/**
+ * Loops that call brief functions alone run in strips: how many turns each has, and that nothing else
+ * changes.
+ */
 import { expect, test } from 'vitest'
 import { compile } from '../compile.ts'
 import { preemptEverywhere } from '../../../test/compiler/differential/drive.ts'

@@ -1,4 +1,7 @@
-/** What the compiler says of functions that stay plain and should not: a task cannot be stopped while they run. */
+/**
+ * What the compiler says of functions that stay plain and should not: a task cannot be stopped while they
+ * run.
+ */
 import { type Analysis, globalName } from '../analysis/analysis.ts'
 import { constructorOf } from '../analysis/construct.ts'
 import type { Reporter } from './diagnostics.ts'
@@ -50,7 +53,10 @@ export function warn(
   }
 }
 
-/** `new` of a function of this file that can run long, and is not resumed there. Classes are told of by themselves. */
+/**
+ * `new` of a function of this file that can run long, and is not resumed there. Classes are told of by
+ * themselves.
+ */
 function warnOfNew(
   func: Func,
   analysis: Analysis,
@@ -95,7 +101,10 @@ const RUNS_TEXT = new Set([
   'Script',
 ])
 
-/** Code that is made out of text while the program runs never comes by the compiler. `Function('return this')` and the like are short. */
+/**
+ * Code that is made out of text while the program runs never comes by the compiler. `Function('return this')`
+ * and the like are short.
+ */
 function warnOfMadeCode({ root, funcs, bindingOf }: Analysis, reporter: Reporter): void {
   const isMarked = funcs.some(({ mark }) => mark === 'module')
   for (const func of new Set([root, ...funcs])) {
@@ -128,7 +137,10 @@ function isAtomic(node: Node, bindingOf: Analysis['bindingOf']): boolean {
   return callee?.type === 'MemberExpression' && globalName(callee.object, bindingOf) === 'Atomics'
 }
 
-/** A task that calls a function of this file which loops and is not marked cannot be stopped while that one runs. */
+/**
+ * A task that calls a function of this file which loops and is not marked cannot be stopped while that one
+ * runs.
+ */
 function warnOfUnmarked(funcs: Func[], reporter: Reporter): void {
   const told = new Set<Func>()
   for (const func of funcs) {

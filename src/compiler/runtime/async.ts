@@ -1,8 +1,9 @@
 /**
- * Async functions that are tasks. Called from a task, the part up to the first `await` runs inside that task: it can be
- * preempted and can block. The caller then gets the promise, as always. What follows an `await` begins as a job of the
- * event loop. The owner of the calling coroutine (a kernel task, a schedule) takes it over and runs it as a coroutine;
- * where there is no owner, or the owner has ended, the event loop runs it in one go.
+ * Async functions that are tasks. Called from a task, the part up to the first `await` runs inside that task:
+ * it can be preempted and can block. The caller then gets the promise, as always. What follows an `await`
+ * begins as a job of the event loop. The owner of the calling coroutine (a kernel task, a schedule) takes it
+ * over and runs it as a coroutine; where there is no owner, or the owner has ended, the event loop runs it in
+ * one go.
  */
 import { SUSPENDED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { resumable } from '../../coroutine/core/generators.ts'

@@ -1,4 +1,6 @@
-/** What a `for await` runs over, one awaited step at a time; the loop itself is written out by the compiler. */
+/**
+ * What a `for await` runs over, one awaited step at a time; the loop itself is written out by the compiler.
+ */
 
 type Settled = { value: unknown; done: boolean }
 interface AsyncSource {

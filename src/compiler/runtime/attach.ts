@@ -10,8 +10,8 @@ import { generatorTwin, owner } from './generator.ts'
 type Callable = (...args: any[]) => any
 
 /**
- * A twin knows its function. A proxy shows its target's twin, and a function whose prototype is another function
- * inherits one: both must be called as what they are.
+ * A twin knows its function. A proxy shows its target's twin, and a function whose prototype is another
+ * function inherits one: both must be called as what they are.
  */
 interface Owned {
   [owner]?: Callable
@@ -22,14 +22,18 @@ const hidden = { value: undefined as unknown, writable: true, configurable: true
 let shape: (resumable: Twin) => Twin = direct
 
 /**
- * How twins are made from here on. Unless told otherwise, so that a coroutine can be resumed inside of them without
- * going through their callers: worth it where switches are rare and deep, not where every access is one.
+ * How twins are made from here on. Unless told otherwise, so that a coroutine can be resumed inside of them
+ * without going through their callers: worth it where switches are rare and deep, not where every access is
+ * one.
  */
 export function setTwinShape(next: (resumable: Twin) => Twin): void {
   shape = next
 }
 
-/** Marks a function that unwinds, and returns it. Its last parameter may be the compiler's, and does not count. */
+/**
+ * Marks a function that unwinds, and returns it. Its last parameter may be the compiler's, and does not
+ * count.
+ */
 export function unwinding<F extends Callable>(fn: F, name?: string, length?: number): F {
   hidden.value = fn
   Object.defineProperty(fn, itself, hidden)

@@ -1,4 +1,7 @@
-/** `bind` in plain code of a compiled module: what is bound passes the permission on, so it unwinds as its function does. */
+/**
+ * `bind` in plain code of a compiled module: what is bound passes the permission on, so it unwinds as its
+ * function does.
+ */
 import { type Twin, unwinds } from '../../coroutine/core/coroutine.ts'
 import { attach, refuse, unwinding } from './attach.ts'
 import { type Callable, resumableOf } from './callback.ts'

@@ -24,7 +24,10 @@ export function derived(returned: unknown, self: () => unknown): unknown {
   throw new TypeError('Derived constructors may only return object or undefined')
 }
 
-/** The value of a field, which is worked out between `new` and the constructor: the permission is not meant for it. */
+/**
+ * The value of a field, which is worked out between `new` and the constructor: the permission is not meant
+ * for it.
+ */
 export function shielded(value: () => unknown): unknown {
   const { ok } = frames
   frames.ok = 0
@@ -33,7 +36,9 @@ export function shielded(value: () => unknown): unknown {
   return made
 }
 
-/** `new` of what may be no constructor: the engine would call it by the name of the variable that holds it. */
+/**
+ * `new` of what may be no constructor: the engine would call it by the name of the variable that holds it.
+ */
 /** True for a function that has what most constructors have; any other is asked in another way. */
 export function mayBuild(fn: unknown): boolean {
   return typeof fn === 'function' && (inspectors?.isProxy(fn) === true || Object.hasOwn(fn, 'prototype'))
@@ -92,8 +97,8 @@ export function begin(fn: any, args: readonly unknown[], target: any): unknown {
 }
 
 /**
- * True when `Reflect.construct` may give the permission: to a constructor that unwinds, where the engine asks the target for its
- * prototype without running code.
+ * True when `Reflect.construct` may give the permission: to a constructor that unwinds, where the engine asks
+ * the target for its prototype without running code.
  */
 export function constructsApart(fn: any, target: any): boolean {
   if (typeof fn !== 'function' || inspectors?.isProxy(fn) === true || fn[itself] !== fn) return false
@@ -104,10 +109,10 @@ export function constructsApart(fn: any, target: any): boolean {
 }
 
 /*
- * `super(…)`. When the parent stops inside of it, it must not return: the engine would take what it returns for `this`, and
- * set the fields of the derived class on an object that is not finished. So such a parent leaves by a throw, which the derived
- * constructor catches where it called. Later the parent's other form returns the object, and `super` is called once more: of
- * a class that does nothing but give it.
+ * `super(…)`. When the parent stops inside of it, it must not return: the engine would take what it returns
+ * for `this`, and set the fields of the derived class on an object that is not finished. So such a parent
+ * leaves by a throw, which the derived constructor catches where it called. Later the parent's other form
+ * returns the object, and `super` is called once more: of a class that does nothing but give it.
  *
  *   derived: super(1)          parent                       later, in the form of derived that goes on
  *   frames.ok = 2 ------------> how = 2, stops, saves        object = what the parent's form returned
@@ -120,7 +125,9 @@ export const builds: unique symbol = Symbol('heddle.builds')
 /** What a constructor throws that stops while `super` waits for it. */
 export const unwound: unique symbol = Symbol('heddle.unwound')
 
-/** What a constructor leaves by when it has saved its frame: `how` is the permission that it was called with. */
+/**
+ * What a constructor leaves by when it has saved its frame: `how` is the permission that it was called with.
+ */
 export function left(how: number, _saved: undefined): object {
   // oxlint-disable-next-line no-throw-literal
   if (how === 2) throw unwound

@@ -6,7 +6,10 @@ const arrayValues: unknown = Array.prototype.values
 const arrayIterator = Object.getPrototypeOf([][Symbol.iterator]())
 const arrayNext: unknown = arrayIterator.next
 
-/** A `for…of` that can be left and entered again: `step`, then `value`; `fail` or `close` when it is left early. */
+/**
+ * A `for…of` that can be left and entered again: `step`, then `value`; `fail` or `close` when it is left
+ * early.
+ */
 interface Cursor {
   value: any
   step(): unknown
@@ -136,7 +139,10 @@ class NextCursor extends StoppingCursor {
   }
 }
 
-/** What a `for…of` runs over; null: an array, place by place. `message` is what the engine says when it cannot. */
+/**
+ * What a `for…of` runs over; null: an array, place by place. `message` is what the engine says when it
+ * cannot.
+ */
 export function cursor(ok: unknown, iterable: any, message: string): Cursor | null {
   if (ok && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
   const method = iterable === undefined || iterable === null ? undefined : iterable[Symbol.iterator]
@@ -145,7 +151,10 @@ export function cursor(ok: unknown, iterable: any, message: string): Cursor | nu
   return new IteratorCursor(iterable, method, message)
 }
 
-/** A `for…in` that can be left and entered again: the engine's own, which asks an object for each key only when it gets there. */
+/**
+ * A `for…in` that can be left and entered again: the engine's own, which asks an object for each key only
+ * when it gets there.
+ */
 export class KeyCursor {
   value: string = ''
   readonly #keys: Iterator<string, undefined>

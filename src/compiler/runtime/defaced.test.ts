@@ -3,8 +3,8 @@ import { preemptEverywhere } from '../../../test/compiler/differential/drive.ts'
 import { compiled, plain } from '../../../test/compiler/differential/programs.ts'
 
 /**
- * Calls of built-ins that have a resumable form, each as the first of its kind in this process: what the runtime works out when it
- * is first asked, it works out under these prototypes too.
+ * Calls of built-ins that have a resumable form, each as the first of its kind in this process: what the
+ * runtime works out when it is first asked, it works out under these prototypes too.
  */
 const calls = [
   '[, 3, , 1].sort(order)',

@@ -1,10 +1,11 @@
 /**
- * The language's own functions that take callbacks, for functions that unwind: the same steps as in iteration.ts, with
- * variables instead of a generator. They serve arrays, and callbacks that unwind or are plain; all else goes to the
- * original's generator. Small, one by one, so that the engine can put them and the callback into their caller.
+ * The language's own functions that take callbacks, for functions that unwind: the same steps as in
+ * iteration.ts, with variables instead of a generator. They serve arrays, and callbacks that unwind or are
+ * plain; all else goes to the original's generator. Small, one by one, so that the engine can put them and
+ * the callback into their caller.
  *
- * Each is a loop that can start anywhere. When the callback has unwound, what the loop needs is saved, and the loop is
- * entered again behind that call with what it returned.
+ * Each is a loop that can start anywhere. When the callback has unwound, what the loop needs is saved, and
+ * the loop is entered again behind that call with what it returned.
  */
 import { itself, twin, unwinds } from '../../coroutine/core/coroutine.ts'
 import { frames, look, type Reenter, run, save, take } from '../../coroutine/core/frames.ts'
@@ -21,8 +22,8 @@ import { speciesArray } from './iteration.ts'
 type Callable = (...args: any[]) => any
 
 /**
- * How many calls of a callback stand between two looks at the safepoint, as a mask. Where the loop begins it does not
- * look: that is where it was stopped.
+ * How many calls of a callback stand between two looks at the safepoint, as a mask. Where the loop begins it
+ * does not look: that is where it was stopped.
  */
 const between = 63
 
@@ -31,8 +32,8 @@ const isArray = Array.isArray
 const call = Function.prototype.call
 
 /**
- * What a callback is: 1, it unwinds; 0, it is plain; -1, the loop here is not the one to run: the callback has a twin of
- * another kind, or is none, or the list is no array.
+ * What a callback is: 1, it unwinds; 0, it is plain; -1, the loop here is not the one to run: the callback
+ * has a twin of another kind, or is none, or the list is no array.
  */
 function kindOf(list: unknown, fn: any): number {
   if (typeof fn !== 'function' || fn.call !== call || !isArray(list)) return -1
@@ -55,7 +56,10 @@ function give(original: any, built: any): void {
   found[form] = built
 }
 
-/** True for an array that nobody else has seen: its holes are written as they are, where no prototype has that index. */
+/**
+ * True for an array that nobody else has seen: its holes are written as they are, where no prototype has that
+ * index.
+ */
 function isOwn(made: any): boolean {
   return made.constructor === Array && Object.getPrototypeOf(made) === prototype && Object.isExtensible(made)
 }
@@ -69,7 +73,9 @@ give(forEach, function (this: any, fn: any, self: any) {
   return kind < 0 ? otherwise(forEach, this, arguments) : forEachFrom(0, this.length, this, fn, self, kind)
 })
 
-/** How many places `forEach` has to run over, where it is the language's own and the list an array; else -1. */
+/**
+ * How many places `forEach` has to run over, where it is the language's own and the list an array; else -1.
+ */
 export function eachOf(fn: unknown, list: any): number {
   return fn === forEach && isArray(list) ? list.length : -1
 }

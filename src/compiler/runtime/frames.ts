@@ -1,4 +1,6 @@
-/** What functions that unwind import: how they are told apart, and how they call what is not of their kind. */
+/**
+ * What functions that unwind import: how they are told apart, and how they call what is not of their kind.
+ */
 import { frames, run } from '../../coroutine/core/frames.ts'
 import { itself, twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, plainFace } from '../../coroutine/core/faces.ts'
@@ -66,8 +68,8 @@ export function isMade(fn: unknown): boolean {
 }
 
 /**
- * A call that is given a function made on the spot. To mark it costs more than to make it, so it is marked only when
- * somebody but a built-in gets it.
+ * A call that is given a function made on the spot. To mark it costs more than to make it, so it is marked
+ * only when somebody but a built-in gets it.
  */
 export function given(
   ok: unknown,
@@ -87,7 +89,9 @@ export function given(
   return other(ok, fn, self, [callback, ...rest], text)
 }
 
-/** Puts a function that unwinds where the callee finds it that it is given to. See lowering/frames/vouched.ts. */
+/**
+ * Puts a function that unwinds where the callee finds it that it is given to. See lowering/frames/vouched.ts.
+ */
 export function vouch<F>(fn: F): F {
   frames.made = fn
   return fn

@@ -1,8 +1,8 @@
 /**
- * Generator functions that are tasks. The twin's body is itself a generator that yields two kinds of things: its
- * stops, which are integers and go to whoever runs the coroutine, and its own values, which are boxed and go to
- * whoever iterates. What a caller gets is an object that looks and acts like the plain generator, whose `next`,
- * `return` and `throw` carry twins.
+ * Generator functions that are tasks. The twin's body is itself a generator that yields two kinds of things:
+ * its stops, which are integers and go to whoever runs the coroutine, and its own values, which are boxed and
+ * go to whoever iterates. What a caller gets is an object that looks and acts like the plain generator, whose
+ * `next`, `return` and `throw` carry twins.
  */
 import { define } from '../../coroutine/core/define.ts'
 import { SUSPENDED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
@@ -135,7 +135,10 @@ for (const name of ['next', 'return', 'throw'] as const) {
   verbs[name] = { value: method(name), writable: true, configurable: true, enumerable: false }
 }
 
-/** The twin of a generator function: it finishes at once, with a generator object that can be preempted inside. */
+/**
+ * The twin of a generator function: it finishes at once, with a generator object that can be preempted
+ * inside.
+ */
 export function generatorTwin(fn: Callable, body: Twin): Twin {
   // oxlint-disable-next-line require-yield
   return function* (this: unknown, ...args: unknown[]) {
@@ -148,12 +151,16 @@ export function generatorTwin(fn: Callable, body: Twin): Twin {
   }
 }
 
-/** What a delegate yields when it has ended by a `return` that had stopped inside: the body around it is to return as well. */
+/**
+ * What a delegate yields when it has ended by a `return` that had stopped inside: the body around it is to
+ * return as well.
+ */
 const returned: unique symbol = Symbol('heddle.returned')
 
 /**
- * A body inside of a `yield*`. A `return` may stop in a `finally` of the body, and what goes on then is a `next` to the engine:
- * when the body ends by it, the engine would take that for the value of the `yield*`. So it is asked to return once more.
+ * A body inside of a `yield*`. A `return` may stop in a `finally` of the body, and what goes on then is a
+ * `next` to the engine: when the body ends by it, the engine would take that for the value of the `yield*`.
+ * So it is asked to return once more.
  *
  *   caller: return(1)     outer: raw.return(1)   delegate.return(1)   inner stops in its `finally`, which yields a number
  *   goes on: next()       outer: raw.next()      delegate.next()      inner ends: yields `returned`
@@ -193,7 +200,10 @@ class Delegate implements IterableIterator<unknown> {
     return this.#isReturning ? this.#after(step) : step
   }
 
-  /** A step of a body that stopped on its way out. A value of its own is no stop: the language forgets the `return` there too. */
+  /**
+   * A step of a body that stopped on its way out. A value of its own is no stop: the language forgets the
+   * `return` there too.
+   */
   #after(step: Step): Step {
     if (isStop(step)) return step
     this.#isReturning = false
@@ -218,8 +228,9 @@ class Passed {
 }
 
 /**
- * What `yield*` delegates to inside such a body: a body of ours as it is, or what hands on each result of an iterator. It
- * reads of the iterator what a plain `yield*` reads, when that does. `message` says what is wrong with what has none.
+ * What `yield*` delegates to inside such a body: a body of ours as it is, or what hands on each result of an
+ * iterator. It reads of the iterator what a plain `yield*` reads, when that does. `message` says what is
+ * wrong with what has none.
  */
 export function delegate(iterable: any, message: string): Iterable<unknown> {
   const body = generatorBody(iterable) as Body | undefined
@@ -354,8 +365,8 @@ class NextAdapter implements IterableIterator<unknown> {
 }
 
 /**
- * An iterable says on its `Symbol.iterator` method that its iterators' `next` can stop inside. What the compiler made
- * resumable says something else: that the method itself can.
+ * An iterable says on its `Symbol.iterator` method that its iterators' `next` can stop inside. What the
+ * compiler made resumable says something else: that the method itself can.
  */
 export function stopsInNext(iterable: any, method: any): boolean {
   if (typeof iterable !== 'object' || iterable === null) return false

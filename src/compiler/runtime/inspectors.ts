@@ -1,6 +1,7 @@
 /**
- * What the language does not tell of an object without running its code. Node, Deno and Bun do; in a browser, and in Node before
- * 20.16, nothing does: `inspectors` is null there, and what needs it is left to the engine's own functions.
+ * What the language does not tell of an object without running its code. Node, Deno and Bun do; in a browser,
+ * and in Node before 20.16, nothing does: `inspectors` is null there, and what needs it is left to the
+ * engine's own functions.
  */
 interface Inspectors {
   isProxy(value: unknown): boolean

@@ -1,6 +1,6 @@
 /**
- * Gives the language's own functions that take callbacks their twins. A call in a resumable function then finds them
- * as it finds any other, and plain code never sees them.
+ * Gives the language's own functions that take callbacks their twins. A call in a resumable function then
+ * finds them as it finds any other, and plain code never sees them.
  */
 import { needResched, PREEMPTED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { attach } from './attach.ts'

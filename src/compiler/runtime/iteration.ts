@@ -1,6 +1,7 @@
 /**
- * The array methods that take a callback, as generators: step for step what the language defines, with the callback
- * called through its twin. They serve arrays, typed arrays and whatever looks like an array, as the originals do.
+ * The array methods that take a callback, as generators: step for step what the language defines, with the
+ * callback called through its twin. They serve arrays, typed arrays and whatever looks like an array, as the
+ * originals do.
  */
 import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
 import { define } from '../../coroutine/core/define.ts'

@@ -1,10 +1,11 @@
 /**
- * `JSON.parse` of a long text, in parts: a scanner finds where elements end, and the engine's own parser reads a batch of whole elements
- * at a time. Between two batches the task may be preempted. Whatever is odd about the text goes to the original as a whole, which says
- * what is wrong in its own words.
+ * `JSON.parse` of a long text, in parts: a scanner finds where elements end, and the engine's own parser
+ * reads a batch of whole elements at a time. Between two batches the task may be preempted. Whatever is odd
+ * about the text goes to the original as a whole, which says what is wrong in its own words.
  *
- * A container that is too long for one batch is opened: its elements are read in batches of their own. So at each moment the open
- * containers are a chain from the outermost inwards, and everything else is read by the engine.
+ * A container that is too long for one batch is opened: its elements are read in batches of their own. So at
+ * each moment the open containers are a chain from the outermost inwards, and everything else is read by the
+ * engine.
  *
  *   [ {…}, {…}, { "rows": [ 1, 2, 3, ‸ …
  *   └ open        └ open   └ open, its batch begins here; what stands before has been read
@@ -61,8 +62,8 @@ export class PartwiseParser {
   isDone = false
 
   /**
-   * `push` and assignments must reach no setter, and no property that cannot be written: where a program has put properties on
-   * the prototypes, or has frozen them, the original reads.
+   * `push` and assignments must reach no setter, and no property that cannot be written: where a program has
+   * put properties on the prototypes, or has frozen them, the original reads.
    */
   static get isUsable(): boolean {
     return prototypes.every(
@@ -145,7 +146,10 @@ export class PartwiseParser {
     }
   }
 
-  /** The innermost container that is read in batches has an element that is too long for one: that is opened too. */
+  /**
+   * The innermost container that is read in batches has an element that is too long for one: that is opened
+   * too.
+   */
   #openLong(at: number): void {
     const open = this.#open
     const parted = this.#parted

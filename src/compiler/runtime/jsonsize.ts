@@ -1,10 +1,12 @@
 /**
- * Whether `JSON.stringify` of a value is brief, as far as a look at its first few objects tells. Nothing of the program runs for
- * it: getters are not called, and neither proxies nor what is behind them are looked at.
+ * Whether `JSON.stringify` of a value is brief, as far as a look at its first few objects tells. Nothing of
+ * the program runs for it: getters are not called, and neither proxies nor what is behind them are looked at.
  */
 import { inspectors } from './inspectors.ts'
 
-/** So many objects and properties, and characters of text, are written at once: some tenths of a millisecond. */
+/**
+ * So many objects and properties, and characters of text, are written at once: some tenths of a millisecond.
+ */
 export const parts_most = 1_000
 const characters_most = 64 * 1024
 
@@ -21,7 +23,10 @@ export function isBriefJson(value: unknown): boolean {
   return partsOf(value, null) !== 0
 }
 
-/** How many objects and properties the value has; 0: too many, or what runs code when it is read, or one of `outside`. */
+/**
+ * How many objects and properties the value has; 0: too many, or what runs code when it is read, or one of
+ * `outside`.
+ */
 export function partsOf(
   value: object,
   outside: ReadonlySet<object> | null,

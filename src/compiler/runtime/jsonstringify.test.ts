@@ -7,7 +7,9 @@ type Write = (value: unknown, replacer: unknown, space: unknown) => unknown
 
 const original: Write = (value, replacer, space) => JSON.stringify(value, replacer as never, space as never)
 
-/** The writer in parts of `step` values, of which the original writes those with up to `atOnce` properties. */
+/**
+ * The writer in parts of `step` values, of which the original writes those with up to `atOnce` properties.
+ */
 const inParts =
   (step: number, atOnce: number): Write =>
   (value, replacer, space) => {

@@ -1,8 +1,9 @@
 /**
- * `JSON.stringify` of a large value, in parts: the steps that the language defines, in their order, with a stack of its own.
- * Between two parts the task may be preempted. What is called on the way (`toJSON`, a replacer, getters, the traps of proxies) is
- * called as the original calls it, once. An object with little inside, and nothing that runs when it is looked at, is written by
- * the original, and so are numbers and strings in a row.
+ * `JSON.stringify` of a large value, in parts: the steps that the language defines, in their order, with a
+ * stack of its own. Between two parts the task may be preempted. What is called on the way (`toJSON`, a
+ * replacer, getters, the traps of proxies) is called as the original calls it, once. An object with little
+ * inside, and nothing that runs when it is looked at, is written by the original, and so are numbers and
+ * strings in a row.
  */
 import { part, put } from '../../coroutine/core/define.ts'
 import { inspectors } from './inspectors.ts'
@@ -149,7 +150,10 @@ export class PartwiseWriter {
     this.#text += keys === null ? ']' : '}'
   }
 
-  /** Writes a property, behind `before` and, where `colon` is given, its name. False: it has no text, and nothing is written. */
+  /**
+   * Writes a property, behind `before` and, where `colon` is given, its name. False: it has no text, and
+   * nothing is written.
+   */
   #value(holder: any, key: string, read: unknown, before: string, colon = ''): boolean {
     let value: any = read
     let isAsItWas = this.#replacer === null
@@ -195,7 +199,9 @@ export class PartwiseWriter {
     return true
   }
 
-  /** The text of an object with little inside, as the original writes it; null: it is to be written in parts. */
+  /**
+   * The text of an object with little inside, as the original writes it; null: it is to be written in parts.
+   */
   #atOnce(value: object): string | null {
     if (this.#inside.has(value) || inspectors!.isProxy(value)) return null
     const prototype = Object.getPrototypeOf(value) as object | null

@@ -1,8 +1,9 @@
 /** How far a loop may run before it looks at its safepoint. */
 
 /**
- * The bound of the next strip of a loop that counts from `at` to `end`: `reach` away, or `end` itself. What is no
- * number is left as it is, and what no step takes further (Infinity): the loop then runs as it always did.
+ * The bound of the next strip of a loop that counts from `at` to `end`: `reach` away, or `end` itself. What
+ * is no number is left as it is, and what no step takes further (Infinity): the loop then runs as it always
+ * did.
  */
 export function limit(at: unknown, end: any, reach: number): any {
   if (typeof at !== 'number' || typeof end !== 'number') return limitOfOthers(at, end, reach)
@@ -26,7 +27,9 @@ function limitOfOthers(at: unknown, end: any, reach: number): any {
   return reach > 0 ? (far < end ? far : end) : far > end ? far : end
 }
 
-/** Where a counter is after so many steps up; NaN where that leads nowhere: then there is no end on the way. */
+/**
+ * Where a counter is after so many steps up; NaN where that leads nowhere: then there is no end on the way.
+ */
 export function above(at: any, step: any, turns: number): any {
   if (typeof at !== 'number' || typeof step !== 'number') return aboveOther(at, step, turns)
   const end = at + step * turns

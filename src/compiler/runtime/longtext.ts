@@ -1,7 +1,8 @@
 /**
- * `join` of long lists, `split`, `replace` and `replaceAll` of long texts, in parts: the same steps as the language defines, with a look at
- * the safepoint between elements and between matches. One match, and one element's `toString`, run to their end. `replace` and
- * `replaceAll` also call a replacer that can be suspended so that it can be.
+ * `join` of long lists, `split`, `replace` and `replaceAll` of long texts, in parts: the same steps as the
+ * language defines, with a look at the safepoint between elements and between matches. One match, and one
+ * element's `toString`, run to their end. `replace` and `replaceAll` also call a replacer that can be
+ * suspended so that it can be.
  */
 import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
 import { define } from '../../coroutine/core/define.ts'

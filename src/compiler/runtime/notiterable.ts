@@ -1,4 +1,7 @@
-/** What the engine says of a thing that is spread or taken apart and cannot be: by the name that it has in the source. */
+/**
+ * What the engine says of a thing that is spread or taken apart and cannot be: by the name that it has in the
+ * source.
+ */
 import { inspectors } from './inspectors.ts'
 
 /** True where it is certain, without running code of the program, that a value has no iterator. */
@@ -14,8 +17,8 @@ function hasNoIterator(value: unknown): boolean {
 }
 
 /**
- * The value, which is to be a list. Any other is refused with the text. A text that begins with dots names what is spread into
- * the end of a call, of which the engine speaks in another way.
+ * The value, which is to be a list. Any other is refused with the text. A text that begins with dots names
+ * what is spread into the end of a call, of which the engine speaks in another way.
  */
 export function listed(value: unknown, text: string): unknown {
   if (Array.isArray(value) || !hasNoIterator(value)) return value

@@ -1,7 +1,7 @@
 /**
- * `sort` without a comparator, of a long list: the engine sorts runs of it, and merges of the runs can be stopped. It is for values whose
- * order is told without running code: numbers, strings and the like. A list with objects, whose `toString` can be watched, is
- * sorted by the engine as a whole.
+ * `sort` without a comparator, of a long list: the engine sorts runs of it, and merges of the runs can be
+ * stopped. It is for values whose order is told without running code: numbers, strings and the like. A list
+ * with objects, whose `toString` can be watched, is sorted by the engine as a whole.
  */
 import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
 import { define } from '../../coroutine/core/define.ts'
@@ -69,7 +69,9 @@ export function* plainSortTyped<T extends { [index: number]: any; length: number
   return yield* merged<T>(values, values.slice(), run, byValue)
 }
 
-/** Merges sorted runs, to and fro between two lists of one length, and returns the one that ends up sorted. */
+/**
+ * Merges sorted runs, to and fro between two lists of one length, and returns the one that ends up sorted.
+ */
 function* merged<T extends { [index: number]: any; length: number }>(
   first: T,
   second: T,

@@ -1,6 +1,6 @@
 /**
- * Sorting with a comparator that may stop. The order in which a comparator is called can be seen, so this is the
- * engine's own algorithm for arrays, comparison for comparison.
+ * Sorting with a comparator that may stop. The order in which a comparator is called can be seen, so this is
+ * the engine's own algorithm for arrays, comparison for comparison.
  */
 import { needResched, PREEMPTED } from '../../coroutine/core/coroutine.ts'
 import { define, part, removeAt } from '../../coroutine/core/define.ts'
@@ -8,8 +8,8 @@ import { gallopLeft, gallopRight } from './gallop.ts'
 import { number, type Order, type Stops } from './order.ts'
 
 /**
- * Ascending by `order`, undefined not among them. Sorts in place. Up to `insertionMost` elements, only by insertion:
- * some engines do.
+ * Ascending by `order`, undefined not among them. Sorts in place. Up to `insertionMost` elements, only by
+ * insertion: some engines do.
  */
 export function* timSort(work: any[], order: Order, insertionMost: number): Stops<void> {
   const { length } = work
@@ -21,7 +21,10 @@ export function* timSort(work: any[], order: Order, insertionMost: number): Stop
 
 const originals = { sort: Array.prototype.sort, toSorted: Array.prototype.toSorted }
 
-/** Up to how many elements this engine's `sort` or `toSorted` sorts only by insertion: its second comparison tells. */
+/**
+ * Up to how many elements this engine's `sort` or `toSorted` sorts only by insertion: its second comparison
+ * tells.
+ */
 export function insertionMost(method: 'sort' | 'toSorted'): number {
   let most = 2
   for (let length = 3; length <= 64; length++) {

@@ -6,8 +6,8 @@ import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT, type Wake
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**
- * The calls that block a coroutine. In a 'use task' function they are plain calls; in a generator they stand behind
- * `yield*`. Each is its own twin.
+ * The calls that block a coroutine. In a 'use task' function they are plain calls; in a generator they stand
+ * behind `yield*`. Each is its own twin.
  */
 
 /** What a blocking call gives: the value itself in a 'use task' function, through `yield*` in a generator. */
@@ -90,8 +90,8 @@ export function* suspendForm<T>(
 }
 
 /**
- * A sleep as one small object in place of two generators: of all waits it is the one that a program has a hundred thousand
- * of at once.
+ * A sleep as one small object in place of two generators: of all waits it is the one that a program has a
+ * hundred thousand of at once.
  */
 class Sleep implements Iterator<number, void, unknown> {
   readonly #ms: number
@@ -182,8 +182,9 @@ export const yieldNow: () => Blocking<void> = blocking('yieldNow', function* () 
 })
 
 /**
- * Tells how far the running coroutine is. Its `onProgress` sees the last value of each slice, between slices: telling
- * it a million times costs a million stores. Outside of a coroutine nobody listens, and nothing happens.
+ * Tells how far the running coroutine is. Its `onProgress` sees the last value of each slice, between slices:
+ * telling it a million times costs a million stores. Outside of a coroutine nobody listens, and nothing
+ * happens.
  */
 export function progress(value: unknown): void {
   reportProgress(value)

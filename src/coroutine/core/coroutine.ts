@@ -16,12 +16,13 @@ import { adopt, advance, type Chain, isGenerator, resumable, THREW } from './gen
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**
- * A coroutine is what can be started, resumed and thrown into. Who runs it never sees how it is made: of generators, or
- * of the saved frames of compiled functions.
+ * A coroutine is what can be started, resumed and thrown into. Who runs it never sees how it is made: of
+ * generators, or of the saved frames of compiled functions.
  *
- * A function may be one that unwinds (frames.ts). Or it may carry a resumable form of itself, its twin, under the symbol
- * `twin`: a generator function that takes the same parameters and the same `this`, and is driven through `next`,
- * `throw` and `return`. Between two resumptions a coroutine tells by one small integer why it stopped:
+ * A function may be one that unwinds (frames.ts). Or it may carry a resumable form of itself, its twin, under
+ * the symbol `twin`: a generator function that takes the same parameters and the same `this`, and is driven
+ * through `next`, `throw` and `return`. Between two resumptions a coroutine tells by one small integer why it
+ * stopped:
  *
  *   PREEMPTED  it stood at a safepoint while its CPU's word was up: still runnable
  *   SUSPENDED  it has queued itself somewhere and blocks: who finds it there makes it runnable
@@ -33,10 +34,16 @@ export { needResched, setSafepointFlag } from './safepoint.ts'
 /** Under this symbol a function carries its resumable form. */
 export const twin: unique symbol = Symbol.for('heddle.twin') as never
 
-/** Under this symbol a function that unwinds carries itself. It carries a twin too, where it may be met from outside. */
+/**
+ * Under this symbol a function that unwinds carries itself. It carries a twin too, where it may be met from
+ * outside.
+ */
 export const itself: unique symbol = Symbol.for('heddle.itself') as never
 
-/** A resumable form made of generators: what calling it returns is driven to its end by whoever runs the coroutine. */
+/**
+ * A resumable form made of generators: what calling it returns is driven to its end by whoever runs the
+ * coroutine.
+ */
 export type Twin = (this: any, ...args: any[]) => Generator<number, any, any>
 
 /** The twin that `fn` carries, or that a function which unwinds can be given; or undefined. Never throws. */
@@ -86,8 +93,9 @@ export function unwinds(fn: unknown): fn is (...args: any[]) => unknown {
 const UNWOUND: readonly unknown[] = []
 
 /**
- * A coroutine that runs one function: through its twin, through its generator, or in one go. It is the chain of its generators
- * itself, and three of its fields are something else before it has started: there may be a hundred thousand of these.
+ * A coroutine that runs one function: through its twin, through its generator, or in one go. It is the chain
+ * of its generators itself, and three of its fields are something else before it has started: there may be a
+ * hundred thousand of these.
  *
  *                    root                frames                                     value
  *   before           the function        its arguments                              its `this`
@@ -200,8 +208,8 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
 }
 
 /**
- * A coroutine, not yet started, that runs `fn` with this `self` and these arguments: through its twin where it has
- * one, through itself where it is a generator function, else in one go.
+ * A coroutine, not yet started, that runs `fn` with this `self` and these arguments: through its twin where
+ * it has one, through itself where it is a generator function, else in one go.
  */
 export function coroutineOf<T>(
   fn: (...args: any[]) => T,
@@ -240,8 +248,8 @@ function isGeneratorFunction(fn: unknown): boolean {
 }
 
 /**
- * A generator function that is marked itself: its twin ends at once, with a generator whose verbs carry twins. As a
- * coroutine it runs to its end, and what it yields are its own stops.
+ * A generator function that is marked itself: its twin ends at once, with a generator whose verbs carry
+ * twins. As a coroutine it runs to its end, and what it yields are its own stops.
  */
 function* throughMarked(making: Generator<number, any, any>): Generator<number, unknown, unknown> {
   const made = (yield* making) as Generator<unknown, unknown, unknown>

@@ -4,12 +4,13 @@ import type { Coroutine } from './coroutine.ts'
 import { type SafepointLine, safepointLine, setSafepointLine, swapPreemptionDepth } from './safepoint.ts'
 
 /**
- * Coroutines on a CPU of the kernel: their safepoints look at the CPU's own `needResched`. Whoever wants the CPU raises
- * that word: the timekeeper when a slice ends, another CPU for a task that goes first or that must stop. The coroutine
- * yields PREEMPTED, and the CPU finds out why.
+ * Coroutines on a CPU of the kernel: their safepoints look at the CPU's own `needResched`. Whoever wants the
+ * CPU raises that word: the timekeeper when a slice ends, another CPU for a task that goes first or that must
+ * stop. The coroutine yields PREEMPTED, and the CPU finds out why.
  *
- * A simulated CPU stops at every safepoint: no time passes and no other CPU moves while a coroutine runs, so the CPU's
- * program charges what the stretch cost, yields STEP, and goes on with the same coroutine unless its word is up.
+ * A simulated CPU stops at every safepoint: no time passes and no other CPU moves while a coroutine runs, so
+ * the CPU's program charges what the stretch cost, yields STEP, and goes on with the same coroutine unless
+ * its word is up.
  */
 export class CpuRunner {
   readonly #line: SafepointLine

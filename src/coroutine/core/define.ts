@@ -1,4 +1,7 @@
-/** Elements of lists that the runtime makes: defined, not assigned, whatever a program has put on `Array.prototype`. */
+/**
+ * Elements of lists that the runtime makes: defined, not assigned, whatever a program has put on
+ * `Array.prototype`.
+ */
 
 const arrayPrototype: object = Array.prototype
 

@@ -1,9 +1,9 @@
 /**
  * Which form of a blocking call the running code may use.
  *
- * A blocking call has two forms. Compiled code calls the twin. A generator calls the function itself, its face, and runs
- * with `yield*` what the face returns. Any other code cannot be suspended: to it, a face would return an object that
- * nothing runs, and the call would have done nothing.
+ * A blocking call has two forms. Compiled code calls the twin. A generator calls the function itself, its
+ * face, and runs with `yield*` what the face returns. Any other code cannot be suspended: to it, a face would
+ * return an object that nothing runs, and the call would have done nothing.
  *
  *   the coroutine runs             | a face of a function (sleep, wait)   | a face of a method (lock, receive)
  *   -------------------------------+--------------------------------------+------------------------------------
@@ -62,7 +62,9 @@ export function setCodeKind(next: CodeKind): void {
   if (kind !== NO_COROUTINE) kind = next
 }
 
-/** The twin of a blocking call is about to call the face; returns what `closeFaces` is to be given after that. */
+/**
+ * The twin of a blocking call is about to call the face; returns what `closeFaces` is to be given after that.
+ */
 export function openFaces(): CodeKind {
   const before = kind
   if (runnerOrNull() !== null) kind = GENERATOR
@@ -97,7 +99,10 @@ export function checkFace(name: string): void {
   if (kind === COMPILED) throw cannotSuspend(name)
 }
 
-/** A plain function may return what a method gave, as in `() => channel.receive()`, but it must not go on without its lock. */
+/**
+ * A plain function may return what a method gave, as in `() => channel.receive()`, but it must not go on
+ * without its lock.
+ */
 const takesLock = /^(?:lock|acquire|upgrade)/
 
 /** First in the face of a method, unless `facesOpen`. */

@@ -1,10 +1,11 @@
 /**
  * Coroutines made of saved frames.
  *
- * A compiled function is a plain function. After each call that may suspend it looks at `frames.u`; when that is up
- * it saves its place and its live variables and returns, and so does its caller: the stack becomes a list. To go on, only
- * the innermost frame is entered again, through a second form of its function that starts at the saved place. What it
- * returns or throws is handed to the frame below, which is entered only then.
+ * A compiled function is a plain function. After each call that may suspend it looks at `frames.u`; when that
+ * is up it saves its place and its live variables and returns, and so does its caller: the stack becomes a
+ * list. To go on, only the innermost frame is entered again, through a second form of its function that
+ * starts at the saved place. What it returns or throws is handed to the frame below, which is entered only
+ * then.
  *
  *   stop at depth 3, for the first time     the next switch          the innermost returns 7
  *   driver > root > a > b: unwinds          driver > b: unwinds      driver > b: 7
@@ -19,8 +20,8 @@
  *   1   | 0   | [2] unwinding: nothing runs but the saving of frames, up to whoever drives
  *   1   | 1   | never
  *
- * Nothing of anyone else's runs in [1]: arguments are evaluated before. So a compiled function that `sort` or a getter
- * calls finds `ok` at 0, runs as plain code does, and hands no permission on.
+ * Nothing of anyone else's runs in [1]: arguments are evaluated before. So a compiled function that `sort` or
+ * a getter calls finds `ok` at 0, runs as plain code does, and hands no permission on.
  */
 import { advance, GeneratorChain, type OnPass, RETURNED, THREW } from './generators.ts'
 import { checkPlainDeadline, isRaised, needResched, type Words, words } from './safepoint.ts'
@@ -38,7 +39,9 @@ interface Frame {
   reenter: Reenter | null
   /** The frame of its caller. */
   below: Frame | null
-  /** The stack when this frame was saved, and how many of the frames that were saved with it stood below it. */
+  /**
+   * The stack when this frame was saved, and how many of the frames that were saved with it stood below it.
+   */
   trace: StopTrace | null
   traced_below: number
 }
@@ -47,8 +50,8 @@ interface Frame {
 export type SavedFrame = Readonly<Frame>
 
 /**
- * The words. It is also the permission itself, where both sides know each other: a last argument that nobody else
- * gives, which costs less than a word in memory.
+ * The words. It is also the permission itself, where both sides know each other: a last argument that nobody
+ * else gives, which costs less than a word in memory.
  */
 export const frames: Words = words
 
@@ -68,7 +71,10 @@ let onThrow: OnThrow | null = null
 /** `caller`: the frame that the error comes to next. */
 export type OnThrow = (error: unknown, caller: SavedFrame | null) => void
 
-/** Told of each error that leaves the innermost frame, and of each frame that it passes from there on. See uncaught.ts. */
+/**
+ * Told of each error that leaves the innermost frame, and of each frame that it passes from there on. See
+ * uncaught.ts.
+ */
 export function setOnFramePass(throws: OnThrow, passes: OnPass): void {
   onThrow = throws
   onPass = passes
@@ -90,14 +96,14 @@ export function look(ok: unknown): boolean {
 const apart_ms_most = 0.2
 const apart_ms_least = 0.05
 /**
- * How many safepoints stand between two looks, where they come as often as calls do. Not more: what was counted in
- * nanoseconds may come in tens of microseconds from one moment to the next.
+ * How many safepoints stand between two looks, where they come as often as calls do. Not more: what was
+ * counted in nanoseconds may come in tens of microseconds from one moment to the next.
  */
 const pace_most = 256
 let pace = 64
 /**
- * The same while the line is up and the code that runs may not unwind: it goes on at its own speed, and the first function
- * that may unwind does so after a few safepoints.
+ * The same while the line is up and the code that runs may not unwind: it goes on at its own speed, and the
+ * first function that may unwind does so after a few safepoints.
  */
 const pace_refused = 16
 let looked_ms = 0
@@ -106,8 +112,8 @@ const looks_a_reading = 4
 let looks = 0
 
 /**
- * The same where safepoints come often, and most of them only count: sets how many may pass before the next look. Who may
- * not unwind only sets that.
+ * The same where safepoints come often, and most of them only count: sets how many may pass before the next
+ * look. Who may not unwind only sets that.
  */
 export function lookInTime(ok: unknown): boolean {
   if (!ok) {
@@ -272,7 +278,10 @@ function resumeInnermostFrame(chain: FrameChain, throws: boolean, value: unknown
   }
 }
 
-/** The machinery in stack traces: frames that are left out, and the one below which nothing is the coroutine's. */
+/**
+ * The machinery in stack traces: frames that are left out, and the one below which nothing is the
+ * coroutine's.
+ */
 export const frameMachineryNames: readonly string[] = [
   take.name,
   enter.name,

@@ -1,23 +1,24 @@
 /**
  * Coroutines made of generators, resumed at their innermost one.
  *
- * A chain of calls is a chain of `yield*`, and the engine resumes it from the outermost generator inward: a switch
- * costs time for each level. Here the chain is kept as a list, and only the innermost is resumed. When it ends, its
- * parent is resumed, still inside its `yield*`, and asks the ended generator for its next step: it is answered with
- * the value that was kept for it.
+ * A chain of calls is a chain of `yield*`, and the engine resumes it from the outermost generator inward: a
+ * switch costs time for each level. Here the chain is kept as a list, and only the innermost is resumed. When
+ * it ends, its parent is resumed, still inside its `yield*`, and asks the ended generator for its next step:
+ * it is answered with the value that was kept for it.
  *
  *   stop at depth 3, for the first time      the next switch             the innermost returns 7
  *   driver > root > a > b: yield             driver > b: yield           driver > b: done, 7
  *   on the way out b, then a join the list                               b leaves the list; 7 is kept for b
  *                                                                        driver > a: its yield* asks b: done, 7
  *
- * A generator joins the list in `next`, which its prototype overrides: so this is for generator functions that were
- * given that prototype (`resumable`; the compiler's twins are). Others may stand in between: the list passes them by.
+ * A generator joins the list in `next`, which its prototype overrides: so this is for generator functions
+ * that were given that prototype (`resumable`; the compiler's twins are). Others may stand in between: the
+ * list passes them by.
  *
- * The list must hold the chain that has just stopped, and nothing else. Code may drive a generator by hand, see it
- * stop and carry on without stopping itself; then the list holds a stale end. A stop that travels through `yield*`
- * stays one and the same result object, so (A) a generator whose result is not the one that was seen last is where
- * the stop began, and what was on the list above the driver's own part is stale.
+ * The list must hold the chain that has just stopped, and nothing else. Code may drive a generator by hand,
+ * see it stop and carry on without stopping itself; then the list holds a stale end. A stop that travels
+ * through `yield*` stays one and the same result object, so (A) a generator whose result is not the one that
+ * was seen last is where the stop began, and what was on the list above the driver's own part is stale.
  */
 import { put } from './define.ts'
 import { ran } from './faces.ts'
@@ -29,8 +30,9 @@ const prototype = Object.getPrototypeOf(function* () {}).prototype as AnyGenerat
 const { next: nativeNext, throw: nativeThrow } = prototype
 
 /**
- * What has joined since the driver resumed, innermost first, from `base` up to `count`: below is what a driver further out
- * has in hand. Not the list of any coroutine: most of those never have one, and theirs then has the length that it needs.
+ * What has joined since the driver resumed, innermost first, from `base` up to `count`: below is what a
+ * driver further out has in hand. Not the list of any coroutine: most of those never have one, and theirs
+ * then has the length that it needs.
  */
 const joined: (AnyGenerator | undefined)[] = []
 let count = 0
@@ -91,8 +93,8 @@ const chained: object = Object.create(prototype, {
 })
 
 /**
- * Lets coroutines be resumed inside this generator function without going through its callers. Returns it. Its
- * generators stay what they were for anyone who iterates them.
+ * Lets coroutines be resumed inside this generator function without going through its callers. Returns it.
+ * Its generators stay what they were for anyone who iterates them.
  */
 export function resumable<F extends (...args: any[]) => Generator<any, any, any>>(fn: F): F {
   // A bound one has none of its own; its generators are those of the function that was bound.
@@ -100,7 +102,10 @@ export function resumable<F extends (...args: any[]) => Generator<any, any, any>
   return fn
 }
 
-/** The same for a function of anyone's, unless its generators have been given a prototype that means something. */
+/**
+ * The same for a function of anyone's, unless its generators have been given a prototype that means
+ * something.
+ */
 export function adopt(fn: (...args: any[]) => unknown): void {
   const { prototype: own } = fn
   if (own === chained || typeof own !== 'object' || own === null) return
@@ -147,7 +152,9 @@ export function advance(chain: Chain, raising: boolean, sent: unknown): number {
   }
 }
 
-/** Deeper than any stack: recursion that goes on and on ends as it does in plain code, not when memory does. */
+/**
+ * Deeper than any stack: recursion that goes on and on ends as it does in plain code, not when memory does.
+ */
 const FRAMES_MAX = 50_000
 
 function resumeInnermost(chain: Chain, raising: boolean, sent: unknown): number {
@@ -190,7 +197,10 @@ function finish(chain: Chain, value: unknown, how: number): number {
   return how
 }
 
-/** The machinery in stack traces: frames that are left out, and the one below which nothing is the coroutine's. */
+/**
+ * The machinery in stack traces: frames that are left out, and the one below which nothing is the
+ * coroutine's.
+ */
 export const machineryNames: readonly string[] = [heddleNext.name, heddleThrow.name]
 export const floorName: string = resumeInnermost.name
 

@@ -1,6 +1,6 @@
 /**
- * Refuses an option that does not exist: in JavaScript nothing else would say that `prority: 'high'` does nothing. `known` has every
- * option as a key, so that the type checker keeps it whole.
+ * Refuses an option that does not exist: in JavaScript nothing else would say that `prority: 'high'` does
+ * nothing. `known` has every option as a key, so that the type checker keeps it whole.
  */
 export function refuseUnknown(what: string, options: object, known: Readonly<Record<string, true>>): void {
   for (const key in options) {
@@ -29,7 +29,10 @@ const wanted = {
   function: 'a function',
 }
 
-/** Refuses what is no object of options, options that do not exist, and values of another kind. An option that is undefined was left out. */
+/**
+ * Refuses what is no object of options, options that do not exist, and values of another kind. An option that
+ * is undefined was left out.
+ */
 export function checkOptions(
   what: string,
   options: unknown,

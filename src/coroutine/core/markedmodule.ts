@@ -2,9 +2,10 @@ import { twin } from './coroutine.ts'
 import { loaderFace, notCompiled, warnUncompiled } from './uncompiled.ts'
 
 /**
- * Says it when a module that begins with 'use task' was not compiled. The text of its functions does not show the directive, so the
- * text of the module is read, once: of the module that `kernel.import` names, and for a Schedule, which has a function and no more, of
- * the module that called it and of those from which that one imports the function.
+ * Says it when a module that begins with 'use task' was not compiled. The text of its functions does not show
+ * the directive, so the text of the module is read, once: of the module that `kernel.import` names, and for a
+ * Schedule, which has a function and no more, of the module that called it and of those from which that one
+ * imports the function.
  */
 type AnyFunction = (...args: any[]) => unknown
 
@@ -65,13 +66,17 @@ function tellOnce(url: string, tool: 'no plugin' | 'no loader'): void {
   warnUncompiled(notCompiled(`the module ${name}`, 'its functions', tool), `uncompiled ${url}`)
 }
 
-/** Texts of functions whose modules were looked at. A program that makes functions without end is looked at so often. */
+/**
+ * Texts of functions whose modules were looked at. A program that makes functions without end is looked at so
+ * often.
+ */
 const lookedAt = new Set<string>()
 const LOOKED_AT_MOST = 500
 
 /**
- * For a function that a Schedule runs, and that does not say 'use task' itself. `origin` is the stack of the call. Where a loader is, it
- * has compiled the function or said why not; where compiled code runs without one, a plugin has.
+ * For a function that a Schedule runs, and that does not say 'use task' itself. `origin` is the stack of the
+ * call. Where a loader is, it has compiled the function or said why not; where compiled code runs without
+ * one, a plugin has.
  */
 export function tellUncompiledModuleOf(fn: AnyFunction, origin: { readonly stack?: string } | null): void {
   if (origin === null || loaderFace() !== undefined || hasRuntime() || lookedAt.size >= LOOKED_AT_MOST) return

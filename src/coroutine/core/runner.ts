@@ -3,14 +3,15 @@ import { preemptionOff, preemptionOn } from './safepoint.ts'
 import { traceStop } from './stoptrace.ts'
 
 /**
- * Who runs the coroutine that runs on this thread: a `Schedule`, or a CPU of the kernel. Blocking calls ask for it, so
- * the same call parks a coroutine of either.
+ * Who runs the coroutine that runs on this thread: a `Schedule`, or a CPU of the kernel. Blocking calls ask
+ * for it, so the same call parks a coroutine of either.
  */
 export interface Runner {
   /**
-   * The running coroutine will wait until its waker is used, or `ms` have passed; then it is resumed with what it
-   * was woken with, or with TIMED_OUT. The caller has turned preemption off, and yields SUSPENDED next.
-   * `wakeable`: someone will get the waker, so the event loop must go on; otherwise only time ends the wait.
+   * The running coroutine will wait until its waker is used, or `ms` have passed; then it is resumed with
+   * what it was woken with, or with TIMED_OUT. The caller has turned preemption off, and yields SUSPENDED
+   * next. `wakeable`: someone will get the waker, so the event loop must go on; otherwise only time ends the
+   * wait.
    */
   park(ms: number, wakeable: boolean): Waker
   /** The running coroutine does not wait after all: something threw before it could yield. */
@@ -26,11 +27,14 @@ export interface Runner {
 }
 
 /**
- * An async function goes on after an `await` as a job of the event loop, where nothing can preempt it and it cannot block.
- * An owner takes each such stretch and runs it as a coroutine instead.
+ * An async function goes on after an `await` as a job of the event loop, where nothing can preempt it and it
+ * cannot block. An owner takes each such stretch and runs it as a coroutine instead.
  */
 export interface AfterAwait {
-  /** Called by the event loop when the awaited promise has settled. False: the owner cannot run it; the caller does. */
+  /**
+   * Called by the event loop when the awaited promise has settled. False: the owner cannot run it; the caller
+   * does.
+   */
   goOn(stretch: Stretch): boolean
 }
 
@@ -42,7 +46,9 @@ export interface Stretch {
   runInEventLoop(): void
 }
 
-/** Ends one wait of one coroutine. The first call counts; later ones do nothing. Any time, from this thread. */
+/**
+ * Ends one wait of one coroutine. The first call counts; later ones do nothing. Any time, from this thread.
+ */
 export interface Waker {
   wake(value?: unknown): void
   fail(error: unknown): void
@@ -54,7 +60,10 @@ export const TIMED_OUT: unique symbol = Symbol('heddle.timedOut')
 let runner: Runner | null = null
 let switches = 0
 
-/** A number that changes with every switch of this thread: what is known of who runs is true as long as it is the same. */
+/**
+ * A number that changes with every switch of this thread: what is known of who runs is true as long as it is
+ * the same.
+ */
 export function switchStamp(): number {
   return switches
 }
@@ -89,8 +98,8 @@ export function reportProgress(value: unknown): void {
 }
 
 /**
- * The running coroutine begins to wait: from here until `endWait`, after it goes on, preemption is off. Suspend
- * against the tick:
+ * The running coroutine begins to wait: from here until `endWait`, after it goes on, preemption is off.
+ * Suspend against the tick:
  *
  *   coroutine                                   interrupt, at a safepoint
  *   ---------                                   -------------------------

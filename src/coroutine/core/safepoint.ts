@@ -4,9 +4,10 @@ import { traceStop } from './stoptrace.ts'
 /**
  * Safepoints, and preemption off: this thread's interrupt line and its mask.
  *
- * A running coroutine looks at one word now and then. While the word is up and preemption is not off, the interrupt
- * handler decides whether the coroutine stops here: what a signal handler does in the design, and at the same
- * place, on top of the running coroutine. Where no handler is set, every safepoint that finds the word up stops.
+ * A running coroutine looks at one word now and then. While the word is up and preemption is not off, the
+ * interrupt handler decides whether the coroutine stops here: what a signal handler does in the design, and
+ * at the same place, on top of the running coroutine. Where no handler is set, every safepoint that finds the
+ * word up stops.
  *
  *   word | preemption | what a safepoint does
  *   -----+------------+--------------------------------------------------------------
@@ -14,8 +15,8 @@ import { traceStop } from './stoptrace.ts'
  *   1    | off        | [2] nothing; the word stays up, and `preemptionOn` has the first safepoint after it fire
  *   1    | on         | [3] asks the handler; a yes means that the coroutine must now yield PREEMPTED
  *
- * Preemption off is a depth, as push_off and pop_off have it. The depth belongs to who runs, not to the thread: a
- * switch keeps the coroutine's with the coroutine and takes the scheduler's own back.
+ * Preemption off is a depth, as push_off and pop_off have it. The depth belongs to who runs, not to the
+ * thread: a switch keeps the coroutine's with the coroutine and takes the scheduler's own back.
  */
 export type Interrupt = () => boolean
 
@@ -39,7 +40,10 @@ export interface Words {
   u: number
   /** 1 while a call that may unwind is on its way to its callee. See frames.ts. */
   ok: number
-  /** A function that unwinds, on its way to a callee that only calls it. See compiler/lowering/frames/vouched.ts. */
+  /**
+   * A function that unwinds, on its way to a callee that only calls it. See
+   * compiler/lowering/frames/vouched.ts.
+   */
   made: unknown
 }
 
@@ -54,8 +58,8 @@ words.made = null
 const pace_most = 64
 
 /**
- * Points this thread's safepoints at its CPU's `needResched` word, with no handler: the word being up is enough. Until
- * then they look at a word that stays 0.
+ * Points this thread's safepoints at its CPU's `needResched` word, with no handler: the word being up is
+ * enough. Until then they look at a word that stays 0.
  */
 export function setSafepointFlag(view: Int32Array, index: number): void {
   setSafepointLine(safepointLine(view, index, null))
@@ -81,8 +85,8 @@ export function setSafepointLine(next: SafepointLine): SafepointLine {
 }
 
 /**
- * What a safepoint asks: must the coroutine stop here? After a yes it yields PREEMPTED and nothing else. An atomic
- * load, which no engine moves out of a loop.
+ * What a safepoint asks: must the coroutine stop here? After a yes it yields PREEMPTED and nothing else. An
+ * atomic load, which no engine moves out of a loop.
  */
 export function needResched(): boolean {
   if (Atomics.load(flagView, flagIndex) !== 0) return fires()
@@ -94,8 +98,8 @@ const alwaysUp = Int32Array.of(1)
 let watcher: (() => void) | null = null
 
 /**
- * From here on `listener` hears of each safepoint that this thread comes to: compiled code finds a word that is always up, and takes
- * the slow path, which then looks at the real one. For `heddle doctor`.
+ * From here on `listener` hears of each safepoint that this thread comes to: compiled code finds a word that
+ * is always up, and takes the slow path, which then looks at the real one. For `heddle doctor`.
  */
 export function watchSafepoints(listener: () => void): void {
   watcher = listener
@@ -125,8 +129,8 @@ let deadline: PlainDeadline = (globalThis as never as Record<symbol, PlainDeadli
 }
 
 /**
- * While the word is up, safepoints of compiled code that was called plainly, and so cannot be preempted, call `passed`, which may
- * throw: the one way to interrupt such code. For a thread that has no tasks.
+ * While the word is up, safepoints of compiled code that was called plainly, and so cannot be preempted, call
+ * `passed`, which may throw: the one way to interrupt such code. For a thread that has no tasks.
  */
 export function setPlainDeadline(view: Int32Array, index: number, passed: PlainDeadline['passed']): void {
   deadline = { view, index, passed }

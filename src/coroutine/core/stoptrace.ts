@@ -1,8 +1,8 @@
 import { isStackLimitable } from '../../machine/core/stacklimit.ts'
 
 /**
- * The stack as it stands when a coroutine stops. After the stop only saved frames are left of it, which know no lines; an
- * error that is thrown later shows its callers from here.
+ * The stack as it stands when a coroutine stops. After the stop only saved frames are left of it, which know
+ * no lines; an error that is thrown later shows its callers from here.
  */
 export interface StopTrace {
   /** Made when it is read: to take a trace is cheap, to write it is not. */
@@ -18,8 +18,8 @@ const limited = Error as { stackTraceLimit?: number }
 export const TRACE_FRAMES = 32
 
 /**
- * A trace takes some microseconds, and a coroutine that blocks may stop as often: then only some stops have one. Every
- * half millisecond makes room for one more, up to a few in a row.
+ * A trace takes some microseconds, and a coroutine that blocks may stop as often: then only some stops have
+ * one. Every half millisecond makes room for one more, up to a few in a row.
  */
 const APART_MS = 0.5
 const IN_A_ROW = 8

@@ -1,10 +1,11 @@
 /**
- * The six problems of the design, and suspend against the tick. Each set-up takes the parts that remedy the problem, so
- * that races.test.ts can take one out and see that the problem is found. Two threads run: the schedule's, with its loop
- * and its coroutines, and the timekeeper's, whose tick may come at any step.
+ * The six problems of the design, and suspend against the tick. Each set-up takes the parts that remedy the
+ * problem, so that races.test.ts can take one out and see that the problem is found. Two threads run: the
+ * schedule's, with its loop and its coroutines, and the timekeeper's, whose tick may come at any step.
  *
- * A coroutine here is a script of steps: what is checked does not care how coroutines are made. Where the design has a
- * signal that comes between any two instructions, the script and the hook around each switch ask at a safepoint.
+ * A coroutine here is a script of steps: what is checked does not care how coroutines are made. Where the
+ * design has a signal that comes between any two instructions, the script and the hook around each switch ask
+ * at a safepoint.
  */
 import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { assert } from '../../arena/assert.ts'
@@ -232,8 +233,8 @@ export const fullRing: (parts?: Parts) => Setup = program([['safepoint'], ['safe
 export const tickDuringSuspend: (parts?: Parts) => Setup = program([['wait'], ['safepoint']], 2)
 
 /**
- * Problem 2: the context is written by one side while the other reads it. The ring stands between: what is saved
- * before the push is whole after the pop, and it is saved again only after the coroutine has gone on.
+ * Problem 2: the context is written by one side while the other reads it. The ring stands between: what is
+ * saved before the push is whole after the pop, and it is saved again only after the coroutine has gone on.
  */
 export function contextThroughTheRing(saveFirst = true): Setup {
   return () => {

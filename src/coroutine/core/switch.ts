@@ -23,12 +23,13 @@ import type { Slices } from '../schedule/slices.ts'
  *   (E) it ended: nobody runs
  *   (F) nobody runs, the depth as it was
  *
- * Between (B) and (C), and between (D) and (F), code that is not the coroutine's runs while `runningCo` names it: the
- * hook that brings its asynchronous context. A safepoint there, taken for one of the coroutine's, would put a
- * coroutine into the ring that has not started to run, that is in it already, that waits, or that has ended.
+ * Between (B) and (C), and between (D) and (F), code that is not the coroutine's runs while `runningCo` names
+ * it: the hook that brings its asynchronous context. A safepoint there, taken for one of the coroutine's,
+ * would put a coroutine into the ring that has not started to run, that is in it already, that waits, or that
+ * has ended.
  *
- * A coroutine that suspends does so with preemption off from before its state changes until after it goes on: a tick
- * in between would put it into the ring as well as wherever it waits. See `beginWait` in runner.ts.
+ * A coroutine that suspends does so with preemption off from before its state changes until after it goes on:
+ * a tick in between would put it into the ring as well as wherever it waits. See `beginWait` in runner.ts.
  */
 export class Switch {
   runningCo: Co<any> | null = null
@@ -66,8 +67,8 @@ export class Switch {
   }
 
   /**
-   * Runs the coroutine until it stops. The design's `Resume`: the loop calls it, with nobody running, and finds out
-   * from the coroutine afterwards how it stopped. `now` is when its slice begins.
+   * Runs the coroutine until it stops. The design's `Resume`: the loop calls it, with nobody running, and
+   * finds out from the coroutine afterwards how it stopped. `now` is when its slice begins.
    */
   resume(co: Co<any>, now: number): void {
     assert(this.runningCo === null, 'a coroutine is resumed while no other runs')
@@ -107,7 +108,10 @@ export class Switch {
     else this.stopped(co)
   }
 
-  /** The design's `preemptSigHandler`: at a safepoint of the coroutine that runs. True: it must yield PREEMPTED. */
+  /**
+   * The design's `preemptSigHandler`: at a safepoint of the coroutine that runs. True: it must yield
+   * PREEMPTED.
+   */
   preempt(): boolean {
     const co = this.runningCo
     if (co === null) return false // [1]

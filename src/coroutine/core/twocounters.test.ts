@@ -19,7 +19,10 @@ interface Counter {
   seen: Set<number>
 }
 
-/** They count until each has seen the other in so many places; without turns that never is, and they stop here. */
+/**
+ * They count until each has seen the other in so many places; without turns that never is, and they stop
+ * here.
+ */
 const PLACES = 4
 const LIMIT = 200_000_000
 

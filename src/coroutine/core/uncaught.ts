@@ -5,10 +5,11 @@ import { floorName, machineryNames, setOnPass } from './generators.ts'
 import { captureStack, type StopTrace, TRACE_FRAMES } from './stoptrace.ts'
 
 /**
- * The stack of an error, as the coroutine's author sees it. Only the innermost generator of a coroutine is on the
- * engine's stack after a switch, and below it stands the schedule. So the stack is mended: what belongs to the
- * machinery is cut off; callers whose frames were saved are shown as they stood then; each caller that the error passes on
- * its way out adds its own frame; an error that leaves the coroutine gets its name and the place where it was made.
+ * The stack of an error, as the coroutine's author sees it. Only the innermost generator of a coroutine is on
+ * the engine's stack after a switch, and below it stands the schedule. So the stack is mended: what belongs
+ * to the machinery is cut off; callers whose frames were saved are shown as they stood then; each caller that
+ * the error passes on its way out adds its own frame; an error that leaves the coroutine gets its name and
+ * the place where it was made.
  *
  *   Error: no such row
  *       at find (table.ts:31:11)          as thrown: the innermost function, resumed by the schedule
@@ -21,7 +22,10 @@ type Captured = { stack?: string }
 /** Frames of where a coroutine was made that its errors show. */
 const ORIGIN_FRAMES = 4
 
-/** A stack in the making: what is known for certain, and below it the callers that the error has not passed yet. */
+/**
+ * A stack in the making: what is known for certain, and below it the callers that the error has not passed
+ * yet.
+ */
 interface Mending {
   readonly passed: string[]
   callers: string[]
@@ -37,7 +41,9 @@ export function captureOrigin(
   return captureStack(below, frames)
 }
 
-/** An error leaves the frame where it was thrown: its callers are shown as they stood when they were saved. */
+/**
+ * An error leaves the frame where it was thrown: its callers are shown as they stood when they were saved.
+ */
 function addCallers(error: unknown, caller: SavedFrame | null): void {
   if (!hasStack(error) || mendings.has(error)) return
   const mending = mendingOf(error)

@@ -1,6 +1,6 @@
 /**
- * Says it when a function that begins with 'use task' runs without having been compiled: nothing can preempt it, and its program would
- * never hear of that otherwise. Once for each function.
+ * Says it when a function that begins with 'use task' runs without having been compiled: nothing can preempt
+ * it, and its program would never hear of that otherwise. Once for each function.
  */
 
 /** What the loader of this thread shows of itself (compiler/loading/loader.ts). */
@@ -44,8 +44,8 @@ interface Globals {
 const { process } = globalThis as unknown as Globals
 
 /**
- * For a function that carries no resumable form: the code that makes a coroutine or a task of it calls this. False: the function is new
- * here and does not say 'use task'; its module may.
+ * For a function that carries no resumable form: the code that makes a coroutine or a task of it calls this.
+ * False: the function is new here and does not say 'use task'; its module may.
  */
 export function tellUncompiled(fn: AnyFunction, name: string = fn.name): boolean {
   if (told.has(fn)) return true
@@ -57,8 +57,9 @@ export function tellUncompiled(fn: AnyFunction, name: string = fn.name): boolean
 }
 
 /**
- * For one of several threads that all load a function without a resumable form: where this thread has no loader, the text that is to be said once
- * for all of them; the thread itself says nothing then. Null: there is nothing to say.
+ * For one of several threads that all load a function without a resumable form: where this thread has no
+ * loader, the text that is to be said once for all of them; the thread itself says nothing then. Null: there
+ * is nothing to say.
  */
 export function uncompiledText(fn: AnyFunction, name: string): string | null {
   if (loaderFace() !== undefined || told.has(fn) || !saysTask(fn)) return null
@@ -74,7 +75,9 @@ export function warnUncompiled(message: string, which: string): void {
   else process.emitWarning(message, { type: 'HeddleWarning', code: 'HEDDLE_NOT_COMPILED' })
 }
 
-/** What is said of a marked function or module. `missing`: which of the two tools it was, where no loader is. */
+/**
+ * What is said of a marked function or module. `missing`: which of the two tools it was, where no loader is.
+ */
 export function notCompiled(what: string, them: string, missing: 'no loader' | 'no plugin'): string {
   return `${what} says 'use task' and was not compiled, so nothing can preempt ${them}: ${reason(missing)}`
 }

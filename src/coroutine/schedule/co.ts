@@ -79,7 +79,9 @@ export class Co<T = unknown> implements Readiable<Co<any>> {
     this.origin = origin
   }
 
-  /** Resolves with what it returns, rejects with what it throws. Asking for it makes you the one who is told. */
+  /**
+   * Resolves with what it returns, rejects with what it throws. Asking for it makes you the one who is told.
+   */
   get done(): Promise<T> {
     if (this.outcome === null) {
       this.outcome = new Outcome<T>()

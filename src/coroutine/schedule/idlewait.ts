@@ -4,7 +4,9 @@ import { CoroutineError } from '../core/errors.ts'
 /** The longest that a platform's timer can be set for. */
 const TIMER_MS_MAX = 0x7fff_ffff
 
-/** What the loop does when nobody is ready: the thread is the event loop's until someone is, or until a time. */
+/**
+ * What the loop does when nobody is ready: the thread is the event loop's until someone is, or until a time.
+ */
 export class Rest {
   readonly #platform: Platform
   #end: (() => void) | null = null

@@ -1,6 +1,9 @@
 import type { Co } from './co.ts'
 
-/** Who listens to the progress of which coroutine. What is told during a slice is heard after it, the last of it. */
+/**
+ * Who listens to the progress of which coroutine. What is told during a slice is heard after it, the last of
+ * it.
+ */
 export class ProgressReports {
   readonly #listeners = new Map<Co<any>, (value: any) => void>()
   #told: Co<any> | null = null

@@ -12,8 +12,8 @@ export interface Readiable<T> {
 }
 
 /**
- * The ready queue: a list for each level, first come first served, and a bit for each level that has someone. Adding
- * and taking cost the same with two and with a million.
+ * The ready queue: a list for each level, first come first served, and a bit for each level that has someone.
+ * Adding and taking cost the same with two and with a million.
  */
 export class ReadyQueue<T extends Readiable<T>> {
   readonly #first: (T | null)[] = Array.from({ length: PRIORITY_LEVELS }, () => null)

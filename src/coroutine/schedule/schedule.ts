@@ -51,8 +51,8 @@ const warned = new WeakSet<AnyFunction>()
 /**
  * Coroutines on one thread, preempted every slice, beside the thread's event loop. The design's `Schedule`.
  *
- * The schedule's own code runs on the thread that made it, between coroutines or called by one; nothing here is
- * shared but the tick. Each coroutine that has not ended is in exactly one place: see the states in co.ts.
+ * The schedule's own code runs on the thread that made it, between coroutines or called by one; nothing here
+ * is shared but the tick. Each coroutine that has not ended is in exactly one place: see the states in co.ts.
  */
 export class Schedule {
   readonly slice: number
@@ -141,8 +141,8 @@ export class Schedule {
   }
 
   /**
-   * Makes a coroutine that runs `fn(...args)`: a 'use task' function, a generator function, or anything callable. It
-   * runs when the loop does.
+   * Makes a coroutine that runs `fn(...args)`: a 'use task' function, a generator function, or anything
+   * callable. It runs when the loop does.
    */
   go<A extends unknown[], R>(fn: (...args: A) => R, ...args: A): Co<ResultOf<R>>
   go<A extends unknown[], R>(options: GoOptions, fn: (...args: A) => R, ...args: A): Co<ResultOf<R>>
@@ -162,8 +162,8 @@ export class Schedule {
   }
 
   /**
-   * Suspends the running coroutine until `resume`, whose value it gives: `yield* schedule.suspend()`, or a plain call
-   * in a 'use task' function. `co`, where given, must be the one that runs.
+   * Suspends the running coroutine until `resume`, whose value it gives: `yield* schedule.suspend()`, or a
+   * plain call in a 'use task' function. `co`, where given, must be the one that runs.
    */
   suspend(co?: Co<any>): Blocking<any> {
     refuseUnlessRunning('suspend', this.runningCo, co)
@@ -178,7 +178,10 @@ export class Schedule {
     return sleep(ms)
   }
 
-  /** Throws `reason` into a coroutine: where it waits, or at the safepoint where it stands. One that ended stays so. */
+  /**
+   * Throws `reason` into a coroutine: where it waits, or at the safepoint where it stands. One that ended
+   * stays so.
+   */
   cancel(co: Co<any>, reason: unknown = new DOMException('the coroutine was cancelled', 'AbortError')): void {
     if (co.state === 'STOP') return
     refuseForeign('cancel', co, this.coroutines)
@@ -192,8 +195,8 @@ export class Schedule {
   }
 
   /**
-   * Without arguments: runs until no coroutine is left. With a function: runs it as a coroutine and gives its result;
-   * the loop runs as long as it needs to. Either way the thread's event loop stays alive.
+   * Without arguments: runs until no coroutine is left. With a function: runs it as a coroutine and gives its
+   * result; the loop runs as long as it needs to. Either way the thread's event loop stays alive.
    */
   run(): Promise<void>
   run<A extends unknown[], R>(fn: (...args: A) => R, ...args: A): Promise<ResultOf<R>>
@@ -217,8 +220,8 @@ export class Schedule {
   }
 
   /**
-   * Runs until no coroutine is left, on the spot: the event loop stands still meanwhile, and sleeping blocks the
-   * thread. For worker threads and for virtual time.
+   * Runs until no coroutine is left, on the spot: the event loop stands still meanwhile, and sleeping blocks
+   * the thread. For worker threads and for virtual time.
    */
   runSync(): void {
     this.#refuseAfterExit('runSync')
@@ -251,9 +254,9 @@ export class Schedule {
   }
 
   /**
-   * Ends the schedule. Every coroutine gets ScheduleExited thrown where it stands, so that what it holds is let go; the
-   * loop ends when all have ended, or after `grace` milliseconds without those that have not. Whatever is asked of the
-   * schedule afterwards is an error.
+   * Ends the schedule. Every coroutine gets ScheduleExited thrown where it stands, so that what it holds is
+   * let go; the loop ends when all have ended, or after `grace` milliseconds without those that have not.
+   * Whatever is asked of the schedule afterwards is an error.
    */
   exit(options: { grace?: number } = {}): void {
     checkOptions('exit(options)', options, { grace: 'checked' })
@@ -411,7 +414,9 @@ export class Schedule {
     )
   }
 
-  /** What nobody caught: `onError`, or an unhandled rejection, which is what the platform makes noise about. */
+  /**
+   * What nobody caught: `onError`, or an unhandled rejection, which is what the platform makes noise about.
+   */
   #report(error: unknown, co: Co<any>): void {
     const onError = this.#onError
     if (onError === undefined) void Promise.reject(error)

@@ -8,14 +8,18 @@ export interface ScheduleOptions {
   /** Milliseconds that a coroutine runs before others do. 10 unless told otherwise. */
   slice?: number
   /**
-   * Where the slice's end comes from: 'clock', read at safepoints; 'thread', a timekeeper thread; 'auto', the clock
-   * until the schedule has been busy for a while, then the thread where there can be one. Or a source of your own.
+   * Where the slice's end comes from: 'clock', read at safepoints; 'thread', a timekeeper thread; 'auto', the
+   * clock until the schedule has been busy for a while, then the thread where there can be one. Or a source
+   * of your own.
    */
   ticks?: 'auto' | 'clock' | 'thread' | Slices
   /** Slots of the preempted ring; one stays empty. */
   ringCapacity?: number
   platform?: Platform
-  /** Hears of an error that no coroutine caught and nobody waits for. Without it, it is an unhandled rejection. */
+  /**
+   * Hears of an error that no coroutine caught and nobody waits for. Without it, it is an unhandled
+   * rejection.
+   */
   onError?: (error: unknown, co: Co<any>) => void
 }
 

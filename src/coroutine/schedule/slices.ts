@@ -3,8 +3,8 @@ import { CpuRecord } from '../../machine/core/cpurecord.ts'
 import { armSlice, disarmSlice } from '../../machine/timekeeper/timekeeper.ts'
 
 /**
- * Where a slice's end comes from. Three kinds: a timekeeper thread that raises a shared word; the clock, read at
- * safepoints, where there is no second thread; and virtual time (virtualtime.ts).
+ * Where a slice's end comes from. Three kinds: a timekeeper thread that raises a shared word; the clock, read
+ * at safepoints, where there is no second thread; and virtual time (virtualtime.ts).
  */
 export interface Slices {
   /** The word that safepoints look at. */
@@ -22,13 +22,15 @@ export interface Slices {
 
 /** How often, in parts of the slice, the clock should be read. */
 const LOOKS_PER_SLICE = 100
-/** At most so many safepoints between two looks: what bounds the overrun when safepoints become rare at once. */
+/**
+ * At most so many safepoints between two looks: what bounds the overrun when safepoints become rare at once.
+ */
 const STRIDE_MAX = 256
 
 /**
- * No second thread: the word is up for the whole slice, and safepoints read the clock. Not all of them: a look costs as
- * much as some dozens of safepoints, so the distance between looks doubles while they come too often, and starts
- * from one again in each slice.
+ * No second thread: the word is up for the whole slice, and safepoints read the clock. Not all of them: a
+ * look costs as much as some dozens of safepoints, so the distance between looks doubles while they come too
+ * often, and starts from one again in each slice.
  */
 export class ClockSlices implements Slices {
   readonly view: Int32Array = Int32Array.of(1)
@@ -90,9 +92,10 @@ export class ClockSlices implements Slices {
  *   (C) lowers the word
  *   (D) sliceEnd is armed: this slice is not over
  *
- * (T1) comes before (T2), so an armed slice has not had its tick yet: one that comes while it is armed is stale, and
- * is dropped. (C) must come before (D): the other way round, (T1) and (T2) of the slice that is running can both fall
- * in between, and its one tick is lowered unseen. (A) must come before (B) for the same reason.
+ * (T1) comes before (T2), so an armed slice has not had its tick yet: one that comes while it is armed is
+ * stale, and is dropped. (C) must come before (D): the other way round, (T1) and (T2) of the slice that is
+ * running can both fall in between, and its one tick is lowered unseen. (A) must come before (B) for the same
+ * reason.
  */
 export class ThreadSlices implements Slices {
   readonly view: Int32Array
@@ -102,8 +105,8 @@ export class ThreadSlices implements Slices {
   readonly #shift: number
 
   /**
-   * `cpu` is the pointer of a CPU record in `machine`: the one that the timekeeper watches for this thread. `shift` is
-   * how far the timekeeper's clock is ahead of the one that `begin` is told the end by.
+   * `cpu` is the pointer of a CPU record in `machine`: the one that the timekeeper watches for this thread.
+   * `shift` is how far the timekeeper's clock is ahead of the one that `begin` is told the end by.
    */
   constructor(i32: Int32Array, machine: Region, cpu: number, shift = 0) {
     this.view = i32

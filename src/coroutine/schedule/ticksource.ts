@@ -9,8 +9,9 @@ const THREAD_AFTER_SLICES = 10
 const abandoned = new FinalizationRegistry<ThreadTimekeeper>(timekeeper => timekeeper.close())
 
 /**
- * Which source a schedule's ticks come from. A timekeeper thread makes safepoints as cheap as they can be, and takes
- * some tens of milliseconds to start; until it runs, and where there can be none, the clock is read instead.
+ * Which source a schedule's ticks come from. A timekeeper thread makes safepoints as cheap as they can be,
+ * and takes some tens of milliseconds to start; until it runs, and where there can be none, the clock is read
+ * instead.
  */
 export class TickSource {
   readonly #switch: Switch
@@ -41,7 +42,9 @@ export class TickSource {
     return this.#isThread ? 'thread' : 'clock'
   }
 
-  /** Coroutines have run for `ms`, and none does now: the time to change the source, if there is a better one. */
+  /**
+   * Coroutines have run for `ms`, and none does now: the time to change the source, if there is a better one.
+   */
   busy(ms: number): void {
     if (this.#isThread || this.#wanted === 'clock') return
     if (this.#timekeeper === undefined) {

@@ -2,8 +2,9 @@ import type { Platform } from '../../machine/core/platform.ts'
 import type { Slices } from './slices.ts'
 
 /**
- * Time that passes only when something says so: each safepoint costs a set time, and a rest takes as long as it would
- * have. A schedule on virtual time does the same thing in every run, and an hour of sleep takes no time at all.
+ * Time that passes only when something says so: each safepoint costs a set time, and a rest takes as long as
+ * it would have. A schedule on virtual time does the same thing in every run, and an hour of sleep takes no
+ * time at all.
  *
  *     const time = new VirtualTime()
  *     const schedule = new Schedule({ platform: time, ticks: time.slices(0.01) })

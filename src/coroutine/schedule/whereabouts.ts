@@ -10,9 +10,10 @@ import type { Switch } from '../core/switch.ts'
 const noWaker: Waker = { wake: () => {}, fail: () => {} }
 
 /**
- * Where the coroutines of a schedule are, and the ways from one place to another. One that has not ended is in
- * exactly one of: the ready queue; running, or the ring after it; waiting, with a deadline in the sleep queue or not.
- * All of it runs on the schedule's thread, between coroutines or called by one; the arrows are those of co.ts.
+ * Where the coroutines of a schedule are, and the ways from one place to another. One that has not ended is
+ * in exactly one of: the ready queue; running, or the ring after it; waiting, with a deadline in the sleep
+ * queue or not. All of it runs on the schedule's thread, between coroutines or called by one; the arrows are
+ * those of co.ts.
  */
 export class Places {
   /** Every coroutine that has not ended, by id. */

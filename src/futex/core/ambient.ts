@@ -5,9 +5,9 @@ import { inheritedDomain, leaveDomainToWorkers } from './inheritdomain.ts'
 import type { TaskWaiter } from './sleep.ts'
 
 /**
- * What a thread needs in order to wait, found without passing it around. A CPU of the kernel is given its own at boot. A
- * plain thread joins the domain that the thread which started it is in; where there is none, the first thread that asks
- * makes one.
+ * What a thread needs in order to wait, found without passing it around. A CPU of the kernel is given its own
+ * at boot. A plain thread joins the domain that the thread which started it is in; where there is none, the
+ * first thread that asks makes one.
  */
 export interface CurrentTask extends TaskWaiter {
   readonly tid: number
@@ -59,15 +59,19 @@ function make(): Domain {
   return domain
 }
 
-/** The domain that this thread is in, for `attach` on a thread that does not inherit it. Undefined on a CPU of the kernel. */
+/**
+ * The domain that this thread is in, for `attach` on a thread that does not inherit it. Undefined on a CPU of
+ * the kernel.
+ */
 export function domainHandle(): DomainHandle | undefined {
   ambient()
   return joined !== null && installed === joined ? joined.handle : undefined
 }
 
 /**
- * Joins a domain: for threads that cannot inherit one (a browser's workers), before they wait for anything. On a thread that
- * is in it already nothing happens; one that is in another is refused, because who waits in one domain is not found from another.
+ * Joins a domain: for threads that cannot inherit one (a browser's workers), before they wait for anything.
+ * On a thread that is in it already nothing happens; one that is in another is refused, because who waits in
+ * one domain is not found from another.
  */
 export function attach(handle: DomainHandle): void {
   if (installed === null) {

@@ -16,7 +16,8 @@ const REST_MS = 1
 export type WakeTask = (task: number) => void
 
 /**
- * What one thread needs to make futex calls. Not shared: each thread has its own, over the same arena and layout.
+ * What one thread needs to make futex calls. Not shared: each thread has its own, over the same arena and
+ * layout.
  */
 export class FutexContext {
   readonly thread: KernelThread
@@ -32,20 +33,25 @@ export class FutexContext {
   /** What this thread has mapped, by mapping and by backing. */
   readonly buffers: Map<number, MappedBuffer> = new Map()
   /**
-   * A CPU of the scheduler is always online for RCU, quiescent at each switch, and runs its callbacks itself; any other
-   * thread is there for the length of a call.
+   * A CPU of the scheduler is always online for RCU, quiescent at each switch, and runs its callbacks itself;
+   * any other thread is there for the length of a call.
    */
   private readonly comesAndGoes: boolean
   private readonly nobody = new Int32Array(new SharedArrayBuffer(4))
   /** How deep in calls this thread is: the outermost enters and leaves RCU. */
   private depth = 0
-  /** Whether those who wait for long for a lock look for a deadlock meanwhile: on real machines, and not in a check. */
+  /**
+   * Whether those who wait for long for a lock look for a deadlock meanwhile: on real machines, and not in a
+   * check.
+   */
   looksForDeadlocks = false
   /** Sleepers to be signalled when the lock is off, and the tasks behind them; reused. */
   readonly wakeQueue: number[] = []
   /** Waiters that a recovery took off their queues, and that begin anew at the next wakeAll. */
   readonly restarts: number[] = []
-  /** Blocks of the kernel's heap that belonged to waiters whose sleepers are gone: for this thread to free. */
+  /**
+   * Blocks of the kernel's heap that belonged to waiters whose sleepers are gone: for this thread to free.
+   */
   readonly leftBlocks: number[] = []
   readonly wakeDecision: WakeDecision = new WakeDecision()
   readonly requeueDecision: RequeueDecision = new RequeueDecision()
@@ -98,8 +104,9 @@ export class FutexContext {
   }
 
   /**
-   * In the middle of a call that holds no lock and no look at anything: for a moment it is outside, so that what waits to be freed can
-   * be; CPUs that have been busy with one task for long are asked to switch. False: this thread cannot, or nothing waits.
+   * In the middle of a call that holds no lock and no look at anything: for a moment it is outside, so that
+   * what waits to be freed can be; CPUs that have been busy with one task for long are asked to switch.
+   * False: this thread cannot, or nothing waits.
    */
   rest(): boolean {
     const { rcu, i32, thread, layout, scheduler } = this

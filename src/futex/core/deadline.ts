@@ -5,8 +5,9 @@
  *   from WALL    WALL plus milliseconds of the wall clock, as Date.now() counts them: FUTEX_CLOCK_REALTIME
  *   Infinity     never
  *
- * The wall clock may be set, and nothing tells a program so. A wait with such a deadline therefore sleeps WALL_STEP_MS at the most, and
- * compares again: it follows the clock within that time, whichever way the clock was set.
+ * The wall clock may be set, and nothing tells a program so. A wait with such a deadline therefore sleeps
+ * WALL_STEP_MS at the most, and compares again: it follows the clock within that time, whichever way the
+ * clock was set.
  *
  * A `limit` is what callers give: below WALL a timeout, from now on; from WALL a deadline of the wall clock.
  */
@@ -40,8 +41,9 @@ export function napOf(deadline: number, left: number): number {
 }
 
 /**
- * Whether a sleep of which `left` was left ended before its deadline: timers of the platform fire up to two milliseconds early. Where the
- * clock has not moved during the sleep it never will: that of a simulated machine, which stands still while this thread waits for real.
+ * Whether a sleep of which `left` was left ended before its deadline: timers of the platform fire up to two
+ * milliseconds early. Where the clock has not moved during the sleep it never will: that of a simulated
+ * machine, which stands still while this thread waits for real.
  */
 export function wokeEarly(now: () => number, deadline: number, left: number): boolean {
   const rest = timeLeft(now, deadline)

@@ -1,7 +1,10 @@
 import { EINVAL } from './errno.ts'
 import { Waiter } from './records.ts'
 
-/** What a walk of a queue does with a waiter: one walk serves wake, bitset and requeue, and a decision makes the difference. */
+/**
+ * What a walk of a queue does with a waiter: one walk serves wake, bitset and requeue, and a decision makes
+ * the difference.
+ */
 export const SKIP = 0
 export const STOP = 1
 export const WAKE = 2

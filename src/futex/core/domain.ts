@@ -7,8 +7,8 @@ import { domainTag } from './domainwords.ts'
 import { claimThreadId, releaseThreadId } from './threads.ts'
 
 /**
- * A domain: threads that can wait for one another. An arena with futexes, and one address space for all. A kernel's arena is one;
- * this one is for programs that have locks and no kernel.
+ * A domain: threads that can wait for one another. An arena with futexes, and one address space for all. A
+ * kernel's arena is one; this one is for programs that have locks and no kernel.
  */
 export interface DomainHandle {
   readonly buffer: SharedArrayBuffer

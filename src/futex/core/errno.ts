@@ -1,4 +1,7 @@
-/** The errors of the futex calls, by their Linux numbers. A call in the system call's shape returns them negated. */
+/**
+ * The errors of the futex calls, by their Linux numbers. A call in the system call's shape returns them
+ * negated.
+ */
 export const EPERM = 1
 export const ESRCH = 3
 export const EINTR = 4

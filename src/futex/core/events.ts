@@ -16,8 +16,8 @@ import { findOwner } from './owner.ts'
 import { Futex, Owner, PI_LOCK, Waiter } from './records.ts'
 
 /**
- * What locks and futexes tell the event rings and the histograms, on the long ways only: a lock that is free is taken and let
- * go without a word. On threads without a scheduler there is nobody to tell.
+ * What locks and futexes tell the event rings and the histograms, on the long ways only: a lock that is free
+ * is taken and let go without a word. On threads without a scheduler there is nobody to tell.
  */
 
 /** Who a TID belongs to, as events name it; 0: not known. */

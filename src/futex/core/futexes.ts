@@ -55,7 +55,10 @@ export interface WaitOptions {
   /** Meet waiters of other spaces, and of other mappings of the buffer. */
   readonly shared?: boolean
   readonly priority?: number
-  /** Ends the wait, which then throws the signal's reason. A thread that blocks looks at it only before it does. */
+  /**
+   * Ends the wait, which then throws the signal's reason. A thread that blocks looks at it only before it
+   * does.
+   */
   readonly signal?: AbortSignal
 }
 
@@ -75,9 +78,10 @@ export interface RequeueOptions {
 }
 
 /**
- * The futexes as one thread sees them. Two faces: `futex`, `futexSync`, `futexAsync` take the arguments of the system call
- * and return its result, an error negated; the typed methods throw `FutexError` for what is a mistake and say the rest in
- * words. Three verbs each: plain in a task (`yield*`, and the task comes first), `…Sync` on a thread, `…Async` anywhere.
+ * The futexes as one thread sees them. Two faces: `futex`, `futexSync`, `futexAsync` take the arguments of
+ * the system call and return its result, an error negated; the typed methods throw `FutexError` for what is a
+ * mistake and say the rest in words. Three verbs each: plain in a task (`yield*`, and the task comes first),
+ * `…Sync` on a thread, `…Async` anywhere.
  */
 export class Futexes {
   readonly context: FutexContext
@@ -90,10 +94,16 @@ export class Futexes {
     options: {
       readonly now: () => number
       readonly space?: number
-      /** This thread's scheduler, where there is one: tasks are then woken, inherit priorities, and leave no lock behind. */
+      /**
+       * This thread's scheduler, where there is one: tasks are then woken, inherit priorities, and leave no
+       * lock behind.
+       */
       readonly scheduler?: Scheduler
       readonly wakeTask?: WakeTask
-      /** The scheduler's, on a thread that has one: a task that is woken is then not reused under the waker's hands. */
+      /**
+       * The scheduler's, on a thread that has one: a task that is woken is then not reused under the waker's
+       * hands.
+       */
       readonly rcu?: Rcu
     },
   ) {
@@ -133,8 +143,8 @@ export class Futexes {
   }
 
   /**
-   * An owner for a flow of async code, which holds locks and waits for them side by side with the thread's other flows. Its
-   * `tid` is what stands in the words of its locks; give it back with `closeOwner`.
+   * An owner for a flow of async code, which holds locks and waits for them side by side with the thread's
+   * other flows. Its `tid` is what stands in the words of its locks; give it back with `closeOwner`.
    */
   makeOwner(options: { readonly priority?: number } = {}): LockOwner {
     return this.ownerOf(PROMISE, options.priority ?? ORDINARY_PRIORITY)
@@ -144,7 +154,10 @@ export class Futexes {
     return new LockOwner(this.context, makeOwner(this.context, { kind, priority }))
   }
 
-  /** The owner has ended: what it still holds passes to others as if it had died. Not while it waits for a lock: that wait is ended first. */
+  /**
+   * The owner has ended: what it still holds passes to others as if it had died. Not while it waits for a
+   * lock: that wait is ended first.
+   */
   closeOwner(owner: LockOwner): void {
     if (owner.waiting) {
       throw new FutexError(
@@ -157,7 +170,10 @@ export class Futexes {
     if (owner === this.own) this.own = undefined
   }
 
-  /** This thread is about to end: its waits leave their queues, and its owners end. The last call that it makes. */
+  /**
+   * This thread is about to end: its waits leave their queues, and its owners end. The last call that it
+   * makes.
+   */
   leave(): void {
     leaveFutexes(this.context)
     this.own = undefined
@@ -178,7 +194,8 @@ export class Futexes {
     return getRobustList(this.context, as, tid)
   }
 
-  // As the system call has it. Calls about locks are made for this thread, or for the owner that is given last.
+  // As the system call has it. Calls about locks are made for this thread, or for the owner that is given
+  // last.
 
   futexSync(
     uaddr: Uaddr,

@@ -1,8 +1,8 @@
 import type { DomainHandle } from './domain.ts'
 
 /**
- * Node's threads inherit the domain of the thread that starts them, through the environment data that every Worker gets a
- * copy of. No import: the same module serves a page, where there is nothing to inherit from.
+ * Node's threads inherit the domain of the thread that starts them, through the environment data that every
+ * Worker gets a copy of. No import: the same module serves a page, where there is nothing to inherit from.
  */
 interface WorkerThreads {
   getEnvironmentData(key: string): unknown

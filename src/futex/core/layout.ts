@@ -44,7 +44,10 @@ export interface FutexLayout {
 
 const LOCK_TABLE_WORDS_MIN = 16
 
-/** `rcu`: the scheduler's region, where there is one: one domain for all, so that a waker can hold on to a task. */
+/**
+ * `rcu`: the scheduler's region, where there is one: one domain for all, so that a waker can hold on to a
+ * task.
+ */
 export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Region): FutexLayout {
   const { waiters = 1 << 17, mappings = 4096, spaces = 256, buckets = 1024, threads = THREAD_MAX } = sizes
   const owners = sizes.owners ?? waiters

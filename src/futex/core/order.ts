@@ -1,7 +1,10 @@
 import { listInsertAfter, listLast, ListNode, listUnshift } from '../../arena/trees/list.ts'
 import { Futex, Waiter } from './records.ts'
 
-/** Links a waiter into the queue of a locked futex: behind those of its own priority, before those of a lower one. */
+/**
+ * Links a waiter into the queue of a locked futex: behind those of its own priority, before those of a lower
+ * one.
+ */
 export function insertByPriority(i32: Int32Array, futex: number, waiter: number): void {
   const head = futex + Futex.waiters
   const priority = i32[waiter + Waiter.priority]

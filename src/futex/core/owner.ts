@@ -15,10 +15,11 @@ import { Owner, OWNER_ALIVE, OWNER_DEAD, OWNER_FREE, PROMISE, TASK, THREAD } fro
  *   bits of a lock's word   31        30           29 … 0
  *                           WAITERS   OWNER_DIED   TID
  *
- * A TID is the number of an owner record, from 1, in its low bits, and in the bits above it how many lives the record has
- * had. Bit 29 is in none: it marks the word of a mutex between two holders (pendingword.ts). A TID is looked up without a lock; the record's own `tid` word, read again under the record's lock, confirms it.
- * Records are never anything else, and their locks are never made anew, so locking one that has changed hands
- * meanwhile does no harm.
+ * A TID is the number of an owner record, from 1, in its low bits, and in the bits above it how many lives
+ * the record has had. Bit 29 is in none: it marks the word of a mutex between two holders (pendingword.ts). A
+ * TID is looked up without a lock; the record's own `tid` word, read again under the record's lock, confirms
+ * it. Records are never anything else, and their locks are never made anew, so locking one that has changed
+ * hands meanwhile does no harm.
  */
 export const FUTEX_WAITERS: number = 0x8000_0000 | 0
 export const FUTEX_OWNER_DIED = 0x4000_0000
@@ -66,7 +67,10 @@ function wasGiven({ i32, layout }: FutexContext, tid: number): boolean {
   return tid >>> bits <= (lives & ((1 << (TID_BITS - bits)) - 1))
 }
 
-/** A held word as it is when it is waited for. PENDING beside a TID that no owner ever had is another's bit, and stays. */
+/**
+ * A held word as it is when it is waited for. PENDING beside a TID that no owner ever had is another's bit,
+ * and stays.
+ */
 export function waitedFor(context: FutexContext, word: number): number {
   const isBetween = (word & FUTEX_PENDING) !== 0 && wasGiven(context, holderOf(word))
   return (isBetween ? word & ~FUTEX_PENDING : word) | FUTEX_WAITERS
@@ -78,12 +82,16 @@ interface OwnerOptions {
   readonly priority: number
 }
 
-/** A new owner, alive, holding nothing. Throws ArenaFullError. A thread's own dies with it, a task's is settled. */
+/**
+ * A new owner, alive, holding nothing. Throws ArenaFullError. A thread's own dies with it, a task's is
+ * settled.
+ */
 export function makeOwner(context: FutexContext, options: OwnerOptions): number {
   const { i32, thread, layout } = context
   const record = layout.owners.allocate(thread)
-  // Only its place in the order. Free it is from the start, as the arena begins with zeros; from then on someone may be at it: a
-  // walker that knew the record's last life, or a recovery, which looks at all records.
+  // Only its place in the order. Free it is from the start, as the arena begins with zeros; from then on
+  // someone may be at it: a walker that knew the record's last life, or a recovery, which looks at all
+  // records.
   i32[record + Owner.lock + Lock.rank] = rank
   acquire(thread, record + Owner.lock)
   assert(Atomics.load(i32, record + Owner.state) === OWNER_FREE, 'a new owner was nobody before')
@@ -124,7 +132,10 @@ export function freeOwner(context: FutexContext, record: number): void {
   layout.owners.free(i32, record)
 }
 
-/** The priority that orders it among those who wait: the better of its own and what it inherits. Its lock is held. */
+/**
+ * The priority that orders it among those who wait: the better of its own and what it inherits. Its lock is
+ * held.
+ */
 export function ownerPriority({ i32, thread }: FutexContext, record: number): number {
   if (i32[record + Owner.kind] !== TASK) return i32[record + Owner.priority]
   const se = i32[i32[record + Owner.task] + TaskRecord.entity]
@@ -149,8 +160,8 @@ export const NO_LIST: Float64Array = new Float64Array(1)
 export const SOMETHING: object = {}
 
 /**
- * An owner as JavaScript holds it: its TID, which fast paths write into words, and where its robust list begins. Not
- * shared; what is shared is the record.
+ * An owner as JavaScript holds it: its TID, which fast paths write into words, and where its robust list
+ * begins. Not shared; what is shared is the record.
  */
 export class LockOwner {
   readonly record: number
@@ -162,7 +173,10 @@ export class LockOwner {
   /** Its pending entry, as a view of one: the fast path writes it, and finds it in one step. */
   pending: Float64Array = NO_LIST
   head = 0
-  /** The mutex that is pending, held and consistent; SOMETHING if another may be pending, or nobody looked; null: nothing is. */
+  /**
+   * The mutex that is pending, held and consistent; SOMETHING if another may be pending, or nobody looked;
+   * null: nothing is.
+   */
   last: object | null = SOMETHING
   /** A call for it sleeps. */
   waiting = false

@@ -33,8 +33,9 @@ export function enqueue(context: FutexContext, futex: number, waiter: number): v
 }
 
 /**
- * Walks the queue of a locked futex. Waiters to be woken are off the queue and in `context.wakeQueue` afterwards; those to
- * be moved are off the queue, MOVING, and linked through their `links` from the pointer that is returned.
+ * Walks the queue of a locked futex. Waiters to be woken are off the queue and in `context.wakeQueue`
+ * afterwards; those to be moved are off the queue, MOVING, and linked through their `links` from the pointer
+ * that is returned.
  */
 export function walkQueue(context: FutexContext, futex: number, decision: Decision): number {
   const { i32 } = context
@@ -64,9 +65,10 @@ export function walkQueue(context: FutexContext, futex: number, decision: Decisi
 }
 
 /**
- * The thread that was moving the waiter is dead: the waiter is on no queue, and leaves for good, as if it had been woken, or to begin its call again. False: it has
- * moved on. By its sleeper, or by recovery, which tells the sleeper. Both may do it at the same time: the first of them becomes the mover, and only then
- * writes to the waiter, which the other may have freed already.
+ * The thread that was moving the waiter is dead: the waiter is on no queue, and leaves for good, as if it had
+ * been woken, or to begin its call again. False: it has moved on. By its sleeper, or by recovery, which tells
+ * the sleeper. Both may do it at the same time: the first of them becomes the mover, and only then writes to
+ * the waiter, which the other may have freed already.
  */
 export function endMove({ i32, thread }: FutexContext, waiter: number, moving: number): boolean {
   const at = waiter + Waiter.queue
@@ -79,7 +81,10 @@ export function endMove({ i32, thread }: FutexContext, waiter: number, moving: n
 /** Who leaves a queue other than by itself. */
 export type Fate = typeof QUEUE_WOKEN | typeof QUEUE_ENDED | typeof QUEUE_RESTARTED
 
-/** The waiter's fate is sealed here: its sleeper may be gone by the next instruction, so what is needed of it is read first. */
+/**
+ * The waiter's fate is sealed here: its sleeper may be gone by the next instruction, so what is needed of it
+ * is read first.
+ */
 export function wakeLater(context: FutexContext, waiter: number, fate: Fate): void {
   const { i32 } = context
   signalLater(context, i32[waiter + Waiter.sleeper])
@@ -93,8 +98,8 @@ export function wakeAll(context: FutexContext): void {
   for (let at = 0; at < wakeQueue.length; at += 2) {
     const signal = wakeQueue[at] + Waiter.signal
     const task = wakeQueue[at + 1]
-    // The sleeper may have seen its fate and be gone, and its slot may have a new life: then this is a wakeup for
-    // nothing, which every sleeper here survives.
+    // The sleeper may have seen its fate and be gone, and its slot may have a new life: then this is a wakeup
+    // for nothing, which every sleeper here survives.
     Atomics.store(i32, signal, 1)
     if (task === 0) Atomics.notify(i32, signal)
     else context.wakeTask(task)
@@ -103,8 +108,8 @@ export function wakeAll(context: FutexContext): void {
 }
 
 /**
- * The sleeper takes itself off: timeout, signal or cancellation. True: it did. False: a wake, or the end of its mapping,
- * was first.
+ * The sleeper takes itself off: timeout, signal or cancellation. True: it did. False: a wake, or the end of
+ * its mapping, was first.
  *
  *   sleeper                                  requeue
  *   -------                                  -------
@@ -116,8 +121,8 @@ export function wakeAll(context: FutexContext): void {
  *                                            lock B; queue = B; unlock B
  *       reads B, locks B, reads B: removes
  *
- * The queue pointer finds the lock, and confirms it: it changes only under the lock that it points to. Inside an RCU
- * section, so that what is locked at (B) is a futex, even if its last waiter has left meanwhile.
+ * The queue pointer finds the lock, and confirms it: it changes only under the lock that it points to. Inside
+ * an RCU section, so that what is locked at (B) is a futex, even if its last waiter has left meanwhile.
  */
 export function takeOff(context: FutexContext, waiter: number): boolean {
   const { i32, thread } = context

@@ -4,10 +4,11 @@ import { RcuNode } from '../../arena/sync/rcu.ts'
 import { Lock } from '../../arena/sync/spinlock.ts'
 
 /**
- * The nouns. A **space** is a group of threads and tasks that share mappings, as a process does. A **mapping** is a
- * SharedArrayBuffer as one space sees it; its **backing** is the buffer itself, one for all spaces. A **futex** is the queue
- * of one word: of a mapping's word when the call is private, of the backing's when it is shared, so two mappings of one
- * buffer share their shared futexes and not their private ones. A futex exists while someone waits at it.
+ * The nouns. A **space** is a group of threads and tasks that share mappings, as a process does. A
+ * **mapping** is a SharedArrayBuffer as one space sees it; its **backing** is the buffer itself, one for all
+ * spaces. A **futex** is the queue of one word: of a mapping's word when the call is private, of the
+ * backing's when it is shared, so two mappings of one buffer share their shared futexes and not their private
+ * ones. A futex exists while someone waits at it.
  */
 export const Space: Layout<'lock' | 'alive' | 'mappings'> = record('space', {
   lock: words(Lock.words),
@@ -25,9 +26,9 @@ export const Mapping: Layout<'alive' | 'space' | 'backing' | 'bytes'> = record('
 })
 
 /**
- * `state`: ALIVE from creation; DEAD from when its last waiter has left, or its owner was unmapped. Written under `lock`.
- * A dead futex is passed over by whoever meets it, and freed through RCU. `chain` links the futexes of a bucket,
- * under the bucket's lock.
+ * `state`: ALIVE from creation; DEAD from when its last waiter has left, or its owner was unmapped. Written
+ * under `lock`. A dead futex is passed over by whoever meets it, and freed through RCU. `chain` links the
+ * futexes of a bucket, under the bucket's lock.
  */
 export const Futex: Layout<
   | 'lock'
@@ -51,9 +52,15 @@ export const Futex: Layout<
   chain: word,
   bucket: word,
   rcu: words(RcuNode.words),
-  /** The pi state: the owner record of the lock's holder; 0 while nothing waits for it as a lock, and while the lock is pending. */
+  /**
+   * The pi state: the owner record of the lock's holder; 0 while nothing waits for it as a lock, and while
+   * the lock is pending.
+   */
   pi: word,
-  /** On that owner's list of locks that others wait for, and the best priority among them; under the owner's lock. */
+  /**
+   * On that owner's list of locks that others wait for, and the best priority among them; under the owner's
+   * lock.
+   */
   contended: words(ListNode.words),
   topPriority: word,
   /** 1: the lock is pending, and its word says less than the priority of its top waiter (boost.ts). */
@@ -69,7 +76,8 @@ export const DEAD = 2
 const PARCEL_WORDS = 4
 
 /**
- * One wait at one futex. `queue` says where it is, and everyone who decides its fate decides it by writing this word:
+ * One wait at one futex. `queue` says where it is, and everyone who decides its fate decides it by writing
+ * this word:
  *
  *   a futex   [1] queued there; written under that futex's lock
  *   QUEUE_MOVING    [2] taken off one queue and not yet on the next; only for as long as a requeue takes
@@ -114,9 +122,15 @@ export const Waiter: Layout<
   thread: word,
   /** The owner record of who waits, for the pi calls. */
   who: word,
-  /** 1: the lock that it waits for is pending, and it is to come and take it (pending.ts). Set and cleared under the futex's lock. */
+  /**
+   * 1: the lock that it waits for is pending, and it is to come and take it (pending.ts). Set and cleared
+   * under the futex's lock.
+   */
   called: word,
-  /** When it began to wait for the lock, in whole milliseconds; INSISTS once it has lost the lock to equals for too long. Under the futex's lock. */
+  /**
+   * When it began to wait for the lock, in whole milliseconds; INSISTS once it has lost the lock to equals
+   * for too long. Under the futex's lock.
+   */
   since: word,
   /** PI_REQUEUE: the key of the only word that it may be moved to. */
   target: word,
@@ -124,8 +138,9 @@ export const Waiter: Layout<
   /** Of a sleeper: which of its waiters was served, from 1; 0: none yet. Only where one of several may be. */
   claim: word,
   /**
-   * What is handed over to it or by it, in the words of who walks the queue. Its first word is 0 while nothing is, and in a free record: HEAP_PARCEL there
-   * says that the second names a block of the kernel's heap, which is the waiter's.
+   * What is handed over to it or by it, in the words of who walks the queue. Its first word is 0 while
+   * nothing is, and in a free record: HEAP_PARCEL there says that the second names a block of the kernel's
+   * heap, which is the waiter's.
    */
   parcel: words(PARCEL_WORDS),
 })
@@ -180,14 +195,16 @@ export const Bucket: Layout<'lock' | 'first' | 'waiters' | 'boosted' | 'rest'> =
 })
 
 /**
- * Whoever can own a lock: a task, a thread, or one flow of async code, of which a thread can have many. The TID in a word
- * is made of the record's number and of how many lives it has had, so a dead owner's TID finds no record.
+ * Whoever can own a lock: a task, a thread, or one flow of async code, of which a thread can have many. The
+ * TID in a word is made of the record's number and of how many lives it has had, so a dead owner's TID finds
+ * no record.
  *
  *   guarded by `lock`        blockedOn, contended, state; and the three priorities of those that are not tasks
  *   its owner's alone        the robust list's place; wants, wantsAt and wantsSince, which others read
  *   whoever ends it          exiter
  *
- * `state`: OWNER_FREE, OWNER_ALIVE, OWNER_EXITING while its locks are passed on, OWNER_DEAD until its slot is free.
+ * `state`: OWNER_FREE, OWNER_ALIVE, OWNER_EXITING while its locks are passed on, OWNER_DEAD until its slot is
+ * free.
  */
 export const Owner: Layout<
   | 'lock'
@@ -231,7 +248,10 @@ export const Owner: Layout<
   robust: float64,
   /** A head for those that bring none of their own. */
   head: { words: 6, align: 2, ownLine: false },
-  /** Of one that has waited for long for a lock (sync/debug/longwait.ts): the TID of the lock's holder, when that was read, and since when it waits. */
+  /**
+   * Of one that has waited for long for a lock (sync/debug/longwait.ts): the TID of the lock's holder, when
+   * that was read, and since when it waits.
+   */
   wants: word,
   wantsAt: word,
   wantsSince: word,

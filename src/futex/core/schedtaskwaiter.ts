@@ -13,7 +13,10 @@ import type { FutexContext } from './context.ts'
 import { LockOwner, ownerOfTask } from './owner.ts'
 import type { TaskWaiter } from './sleep.ts'
 
-/** A task of the scheduler as a futex waiter: it sleeps INTERRUPTIBLE, so a signal or a kill ends the wait with EINTR. */
+/**
+ * A task of the scheduler as a futex waiter: it sleeps INTERRUPTIBLE, so a signal or a kill ends the wait
+ * with EINTR.
+ */
 export class SchedTaskWaiter implements TaskWaiter {
   readonly suspended: number = SWITCH_SLEEPS
   private readonly current: TaskContext

@@ -9,8 +9,8 @@ import { QUEUE_ENDED, PROMISE, QUEUE_RESTARTED, TASK, THREAD, Waiter, QUEUE_WOKE
 import type { WaiterOptions } from '../operations/waitwake.ts'
 
 /**
- * The second half of a wait: three ways to sleep, one protocol. The sleeper clears its `signal`, looks at the fate of
- * its waiters, and sleeps at the signal:
+ * The second half of a wait: three ways to sleep, one protocol. The sleeper clears its `signal`, looks at the
+ * fate of its waiters, and sleeps at the signal:
  *
  *   sleeper                                  waker
  *   -------                                  -----
@@ -18,9 +18,10 @@ import type { WaiterOptions } from '../operations/waitwake.ts'
  *   (B) looks at queue                       (D) signal = 1, notify
  *   sleeps while signal is 0
  *
- * (C) before (D): a signal that (A) wipes out is one whose fate (B) sees. A signal without a fate (a spurious wakeup, or
- * one meant for the slot's last life) sends the sleeper round once more. One that waits for a lock may be called
- * to it at (C) instead (pending.ts): it comes at (B), and if another was first it has no fate yet, and sleeps on.
+ * (C) before (D): a signal that (A) wipes out is one whose fate (B) sees. A signal without a fate (a spurious
+ * wakeup, or one meant for the slot's last life) sends the sleeper round once more. One that waits for a lock
+ * may be called to it at (C) instead (pending.ts): it comes at (B), and if another was first it has no fate
+ * yet, and sleeps on.
  */
 
 /** A task, as a wait needs it: the scheduler's side of parking it (tasks.ts). */
@@ -33,9 +34,15 @@ export interface TaskWaiter {
   readonly suspended: number
   /** The futexes of the CPU that it is on now: it may have moved while it slept. */
   context(): FutexContext
-  /** The state says asleep, for at most `timeout` milliseconds. False: a signal or a kill is pending, and it must not park. */
+  /**
+   * The state says asleep, for at most `timeout` milliseconds. False: a signal or a kill is pending, and it
+   * must not park.
+   */
   beginPark(timeout: number): boolean
-  /** What it waits for has come between beginPark and the yield. False: a waker has claimed it, and it must yield all the same. */
+  /**
+   * What it waits for has come between beginPark and the yield. False: a waker has claimed it, and it must
+   * yield all the same.
+   */
   cancelPark(): boolean
   /** After the switch. True: a signal or a kill ended the sleep. */
   endPark(): boolean
@@ -64,7 +71,10 @@ export interface LongWait {
 /** Twice that, and a look, is how long a deadlock goes on before it is found. */
 export const LOOK_MS = 250
 
-/** (B): whether the fate of one of the waiters is decided, in whatever way. A waiter that was called to its lock comes for it first. No lock is held. */
+/**
+ * (B): whether the fate of one of the waiters is decided, in whatever way. A waiter that was called to its
+ * lock comes for it first. No lock is held.
+ */
 export function hasFate(context: FutexContext, waiters: readonly number[]): boolean {
   const { i32 } = context
   // A wait at several words is none for a lock.
@@ -83,12 +93,16 @@ function isDecided(i32: Int32Array, waiters: readonly number[]): boolean {
   return false
 }
 
-/** The wait was broken off by the death of another thread, and the call begins anew. Only a wait for a lock or at an object ends so. */
+/**
+ * The wait was broken off by the death of another thread, and the call begins anew. Only a wait for a lock or
+ * at an object ends so.
+ */
 export const RESTART = -512
 
 /**
- * Ends a wait: every waiter leaves its queue, and is the caller's to free. Returns the index of the last one that a wake had
- * taken, else RESTART if one was sent round, else -EFAULT if a mapping went away, else `otherwise`.
+ * Ends a wait: every waiter leaves its queue, and is the caller's to free. Returns the index of the last one
+ * that a wake had taken, else RESTART if one was sent round, else -EFAULT if a mapping went away, else
+ * `otherwise`.
  */
 export function finishWait(context: FutexContext, waiters: readonly number[], otherwise: number): number {
   const { i32 } = context
@@ -150,7 +164,9 @@ function sleepAt({ i32, thread }: FutexContext, signal: number, ms: number): boo
   return false
 }
 
-/** Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. Returns what ends that. */
+/**
+ * Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. Returns what ends that.
+ */
 export function keepAlive(): () => void {
   const timer = setInterval(() => undefined, 0x7fff_ffff)
   return () => clearInterval(timer)
@@ -183,7 +199,8 @@ export async function sleepPromise(
       }
       const left = timeLeft(context.now, deadline)
       if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-      // Whole milliseconds, as its timer has them: with a fraction, the rest of it would be spent in turns of the loop.
+      // Whole milliseconds, as its timer has them: with a fraction, the rest of it would be spent in turns of
+      // the loop.
       const waiting = Atomics.waitAsync(i32, signal, 0, Math.ceil(napOf(deadline, left)))
       const isOver = waiting.async && (await waiting.value) === 'timed-out'
       if (isOver && !wokeEarly(context.now, deadline, left)) return finishWait(context, waiters, -ETIMEDOUT)
@@ -195,9 +212,9 @@ export async function sleepPromise(
 }
 
 /**
- * Parks the task; what it yields tells its CPU so. An abort ends the wait as a signal does: -EINTR. Thrown into (a cancel or a kill
- * that arrives while it is parked), the task leaves its queues and the throw goes on; a waiter that says QUEUE_WOKEN afterwards had been woken
- * before, which is then the caller's to pass on.
+ * Parks the task; what it yields tells its CPU so. An abort ends the wait as a signal does: -EINTR. Thrown
+ * into (a cancel or a kill that arrives while it is parked), the task leaves its queues and the throw goes
+ * on; a waiter that says QUEUE_WOKEN afterwards had been woken before, which is then the caller's to pass on.
  */
 export function* sleepTask(
   task: TaskWaiter,

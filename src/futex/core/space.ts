@@ -10,12 +10,13 @@ import { ALIVE, Backing, Bucket, QUEUE_ENDED, Futex, Mapping, PI_LOCK, Space, Wa
 import { bucketOf, unlockFutex } from './table.ts'
 
 /**
- * Address spaces. A thread belongs to one space and maps SharedArrayBuffers into it; a word is found through its
- * mapping. What travels between threads are handles (a slab pointer with its generation), beside the buffer itself.
+ * Address spaces. A thread belongs to one space and maps SharedArrayBuffers into it; a word is found through
+ * its mapping. What travels between threads are handles (a slab pointer with its generation), beside the
+ * buffer itself.
  *
- * `unmap` ends the private futexes of the mapping, and with the last mapping of a buffer its shared ones too. Those asleep
- * there are woken and get EFAULT: the word that they waited for is gone. A call that comes later and names the mapping gets
- * EFAULT; one that maps the buffer anew gets new futexes.
+ * `unmap` ends the private futexes of the mapping, and with the last mapping of a buffer its shared ones too.
+ * Those asleep there are woken and get EFAULT: the word that they waited for is gone. A call that comes later
+ * and names the mapping gets EFAULT; one that maps the buffer anew gets new futexes.
  *
  *   unmap                                    waiter
  *   -----                                    ------
@@ -107,12 +108,15 @@ export class FutexWord {
   readonly privateBucket: number
   readonly sharedBucket: number
   /**
-   * This thread's index: the futex of the word as it last saw it, weakly. Unmapping, or the last waiter leaving, makes
-   * it stale, and a stale handle is found out.
+   * This thread's index: the futex of the word as it last saw it, weakly. Unmapping, or the last waiter
+   * leaving, makes it stale, and a stale handle is found out.
    */
   privateHint: Handle = 0
   sharedHint: Handle = 0
-  /** What the owner with the TID `leaver`, which has taken the lock that the word is on this thread, leaves it as (pendingword.ts); 0: it was not taken so. */
+  /**
+   * What the owner with the TID `leaver`, which has taken the lock that the word is on this thread, leaves it
+   * as (pendingword.ts); 0: it was not taken so.
+   */
   leaves = 0
   leaver = 0
 
@@ -165,8 +169,9 @@ export class AddressSpace {
   }
 
   /**
-   * Maps a buffer. `backing` is the handle that another thread or space got for the same buffer: without it this is the
-   * first mapping, because two threads' SharedArrayBuffer objects cannot be told to be one buffer.
+   * Maps a buffer. `backing` is the handle that another thread or space got for the same buffer: without it
+   * this is the first mapping, because two threads' SharedArrayBuffer objects cannot be told to be one
+   * buffer.
    */
   map(buffer: SharedArrayBuffer, backing?: Handle): MappedBuffer {
     if (!(buffer instanceof SharedArrayBuffer)) {
@@ -196,7 +201,10 @@ export class AddressSpace {
     }
   }
 
-  /** The backing behind a handle, with one more mapping counted; a new one if there is no handle, or it went stale. */
+  /**
+   * The backing behind a handle, with one more mapping counted; a new one if there is no handle, or it went
+   * stale.
+   */
   private backingOf(known: Handle | undefined, mustExist: boolean): number {
     const { i32, thread, layout } = this.context
     const found = known === undefined ? 0 : layout.backings.resolve(i32, known)

@@ -7,8 +7,8 @@ import type { FutexContext } from './context.ts'
 import { ALIVE, Bucket, DEAD, FREE_FUTEX, Futex } from './records.ts'
 
 /**
- * The table of futexes: from a key (owner, index) to the queue of its waiters. A bucket's lock guards its chain, and nobody
- * waits for a futex's lock under it:
+ * The table of futexes: from a key (owner, index) to the queue of its waiters. A bucket's lock guards its
+ * chain, and nobody waits for a futex's lock under it:
  *
  *   finder                                   last waiter of that futex leaves
  *   ------                                   --------------------------------
@@ -32,7 +32,9 @@ export function bucketOf(context: FutexContext, owner: number, index: number): n
   return table.start + ((hash >>> 12) & (buckets - 1)) * Bucket.words
 }
 
-/** Locks and returns the live futex of this key, or 0. `hint` is a handle that this thread remembered, or 0. */
+/**
+ * Locks and returns the live futex of this key, or 0. `hint` is a handle that this thread remembered, or 0.
+ */
 export function lockFutex(
   context: FutexContext,
   bucket: number,
@@ -57,8 +59,9 @@ export function lockFutex(
 const RESTS_MAX = 1000
 
 /**
- * A slot for a futex, or ArenaFullError. Those that have come to an end are slots again only when no thread can be looking at them any more, and one
- * that the operating system has taken off its core in the middle of a call holds all of them up: with nothing held, who finds no slot waits for it.
+ * A slot for a futex, or ArenaFullError. Those that have come to an end are slots again only when no thread
+ * can be looking at them any more, and one that the operating system has taken off its core in the middle of
+ * a call holds all of them up: with nothing held, who finds no slot waits for it.
  */
 function slotFor(context: FutexContext, mayRest: boolean): number {
   const { thread, layout } = context
@@ -72,8 +75,9 @@ function slotFor(context: FutexContext, mayRest: boolean): number {
 }
 
 /**
- * As lockFutex, and makes the futex if there is none, in `spare` if the caller brings a slot. Without one it throws
- * ArenaFullError when there is no room, with nothing changed. `mayRest`: the caller has looked at no futex in this call.
+ * As lockFutex, and makes the futex if there is none, in `spare` if the caller brings a slot. Without one it
+ * throws ArenaFullError when there is no room, with nothing changed. `mayRest`: the caller has looked at no
+ * futex in this call.
  */
 export function lockOrCreateFutex(
   context: FutexContext,
@@ -102,7 +106,8 @@ export function lockOrCreateFutex(
     acquire(thread, bucket + Bucket.lock)
     const other = findInChain(i32, bucket, owner, index)
     if (other === 0) {
-      // Locked before anyone can find it empty and think it left over; and, should this thread die, so that it is found out.
+      // Locked before anyone can find it empty and think it left over; and, should this thread die, so that
+      // it is found out.
       acquire(thread, made + Futex.lock)
       i32[made + Futex.chain] = i32[bucket + Bucket.first]
       i32[bucket + Bucket.first] = made
@@ -115,8 +120,9 @@ export function lockOrCreateFutex(
 }
 
 /**
- * Frees a word if it has no futex: whoever is about to wait at it has none either, and looks at the word after it has made one. Returns what
- * was in the word; `seen` if it is free now. -1: there is a futex. (A held word with WAITERS is never -1: its TID is not all ones.)
+ * Frees a word if it has no futex: whoever is about to wait at it has none either, and looks at the word
+ * after it has made one. Returns what was in the word; `seen` if it is free now. -1: there is a futex. (A
+ * held word with WAITERS is never -1: its TID is not all ones.)
  */
 export function freeWithoutFutex(
   context: FutexContext,
@@ -148,7 +154,10 @@ export function unlockFutex(context: FutexContext, futex: number): void {
   if (ended) retire(context, futex)
 }
 
-/** As unlockFutex, for one that was locked by what it was known to be: it may have come to its end before that. */
+/**
+ * As unlockFutex, for one that was locked by what it was known to be: it may have come to its end before
+ * that.
+ */
 export function unlockFutexUnlessDead(context: FutexContext, futex: number): void {
   const { i32, thread } = context
   if (Atomics.load(i32, futex + Futex.state) === ALIVE) unlockFutex(context, futex)
@@ -156,9 +165,9 @@ export function unlockFutexUnlessDead(context: FutexContext, futex: number): voi
 }
 
 /**
- * Locks the futex if it is the live one of this key. Inside an RCU section, so that it is a futex: if it was found on its chain. One that a
- * remembered `handle` named may be freed meanwhile, and made anew, since a grace period may have passed this thread over just
- * before it came in:
+ * Locks the futex if it is the live one of this key. Inside an RCU section, so that it is a futex: if it was
+ * found on its chain. One that a remembered `handle` named may be freed meanwhile, and made anew, since a
+ * grace period may have passed this thread over just before it came in:
  *
  *   who comes by a handle                       who frees
  *   ---------------------                       ---------
@@ -170,8 +179,8 @@ export function unlockFutexUnlessDead(context: FutexContext, futex: number): voi
  *   (F) locks the slot
  *   (G) it is alive, (H) and the handle is still good: else it is another's
  *
- * Alive at (G), and of the same life at (H): it was alive in that life, and with its lock held nobody ends it. The lock is never
- * set free by (E): whoever has it for a moment, to find that out, has it.
+ * Alive at (G), and of the same life at (H): it was alive in that life, and with its lock held nobody ends
+ * it. The lock is never set free by (E): whoever has it for a moment, to find that out, has it.
  */
 export function lockIfKey(
   context: FutexContext,
@@ -203,7 +212,10 @@ function findInChain(i32: Int32Array, bucket: number, owner: number, index: numb
   return 0
 }
 
-/** A dead futex leaves its chain, and is freed when nobody can be looking at it. `left`: by a thread that died, and so may be off it already. */
+/**
+ * A dead futex leaves its chain, and is freed when nobody can be looking at it. `left`: by a thread that
+ * died, and so may be off it already.
+ */
 export function retire(context: FutexContext, futex: number, left = false): void {
   const { i32, thread } = context
   const bucket = i32[futex + Futex.bucket]

@@ -2,8 +2,9 @@ import { CPU_MAX, THREAD_MAX } from '../../arena/sync/thread.ts'
 import type { FutexLayout } from './layout.ts'
 
 /**
- * Which ids threads that are no CPUs have: one word for each, 0 free, 1 taken. A thread claims an id before it makes its
- * KernelThread, gives it back as the last thing it does; if it dies, whoever has recovered it gives it back.
+ * Which ids threads that are no CPUs have: one word for each, 0 free, 1 taken. A thread claims an id before
+ * it makes its KernelThread, gives it back as the last thing it does; if it dies, whoever has recovered it
+ * gives it back.
  */
 
 /** An id that nobody else has, from 64 up. */

@@ -35,7 +35,10 @@ export const CLOCK_REALTIME = 0
 export const CLOCK_MONOTONIC = 1
 /** How many words waitv takes. */
 export const WAITV_MAX = 128
-/** The flags of futex2: the size of a word, and whether it is of this space alone. `prepareWaitv` takes words of 32 bits; `futex` of `heddle` all. */
+/**
+ * The flags of futex2: the size of a word, and whether it is of this space alone. `prepareWaitv` takes words
+ * of 32 bits; `futex` of `heddle` all.
+ */
 export const FUTEX2_SIZE_U8 = 0
 export const FUTEX2_SIZE_U16 = 1
 export const FUTEX2_SIZE_U32 = 2
@@ -45,7 +48,9 @@ export const FUTEX2_SIZE_MASK = 3
 export const FUTEX2_NUMA = 4
 export const FUTEX2_PRIVATE = 128
 
-/** A word: a view and an index into it, or a buffer and an offset in bytes, which may be wrong in every way. */
+/**
+ * A word: a view and an index into it, or a buffer and an offset in bytes, which may be wrong in every way.
+ */
 export type Uaddr =
   | { readonly view: Int32Array | Uint32Array; readonly index: number }
   | { readonly buffer: SharedArrayBuffer; readonly byteOffset: number }
@@ -85,7 +90,9 @@ export function isLockCall(op: number): boolean {
   )
 }
 
-/** The last part of a wait that was slept: what the call returns, or a wait anew. Its waiters are given back. */
+/**
+ * The last part of a wait that was slept: what the call returns, or a wait anew. Its waiters are given back.
+ */
 export function finishCall(context: FutexContext, wait: PreparedWait, slept: number): Prepared {
   const { waiters, lock, vector, deadline } = wait
   if (lock === undefined) {
@@ -103,7 +110,8 @@ export function finishCall(context: FutexContext, wait: PreparedWait, slept: num
   const tid = owner?.tid ?? 0
   if (slept === RESTART) {
     if (!requeued || moved) return lockPi(context, who, word, shared, deadline, false, true)
-    // At the condition still, as far as it knows: either the lock was taken for it, or it was woken for nothing.
+    // At the condition still, as far as it knows: either the lock was taken for it, or it was woken for
+    // nothing.
     return holderOf(Atomics.load(word.i32, word.index)) === tid ? 0 : -EAGAIN
   }
   if (slept >= 0) {
@@ -115,8 +123,8 @@ export function finishCall(context: FutexContext, wait: PreparedWait, slept: num
 }
 
 /**
- * In place of finishCall where the sleeper was thrown into, and has left its queues: a lock that it had been given meanwhile goes to
- * the next. The waiters are given back.
+ * In place of finishCall where the sleeper was thrown into, and has left its queues: a lock that it had been
+ * given meanwhile goes to the next. The waiters are given back.
  */
 export function abandonCall(context: FutexContext, { waiters, lock }: PreparedWait): void {
   const { i32 } = context
@@ -165,8 +173,8 @@ function deadlineOfCall(
 }
 
 /**
- * The call table. Does everything that does not sleep; for what sleeps, queues the waiter and leaves the sleeping to the
- * caller, who knows what it is: a thread, a promise or a task.
+ * The call table. Does everything that does not sleep; for what sleeps, queues the waiter and leaves the
+ * sleeping to the caller, who knows what it is: a thread, a promise or a task.
  */
 export function prepareCall(
   context: FutexContext,
@@ -259,7 +267,9 @@ function lockCall(
   return typeof word === 'number' ? word : lockPi(context, who, word, shared, deadline, tries)
 }
 
-/** The very same address, of the same mapping: looked at before it is asked whether there is such an address. */
+/**
+ * The very same address, of the same mapping: looked at before it is asked whether there is such an address.
+ */
 function sameAddress(space: AddressSpace, one: Uaddr, other: Uaddr): boolean {
   if (!one || !other) return one === other
   const memory = (uaddr: Exclude<Uaddr, null>): unknown =>
@@ -271,7 +281,10 @@ function sameAddress(space: AddressSpace, one: Uaddr, other: Uaddr): boolean {
   return memory(one) === memory(other) && offset(one) === offset(other)
 }
 
-/** UNLOCK_PI reads the word before it asks whether it is aligned: another's lock is EPERM even where there can be none. */
+/**
+ * UNLOCK_PI reads the word before it asks whether it is aligned: another's lock is EPERM even where there can
+ * be none.
+ */
 function unlockCall(
   context: FutexContext,
   space: AddressSpace,
@@ -436,7 +449,10 @@ export function prepareWaitv(
   return { waiters, deadline, vector: true }
 }
 
-/** A vector that cannot be waited at leaves its queues. Someone may have been woken at one of its words already: then that is the answer. */
+/**
+ * A vector that cannot be waited at leaves its queues. Someone may have been woken at one of its words
+ * already: then that is the answer.
+ */
 function abandonWaitv(context: FutexContext, waiters: readonly number[], error: number): number {
   const result = waiters.length === 0 ? error : finishWait(context, waiters, error)
   freeWaiters(context, waiters)

@@ -23,7 +23,10 @@ import { oldHandleAgainstReuse } from '../../../testing/futex/reuseprograms.ts'
 import { sleepThread } from '../core/sleep.ts'
 import { lockFutex, lockIfKey, unlockFutex } from '../core/table.ts'
 
-/** Looks at the word, then queues itself, as the design's first attempt does: nothing is compared under the lock. */
+/**
+ * Looks at the word, then queues itself, as the design's first attempt does: nothing is compared under the
+ * lock.
+ */
 function naiveWait({ context, waiter, words }: CheckedThread, expected: number): number {
   const { i32 } = context
   const [word] = words

@@ -8,7 +8,8 @@ import type { FutexWord } from '../core/space.ts'
 import { lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
 
 /**
- * Requeue: wakes some waiters of one word and moves others to the queue of another, never holding two queue locks.
+ * Requeue: wakes some waiters of one word and moves others to the queue of another, never holding two queue
+ * locks.
  *
  *   U: A to B                     V: B to A                     W: owns waiter X, times out
  *   ---------                     ---------                     ---------------------------
@@ -19,13 +20,13 @@ import { lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
  *   X on B; X.queue = B           …
  *   unlock B                      unlock A                      reads B, locks B, X.queue is B: off
  *
- * Each holds at most one lock at a time, so no order between A and B is needed and there is no deadlock. MOVING lasts
- * from one lock to the next. Preemption is off meanwhile, because kernel code has no safepoints: a sleeper that times out spins
- * for a moment only.
+ * Each holds at most one lock at a time, so no order between A and B is needed and there is no deadlock.
+ * MOVING lasts from one lock to the next. Preemption is off meanwhile, because kernel code has no safepoints:
+ * a sleeper that times out spins for a moment only.
  */
 /**
- * FUTEX_REQUEUE, and FUTEX_CMP_REQUEUE when `expected` is given: how many were woken and moved together, or an error,
- * negated. Errors are looked for in Linux's order.
+ * FUTEX_REQUEUE, and FUTEX_CMP_REQUEUE when `expected` is given: how many were woken and moved together, or
+ * an error, negated. Errors are looked for in Linux's order.
  */
 export function requeue(
   context: FutexContext,
@@ -67,7 +68,8 @@ function move(
       from.index,
       shared ? from.sharedHint : from.privateHint,
     )
-    // With nobody waiting there is no lock to compare under, and none is needed: the comparison is the whole call.
+    // With nobody waiting there is no lock to compare under, and none is needed: the comparison is the whole
+    // call.
     const matches = expected === undefined || Atomics.load(from.i32, from.index) === expected
     if (source === 0) return matches ? 0 : -EAGAIN
     if (!matches) {

@@ -7,8 +7,8 @@ import type { LockOwner } from '../core/owner.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
 
 /**
- * Wait and wake. The wakeup that must not be lost: a waiter looks at the word, and before it is on the queue the waker
- * changes the word and finds the queue empty.
+ * Wait and wake. The wakeup that must not be lost: a waiter looks at the word, and before it is on the queue
+ * the waker changes the word and finds the queue empty.
  *
  *   waiter                                   waker
  *   ------                                   -----
@@ -18,13 +18,16 @@ import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../core/tab
  *   queues itself                            (D) waiters is 0: nobody waits, returns
  *   unlocks, sleeps                              else locks the queue, wakes, unlocks
  *
- * (A) before (B), and (C) before (D): if the waiter does not see the change, the waker sees the waiter, and waits for the
- * lock until it is queued. Without the count, every wake would have to look the futex up.
+ * (A) before (B), and (C) before (D): if the waiter does not see the change, the waker sees the waiter, and
+ * waits for the lock until it is queued. Without the count, every wake would have to look the futex up.
  */
 
 export const MATCH_ANY = -1
 
-/** Numbers the waits of all threads: a queue can be put back in order after a repair, and a wait be told from the waiter's next. */
+/**
+ * Numbers the waits of all threads: a queue can be put back in order after a repair, and a wait be told from
+ * the waiter's next.
+ */
 export function nextOrder(context: FutexContext): number {
   return Atomics.add(context.i32, context.layout.counter, 1)
 }
@@ -38,8 +41,8 @@ export interface WaiterOptions {
 }
 
 /**
- * Allocates and fills a waiter; `sleeper` 0 means that it is its own. Throws ArenaFullError. What recovery looks at in all waiters,
- * this one too as it is made, is stored atomically.
+ * Allocates and fills a waiter; `sleeper` 0 means that it is its own. Throws ArenaFullError. What recovery
+ * looks at in all waiters, this one too as it is made, is stored atomically.
  */
 export function makeWaiter(
   context: FutexContext,
@@ -68,7 +71,10 @@ export function freeWaiters(context: FutexContext, waiters: readonly number[]): 
   for (const waiter of waiters) freeWaiter(context, waiter)
 }
 
-/** The waiter leaves without its sleeper: what it sent, or was handed and had not looked at, is for this thread to free (`context.leftBlocks`). */
+/**
+ * The waiter leaves without its sleeper: what it sent, or was handed and had not looked at, is for this
+ * thread to free (`context.leftBlocks`).
+ */
 export function giveUpParcel({ i32, leftBlocks }: FutexContext, waiter: number): void {
   if (i32[waiter + Waiter.parcel] === HEAP_PARCEL && i32[waiter + Waiter.parcel + 1] > 0)
     leftBlocks.push(i32[waiter + Waiter.parcel + 1])
@@ -81,8 +87,8 @@ export function freeWaiter({ i32, layout }: FutexContext, waiter: number): void 
 }
 
 /**
- * The first half of a wait: 0, and the waiter is on the queue of the word; or an error, negated, and nothing has changed.
- * The caller has looked at the word once without the lock.
+ * The first half of a wait: 0, and the waiter is on the queue of the word; or an error, negated, and nothing
+ * has changed. The caller has looked at the word once without the lock.
  */
 export function queueWaiter(
   context: FutexContext,
@@ -124,7 +130,9 @@ export function queueWaiter(
   }
 }
 
-/** Makes a waiter and queues it: the waiter; or an error, negated, or ArenaFullError, and nothing has changed. */
+/**
+ * Makes a waiter and queues it: the waiter; or an error, negated, or ArenaFullError, and nothing has changed.
+ */
 export function queueNewWaiter(
   context: FutexContext,
   word: FutexWord,

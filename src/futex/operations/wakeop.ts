@@ -31,12 +31,12 @@ function signExtend12(value: number): number {
 }
 
 /**
- * FUTEX_WAKE_OP: changes the second word in one atomic step, wakes at the first word, and at the second if what was there
- * compares so. Returns how many were woken at both, or an error, negated.
+ * FUTEX_WAKE_OP: changes the second word in one atomic step, wakes at the first word, and at the second if
+ * what was there compares so. Returns how many were woken at both, or an error, negated.
  *
- * Linux holds both queue locks around all of it; here each walk holds its own. A waiter at the second word looks at it under
- * that word's lock: before the change it is queued when the second walk comes, after it it does not sleep. So no wakeup
- * is lost, and no two locks are held.
+ * Linux holds both queue locks around all of it; here each walk holds its own. A waiter at the second word
+ * looks at it under that word's lock: before the change it is queued when the second walk comes, after it it
+ * does not sleep. So no wakeup is lost, and no two locks are held.
  */
 export function wakeOp(
   context: FutexContext,
@@ -65,7 +65,10 @@ function hasWaiters(i32: Int32Array, word: FutexWord, shared: boolean): boolean 
   return Atomics.load(i32, (shared ? word.sharedBucket : word.privateBucket) + Bucket.waiters) !== 0
 }
 
-/** 1 or 0 as the comparison says, or -ENOSYS. An unknown comparison is found out after the change, as on Linux. */
+/**
+ * 1 or 0 as the comparison says, or -ENOSYS. An unknown comparison is found out after the change, as on
+ * Linux.
+ */
 function changeAndCompare({ i32, index }: FutexWord, encoded: number): number {
   const op = (encoded >>> 28) & 7
   const cmp = (encoded >>> 24) & 0xf

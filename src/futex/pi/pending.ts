@@ -9,9 +9,10 @@ import type { FutexWord } from '../core/space.ts'
 import { unlockFutex } from '../core/table.ts'
 
 /**
- * A mutex that passes priorities on, between two holders. One that changed hands at every unlock would stand idle each time until its next holder has
- * woken up. So unlocking does not give it to the top waiter: it leaves the mutex pending, and calls the top waiter to come and take it. Until that one
- * comes, any owner of at least its priority may take the mutex; an owner of a lower one never. rt-mutex does the same.
+ * A mutex that passes priorities on, between two holders. One that changed hands at every unlock would stand
+ * idle each time until its next holder has woken up. So unlocking does not give it to the top waiter: it
+ * leaves the mutex pending, and calls the top waiter to come and take it. Until that one comes, any owner of
+ * at least its priority may take the mutex; an owner of a lower one never. rt-mutex does the same.
  *
  *        word                    pi state's owner   waiters                     how it goes on
  *   [P1] TID                     none               none                        unlock: 0
@@ -21,9 +22,10 @@ import { unlockFutex } from '../core/table.ts'
  *   [P5] PENDING | TID           none               queued, the top is called   unlock: [P3]; another comes: [P2]
  *   [P6] OWNER_DIED              none               queued, the top is called   the owner died in [P5]. As [P3]
  *
- * [P3] to [P5] and back is one compare-exchange each way (pendingword.ts); all the rest is done under the futex's lock. The pi state has no owner in
- * [P5], so that nothing is inherited there: the owner is as good as every waiter by its own priority. Any change of the queue
- * that could change this goes by [P2]; and one waiter is always called, and so on its way to do just that:
+ * [P3] to [P5] and back is one compare-exchange each way (pendingword.ts); all the rest is done under the
+ * futex's lock. The pi state has no owner in [P5], so that nothing is inherited there: the owner is as good
+ * as every waiter by its own priority. Any change of the queue that could change this goes by [P2]; and one
+ * waiter is always called, and so on its way to do just that:
  *
  *   (I)  a pi lock that has waiters and no owner in its pi state has called its top waiter
  *
@@ -39,7 +41,8 @@ import { unlockFutex } from '../core/table.ts'
  *                                         It is called no more, sleeps on
  *                                                                        (F) fails: unlocks by (A), (B)
  *
- * (D) is under the futex's lock. A waiter that wiped its call out before it has that lock could wipe out the next one, and sleep for ever.
+ * (D) is under the futex's lock. A waiter that wiped its call out before it has that lock could wipe out the
+ * next one, and sleep for ever.
  *
  * The called waiter may give up, be cancelled or die; then its call is the next one's:
  *
@@ -50,9 +53,10 @@ import { unlockFutex } from '../core/table.ts'
  *                                         queue; V is the top, and called
  *   (B) signals W, in vain                                               comes, and takes the lock
  *
- * So each change of the queue where the pi state has no owner calls the waiter that is the top then (settleTop). A thread that dies between (A) and (B)
- * has signalled nobody: recovery signals all that are called. One that dies with the futex's lock has all waiters begin anew (recover.ts). One
- * that dies in [P5] has a TID that finds nobody: the called waiter finds that out, and takes the lock with OWNER_DIED.
+ * So each change of the queue where the pi state has no owner calls the waiter that is the top then
+ * (settleTop). A thread that dies between (A) and (B) has signalled nobody: recovery signals all that are
+ * called. One that dies with the futex's lock has all waiters begin anew (recover.ts). One that dies in [P5]
+ * has a TID that finds nobody: the called waiter finds that out, and takes the lock with OWNER_DIED.
  *
  * A low owner L must not take the lock by what it knew of the waiters before:
  *
@@ -62,17 +66,21 @@ import { unlockFutex } from '../core/table.ts'
  *                                     boosts a waiter, by another lock that this one holds: (G) the word has its new priority
  *   (C) fails: the word has changed
  *
- * H comes along the chain (pichain.ts), on whatever thread. One that does not map the lock's buffer cannot do (G): it says so where L finds it (boost.ts).
+ * H comes along the chain (pichain.ts), on whatever thread. One that does not map the lock's buffer cannot do
+ * (G): it says so where L finds it (boost.ts).
  *
- * Equals could keep a waiter from the lock for ever. A called waiter that has come in vain for INSIST_MS insists: the next unlock gives it the lock
- * before it runs, and no owner comes in between.
+ * Equals could keep a waiter from the lock for ever. A called waiter that has come in vain for INSIST_MS
+ * insists: the next unlock gives it the lock before it runs, and no owner comes in between.
  */
 const INSIST_MS = 2
 
 /** A lock was taken for the owner. */
 export const LOCKED = 1
 
-/** Takes a pending lock for an owner of at least the priority of `top`: [P3] to [P2]. 0: a waiter goes before it. The futex is locked. */
+/**
+ * Takes a pending lock for an owner of at least the priority of `top`: [P3] to [P2]. 0: a waiter goes before
+ * it. The futex is locked.
+ */
 export function takePending(
   context: FutexContext,
   futex: number,
@@ -110,8 +118,9 @@ export function isCalled(i32: Int32Array, waiter: number): boolean {
 }
 
 /**
- * The sleeper of a called waiter comes for the lock. Afterwards it has it, and the waiter is off the queue and QUEUE_WOKEN; or another was first, and the
- * waiter stays where it is; or it is QUEUE_RESTARTED. No lock is held; the caller signals the wake queue.
+ * The sleeper of a called waiter comes for the lock. Afterwards it has it, and the waiter is off the queue
+ * and QUEUE_WOKEN; or another was first, and the waiter stays where it is; or it is QUEUE_RESTARTED. No lock
+ * is held; the caller signals the wake queue.
  */
 export function answerCall(context: FutexContext, waiter: number): void {
   const { i32, thread } = context

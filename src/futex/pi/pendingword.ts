@@ -6,7 +6,8 @@ import { Owner, TASK } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 
 /**
- * The word of a pending lock ([P3] of pending.ts), and what is done to it without its futex: one compare-exchange each way, as where nobody waits.
+ * The word of a pending lock ([P3] of pending.ts), and what is done to it without its futex: one
+ * compare-exchange each way, as where nobody waits.
  *
  *   bits    31        30           29        28 … 0
  *   [P3]    WAITERS   0            PENDING   the priority of the top waiter
@@ -26,8 +27,9 @@ export function isPending(word: number): boolean {
 }
 
 /**
- * Takes a pending lock on behalf of an owner whose own priority is at least that in the word: [P3] to [P5]. What it inherits at the moment does not count, as
- * it may end before the lock is let go, and nothing is inherited in [P5].
+ * Takes a pending lock on behalf of an owner whose own priority is at least that in the word: [P3] to [P5].
+ * What it inherits at the moment does not count, as it may end before the lock is let go, and nothing is
+ * inherited in [P5].
  */
 export function takeBetween(context: FutexContext, owner: LockOwner, word: FutexWord): boolean {
   const { i32: words, index } = word
@@ -39,7 +41,10 @@ export function takeBetween(context: FutexContext, owner: LockOwner, word: Futex
   return true
 }
 
-/** Leaves it as it was: [P5] to [P3]. False: it was not taken so, by this thread, or someone has come meanwhile, and the futex has to be asked. */
+/**
+ * Leaves it as it was: [P5] to [P3]. False: it was not taken so, by this thread, or someone has come
+ * meanwhile, and the futex has to be asked.
+ */
 export function leaveBetween(owner: LockOwner, word: FutexWord): boolean {
   const { leaves } = word
   if (leaves === 0 || word.leaver !== owner.tid) return false

@@ -45,9 +45,10 @@ import { freeWithoutFutex, lockFutex, lockOrCreateFutex, unlockFutex } from '../
 import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } from '../operations/waitwake.ts'
 
 /**
- * Locks that pass priorities on: LOCK_PI, LOCK_PI2, TRYLOCK_PI, UNLOCK_PI. A free word is 0, a held one its owner's TID, and both
- * ways are one compare-exchange that never comes here. What comes here is contention, and its rule is that an owner that
- * others wait for cannot leave unseen: WAITERS is in the word before anyone queues, so the owner's compare-exchange fails.
+ * Locks that pass priorities on: LOCK_PI, LOCK_PI2, TRYLOCK_PI, UNLOCK_PI. A free word is 0, a held one its
+ * owner's TID, and both ways are one compare-exchange that never comes here. What comes here is contention,
+ * and its rule is that an owner that others wait for cannot leave unseen: WAITERS is in the word before
+ * anyone queues, so the owner's compare-exchange fails.
  *
  *   locker                                   owner
  *   ------                                   -----
@@ -56,7 +57,8 @@ import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } fro
  *   (B) finds the owner, queues              fails: UNLOCK_PI; locks the futex
  *   unlocks, sleeps                          (D) word: the top waiter's TID; it is off the queue; wakes it
  *
- * Either (A) or (C) succeeds, the other fails and looks again. (D) gives the lock to the top waiter before that runs.
+ * Either (A) or (C) succeeds, the other fails and looks again. (D) gives the lock to the top waiter before
+ * that runs.
  *
  * What a word, the queue and the pi state can say together, and what LOCK_PI makes of it:
  *
@@ -107,8 +109,9 @@ export function idleOwner(who: WaiterOptions): LockOwner {
 }
 
 /**
- * LOCK_PI and TRYLOCK_PI: 0, the lock is the owner's; a wait; or an error, negated. `again`: the owner had waited already when a
- * thread died that was changing the queue, so the lock may be its own by now, or be left by a dead owner.
+ * LOCK_PI and TRYLOCK_PI: 0, the lock is the owner's; a wait; or an error, negated. `again`: the owner had
+ * waited already when a thread died that was changing the queue, so the lock may be its own by now, or be
+ * left by a dead owner.
  */
 export function lockPi(
   context: FutexContext,
@@ -126,7 +129,8 @@ export function lockPi(
   try {
     for (;;) {
       if (!word.isMapped(i32, shared)) return -EFAULT
-      // With nobody waiting anywhere near, a free word is taken as its owner-to-be could have taken it without a call.
+      // With nobody waiting anywhere near, a free word is taken as its owner-to-be could have taken it
+      // without a call.
       const nobody = Atomics.load(i32, bucket + Bucket.waiters) === 0
       if (nobody && Atomics.compareExchange(word.i32, word.index, 0, owner.tid) === 0) return 0
       if (!tries && waiter === 0) waiter = makeWaiter(context, MATCH_ANY, who)
@@ -212,8 +216,8 @@ function lockOrQueue(
 }
 
 /**
- * Queues a waiter at a locked futex that has an owner, unlocks it, and walks the chain from there: QUEUED, or -EDEADLK and it is off
- * the queue again. Inside an RCU section.
+ * Queues a waiter at a locked futex that has an owner, unlocks it, and walks the chain from there: QUEUED, or
+ * -EDEADLK and it is off the queue again. Inside an RCU section.
  */
 export function queueAndWalk(context: FutexContext, futex: number, waiter: number): number {
   const { i32 } = context
@@ -227,8 +231,8 @@ export function queueAndWalk(context: FutexContext, futex: number, waiter: numbe
 }
 
 /**
- * The lock is this owner's already, and only the word does not say so, because someone wrote OWNER_DIED into it ([6]). LOCK_PI has
- * what it asks for; TRYLOCK_PI puts the word right and fails.
+ * The lock is this owner's already, and only the word does not say so, because someone wrote OWNER_DIED into
+ * it ([6]). LOCK_PI has what it asks for; TRYLOCK_PI puts the word right and fails.
  */
 function lockOwned({ i32: words, index }: FutexWord, tid: number, tries: boolean): number {
   if (!tries) return LOCKED
@@ -239,13 +243,16 @@ function lockOwned({ i32: words, index }: FutexWord, tid: number, tries: boolean
   }
 }
 
-/** Puts a waiter on the queue of a locked futex that has an owner, who inherits from it. The chain beyond is not walked. */
+/**
+ * Puts a waiter on the queue of a locked futex that has an owner, who inherits from it. The chain beyond is
+ * not walked.
+ */
 export function queueForLock(context: FutexContext, futex: number, waiter: number): void {
   const { i32, thread } = context
   const who = i32[waiter + Waiter.who]
   i32[waiter + Waiter.pi] = PI_LOCK
-  // The queue word before blockedOn: a walker that sees the one finds the other. The priority after it: one that changes
-  // from here on is carried by a walk, which waits for the futex's lock.
+  // The queue word before blockedOn: a walker that sees the one finds the other. The priority after it: one
+  // that changes from here on is carried by a walk, which waits for the futex's lock.
   Atomics.store(i32, waiter + Waiter.queue, futex)
   block(context, waiter)
   // A number for this wait at this lock: it may have been moved here before, and back (waitcycle.ts).
@@ -259,8 +266,9 @@ export function queueForLock(context: FutexContext, futex: number, waiter: numbe
 }
 
 /**
- * What can be done without sleeping, on behalf of the owner with this TID. LOCKED: the lock is its own. 0: the futex has an owner
- * to wait for. Else an error, negated; -EAGAIN_NOW and -EBUSY mean that the call begins anew. The futex is locked.
+ * What can be done without sleeping, on behalf of the owner with this TID. LOCKED: the lock is its own. 0:
+ * the futex has an owner to wait for. Else an error, negated; -EAGAIN_NOW and -EBUSY mean that the call
+ * begins anew. The futex is locked.
  */
 export function lockAtomic(
   context: FutexContext,
@@ -318,8 +326,8 @@ function refuseTask(context: FutexContext, futex: number): never {
 }
 
 /**
- * UNLOCK_PI: 0, or an error, negated. The lock is the top waiter's on return, if there is any. `pending`: it is left for the top waiter, or for an
- * owner as good that comes first (pending.ts).
+ * UNLOCK_PI: 0, or an error, negated. The lock is the top waiter's on return, if there is any. `pending`: it
+ * is left for the top waiter, or for an owner as good that comes first (pending.ts).
  */
 export function unlockPi(
   context: FutexContext,
@@ -346,8 +354,9 @@ export function unlockPi(
         else word.privateHint = context.layout.futexes.handleOf(i32, futex)
         unlockFutex(context, futex)
       } else {
-        // Nobody waits. Whoever is about to has its futex made before it looks at the word: (A) changes nothing in a word that has
-        // WAITERS from before, so it is not enough that one of the two compare-exchanges fails.
+        // Nobody waits. Whoever is about to has its futex made before it looks at the word: (A) changes
+        // nothing in a word that has WAITERS from before, so it is not enough that one of the two
+        // compare-exchanges fails.
         const before = freeWithoutFutex(context, bucket, key, index, words, seen)
         if (before === seen) result = 0
         else result = before === -1 || holderOf(before) === owner.tid ? -EAGAIN_NOW : -EAGAIN
@@ -360,7 +369,10 @@ export function unlockPi(
   }
 }
 
-/** Takes a pending lock by its word alone (pendingword.ts), unless a waiter is better than the word says (boost.ts). No lock is held. */
+/**
+ * Takes a pending lock by its word alone (pendingword.ts), unless a waiter is better than the word says
+ * (boost.ts). No lock is held.
+ */
 export function takeLeft(context: FutexContext, owner: LockOwner, word: FutexWord): boolean {
   if (!takeBetween(context, owner, word)) return false // (C) of boost.ts
   if (!isBoosted(context, word.sharedBucket)) return true // (D) of boost.ts
@@ -404,8 +416,9 @@ function unlockQueued(
 }
 
 /**
- * The waiter's owner becomes the owner of a locked futex, whose word says so already or will be made to: it is off the queue and
- * in the wake queue, the last owner inherits from this futex no more, and the new one from those who still wait.
+ * The waiter's owner becomes the owner of a locked futex, whose word says so already or will be made to: it
+ * is off the queue and in the wake queue, the last owner inherits from this futex no more, and the new one
+ * from those who still wait.
  */
 export function handOver(context: FutexContext, futex: number, waiter: number): void {
   const { i32, thread } = context
@@ -423,7 +436,10 @@ export function handOver(context: FutexContext, futex: number, waiter: number): 
   wakeLater(context, waiter, QUEUE_WOKEN)
 }
 
-/** Writes a new owner into the word of one that has ended, whatever the word says: it has OWNER_DIED from here on, as on Linux. */
+/**
+ * Writes a new owner into the word of one that has ended, whatever the word says: it has OWNER_DIED from here
+ * on, as on Linux.
+ */
 export function writeOwner(words: Int32Array, index: number, tid: number): void {
   for (;;) {
     const seen = Atomics.load(words, index)

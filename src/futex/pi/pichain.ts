@@ -16,8 +16,8 @@ import { Futex, Owner, OWNER_ALIVE, OWNER_EXITING, PI_LOCK, TASK, Waiter } from 
 import { signalLater } from '../core/signal.ts'
 
 /**
- * Inheritance. An owner has the best priority among its own and those of everyone who waits for a lock that it holds; and it may
- * itself wait for another, whose owner then inherits from it in turn. The graph:
+ * Inheritance. An owner has the best priority among its own and those of everyone who waits for a lock that
+ * it holds; and it may itself wait for another, whose owner then inherits from it in turn. The graph:
  *
  *   owner.contended ──► futexes that it owns and that are waited for      futex.pi ──► its owner
  *   owner.blockedOn ──► its waiter ──► waiter.queue, the futex            waiter.who ──► the owner that waits
@@ -27,7 +27,8 @@ import { signalLater } from '../core/signal.ts'
  *   the owner's lock    owner.contended, futex.topPriority of what is on it, owner.blockedOn, what it inherits
  *   both                blockedOn and waiter.queue change together: reading one under its lock is not enough to know the other
  *
- * The walk along a chain, step by step. It holds one futex's lock at most, and inside it one owner's lock at a time:
+ * The walk along a chain, step by step. It holds one futex's lock at most, and inside it one owner's lock at
+ * a time:
  *
  *   step                                                                            held
  *   [1]  not too deep: a chain longer than CHAIN_MAX is a deadlock, if [9] agrees    nothing
@@ -52,8 +53,9 @@ import { signalLater } from '../core/signal.ts'
  *   [3] locks F
  *   [4] (B) X waits no more: the end
  *
- * What the walker was to bring X, X has: [2] read its priority after it was changed, and (A) comes later. F is memory of a futex
- * still, as the walk is inside an RCU section; a W that has gone and come again is W at F, which is what [4] asks for.
+ * What the walker was to bring X, X has: [2] read its priority after it was changed, and (A) comes later. F
+ * is memory of a futex still, as the walk is inside an RCU section; a W that has gone and come again is W at
+ * F, which is what [4] asks for.
  *
  * Between [8] and [2] nothing is held either, and Y may end, and its record be a new owner's, Z:
  *
@@ -66,9 +68,10 @@ import { signalLater } from '../core/signal.ts'
  *   [2] Z waits at G
  *   [4] Z's priority, (D) as it is now
  *
- * That does no harm, because a walk carries nothing but the question: (D) and [7] work out what is so now from what the locks guard,
- * whoever has the record, and what is so already is not changed. While F is locked its owner's record is not given back, as F is on
- * its list. Only [5] concludes anything from more than one link, and so is not believed by itself.
+ * That does no harm, because a walk carries nothing but the question: (D) and [7] work out what is so now
+ * from what the locks guard, whoever has the record, and what is so already is not changed. While F is locked
+ * its owner's record is not given back, as F is on its list. Only [5] concludes anything from more than one
+ * link, and so is not believed by itself.
  */
 
 /** The best of those who wait to own the futex's word, or 0. The futex is locked. */
@@ -96,8 +99,9 @@ export function attachOwner({ i32 }: FutexContext, futex: number, owner: number)
 export const EAGAIN_NOW = 1000
 
 /**
- * Marks the word `seen` as waited for, and attaches the futex to the owner whose TID it has. 0; -EAGAIN_NOW: the word has changed; -EBUSY: that owner is
- * ending; -ESRCH: it has ended; -ENOSYS: it is a task, and this thread has no scheduler. The futex is locked.
+ * Marks the word `seen` as waited for, and attaches the futex to the owner whose TID it has. 0; -EAGAIN_NOW:
+ * the word has changed; -EBUSY: that owner is ending; -ESRCH: it has ended; -ENOSYS: it is a task, and this
+ * thread has no scheduler. The futex is locked.
  */
 export function attachHolder(
   context: FutexContext,
@@ -138,7 +142,9 @@ export function detachOwner(context: FutexContext, futex: number): void {
   release(thread, owner + Owner.lock)
 }
 
-/** Makes an owner inherit what it should. Its lock is held. `anew`: as if it were not known what it inherits. */
+/**
+ * Makes an owner inherit what it should. Its lock is held. `anew`: as if it were not known what it inherits.
+ */
 export function inherit(context: FutexContext, owner: number, anew = false): void {
   const { i32, thread, scheduler } = context
   const head = owner + Owner.contended
@@ -160,8 +166,8 @@ export function inherit(context: FutexContext, owner: number, anew = false): voi
 }
 
 /**
- * The lock is pending: its top waiter is called, unless it is already (pending.ts). The futex is locked; the caller signals the wake queue once it
- * holds nothing.
+ * The lock is pending: its top waiter is called, unless it is already (pending.ts). The futex is locked; the
+ * caller signals the wake queue once it holds nothing.
  */
 export function callTop(context: FutexContext, futex: number): void {
   const { i32 } = context
@@ -172,8 +178,9 @@ export function callTop(context: FutexContext, futex: number): void {
 }
 
 /**
- * After the queue of a locked futex has changed: its owner inherits, or, when nobody waits to own it any more, has nothing to
- * do with it; where the lock is pending, its top waiter is called. Returns the owner if something has changed that a walk has to carry on, else 0.
+ * After the queue of a locked futex has changed: its owner inherits, or, when nobody waits to own it any
+ * more, has nothing to do with it; where the lock is pending, its top waiter is called. Returns the owner if
+ * something has changed that a walk has to carry on, else 0.
  */
 export function settleTop(context: FutexContext, futex: number): number {
   const { i32, thread } = context
@@ -198,8 +205,9 @@ export function settleTop(context: FutexContext, futex: number): number {
 }
 
 /**
- * Changes the priority that an owner has of its own: where it waits it moves, and whoever it waits for inherits. No lock is held.
- * Those who hold locks and are not tasks have one too, though nobody schedules them by it.
+ * Changes the priority that an owner has of its own: where it waits it moves, and whoever it waits for
+ * inherits. No lock is held. Those who hold locks and are not tasks have one too, though nobody schedules
+ * them by it.
  */
 export function setOwnerPriority(context: FutexContext, owner: number, priority: number): void {
   const { i32, thread, scheduler } = context
@@ -236,8 +244,9 @@ export function block(context: FutexContext, waiter: number): void {
 }
 
 /**
- * Carries a change of `from` along the chain of what it waits for. With `origin`, who waits since just now for a lock that `from` holds,
- * goes to the end of the chain and returns -EDEADLK if that leads back to it. No lock is held; inside an RCU section.
+ * Carries a change of `from` along the chain of what it waits for. With `origin`, who waits since just now
+ * for a lock that `from` holds, goes to the end of the chain and returns -EDEADLK if that leads back to it.
+ * No lock is held; inside an RCU section.
  */
 export function walkChain(context: FutexContext, from: number, origin = 0): number {
   const { i32, thread } = context
@@ -285,7 +294,10 @@ function step(context: FutexContext, owner: number, waiter: number, futex: numbe
   return seeks === 0 ? carried : holder
 }
 
-/** Step [7] where the pi state has no owner (pending.ts): the lock is pending, or its holder has taken it since it was. */
+/**
+ * Step [7] where the pi state has no owner (pending.ts): the lock is pending, or its holder has taken it
+ * since it was.
+ */
 function stepBetween(context: FutexContext, futex: number, seeks: number): number {
   const { i32 } = context
   const mapped = context.buffers.get(i32[futex + Futex.owner])

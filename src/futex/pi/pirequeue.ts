@@ -19,13 +19,15 @@ import {
 } from '../operations/waitwake.ts'
 
 /**
- * WAIT_REQUEUE_PI and CMP_REQUEUE_PI: condition variables over locks that pass priorities on. A waiter at the condition names
- * the lock that it wants; who signals gives the lock to the first of them if it is free, and moves the others to the lock's
- * queue, where each unlock gives it to the next. Nobody wakes up only to wait again.
+ * WAIT_REQUEUE_PI and CMP_REQUEUE_PI: condition variables over locks that pass priorities on. A waiter at the
+ * condition names the lock that it wants; who signals gives the lock to the first of them if it is free, and
+ * moves the others to the lock's queue, where each unlock gives it to the next. Nobody wakes up only to wait
+ * again.
  *
- * Both queues are locked together here, the lower address first, because what is done to the lock (is it free? who owns it?)
- * decides what becomes of the waiters at the condition, and an error leaves them where they were. Nobody else holds two, so
- * the order between two of these calls is all that is needed. The chain beyond the lock's owner is walked with neither held.
+ * Both queues are locked together here, the lower address first, because what is done to the lock (is it
+ * free? who owns it?) decides what becomes of the waiters at the condition, and an error leaves them where
+ * they were. Nobody else holds two, so the order between two of these calls is all that is needed. The chain
+ * beyond the lock's owner is walked with neither held.
  */
 
 /** WAIT_REQUEUE_PI: a wait at `word` for the lock `lock`, or an error, negated. */
@@ -76,7 +78,10 @@ function sameKey(one: FutexWord, other: FutexWord, shared: boolean): boolean {
   return keyOf(one, shared) === keyOf(other, shared) && one.index === other.index
 }
 
-/** CMP_REQUEUE_PI: how many were given the lock or moved to it, or an error, negated. Errors are looked for in Linux's order. */
+/**
+ * CMP_REQUEUE_PI: how many were given the lock or moved to it, or an error, negated. Errors are looked for in
+ * Linux's order.
+ */
 export function requeuePi(
   context: FutexContext,
   from: FutexWord,
@@ -107,9 +112,10 @@ interface Comparison {
 }
 
 /**
- * The first waiter of a queue gets the lock, if it is free, and up to `moveLimit` others wait for it from here on, each lending its priority.
- * All of them wait to be moved to this very lock (PI_REQUEUE). `compare`: a word that must have a value. Returns how many were given the lock
- * or moved, and the error, negated, that it ended with: those behind the one that it is about are where they were.
+ * The first waiter of a queue gets the lock, if it is free, and up to `moveLimit` others wait for it from
+ * here on, each lending its priority. All of them wait to be moved to this very lock (PI_REQUEUE). `compare`:
+ * a word that must have a value. Returns how many were given the lock or moved, and the error, negated, that
+ * it ended with: those behind the one that it is about are where they were.
  */
 export function moveToLock(
   context: FutexContext,
@@ -179,7 +185,10 @@ class Move {
   }
 }
 
-/** Locks both futexes. False: nobody waits at the first word, and the call is over; unless it is to be made, for one who goes back. */
+/**
+ * Locks both futexes. False: nobody waits at the first word, and the call is over; unless it is to be made,
+ * for one who goes back.
+ */
 function lockBoth(context: FutexContext, move: Move, makes = false): boolean {
   const { i32, thread } = context
   const { from, to, shared } = move
@@ -192,7 +201,8 @@ function lockBoth(context: FutexContext, move: Move, makes = false): boolean {
       return false
     }
     release(thread, source + Futex.lock)
-    // Made if it is not there, and left without a waiter until both are locked: whoever meets it so ends it, and this begins anew.
+    // Made if it is not there, and left without a waiter until both are locked: whoever meets it so ends it,
+    // and this begins anew.
     const target = lockOrCreateFutex(context, toBucket, keyOf(to, shared), to.index, 0, 0, false)
     release(thread, target + Futex.lock)
     const [first, second] = source < target ? [source, target] : [target, source]
@@ -304,7 +314,10 @@ function isBlocked({ i32, thread }: FutexContext, owner: number): boolean {
   return blocked
 }
 
-/** Walks the chain for the waiter that was just moved. A deadlock: it goes back to where it was, and the call ends. */
+/**
+ * Walks the chain for the waiter that was just moved. A deadlock: it goes back to where it was, and the call
+ * ends.
+ */
 function finishWalk(context: FutexContext, move: Move): void {
   const { i32 } = context
   const { moved } = move

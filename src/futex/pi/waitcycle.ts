@@ -3,8 +3,8 @@ import type { FutexContext } from '../core/context.ts'
 import { Futex, Owner, Waiter } from '../core/records.ts'
 
 /**
- * Whether a circle that a walk came upon (pichain.ts, [5]) is one. The walk read its links one after the other with nothing held in
- * between, so they may never have been true together. O holds H, and comes to F:
+ * Whether a circle that a walk came upon (pichain.ts, [5]) is one. The walk read its links one after the
+ * other with nothing held in between, so they may never have been true together. O holds H, and comes to F:
  *
  *   walker, for O                            A, holds F, waits at G     B, holds G
  *   -------------                            ----------------------     ----------
@@ -23,17 +23,19 @@ import { Futex, Owner, Waiter } from '../core/records.ts'
  *                                                                                              comes to H: waits
  *   B's record waits at H, which is O's: a circle? A runs
  *
- * So it goes round twice more, from O back to O, and compares. A wait is known by its waiter and by the number that it got when it
- * was queued at this lock: the same in both rounds, it went on all the while from the one look to the other. Who waits lets go of
- * nothing and gets nothing else, so the lock that led to it was its own for as long. Each link held, then, from its look in the first round
- * to its look in the second; all of them held at once in between.
+ * So it goes round twice more, from O back to O, and compares. A wait is known by its waiter and by the
+ * number that it got when it was queued at this lock: the same in both rounds, it went on all the while from
+ * the one look to the other. Who waits lets go of nothing and gets nothing else, so the lock that led to it
+ * was its own for as long. Each link held, then, from its look in the first round to its look in the second;
+ * all of them held at once in between.
  *
  *   first round     l1     l2     l3
  *   second round                      |  l1     l2     l3
  *                                     all of them hold here
  *
- * None is missed: the links of a deadlock do not change, and the walk of whoever queued last finds all of them. A circle that O leads to
- * and is not part of is another's to find. A chain of more than CHAIN_MAX links counts as one, as on Linux.
+ * None is missed: the links of a deadlock do not change, and the walk of whoever queued last finds all of
+ * them. A circle that O leads to and is not part of is another's to find. A chain of more than CHAIN_MAX
+ * links counts as one, as on Linux.
  */
 
 /** As deep as Linux goes. */
@@ -47,7 +49,10 @@ export function waitsForItself(context: FutexContext, origin: number): boolean {
   return first.length === second.length && first.every((link, at) => link === second[at])
 }
 
-/** Notes the waits from an owner back to itself, or as deep as a chain may be. False: they lead to one who does not wait, or to others. */
+/**
+ * Notes the waits from an owner back to itself, or as deep as a chain may be. False: they lead to one who
+ * does not wait, or to others.
+ */
 function goRound(context: FutexContext, origin: number, links: number[]): boolean {
   const { i32, thread } = context
   const met = new Set<number>()

@@ -11,7 +11,9 @@ import { movingBy, Owner, OWNER_EXITING, QUEUE_RESTARTED, Waiter, QUEUE_WOKEN } 
 import { promiseWaiter } from '../core/sleep.ts'
 import { MATCH_ANY } from '../operations/waitwake.ts'
 
-/** Thread 65 has died and nobody has recovered it; thread 64 sees that, and is the one that would recover it. */
+/**
+ * Thread 65 has died and nobody has recovered it; thread 64 sees that, and is the one that would recover it.
+ */
 const DEAD = 65
 
 function pair(): { lives: Futexes; dead: Futexes; view: Int32Array<SharedArrayBuffer> } {

@@ -21,8 +21,8 @@ import { exitRobustList } from '../robust/robust.ts'
 import { unlockFutexUnlessDead } from '../core/table.ts'
 
 /**
- * The end of an owner: a task that exits or is killed, a thread that leaves or has died, an async flow that is done. What it
- * holds goes to others, in this order:
+ * The end of an owner: a task that exits or is killed, a thread that leaves or has died, an async flow that
+ * is done. What it holds goes to others, in this order:
  *
  *   1. EXITING, under its lock: nobody attaches to it any more; a locker that finds it waits for 4
  *   2. its robust list: each word gets OWNER_DIED, a waiter at a plain lock is woken
@@ -46,7 +46,10 @@ export function exitOwner(context: FutexContext, owner: number): void {
   wakeAll(context)
 }
 
-/** The thread that was ending the owner is dead: ends it. Nothing is held. Others may do the same: every step can be taken twice. */
+/**
+ * The thread that was ending the owner is dead: ends it. Nothing is held. Others may do the same: every step
+ * can be taken twice.
+ */
 export function finishExit(context: FutexContext, owner: number, dead: number): void {
   const { i32, thread } = context
   acquire(thread, owner + Owner.lock)
@@ -78,7 +81,10 @@ export function endOwner(context: FutexContext, owner: number): void {
   freeOwner(context, owner)
 }
 
-/** The owner record of a task that has ended, or whose CPU has died. Before its record is given back; more than once does no harm. */
+/**
+ * The owner record of a task that has ended, or whose CPU has died. Before its record is given back; more
+ * than once does no harm.
+ */
 export function exitTaskOwner(context: FutexContext, task: number): void {
   const { i32 } = context
   const owner = Atomics.load(i32, task + TaskRecord.owner)

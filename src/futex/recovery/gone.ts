@@ -6,8 +6,9 @@ import { findOwner } from '../core/owner.ts'
 import { Owner, TASK } from '../core/records.ts'
 
 /**
- * One turn of a wait (arena/sync/awaiting.ts) at a word that still says `seen`, because the owner with this TID has something under way there. True: that one is no more,
- * or has died and nobody has recovered it yet; the word is the caller's to take over, by compare-exchange.
+ * One turn of a wait (arena/sync/awaiting.ts) at a word that still says `seen`, because the owner with this
+ * TID has something under way there. True: that one is no more, or has died and nobody has recovered it yet;
+ * the word is the caller's to take over, by compare-exchange.
  */
 export function awaitOwner(
   context: FutexContext,
@@ -19,7 +20,8 @@ export function awaitOwner(
   const record = findOwner(context, tid)
   if (record === 0) return true
   if (!awaitChange(context.thread, words, at, seen, threadOf(context, record))) return false
-  // A TID is never that of another life: the compare-exchange of the caller says whether the word is still that one's.
+  // A TID is never that of another life: the compare-exchange of the caller says whether the word is still
+  // that one's.
   partDone(context.thread)
   return true
 }

@@ -31,9 +31,9 @@ import { retire, unlockFutexUnlessDead } from '../core/table.ts'
 import { freeWaiter, giveUpParcel, MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
 
 /**
- * After a thread has died, at whatever step of whatever call: its locks are broken and what they guarded is rebuilt, its
- * own waits leave their queues, and whoever it was about to wake is woken. Runs on any other thread; others may make calls
- * meanwhile.
+ * After a thread has died, at whatever step of whatever call: its locks are broken and what they guarded is
+ * rebuilt, its own waits leave their queues, and whoever it was about to wake is woken. Runs on any other
+ * thread; others may make calls meanwhile.
  *
  *   structure           what is always true of it          rebuilt from
  *   count of a space    a mapping is alive or not           the mappings that name the space
@@ -44,11 +44,12 @@ import { freeWaiter, giveUpParcel, MATCH_ANY, wakeKey } from '../operations/wait
  *   pi state of a futex the word                            by its waiters: each begins its call anew
  *   an owner's list     a futex's owner word                the futexes that name the owner
  *
- * Who waited for a pi lock whose futex was being changed finds out from the word alone what came of it: it says that the lock is its
- * own, or another's, or that of an owner that is no more, and then the first to see it takes it. So nothing has to be guessed
- * here of what the dead thread had meant to do.
+ * Who waited for a pi lock whose futex was being changed finds out from the word alone what came of it: it
+ * says that the lock is its own, or another's, or that of an owner that is no more, and then the first to see
+ * it takes it. So nothing has to be guessed here of what the dead thread had meant to do.
  *
- * A waiter that the dead thread was moving is woken: a wakeup for nothing is allowed, a sleeper that nobody will wake is not.
+ * A waiter that the dead thread was moving is woken: a wakeup for nothing is allowed, a sleeper that nobody
+ * will wake is not.
  */
 export function recoverFutexes(context: FutexContext, dead: number): void {
   const { i32, layout } = context
@@ -85,7 +86,10 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
 
 const NONE: ReadonlySet<number> = new Set()
 
-/** What the dead thread was to free when nobody looks at it any more is freed by this one; and what it had found DEAD, and not got that far with. */
+/**
+ * What the dead thread was to free when nobody looks at it any more is freed by this one; and what it had
+ * found DEAD, and not got that far with.
+ */
 function adoptAndRetire(context: FutexContext, dead: number): void {
   const { i32, thread, layout, rcu, scheduler } = context
   if (scheduler !== undefined && dead < scheduler.cpus) adoptCallbacks(scheduler, dead)
@@ -103,8 +107,8 @@ const QUEUE = lockRank('futex queue')
 const OWNER = lockRank('lock owner')
 
 /**
- * A thread waits at this lock, whose holder is dead: breaks it, and repairs what it guards. It may hold locks that are outer to it.
- * False: it is no lock of this layer.
+ * A thread waits at this lock, whose holder is dead: breaks it, and repairs what it guards. It may hold locks
+ * that are outer to it. False: it is no lock of this layer.
  */
 export function rescueFutexLock(context: FutexContext, dead: number, lock: number): boolean {
   switch (context.i32[lock + Lock.rank]) {
@@ -149,8 +153,9 @@ function repairSpace(context: FutexContext, space: number, dead: number): void {
 }
 
 /**
- * The chain is whole at every step of whoever changes it: a futex comes and goes with one write. One that the dead thread had put there and
- * not settled is taken off: reclaim frees it. Those that are DEAD stay, for whoever is about to take them off.
+ * The chain is whole at every step of whoever changes it: a futex comes and goes with one write. One that the
+ * dead thread had put there and not settled is taken off: reclaim frees it. Those that are DEAD stay, for
+ * whoever is about to take them off.
  */
 function repairBucket(context: FutexContext, bucket: number, dead: number): void {
   const { i32, thread, layout } = context
@@ -188,8 +193,9 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
 }
 
 /**
- * The locks of slots that have no futex or owner: the dead thread was making one there, or freeing it, or had come by an old handle (lockIfKey). A slot's
- * lock outlives its records, so left as it is it would meet whoever makes the next one there: a thread of the same id as one that it holds already.
+ * The locks of slots that have no futex or owner: the dead thread was making one there, or freeing it, or had
+ * come by an old handle (lockIfKey). A slot's lock outlives its records, so left as it is it would meet
+ * whoever makes the next one there: a thread of the same id as one that it holds already.
  */
 function freeSlots({ i32, thread, layout: { futexes, owners } }: FutexContext, dead: number): void {
   for (let futex = futexes.afterUsed(i32, 0); futex !== 0; futex = futexes.afterUsed(i32, futex)) {
@@ -206,8 +212,8 @@ function freeLock(thread: KernelThread, lock: number, dead: number): void {
 }
 
 /**
- * The waiter is off the queue, and its sleeper begins anew, once everything is as it should be: until then it is on its way from one
- * queue to another. The futex is locked, and the waiter on no list.
+ * The waiter is off the queue, and its sleeper begins anew, once everything is as it should be: until then it
+ * is on its way from one queue to another. The futex is locked, and the waiter on no list.
  */
 function restart(context: FutexContext, futex: number, waiter: number): void {
   const { i32, thread } = context
@@ -238,7 +244,10 @@ function repairOwner(context: FutexContext, owner: number, dead: number): void {
   release(thread, lock)
 }
 
-/** The owners that died with the thread, and those that it was ending, end; the others inherit what they should. */
+/**
+ * The owners that died with the thread, and those that it was ending, end; the others inherit what they
+ * should.
+ */
 function endOwners(context: FutexContext, dead: number): void {
   const { i32, thread, layout } = context
   for (let owner = layout.owners.after(i32, 0); owner !== 0; owner = layout.owners.after(i32, owner)) {
@@ -256,8 +265,9 @@ function endOwners(context: FutexContext, dead: number): void {
 }
 
 /**
- * Wakes those who sleep at a mutex without inheritance that nobody will let go: its owner is no more, or has let go and died before it
- * woke anyone. They look again, and find out. After the tasks of a CPU that died have been ended (exitTaskOwner), once more.
+ * Wakes those who sleep at a mutex without inheritance that nobody will let go: its owner is no more, or has
+ * let go and died before it woke anyone. They look again, and find out. After the tasks of a CPU that died
+ * have been ended (exitTaskOwner), once more.
  */
 export function wakeOrphans(context: FutexContext): void {
   takeOrphans(context)
@@ -304,7 +314,8 @@ function settleWaiter(context: FutexContext, waiter: number, dead: number): void
     queue === QUEUE_RESTARTED ||
     Atomics.load(i32, waiter + Waiter.called) !== 0
   ) {
-    // The dead thread may have been the one to signal it. Once more does no harm, even to the slot's next life.
+    // The dead thread may have been the one to signal it. Once more does no harm, even to the slot's next
+    // life.
     signalLater(context, Atomics.load(i32, waiter + Waiter.sleeper))
   }
   if (own) {

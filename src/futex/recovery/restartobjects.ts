@@ -6,11 +6,13 @@ import { ALIVE, Bucket, Futex, PI_LOCK, QUEUE_RESTARTED, Waiter } from '../core/
 import { unlockFutex } from '../core/table.ts'
 
 /**
- * After a thread has died: waiters at an object (a queue whose key is an object's id, negated) check its state again. Only the dead thread knew what it was
- * about to do for them: pass a lock on, or take one that it was woken for. Words of the public futex calls have such keys too.
+ * After a thread has died: waiters at an object (a queue whose key is an object's id, negated) check its
+ * state again. Only the dead thread knew what it was about to do for them: pass a lock on, or take one that
+ * it was woken for. Words of the public futex calls have such keys too.
  *
- * Waiters for a PI lock stay on their queue: what the dead thread was doing to that queue is repaired (recover.ts), and the locks of a dead owner are
- * passed on (exit.ts). To take such a waiter off without `unblock` would leave its owner waiting for a lock that it has left.
+ * Waiters for a PI lock stay on their queue: what the dead thread was doing to that queue is repaired
+ * (recover.ts), and the locks of a dead owner are passed on (exit.ts). To take such a waiter off without
+ * `unblock` would leave its owner waiting for a lock that it has left.
  *
  * Inside an RCU section; the sleepers to wake are in the wake queue.
  */

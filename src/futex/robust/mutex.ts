@@ -42,8 +42,8 @@ import type { FutexWord } from '../core/space.ts'
 import { MATCH_ANY, wake, type WaiterOptions } from '../operations/waitwake.ts'
 
 /**
- * A mutex over words of shared memory: the four kinds that there are of them. Passing priorities on and surviving a dead owner
- * have nothing to do with each other, and each can be had without the other.
+ * A mutex over words of shared memory: the four kinds that there are of them. Passing priorities on and
+ * surviving a dead owner have nothing to do with each other, and each can be had without the other.
  *
  *   kind        contended                         its owner dies with it
  *   PLAIN       sleeps at the word                whoever waits is told (ESRCH) once the death is recovered from
@@ -51,11 +51,12 @@ import { MATCH_ANY, wake, type WaiterOptions } from '../operations/waitwake.ts'
  *   PI          LOCK_PI: the owner inherits       those who wait get it, those who come later ESRCH
  *   ROBUST_PI   LOCK_PI: the owner inherits       one gets it with EOWNERDEAD
  *
- * In all four a free word is 0 and a held one its owner's TID, so taking and letting go are one compare-exchange each. Robust ones are
- * known to their owner's list besides (robustlist.ts), which costs a plain store each way.
+ * In all four a free word is 0 and a held one its owner's TID, so taking and letting go are one
+ * compare-exchange each. Robust ones are known to their owner's list besides (robustlist.ts), which costs a
+ * plain store each way.
  *
- * EOWNERDEAD is a lock that is held: what it guards may be half-changed. Its owner mends that and calls `makeConsistent`; if it
- * unlocks without, the mutex is ENOTRECOVERABLE for everyone and for good.
+ * EOWNERDEAD is a lock that is held: what it guards may be half-changed. Its owner mends that and calls
+ * `makeConsistent`; if it unlocks without, the mutex is ENOTRECOVERABLE for everyone and for good.
  */
 export const PLAIN = 0
 export const ROBUST = 1
@@ -63,7 +64,10 @@ export const PI = 2
 export const ROBUST_PI = 3
 export type MutexKind = typeof PLAIN | typeof ROBUST | typeof PI | typeof ROBUST_PI
 
-/** Takes a free word. One compare-exchange, whatever the kind; a robust one has to be on its owner's list besides. */
+/**
+ * Takes a free word. One compare-exchange, whatever the kind; a robust one has to be on its owner's list
+ * besides.
+ */
 export function tryLockWord(words: Int32Array, index: number, tid: number): boolean {
   return Atomics.compareExchange(words, index, 0, tid) === 0
 }
@@ -73,14 +77,20 @@ export function unlockWord(words: Int32Array, index: number, tid: number): boole
   return Atomics.compareExchange(words, index, tid, 0) === tid
 }
 
-/** A robust lock's waits are woken by whoever goes through the list of a dead owner, who knows nothing of mappings. */
+/**
+ * A robust lock's waits are woken by whoever goes through the list of a dead owner, who knows nothing of
+ * mappings.
+ */
 const SHARED = true
-/** What `take` returns when the word has to be waited at: the word itself, which has WAITERS, and so is far below all errors. */
+/**
+ * What `take` returns when the word has to be waited at: the word itself, which has WAITERS, and so is far
+ * below all errors.
+ */
 const WAIT_BELOW = -0x1_0000
 
 /**
- * One thread's view of a mutex; it has no state of its own. Results are numbers, errors negated. An owner waits for one
- * lock at a time.
+ * One thread's view of a mutex; it has no state of its own. Results are numbers, errors negated. An owner
+ * waits for one lock at a time.
  */
 export class WordMutex {
   readonly kind: MutexKind
@@ -160,8 +170,9 @@ export class WordMutex {
   }
 
   /**
-   * The word has the TID of an owner that is no more. Whoever saw to its end could not see the word: the lock was made by a thread that
-   * died with it, and the others had it from that one. So who can see the word marks it. True: look again.
+   * The word has the TID of an owner that is no more. Whoever saw to its end could not see the word: the lock
+   * was made by a thread that died with it, and the others had it from that one. So who can see the word
+   * marks it. True: look again.
    */
   private bury(): boolean {
     const { words, index } = this
@@ -224,7 +235,10 @@ export class WordMutex {
     return this.had(owner, result, begun)
   }
 
-  /** As lockSync, in a task; a signal or a kill ends it with -EINTR. What it is thrown while it is parked goes on out. */
+  /**
+   * As lockSync, in a task; a signal or a kill ends it with -EINTR. What it is thrown while it is parked goes
+   * on out.
+   */
   *lockTask(
     parking: TaskWaiter,
     timeout: number = Infinity,
@@ -289,7 +303,9 @@ export class WordMutex {
     return result
   }
 
-  /** What it guards is whole again. 0, or -EINVAL: it was not told that an owner died, or has said so already. */
+  /**
+   * What it guards is whole again. 0, or -EINVAL: it was not told that an owner died, or has said so already.
+   */
   makeConsistent({ tid }: LockOwner): number {
     const { words, index } = this
     if (!this.robust || holderOf(Atomics.load(words, index)) !== tid) return -EINVAL
@@ -300,8 +316,9 @@ export class WordMutex {
   }
 
   /**
-   * Another has made this owner the holder, for a wait at a condition (pirequeue.ts): the owner's own side of it. Results as of lockSync. A
-   * robust lock is on no list until this is called: should its owner die before, whoever locks it next finds that out (`bury`).
+   * Another has made this owner the holder, for a wait at a condition (pirequeue.ts): the owner's own side of
+   * it. Results as of lockSync. A robust lock is on no list until this is called: should its owner die
+   * before, whoever locks it next finds that out (`bury`).
    */
   granted(owner: LockOwner): number {
     if (!this.robust) return 0
@@ -311,7 +328,10 @@ export class WordMutex {
     return this.finishLock(owner)
   }
 
-  /** 0 or below: done. 1: it is contended, and pending. Written out in one piece: it is compiled into whoever calls it. */
+  /**
+   * 0 or below: done. 1: it is contended, and pending. Written out in one piece: it is compiled into whoever
+   * calls it.
+   */
   private lockFast(owner: LockOwner): number {
     const { words, index } = this
     if (!this.robust) return Atomics.compareExchange(words, index, 0, owner.tid) === 0 ? 0 : 1
@@ -322,7 +342,10 @@ export class WordMutex {
     return words[index + MutexRecord.state] === GONE ? this.refuse(owner) : 0
   }
 
-  /** A robust lock's word is this owner's, after a slow path: it stays pending, and the owner learns in what state it is. */
+  /**
+   * A robust lock's word is this owner's, after a slow path: it stays pending, and the owner learns in what
+   * state it is.
+   */
   private finishLock(owner: LockOwner): number {
     const { words, index } = this
     const at = index + MutexRecord.state
@@ -377,8 +400,9 @@ export class WordMutex {
   }
 
   /**
-   * Takes the word of a lock that does not pass priorities on, or makes it say that someone waits and returns it to wait for. One who
-   * has waited takes it with WAITERS, because others may be waiting still. OWNER_DIED stays until finishLock has seen it.
+   * Takes the word of a lock that does not pass priorities on, or makes it say that someone waits and returns
+   * it to wait for. One who has waited takes it with WAITERS, because others may be waiting still. OWNER_DIED
+   * stays until finishLock has seen it.
    */
   private take(owner: LockOwner, waited: boolean): number {
     const { words, index } = this

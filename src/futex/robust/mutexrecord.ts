@@ -9,8 +9,8 @@ import { float64, type Layout, record, word } from '../../arena/memory/record.ts
  *   TID     INCONSISTENT    held by one who was told that the owner before it died
  *   any     GONE            was let go while INCONSISTENT: nobody gets it any more
  *
- * The word's two highest bits, WAITERS and OWNER_DIED, are as owner.ts has them. `next` and `prev` are pointers as robust.ts has
- * them; `next` is where a robust list finds the entry, on an even word.
+ * The word's two highest bits, WAITERS and OWNER_DIED, are as owner.ts has them. `next` and `prev` are
+ * pointers as robust.ts has them; `next` is where a robust list finds the entry, on an even word.
  */
 export const MutexRecord: Layout<'word' | 'state' | 'next' | 'prev'> = record('mutex', {
   word,

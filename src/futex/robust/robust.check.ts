@@ -10,7 +10,10 @@ const kinds: [name: string, kind: MutexKind][] = [
 ]
 const doings: Doing[] = ['takes and lets go', 'holds two', 'waits', 'lets go']
 
-/** The first thread of each program may die, at any of its steps: of the lock, of the list, of the kernel's own. */
+/**
+ * The first thread of each program may die, at any of its steps: of the lock, of the list, of the kernel's
+ * own.
+ */
 const MORTAL = { crashes: { max: 1, threads: [0] } }
 
 for (const [name, kind] of kinds) {

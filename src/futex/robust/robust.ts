@@ -15,18 +15,19 @@ import type { MappedBuffer } from '../core/space.ts'
 import { MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
 
 /**
- * Robust lists. An owner keeps a list of the locks that it holds, in memory that it shares with everyone; when it ends, in
- * whatever way, someone goes through the list and marks each lock whose owner it was. Nothing in this is done by a call but the
- * registration, once, of where the list begins.
+ * Robust lists. An owner keeps a list of the locks that it holds, in memory that it shares with everyone;
+ * when it ends, in whatever way, someone goes through the list and marks each lock whose owner it was.
+ * Nothing in this is done by a call but the registration, once, of where the list begins.
  *
  *   head    [0] [1]  the first entry, or the head itself when the list is empty
  *           [2]      from an entry to its lock's word, in bytes
  *           [4] [5]  pending: the entry of a lock that is just being taken or let go; 0: none
  *   entry   [0] [1]  the next entry; the last one's is the head
  *
- * A pointer is a float64, so that it is written in one step: which buffer, times 2^32, plus the offset in bytes; the lowest bit says
- * that the lock passes priorities on. The name of a buffer is the number of its backing with the lives that this has had, in 21
- * bits; 0 is the arena itself, where the heads are that nobody brought.
+ * A pointer is a float64, so that it is written in one step: which buffer, times 2^32, plus the offset in
+ * bytes; the lowest bit says that the lock passes priorities on. The name of a buffer is the number of its
+ * backing with the lives that this has had, in 21 bits; 0 is the arena itself, where the heads are that
+ * nobody brought.
  *
  *   taking                                   letting go
  *   ------                                   ----------
@@ -35,9 +36,10 @@ import { MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
  *   (B) on the list                          word: TID -> 0; wakes one
  *   (D) pending = 0                          (D) pending = 0
  *
- * Between (A) and (D) a lock is on the list, or pending, or both, if it is held at all; so at every step the word that holds a dead
- * TID is found. A word that is free there and pending may have lost its wakeup: one waiter is woken for nothing. Nothing says that
- * (B) has to come before the next lock is taken or let go: the mutexes leave the last one pending (robustlist.ts).
+ * Between (A) and (D) a lock is on the list, or pending, or both, if it is held at all; so at every step the
+ * word that holds a dead TID is found. A word that is free there and pending may have lost its wakeup: one
+ * waiter is woken for nothing. Nothing says that (B) has to come before the next lock is taken or let go: the
+ * mutexes leave the last one pending (robustlist.ts).
  */
 export const ROBUST_HEAD_BYTES = 24
 export const ROBUST_LIST_LIMIT = 2048
@@ -64,7 +66,10 @@ function bufferNamed(context: FutexContext, name: number): MappedBuffer | undefi
   return mapped?.name === name && mapped.isBacked(context.i32) ? mapped : undefined
 }
 
-/** The pair of words that a pointer points to, as an index of float64s, and the memory that it is in; undefined: there is none. */
+/**
+ * The pair of words that a pointer points to, as an index of float64s, and the memory that it is in;
+ * undefined: there is none.
+ */
 export function pairAt(context: FutexContext, pointer: number): Float64Array | undefined {
   const buffer = Math.floor(pointer / BUFFER)
   return buffer === ARENA ? context.arena.f64 : bufferNamed(context, buffer)?.f64
@@ -76,8 +81,8 @@ export function pairIndex(pointer: number): number {
 }
 
 /**
- * set_robust_list: where the owner's list begins, on an even word of a mapped buffer; null: nowhere. 0 or -EINVAL, when
- * the length is not that of a head. As on Linux nothing is looked at before the owner ends.
+ * set_robust_list: where the owner's list begins, on an even word of a mapped buffer; null: nowhere. 0 or
+ * -EINVAL, when the length is not that of a head. As on Linux nothing is looked at before the owner ends.
  */
 export function setRobustList(
   context: FutexContext,
@@ -106,8 +111,8 @@ function forget(owner: LockOwner): void {
 }
 
 /**
- * Makes the owner's list one that mutexes can use: empty, with its head in the arena, if it brought none. Throws if it brought one whose
- * entries are elsewhere from their locks.
+ * Makes the owner's list one that mutexes can use: empty, with its head in the arena, if it brought none.
+ * Throws if it brought one whose entries are elsewhere from their locks.
  */
 export function prepareRobustList(context: FutexContext, owner: LockOwner, futexOffset: number): void {
   const { i32, f64 } = context.arena
@@ -133,7 +138,9 @@ export function prepareRobustList(context: FutexContext, owner: LockOwner, futex
   owner.pending = new Float64Array(pairs.buffer, pending, 1)
 }
 
-/** get_robust_list: a pointer to the head, 0 for none, and its length; or -ESRCH. A TID of 0 means `owner`. */
+/**
+ * get_robust_list: a pointer to the head, 0 for none, and its length; or -ESRCH. A TID of 0 means `owner`.
+ */
 export function getRobustList(
   context: FutexContext,
   owner: LockOwner,
@@ -207,7 +214,8 @@ function markDead(
   if (index < 0 || index >= words.length) return false
   for (;;) {
     const seen = Atomics.load(words, index)
-    // It died between letting go and waking, or was woken and died before it took it: the wakeup is passed on.
+    // It died between letting go and waking, or was woken and died before it took it: the wakeup is passed
+    // on.
     if (pending && !pi && (seen & FUTEX_TID_MASK) === 0) {
       wakeKey(context, backing, index, 1, MATCH_ANY)
       return true

@@ -5,12 +5,13 @@ import { type LockOwner, NO_LIST } from '../core/owner.ts'
 import { pairAt, pairIndex, prepareRobustList } from './robust.ts'
 
 /**
- * An owner's own side of its robust list: plain stores, in an order that leaves a list which can be followed at every step. Only
- * `next` pointers are followed after a death; `prev`, which is the pair after it and lets an entry be taken out without a search, is
- * nobody else's business.
+ * An owner's own side of its robust list: plain stores, in an order that leaves a list which can be followed
+ * at every step. Only `next` pointers are followed after a death; `prev`, which is the pair after it and lets
+ * an entry be taken out without a search, is nobody else's business.
  *
- * The lock that was taken last is not on the list at all: it stays pending, which finds it just as well, until another is taken, or one
- * of the others let go. So a lock that is taken and let go with none in between costs two stores.
+ * The lock that was taken last is not on the list at all: it stays pending, which finds it just as well,
+ * until another is taken, or one of the others let go. So a lock that is taken and let go with none in
+ * between costs two stores.
  *
  *   held by the owner      pending    on the list
  *   nothing                0          nothing
@@ -18,12 +19,15 @@ import { pairAt, pairIndex, prepareRobustList } from './robust.ts'
  *   A, then B              B          A
  *   B, once A is let go    0          B: it was put there so that A could be pending while it was let go
  *
- * So what is pending is not on the list, and is held, but for the time in which it is being taken. `owner.last` says the same to the fast
- * path, which need not read what it has written.
+ * So what is pending is not on the list, and is held, but for the time in which it is being taken.
+ * `owner.last` says the same to the fast path, which need not read what it has written.
  */
 const PREV = 1
 
-/** Nothing is pending any more: what was, a lock that is held, is on the list. An owner that has no list yet gets one. */
+/**
+ * Nothing is pending any more: what was, a lock that is held, is on the list. An owner that has no list yet
+ * gets one.
+ */
 export function makeRoom(context: FutexContext, owner: LockOwner): void {
   if (owner.headPairs === NO_LIST) prepareRobustList(context, owner, FUTEX_OFFSET)
   const held = owner.pending[0]

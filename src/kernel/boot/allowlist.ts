@@ -5,7 +5,10 @@ import { ModuleTable } from '../spawn/moduletable.ts'
 import { show } from './options.ts'
 import type { KernelView } from './view.ts'
 
-/** Which tasks a policy schedules, by what they are called and where their functions are from. One match is enough. */
+/**
+ * Which tasks a policy schedules, by what they are called and where their functions are from. One match is
+ * enough.
+ */
 export interface Allowlist {
   /** A task's name: a pattern, or text in which `*` stands for anything. */
   readonly names?: readonly (string | RegExp)[]
@@ -68,7 +71,9 @@ export class AllowlistReader {
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
   }
 
-  /** Gives the policy a task that it has not started, if the list has its name or the module of its function. */
+  /**
+   * Gives the policy a task that it has not started, if the list has its name or the module of its function.
+   */
   offer(task: number, name: string, fn: number): void {
     if (this.names(name, fn)) joinAsListed(this.view.s, task)
   }

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Kernel } from './kernel.ts'
 
-/** A task that has its CPU to itself is never switched away from: nobody may have to wait for its next switch. */
+/**
+ * A task that has its CPU to itself is never switched away from: nobody may have to wait for its next switch.
+ */
 let kernel: Kernel
 
 beforeAll(async () => {

@@ -2,8 +2,8 @@ import { startAlarm } from '../../machine/timekeeper/alarm.ts'
 import type { CloseSettings } from './close.ts'
 
 /**
- * Until when a kernel that closes lets its tasks end by themselves. `close` may be called several times: the call that allows the least time decides, whichever
- * call came first.
+ * Until when a kernel that closes lets its tasks end by themselves. `close` may be called several times: the
+ * call that allows the least time decides, whichever call came first.
  */
 export class CloseUrge {
   /** Resolves when the time is over. */

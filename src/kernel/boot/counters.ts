@@ -14,18 +14,19 @@ export const Counters: Layout<'jobs' | 'kills' | 'deadlocks'> = record('counters
 })
 
 /**
- * How many jobs have no outcome yet: those spawned less those ended. Each thread counts its own, so that no two write one word
- * and a thread that dies in the middle leaves no doubt: the job has the number that the thread's word goes to next.
+ * How many jobs have no outcome yet: those spawned less those ended. Each thread counts its own, so that no
+ * two write one word and a thread that dies in the middle leaves no doubt: the job has the number that the
+ * thread's word goes to next.
  *
  *   spawn                                     end
  *   (A) job.spawnCount = spawned + 1          (C) job.endCount = ended + 1
  *   (B) spawned = job.spawnCount              (D) ended = job.endCount
  *
- * A job that nobody holds any more when it ends is counted by the booting thread, once that has seen to it (outcome.ts): while
- * a failure is still to be told, something is active.
+ * A job that nobody holds any more when it ends is counted by the booting thread, once that has seen to it
+ * (outcome.ts): while a failure is still to be told, something is active.
  *
- * Dead between the two of a pair, the word is one behind what the job says: it was not counted. Whoever adds them all up reads
- * what has ended first: then nothing counts as ended that does not count as spawned.
+ * Dead between the two of a pair, the word is one behind what the job says: it was not counted. Whoever adds
+ * them all up reads what has ended first: then nothing counts as ended that does not count as spawned.
  */
 const SPAWNED_COUNT = 0
 const ENDED_COUNT = 1

@@ -7,8 +7,8 @@ import { isIdle } from '../../sched/core/selectcpu.ts'
 import type { KernelView } from './view.ts'
 
 /**
- * Which CPUs of the machine there are. A kernel has room in its arena for the most that it may have; this starts and ends them.
- * Booting thread only. Of each CPU:
+ * Which CPUs of the machine there are. A kernel has room in its arena for the most that it may have; this
+ * starts and ends them. Booting thread only. Of each CPU:
  *
  *   [0] OFF       no thread, or one that has died and is not replaced       grow, start -> [1]
  *   [1] COMING    its thread has been made, and takes no tasks yet          it is online -> [2]; it died -> [0] or [1]
@@ -31,7 +31,10 @@ export interface CpuSetListener {
   offline(cpu: number): void
 }
 
-/** Milliseconds between two looks at idle CPUs, at the most; several fall into the time that a CPU may be idle. */
+/**
+ * Milliseconds between two looks at idle CPUs, at the most; several fall into the time that a CPU may be
+ * idle.
+ */
 const LOOK_MS_MAX = 250
 const LOOK_MS_MIN = 5
 
@@ -106,7 +109,10 @@ export class CpuSet {
     return coming
   }
 
-  /** Starts one more CPU, if there may be one. Its number; -1: there are as many as there may be, or the last is still leaving. */
+  /**
+   * Starts one more CPU, if there may be one. Its number; -1: there are as many as there may be, or the last
+   * is still leaving.
+   */
   grow(): number {
     if (this.isClosed || this.count >= this.max) return -1
     const cpu = this.states.indexOf(OFF)
@@ -114,7 +120,10 @@ export class CpuSet {
     return cpu
   }
 
-  /** Makes the thread of a CPU that is OFF, before it returns. Resolves when the CPU takes tasks; one that dies before is `died`. */
+  /**
+   * Makes the thread of a CPU that is OFF, before it returns. Resolves when the CPU takes tasks; one that
+   * dies before is `died`.
+   */
   async start(cpu: number): Promise<boolean> {
     this.states[cpu] = COMING
     this.idleSince[cpu] = undefined
@@ -207,7 +216,10 @@ export class CpuSet {
     }
   }
 
-  /** How many switches a CPU has made, if it has no task: none that runs, waits or sleeps there. -1: it has one. */
+  /**
+   * How many switches a CPU has made, if it has no task: none that runs, waits or sleeps there. -1: it has
+   * one.
+   */
   private idleSwitches(cpu: number): number {
     const { s, i32 } = this.view
     const queue = s.queueOf(cpu)

@@ -2,8 +2,8 @@ import type { KernelEvents, KernelListeners } from './kernelevents.ts'
 import type { KernelView } from './view.ts'
 
 /**
- * What is to happen with each kernel that is booted on this thread, by layers above this one: the control socket, metrics,
- * traces. A hook returns what undoes it, called when the kernel closes.
+ * What is to happen with each kernel that is booted on this thread, by layers above this one: the control
+ * socket, metrics, traces. A hook returns what undoes it, called when the kernel closes.
  */
 export type BootHook = (view: KernelView, kernel: HookedKernel) => (() => void) | void
 

@@ -14,7 +14,10 @@ import type { KernelView } from './view.ts'
 export interface Household {
   nameOf(job: number): string
   evict(cpu: number): void
-  /** Reports the task. With `evict` it calls that first, unless the CPU answers meanwhile. Resolves with whether it did. */
+  /**
+   * Reports the task. With `evict` it calls that first, unless the CPU answers meanwhile. Resolves with
+   * whether it did.
+   */
   stuck(report: Omit<StuckTask, 'stack' | 'evicted'>, evict: (() => void) | null): Promise<boolean>
   deadlock(deadlock: Deadlock): void
   /** Ends the kernel if this thread has left a call of it half done. True: it has. */
@@ -38,8 +41,9 @@ const LOOK_MS_MIN = 5
 const LOOK_MS_MAX = 250
 
 /**
- * What the booting thread looks after while tasks run: killed tasks that outlive their grace period, CPUs that are stuck in
- * code without safepoints, and deadlocks. It looks now and then; a kill from anywhere is seen by the count of kills.
+ * What the booting thread looks after while tasks run: killed tasks that outlive their grace period, CPUs
+ * that are stuck in code without safepoints, and deadlocks. It looks now and then; a kill from anywhere is
+ * seen by the count of kills.
  */
 export class Housekeeping {
   private readonly view: KernelView
@@ -107,7 +111,8 @@ export class Housekeeping {
     for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
       // The handle first: the job may end meanwhile, and be freed by whoever joins it on a CPU.
       const handle = jobs.tryHandleOf(i32, job)
-      // What is known of this record may be of a job that has ended since, and of which nobody has looked again.
+      // What is known of this record may be of a job that has ended since, and of which nobody has looked
+      // again.
       if (handle === 0 || this.graces.get(job)?.handle === handle) continue
       if (Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) continue
       if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue

@@ -88,15 +88,18 @@ const noTaskOptions: TaskOptions = {}
 /** Milliseconds between two rounds of kills while a kernel closes. */
 const KILL_AGAIN_MS = 50
 
-/** Milliseconds that evictions and their recovery may take while a kernel closes; then its CPUs are terminated. */
+/**
+ * Milliseconds that evictions and their recovery may take while a kernel closes; then its CPUs are
+ * terminated.
+ */
 const EVICTIONS_MS = 1000
 
 /** Milliseconds that idle CPUs may take to stop, and terminated ones to end. */
 const STOP_MS = 5000
 
 /**
- * A kernel: CPUs that run tasks. This is the side of the thread that booted it; what tasks themselves call is in
- * current.ts.
+ * A kernel: CPUs that run tasks. This is the side of the thread that booted it; what tasks themselves call is
+ * in current.ts.
  */
 export class Kernel {
   private readonly booted: BootedKernel
@@ -196,9 +199,9 @@ export class Kernel {
   }
 
   /**
-   * @internal Boots a kernel without waiting for its CPUs, on a machine that `make` makes: tasks that are spawned meanwhile wait
-   * for the first CPU. One that dies before it takes tasks is told as any other. `startsCpus` false: the caller starts and ends
-   * CPUs itself, by `internals.cpuSet`.
+   * @internal Boots a kernel without waiting for its CPUs, on a machine that `make` makes: tasks that are
+   * spawned meanwhile wait for the first CPU. One that dies before it takes tasks is told as any other.
+   * `startsCpus` false: the caller starts and ends CPUs itself, by `internals.cpuSet`.
    */
   static bootNow(
     asked: KernelOptions,
@@ -246,7 +249,9 @@ export class Kernel {
     return this.booted.machine.cpus
   }
 
-  /** CPUs that there are now, or that are about to be: between the `min` and the `max` of the option `cpus`. */
+  /**
+   * CPUs that there are now, or that are about to be: between the `min` and the `max` of the option `cpus`.
+   */
   get online(): number {
     return this.cpuSet.count
   }
@@ -285,8 +290,8 @@ export class Kernel {
   }
 
   /**
-   * Starts a task that runs the function with these arguments, on whichever CPU comes first. Throws when an argument
-   * cannot travel, and when there is no room (await `ready` before the next).
+   * Starts a task that runs the function with these arguments, on whichever CPU comes first. Throws when an
+   * argument cannot travel, and when there is no room (await `ready` before the next).
    */
   spawn<A extends readonly unknown[], T>(fn: Spawnable<A, T>, ...rest: SpawnArguments<A>): Task<T>
   spawn(fn: Spawnable, args: readonly unknown[] = [], options: SpawnOptions = noOptions): Task<unknown> {
@@ -306,8 +311,9 @@ export class Kernel {
   }
 
   /**
-   * Runs a function over many items, as tasks: `for await (const result of kernel.map(work.fn, items, { concurrency: 8 }))`.
-   * Items are taken only as fast as results are.
+   * Runs a function over many items, as tasks:
+   * `for await (const result of kernel.map(work.fn, items, { concurrency: 8 }))`. Items are taken only as
+   * fast as results are.
    */
   map<I, T>(
     fn: Spawnable<readonly [item: I, ...rest: any[]], T>,
@@ -320,9 +326,10 @@ export class Kernel {
   }
 
   /**
-   * A scope, which its tasks do not outlive: `await kernel.scope(async scope => { scope.spawn(work.fn, [1]) })`. Leaving it waits for
-   * them; when the body or a task fails, the others are killed first, and failed tasks make an AggregateError. Without a body:
-   * `await using scope = kernel.scope()`.
+   * A scope, which its tasks do not outlive:
+   * `await kernel.scope(async scope => { scope.spawn(work.fn, [1]) })`. Leaving it waits for them; when the
+   * body or a task fails, the others are killed first, and failed tasks make an AggregateError. Without a
+   * body: `await using scope = kernel.scope()`.
    */
   scope(): TaskScope
   scope<R>(body: (scope: TaskScope) => R | PromiseLike<R>): Promise<R>
@@ -332,8 +339,8 @@ export class Kernel {
   }
 
   /**
-   * Puts the kernel's tasks under a scheduling policy: 'handoff', 'fifo', 'vtime', 'latency', or the address of a module of your
-   * own. Tasks that run go on meanwhile. Resolves when every CPU has it.
+   * Puts the kernel's tasks under a scheduling policy: 'handoff', 'fifo', 'vtime', 'latency', or the address
+   * of a module of your own. Tasks that run go on meanwhile. Resolves when every CPU has it.
    */
   async loadPolicy(policy: URL | string, options: PolicyOptions = {}): Promise<LoadedPolicy> {
     this.throwIfClosed('loadPolicy')
@@ -353,8 +360,8 @@ export class Kernel {
   }
 
   /**
-   * Ends the kernel: no more is spawned from outside; the tasks end by themselves, or are killed; then the CPUs go. Resolves when
-   * nothing of it is left.
+   * Ends the kernel: no more is spawned from outside; the tasks end by themselves, or are killed; then the
+   * CPUs go. Resolves when nothing of it is left.
    */
   close(options: CloseOptions = {}): Promise<void> {
     this.urge.hasten(closeSettings(options))
@@ -367,8 +374,8 @@ export class Kernel {
   }
 
   /**
-   * @internal Ends the kernel where it stands: its CPUs are terminated, and tasks that have not ended never do. Resolves when nothing of
-   * it is left.
+   * @internal Ends the kernel where it stands: its CPUs are terminated, and tasks that have not ended never
+   * do. Resolves when nothing of it is left.
    */
   abandon(): Promise<void> {
     this.closing ??= this.tearDown(true)
@@ -376,7 +383,8 @@ export class Kernel {
   }
 
   /**
-   * With a deadline it ends, whatever has happened: nothing here waits for a CPU, or for what is in the arena, without a limit.
+   * With a deadline it ends, whatever has happened: nothing here waits for a CPU, or for what is in the
+   * arena, without a limit.
    *
    *   1  the tasks end by themselves             until the deadline
    *   2  they are killed, again and again        for a grace period, and a little more
@@ -465,7 +473,8 @@ export class Kernel {
   }
 
   /**
-   * @internal Makes functions of a module known before any CPU has loaded it: each CPU does when it starts. `names` are all functions that it exports.
+   * @internal Makes functions of a module known before any CPU has loaded it: each CPU does when it starts.
+   * `names` are all functions that it exports.
    */
   declare(url: string, names: readonly string[]): readonly FunctionReference[] {
     const { view } = this.booted
@@ -478,7 +487,10 @@ export class Kernel {
     })
   }
 
-  /** This thread blocks, and hears of no death: nobody is to wait for a CPU that is gone. The rest is done when it is told. */
+  /**
+   * This thread blocks, and hears of no death: nobody is to wait for a CPU that is gone. The rest is done
+   * when it is told.
+   */
   private releaseUntold(): void {
     const { machine, view } = this.booted
     for (let cpu = 0; cpu < machine.cpus; cpu++) {
@@ -586,8 +598,9 @@ export class Kernel {
   }
 
   /**
-   * Whether this thread has left a call of the kernel half done, with what it holds locked: nothing that recovers from deaths can recover the thread that does so. Every task
-   * fails with why, and the CPUs, which wait for those locks, are ended.
+   * Whether this thread has left a call of the kernel half done, with what it holds locked: nothing that
+   * recovers from deaths can recover the thread that does so. Every task fails with why, and the CPUs, which
+   * wait for those locks, are ended.
    */
   private isFaulty(): boolean {
     if (this.broken instanceof KernelFaultError) return true
@@ -678,7 +691,8 @@ export class Kernel {
 
   private async load(url: string): Promise<Record<string, FunctionReference>> {
     const { view, machine } = this.booted
-    // How long files take to be read must not show in virtual time. What is wrong with the module, the CPUs say.
+    // How long files take to be read must not show in virtual time. What is wrong with the module, the CPUs
+    // say.
     if (this.driver !== null) {
       await importModule(url, codeSource(this.booted.settings.compile)).catch(() => undefined)
     }

@@ -4,8 +4,8 @@ import type { Deadlock } from '../recovery/deadlock.ts'
 import type { CrashLoopError, KernelFaultError, RecoveryError, ThreadLeftError } from '../join/errors.ts'
 
 /**
- * A task has kept its CPU for too long: it runs code without safepoints, or the event loop runs what follows its awaits
- * and does not come to an end.
+ * A task has kept its CPU for too long: it runs code without safepoints, or the event loop runs what follows
+ * its awaits and does not come to an end.
  */
 export interface StuckTask {
   readonly name: string
@@ -23,25 +23,34 @@ export interface StuckTask {
 }
 
 export interface KernelEvents {
-  /** A task has failed, and nobody had asked how it would end. With a listener, the program is not told of it otherwise. */
+  /**
+   * A task has failed, and nobody had asked how it would end. With a listener, the program is not told of it
+   * otherwise.
+   */
   failure: UnjoinedFailure
   /** The watchdog found a task without safepoints. */
   stuck: StuckTask
-  /** Tasks or threads wait for each other in a circle. Found within a second; without a listener it is a warning. */
+  /**
+   * Tasks or threads wait for each other in a circle. Found within a second; without a listener it is a
+   * warning.
+   */
   deadlock: Deadlock
   /** A CPU has died. What it left is being seen to. */
   death: CpuDeath
   /** A CPU that had died is back. */
   restart: { readonly cpu: number }
-  /** Code on a CPU has called `parentPort.postMessage`, in a browser `postMessage`: what `worker.on('message')` hears elsewhere. */
+  /**
+   * Code on a CPU has called `parentPort.postMessage`, in a browser `postMessage`: what
+   * `worker.on('message')` hears elsewhere.
+   */
   message: { readonly cpu: number; readonly message: unknown }
   /** A CPU takes tasks that did not before: one more is needed, or one that died is back. */
   online: { readonly cpu: number }
   /** A CPU takes no more tasks: it had nothing to do, and there are enough without it. */
   offline: { readonly cpu: number }
   /**
-   * The kernel has lost something for good: a CPU, the means to recover from a death, or itself; or it has closed and a thread is still there. Without a listener it is printed as
-   * a warning.
+   * The kernel has lost something for good: a CPU, the means to recover from a death, or itself; or it has
+   * closed and a thread is still there. Without a listener it is printed as a warning.
    */
   error: CrashLoopError | KernelFaultError | RecoveryError | ThreadLeftError
 }
@@ -77,7 +86,10 @@ export class KernelListeners {
   }
 }
 
-/** What a listener throws is an uncaught error of the program's. The kernel, which is in the middle of something, goes on. */
+/**
+ * What a listener throws is an uncaught error of the program's. The kernel, which is in the middle of
+ * something, goes on.
+ */
 function call(listener: (event: never) => void, about: unknown): void {
   try {
     listener(about as never)

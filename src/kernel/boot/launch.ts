@@ -6,8 +6,8 @@ import { runDefaults } from './rundefaults.ts'
 import type { KernelView } from './view.ts'
 
 /**
- * What the launcher (`heddle run`) has asked for in the environment: the program's kernels are put under a policy without the
- * program knowing.
+ * What the launcher (`heddle run`) has asked for in the environment: the program's kernels are put under a
+ * policy without the program knowing.
  *
  *   launcher                                 Kernel.boot in the program
  *   --------                                 --------------------------

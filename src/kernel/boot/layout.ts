@@ -36,7 +36,10 @@ export interface KernelSizes {
   readonly handoff: HandoffKnobs
 }
 
-/** Where everything lies in a kernel's arena. Each thread makes its own: slabs remember where they found room last. */
+/**
+ * Where everything lies in a kernel's arena. Each thread makes its own: slabs remember where they found room
+ * last.
+ */
 export interface KernelPlan {
   readonly sizes: KernelSizes
   readonly machine: Region
@@ -54,7 +57,10 @@ export interface KernelPlan {
   readonly words: number
 }
 
-/** The thread that boots the kernel, as the kernel's locks and slabs know it: the first id that is not a CPU's. */
+/**
+ * The thread that boots the kernel, as the kernel's locks and slabs know it: the first id that is not a
+ * CPU's.
+ */
 export const BOOTING_THREAD: number = CPU_MAX
 
 /** Slots of tasks that have ended and wait for their grace period, for each CPU and the booting thread. */
@@ -95,7 +101,9 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
   }
 }
 
-/** The arena, made and marked. The scheduler's part is initialized by its first `Scheduler`, the rest here. */
+/**
+ * The arena, made and marked. The scheduler's part is initialized by its first `Scheduler`, the rest here.
+ */
 export function createArena(sizes: KernelSizes): { arena: Arena; kernel: KernelPlan } {
   const { plan, kernel } = planKernel(sizes)
   const arena = Arena.create(plan, { debug: sizes.debug })

@@ -62,7 +62,10 @@ export async function makeMachine(
   return await makeNodeMachine(arena, plan, options, data)
 }
 
-/** The module that each CPU imports first, so that 'use task' functions are compiled as they are loaded; null where a build has done it. */
+/**
+ * The module that each CPU imports first, so that 'use task' functions are compiled as they are loaded; null
+ * where a build has done it.
+ */
 export function loaderUrl(): string | null {
   return isNode() ? (loader?.href ?? null) : null
 }

@@ -8,8 +8,8 @@ import type { KernelOptions } from './options.ts'
 /** What a kernel takes of Node. Builds for browsers have machine/node/absent.ts in its place. */
 
 /**
- * The module that compiles 'use task' functions as they are loaded: part of the package, imported by each CPU. Null in a bundle,
- * where the plugin has compiled them.
+ * The module that compiles 'use task' functions as they are loaded: part of the package, imported by each
+ * CPU. Null in a bundle, where the plugin has compiled them.
  */
 export const loader: URL | null = /* @__PURE__ */ besideUs(
   () => new URL('../../compiler/loading/ondemand.ts', import.meta.url),
@@ -24,7 +24,9 @@ function besideUs<T>(address: () => T): T {
   }
 }
 
-/** The machine of Node's worker threads. Its module is imported here alone: no page loads node:worker_threads. */
+/**
+ * The machine of Node's worker threads. Its module is imported here alone: no page loads node:worker_threads.
+ */
 export async function makeNodeMachine(
   arena: Arena,
   plan: KernelPlan,

@@ -8,15 +8,16 @@ import type { FutexSizes } from '../../futex/core/layout.ts'
 /** How a kernel is booted. Everything has a default. */
 export interface KernelOptions {
   /**
-   * Worker threads that run tasks: 1 to 64. As many as the machine has cores. Or `{ min, max, idle }`: the kernel starts with
-   * `min`, adds CPUs while tasks wait for one, and ends a CPU that had nothing to do for `idle` milliseconds.
+   * Worker threads that run tasks: 1 to 64. As many as the machine has cores. Or `{ min, max, idle }`: the
+   * kernel starts with `min`, adds CPUs while tasks wait for one, and ends a CPU that had nothing to do for
+   * `idle` milliseconds.
    */
   readonly cpus?: number | CpuRange
   /** Milliseconds that a task runs before an equal gets its turn. 10. */
   readonly slice?: number
   /**
-   * How many of the tasks that the booting thread spawns may have started on each CPU; the others wait for one to end, by priority. What tasks
-   * spawn is not counted. No limit by default.
+   * How many of the tasks that the booting thread spawns may have started on each CPU; the others wait for
+   * one to end, by priority. What tasks spawn is not counted. No limit by default.
    */
   readonly tasksPerCpu?: number
   /** How many tasks may live at once. 65536. */
@@ -36,35 +37,56 @@ export interface KernelOptions {
   readonly execArgv?: readonly string[]
   /** What follows the first two words of `process.argv` on each CPU. Node only. */
   readonly argv?: readonly unknown[]
-  /** `process.env` of each CPU: a copy of this thread's by default; `SHARE_ENV` of node:worker_threads: the same object. Node only. */
+  /**
+   * `process.env` of each CPU: a copy of this thread's by default; `SHARE_ENV` of node:worker_threads: the
+   * same object. Node only.
+   */
   readonly env?: Readonly<Record<string, string | undefined>> | symbol
-  /** A value that each CPU gets a copy of: `workerData` of node:worker_threads there, and `workerData()` of heddle. */
+  /**
+   * A value that each CPU gets a copy of: `workerData` of node:worker_threads there, and `workerData()` of
+   * heddle.
+   */
   readonly workerData?: unknown
-  /** Close the files that a CPU opened and left open, when it ends. True, as node:worker_threads has it. Node only. */
+  /**
+   * Close the files that a CPU opened and left open, when it ends. True, as node:worker_threads has it. Node
+   * only.
+   */
   readonly trackUnmanagedFds?: boolean
   /**
-   * When a CPU lets its event loop turn. 'needed': while a task waits for something that only the event loop brings. 'always': also
-   * while it has no task, so that timers and sockets which a task left there go on. 'needed'.
+   * When a CPU lets its event loop turn. 'needed': while a task waits for something that only the event loop
+   * brings. 'always': also while it has no task, so that timers and sockets which a task left there go on.
+   * 'needed'.
    */
   readonly eventLoop?: 'needed' | 'always'
   /**
-   * On Node: what CPUs compile although nothing in it says 'use task'. Packages by name (`'jpeg-js'`, `'@acme/*'`, `/^@acme\\//`), files and
-   * folders by an absolute path or a file: URL, `'all'`; `'!react'` leaves one out.
+   * On Node: what CPUs compile although nothing in it says 'use task'. Packages by name (`'jpeg-js'`,
+   * `'@acme/*'`, `/^@acme\\//`), files and folders by an absolute path or a file: URL, `'all'`; `'!react'`
+   * leaves one out.
    */
   readonly compile?: readonly (string | RegExp | URL)[] | 'all'
-  /** 'threads': CPUs are worker threads. 'simulated': virtual CPUs in this thread, in virtual time, by `seed`. */
+  /**
+   * 'threads': CPUs are worker threads. 'simulated': virtual CPUs in this thread, in virtual time, by `seed`.
+   */
   readonly machine?: 'threads' | 'simulated'
   /** Of a simulated machine: the same seed gives the same run. */
   readonly seed?: number
   /** Of a simulated machine: how far its CPUs may run apart, in virtual milliseconds. */
   readonly skew?: number
-  /** Events that each thread's ring remembers, for traces: a power of two, 16 or more; 0: it has none. 4096. */
+  /**
+   * Events that each thread's ring remembers, for traces: a power of two, 16 or more; 0: it has none. 4096.
+   */
   readonly events?: number
   /** Let `heddle top` of the same user look at this kernel and steer its tasks. On by default. */
   readonly control?: boolean
-  /** How long a hand-off lock gives way before it waits for real. LH_YIELD_BUDGET and LH_FALLBACK_US go before it. */
+  /**
+   * How long a hand-off lock gives way before it waits for real. LH_YIELD_BUDGET and LH_FALLBACK_US go before
+   * it.
+   */
   readonly handoff?: HandoffKnobs
-  /** Check the kernel's lock order, keep a record of who holds which lock, and throw into whoever would close a circle of waits. */
+  /**
+   * Check the kernel's lock order, keep a record of who holds which lock, and throw into whoever would close
+   * a circle of waits.
+   */
   readonly debug?: boolean
 }
 
@@ -110,7 +132,10 @@ export interface SpawnOptions {
   readonly nice?: number
   /** Milliseconds that it runs before an equal gets its turn. The kernel's by default. */
   readonly slice?: number
-  /** Among equals of a priority above the ordinary ones: it gives way when its slice is over. By default it runs until it waits. */
+  /**
+   * Among equals of a priority above the ordinary ones: it gives way when its slice is over. By default it
+   * runs until it waits.
+   */
   readonly roundRobin?: boolean
   /** The CPUs that it may start on; it stays on the one that it starts on. */
   readonly affinity?: readonly number[]
@@ -123,8 +148,8 @@ export interface SpawnOptions {
   /** It may be started again, with the same arguments, when its CPU dies. */
   readonly restartable?: boolean
   /**
-   * ArrayBuffers among the arguments that are moved instead of copied. From the booting thread also ports, and whatever else
-   * `postMessage` transfers: such a task's CPU is chosen when it is spawned.
+   * ArrayBuffers among the arguments that are moved instead of copied. From the booting thread also ports,
+   * and whatever else `postMessage` transfers: such a task's CPU is chosen when it is spawned.
    */
   readonly transfer?: readonly object[]
 }
@@ -370,7 +395,9 @@ function checkCpuOptions(options: KernelOptions): void {
     throw new TypeError(`eventLoop: ${show(eventLoop)} is not known; give 'needed' or 'always'`)
 }
 
-/** The patterns as texts, which travel to the CPUs (compiler/loading/selection.ts). Throws for what is none. */
+/**
+ * The patterns as texts, which travel to the CPUs (compiler/loading/selection.ts). Throws for what is none.
+ */
 function compilePatterns(given: unknown): string[] {
   const patterns: unknown = given === 'all' ? ['all'] : given
   const hint = "give a list of package names, as in ['marked', '@acme/*'], or 'all'"

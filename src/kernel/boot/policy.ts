@@ -41,8 +41,8 @@ export function isPolicy(policy: string): boolean {
 
 export interface PolicyOptions {
   /**
-   * 'all': every ordinary task is the policy's, new ones too. 'listed': only those that `allow` is given. An allowlist: those whose
-   * name or module it has, new ones too, and those that `allow` is given.
+   * 'all': every ordinary task is the policy's, new ones too. 'listed': only those that `allow` is given. An
+   * allowlist: those whose name or module it has, new ones too, and those that `allow` is given.
    */
   readonly tasks?: 'all' | 'listed' | Allowlist
 }

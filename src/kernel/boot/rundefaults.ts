@@ -3,8 +3,9 @@ import type { KernelOptions } from './options.ts'
 import type { VirtualTimers } from './virtualtimers.ts'
 
 /**
- * What whoever started the program has said about its kernels: `heddle run --cpus 2 --slice 5 program.ts`. It goes before
- * what the program says. Kept under a global symbol: the launcher and the program may have two copies of this module.
+ * What whoever started the program has said about its kernels: `heddle run --cpus 2 --slice 5 program.ts`. It
+ * goes before what the program says. Kept under a global symbol: the launcher and the program may have two
+ * copies of this module.
  */
 export interface RunDefaults {
   readonly options: Pick<KernelOptions, 'cpus' | 'slice' | 'machine' | 'seed'>

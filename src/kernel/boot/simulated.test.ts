@@ -164,7 +164,8 @@ describe('on simulated CPUs, for any program of tasks that are spawned, killed, 
           expect(settled).toEqual(steps.map(() => 1))
           for (const line of log) {
             const { restartable, kind, later } = steps[Number(line.split(' ')[0])]
-            // Its children may be lost while it lives: a family does not catch that. One that was killed need not start again.
+            // Its children may be lost while it lives: a family does not catch that. One that was killed need
+            // not start again.
             if (restartable && kind !== 'family' && later !== 'kill')
               expect(line).not.toContain('CpuLostError')
           }

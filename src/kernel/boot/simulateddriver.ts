@@ -10,8 +10,8 @@ const STEPS_PER_TURN = 4096
 const QUIET_TURNS = 64
 
 /**
- * Lets a simulated machine run whenever there is something for it to do. The program's own code runs between two
- * stretches of so many steps each: what it sees depends on the seed alone.
+ * Lets a simulated machine run whenever there is something for it to do. The program's own code runs between
+ * two stretches of so many steps each: what it sees depends on the seed alone.
  */
 export class SimulatedDriver {
   private readonly machine: SimulatedMachine
@@ -71,7 +71,9 @@ export class SimulatedDriver {
     if (this.isKicked) this.kick()
   }
 
-  /** Lets some real time pass, unless there is something to do: then that happens in the next turn, as ever. */
+  /**
+   * Lets some real time pass, unless there is something to do: then that happens in the next turn, as ever.
+   */
   private async rest(): Promise<void> {
     if (this.isKicked) return
     await new Promise<void>(resolve => {

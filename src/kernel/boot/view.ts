@@ -25,8 +25,8 @@ export interface FutexDomain {
 }
 
 /**
- * The kernel as one thread sees it: the booting thread and every CPU have one. What is shared is in the arena; this is
- * where it lies, and what this thread keeps of its own.
+ * The kernel as one thread sees it: the booting thread and every CPU have one. What is shared is in the
+ * arena; this is where it lies, and what this thread keeps of its own.
  */
 export class KernelView {
   readonly arena: Arena
@@ -119,8 +119,8 @@ export class KernelView {
   }
 
   /**
-   * Calls `act` with the job's task, if it has not ended: inside, the task's record is not reused, though it may end.
-   * False: it has ended.
+   * Calls `act` with the job's task, if it has not ended: inside, the task's record is not reused, though it
+   * may end. False: it has ended.
    */
   withTask(job: number, act: (task: number) => void): boolean {
     const { context } = this.futexes

@@ -1,9 +1,10 @@
 /**
- * The clocks and timers of a program that runs in virtual time: `performance.now`, `Date`, `Math.random`, `setTimeout` and
- * `setInterval` all answer from the simulated machine and the seed, so two runs do the same things at the same times.
+ * The clocks and timers of a program that runs in virtual time: `performance.now`, `Date`, `Math.random`,
+ * `setTimeout` and `setInterval` all answer from the simulated machine and the seed, so two runs do the same
+ * things at the same times.
  *
- * While a machine runs, its driver moves the time: it fires what has become due, and lets the time jump to the next timer when
- * the machine is idle. While none runs, the timers move it themselves.
+ * While a machine runs, its driver moves the time: it fires what has become due, and lets the time jump to
+ * the next timer when the machine is idle. While none runs, the timers move it themselves.
  */
 export interface TimeSource {
   now(): number
@@ -63,7 +64,10 @@ export class VirtualTimers {
     return this.timers.size > 0
   }
 
-  /** Fires the timers that are due, the earliest first. With `jump`, at least one: nothing else can happen before it. */
+  /**
+   * Fires the timers that are due, the earliest first. With `jump`, at least one: nothing else can happen
+   * before it.
+   */
   fire(jump: boolean): void {
     for (let fired = 0; ; fired++) {
       const timer = this.earliest()

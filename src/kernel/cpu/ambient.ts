@@ -6,8 +6,9 @@ import { runningCpu } from './running.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * What a thread of the kernel waits with: the tasks that run on it park, the thread itself blocks or gets a promise. A
- * simulated machine has all its CPUs on the booting thread: while a task runs, it is the running CPU's view that counts.
+ * What a thread of the kernel waits with: the tasks that run on it park, the thread itself blocks or gets a
+ * promise. A simulated machine has all its CPUs on the booting thread: while a task runs, it is the running
+ * CPU's view that counts.
  */
 class KernelAmbient implements Ambient {
   readonly view: KernelView

@@ -3,8 +3,9 @@ import type { AnyFunction } from '../spawn/functions.ts'
 import type { CpuTask } from './cputask.ts'
 
 /**
- * Which task an async function belongs to, wherever its continuations run: between its awaits no task is running on the
- * CPU. Kept by the platform's AsyncLocalStorage; where there is none, only its first stretch knows.
+ * Which task an async function belongs to, wherever its continuations run: between its awaits no task is
+ * running on the CPU. Kept by the platform's AsyncLocalStorage; where there is none, only its first stretch
+ * knows.
  */
 interface Storage {
   run(store: CpuTask, fn: () => unknown): unknown

@@ -2,9 +2,9 @@ import type { PayloadCodec } from '../../payload/codec.ts'
 import { formatTraceparent, type TraceContext } from './tracecontext.ts'
 
 /**
- * What follows a task from whoever spawned it: the values of AsyncLocalStorages that were marked as travelling, and the W3C trace
- * context. It is taken when the task is spawned, travels as a payload of the job, and is in force whenever the task runs; tasks that
- * the task spawns get it from there.
+ * What follows a task from whoever spawned it: the values of AsyncLocalStorages that were marked as
+ * travelling, and the W3C trace context. It is taken when the task is spawned, travels as a payload of the
+ * job, and is in force whenever the task runs; tasks that the task spawns get it from there.
  *
  *   spawner                              job          task
  *   storage.run('a', …)                               storage.getStore() === 'a', before and after every wait
@@ -42,8 +42,9 @@ const storages = new Map<string, TravellingStorage>()
 let carried: TravellingStorage<Carried> | null = null
 
 /**
- * Marks a storage: its value follows the tasks that are spawned where it has one. Each thread has a storage of its own, so the call stands
- * in the module that makes it, which the tasks import; `name` is what all of them know it by. Gives the storage back.
+ * Marks a storage: its value follows the tasks that are spawned where it has one. Each thread has a storage
+ * of its own, so the call stands in the module that makes it, which the tasks import; `name` is what all of
+ * them know it by. Gives the storage back.
  */
 export function travels<S extends TravellingStorage<any>>(name: string, storage: S): S {
   const known = storages.get(name)
@@ -57,7 +58,10 @@ export function travels<S extends TravellingStorage<any>>(name: string, storage:
   return storage
 }
 
-/** The W3C trace context of the code that runs: what it was given with `withTraceContext`, or what its task came with. */
+/**
+ * The W3C trace context of the code that runs: what it was given with `withTraceContext`, or what its task
+ * came with.
+ */
 export function traceContext(): TraceContext | undefined {
   return tracing()?.inject() ?? carried?.getStore()?.trace
 }
@@ -83,7 +87,10 @@ export function captureContext(): CapturedContext | null {
   return { values: values ?? noValues, ...(trace !== undefined && { trace }) }
 }
 
-/** The same as a payload, which the spawner owns; 0: there is nothing. Throws where a value of it cannot travel. */
+/**
+ * The same as a payload, which the spawner owns; 0: there is nothing. Throws where a value of it cannot
+ * travel.
+ */
 export function captureContextWord(codec: PayloadCodec): number {
   const captured = captureContext()
   return captured === null ? 0 : codec.encode(captured, 'context')
@@ -149,7 +156,9 @@ class OneStretch<T> implements TravellingStorage<T> {
   }
 }
 
-/** Where OpenTelemetry's API keeps what a program has registered with it, on every thread that loaded an SDK. */
+/**
+ * Where OpenTelemetry's API keeps what a program has registered with it, on every thread that loaded an SDK.
+ */
 const openTelemetry: unique symbol = Symbol.for('opentelemetry.js.api.1') as never
 
 interface OpenTelemetry {

@@ -31,7 +31,10 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   yield* cpuLoop(cpu, s, task => on.resume(task))
 }
 
-/** Lets the event loop turn until the modules are there, or have failed: a task that needs one of those says why. */
+/**
+ * Lets the event loop turn until the modules are there, or have failed: a task that needs one of those says
+ * why.
+ */
 function* load(cpu: Cpu, on: KernelCpu): Generator<CpuRequest, void, void> {
   const loading = on.code.loadModules()
   if (loading === undefined) return

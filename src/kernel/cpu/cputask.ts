@@ -6,8 +6,9 @@ import type { KernelTaskWaiter } from './taskwaiter.ts'
 import type { Stretches } from './stretches.ts'
 
 /**
- * A task that has started on this CPU: what its record in the arena cannot hold. It lives in the heap of one CPU, and dies
- * with it. The fields that few tasks need are null until one does: a hundred thousand sleepers each have one of these.
+ * A task that has started on this CPU: what its record in the arena cannot hold. It lives in the heap of one
+ * CPU, and dies with it. The fields that few tasks need are null until one does: a hundred thousand sleepers
+ * each have one of these.
  */
 export class CpuTask {
   readonly job: number

@@ -96,9 +96,9 @@ export function inTask(): boolean {
 }
 
 /**
- * Starts a task from inside a task. A function that a module given to `kernel.import` exports may start on any CPU, and
- * its arguments travel there. Any other (a closure, a function of a module that only this one imports) stays on this CPU, with
- * its arguments as they are.
+ * Starts a task from inside a task. A function that a module given to `kernel.import` exports may start on
+ * any CPU, and its arguments travel there. Any other (a closure, a function of a module that only this one
+ * imports) stays on this CPU, with its arguments as they are.
  */
 export function spawn<A extends unknown[], R>(
   fn: (...args: A) => R,

@@ -40,7 +40,10 @@ const makeObjects = (): DeepObjects => ({
   words: sharedWords(),
 })
 
-/** The stack ends in the middle of a call of the kernel, at one step after the other. The call throws, or costs its CPU; the kernel serves on. */
+/**
+ * The stack ends in the middle of a call of the kernel, at one step after the other. The call throws, or
+ * costs its CPU; the kernel serves on.
+ */
 describe('the stack is full', () => {
   let kernel: Kernel
   let work: ModuleView<Work>

@@ -65,11 +65,15 @@ import type { KernelView } from '../boot/view.ts'
 /** Below a function that runs in one go there is only this. */
 addStackFloor('KernelCpu.call')
 
-/** What a simulated CPU is charged for the stretch between two safepoints, and for a function that has none. */
+/**
+ * What a simulated CPU is charged for the stretch between two safepoints, and for a function that has none.
+ */
 const STRETCH_MS = 0.001
 const ONE_GO_MS = 0.01
 
-/** After so many stretches an async task gives its CPU back: the event loop must turn, and the clock be read. */
+/**
+ * After so many stretches an async task gives its CPU back: the event loop must turn, and the clock be read.
+ */
 const STRETCHES_MAX = 16
 
 /** `drive`: the coroutine has finished. No reason of src/sched for a stop. */
@@ -78,8 +82,9 @@ const DRIVEN_TO_END = -1
 const nobodyWakes: Waker = { wake: () => {}, fail: () => {} }
 
 /**
- * A CPU of the kernel, as its own thread sees it: it turns kernel tasks into running code. A task that is resumed for the
- * first time has a job and nothing else; one that has stopped has a `CpuTask` here, under its slot.
+ * A CPU of the kernel, as its own thread sees it: it turns kernel tasks into running code. A task that is
+ * resumed for the first time has a job and nothing else; one that has stopped has a `CpuTask` here, under its
+ * slot.
  */
 export class KernelCpu implements Runner {
   readonly cpu: Cpu
@@ -218,8 +223,9 @@ export class KernelCpu implements Runner {
   }
 
   /**
-   * This CPU gives the job its outcome from here on, also if it dies: before it begins the task, and before it ends one that never began.
-   * In this order: who recovers a dead CPU takes a bound task for one of that CPU's, which ends with it. True: messages for the task wait.
+   * This CPU gives the job its outcome from here on, also if it dies: before it begins the task, and before
+   * it ends one that never began. In this order: who recovers a dead CPU takes a bound task for one of that
+   * CPU's, which ends with it. True: messages for the task wait.
    *
    *   CPU 0                                   who recovers it              CPU 1
    *   -----                                   ---------------              -----
@@ -387,7 +393,8 @@ export class KernelCpu implements Runner {
       }
     }
     for (;;) {
-      // A stretch after an await begins before a kill is thrown into it: its function stands at the await, and must see it.
+      // A stretch after an await begins before a kill is thrown into it: its function stands at the await,
+      // and must see it.
       if ((coroutine === run.coroutine || coroutine.state !== 'ready') && this.takeKill(run)) {
         sent = run.extras?.killedWith
         raising = true
@@ -444,7 +451,10 @@ export class KernelCpu implements Runner {
     return stretches === null || this.cpu.stepwise ? this.sleepAsync(run) : AWAITS
   }
 
-  /** Asleep until the promise is settled. A kill cannot be thrown into an `await`: the task's signal is aborted. */
+  /**
+   * Asleep until the promise is settled. A kill cannot be thrown into an `await`: the task's signal is
+   * aborted.
+   */
   private sleepAsync(run: CpuTask): number {
     while (!beginSleep(this.s, run.task, INTERRUPTIBLE)) {
       if (!this.takeKill(run)) takePending(this.view.i32, run.task)

@@ -5,19 +5,20 @@ import type { Task } from '../join/task.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * What travels as a message beside shared memory (src/machine/core/mail.ts): messages between a task and the thread that spawned it, and
- * arguments and results with objects that only `postMessage` moves, such as ports and streams.
+ * What travels as a message beside shared memory (src/machine/core/mail.ts): messages between a task and the
+ * thread that spawned it, and arguments and results with objects that only `postMessage` moves, such as ports
+ * and streams.
  *
- * A message for a task goes to the CPU that runs it. A task that has not started runs nowhere yet: its messages wait with the
- * booting thread, and its CPU asks for them when it begins the task.
+ * A message for a task goes to the CPU that runs it. A task that has not started runs nowhere yet: its
+ * messages wait with the booting thread, and its CPU asks for them when it begins the task.
  *
  *   booting thread                           CPU
  *   --------------                           ---
  *   (A) or(control, MAIL_WAITS)              (C) cpu = its own number + 1: the task has begun
  *   (B) cpu is not 0: sends them there       (D) control has MAIL_WAITS: asks for them
  *
- * (A) before (B) and (C) before (D): whichever way they fall together, one sees the other. Where both do, the first to take the
- * messages off the list sends them.
+ * (A) before (B) and (C) before (D): whichever way they fall together, one sees the other. Where both do, the
+ * first to take the messages off the list sends them.
  */
 export type ToCpu =
   | { readonly kind: 'args'; readonly id: number; readonly args: readonly unknown[] }
@@ -63,7 +64,10 @@ export class BooterMail {
     this.machine = machine
   }
 
-  /** Sends arguments to a CPU that the task will run on. Returns what they are called there. Throws what `postMessage` throws. */
+  /**
+   * Sends arguments to a CPU that the task will run on. Returns what they are called there. Throws what
+   * `postMessage` throws.
+   */
   sendArgs(cpu: number, args: readonly unknown[], transfer: readonly object[]): number {
     const id = this.nextArgs++
     const message: ToCpu = { kind: 'args', id, args }
@@ -72,8 +76,8 @@ export class BooterMail {
   }
 
   /**
-   * Sends what a payload refers to to a CPU that is coming: it may not have joined the threads that it was published to, and this thread may block
-   * before the CPU can ask for it.
+   * Sends what a payload refers to to a CPU that is coming: it may not have joined the threads that it was
+   * published to, and this thread may block before the CPU can ask for it.
    */
   sendLent(cpu: number, lent: readonly { readonly id: number; readonly object: object }[]): void {
     for (const { id, object } of lent) {

@@ -4,7 +4,10 @@ import { Job, MAIL_WAITS } from '../spawn/job.ts'
  * The words by which messages find a task that may not have begun: the race is in mail.ts.
  */
 
-/** Booting thread: a message for the job waits there. The CPU that has begun the job, plus 1; 0: none has, and it will ask. */
+/**
+ * Booting thread: a message for the job waits there. The CPU that has begun the job, plus 1; 0: none has, and
+ * it will ask.
+ */
 export function messageWaits(i32: Int32Array, job: number): number {
   Atomics.or(i32, job + Job.control, MAIL_WAITS) // (A)
   return Atomics.load(i32, job + Job.cpu) // (B)

@@ -5,8 +5,9 @@ import { here } from './current.ts'
 import { JOB_BOOTER, Job, POSTED } from '../spawn/job.ts'
 
 /**
- * Sends a message from a task to the thread that booted the kernel and spawned the task: `task.on('message', listener)` hears it there. Copied
- * as `postMessage` does; `transfer` lists what is moved instead.
+ * Sends a message from a task to the thread that booted the kernel and spawned the task:
+ * `task.on('message', listener)` hears it there. Copied as `postMessage` does; `transfer` lists what is moved
+ * instead.
  */
 export function post(value: unknown, transfer: readonly object[] = []): void {
   const { on, run } = here('post()')

@@ -10,7 +10,10 @@ type Work = typeof import('../../../testing/kernel/fixtures/rescuework.ts')
 
 const url = new URL('../../../testing/kernel/fixtures/rescuework.ts', import.meta.url)
 
-/** Something is thrown in the middle of the kernel, with a lock of it: that is told, and costs the CPU. Nothing waits for that lock for ever. */
+/**
+ * Something is thrown in the middle of the kernel, with a lock of it: that is told, and costs the CPU.
+ * Nothing waits for that lock for ever.
+ */
 describe('an exception leaves a call of the kernel', () => {
   let kernel: Kernel
   let work: ModuleView<Work>

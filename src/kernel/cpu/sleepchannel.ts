@@ -13,8 +13,9 @@ import { show } from '../boot/options.ts'
 import { runningCpu } from './running.ts'
 
 /**
- * Sleep channels: a task sleeps on a number, and a wakeup of that number wakes the tasks that sleep on it, best priority first, then first come. The number means
- * what the program says. The scheduler's own channels are pointers, above 0; a program's are below.
+ * Sleep channels: a task sleeps on a number, and a wakeup of that number wakes the tasks that sleep on it,
+ * best priority first, then first come. The number means what the program says. The scheduler's own channels
+ * are pointers, above 0; a program's are below.
  *
  * With a mutex, which guards the condition, no wakeup is lost:
  *
@@ -28,7 +29,8 @@ import { runningCpu } from './running.ts'
  *   (D) it is off the tree: does not sleep
  *   locks the mutex again
  *
- * Were (B) before (A), (C) would find nobody, and the sleeper sleep on. Without a mutex the caller has to bear a wakeup that comes before it sleeps.
+ * Were (B) before (A), (C) would find nobody, and the sleeper sleep on. Without a mutex the caller has to
+ * bear a wakeup that comes before it sleeps.
  */
 export interface SleepOnOptions {
   /** Milliseconds; then the sleep ends, and the call says false. */
@@ -44,7 +46,8 @@ export interface SleepMutex {
 }
 
 /**
- * Sleeps until a `wakeupOn` of this channel. True: it was woken; look at the condition again, another task may have come first. False: the time was over.
+ * Sleeps until a `wakeupOn` of this channel. True: it was woken; look at the condition again, another task
+ * may have come first. False: the time was over.
  */
 export const sleepOn: (
   channel: number,
@@ -105,7 +108,10 @@ function* sleepOnTree(
 
 resumable(sleepOnTree)
 
-/** Wakes the tasks that sleep on the channel, at most `limit`; how many. From a task, or from the thread that booted the kernel. */
+/**
+ * Wakes the tasks that sleep on the channel, at most `limit`; how many. From a task, or from the thread that
+ * booted the kernel.
+ */
 export function wakeupOn(channel: number, limit: number = Infinity): number {
   const at = channelOf('wakeupOn', channel)
   if (typeof limit !== 'number' || !(limit >= 0))

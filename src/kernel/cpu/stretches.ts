@@ -12,8 +12,9 @@ import { type JobSpec, spawnJob } from '../spawn/spawn.ts'
 import { RUN_OVER, type CpuTask } from './cputask.ts'
 
 /**
- * What follows the awaits of an async task. The event loop brings each stretch when its promise has settled; the task runs
- * them one after the other, in its own turns: they are preempted, charged to the task, and may block.
+ * What follows the awaits of an async task. The event loop brings each stretch when its promise has settled;
+ * the task runs them one after the other, in its own turns: they are preempted, charged to the task, and may
+ * block.
  *
  *   the task                                        | a stretch that arrives
  *   ------------------------------------------------+-----------------------------------------------------------
@@ -24,7 +25,8 @@ import { RUN_OVER, type CpuTask } from './cputask.ts'
  *       runs what comes before its first await      |
  *   [5] has ended                                   | runs in the event loop
  *
- * A stretch that blocks leaves those that are queued behind it to tasks of their own, for the same reason as in [4].
+ * A stretch that blocks leaves those that are queued behind it to tasks of their own, for the same reason as
+ * in [4].
  */
 export class Stretches implements AfterAwait {
   /** The stretch that has begun and not ended. */

@@ -3,7 +3,8 @@ import type { KernelCpu } from './kernelcpu.ts'
 import { extrasOf, type CpuTask } from './cputask.ts'
 
 /**
- * A task of the kernel as a futex waiter. A kill that is due is thrown where it would begin to wait. The wakeup of a kill may come after the kill:
+ * A task of the kernel as a futex waiter. A kill that is due is thrown where it would begin to wait. The
+ * wakeup of a kill may come after the kill:
  *
  *   killer                                     task
  *   (A) notes the kill

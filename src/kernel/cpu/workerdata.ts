@@ -1,11 +1,16 @@
-/** What the program gave each CPU as `workerData`, on a thread that is a CPU in a browser, or a simulated one. */
+/**
+ * What the program gave each CPU as `workerData`, on a thread that is a CPU in a browser, or a simulated one.
+ */
 let given: unknown
 
 interface Globals {
   readonly process?: { getBuiltinModule?(name: string): unknown }
 }
 
-/** The copy of the kernel's option `workerData` that this CPU has; undefined where there is none, and on the booting thread. */
+/**
+ * The copy of the kernel's option `workerData` that this CPU has; undefined where there is none, and on the
+ * booting thread.
+ */
 export function workerData<T = unknown>(): T {
   const { process } = globalThis as unknown as Globals
   const threads = process?.getBuiltinModule?.('node:worker_threads') as

@@ -18,7 +18,8 @@ import type { KernelView } from '../boot/view.ts'
  *   (C) pending |= KILL; wakes it if it         (E) resumes it, or it stands at a safepoint, or is about to
  *       sleeps; reschedules its CPU                 wait: pending has KILL: throws, once
  *
- * A task that was begun between (B) and (C) meets the kill at (E). A stopped one is continued, so that it can end.
+ * A task that was begun between (B) and (C) meets the kill at (E). A stopped one is continued, so that it can
+ * end.
  */
 
 /** Kills a job, from any thread. False: it has ended, or was killed before. */

@@ -85,7 +85,10 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     else signal.addEventListener('abort', onAbort, { once: true })
   }
 
-  /** @internal Run as a task of its own: kills the child when its time limit has passed, by the kernel's own timers. */
+  /**
+   * @internal Run as a task of its own: kills the child when its time limit has passed, by the kernel's own
+   * timers.
+   */
   *limit(handle: Handle, timeout: number): Generator<number, void, unknown> {
     const { view } = this
     const job = view.jobs.resolve(view.i32, handle)

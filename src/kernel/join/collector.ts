@@ -46,8 +46,8 @@ export interface CollectorListener {
 }
 
 /**
- * The booting thread's end of the completions: takes what has ended, settles its handles, and keeps the program alive while
- * anything has not.
+ * The booting thread's end of the completions: takes what has ended, settles its handles, and keeps the
+ * program alive while anything has not.
  */
 export class Collector {
   /** Tasks of this thread whose results have not been taken. */
@@ -109,7 +109,8 @@ export class Collector {
     let collected = 0
     for (let job = completions.take(); job !== 0; collected++) {
       const next = i32[job + Job.next]
-      // It was given up while its CPU was about to store the outcome, or has a result of which something is on its way: soon.
+      // It was given up while its CPU was about to store the outcome, or has a result of which something is
+      // on its way: soon.
       const outcome = Atomics.load(i32, job + Job.outcome)
       if (outcome === OUTCOME_PENDING || !this.hasAll(job, outcome)) completions.push(job)
       else this.deliver(job, outcome)
@@ -119,7 +120,9 @@ export class Collector {
     return collected
   }
 
-  /** Whether all that a task sent has come: its messages, and its result. A dead CPU sends nothing any more. */
+  /**
+   * Whether all that a task sent has come: its messages, and its result. A dead CPU sends nothing any more.
+   */
   private hasAll(job: number, outcome: number): boolean {
     const { i32, codec } = this.view
     const control = Atomics.load(i32, job + Job.control)
@@ -131,8 +134,9 @@ export class Collector {
   }
 
   /**
-   * No CPU will ever run again: every handle is settled with an error, whatever the arena says of its job; `errorOf` is told its name, and whether it had
-   * begun. Nothing is collected from here on. `collects`: what has ended is taken first, which needs the arena.
+   * No CPU will ever run again: every handle is settled with an error, whatever the arena says of its job;
+   * `errorOf` is told its name, and whether it had begun. Nothing is collected from here on. `collects`: what
+   * has ended is taken first, which needs the arena.
    */
   abandon(errorOf: (name: string, started: boolean) => unknown, collects: boolean = true): void {
     if (collects) this.collect()
@@ -258,7 +262,10 @@ export class Collector {
     if (!wasWanted) this.listener.failed({ name, id, error })
   }
 
-  /** It ended because someone who holds it said so: that is no failure to report. A time limit that passed is one. */
+  /**
+   * It ended because someone who holds it said so: that is no failure to report. A time limit that passed is
+   * one.
+   */
   private wasWanted(job: number, outcome: number): boolean {
     const kind = this.view.i32[job + Job.killKind]
     return (
@@ -276,8 +283,8 @@ export class Collector {
   }
 
   /**
-   * Turns the event loop for a while without letting it sleep. True: something came. In each turn it stays for a few microseconds, which
-   * is what a short task takes: a turn of the loop costs as much.
+   * Turns the event loop for a while without letting it sleep. True: something came. In each turn it stays
+   * for a few microseconds, which is what a short task takes: a turn of the loop costs as much.
    */
   private async lookHot(ms: number): Promise<boolean> {
     if (ms === 0) return this.collect() > 0
@@ -290,7 +297,10 @@ export class Collector {
     return false
   }
 
-  /** What has just ended often has a successor: the program gets a turn to spawn it before the loop is let sleep. */
+  /**
+   * What has just ended often has a successor: the program gets a turn to spawn it before the loop is let
+   * sleep.
+   */
   private async staysBusy(): Promise<boolean> {
     if (this.isBusy) return true
     await turn()

@@ -4,8 +4,9 @@ import { LINE_WORDS } from '../../arena/memory/record.ts'
 import { Job } from '../spawn/job.ts'
 
 /**
- * The jobs that have ended and that the booting thread has still to see to: one list for all CPUs, newest first,
- * pushed by compare-exchange and taken whole. One wakeup serves all that have come by the time it is noticed.
+ * The jobs that have ended and that the booting thread has still to see to: one list for all CPUs, newest
+ * first, pushed by compare-exchange and taken whole. One wakeup serves all that have come by the time it is
+ * noticed.
  *
  *   CPU                                      booting thread
  *   ---                                      --------------
@@ -13,9 +14,9 @@ import { Job } from '../spawn/job.ts'
  *   (B) asleep is 1: 0, and notify           (D) head is not 0: does not sleep
  *                                            waitAsync(asleep, 1)
  *
- * (A) before (B) and (C) before (D): whichever way they fall together, one sees the other. A CPU that dies before (A)
- * leaves a job with an outcome that is on no list: recovery, on the booting thread, takes the list first and
- * then finds such jobs by their outcome.
+ * (A) before (B) and (C) before (D): whichever way they fall together, one sees the other. A CPU that dies
+ * before (A) leaves a job with an outcome that is on no list: recovery, on the booting thread, takes the list
+ * first and then finds such jobs by their outcome.
  */
 const HEAD = 0
 const ASLEEP = LINE_WORDS

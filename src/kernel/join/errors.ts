@@ -1,14 +1,16 @@
 /** The errors of tasks. Each has a `code`, and says which task it was. */
 
-/** The task was killed, by `kill(reason)` or because the kernel closed; `cause` is the reason that was given. */
+/**
+ * The task was killed, by `kill(reason)` or because the kernel closed; `cause` is the reason that was given.
+ */
 export class TaskKilledError extends Error {
   override readonly name: string = 'TaskKilledError'
   readonly code: string = 'ERR_HEDDLE_TASK_KILLED'
   /** The task's name. */
   readonly task: string
   /**
-   * How it ended: 'thrown', the error was thrown into it and it ended by that; 'evicted', it was still there after the
-   * grace period, and its CPU was taken from it; 'unstarted', it had not run yet.
+   * How it ended: 'thrown', the error was thrown into it and it ended by that; 'evicted', it was still there
+   * after the grace period, and its CPU was taken from it; 'unstarted', it had not run yet.
    */
   readonly how: 'thrown' | 'evicted' | 'unstarted'
 
@@ -63,7 +65,10 @@ export class CpuLostError extends Error {
   }
 }
 
-/** A CPU has died by itself again and again, and is not started any more. `cause` is what was thrown there last, where it is known. */
+/**
+ * A CPU has died by itself again and again, and is not started any more. `cause` is what was thrown there
+ * last, where it is known.
+ */
 export class CrashLoopError extends Error {
   override readonly name: string = 'CrashLoopError'
   readonly code: string = 'ERR_HEDDLE_CRASH_LOOP'
@@ -85,7 +90,10 @@ export class CrashLoopError extends Error {
   }
 }
 
-/** What a dead CPU left could not be repaired: a fault of the kernel, which `cause` names. The CPU is not started again. */
+/**
+ * What a dead CPU left could not be repaired: a fault of the kernel, which `cause` names. The CPU is not
+ * started again.
+ */
 export class RecoveryError extends Error {
   override readonly name: string = 'RecoveryError'
   readonly code: string = 'ERR_HEDDLE_RECOVERY'
@@ -101,8 +109,9 @@ export class RecoveryError extends Error {
 }
 
 /**
- * The kernel has closed, and a CPU's thread is still there: it is in a call of the operating system that does not return (a child process that is waited for, a file that
- * nothing is written to), or a debugger has stopped it. It runs no more JavaScript. The process ends when that call has returned.
+ * The kernel has closed, and a CPU's thread is still there: it is in a call of the operating system that does
+ * not return (a child process that is waited for, a file that nothing is written to), or a debugger has
+ * stopped it. It runs no more JavaScript. The process ends when that call has returned.
  */
 export class ThreadLeftError extends Error {
   override readonly name: string = 'ThreadLeftError'
@@ -118,8 +127,9 @@ export class ThreadLeftError extends Error {
 }
 
 /**
- * The thread that booted the kernel left a call of it half done (its stack was full in the middle of a spawn), and nothing can recover that thread: the kernel has
- * ended. Every task fails with this, and so does the next spawn. `cause` says what was left.
+ * The thread that booted the kernel left a call of it half done (its stack was full in the middle of a
+ * spawn), and nothing can recover that thread: the kernel has ended. Every task fails with this, and so does
+ * the next spawn. `cause` says what was left.
  */
 export class KernelFaultError extends Error {
   override readonly name: string = 'KernelFaultError'

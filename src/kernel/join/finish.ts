@@ -37,8 +37,8 @@ export class TaskExit {
 }
 
 /**
- * The end of a task, on the CPU that runs it: the result becomes a payload, the job gets its outcome, the kernel task ends.
- * Returns what resume says to the CPU's loop.
+ * The end of a task, on the CPU that runs it: the result becomes a payload, the job gets its outcome, the
+ * kernel task ends. Returns what resume says to the CPU's loop.
  *
  * In this order, so that a CPU which dies in the middle leaves something that recovery can tell apart:
  *   1. result stored      the job is PENDING, started on this CPU: lost

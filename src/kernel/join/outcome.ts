@@ -12,8 +12,8 @@ import {
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * Gives a job its outcome, once, and tells whoever waits for it. What belongs to it (`result`, `ended`) is stored already.
- * The job may be gone when this returns: whoever takes the result frees it.
+ * Gives a job its outcome, once, and tells whoever waits for it. What belongs to it (`result`, `ended`) is
+ * stored already. The job may be gone when this returns: whoever takes the result frees it.
  */
 export function publishOutcome(view: KernelView, job: number, outcome: number): void {
   const { i32, completions, futexes } = view
@@ -27,20 +27,26 @@ export function publishOutcome(view: KernelView, job: number, outcome: number): 
   // (A) of job.ts, before the outcome: a joiner that sees the outcome may free the record.
   const control = mark(i32, job, JOB_ENDED, JOB_DISOWNED, BY_ENDER)
   const word = view.joinWord(job)
-  // One that nobody holds is counted by the booting thread when it has seen to it: until then the kernel is not done.
+  // One that nobody holds is counted by the booting thread when it has seen to it: until then the kernel is
+  // not done.
   if ((control & BY_ENDER) === 0) countEnded(view, job)
   Atomics.store(i32, job + Job.outcome, outcome)
   if ((control & BY_ENDER) !== 0) completions.push(job)
   else if ((control & JOB_DISOWNED) === 0) futexes.wake(word, Infinity)
 }
 
-/** Whoever holds the handle will not ask for the result: the booting thread sees to the job when it has ended. */
+/**
+ * Whoever holds the handle will not ask for the result: the booting thread sees to the job when it has ended.
+ */
 export function disownJob(view: KernelView, job: number): void {
   const control = mark(view.i32, job, JOB_DISOWNED, JOB_ENDED, BY_OWNER) // (B) of job.ts
   if ((control & BY_OWNER) !== 0) view.completions.push(job)
 }
 
-/** Sets a bit, and along with it `by` if the other bit is there already. Returns what `control` is then. Once set, nothing changes. */
+/**
+ * Sets a bit, and along with it `by` if the other bit is there already. Returns what `control` is then. Once
+ * set, nothing changes.
+ */
 function mark(i32: Int32Array, job: number, bit: number, other: number, by: number): number {
   const at = job + Job.control
   for (;;) {

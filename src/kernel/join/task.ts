@@ -11,8 +11,8 @@ const RESOLVED = 1
 const REJECTED = 2
 
 /**
- * A task, as the thread that booted the kernel holds it. It can be awaited: it gives what the function returned, or throws
- * what it threw.
+ * A task, as the thread that booted the kernel holds it. It can be awaited: it gives what the function
+ * returned, or throws what it threw.
  */
 export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   /** @internal Where it was spawned. */
@@ -21,7 +21,10 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   private value: unknown = undefined
   /** Made when someone asks how it ends. */
   private outcome: Outcome | null = null
-  /** What a kill from here was given, and what the spawn's own limits leave to be undone: few tasks have either. */
+  /**
+   * What a kill from here was given, and what the spawn's own limits leave to be undone: few tasks have
+   * either.
+   */
   private extra: { killReason: unknown; cleanup: (() => void) | null } | null = null
 
   /** @internal */
@@ -62,8 +65,8 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   }
 
   /**
-   * Sends a message to the task, which takes it with `receive()`; one that has not started finds it when it does. Copied as
-   * `postMessage` does; `transfer` lists what is moved instead. False: the task has ended.
+   * Sends a message to the task, which takes it with `receive()`; one that has not started finds it when it
+   * does. Copied as `postMessage` does; `transfer` lists what is moved instead. False: the task has ended.
    */
   post(value: unknown, transfer: readonly object[] = []): boolean {
     return this.view.mail?.send(this, value, transfer) ?? false

@@ -69,7 +69,10 @@ export type TaskEvent = 'stop' | 'resume' | 'kill' | 'restart' | 'end' | 'messag
 
 /** How a task is killed. */
 export interface KillOptions {
-  /** Milliseconds that it has to end before it costs its CPU; those of the boot by default. 0: it costs its CPU now. Heeded on the thread that booted the kernel. */
+  /**
+   * Milliseconds that it has to end before it costs its CPU; those of the boot by default. 0: it costs its
+   * CPU now. Heeded on the thread that booted the kernel.
+   */
   readonly grace?: number
 }
 
@@ -99,8 +102,8 @@ export abstract class TaskHandle {
   }
 
   /**
-   * Asks the task to end: `reason` is thrown into it at its next wait or safepoint, as the cause of a TaskKilledError.
-   * False: it has ended already, or was killed before.
+   * Asks the task to end: `reason` is thrown into it at its next wait or safepoint, as the cause of a
+   * TaskKilledError. False: it has ended already, or was killed before.
    */
   kill(reason?: unknown, options: KillOptions = {}): boolean {
     refuseUnknown('kill(reason, options)', options, killOptions)
@@ -121,7 +124,10 @@ export abstract class TaskHandle {
   /** @internal */
   protected killed(_reason: unknown): void {}
 
-  /** Takes it off its CPU until `resume`, at its next safepoint at the latest. False: it is stopped, or has ended. */
+  /**
+   * Takes it off its CPU until `resume`, at its next safepoint at the latest. False: it is stopped, or has
+   * ended.
+   */
   stop(): boolean {
     const { s } = this.view
     let stopped = false
@@ -158,7 +164,9 @@ export abstract class TaskHandle {
     return this.job !== 0 && this.view.withTask(this.job, task => setNice(this.view.s, task, nice))
   }
 
-  /** The CPUs that it may start on. One that has started stays where it is. False: it has started, or ended. */
+  /**
+   * The CPUs that it may start on. One that has started stays where it is. False: it has started, or ended.
+   */
   setAffinity(cpus: readonly number[]): boolean {
     const { view } = this
     checkAffinity(cpus, view.plan.sizes.cpus)
@@ -259,7 +267,10 @@ export abstract class TaskHandle {
   }
 }
 
-/** What the job's record says: all there is when its task has ended, and what is left when the record is freed. */
+/**
+ * What the job's record says: all there is when its task has ended, and what is left when the record is
+ * freed.
+ */
 interface JobFigures {
   readonly outcome: number
   readonly cpu: number

@@ -12,8 +12,8 @@ export class Moved {
 }
 
 /**
- * Returned by a task, gives the objects in `transfer` away with the value: ArrayBuffers, and in Node and browsers all that
- * `postMessage` transfers, such as ports. `return move({ pixels }, [pixels.buffer])`.
+ * Returned by a task, gives the objects in `transfer` away with the value: ArrayBuffers, and in Node and
+ * browsers all that `postMessage` transfers, such as ports. `return move({ pixels }, [pixels.buffer])`.
  */
 export function move<T>(value: T, transfer: readonly object[]): T {
   if (!Array.isArray(transfer))

@@ -138,7 +138,8 @@ test('a job that a CPU was about to begin when it died is not held against the n
   const busy = kernel.spawn(work.turnsUntil, [shared, 0, 1], { affinity: [1] })
   await until('it has begun', () => Atomics.load(shared, 0) === 1)
   const queued = kernel.spawn(work.echo, [1], { affinity: [1], priority: 'idle' })
-  // What a CPU that dies between the two steps of `begin` leaves: its name in the job, and the task not bound.
+  // What a CPU that dies between the two steps of `begin` leaves: its name in the job, and the task not
+  // bound.
   const { job } = queued as unknown as { job: number }
   Atomics.store(view.i32, job + Job.cpu, 0 + 1)
   const back = new Promise(resolve => kernel.on('restart', resolve))
@@ -177,7 +178,8 @@ test.each([
     await busy
     expect(await kernel.spawn(work.echo, [2])).toBe(2)
     expect(deaths).toEqual(['exited 5'])
-    // Not more than before: the record of the task that imported the module may have been there still, and is gone by now.
+    // Not more than before: the record of the task that imported the module may have been there still, and is
+    // gone by now.
     const more = (): [string, number][] =>
       Object.entries(inUse(kernel)).filter(([what, n]) => n > before[what]!)
     await expect.poll(more).toEqual([])

@@ -2,7 +2,8 @@ import { Counters, deadlockWord } from '../boot/counters.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * A circle of waits is found by the thread that closes it, and the program is told on the thread that booted the kernel.
+ * A circle of waits is found by the thread that closes it, and the program is told on the thread that booted
+ * the kernel.
  *
  *   the finder                                the booting thread, now and then
  *   ----------                                --------------------------------

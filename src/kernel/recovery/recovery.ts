@@ -37,8 +37,8 @@ import { respawnJob } from '../spawn/spawn.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * A CPU has died, and nothing else does. On the booting thread, once it has been told; 1 and 2 before that, where it blocks and so cannot be told: it may
- * wait for the very lock that died with the CPU.
+ * A CPU has died, and nothing else does. On the booting thread, once it has been told; 1 and 2 before that,
+ * where it blocks and so cannot be told: it may wait for the very lock that died with the CPU.
  *
  *   1  the scheduler          its locks, queues, timers (src/sched/recovery/recovery.ts); the tasks that it had started are lost
  *   2  futexes and locks      its waits end; who waited for a lost task's locks gets them
@@ -54,8 +54,8 @@ import type { KernelView } from '../boot/view.ts'
  *
  *   5  the lost tasks end     their records come back
  *
- * What the kernel does about a job is done once: an outcome is stored once, by the CPU that the job says ran it, and only a
- * dead one's job is given one here.
+ * What the kernel does about a job is done once: an outcome is stored once, by the CPU that the job says ran
+ * it, and only a dead one's job is given one here.
  */
 export interface Recovery {
   /** Jobs that ended with their CPU. */
@@ -67,8 +67,8 @@ export interface Recovery {
 }
 
 /**
- * So often a restartable job may have been on a CPU that died by itself (of an error, out of memory). It may be the one that kills them: it is lost then.
- * CPUs that were terminated do not count.
+ * So often a restartable job may have been on a CPU that died by itself (of an error, out of memory). It may
+ * be the one that kills them: it is lost then. CPUs that were terminated do not count.
  */
 export const CRASHES_MAX = 3
 
@@ -120,9 +120,10 @@ export function recoverCpu(
 }
 
 /**
- * For a thread that may wait for a dead CPU before its event loop can tell it of the death: what it does then. `owner` is the
- * thread that it waits for, at `lock`, or for a task to be off it (0). If that one is alive it may itself wait for a dead one: at a lock
- * (`rescueBehind`), or for a task to be off a dead CPU, which nobody does who holds more than a pi lock.
+ * For a thread that may wait for a dead CPU before its event loop can tell it of the death: what it does
+ * then. `owner` is the thread that it waits for, at `lock`, or for a task to be off it (0). If that one is
+ * alive it may itself wait for a dead one: at a lock (`rescueBehind`), or for a task to be off a dead CPU,
+ * which nobody does who holds more than a pi lock.
  */
 export function rescuer(
   view: KernelView,
@@ -153,8 +154,9 @@ export function rescuer(
 }
 
 /**
- * A CPU does the same, so that a lock of a dead CPU does not wait for the booting thread to break it. It learns of deaths from memory (machine/core/deaths.ts), and asks for them.
- * What has to be done with no lock held comes at its next turn (`finishRescue`): waiters that begin their wait anew.
+ * A CPU does the same, so that a lock of a dead CPU does not wait for the booting thread to break it. It
+ * learns of deaths from memory (machine/core/deaths.ts), and asks for them. What has to be done with no lock
+ * held comes at its next turn (`finishRescue`): waiters that begin their wait anew.
  */
 export function rescueOnCpu(view: KernelView): void {
   const { s, i32 } = view
@@ -178,7 +180,10 @@ export function rescueOnCpu(view: KernelView): void {
   }
 }
 
-/** What the waiters of dead sleepers had to send, or had been handed. One that its sleeper was about to take is freed with what that thread had. */
+/**
+ * What the waiters of dead sleepers had to send, or had been handed. One that its sleeper was about to take
+ * is freed with what that thread had.
+ */
 function freeLeft({ codec, heap, futexes }: KernelView): void {
   for (const block of futexes.context.leftBlocks.splice(0)) if (heap.isAtRest(block)) codec.free(block)
 }
@@ -203,7 +208,10 @@ class JobRecovery implements Recovery {
   private readonly collector: JobCollector
   private readonly death: CpuDeath
   private readonly dead: number
-  /** The task that the CPU was ending, already parted from its job; 0: none. At most one, and so is such a job. */
+  /**
+   * The task that the CPU was ending, already parted from its job; 0: none. At most one, and so is such a
+   * job.
+   */
   private parted = 0
   /** The lost tasks by their jobs. */
   private readonly tasks = new Map<number, LostTask>()
@@ -244,8 +252,9 @@ class JobRecovery implements Recovery {
       const task = Atomics.load(i32, job + Job.task)
       const isParted = here && (task === 0 || task === this.parted)
       if (lost !== undefined || isParted) this.lose(job, lost)
-      // The CPU had only put its name there, and the task is queued elsewhere. A name left there would cost the next CPU of that number its life, each
-      // time that the job's grace period ends (housekeeping.ts). By compare-exchange: the task may have begun elsewhere.
+      // The CPU had only put its name there, and the task is queued elsewhere. A name left there would cost
+      // the next CPU of that number its life, each time that the job's grace period ends (housekeeping.ts).
+      // By compare-exchange: the task may have begun elsewhere.
       else if (here) Atomics.compareExchange(i32, job + Job.cpu, this.dead + 1, 0)
       if (owned && (control & JOB_DISOWNED) === 0) disownJob(this.view, job)
       return

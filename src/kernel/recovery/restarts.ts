@@ -12,17 +12,21 @@ const BACK_OFF_MS = 50
 
 interface Row {
   readonly reasons: string[]
-  /** When the CPU began to take tasks; Infinity: it has not since its last start, however long it has been loading. */
+  /**
+   * When the CPU began to take tasks; Infinity: it has not since its last start, however long it has been
+   * loading.
+   */
   ready: number
   /** How many jobs it had ended when it was started. */
   ended: number
 }
 
 /**
- * The deaths of each CPU that nothing came of: it died by itself (of an error, out of memory, by `process.exit`), soon after its start, had ended no job, and no
- * job was lost with it. Tasks that kill their CPU are lost with it, and come to an end; but what kills a CPU without them (a module that cannot be loaded again,
- * a fault of the kernel) meets the next one as well. So each start of a row waits longer, and after the last there is none. A CPU that was terminated
- * does not count.
+ * The deaths of each CPU that nothing came of: it died by itself (of an error, out of memory, by
+ * `process.exit`), soon after its start, had ended no job, and no job was lost with it. Tasks that kill their
+ * CPU are lost with it, and come to an end; but what kills a CPU without them (a module that cannot be loaded
+ * again, a fault of the kernel) meets the next one as well. So each start of a row waits longer, and after
+ * the last there is none. A CPU that was terminated does not count.
  */
 export class Restarts {
   private readonly rows = new Map<number, Row>()
@@ -35,7 +39,10 @@ export class Restarts {
     this.now = now
   }
 
-  /** A CPU has died, and so many jobs with it. Returns how many milliseconds to wait before it is started again; Infinity: it is not. */
+  /**
+   * A CPU has died, and so many jobs with it. Returns how many milliseconds to wait before it is started
+   * again; Infinity: it is not.
+   */
   died(death: CpuDeath, lost: number): number {
     const { cpu } = death
     if (death.reason === 'terminated') return 0

@@ -64,8 +64,8 @@ export class ChildScope {
 type Given<R> = R extends Generator<any, infer T, any> ? T : R
 
 /**
- * Runs `body` with a scope for tasks, inside a task: `yield* scope(function* (scope) { … })` in a generator, a plain call in a
- * 'use task' function. What it gives or throws: scopemembers.ts.
+ * Runs `body` with a scope for tasks, inside a task: `yield* scope(function* (scope) { … })` in a generator,
+ * a plain call in a 'use task' function. What it gives or throws: scopemembers.ts.
  */
 export const scope: <R>(body: (scope: ChildScope) => R) => Blocking<Given<R>> = blocking(
   'scope',

@@ -8,7 +8,10 @@ interface Spawner {
   spawn<A extends readonly unknown[], T>(fn: Spawnable<A, T>, args?: A | [], options?: SpawnOptions): Task<T>
 }
 
-/** A scope on the thread that booted the kernel: `kernel.scope(async scope => …)`, or `await using scope = kernel.scope()`. */
+/**
+ * A scope on the thread that booted the kernel: `kernel.scope(async scope => …)`, or
+ * `await using scope = kernel.scope()`.
+ */
 export class TaskScope {
   private readonly kernel: Spawner
   private readonly members = new Members()

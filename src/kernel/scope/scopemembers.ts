@@ -3,8 +3,8 @@ import { TaskKilledError } from '../join/errors.ts'
 const SCOPE_CANCELLED = 'ERR_HEDDLE_SCOPE_CANCELLED'
 
 /**
- * Structured scopes: the tasks of a scope do not outlive it. Leaving it joins them; when the body or one of them fails, the
- * others are killed first.
+ * Structured scopes: the tasks of a scope do not outlive it. Leaving it joins them; when the body or one of
+ * them fails, the others are killed first.
  *
  *   body     tasks          the scope
  *   ----     -----          ---------

@@ -15,9 +15,9 @@ interface Waiting {
 }
 
 /**
- * The limit of started tasks for each CPU, on the booting thread: a task that it spawns gets a CPU with room, and runs only there; where there is
- * none it waits, asleep, by priority and then by age, until a task ends. What tasks spawn themselves is not counted: a task that joins its child
- * would wait for itself.
+ * The limit of started tasks for each CPU, on the booting thread: a task that it spawns gets a CPU with room,
+ * and runs only there; where there is none it waits, asleep, by priority and then by age, until a task ends.
+ * What tasks spawn themselves is not counted: a task that joins its child would wait for itself.
  */
 export class Admission {
   private readonly view: KernelView

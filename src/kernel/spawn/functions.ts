@@ -34,11 +34,17 @@ export interface ExportedFunction {
   readonly isClass: boolean
   /** It carries no resumable form, and its own text does not say 'use task'. */
   readonly isPlain: boolean
-  /** Why it was not compiled, where the CPU has no loader that would say it: the booting thread does, once for all CPUs. */
+  /**
+   * Why it was not compiled, where the CPU has no loader that would say it: the booting thread does, once for
+   * all CPUs.
+   */
   readonly warning: string | null
 }
 
-/** Says it of functions and modules that begin with 'use task' where nothing compiles them: in a page, in a bundle, in a package under Bun. */
+/**
+ * Says it of functions and modules that begin with 'use task' where nothing compiles them: in a page, in a
+ * bundle, in a package under Bun.
+ */
 export function tellModule(url: string, functions: readonly ExportedFunction[], loader: string | null): void {
   for (const { name, warning } of functions)
     if (warning !== null) warnUncompiled(warning, `uncompiled ${name}`)
@@ -74,7 +80,10 @@ export class FunctionTable {
     if (!this.numbers.has(fn)) this.numbers.set(fn, number)
   }
 
-  /** Gives a module's functions their numbers. Imports it first, unless this thread has: then there is nothing to wait for. */
+  /**
+   * Gives a module's functions their numbers. Imports it first, unless this thread has: then there is nothing
+   * to wait for.
+   */
   load(url: string, base: number): readonly ExportedFunction[] | Promise<readonly ExportedFunction[]> {
     const module = importedHere.get(url)
     return module === undefined ? this.importAndNumber(url, base) : this.number(module, base)
@@ -113,7 +122,10 @@ export function classError(name: string): TypeError {
 /** A module's functions, by name. */
 type TaskModule = readonly { readonly name: string; readonly fn: AnyFunction }[]
 
-/** What this thread has imported for tasks. One that failed is not here: another try, later, may find the file mended. */
+/**
+ * What this thread has imported for tasks. One that failed is not here: another try, later, may find the file
+ * mended.
+ */
 const importedHere = new Map<string, TaskModule>()
 
 /** How this thread comes to the code of its tasks. */
@@ -146,7 +158,10 @@ export async function importModule(
   return module
 }
 
-/** `work.ts` where there is only `work.js`, and the other way round: `tsc` renames files, and leaves text in `new URL` as it is. */
+/**
+ * `work.ts` where there is only `work.js`, and the other way round: `tsc` renames files, and leaves text in
+ * `new URL` as it is.
+ */
 const scriptEnding = /\.([cm]?)([jt])s$/
 
 function otherEnding(_ending: string, kind: string, language: string): string {

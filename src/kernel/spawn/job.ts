@@ -1,10 +1,12 @@
 import { float64, type Layout, record, word, words } from '../../arena/memory/record.ts'
 
 /**
- * The job: what a task is to run, and what became of it. A slab record beside the kernel task (src/sched), which it
- * outlives: the task goes when it has ended, the job when whoever holds its handle has taken the result.
+ * The job: what a task is to run, and what became of it. A slab record beside the kernel task (src/sched),
+ * which it outlives: the task goes when it has ended, the job when whoever holds its handle has taken the
+ * result.
  *
- * `outcome` is the join word: it goes from OUTCOME_PENDING to one of the others once, and others may wait for that at a futex.
+ * `outcome` is the join word: it goes from OUTCOME_PENDING to one of the others once, and others may wait for
+ * that at a futex.
  *
  *   [0] OUTCOME_PENDING   queued, running or asleep           the CPU that runs it -> [1] [2] [3]; recovery -> [4] [5]
  *   [1] OUTCOME_RETURNED  `result` is the value's payload, or 0 for undefined
@@ -13,19 +15,22 @@ import { float64, type Layout, record, word, words } from '../../arena/memory/re
  *   [4] OUTCOME_EVICTED   it did not end within the grace period of a kill, and its CPU was taken from it
  *   [5] OUTCOME_LOST      its CPU died under it; `result` is 0 or the payload of how
  *
- * `control` is a set of bits. Two of them settle who sees to a job that nobody will join, by one atomic `or` each:
+ * `control` is a set of bits. Two of them settle who sees to a job that nobody will join, by one atomic `or`
+ * each:
  *
  *   the task ends                              whoever holds the handle gives it up
  *   -------------                              ------------------------------------
  *   (A) or(control, JOB_ENDED)                     (B) or(control, JOB_DISOWNED)
  *
- * The second of the two finds the other's bit, and hands the job to the booting thread, which reports a failure and
- * frees the record. By BY_ENDER or BY_OWNER, set along with its own bit, it says that it will: so that it is known whose
- * it was to do if that one dies. A job that the booting thread spawned (JOB_BOOTER) goes to it in any case.
+ * The second of the two finds the other's bit, and hands the job to the booting thread, which reports a
+ * failure and frees the record. By BY_ENDER or BY_OWNER, set along with its own bit, it says that it will: so
+ * that it is known whose it was to do if that one dies. A job that the booting thread spawned (JOB_BOOTER)
+ * goes to it in any case.
  *
- * Payloads have one owner at every step: `args` is the job's from the moment that it is stored there until the CPU that
- * starts the job takes it off; `result` and `reason` are the job's until it is freed. A payload that is on its way
- * (encoded and not yet stored, or taken off and not yet freed) is owned by the thread, as the heap's header says.
+ * Payloads have one owner at every step: `args` is the job's from the moment that it is stored there until
+ * the CPU that starts the job takes it off; `result` and `reason` are the job's until it is freed. A payload
+ * that is on its way (encoded and not yet stored, or taken off and not yet freed) is owned by the thread, as
+ * the heap's header says.
  */
 export const Job: Layout<
   | 'next'
@@ -72,7 +77,10 @@ export const Job: Layout<
   killKind: word,
   /** The thread that holds the handle: the booting thread's id, or a CPU's. */
   owner: word,
-  /** The job of the task that spawned it; 0: it was spawned from outside, or detached. A hint: that one may be gone. */
+  /**
+   * The job of the task that spawned it; 0: it was spawned from outside, or detached. A hint: that one may be
+   * gone.
+   */
   spawner: word,
   /** The CPU that started it, plus 1; 0: not started yet. Stored before the first line runs. */
   cpu: word,
@@ -84,7 +92,10 @@ export const Job: Layout<
   context: word,
   /** The CPUs that it may start on: the entity's mask collapses when it starts. */
   affinity: words(2),
-  /** Counts all jobs of the kernel: what people see as the task's id. 0: the record is not filled in yet, or no more. */
+  /**
+   * Counts all jobs of the kernel: what people see as the task's id. 0: the record is not filled in yet, or
+   * no more.
+   */
   number: word,
   /** What the thread that spawned it, and the one that ended it, had counted then (counters.ts). */
   spawnCount: word,
@@ -156,8 +167,8 @@ export const ASYNC = 4096
 export const LOCAL_FUNCTION: number = -1
 
 /**
- * Which kill came first. Below 0: someone is about to say; it is the id + 1 of that thread, negated, and `reason` is being written. Left
- * so by a thread that died there, until it is recovered.
+ * Which kill came first. Below 0: someone is about to say; it is the id + 1 of that thread, negated, and
+ * `reason` is being written. Left so by a thread that died there, until it is recovered.
  */
 export const NOT_KILLED = 0
 /** `task.kill(reason)`. */

@@ -21,8 +21,9 @@ export class JobCode {
   }
 
   /**
-   * Loads what the kernel has imported so far. A CPU that comes later does this before it takes its first task: one that began
-   * there and waited for its module would be lost with the CPU, should that die again. Undefined: there is nothing to load.
+   * Loads what the kernel has imported so far. A CPU that comes later does this before it takes its first
+   * task: one that began there and waited for its module would be lost with the CPU, should that die again.
+   * Undefined: there is nothing to load.
    */
   loadModules(): Promise<unknown> | undefined {
     const loads: Promise<unknown>[] = []
@@ -33,7 +34,10 @@ export class JobCode {
     return loads.length === 0 ? undefined : Promise.allSettled(loads)
   }
 
-  /** Loads the module that has the job's function, on a CPU that came later. Undefined: no module is known to have it. */
+  /**
+   * Loads the module that has the job's function, on a CPU that came later. Undefined: no module is known to
+   * have it.
+   */
   loadModuleOf(job: number): Promise<unknown> | undefined {
     const module = this.modules.find(this.view.i32[job + Job.fn])
     if (module === undefined) return undefined

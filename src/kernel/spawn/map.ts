@@ -47,9 +47,10 @@ interface MapTask {
 }
 
 /**
- * A function over many items, as tasks: an async iterator of the results. It takes items only as fast as results are taken:
- * never more than `concurrency` are under way or waiting. A failure ends it: what comes after the failed item is killed, and when
- * what comes before it has been given the iterator throws what the failed one threw. Leaving the loop early (`break`) kills the rest.
+ * A function over many items, as tasks: an async iterator of the results. It takes items only as fast as
+ * results are taken: never more than `concurrency` are under way or waiting. A failure ends it: what comes
+ * after the failed item is killed, and when what comes before it has been given the iterator throws what the
+ * failed one threw. Leaving the loop early (`break`) kills the rest.
  */
 export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined> {
   private readonly kernel: MapKernel
@@ -241,7 +242,8 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
   private finishFailed(number: number, error: unknown): void {
     this.running.delete(number)
     this.finished++
-    // In an ordered map the failure of the first item that failed counts, as if they had run one after the other.
+    // In an ordered map the failure of the first item that failed counts, as if they had run one after the
+    // other.
     if (!this.isStopped || (this.failure !== null && number < this.failure.at)) this.fail(error, number)
     this.change()
   }

@@ -5,7 +5,8 @@ import { show, type SpawnOptions } from '../boot/options.ts'
 declare const kinds: unique symbol
 
 /**
- * A function of a module that tasks can run: a reference, what `kernel.spawn` takes. The function itself is on the CPUs.
+ * A function of a module that tasks can run: a reference, what `kernel.spawn` takes. The function itself is
+ * on the CPUs.
  */
 export interface Spawnable<A extends readonly unknown[] = readonly any[], T = unknown> {
   readonly name: string
@@ -14,12 +15,18 @@ export interface Spawnable<A extends readonly unknown[] = readonly any[], T = un
   readonly [kinds]?: (...args: A) => T
 }
 
-/** What `spawn` takes after the function: its arguments, which may be left out where it needs none, and the options. */
+/**
+ * What `spawn` takes after the function: its arguments, which may be left out where it needs none, and the
+ * options.
+ */
 export type SpawnArguments<A extends readonly unknown[]> = [] extends A
   ? [args?: A, options?: SpawnOptions]
   : [args: A, options?: SpawnOptions]
 
-/** What a task that runs a function gives: what a generator returns, what a promise resolves with, else the value. */
+/**
+ * What a task that runs a function gives: what a generator returns, what a promise resolves with, else the
+ * value.
+ */
 export type ResultOf<R> =
   R extends Generator<any, infer T, any>
     ? Awaited<T>

@@ -2,11 +2,12 @@ import type { Region } from '../../arena/memory/arena.ts'
 import { assert } from '../../arena/assert.ts'
 
 /**
- * The modules whose exports are functions of tasks, in the arena, so that a CPU that comes later finds what it has to
- * load. An entry is written by the booting thread alone, before the count that makes it visible; none is ever taken out.
+ * The modules whose exports are functions of tasks, in the arena, so that a CPU that comes later finds what
+ * it has to load. An entry is written by the booting thread alone, before the count that makes it visible;
+ * none is ever taken out.
  *
- * The functions of the kernel have numbers: those of a module start at its `base` and go in the order of their names, the
- * same on every CPU.
+ * The functions of the kernel have numbers: those of a module start at its `base` and go in the order of
+ * their names, the same on every CPU.
  */
 const COUNT = 0
 const ENTRIES = 2
@@ -56,7 +57,10 @@ export class ModuleTable {
     })
   }
 
-  /** The base of the module that a function belongs to, and the payload of its URL; undefined: there is none such. */
+  /**
+   * The base of the module that a function belongs to, and the payload of its URL; undefined: there is none
+   * such.
+   */
   find(fn: number): { base: number; url: number } | undefined {
     const index = Math.floor((fn - FIRST_BASE) / FUNCTIONS_PER_MODULE)
     if (index < 0 || index >= this.count) return undefined

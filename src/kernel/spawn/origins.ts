@@ -13,8 +13,9 @@ const MANY_SPAWNS = 1024
 const MANY_LOOK_EVERY = 1024
 
 /**
- * Takes the places that spawn. A look at the stack costs more than all the rest of a spawn, so in a long run of spawns of one function,
- * without so much as an `await` in between, only some look: a loop is what makes thousands of them.
+ * Takes the places that spawn. A look at the stack costs more than all the rest of a spawn, so in a long run
+ * of spawns of one function, without so much as an `await` in between, only some look: a loop is what makes
+ * thousands of them.
  */
 export class Origins {
   private spawns = 0

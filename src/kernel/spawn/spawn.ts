@@ -26,8 +26,9 @@ export interface JobSpec {
 }
 
 /**
- * Makes a job and its task, and starts it: straight into the run queue of a CPU, from any thread. `beforeStart` sees the
- * job before any CPU can. With `starts` false the caller starts the task, and is the booting thread. Throws ArenaFullError when there is no room; the payloads are then still the caller's.
+ * Makes a job and its task, and starts it: straight into the run queue of a CPU, from any thread.
+ * `beforeStart` sees the job before any CPU can. With `starts` false the caller starts the task, and is the
+ * booting thread. Throws ArenaFullError when there is no room; the payloads are then still the caller's.
  */
 export function spawnJob(
   view: KernelView,

@@ -12,7 +12,8 @@ import { CPU_MAX } from '../../arena/sync/thread.ts'
  *   [3] DEAD       its thread ended some other way; recovery is due       controller -> [0] after recovery
  *
  * `park`: see halt.ts. `needResched`: raised by anyone, read at safepoints, cleared by the CPU itself.
- * `sliceEnd`: see timekeeper.ts. `stopRequested`: the program is asked to end. `mail`: messages that were posted to the CPU's event loop and have not arrived.
+ * `sliceEnd`: see timekeeper.ts. `stopRequested`: the program is asked to end. `mail`: messages that were
+ * posted to the CPU's event loop and have not arrived.
  */
 export const CpuRecord: Layout<
   | 'park'
@@ -35,7 +36,10 @@ export const CpuRecord: Layout<
   mail: word,
   /** How often a kick had to wake the thread: the kicks that cost a system call. */
   kicks: word,
-  /** Which of the starts of the machine's CPUs this one is; 0: it has no thread that may hold a lock (deaths.ts). */
+  /**
+   * Which of the starts of the machine's CPUs this one is; 0: it has no thread that may hold a lock
+   * (deaths.ts).
+   */
   life: word,
   /** The last start of this CPU whose thread is known to be gone. */
   gone: word,
@@ -50,7 +54,10 @@ export const CPU_STARTING = 1
 export const CPU_ONLINE = 2
 export const CPU_DEAD = 3
 
-/** The part of the arena that belongs to the machine: which CPUs are active, the timekeeper, then the CPU records. */
+/**
+ * The part of the arena that belongs to the machine: which CPUs are active, the timekeeper, then the CPU
+ * records.
+ */
 export const MachineRecord: Layout<
   'active' | 'alarm' | 'until' | 'wakeups' | 'shutdown' | 'asked' | 'spinner'
 > = record('machine', {

@@ -5,13 +5,16 @@ import { CPU_OFFLINE, CpuRecord, cpuCount, cpuRecord, MachineRecord } from './cp
 import { wakeTimekeeper } from '../timekeeper/timekeeper.ts'
 
 /**
- * How every CPU learns that the thread of another is gone, so that it can break the locks that the other held while the booting thread is busy.
+ * How every CPU learns that the thread of another is gone, so that it can break the locks that the other held
+ * while the booting thread is busy.
  *
- * `life` is the number of the CPU's start while it has a thread that may hold locks; 0: it has none. `gone` is the number of the last start whose thread is known
- * to be gone. A CPU is known to be gone when the two are equal. On Node the timekeeper writes `gone`, when a CPU asks it (`asked`): it has the near end of a
+ * `life` is the number of the CPU's start while it has a thread that may hold locks; 0: it has none. `gone`
+ * is the number of the last start whose thread is known to be gone. A CPU is known to be gone when the two
+ * are equal. On Node the timekeeper writes `gone`, when a CPU asks it (`asked`): it has the near end of a
  * lifeline of each start. In a browser the undertaker writes it, without being asked.
  *
- * A CPU that breaks a lock says so in `rescues` of its own record. The same number starts again only when no rescue from before is under way:
+ * A CPU that breaks a lock says so in `rescues` of its own record. The same number starts again only when no
+ * rescue from before is under way:
  *
  *   CPU 0, waits at a lock of CPU 1            booting thread
  *   -------------------------------            --------------
@@ -24,13 +27,15 @@ import { wakeTimekeeper } from '../timekeeper/timekeeper.ts'
  *   (E) rescues = 0
  *                                              starts CPU 1, which takes the lock
  *
- * (A) before (B) and (C) before (D): either CPU 0 sees that there is no such life, or the booting thread sees that it rescues. Without (D), or with (B) before (A), CPU 0 breaks the
- * lock of a CPU that is alive. A CPU that dies between (A) and (E) is not waited for: its record is reset when it starts again.
+ * (A) before (B) and (C) before (D): either CPU 0 sees that there is no such life, or the booting thread sees
+ * that it rescues. Without (D), or with (B) before (A), CPU 0 breaks the lock of a CPU that is alive. A CPU
+ * that dies between (A) and (E) is not waited for: its record is reset when it starts again.
  */
 
 /**
- * Whether the CPU has died, as far as memory says. The caller that acts on it is between (A) and (E). A CPU whose program has ended is OFFLINE before its thread is gone: it holds no
- * lock, and its number may start again without (D). `life` is read twice, so that the state is that of the same start.
+ * Whether the CPU has died, as far as memory says. The caller that acts on it is between (A) and (E). A CPU
+ * whose program has ended is OFFLINE before its thread is gone: it holds no lock, and its number may start
+ * again without (D). `life` is read twice, so that the state is that of the same start.
  */
 export function isKnownDead(i32: Int32Array, machine: Region, cpu: number): boolean {
   const record = cpuRecord(machine, cpu)

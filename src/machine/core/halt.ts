@@ -39,7 +39,10 @@ export function kickCpu(i32: Int32Array, cpu: number): boolean {
   return true
 }
 
-/** Recovery: a kicker that died between (A) and its notify leaves a CPU asleep that is KICKED. On any other it does nothing. */
+/**
+ * Recovery: a kicker that died between (A) and its notify leaves a CPU asleep that is KICKED. On any other it
+ * does nothing.
+ */
 export function nudgeCpu(i32: Int32Array, cpu: number): void {
   Atomics.notify(i32, cpu + CpuRecord.park)
 }
@@ -62,8 +65,8 @@ export const SPIN_MS = 0.05
 const LOOKS_PER_CLOCK = 32
 
 /**
- * A CPU that has just run out of work often gets more at once: then neither side pays for a sleep. One CPU of a machine at
- * a time spins, so that spinning takes no core from those that have work. True: it was kicked.
+ * A CPU that has just run out of work often gets more at once: then neither side pays for a sleep. One CPU of
+ * a machine at a time spins, so that spinning takes no core from those that have work. True: it was kicked.
  */
 function spinForKick(i32: Int32Array, machine: Region, cpu: number, now: () => number, ms: number): boolean {
   const spinner = machine.start + MachineRecord.spinner

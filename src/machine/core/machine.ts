@@ -6,13 +6,14 @@ import { isMail } from './mail.ts'
 import { armSlice, disarmSlice } from '../timekeeper/timekeeper.ts'
 
 /**
- * A machine is what the kernel needs of hardware: CPUs that start, stop and die; a clock; kick (the interrupt from
- * one CPU to another); halt; the tick. Kernel code is the same on all of them.
+ * A machine is what the kernel needs of hardware: CPUs that start, stop and die; a clock; kick (the interrupt
+ * from one CPU to another); halt; the tick. Kernel code is the same on all of them.
  *
  *   real       nodemachine.ts, webmachine.ts: CPUs are worker threads or Web Workers, time is real
  *   simulated  simulated.ts: CPUs take turns in one thread, time is virtual, every choice comes from a seed
  *
- * A `Machine` is the controller's side: one object, where the machine was made. A `Cpu` is the CPU's own side.
+ * A `Machine` is the controller's side: one object, where the machine was made. A `Cpu` is the CPU's own
+ * side.
  */
 export interface Machine {
   readonly arena: Arena
@@ -29,13 +30,19 @@ export interface Machine {
   stop(cpu: number): Promise<void>
   /** Ends the CPU wherever it is, in the middle of any instruction. Its death is noticed as any other. */
   terminate(cpu: number): Promise<void>
-  /** Whether the CPU runs no more, for a thread that waits for it and cannot let its event loop turn. Not every machine can say. */
+  /**
+   * Whether the CPU runs no more, for a thread that waits for it and cannot let its event loop turn. Not
+   * every machine can say.
+   */
   isGone?(cpu: number): boolean
   /** Sends a message to the CPU, which runs or is being started. */
   post?(cpu: number, message: unknown, transfer?: readonly object[]): void
   /** Called for each message that a CPU sends: mail, or one of the program's own (mail.ts). */
   onMessage?(listener: (cpu: number, message: unknown) => void): void
-  /** The stack of what a CPU runs, its lines innermost first, though it does not answer; null: it cannot be had. */
+  /**
+   * The stack of what a CPU runs, its lines innermost first, though it does not answer; null: it cannot be
+   * had.
+   */
   stackOf?(cpu: number): Promise<readonly string[] | null>
   /** Called for each CPU that ends without its program having returned. */
   onDeath(listener: (death: CpuDeath) => void): void
@@ -80,7 +87,10 @@ export abstract class Cpu {
   readonly stepwise: boolean
   /** When the next HALT ends by itself, in the machine's time. */
   haltUntil: number = Infinity
-  /** Counts its starts and deaths: on a simulated machine the heap of a dead CPU lives on, and what it left there must know. */
+  /**
+   * Counts its starts and deaths: on a simulated machine the heap of a dead CPU lives on, and what it left
+   * there must know.
+   */
   lives = 0
   /** I/O that this CPU's tasks wait for: while it is above 0, a halt lets the event loop turn. */
   outstanding = 0

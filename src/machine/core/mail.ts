@@ -1,6 +1,7 @@
 /**
- * Messages between the thread that made the machine and its CPUs, for what shared memory cannot hold: ports, and all else that
- * only `postMessage` carries. They share a CPU's own port with the messages of the program, and are told apart by their envelope.
+ * Messages between the thread that made the machine and its CPUs, for what shared memory cannot hold: ports,
+ * and all else that only `postMessage` carries. They share a CPU's own port with the messages of the program,
+ * and are told apart by their envelope.
  *
  *   controller                              CPU
  *   ----------                              ---

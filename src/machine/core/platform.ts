@@ -1,7 +1,7 @@
 /**
- * What one thread that is not a CPU needs of the place where it runs: a clock, a turn of the event loop, a timer, and,
- * where they exist, the asynchronous context and a way to block. Found by looking at what is there: no import, so the
- * same module serves Node, a worker and a page.
+ * What one thread that is not a CPU needs of the place where it runs: a clock, a turn of the event loop, a
+ * timer, and, where they exist, the asynchronous context and a way to block. Found by looking at what is
+ * there: no import, so the same module serves Node, a worker and a page.
  */
 export interface Platform {
   /** Milliseconds; never goes back. */

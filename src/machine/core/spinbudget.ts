@@ -4,10 +4,11 @@ const LEAST_MS = 0.004
 const PROBE_EVERY = 64
 
 /**
- * How long a thread without work should look for some before it sleeps. A look that finds something saves both sides a
- * sleep and its end; one that does not takes the core from someone else, and on a machine with fewer cores than threads from the
- * very thread that it waits for. So each look that was in vain halves the next, down to none at all, each that was not
- * doubles it, and now and then a short one finds out whether things have changed.
+ * How long a thread without work should look for some before it sleeps. A look that finds something saves
+ * both sides a sleep and its end; one that does not takes the core from someone else, and on a machine with
+ * fewer cores than threads from the very thread that it waits for. So each look that was in vain halves the
+ * next, down to none at all, each that was not doubles it, and now and then a short one finds out whether
+ * things have changed.
  */
 export class SpinBudget {
   /** Milliseconds; 0: do not look. */

@@ -4,7 +4,10 @@ import { haltAfterSpin, haltTurning, SPIN_MS } from './halt.ts'
 import { Cpu, type CpuProgram, HALT, MICROTASKS, STEP } from './machine.ts'
 import { SpinBudget } from './spinbudget.ts'
 
-/** A CPU on a thread of its own, in Node or in a browser: the entry module brings the clock and the event-loop turn. */
+/**
+ * A CPU on a thread of its own, in Node or in a browser: the entry module brings the clock and the event-loop
+ * turn.
+ */
 export class WorkerCpu extends Cpu {
   private readonly clock: () => number
 
@@ -23,8 +26,8 @@ export class WorkerCpu extends Cpu {
 }
 
 /**
- * Drives a program until it returns. Halts block the thread, unless I/O is outstanding: then the event loop turns.
- * `turn` resolves after the event loop has gone round once.
+ * Drives a program until it returns. Halts block the thread, unless I/O is outstanding: then the event loop
+ * turns. `turn` resolves after the event loop has gone round once.
  */
 export async function runCpu(
   cpu: WorkerCpu,
@@ -62,7 +65,10 @@ function timeLeft(cpu: WorkerCpu): number {
   return Math.max(0, cpu.haltUntil - cpu.now())
 }
 
-/** A promise that has settled reaches an `await` in one hop, through a promise that it was resolved with in three. */
+/**
+ * A promise that has settled reaches an `await` in one hop, through a promise that it was resolved with in
+ * three.
+ */
 const HOPS = 4
 
 async function microtasks(): Promise<void> {

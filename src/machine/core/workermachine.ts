@@ -26,8 +26,9 @@ export interface RunningCpu {
 }
 
 /**
- * CPUs on worker threads: what Node and browsers have in common, which is all that the records in the arena say of a CPU. How its
- * worker is made, and how its end is seen, is the platform's (nodemachine.ts, webmachine.ts).
+ * CPUs on worker threads: what Node and browsers have in common, which is all that the records in the arena
+ * say of a CPU. How its worker is made, and how its end is seen, is the platform's (nodemachine.ts,
+ * webmachine.ts).
  */
 export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   readonly arena: Arena
@@ -100,7 +101,8 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   async start(cpu: number): Promise<void> {
     const { i32 } = this.arena
     const record = cpuRecord(this.region, cpu)
-    // Its thread first: one whose program has ended is OFFLINE, and would be taken for dead in another state when it is gone.
+    // Its thread first: one whose program has ended is OFFLINE, and would be taken for dead in another state
+    // when it is gone.
     const mayStart =
       this.running[cpu] === undefined &&
       Atomics.compareExchange(i32, record + CpuRecord.state, CPU_OFFLINE, CPU_STARTING) === CPU_OFFLINE
@@ -165,7 +167,10 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     await this.timekeeperEnd()
   }
 
-  /** Its thread is gone. If it had not been stopped it has died, and that is told. `thrown`: what nobody caught. */
+  /**
+   * Its thread is gone. If it had not been stopped it has died, and that is told. `thrown`: what nobody
+   * caught.
+   */
   protected ended(cpu: number, exitCode: number, thrown?: { readonly error: unknown }): void {
     const { i32 } = this.arena
     const terminated = this.running[cpu]?.terminated ?? false

@@ -1,6 +1,7 @@
 /**
- * Stands in for the modules that only Node can load, in a build for browsers: package.json maps `#node-host`, `#node-thread` and
- * `#node-control` to this file under the `browser` condition. It imports nothing, so no build meets a module of Node's here.
+ * Stands in for the modules that only Node can load, in a build for browsers: package.json maps `#node-host`,
+ * `#node-thread` and `#node-control` to this file under the `browser` condition. It imports nothing, so no
+ * build meets a module of Node's here.
  */
 function refuse(): never {
   throw new Error(

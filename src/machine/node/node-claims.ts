@@ -6,8 +6,9 @@ const CLAIMS_KEY = 'heddle.claims'
 const CLAIMS_BYTES = 32 * 1024
 
 /**
- * The memory in which the threads of this process agree on what is done once (arena/sync/claims.ts). The first thread that asks makes
- * it, and the workers that it starts from then on find it: so a machine asks before it starts its first CPU.
+ * The memory in which the threads of this process agree on what is done once (arena/sync/claims.ts). The
+ * first thread that asks makes it, and the workers that it starts from then on find it: so a machine asks
+ * before it starts its first CPU.
  */
 export function claimsMemory(): SharedArrayBuffer {
   const found = getEnvironmentData(CLAIMS_KEY) as unknown
@@ -17,7 +18,10 @@ export function claimsMemory(): SharedArrayBuffer {
   return made
 }
 
-/** Under this name threads find the file that the process was started with: a worker's own `argv` names the file of the worker. */
+/**
+ * Under this name threads find the file that the process was started with: a worker's own `argv` names the
+ * file of the worker.
+ */
 const PROGRAM_KEY = 'heddle.program'
 
 /** Tells this thread and the workers that it starts from now on. */

@@ -1,6 +1,6 @@
 /**
- * One clock for all threads of a process. `performance.now()` is the cheap call, but each thread counts from its own
- * start; `process.hrtime` counts from one moment for all. So the difference is taken once a thread.
+ * One clock for all threads of a process. `performance.now()` is the cheap call, but each thread counts from
+ * its own start; `process.hrtime` counts from one moment for all. So the difference is taken once a thread.
  */
 export function hrtimeMs(): number {
   const [seconds, nanoseconds] = process.hrtime()

@@ -16,7 +16,10 @@ export interface CpuBoot {
   /** A module whose default export is the program. */
   readonly program: string
   readonly data: unknown
-  /** Closed when this thread ends, in whatever way (node-lifeline.ts): for the thread that made it, and for the timekeeper. */
+  /**
+   * Closed when this thread ends, in whatever way (node-lifeline.ts): for the thread that made it, and for
+   * the timekeeper.
+   */
   readonly lifelines: readonly MessagePort[]
 }
 
@@ -54,8 +57,9 @@ async function run(): Promise<void> {
 }
 
 /**
- * The program of the CPU has failed, and nothing runs here any more: the thread ends, whatever a task has registered for errors that nobody catches, and whatever
- * Node was told to do about promises that nobody handles.
+ * The program of the CPU has failed, and nothing runs here any more: the thread ends, whatever a task has
+ * registered for errors that nobody catches, and whatever Node was told to do about promises that nobody
+ * handles.
  */
 function dieOf(error: unknown): void {
   process.removeAllListeners('uncaughtException')
@@ -67,8 +71,9 @@ function dieOf(error: unknown): void {
 }
 
 /**
- * What a thread prints goes to the booting thread as messages, and the next one waits until that has asked for more: in a
- * turn of an event loop that a CPU may not take for a long time. So each write is done when it has been sent.
+ * What a thread prints goes to the booting thread as messages, and the next one waits until that has asked
+ * for more: in a turn of an event loop that a CPU may not take for a long time. So each write is done when it
+ * has been sent.
  */
 function writeAtOnce(stream: NodeJS.WriteStream): void {
   const send = stream._writev

@@ -4,8 +4,8 @@ const kept =
 const takesValue = /^(?:--(?:import|require|conditions|loader|experimental-loader)|-[rC])$/
 
 /**
- * The flags of this process that its workers are to have; undefined: all, as Node itself gives them. After `node --input-type=module -e`
- * Node gives them that flag too, with which a worker refuses its file.
+ * The flags of this process that its workers are to have; undefined: all, as Node itself gives them. After
+ * `node --input-type=module -e` Node gives them that flag too, with which a worker refuses its file.
  */
 export function flagsOfWorkers(flags: readonly string[]): string[] | undefined {
   if (!flags.some(flag => flag.startsWith('--input-type'))) return undefined

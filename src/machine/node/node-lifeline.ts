@@ -1,9 +1,10 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 
 /**
- * A way to see that a worker thread is gone without a turn of the event loop: a thread that waits at a lock of a dead one would
- * never get to its `exit` event. The two ends of a channel are entangled; when a thread ends, in whatever way, its end is
- * closed after its last line of JavaScript has run, and a notice of that is put into the queue of the other end.
+ * A way to see that a worker thread is gone without a turn of the event loop: a thread that waits at a lock
+ * of a dead one would never get to its `exit` event. The two ends of a channel are entangled; when a thread
+ * ends, in whatever way, its end is closed after its last line of JavaScript has run, and a notice of that is
+ * put into the queue of the other end.
  *
  *   receiveMessageOnPort    takes the notice off the queue, if it has come, and closes this end
  *   postMessage(_, [end])   throws if this end is closed, before it reads the message; if not, reading the message throws `alive`

@@ -4,9 +4,9 @@ import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Worker } from 'node:worker_threads'
 
 /**
- * The stack of a thread that does not answer: the inspector stops it for a moment, in whatever JavaScript it runs. A
- * thread that is inside native code (a long regular expression, a blocking call) stops when it comes back, which may be
- * too late for the caller.
+ * The stack of a thread that does not answer: the inspector stops it for a moment, in whatever JavaScript it
+ * runs. A thread that is inside native code (a long regular expression, a blocking call) stops when it comes
+ * back, which may be too late for the caller.
  *
  *   caller                                     the thread
  *   ------                                     ----------
@@ -15,8 +15,9 @@ import type { Worker } from 'node:worker_threads'
  *   detaches
  *                                              (B) pauses: no session is attached that would tell it to go on
  *
- * Detaching from a thread that is stopped does not always let it go on either. So the session stays, for as long as it takes, until the thread says that it has
- * resumed, or has ended. Only the caller waits no longer than (A).
+ * Detaching from a thread that is stopped does not always let it go on either. So the session stays, for as
+ * long as it takes, until the thread says that it has resumed, or has ended. Only the caller waits no longer
+ * than (A).
  */
 const ANSWER_MS = 1000
 
@@ -41,7 +42,10 @@ interface Message {
   }
 }
 
-/** The lines of the stack, innermost first, as an error's; null: the thread did not stop in time, or is being debugged. */
+/**
+ * The lines of the stack, innermost first, as an error's; null: the thread did not stop in time, or is being
+ * debugged.
+ */
 export async function stackOfThread(worker: Worker, answerMs: number = ANSWER_MS): Promise<string[] | null> {
   let late: ReturnType<typeof setTimeout> | undefined
   const tooLate = new Promise<null>(resolve => (late = setTimeout(() => resolve(null), answerMs)))
@@ -50,7 +54,10 @@ export async function stackOfThread(worker: Worker, answerMs: number = ANSWER_MS
   return stack
 }
 
-/** Looks that are under way: one for each thread, for all callers. A session that sees the pause of another would take it for its own. */
+/**
+ * Looks that are under way: one for each thread, for all callers. A session that sees the pause of another
+ * would take it for its own.
+ */
 const looks = new WeakMap<Worker, Promise<string[] | null>>()
 
 /** When each of them has let its thread go on. */
@@ -69,11 +76,13 @@ function look(worker: Worker): Promise<string[] | null> {
 }
 
 /**
- * Terminates a thread, and not while a session is attached to it: Node 26 crashes of that (a segmentation fault in six of six processes, within 25 threads each). A thread that does
- * not answer the session is terminated all the same, after ANSWER_MS.
+ * Terminates a thread, and not while a session is attached to it: Node 26 crashes of that (a segmentation
+ * fault in six of six processes, within 25 threads each). A thread that does not answer the session is
+ * terminated all the same, after ANSWER_MS.
  *
- * Node does not end a thread that a debugger has stopped: it waits for a session that tells the thread to go on. So a thread that is still there after ANSWER_MS is
- * told that. While the program itself is debugged (`--inspect`), its user decides.
+ * Node does not end a thread that a debugger has stopped: it waits for a session that tells the thread to go
+ * on. So a thread that is still there after ANSWER_MS is told that. While the program itself is debugged
+ * (`--inspect`), its user decides.
  */
 export async function terminateUnseen(worker: Worker): Promise<void> {
   const ended = ends.get(worker)
@@ -83,7 +92,10 @@ export async function terminateUnseen(worker: Worker): Promise<void> {
   await gone
 }
 
-/** Resumes the thread, whichever session has stopped it. This session stays until the thread runs, or is gone: one in native code answers when it comes back. */
+/**
+ * Resumes the thread, whichever session has stopped it. This session stays until the thread runs, or is gone:
+ * one in native code answers when it comes back.
+ */
 async function tellToGoOn(worker: Worker): Promise<void> {
   const inspector = await import('node:inspector')
   if (inspector.url() !== undefined) return
@@ -130,7 +142,10 @@ export interface Script {
   readonly sourceMapURL: string
 }
 
-/** This package's own code, but for what it exports to tasks: below the first of it nothing belongs to the task. */
+/**
+ * This package's own code, but for what it exports to tasks: below the first of it nothing belongs to the
+ * task.
+ */
 const machinery = new RegExp(`^${ownFolder}(?:machine|sched|coroutine|kernel|vitest)/.*$`)
 
 /** The lines of a stack as they were written, without what is Node's or this package's around them. */
@@ -185,7 +200,10 @@ function stop(
   })
 }
 
-/** Attaches the session to the thread. `attached` is given how to send it a method, and how to hear what it says. */
+/**
+ * Attaches the session to the thread. `attached` is given how to send it a method, and how to hear what it
+ * says.
+ */
 function onAttached(
   session: import('node:inspector').Session,
   { threadId }: Worker,

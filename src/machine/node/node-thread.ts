@@ -17,8 +17,8 @@ interface WorkerThreads {
 }
 
 /**
- * Starts a timekeeper for this thread on a worker thread of Node's. Returns how to end it; undefined where there is no Node. Imports
- * nothing of Node's, so that a page can load the module without a build.
+ * Starts a timekeeper for this thread on a worker thread of Node's. Returns how to end it; undefined where
+ * there is no Node. Imports nothing of Node's, so that a page can load the module without a build.
  */
 export function startNodeTimekeeper(boot: Omit<TimekeeperBoot, 'origin'>): (() => void) | undefined {
   const { process } = globalThis as unknown as Globals

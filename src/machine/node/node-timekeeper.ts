@@ -5,7 +5,10 @@ import { clockSince } from './node-clock.ts'
 import { Lifeline, type LifelineEnd } from './node-lifeline.ts'
 import { keepTime, type TimekeeperBoot } from '../timekeeper/timekeeper.ts'
 
-/** The worker thread behind a timekeeper in Node. It also sees CPUs go, for CPUs that ask (deaths.ts): it never has anything else to do. */
+/**
+ * The worker thread behind a timekeeper in Node. It also sees CPUs go, for CPUs that ask (deaths.ts): it
+ * never has anything else to do.
+ */
 const boot = workerData as TimekeeperBoot
 const { i32 } = Arena.attach(boot.buffer)
 

@@ -40,10 +40,16 @@ interface NodeCpu extends RunningCpu {
   readonly leave: () => void
 }
 
-/** A thread that was terminated so long ago runs no more, where it cannot be seen (Bun: tried, less than a tenth of it). */
+/**
+ * A thread that was terminated so long ago runs no more, where it cannot be seen (Bun: tried, less than a
+ * tenth of it).
+ */
 const TERMINATED_MS = 1000
 
-/** The options without a prototype: what a polluted one has is no option. A literal that says `__proto__` is more than webpack reads. */
+/**
+ * The options without a prototype: what a polluted one has is no option. A literal that says `__proto__` is
+ * more than webpack reads.
+ */
 function bare(options: WorkerOptions): WorkerOptions {
   const own: WorkerOptions = Object.assign(Object.create(null) as WorkerOptions, options)
   const flags = own.execArgv ?? flagsOfWorkers(process.execArgv)
@@ -87,8 +93,9 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   }
 
   /**
-   * Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the event loop. Exact in Node; in
-   * Bun, where a lifeline does not tell, a thread counts as gone some time after it was terminated; in Deno none is.
+   * Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the
+   * event loop. Exact in Node; in Bun, where a lifeline does not tell, a thread counts as gone some time
+   * after it was terminated; in Deno none is.
    */
   isGone(cpu: number): boolean {
     const running = this.running[cpu]
@@ -98,8 +105,8 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   }
 
   /**
-   * Deno says at once that a worker has ended, and lets it compute on: a CPU in its place would be there twice. So there none is ended
-   * by force. Resolves when the CPU has ended by itself.
+   * Deno says at once that a worker has ended, and lets it compute on: a CPU in its place would be there
+   * twice. So there none is ended by force. Resolves when the CPU has ended by itself.
    */
   override async terminate(cpu: number): Promise<void> {
     const running = this.running[cpu]
@@ -168,8 +175,9 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   }
 
   /**
-   * The machine closes, and this CPU's thread does not end: it is in a call of the operating system, or stopped by the debugger of a user. Nothing waits for it any more, and
-   * it keeps the program alive no longer. When its call returns, it ends; so does a process that exits meanwhile.
+   * The machine closes, and this CPU's thread does not end: it is in a call of the operating system, or
+   * stopped by the debugger of a user. Nothing waits for it any more, and it keeps the program alive no
+   * longer. When its call returns, it ends; so does a process that exits meanwhile.
    */
   leave(cpu: number): void {
     const running = this.running[cpu]

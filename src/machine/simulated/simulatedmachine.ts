@@ -15,9 +15,10 @@ import { SeededRandom } from './random.ts'
 import { disarmSlice, isBefore, momentOf } from '../timekeeper/timekeeper.ts'
 
 /**
- * N virtual CPUs in one thread. Each has its own clock; at every step one of the CPUs that are furthest behind, within
- * `skew`, is chosen by the seed and runs its program to the next yield. So CPUs run side by side in virtual time, in
- * an order that is random and repeatable: the same seed gives the same trace, byte for byte.
+ * N virtual CPUs in one thread. Each has its own clock; at every step one of the CPUs that are furthest
+ * behind, within `skew`, is chosen by the seed and runs its program to the next yield. So CPUs run side by
+ * side in virtual time, in an order that is random and repeatable: the same seed gives the same trace, byte
+ * for byte.
  */
 export interface SimulatedOptions {
   readonly arena: Arena

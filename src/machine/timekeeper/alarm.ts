@@ -2,8 +2,8 @@
 const TIMER_MS_MAX = 0x7fff_ffff
 
 /**
- * Calls `ring` once, when at least `ms` milliseconds have passed by `performance.now()`: `setTimeout` alone fires up to a millisecond or so
- * early. Returns what cancels it. Infinity: never.
+ * Calls `ring` once, when at least `ms` milliseconds have passed by `performance.now()`: `setTimeout` alone
+ * fires up to a millisecond or so early. Returns what cancels it. Infinity: never.
  */
 export function startAlarm(ms: number, ring: () => void): () => void {
   if (ms === Infinity) return () => undefined

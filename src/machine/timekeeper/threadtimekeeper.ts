@@ -4,9 +4,9 @@ import { startNodeTimekeeper } from '../node/node-thread.ts'
 import { armSlice, disarmSlice, type TimekeeperBoot, wakeTimekeeper } from './timekeeper.ts'
 
 /**
- * A timekeeper for a thread that is no CPU: a second thread that raises a word when a slice of this one ends. All who
- * ask for one on this thread share it, each with a CPU record of their own; it ends with the last of them, and does not
- * keep the process alive.
+ * A timekeeper for a thread that is no CPU: a second thread that raises a word when a slice of this one ends.
+ * All who ask for one on this thread share it, each with a CPU record of their own; it ends with the last of
+ * them, and does not keep the process alive.
  */
 export interface ThreadTimekeeper {
   readonly i32: Int32Array<SharedArrayBuffer>
@@ -40,7 +40,10 @@ interface Globals {
   readonly Worker?: typeof Worker
 }
 
-/** Undefined where there can be no second thread (no workers, or memory that cannot be shared), or too many ask. */
+/**
+ * Undefined where there can be no second thread (no workers, or memory that cannot be shared), or too many
+ * ask.
+ */
 export function startThreadTimekeeper(): ThreadTimekeeper | undefined {
   second ??= startThread()
   const thread = second

@@ -2,12 +2,12 @@ import type { Region } from '../../arena/memory/arena.ts'
 import { CpuRecord, cpuCount, cpuRecord, MachineRecord } from '../core/cpurecord.ts'
 
 /**
- * The timekeeper: a thread of its own that raises `needResched` on a CPU when its slice has ended. Tickless: it
- * sleeps until the earliest slice ends, and for ever when no CPU has armed one.
+ * The timekeeper: a thread of its own that raises `needResched` on a CPU when its slice has ended. Tickless:
+ * it sleeps until the earliest slice ends, and for ever when no CPU has armed one.
  *
- * A moment is microseconds since boot in 31 bits, shifted left, with bit 0 set: an armed moment is never 0, and two
- * of them compare right while they are less than 17 minutes apart. `sliceEnd` 0: not armed. `until` 0: asleep
- * for ever.
+ * A moment is microseconds since boot in 31 bits, shifted left, with bit 0 set: an armed moment is never 0,
+ * and two of them compare right while they are less than 17 minutes apart. `sliceEnd` 0: not armed. `until`
+ * 0: asleep for ever.
  *
  *   CPU                                     timekeeper
  *   ---                                     ----------
@@ -16,8 +16,8 @@ import { CpuRecord, cpuCount, cpuRecord, MachineRecord } from '../core/cpurecord
  *       so it bumps `alarm` and notifies        does not sleep
  *                                           (E) wait(alarm, as it was before it looked)
  *
- * (A) before (B) and (C) before (D): whichever way they fall together, one side sees the other. A bump between the
- * look and (E) makes (E) return at once.
+ * (A) before (B) and (C) before (D): whichever way they fall together, one side sees the other. A bump
+ * between the look and (E) makes (E) return at once.
  */
 const ARMED = 1
 
@@ -67,7 +67,8 @@ export function raiseExpired(i32: Int32Array, machine: Region, now: number): num
     if (isBefore(now, end)) {
       if (earliest === 0 || isBefore(end, earliest)) earliest = end
     } else if (Atomics.compareExchange(i32, cpu + CpuRecord.sliceEnd, end, 0) === end) {
-      // The compare-exchange fails when the CPU has switched and armed a new slice since: that one is not over.
+      // The compare-exchange fails when the CPU has switched and armed a new slice since: that one is not
+      // over.
       Atomics.store(i32, cpu + CpuRecord.needResched, 1)
     } else {
       id--
@@ -76,7 +77,10 @@ export function raiseExpired(i32: Int32Array, machine: Region, now: number): num
   return earliest
 }
 
-/** Runs until `shutdown` is set. Blocks its thread; `now` is milliseconds since boot. `woken`: called whenever it has been woken. */
+/**
+ * Runs until `shutdown` is set. Blocks its thread; `now` is milliseconds since boot. `woken`: called whenever
+ * it has been woken.
+ */
 export function keepTime(
   i32: Int32Array,
   machine: Region,

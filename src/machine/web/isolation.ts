@@ -1,4 +1,7 @@
-/** What a page is told that has no shared memory: a browser gives it only to one that is cross-origin isolated. */
+/**
+ * What a page is told that has no shared memory: a browser gives it only to one that is cross-origin
+ * isolated.
+ */
 const howToIsolate: string =
   'the page has no shared memory, because it is not cross-origin isolated. Serve it and its workers with ' +
   'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp, or, where only Chromium matters, with ' +
@@ -12,7 +15,9 @@ export function requireSharedMemory(what: string): void {
   }
 }
 
-/** Throws in a browser that is too old for a machine: a page may not block, and waits by `Atomics.waitAsync`. */
+/**
+ * Throws in a browser that is too old for a machine: a page may not block, and waits by `Atomics.waitAsync`.
+ */
 export function requireWaitAsync(what: string): void {
   if (typeof (Atomics as { waitAsync?: unknown }).waitAsync !== 'function') {
     throw new Error(

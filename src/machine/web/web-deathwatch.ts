@@ -3,8 +3,8 @@ import type { Burial, Undertaking } from './webmachine.ts'
 import type { HubMessage } from './webhub.ts'
 
 /**
- * The Web Worker that sees the CPUs of a page go (webmachine.ts): it waits for each with a promise, so its event loop always turns. For the same
- * reason what threads tell all others goes through here (webhub.ts).
+ * The Web Worker that sees the CPUs of a page go (webmachine.ts): it waits for each with a promise, so its
+ * event loop always turns. For the same reason what threads tell all others goes through here (webhub.ts).
  */
 const waiting = new Map<Burial, Undertaking>()
 const lines = new Set<MessagePort>()

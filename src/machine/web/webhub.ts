@@ -1,6 +1,7 @@
 /**
- * What the threads of a machine on Web Workers tell each other: a message of one reaches all others at a turn of their event loops. It
- * goes through the undertaker (webmachine.ts), which is the one that always turns: shared memory does not pass a BroadcastChannel.
+ * What the threads of a machine on Web Workers tell each other: a message of one reaches all others at a turn
+ * of their event loops. It goes through the undertaker (webmachine.ts), which is the one that always turns:
+ * shared memory does not pass a BroadcastChannel.
  */
 export interface WebHub {
   post(message: unknown): void

@@ -8,10 +8,11 @@ import { type RunningCpu, WorkerMachine } from '../core/workermachine.ts'
 /**
  * CPUs on Web Workers, of a page that is cross-origin isolated or of one of its workers.
  *
- * A browser does not say when a worker is gone. So each CPU holds a lock of the Web Locks API for as long as it lives, and the
- * undertaker asks for the same lock: it is granted when the worker has ended, in whatever way. The undertaker is a worker that does nothing
- * else and never blocks. It writes what it learns into the CPU's record, and then tells: a page that spins at a lock of the kernel hears
- * nothing, and the lock may be one of the CPU that is gone.
+ * A browser does not say when a worker is gone. So each CPU holds a lock of the Web Locks API for as long as
+ * it lives, and the undertaker asks for the same lock: it is granted when the worker has ended, in whatever
+ * way. The undertaker is a worker that does nothing else and never blocks. It writes what it learns into the
+ * CPU's record, and then tells: a page that spins at a lock of the kernel hears nothing, and the lock may be
+ * one of the CPU that is gone.
  *
  *   the page                        the undertaker                     the CPU
  *   --------                        --------------                     -------
@@ -22,8 +23,8 @@ import { type RunningCpu, WorkerMachine } from '../core/workermachine.ts'
  *   breaks L
  *   is told
  *
- * The page does not ask for the Web Lock itself: it would be given it, and not know, while it spins. A start has a number: what is
- * learned of one is not said of the next.
+ * The page does not ask for the Web Lock itself: it would be given it, and not know, while it spins. A start
+ * has a number: what is learned of one is not said of the next.
  */
 export interface WebMachineOptions {
   readonly arena: Arena
@@ -46,7 +47,10 @@ export interface WebCpuBoot {
   readonly data: unknown
 }
 
-/** What the undertaker is told of a CPU: where to write the number of this start when its lock is free. Through the port the CPU says that it has it, and what it tells all others. */
+/**
+ * What the undertaker is told of a CPU: where to write the number of this start when its lock is free.
+ * Through the port the CPU says that it has it, and what it tells all others.
+ */
 export interface Undertaking {
   readonly buffer: SharedArrayBuffer
   readonly gone: number
@@ -55,7 +59,10 @@ export interface Undertaking {
   readonly cpu: MessagePort
 }
 
-/** What the undertaker is told of one that may never have had its lock: the number of its start. It answers with that of each one that is gone. */
+/**
+ * What the undertaker is told of one that may never have had its lock: the number of its start. It answers
+ * with that of each one that is gone.
+ */
 export type Burial = number
 
 interface RunningWebCpu extends RunningCpu {
@@ -97,7 +104,10 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
     joinHub(this.arena.buffer, this.undertaker)
   }
 
-  /** Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the event loop. */
+  /**
+   * Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the
+   * event loop.
+   */
   isGone(cpu: number): boolean {
     const running = this.running[cpu]
     return running === undefined || Atomics.load(this.arena.i32, this.goneWord(cpu)) === running.start
@@ -133,7 +143,10 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
     this.undertaker.terminate()
   }
 
-  /** A worker that the machine cannot do without is not there: no CPU can run, and the undertaker may not be there to say so. */
+  /**
+   * A worker that the machine cannot do without is not there: no CPU can run, and the undertaker may not be
+   * there to say so.
+   */
   private breakDown(error: unknown): void {
     this.broken ??= { error }
     for (const resolve of this.buried.values()) resolve()

@@ -11,8 +11,8 @@ import { TaskRecord } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 
 /**
- * Affinity: the CPUs that a task may run on. A change takes effect when the task is next woken (or stolen): one that runs
- * or waits stays on its CPU until it sleeps.
+ * Affinity: the CPUs that a task may run on. A change takes effect when the task is next woken (or stolen):
+ * one that runs or waits stays on its CPU until it sleeps.
  *
  * The mask is two words, and a wakeup reads both:
  *
@@ -22,8 +22,8 @@ import { lockTaskQueue } from '../core/taskqueue.ts'
  *                                              reads 0, 0: no CPU at all, falls back to any
  *   high = CPU 40
  *
- * So it is written under the pi lock, which a waker holds while it selects, and under the run queue's lock, which a thief
- * holds while it looks for what it may take.
+ * So it is written under the pi lock, which a waker holds while it selects, and under the run queue's lock,
+ * which a thief holds while it looks for what it may take.
  */
 export function setAffinity(s: Scheduler, task: number, low: number, high: number): void {
   const { i32, thread } = s
@@ -37,11 +37,12 @@ export function setAffinity(s: Scheduler, task: number, low: number, high: numbe
 }
 
 /**
- * Binds the current task to this CPU for good: its coroutine lives in this CPU's heap from here on. Its mask collapses,
- * and no fallback moves it. By the CPU, when it starts the task.
+ * Binds the current task to this CPU for good: its coroutine lives in this CPU's heap from here on. Its mask
+ * collapses, and no fallback moves it. By the CPU, when it starts the task.
  *
- * The run queue's lock is not needed: the current task is on no queue and no list, so no thief looks at its mask; a waker or
- * whoever changes the mask holds the pi lock. A policy is the exception: it may write to what runs on another CPU.
+ * The run queue's lock is not needed: the current task is on no queue and no list, so no thief looks at its
+ * mask; a waker or whoever changes the mask holds the pi lock. A policy is the exception: it may write to
+ * what runs on another CPU.
  */
 export function bindTask(s: Scheduler, task: number): void {
   const { i32, thread, queue, cpu } = s

@@ -14,8 +14,9 @@ import { switchToIdle } from '../core/switch.ts'
 import { adoptTimers } from '../core/timer.ts'
 
 /**
- * CPUs come and go while tasks run. `online` in the run queue and the CPU's bit in the active mask change together, under
- * the run queue's lock; place.ts shows why nothing is ever put on the queue of a CPU that has gone.
+ * CPUs come and go while tasks run. `online` in the run queue and the CPU's bit in the active mask change
+ * together, under the run queue's lock; place.ts shows why nothing is ever put on the queue of a CPU that has
+ * gone.
  *
  *   comes  online; then takes what waits on the queues of CPUs that are gone (nobody was active when it was put there), and
  *          what waits on those of others only because this one was not there
@@ -55,8 +56,9 @@ export function cpuOnline(s: Scheduler): void {
 }
 
 /**
- * Takes what waits on the queues of other CPUs for want of this one: its mask names this CPU, and not the one where it is. No CPU steals such a task, for
- * it is offered to none. Under both queue locks a queued task keeps its queue and its mask.
+ * Takes what waits on the queues of other CPUs for want of this one: its mask names this CPU, and not the one
+ * where it is. No CPU steals such a task, for it is offered to none. Under both queue locks a queued task
+ * keeps its queue and its mask.
  */
 function takeMisplaced(s: Scheduler): void {
   const { i32, entities, queue } = s
@@ -118,7 +120,10 @@ export function adoptFromGone(s: Scheduler): void {
   }
 }
 
-/** The run queue's lock of the CPU that is gone keeps two from adopting at once, and that CPU from coming back meanwhile. */
+/**
+ * The run queue's lock of the CPU that is gone keeps two from adopting at once, and that CPU from coming back
+ * meanwhile.
+ */
 export function adoptCallbacks(s: Scheduler, gone: number): void {
   const { i32, thread } = s
   const queue = s.queueOf(gone)
@@ -137,8 +142,8 @@ function closeQueue(s: Scheduler, cpu: number): void {
 }
 
 /**
- * Moves what is queued on a CPU that is not online to CPUs that are. (B) of place.ts. Goes through all entities rather than
- * the queue, so that it needs no help from the classes. Returns how many moved.
+ * Moves what is queued on a CPU that is not online to CPUs that are. (B) of place.ts. Goes through all
+ * entities rather than the queue, so that it needs no help from the classes. Returns how many moved.
  */
 export function drainQueue(s: Scheduler, cpu: number): number {
   const { i32, entities } = s

@@ -7,9 +7,10 @@ import { pushList, RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 
 /**
- * The tasks of a run queue that another CPU could take: queued, and allowed on more than one CPU. They are on a list of
- * their own, by level, so that a thief finds the best one without walking past a hundred thousand that cannot move.
- * A started JavaScript task is bound to its CPU and never here. The run queue's lock is held in all of this.
+ * The tasks of a run queue that another CPU could take: queued, and allowed on more than one CPU. They are on
+ * a list of their own, by level, so that a thief finds the best one without walking past a hundred thousand
+ * that cannot move. A started JavaScript task is bound to its CPU and never here. The run queue's lock is
+ * held in all of this.
  */
 
 /** Notes in the entity's policy whether its mask allows it more than one CPU. After each change of either. */
@@ -52,9 +53,9 @@ export function bestPushable(s: Scheduler, queue: number): number {
 }
 
 /**
- * The best task here that may run on `cpu` and is completely off its last one, or 0. Walks only pushable tasks.
- * One whose onCpu is still up has been put back by a switch that has not ended: its CPU will clear
- * the word, so it must not be set elsewhere yet.
+ * The best task here that may run on `cpu` and is completely off its last one, or 0. Walks only pushable
+ * tasks. One whose onCpu is still up has been put back by a switch that has not ended: its CPU will clear the
+ * word, so it must not be set elsewhere yet.
  */
 export function findPushable(s: Scheduler, queue: number, cpu: number): number {
   const { i32 } = s

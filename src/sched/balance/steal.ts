@@ -17,8 +17,8 @@ import type { Scheduler } from '../core/scheduler.ts'
  *   pull    a CPU that is about to run something takes over a task that outranks it and waits elsewhere
  *   push    a CPU on whose queue such a task waits asks the CPU that runs the least important one to pull
  *
- * So of N + 1 FIFO tasks that may run anywhere the N highest hold the N CPUs. A move holds both run queue locks, the
- * lower address first: at no time is a task on two queues or on none.
+ * So of N + 1 FIFO tasks that may run anywhere the N highest hold the N CPUs. A move holds both run queue
+ * locks, the lower address first: at no time is a task on two queues or on none.
  */
 
 /** What an idle CPU takes at once, at the most: both queues are locked meanwhile. */
@@ -78,7 +78,10 @@ function takeBest(s: Scheduler, priority: number, steals: boolean): boolean {
   return false
 }
 
-/** Moves up to so many tasks that outrank `priority` to this CPU's queue; says how many. Both queues are locked. */
+/**
+ * Moves up to so many tasks that outrank `priority` to this CPU's queue; says how many. Both queues are
+ * locked.
+ */
 function moveBest(s: Scheduler, from: number, priority: number, most: number): number {
   const { i32, queue } = s
   for (let moved = 0; ; moved++) {
@@ -112,8 +115,8 @@ function chooseVictim(s: Scheduler, priority: number, triedLow: number, triedHig
 }
 
 /**
- * After a switch that put `prev` back because something outranks it: if it outranks in turn what another CPU runs, and may
- * run there, that CPU is asked to reschedule, and pulls it.
+ * After a switch that put `prev` back because something outranks it: if it outranks in turn what another CPU
+ * runs, and may run there, that CPU is asked to reschedule, and pulls it.
  */
 export function pushTask(s: Scheduler, prev: number): void {
   const { i32 } = s

@@ -1,8 +1,8 @@
 import type { Scheduler } from '../core/scheduler.ts'
 
 /**
- * A scheduling class: ten operations on a class run queue. All but `selectTaskRq` are called with the lock of the run
- * queue held. A switch calls them in this order, and no other:
+ * A scheduling class: ten operations on a class run queue. All but `selectTaskRq` are called with the lock of
+ * the run queue held. A switch calls them in this order, and no other:
  *
  *   pickNextTask   chooses, and leaves the chosen one queued
  *   setNextTask    takes it out of the queue: it is the current one
@@ -18,11 +18,14 @@ export interface SchedClass {
   /** Takes out an entity that no longer wants to run here: queued, or the current one. */
   dequeueTask(s: Scheduler, rq: number, se: number): void
   /**
-   * The CPU, out of this mask, whose queue a waking or new entity should go to. The mask is never empty and has only
-   * active CPUs. No run queue lock is held: it looks at the published words.
+   * The CPU, out of this mask, whose queue a waking or new entity should go to. The mask is never empty and
+   * has only active CPUs. No run queue lock is held: it looks at the published words.
    */
   selectTaskRq(s: Scheduler, se: number, maskLow: number, maskHigh: number): number
-  /** The best one: a queued entity, or the run queue's contender when that one should go on. The queue is not empty. */
+  /**
+   * The best one: a queued entity, or the run queue's contender when that one should go on. The queue is not
+   * empty.
+   */
   pickNextTask(s: Scheduler, rq: number): number
   putPrevTask(s: Scheduler, rq: number, se: number): void
   setNextTask(s: Scheduler, rq: number, se: number): void
@@ -35,10 +38,13 @@ export interface SchedClass {
   /** The current entity gives way to others of its priority. */
   yieldTask(s: Scheduler, rq: number, se: number): void
   /**
-   * Recovery: makes the class run queue empty, whatever it was in the middle of. `running` is the entity of this level that
-   * its CPU runs, or 0.
+   * Recovery: makes the class run queue empty, whatever it was in the middle of. `running` is the entity of
+   * this level that its CPU runs, or 0.
    */
   reset?(s: Scheduler, rq: number, running: number): void
-  /** Recovery: adds an entity that was queued here, as it was. Without it enqueueTask does. Its links are zero. */
+  /**
+   * Recovery: adds an entity that was queued here, as it was. Without it enqueueTask does. Its links are
+   * zero.
+   */
   restore?(s: Scheduler, rq: number, se: number): void
 }

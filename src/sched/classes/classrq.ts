@@ -7,8 +7,9 @@ import { ClassRq, classRq, RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 
 /**
- * The ten operations as the rest of the scheduler calls them: through these, which keep the counts, the ready mask
- * and the list of pushable tasks in step with what the class does. The lock of the run queue is held in all of them.
+ * The ten operations as the rest of the scheduler calls them: through these, which keep the counts, the ready
+ * mask and the list of pushable tasks in step with what the class does. The lock of the run queue is held in
+ * all of them.
  */
 
 /** The class run queue of an entity's priority on this run queue. */
@@ -26,7 +27,10 @@ export function rqEnqueueTask(s: Scheduler, rq: number, se: number): void {
   countIn(s, rq, se)
 }
 
-/** Recovery: puts an entity on an empty or rebuilt queue, where it was before if its class can say so (`restore`). */
+/**
+ * Recovery: puts an entity on an empty or rebuilt queue, where it was before if its class can say so
+ * (`restore`).
+ */
 export function rqRestoreTask(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   i32[se + Entity.rq] = rq

@@ -12,26 +12,31 @@ import type { Scheduler } from '../core/scheduler.ts'
 const SLACK = 1e-12
 const SLACK_MS = 1e-9
 
-/** The first request of a task, as a part of its slice: short enough that a short task need not wait for others' slices. */
+/**
+ * The first request of a task, as a part of its slice: short enough that a short task need not wait for
+ * others' slices.
+ */
 const FIRST_REQUEST = 0.1
 
 /**
  * The fair class: earliest eligible virtual deadline first (EEVDF).
  *
- * Each entity has a weight w (from nice) and a vruntime v, which advances by run time * 1024 / w while it runs. The
- * average of all v, weighted, is V: how far each would be had they all run at once, each at its share. An
- * entity's lag, V - v, is what it is owed. One that is owed something, or nothing, is eligible: v <= V. Each asks
- * for a slice at a time; the virtual deadline of a request is v + slice * 1024 / w. Of the eligible ones the
- * earliest deadline runs: so CPU time goes by weight, and whoever asks for less at a time is served sooner.
+ * Each entity has a weight w (from nice) and a vruntime v, which advances by run time * 1024 / w while it
+ * runs. The average of all v, weighted, is V: how far each would be had they all run at once, each at its
+ * share. An entity's lag, V - v, is what it is owed. One that is owed something, or nothing, is eligible: v
+ * <= V. Each asks for a slice at a time; the virtual deadline of a request is v + slice * 1024 / w. Of the
+ * eligible ones the earliest deadline runs: so CPU time goes by weight, and whoever asks for less at a time
+ * is served sooner.
  *
- * Lag outlives a sleep: an entity that leaves is placed, when it comes back, as far from V as it was. It neither
- * gains by sleeping nor loses; lag is kept within two slices.
+ * Lag outlives a sleep: an entity that leaves is placed, when it comes back, as far from V as it was. It
+ * neither gains by sleeping nor loses; lag is kept within two slices.
  *
- * A task that has never run asks for a tenth of its slice first. Most tasks are short: their deadline comes before those of
- * tasks that have computed for a while, and a long task is back among its equals after that tenth.
+ * A task that has never run asks for a tenth of its slice first. Most tasks are short: their deadline comes
+ * before those of tasks that have computed for a while, and a long task is back among its equals after that
+ * tenth.
  *
- * V is not stored: `weight` and `weightedSum` = sum of w * (v - base) over the queued entities are, and the running
- * one is added when asked. All of it is guarded by the run queue's lock.
+ * V is not stored: `weight` and `weightedSum` = sum of w * (v - base) over the queued entities are, and the
+ * running one is added when asked. All of it is guarded by the run queue's lock.
  */
 export const fairClass: SchedClass = {
   name: 'fair',
@@ -171,7 +176,9 @@ function totalWeight(s: Scheduler, rq: number): number {
   return s.f64[(rq + ClassRq.weight) >> 1] + (running === 0 ? 0 : s.i32[running + Entity.weight])
 }
 
-/** Brings the running entity's vruntime up to the clock, and gives it a new deadline when it has met its last. */
+/**
+ * Brings the running entity's vruntime up to the clock, and gives it a new deadline when it has met its last.
+ */
 function updateRunning(s: Scheduler, rq: number): void {
   const { i32, f64 } = s
   const se = i32[rq + ClassRq.running]
@@ -233,7 +240,10 @@ function forget(s: Scheduler, rq: number, se: number): void {
   else if (i32[rq + ClassRq.running] === se) i32[rq + ClassRq.running] = 0
 }
 
-/** The entity, running or queued, is no longer one of those here. V stays where it is when the last one leaves. */
+/**
+ * The entity, running or queued, is no longer one of those here. V stays where it is when the last one
+ * leaves.
+ */
 function leave(s: Scheduler, rq: number, se: number): void {
   const { i32, f64 } = s
   const average = averageVruntime(s, rq)

@@ -10,8 +10,8 @@ const height = Entity.links + ListNode.list
 export const fairOrder: number = Entity.links + ListNode.epoch
 
 /**
- * The queued entities of a fair run queue in order of virtual deadline; each node also knows the least vruntime under
- * it. So the earliest deadline among those that are eligible is found in one walk down.
+ * The queued entities of a fair run queue in order of virtual deadline; each node also knows the least
+ * vruntime under it. So the earliest deadline among those that are eligible is found in one walk down.
  */
 export class FairTree extends IntrusiveTree {
   private readonly f64: Float64Array

@@ -16,12 +16,12 @@ import { ClassRq, classRq, RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 
 /**
- * The FIFO class: a major level is four sub-queues, one for each minor priority, and a mask of those with tasks. The next
- * task is the first of the lowest of them. A task runs until it blocks, yields or is outranked; one that asked
- * for round robin also gives way to its equals when its slice has ended.
+ * The FIFO class: a major level is four sub-queues, one for each minor priority, and a mask of those with
+ * tasks. The next task is the first of the lowest of them. A task runs until it blocks, yields or is
+ * outranked; one that asked for round robin also gives way to its equals when its slice has ended.
  *
- * A task that was preempted goes back to the head, as it has not had its turn, and goes on with what is left of its slice; one that
- * yielded, or whose slice ended, goes to the tail, and has a whole slice next time.
+ * A task that was preempted goes back to the head, as it has not had its turn, and goes on with what is left
+ * of its slice; one that yielded, or whose slice ended, goes to the tail, and has a whole slice next time.
  */
 export const fifoClass: SchedClass = {
   name: 'fifo',
@@ -107,8 +107,8 @@ export const fifoClass: SchedClass = {
 }
 
 /**
- * Round robin: the entity runs now, for what is left of its slice, or for a whole one. While it runs, `deadline` is when the slice ends;
- * while it is queued, how many milliseconds are left, 0 for a whole slice.
+ * Round robin: the entity runs now, for what is left of its slice, or for a whole one. While it runs,
+ * `deadline` is when the slice ends; while it is queued, how many milliseconds are left, 0 for a whole slice.
  */
 export function startRound(s: Scheduler, se: number): void {
   const { f64 } = s

@@ -4,8 +4,8 @@ import { Entity } from '../core/entity.ts'
 import { ClassRq, RunQueue } from '../core/runqueue.ts'
 
 /**
- * The idle class: one entity for each CPU, at the lowest level, which is always ready. It is picked when nothing else
- * is there, and is on no list: it cannot sleep, end, move or be queued.
+ * The idle class: one entity for each CPU, at the lowest level, which is always ready. It is picked when
+ * nothing else is there, and is on no list: it cannot sleep, end, move or be queued.
  */
 export const idleClass: SchedClass = {
   name: 'idle',

@@ -2,7 +2,8 @@ import { assert } from '../../arena/assert.ts'
 import { type Layout, record, word, words } from '../../arena/memory/record.ts'
 
 /**
- * The two-layer ready mask: which of 64 levels have something on them, and the lowest of those in constant time.
+ * The two-layer ready mask: which of 64 levels have something on them, and the lowest of those in constant
+ * time.
  *
  *   ready            8 bits: bit i is set when a level of group i (levels 8i to 8i + 7) is set
  *   readySecondary  64 bits: bit n is set when level n has something; groups 0 to 3 in the first word, 4 to 7 in the

@@ -4,9 +4,10 @@ import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /**
- * Accounting, for each task and each CPU. The exact figures are plain words that the run queue's lock guards. Anyone may
- * read the published ones, without a lock: they are stored when a task leaves its CPU and its times have moved by
- * PUBLISH_EVERY since, and when it ends; so a reader is at most that far, and the turn that runs, behind.
+ * Accounting, for each task and each CPU. The exact figures are plain words that the run queue's lock guards.
+ * Anyone may read the published ones, without a lock: they are stored when a task leaves its CPU and its
+ * times have moved by PUBLISH_EVERY since, and when it ends; so a reader is at most that far, and the turn
+ * that runs, behind.
  *
  * A time is microseconds in two words, high and low. The high word stands on both sides of the low one:
  *
@@ -16,9 +17,10 @@ import type { Scheduler } from './scheduler.ts'
  *   (B) store(low)                  (E) load(low)
  *   (C) store(check)                (F) load(high); if it is not what (D) saw, low belongs to neither: 0
  *
- * (D) sees the new high word only after (B); (F) sees the old one only before it. The high word changes once in 71
- * minutes, so (A) and (C) are hardly ever done. A reader never waits for (C): whoever was to do it may have died. Then the time stands
- * at the new high word until it is next published, which is when a writer sees that (C) is missing.
+ * (D) sees the new high word only after (B); (F) sees the old one only before it. The high word changes once
+ * in 71 minutes, so (A) and (C) are hardly ever done. A reader never waits for (C): whoever was to do it may
+ * have died. Then the time stands at the new high word until it is next published, which is when a writer
+ * sees that (C) is missing.
  */
 const PUBLISH_EVERY_US = 100
 const LOW_SPAN = 0x1_0000_0000
@@ -72,7 +74,10 @@ export function cpuAccount(i32: Int32Array, queue: number): CpuAccount {
   }
 }
 
-/** Charges the running entity, and its CPU, up to the clock. Returns the milliseconds since it was last charged. */
+/**
+ * Charges the running entity, and its CPU, up to the clock. Returns the milliseconds since it was last
+ * charged.
+ */
 export function chargeRun(s: Scheduler, se: number): number {
   const { i32, f64 } = s
   const ran = s.clock - f64[(se + Entity.execStart) >> 1]

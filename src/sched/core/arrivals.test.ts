@@ -1,4 +1,7 @@
-/** What becomes of new tasks on their way to a CPU. The races are in races.test.ts, deaths in recovery.test.ts. */
+/**
+ * What becomes of new tasks on their way to a CPU. The races are in races.test.ts, deaths in
+ * recovery.test.ts.
+ */
 import { describe, expect, test } from 'vitest'
 import { setAffinity } from '../balance/affinity.ts'
 import { startByArrival, takeArrivals } from './arrivals.ts'

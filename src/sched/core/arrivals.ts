@@ -16,12 +16,14 @@ import { isSleeping, TaskRecord, WAKE_ANY, SLEEP_WOKEN } from './taskrecord.ts'
 import { schedulerWakeup } from './wakeup.ts'
 
 /**
- * Arrivals: new tasks on their way to a CPU. Each CPU has a list of them. Whoever spawns pushes to it, without a lock; the CPU takes
- * the whole list at its next switch, and starts what is on it, on its own queue: thousands of spawns do not meet
- * the CPU at the lock of its run queue. Another CPU that runs out of work takes the list too, for its owner may be stuck.
+ * Arrivals: new tasks on their way to a CPU. Each CPU has a list of them. Whoever spawns pushes to it,
+ * without a lock; the CPU takes the whole list at its next switch, and starts what is on it, on its own
+ * queue: thousands of spawns do not meet the CPU at the lock of its run queue. Another CPU that runs out of
+ * work takes the list too, for its owner may be stuck.
  *
- * A task that has arrived is asleep, like any new one, and starting it is its first wakeup. So it can be killed, stopped,
- * changed and moved as ever: a stopped one is started and not queued, one whose mask has changed goes where that says.
+ * A task that has arrived is asleep, like any new one, and starting it is its first wakeup. So it can be
+ * killed, stopped, changed and moved as ever: a stopped one is started and not queued, one whose mask has
+ * changed goes where that says.
  *
  *   who spawns                                 a CPU that takes
  *   ----------                                 ----------------
@@ -29,20 +31,21 @@ import { schedulerWakeup } from './wakeup.ts'
  *   (B) the list was empty: sets the bit,      (D) head = 0: all of the list is its own
  *       asks the CPU to look
  *
- * With the list not empty, the bit is set, or (B) or (D) is still to come: nobody sleeps beside a list that nobody will take.
- * (B) after (D) leaves a bit without a list: one look in vain.
+ * With the list not empty, the bit is set, or (B) or (D) is still to come: nobody sleeps beside a list that
+ * nobody will take. (B) after (D) leaves a bit without a list: one look in vain.
  *
  *   who spawns                                 a CPU that goes offline
  *   ----------                                 -----------------------
  *   (A) head = task                            (E) is no longer active
  *   (F) the CPU is active? no: takes           (G) takes the list, and starts it elsewhere
  *
- * A CPU that dies with a list in its hands leaves tasks that are ARRIVED, asleep, and were never woken. Whoever recovers takes all
- * lists away and starts every such task, also those that a living CPU is just about to start: the pi lock, and `woken`, let one of the
- * two do it. That CPU may find a task that has ended; its record is there until the CPU is quiescent, and the link is not
- * used for anything else.
+ * A CPU that dies with a list in its hands leaves tasks that are ARRIVED, asleep, and were never woken.
+ * Whoever recovers takes all lists away and starts every such task, also those that a living CPU is just
+ * about to start: the pi lock, and `woken`, let one of the two do it. That CPU may find a task that has
+ * ended; its record is there until the CPU is quiescent, and the link is not used for anything else.
  *
- * Only ordinary tasks arrive: fair, allowed everywhere, of no policy. What is in a hurry is put on its queue at once.
+ * Only ordinary tasks arrive: fair, allowed everywhere, of no policy. What is in a hurry is put on its queue
+ * at once.
  */
 export interface ArrivalsPlan extends Region {
   readonly cpus: number
@@ -51,7 +54,10 @@ export interface ArrivalsPlan extends Region {
 /** Ends a list. A head that is 0 has none. */
 const LAST = -1
 
-/** Pushes to one CPU in a row, at the most: one while it has nothing, then half as many as it has not taken yet. */
+/**
+ * Pushes to one CPU in a row, at the most: one while it has nothing, then half as many as it has not taken
+ * yet.
+ */
 const RUN_MOST = 32
 
 /** The list's link: of all the fields that a task without a parent never uses. */
@@ -125,8 +131,8 @@ export class Arrivals {
   }
 
   /**
-   * Where the next one goes: to the CPU with the least to do; in a long run of spawns several in a row, so that not each looks
-   * at every CPU. -1: no CPU is active.
+   * Where the next one goes: to the CPU with the least to do; in a long run of spawns several in a row, so
+   * that not each looks at every CPU. -1: no CPU is active.
    */
   choose(s: Scheduler): number {
     const { pushed } = this
@@ -166,7 +172,10 @@ export class Arrivals {
   }
 }
 
-/** Lets a new task run, as startTask does: by way of a CPU's arrivals where it may. By a thread that is no CPU, and that recovers those which die. */
+/**
+ * Lets a new task run, as startTask does: by way of a CPU's arrivals where it may. By a thread that is no
+ * CPU, and that recovers those which die.
+ */
 export function startByArrival(s: Scheduler, task: number): void {
   const { i32, arrivals } = s
   const se = i32[task + TaskRecord.entity]
@@ -212,7 +221,10 @@ function kickIdle(s: Scheduler): void {
   }
 }
 
-/** Recovery: starts what a CPU that died had taken, with all that has arrived and was never started. By the thread that pushes. */
+/**
+ * Recovery: starts what a CPU that died had taken, with all that has arrived and was never started. By the
+ * thread that pushes.
+ */
 export function startAllArrived(s: Scheduler): void {
   const { i32, tasks, arrivals } = s
   for (let cpu = 0; cpu < s.cpus; cpu++) arrivals.take(cpu)
@@ -222,7 +234,10 @@ export function startAllArrived(s: Scheduler): void {
   }
 }
 
-/** The first wakeup of a task that has arrived; once, whoever else is about to. `here`: the queue that it goes to, if it may; 0: any. */
+/**
+ * The first wakeup of a task that has arrived; once, whoever else is about to. `here`: the queue that it goes
+ * to, if it may; 0: any.
+ */
 function startArrived(s: Scheduler, task: number, here: number): void {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]

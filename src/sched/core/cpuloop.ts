@@ -19,16 +19,22 @@ import { TaskRecord } from './taskrecord.ts'
 import { expireTimers } from './timer.ts'
 
 /**
- * What a CPU does all its life: switch, run a task until it gives the CPU back, switch again. How a task is run is not
- * the scheduler's business: `resume` runs it, and says why it stopped (SWITCH_PREEMPTED, SUSPENDED, SWITCH_YIELDS or SWITCH_EXITS; see
- * switch.ts; CONTINUES or AWAITS below). On SWITCH_EXITS the task is a ZOMBIE already (exit.ts).
+ * What a CPU does all its life: switch, run a task until it gives the CPU back, switch again. How a task is
+ * run is not the scheduler's business: `resume` runs it, and says why it stopped (SWITCH_PREEMPTED,
+ * SUSPENDED, SWITCH_YIELDS or SWITCH_EXITS; see switch.ts; CONTINUES or AWAITS below). On SWITCH_EXITS the
+ * task is a ZOMBIE already (exit.ts).
  */
 export type Resume = (task: number) => number
 
-/** On a machine that goes step by step: the task has not given the CPU back, but other CPUs take their turns. */
+/**
+ * On a machine that goes step by step: the task has not given the CPU back, but other CPUs take their turns.
+ */
 export const CONTINUES = 4
 
-/** The task awaits a promise, and what follows may be ready as soon as microtasks have run: it keeps the CPU until then. */
+/**
+ * The task awaits a promise, and what follows may be ready as soon as microtasks have run: it keeps the CPU
+ * until then.
+ */
 export const AWAITS = 5
 
 /** Every so many turns a CPU that nobody interrupts looks up: is it to stop, are there callbacks to run? */
@@ -37,13 +43,19 @@ const LOOK_UP_EVERY = 256
 /** And then it runs up to so many: a turn can leave a few, and they must not come faster than they go. */
 const CALLBACKS = 8 * LOOK_UP_EVERY
 
-/** With more than so many left, it asks the CPUs that they wait for to look up: a task that is alone on one need not for minutes. */
+/**
+ * With more than so many left, it asks the CPUs that they wait for to look up: a task that is alone on one
+ * need not for minutes.
+ */
 const CALLBACKS_LEFT = 128
 
 /** How soon an idle CPU looks again at callbacks that wait for other CPUs. */
 const CALLBACK_WAIT_MS = 1
 
-/** After so many turns in a row that were shorter than this, the clock is read at some switches only (TurnClock). */
+/**
+ * After so many turns in a row that were shorter than this, the clock is read at some switches only
+ * (TurnClock).
+ */
 const SHORT_TURNS = 64
 const SHORT_TURN_MS = 0.001
 
@@ -68,7 +80,8 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   cpuOnline(s)
   let current = idle
   for (;;) {
-    // A plain read: a stale 0 means that the next turn sees it. The tick, and whoever preempts, store it atomically.
+    // A plain read: a stale 0 means that the next turn sees it. The tick, and whoever preempts, store it
+    // atomically.
     if (i32[needResched] !== 0 || current === idle || --turns === 0) {
       turns = LOOK_UP_EVERY
       interrupt(cpu, s)
@@ -78,7 +91,8 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
         current = idle
         why = SWITCH_PREEMPTED
       }
-      // Here it holds no look at anything. A task that is alone on its CPU would hold everyone up for as long as it runs.
+      // Here it holds no look at anything. A task that is alone on its CPU would hold everyone up for as long
+      // as it runs.
       rcu.quiescent(thread)
       if (s.finishRescue !== null) finishRescue(s)
       runCallbacks(s)
@@ -117,7 +131,8 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     }
     assert(i32[current + Entity.onCpu] === 1, 'what runs is on this CPU')
     const task = i32[current + Entity.task]
-    // Other CPUs take their turns before it runs, never between its going to sleep and its switch: a waker would wait there.
+    // Other CPUs take their turns before it runs, never between its going to sleep and its switch: a waker
+    // would wait there.
     if (stepwise) yield STEP
     why = resume(task)
     if (stepwise) {
@@ -140,9 +155,10 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
 }
 
 /**
- * Tasks of one sub-queue that do nothing but yield to each other, for as long as nothing else wants attention. The current
- * task has yielded; on return, some task has stopped for the reason that is returned, and is the current one. The whole of
- * this is in cpuLoop too: here it is a plain function, which engines compile better than a generator.
+ * Tasks of one sub-queue that do nothing but yield to each other, for as long as nothing else wants
+ * attention. The current task has yielded; on return, some task has stopped for the reason that is returned,
+ * and is the current one. The whole of this is in cpuLoop too: here it is a plain function, which engines
+ * compile better than a generator.
  */
 function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needResched: number): number {
   const { i32, queue, thread } = s
@@ -171,7 +187,10 @@ function finishRescue(s: Scheduler): void {
   finish?.()
 }
 
-/** The interrupt: takes `needResched` down first, so that one raised from here on is seen; then the clock and the timers. */
+/**
+ * The interrupt: takes `needResched` down first, so that one raised from here on is seen; then the clock and
+ * the timers.
+ */
 function interrupt(cpu: Cpu, s: Scheduler): void {
   // A callback of the event loop, or a promise, may have run before this.
   if (s.thread.sections !== 0) throwIfInside(s.thread, `a callback on CPU ${s.cpu}`)
@@ -214,9 +233,10 @@ function isTimed(priority: number): boolean {
 }
 
 /**
- * How often the clock is read at voluntary switches (a yield, a sleep) between FIFO tasks. Reading it costs about as much as the switch, so
- * while turns are shorter than a microsecond it is read at every 16th to 47th only, at random, and what has passed is
- * charged to the task that runs then: right on average. Everywhere else it is read at every switch.
+ * How often the clock is read at voluntary switches (a yield, a sleep) between FIFO tasks. Reading it costs
+ * about as much as the switch, so while turns are shorter than a microsecond it is read at every 16th to 47th
+ * only, at random, and what has passed is charged to the task that runs then: right on average. Everywhere
+ * else it is read at every switch.
  */
 class TurnClock {
   private readonly s: Scheduler

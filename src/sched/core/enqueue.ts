@@ -26,17 +26,23 @@ import { armTick } from './tick.ts'
  *       and chooses again
  *   unlock
  *
- * Were (C) before (A), the task would be on the queue when (B) moves it. Without (C) it would be on the queue of
- * a CPU that never looks again. When no CPU is active at all, it is queued all the same: the CPU that comes
- * first sets its active bit, and then looks through the queues of those that are offline (hotplug.ts).
+ * Were (C) before (A), the task would be on the queue when (B) moves it. Without (C) it would be on the queue
+ * of a CPU that never looks again. When no CPU is active at all, it is queued all the same: the CPU that
+ * comes first sets its active bit, and then looks through the queues of those that are offline (hotplug.ts).
  */
 
-/** Selects and enqueues, by compare-exchange on onRq. The pi lock is held and no run queue lock; the task is RUNNING. */
+/**
+ * Selects and enqueues, by compare-exchange on onRq. The pi lock is held and no run queue lock; the task is
+ * RUNNING.
+ */
 export function enqueueSelected(s: Scheduler, se: number): void {
   while (!enqueueOn(s, s.queueOf(selectTaskRq(s, se)), se));
 }
 
-/** The same on this CPU's own queue, for a new task of no policy; the CPU switches next, and looks then who goes first. False: it may not run here. */
+/**
+ * The same on this CPU's own queue, for a new task of no policy; the CPU switches next, and looks then who
+ * goes first. False: it may not run here.
+ */
 export function enqueueHere(s: Scheduler, queue: number, se: number): boolean {
   const { i32 } = s
   const [low, high] = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]]
@@ -72,7 +78,8 @@ function mayPlace(s: Scheduler, queue: number, se: number): boolean {
   if (s.i32[queue + RunQueue.online] !== 0) return true
   if ((s.i32[se + Entity.policy] & POLICY_BOUND) !== 0) return true
   if ((s.activeHalf(0) | s.activeHalf(1)) === 0) return true
-  // It waits for this CPU, which is being started; should that die first, a CPU that is idle takes it (hotplug.ts).
+  // It waits for this CPU, which is being started; should that die first, a CPU that is idle takes it
+  // (hotplug.ts).
   return !mayRunNow(s, se) && isComing(s, s.i32[queue + RunQueue.cpu])
 }
 
@@ -87,8 +94,8 @@ function mayRunNow(s: Scheduler, se: number): boolean {
 }
 
 /**
- * Enqueues an entity whose onRq this thread has just set, and preempts what runs there if it is outranked. Locked. `last`: the
- * CPU that it was on before.
+ * Enqueues an entity whose onRq this thread has just set, and preempts what runs there if it is outranked.
+ * Locked. `last`: the CPU that it was on before.
  */
 export function placeOn(
   s: Scheduler,

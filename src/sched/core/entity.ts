@@ -13,8 +13,8 @@ import { float64, type Layout, record, word, words } from '../../arena/memory/re
  *                                     them holding only the pi lock (wakeup.ts)
  *   the published words               written under the run queue's lock, read by anyone (account.ts)
  *
- * A RUNNING task is on a queue (onRq 1, onCpu 0) or on a CPU (onRq 0, onCpu 1), or in between, inside a switch.
- * A sleeping task has onRq 0, and onCpu 0 from the end of its switch on.
+ * A RUNNING task is on a queue (onRq 1, onCpu 0) or on a CPU (onRq 0, onCpu 1), or in between, inside a
+ * switch. A sleeping task has onRq 0, and onCpu 0 from the end of its switch on.
  */
 export const Entity: Layout<
   | 'links'
@@ -61,7 +61,10 @@ export const Entity: Layout<
   | 'extQueue'
   | 'extSlice'
 > = record('scheduling entity', {
-  /** A list node (FIFO), or left, right, height, order of a tree node (fair): on one queue at most, so they share. */
+  /**
+   * A list node (FIFO), or left, right, height, order of a tree node (fair): on one queue at most, so they
+   * share.
+   */
   links: words(ListNode.words),
   /** Back pointer to the task record. */
   task: word,
@@ -77,7 +80,10 @@ export const Entity: Layout<
   policy: word,
   /** How often it was switched to. Published as `switches`. */
   turns: word,
-  /** On a CPU: when it was switched to, or last charged since; on a queue: since when it waits there. In the machine's milliseconds. */
+  /**
+   * On a CPU: when it was switched to, or last charged since; on a queue: since when it waits there. In the
+   * machine's milliseconds.
+   */
   execStart: float64,
   /** The sum of its waits, in milliseconds. With this ends the line that a yield touches (rotate.ts). */
   waitTime: float64,
@@ -92,13 +98,18 @@ export const Entity: Layout<
   preempted: word,
   moved: word,
   woken: word,
-  /** The best priority of those who wait for what it holds, PRIORITY_NONE without any. Guarded by the pi lock. */
+  /**
+   * The best priority of those who wait for what it holds, PRIORITY_NONE without any. Guarded by the pi lock.
+   */
   inherited: word,
   /** Milliseconds of a slice, for the fair class and for round robin. */
   timeSlice: float64,
 
   vruntime: float64,
-  /** Fair: the virtual deadline. Round robin: when the slice ends, on the machine's clock; while queued, milliseconds of it that are left. */
+  /**
+   * Fair: the virtual deadline. Round robin: when the slice ends, on the machine's clock; while queued,
+   * milliseconds of it that are left.
+   */
   deadline: float64,
   /** The least vruntime in the subtree under this node. */
   minVruntime: float64,
@@ -132,7 +143,9 @@ export const Entity: Layout<
 /** What of a record is used: with the header that stands before it, exactly four lines. */
 export const ENTITY_WORDS: number = Entity.extSlice + 1
 
-/** Round robin: within its priority a task goes to the tail when its slice has ended. Otherwise FIFO proper. */
+/**
+ * Round robin: within its priority a task goes to the tail when its slice has ended. Otherwise FIFO proper.
+ */
 export const POLICY_ROUND_ROBIN = 1
 /** It yielded, or its slice ended: put-previous brings it back to the tail, not to the head. */
 export const POLICY_YIELDED = 2

@@ -21,8 +21,8 @@ import type { Scheduler } from './scheduler.ts'
 import { TaskRecord } from './taskrecord.ts'
 
 /**
- * The scheduler's events. Each hook stands behind `if (i32[s.recording] !== 0)`, and is a function of its own, so that the
- * code around it stays small and is compiled as if it were not there.
+ * The scheduler's events. Each hook stands behind `if (i32[s.recording] !== 0)`, and is a function of its
+ * own, so that the code around it stays small and is compiled as if it were not there.
  */
 
 /** Who runs on this thread: a task's slot, IDLE, or a thread that is no CPU. */
@@ -37,7 +37,10 @@ function slotOf(s: Scheduler, se: number): number {
   return i32[i32[se + Entity.task] + TaskRecord.slot]
 }
 
-/** `time`: a yield between equals takes the clock as it stands; any other switch looks anew, so that it never seems to be before the wakeup. */
+/**
+ * `time`: a yield between equals takes the clock as it stands; any other switch looks anew, so that it never
+ * seems to be before the wakeup.
+ */
 export function recordSwitch(s: Scheduler, prev: number, next: number, why: number, time: number): void {
   const { i32 } = s
   s.events?.write(

@@ -23,9 +23,9 @@ import { waitOffCpu } from './wakeup.ts'
  *   switches away: onCpu = 0                   (D) waits while onCpu is 1
  *                                              frees it, through RCU
  *
- * (A) before (B), and the parent looks and sleeps under the one sleep lock: either it sees the ZOMBIE or (B) finds it
- * asleep. (D) holds no lock: the task has still to switch. A task without a parent is reaped by the CPU that
- * ran it, after the switch.
+ * (A) before (B), and the parent looks and sleeps under the one sleep lock: either it sees the ZOMBIE or (B)
+ * finds it asleep. (D) holds no lock: the task has still to switch. A task without a parent is reaped by the
+ * CPU that ran it, after the switch.
  *
  * A parent that ends reaps the children that have ended, and its CPU can die with one in its hands:
  *
@@ -37,10 +37,14 @@ import { waitOffCpu } from './wakeup.ts'
  *                                              the parent is lost, and has this child no more
  *                                              (G) a ZOMBIE without a parent, with the dead CPU's name: reaps it
  *
- * Without (E) nobody could tell it from one that a living CPU is about to reap, and its slots would never come back.
+ * Without (E) nobody could tell it from one that a living CPU is about to reap, and its slots would never
+ * come back.
  */
 
-/** The task has begun to end: whatever it still has to do for that comes before everything else. From any thread. */
+/**
+ * The task has begun to end: whatever it still has to do for that comes before everything else. From any
+ * thread.
+ */
 export function beginExit(s: Scheduler, task: number): void {
   setPriority(s, task, EXIT_PRIORITY)
 }
@@ -60,7 +64,10 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
   becomeZombie(s, task, exitCode)
 }
 
-/** The end itself: the task has no children any more, and its parent learns of it. By who runs it, or has claimed it. */
+/**
+ * The end itself: the task has no children any more, and its parent learns of it. By who runs it, or has
+ * claimed it.
+ */
 export function becomeZombie(s: Scheduler, task: number, exitCode: number): void {
   const { i32, thread } = s
   i32[task + TaskRecord.exitCode] = exitCode
@@ -72,7 +79,8 @@ export function becomeZombie(s: Scheduler, task: number, exitCode: number): void
     disownChild(s, node - TaskRecord.sibling)
     acquire(thread, task + TaskRecord.lock)
   }
-  // Under the lock: who disowns this task sees it either alive, and it will be reaped by its CPU, or a ZOMBIE.
+  // Under the lock: who disowns this task sees it either alive, and it will be reaped by its CPU, or a
+  // ZOMBIE.
   const parent = Atomics.load(i32, task + TaskRecord.parent)
   if (parent === 0) i32[task + TaskRecord.orphan] = 1
   Atomics.store(i32, task + TaskRecord.state, ZOMBIE) // (A)
@@ -91,7 +99,10 @@ export function disownChild(s: Scheduler, child: number): void {
   if (ended) reapTask(s, child)
 }
 
-/** Waits for a child of this task to end, and reaps it. Returns its slot and exit code; undefined: it has no children. */
+/**
+ * Waits for a child of this task to end, and reaps it. Returns its slot and exit code; undefined: it has no
+ * children.
+ */
 export function* waitChild(
   context: TaskContext,
 ): Generator<number, { slot: number; exitCode: number } | { interrupted: number } | undefined, unknown> {
@@ -126,8 +137,8 @@ function findZombie(i32: Int32Array, task: number): number {
 }
 
 /**
- * Gives a ZOMBIE's slots back, after a grace period: others may still be reading its record. By who took it off its
- * parent's children, or, for a task without a parent, by its CPU after the switch. Once.
+ * Gives a ZOMBIE's slots back, after a grace period: others may still be reading its record. By who took it
+ * off its parent's children, or, for a task without a parent, by its CPU after the switch. Once.
  */
 export function reapTask(s: Scheduler, task: number): void {
   const { i32, thread } = s

@@ -36,7 +36,10 @@ export interface TaskOptions {
   readonly affinity?: readonly number[]
   /** Whoever reaps it; 0: it is reaped when it ends. */
   readonly parent?: number
-  /** The caller settles it (publishTask), when it has put down who knows of it: until then it goes if this thread dies. */
+  /**
+   * The caller settles it (publishTask), when it has put down who knows of it: until then it goes if this
+   * thread dies.
+   */
   readonly unsettled?: boolean
 }
 

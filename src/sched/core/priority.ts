@@ -1,8 +1,9 @@
 import { assert } from '../../arena/assert.ts'
 
 /**
- * A priority is 6 bits of major level and 2 bits of minor: 0 is the highest, 255 the lowest. The major level also
- * names the scheduling class, so that finding the next task is finding the lowest set bit (readymask.ts).
+ * A priority is 6 bits of major level and 2 bits of minor: 0 is the highest, 255 the lowest. The major level
+ * also names the scheduling class, so that finding the next task is finding the lowest set bit
+ * (readymask.ts).
  *
  *   major   who
  *   0       EXIT: tasks that end, so that what they hold comes back soon

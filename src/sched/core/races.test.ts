@@ -1,4 +1,7 @@
-/** Each race of the scheduler: found where its remedy is taken out, and gone with it. Explored in full, but for the three largest. */
+/**
+ * Each race of the scheduler: found where its remedy is taken out, and gone with it. Explored in full, but
+ * for the three largest.
+ */
 import { describe, expect, test } from 'vitest'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { check, type CheckOptions, found as findIn, type Setup, unwatched } from '../../checker/check.ts'
@@ -71,7 +74,10 @@ function passes(setup: Setup, options: CheckOptions = {}): void {
   expect(result.executions).toBeGreaterThan(1)
 }
 
-/** The programs with the most orders: the first thousand of them here, all with HEDDLE_LONG=1 and in races.check.ts. */
+/**
+ * The programs with the most orders: the first thousand of them here, all with HEDDLE_LONG=1 and in
+ * races.check.ts.
+ */
 function passesBounded(setup: Setup): void {
   if (process.env.HEDDLE_LONG === '1') return passes(setup)
   const result = check('sound', { executions: 1000, allowIncomplete: true }, setup)
@@ -137,7 +143,9 @@ describe('wakeup during the switch', () => {
     expect(found(wakeupDuringSwitch(wake))).toMatch('enqueued an entity that is on a CPU')
   })
 
-  /** The design's order of steps: onRq, onCpu, and only then the state; or the first two the other way round. */
+  /**
+   * The design's order of steps: onRq, onCpu, and only then the state; or the first two the other way round.
+   */
   const designed =
     (first: 'onRq' | 'onCpu') =>
     (s: Scheduler, task: number): boolean =>

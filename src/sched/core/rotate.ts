@@ -8,11 +8,12 @@ import type { Scheduler } from './scheduler.ts'
 const { next, prev: before, list } = ListNode
 
 /**
- * The commonest switch of all, in one piece: a FIFO task yields to the next one of its own sub-queue. Picking, setting
- * and putting back come out as a rotation of that list: no count, no mask and no published word changes, so none is
- * touched. What it does is what the three operations of fifo.ts do, in their order.
+ * The commonest switch of all, in one piece: a FIFO task yields to the next one of its own sub-queue.
+ * Picking, setting and putting back come out as a rotation of that list: no count, no mask and no published
+ * word changes, so none is touched. What it does is what the three operations of fifo.ts do, in their order.
  *
- * Returns the entity that is the current one now, or 0: it is not that simple, take the long way. The run queue is locked.
+ * Returns the entity that is the current one now, or 0: it is not that simple, take the long way. The run
+ * queue is locked.
  */
 export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   const { i32 } = s

@@ -15,7 +15,8 @@ import { MAJOR_LEVELS, MINOR_LEVELS } from './priority.ts'
 import { ReadyMask } from '../classes/readymask.ts'
 
 /**
- * Each CPU has one run queue: a lock, the ready mask, what runs, and 64 class run queues, one for each major priority.
+ * Each CPU has one run queue: a lock, the ready mask, what runs, and 64 class run queues, one for each major
+ * priority.
  *
  *   guarded by `lock`    everything up to `published`, and all class run queues
  *   the published words  written under `lock`, only when they change; read by anyone to decide where a task should go.
@@ -67,7 +68,10 @@ export const RunQueue: Layout<
   /** Entities queued here, without the one that runs and the idle one. */
   taskCount: word,
   cpu: word,
-  /** Whether tasks may be placed here. Changed under the lock, so that a placement and a CPU's going exclude each other. */
+  /**
+   * Whether tasks may be placed here. Changed under the lock, so that a placement and a CPU's going exclude
+   * each other.
+   */
   online: word,
   /** Living tasks that are bound to this CPU. Atomic. */
   bound: word,
@@ -82,7 +86,9 @@ export const RunQueue: Layout<
   load: word,
   /** The best priority among the tasks that another CPU could take, or PRIORITY_NONE. */
   pushBest: word,
-  /** Counts switches and looks for work: it stands still while the CPU is stuck in code without safepoints. */
+  /**
+   * Counts switches and looks for work: it stands still while the CPU is stuck in code without safepoints.
+   */
   heartbeat: word,
   /** Tasks that were woken, and put here. Beside `load`, which a wakeup writes too. */
   woken: word,
@@ -93,7 +99,10 @@ export const RunQueue: Layout<
   preempted: word,
   moved: word,
   stolen: word,
-  /** Three words that stand together (account.ts), at the start of a line that is written only when figures are published. */
+  /**
+   * Three words that stand together (account.ts), at the start of a line that is written only when figures
+   * are published.
+   */
   busyTimeHigh: { words: 1, align: LINE_WORDS, ownLine: false },
   busyTimeLow: word,
   busyTimeCheck: word,
@@ -107,8 +116,8 @@ export const RunQueue: Layout<
 })
 
 /**
- * A class run queue: the tasks of one major priority on one CPU. What follows the first four words belongs to the
- * class of that level; FIFO and fair share them.
+ * A class run queue: the tasks of one major priority on one CPU. What follows the first four words belongs to
+ * the class of that level; FIFO and fair share them.
  */
 export const ClassRq: Layout<
   | 'classId'
@@ -138,7 +147,8 @@ export const ClassRq: Layout<
   // FIFO: four sub-queues by minor priority, and which of them have tasks
   subqueueMask: 4,
   subqueues: 5,
-  // fair: the tree, the entity that runs, the one it replaces during a switch, and the sums that give the average vruntime
+  // fair: the tree, the entity that runs, the one it replaces during a switch, and the sums that give the
+  // average vruntime
   root: 4,
   order: 5,
   running: 6,
@@ -148,7 +158,10 @@ export const ClassRq: Layout<
   base: 12,
   /** Words for a class of another layer's. */
   extension: 4,
-  /** Queued entities by minor priority; and the same as others may read it, up to date whenever the lock is free. */
+  /**
+   * Queued entities by minor priority; and the same as others may read it, up to date whenever the lock is
+   * free.
+   */
   counts: 5 + MINOR_LEVELS * ListHead.words,
   published: 5 + MINOR_LEVELS * ListHead.words + MINOR_LEVELS,
   /** 1 at a FIFO level: a yield there can be a rotation of one list (rotate.ts). */

@@ -65,7 +65,10 @@ export interface SchedulerPlan {
   readonly ext: ExtPlan
 }
 
-/** Words that belong to no CPU: the wait tree; which CPUs have tasks that another could take; which CPUs are active. */
+/**
+ * Words that belong to no CPU: the wait tree; which CPUs have tasks that another could take; which CPUs are
+ * active.
+ */
 const SLEEP_LOCK = 0
 const WAIT_TREE = 2
 const PUSH_CPUS = LINE_WORDS
@@ -114,7 +117,10 @@ export interface SchedulerOptions {
   readonly slice?: number
 }
 
-/** What the layer that has locks is told of a task that has owned or awaited one. On the thread of this scheduler, with no lock held. */
+/**
+ * What the layer that has locks is told of a task that has owned or awaited one. On the thread of this
+ * scheduler, with no lock held.
+ */
 export interface LockHooks {
   /** The task ends: what it holds must pass to others. */
   exiting(task: number): void
@@ -122,7 +128,10 @@ export interface LockHooks {
   priorityChanged(task: number): void
 }
 
-/** What one thread holds of the scheduler: its views, its place, its clock. What is shared is all in the arena. */
+/**
+ * What one thread holds of the scheduler: its views, its place, its clock. What is shared is all in the
+ * arena.
+ */
 export class Scheduler {
   readonly arena: Arena
   readonly i32: Int32Array<SharedArrayBuffer>
@@ -149,12 +158,18 @@ export class Scheduler {
   readonly histograms: HistogramPlan
   /** This thread's event ring, or null. */
   readonly events: EventWriter | null
-  /** Pointer of the word that is not 0 while events are recorded; the null word, always 0, where there are no rings. */
+  /**
+   * Pointer of the word that is not 0 while events are recorded; the null word, always 0, where there are no
+   * rings.
+   */
   readonly recording: number
   readonly slice: number
   readonly now: () => number
   private readonly kickNow: (cpu: number) => void
-  /** Kicks that wait until this thread has let go of its locks: a CPU that wakes up to find them taken sleeps again. */
+  /**
+   * Kicks that wait until this thread has let go of its locks: a CPU that wakes up to find them taken sleeps
+   * again.
+   */
   private kicksWait = false
   private waitingKicksLow = 0
   private waitingKicksHigh = 0
@@ -163,9 +178,15 @@ export class Scheduler {
   clock = 0
   /** When the earliest timer of this CPU is due. */
   nextTimer: number = Infinity
-  /** When this CPU should let its event loop turn, for tasks that wait for what only that brings; Infinity: for nobody. */
+  /**
+   * When this CPU should let its event loop turn, for tasks that wait for what only that brings; Infinity:
+   * for nobody.
+   */
   turnAt: number = Infinity
-  /** What a rescue on this CPU left to be done with no lock held, at its next turn (cpuloop.ts); null: nothing. */
+  /**
+   * What a rescue on this CPU left to be done with no lock held, at its next turn (cpuloop.ts); null:
+   * nothing.
+   */
   finishRescue: (() => void) | null = null
   /** Turns on this CPU take less than a look at the clock (cpuloop.ts): `clock` is recent enough. */
   turnsAreShort = false
@@ -256,7 +277,10 @@ export class Scheduler {
     return Atomics.load(this.i32, this.pushCpus + half)
   }
 
-  /** Whether another CPU has tasks that this one could take. A plain read: it is asked at each switch, and only a hint. */
+  /**
+   * Whether another CPU has tasks that this one could take. A plain read: it is asked at each switch, and
+   * only a hint.
+   */
   othersOffer(): boolean {
     const { i32, pushCpus, cpu } = this
     if (cpu < 32) return (i32[pushCpus] & ~(1 << cpu)) !== 0 || i32[pushCpus + 1] !== 0
@@ -299,7 +323,10 @@ export class Scheduler {
     else this.waitingKicksHigh |= 1 << (cpu - 32)
   }
 
-  /** Holds kicks back until `sendKicks`: around taking locks, queueing a task, and letting go of them. Does not nest. */
+  /**
+   * Holds kicks back until `sendKicks`: around taking locks, queueing a task, and letting go of them. Does
+   * not nest.
+   */
   holdKicks(): void {
     this.kicksWait = true
   }

@@ -7,8 +7,9 @@ import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /**
- * Which CPU a waking or new task goes to. The caller holds its pi lock, which guards the mask, and no run queue lock: this
- * looks at published words, and the choice is a hint until the chosen queue's lock is held (place.ts).
+ * Which CPU a waking or new task goes to. The caller holds its pi lock, which guards the mask, and no run
+ * queue lock: this looks at published words, and the choice is a hint until the chosen queue's lock is held
+ * (place.ts).
  *
  *   [1] its mask, without the CPUs that are not active; if none is left, one of them that is being started, where it waits;
  *       if there is none such, all active CPUs
@@ -17,7 +18,8 @@ import type { Scheduler } from './scheduler.ts'
  *   [3] the CPU that runs the least important task, if this one outranks it
  *   [4] what its class says; for FIFO and fair, the load-balancing rule of fifo.ts
  *
- * A task bound to a CPU goes there. With no CPU active it waits where it was last: whoever comes takes it from there.
+ * A task bound to a CPU goes there. With no CPU active it waits where it was last: whoever comes takes it
+ * from there.
  */
 export function selectTaskRq(s: Scheduler, se: number): number {
   const { i32 } = s
@@ -49,7 +51,10 @@ export function selectTaskRq(s: Scheduler, se: number): number {
   return chosen
 }
 
-/** A CPU that a task with a mask waits for: it is being started. -1: none of its mask is, or it may run anywhere. */
+/**
+ * A CPU that a task with a mask waits for: it is being started. -1: none of its mask is, or it may run
+ * anywhere.
+ */
 function comingCpu(s: Scheduler, se: number): number {
   const { i32 } = s
   const low = i32[se + Entity.affinityMask]
@@ -59,7 +64,10 @@ function comingCpu(s: Scheduler, se: number): number {
   return -1
 }
 
-/** Whether the CPU's thread has been made, and takes no tasks yet. One that dies first leaves its queue to others, as any that is gone. */
+/**
+ * Whether the CPU's thread has been made, and takes no tasks yet. One that dies first leaves its queue to
+ * others, as any that is gone.
+ */
 export function isComing(s: Scheduler, cpu: number): boolean {
   const { i32 } = s
   const record = cpuRecord(s.machine, cpu)

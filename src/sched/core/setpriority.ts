@@ -19,8 +19,8 @@ import { TaskRecord } from './taskrecord.ts'
 import { lockTaskQueue } from './taskqueue.ts'
 
 /**
- * A task's priority can change while it is queued, runs or sleeps, from any thread: under its pi lock and the lock of its
- * run queue together.
+ * A task's priority can change while it is queued, runs or sleeps, from any thread: under its pi lock and the
+ * lock of its run queue together.
  *
  *   queued    leaves its class run queue and joins the new one, at the tail
  *   runs      its old class forgets it, the new one takes it as current; then, if something queued outranks it now, a
@@ -30,7 +30,10 @@ import { lockTaskQueue } from './taskqueue.ts'
 
 const ANY_LEVEL = -1
 
-/** Changes the priority that the task has of its own. One that inherits a higher priority keeps that. No lock is held. */
+/**
+ * Changes the priority that the task has of its own. One that inherits a higher priority keeps that. No lock
+ * is held.
+ */
 export function setPriority(s: Scheduler, task: number, priority: number): void {
   setPriorityFrom(s, task, ANY_LEVEL, priority)
 }
@@ -52,8 +55,8 @@ export function setPriorityFrom(s: Scheduler, task: number, level: number, prior
 }
 
 /**
- * The task inherits this priority, PRIORITY_NONE for none: it is scheduled by the better of it and its own. The caller holds
- * the pi lock.
+ * The task inherits this priority, PRIORITY_NONE for none: it is scheduled by the better of it and its own.
+ * The caller holds the pi lock.
  */
 export function setInherited(s: Scheduler, task: number, inherited: number): void {
   const { i32 } = s
@@ -72,7 +75,10 @@ export function setEffectivePriority(s: Scheduler, task: number, priority: numbe
   change(s, se, priority, i32[se + Entity.weight])
 }
 
-/** Recovery: whoever changed the task may have died in the middle. It is scheduled by what its own words say. The caller holds the pi lock. */
+/**
+ * Recovery: whoever changed the task may have died in the middle. It is scheduled by what its own words say.
+ * The caller holds the pi lock.
+ */
 export function mendPriority(s: Scheduler, task: number): void {
   const { i32 } = s
   const se = i32[task + TaskRecord.entity]

@@ -42,10 +42,11 @@ import { wakeup } from './wakeup.ts'
  *   (A) state = INTERRUPTIBLE                  (C) pending |= SIGNAL
  *   (D) looks at pending                       (E) wakes it if its state is INTERRUPTIBLE
  *
- * Whichever way they fall together, (D) sees (C) or (E) sees (A). A sleeper that sees a signal at (D) takes its
- * state back by compare-exchange; if that fails, a waker has claimed it, and it must switch all the same.
+ * Whichever way they fall together, (D) sees (C) or (E) sees (A). A sleeper that sees a signal at (D) takes
+ * its state back by compare-exchange; if that fails, a waker has claimed it, and it must switch all the same.
  *
- * A task's code comes here on the CPU that runs it. After it has resumed it may be on another: the context says which.
+ * A task's code comes here on the CPU that runs it. After it has resumed it may be on another: the context
+ * says which.
  */
 export interface TaskContext {
   /** The scheduler of the CPU that runs the task now. */
@@ -54,8 +55,8 @@ export interface TaskContext {
 }
 
 /**
- * Makes the current task's state say asleep; a timeout is in milliseconds from now. True: the caller switches away
- * (SWITCH_SLEEPS), then calls endSleep. False: a signal or a kill is pending, and it has not slept.
+ * Makes the current task's state say asleep; a timeout is in milliseconds from now. True: the caller switches
+ * away (SWITCH_SLEEPS), then calls endSleep. False: a signal or a kill is pending, and it has not slept.
  */
 export function beginSleep(s: Scheduler, task: number, state: number, timeout: number = Infinity): boolean {
   const { i32 } = s
@@ -76,7 +77,9 @@ export function beginSleep(s: Scheduler, task: number, state: number, timeout: n
   return sleeps
 }
 
-/** After the switch: the task runs again. Says why: SLEEP_WOKEN, TIMED_OUT, SLEEP_SIGNALLED or SLEEP_KILLED. */
+/**
+ * After the switch: the task runs again. Says why: SLEEP_WOKEN, TIMED_OUT, SLEEP_SIGNALLED or SLEEP_KILLED.
+ */
 export function endSleep(s: Scheduler, task: number, timeout: number = Infinity): number {
   if (timeout !== Infinity) cancelTimer(s, task)
   return s.i32[task + TaskRecord.wakeReason]
@@ -107,8 +110,8 @@ export function* schedulerSleep(
 }
 
 /**
- * Sleeps on a channel until wakeupOnChannel names it. The lock, if there is one, guards the condition: it is held from
- * before the task is on the wait tree until its state says asleep.
+ * Sleeps on a channel until wakeupOnChannel names it. The lock, if there is one, guards the condition: it is
+ * held from before the task is on the wait tree until its state says asleep.
  */
 export function* sleepOnChannel(
   context: TaskContext,
@@ -148,15 +151,19 @@ export function* sleepOnChannelLocked(
   return reason
 }
 
-/** Wakes the tasks that sleep on a channel, best priority first, at most `limit`. Returns how many. From any thread. */
+/**
+ * Wakes the tasks that sleep on a channel, best priority first, at most `limit`. Returns how many. From any
+ * thread.
+ */
 export function wakeupOnChannel(s: Scheduler, channel: number, limit: number = Infinity): number {
   acquire(s.thread, s.sleepLock)
   let woken = 0
   while (woken < limit) {
     const task = s.waitTree.firstOn(channel)
     if (task === 0) break
-    // One whose timer or signal came first is awake already, and does not count. It leaves the tree after it has been woken, so
-    // that a waker that dies in between leaves no sleeper whom nobody finds; it cannot go anywhere without the sleep lock.
+    // One whose timer or signal came first is awake already, and does not count. It leaves the tree after it
+    // has been woken, so that a waker that dies in between leaves no sleeper whom nobody finds; it cannot go
+    // anywhere without the sleep lock.
     if (wakeup(s, task, WAKE_ANY)) woken++
     s.waitTree.take(task)
   }
@@ -170,7 +177,10 @@ export function signalTask(s: Scheduler, task: number): boolean {
   return wakeup(s, task, WAKE_INTERRUPTIBLE, SLEEP_SIGNALLED) // (E)
 }
 
-/** A kill: ends an interruptible or killable sleep, now or when it begins. What the task does then is its own affair. */
+/**
+ * A kill: ends an interruptible or killable sleep, now or when it begins. What the task does then is its own
+ * affair.
+ */
 export function killTask(s: Scheduler, task: number): boolean {
   Atomics.or(s.i32, task + TaskRecord.pending, PENDING_KILL) // (C)
   return wakeup(s, task, WAKE_KILLABLE, SLEEP_KILLED) // (E)

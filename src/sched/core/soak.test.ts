@@ -29,8 +29,9 @@ import {
 import { wakeupTask } from './wakeup.ts'
 
 /**
- * Everything at once, by seed: tasks of all classes sleep, wake, stop, continue, change priority and affinity, signal, kill
- * and end each other, while CPUs are stopped, killed and started. After every batch of steps the invariants must hold.
+ * Everything at once, by seed: tasks of all classes sleep, wake, stop, continue, change priority and
+ * affinity, signal, kill and end each other, while CPUs are stopped, killed and started. After every batch of
+ * steps the invariants must hold.
  */
 const OPERATIONS = Number(process.env.HEDDLE_SOAK ?? 2_000_000)
 const SEEDS = 10

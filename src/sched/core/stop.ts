@@ -12,12 +12,13 @@ import { waitOffCpu } from './wakeup.ts'
 /**
  * Stop and continue. STOPPED is a flag beside the state: a stopped task that is RUNNING is on no queue.
  *
- * Stop against a wakeup: both hold the pi lock, so one is done before the other starts. Stopped first, the wakeup
- * makes it RUNNING and leaves it off the queue; woken first, stop finds it on the queue and takes it off.
+ * Stop against a wakeup: both hold the pi lock, so one is done before the other starts. Stopped first, the
+ * wakeup makes it RUNNING and leaves it off the queue; woken first, stop finds it on the queue and takes it
+ * off.
  *
- * Stop against a switch: the flag is written under the lock of the run queue that the task is on or runs from, and
- * finish reads it under the same lock. Written first, finish does not put the task back; put back first, it is on the
- * queue when stop looks.
+ * Stop against a switch: the flag is written under the lock of the run queue that the task is on or runs
+ * from, and finish reads it under the same lock. Written first, finish does not put the task back; put back
+ * first, it is on the queue when stop looks.
  *
  * Continue while the task is still on its CPU:
  *
@@ -30,11 +31,15 @@ import { waitOffCpu } from './wakeup.ts'
  *   onCpu = 0
  *                                              STOPPED cleared; RUNNING, so it is enqueued
  *
- * Without (B) it would be on a queue, and could run on CPU 2, while CPU 0 has not finished with it. If at (A) it is
- * still the current one, its switch has not begun: clearing the flag is enough, and finish will put it back.
+ * Without (B) it would be on a queue, and could run on CPU 2, while CPU 0 has not finished with it. If at (A)
+ * it is still the current one, its switch has not begun: clearing the flag is enough, and finish will put it
+ * back.
  */
 
-/** Stops a task, from any thread: off its queue at once, off its CPU at the next safepoint. False: it was stopped. */
+/**
+ * Stops a task, from any thread: off its queue at once, off its CPU at the next safepoint. False: it was
+ * stopped.
+ */
 export function schedulerStop(s: Scheduler, task: number): boolean {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]

@@ -37,15 +37,15 @@ import { armTick, tickFired } from './tick.ts'
  *                                              (C) goes on: state = RUNNING, selects a queue
  *                                              (D) compare-exchange onRq 0 -> 1: enqueues
  *
- * (B) must be a re-read: an interrupt on CPU 0 (a timer of its own that is due) may have made the sleeper RUNNING
- * again since the pick, and then nobody else will queue it. Were (E) before (B), the waker could enqueue a task that
- * finish is about to put back. (F), after the unlock, covers a state that became RUNNING since (B): the compare-
- * exchange on onRq lets one of finish and a waker enqueue. Finish never takes the pi lock: a waker holds it while
- * it waits at (C), for (E).
+ * (B) must be a re-read: an interrupt on CPU 0 (a timer of its own that is due) may have made the sleeper
+ * RUNNING again since the pick, and then nobody else will queue it. Were (E) before (B), the waker could
+ * enqueue a task that finish is about to put back. (F), after the unlock, covers a state that became RUNNING
+ * since (B): the compare- exchange on onRq lets one of finish and a waker enqueue. Finish never takes the pi
+ * lock: a waker holds it while it waits at (C), for (E).
  *
- * While the old task is RUNNING throughout, nobody looks at its onRq and onCpu without the run queue's lock (a waker
- * claims the state first, and fails), so they are plain words inside the lock and a yield costs no atomic access for
- * them.
+ * While the old task is RUNNING throughout, nobody looks at its onRq and onCpu without the run queue's lock
+ * (a waker claims the state first, and fails), so they are plain words inside the lock and a yield costs no
+ * atomic access for them.
  */
 
 /** Why a task gave its CPU back. */
@@ -58,8 +58,8 @@ export const SWITCH_YIELDS = 2
 export const SWITCH_EXITS = 3
 
 /**
- * Switches this CPU from its current entity to the best one, and returns that: the same one when it should go on. Called
- * by the CPU itself, with no lock held.
+ * Switches this CPU from its current entity to the best one, and returns that: the same one when it should go
+ * on. Called by the CPU itself, with no lock held.
  */
 export function schedule(s: Scheduler, why: number): number {
   const { i32, thread, queue } = s
@@ -96,8 +96,8 @@ export function schedule(s: Scheduler, why: number): number {
 }
 
 /**
- * A yield from one FIFO task to the next of the same sub-queue (rotate.ts). The run queue is locked; it is released,
- * unless this returns 0: take the long way.
+ * A yield from one FIFO task to the next of the same sub-queue (rotate.ts). The run queue is locked; it is
+ * released, unless this returns 0: take the long way.
  */
 export function yieldToEqual(s: Scheduler, prev: number): number {
   const { i32, f64, thread, queue } = s
@@ -150,7 +150,8 @@ export function switchToIdle(s: Scheduler, why: number): void {
 function wantsCpu(s: Scheduler, task: number, why: number): boolean {
   const { i32 } = s
   if (i32[task + TaskRecord.stopped] !== 0) return false
-  // One that did not suspend is RUNNING, or a ZOMBIE, and nobody else can change that. One that did may be claimed.
+  // One that did not suspend is RUNNING, or a ZOMBIE, and nobody else can change that. One that did may be
+  // claimed.
   if (why !== SWITCH_SLEEPS) return i32[task + TaskRecord.state] === RUNNING
   return Atomics.load(i32, task + TaskRecord.state) === RUNNING
 }
@@ -173,7 +174,9 @@ export function contextSwitchPrepare(s: Scheduler, prev: number, next: number, w
   }
 }
 
-/** Settles the old entity: back on the queue, or off it. Releases the run queue's lock; onCpu is cleared last. */
+/**
+ * Settles the old entity: back on the queue, or off it. Releases the run queue's lock; onCpu is cleared last.
+ */
 export function contextSwitchFinish(s: Scheduler, prev: number, next: number, why: number): void {
   const { i32, thread, queue } = s
   const idle = i32[queue + RunQueue.idle]

@@ -5,7 +5,8 @@ import { type Layout, record, word, words } from '../../arena/memory/record.ts'
 import { Lock } from '../../arena/sync/spinlock.ts'
 
 /**
- * The task: what it is, as opposed to how it is scheduled (entity.ts). The eight states, and who owns the task in each:
+ * The task: what it is, as opposed to how it is scheduled (entity.ts). The eight states, and who owns the
+ * task in each:
  *
  *   [0] UNUSED           the slot is free; nobody may look but the allocator
  *   [1] RUNNING          on a queue: whoever holds that run queue's lock. On a CPU: that CPU
@@ -22,8 +23,9 @@ import { Lock } from '../../arena/sync/spinlock.ts'
  *   its own CPU           [2]-[5] -> [1] by compare-exchange: a wakeup from an interrupt, before it has switched away
  *   its parent            [7] -> [0]
  *
- * STOPPED is a flag beside the state, not a state: a stopped task sleeps, is woken and is RUNNING as ever, but is on
- * no queue until it is continued. Written under pi lock and run queue lock together; read under either.
+ * STOPPED is a flag beside the state, not a state: a stopped task sleeps, is woken and is RUNNING as ever,
+ * but is on no queue until it is continued. Written under pi lock and run queue lock together; read under
+ * either.
  */
 export const UNUSED = 0
 export const RUNNING = 1
@@ -92,7 +94,10 @@ export const TaskRecord: Layout<
   pending: word,
   /** Counts timed sleeps, at both ends, so that a timer that fires late does not end the next one. */
   sleeps: word,
-  /** Why the last sleep ended: SLEEP_WOKEN, SLEEP_TIMED_OUT, SLEEP_SIGNALLED, SLEEP_KILLED. SLEEP_LOST: it is WAKENING for good, who recovers its CPU has it. */
+  /**
+   * Why the last sleep ended: SLEEP_WOKEN, SLEEP_TIMED_OUT, SLEEP_SIGNALLED, SLEEP_KILLED. SLEEP_LOST: it is
+   * WAKENING for good, who recovers its CPU has it.
+   */
   wakeReason: word,
   /** What it waits for on the wait tree; 0: nothing. Guarded by the sleep lock, as the wait fields are. */
   channel: word,
@@ -116,7 +121,10 @@ export const TaskRecord: Layout<
   rcu: words(RcuNode.words),
   /** UTF-8, zero-padded. */
   name: words(8),
-  /** What it is as the owner of locks, in the records of the layer above; 0: it never took one. Written by the task. */
+  /**
+   * What it is as the owner of locks, in the records of the layer above; 0: it never took one. Written by the
+   * task.
+   */
   owner: word,
 })
 

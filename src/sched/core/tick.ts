@@ -9,9 +9,9 @@ import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /**
- * The tick: the machine raises `needResched` at the moment that is armed here. It is armed only while the running task
- * shares its CPU with an equal, or a timer is due; so a CPU with one task, or with FIFO tasks proper, has no ticks.
- * The run queue's lock is held: whoever enqueues on a CPU arms its tick for it.
+ * The tick: the machine raises `needResched` at the moment that is armed here. It is armed only while the
+ * running task shares its CPU with an equal, or a timer is due; so a CPU with one task, or with FIFO tasks
+ * proper, has no ticks. The run queue's lock is held: whoever enqueues on a CPU arms its tick for it.
  */
 
 /** When the slice of the current entity ends, or Infinity: it has no equals waiting, or no slices at all. */
@@ -30,8 +30,8 @@ function sliceEnd(s: Scheduler, queue: number): number {
 }
 
 /**
- * Arms the tick for what runs on this queue, if it needs one. A tick that is armed already and comes earlier is left: it
- * finds nothing to do, and this is called again.
+ * Arms the tick for what runs on this queue, if it needs one. A tick that is armed already and comes earlier
+ * is left: it finds nothing to do, and this is called again.
  */
 export function armTick(s: Scheduler, queue: number): void {
   const { i32, f64 } = s

@@ -7,8 +7,8 @@ import { isSleeping, TaskRecord, SLEEP_TIMED_OUT, WAKE_ANY } from './taskrecord.
 import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
 
 /**
- * Sleeps that end at a time. Each CPU has a deadline queue; a sleeper puts its timer on that of the CPU it runs on, and
- * that CPU lets it expire, at a tick or out of a halt.
+ * Sleeps that end at a time. Each CPU has a deadline queue; a sleeper puts its timer on that of the CPU it
+ * runs on, and that CPU lets it expire, at a tick or out of a halt.
  *
  * A timer that fires late must not end the task's next sleep:
  *
@@ -22,12 +22,13 @@ import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
  *   (D) sleeps is not what (A) saw:
  *   it leaves the task alone
  *
- * (C) comes before (D). Asleep at (C) in the sleep that the timer was for, the task stays so: waking it takes the pi lock.
- * Asleep at (C) in a later one, it has been at (B), and (D) sees that. With (D) first, the task could be awake and not
- * yet at (B) there, and asleep again when the wakeup looks at its state.
+ * (C) comes before (D). Asleep at (C) in the sleep that the timer was for, the task stays so: waking it takes
+ * the pi lock. Asleep at (C) in a later one, it has been at (B), and (D) sees that. With (D) first, the task
+ * could be awake and not yet at (B) there, and asleep again when the wakeup looks at its state.
  *
- * `timerArmed` and `timerCpu` say which queue a timer is on; the lock of the CPU in `timerCpu` guards both, and the node. Who holds
- * another timer lock reads them in the order that makes them exact, and writes to no node that is not on its own queue:
+ * `timerArmed` and `timerCpu` say which queue a timer is on; the lock of the CPU in `timerCpu` guards both,
+ * and the node. Who holds another timer lock reads them in the order that makes them exact, and writes to no
+ * node that is not on its own queue:
  *
  *   who holds the lock of Q's timers           the task, on CPU P
  *   --------------------------------           ------------------
@@ -35,7 +36,8 @@ import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
  *   (G) timerArmed: 1                          (E) timerCpu = P
  *   (H) timerCpu: P, it is none of Q's         puts the timer on its queue; (F) timerArmed = 1; unlock
  *
- * (E) before (F) and (G) before (H): one that is seen armed and still has Q as its CPU is Q's, and cannot leave Q without its lock.
+ * (E) before (F) and (G) before (H): one that is seen armed and still has Q as its CPU is Q's, and cannot
+ * leave Q without its lock.
  */
 
 /** The current task's sleep ends at `deadline`. On its CPU, before its state says that it sleeps. */
@@ -53,7 +55,9 @@ export function armTimer(s: Scheduler, task: number, deadline: number): void {
   if (deadline < s.nextTimer) s.nextTimer = deadline
 }
 
-/** Takes the task's timer off, if it has not fired. By the task itself, after its sleep, wherever it runs now. */
+/**
+ * Takes the task's timer off, if it has not fired. By the task itself, after its sleep, wherever it runs now.
+ */
 export function cancelTimer(s: Scheduler, task: number): void {
   const { i32, thread } = s
   for (;;) {
@@ -114,8 +118,8 @@ export function isArmedOn({ i32 }: Scheduler, task: number, cpu: number): boolea
 }
 
 /**
- * The timers of a CPU that has gone move to this one, one at a time. Two timer locks are never held together, so a timer is on neither
- * queue for a moment:
+ * The timers of a CPU that has gone move to this one, one at a time. Two timer locks are never held together,
+ * so a timer is on neither queue for a moment:
  *
  *   CPU 1, adopts                              CPU 2
  *   -------------                              -----
@@ -126,8 +130,8 @@ export function isArmedOn({ i32 }: Scheduler, task: number, cpu: number): boolea
  *   own timer lock; (I) the timer is armed,
  *   but not here: leaves it alone
  *
- * Or, if a third CPU dies meanwhile with the timer lock of CPU 1, who puts these timers together again finds it armed here, and at (I)
- * it is on the queue already.
+ * Or, if a third CPU dies meanwhile with the timer lock of CPU 1, who puts these timers together again finds
+ * it armed here, and at (I) it is on the queue already.
  */
 export function adoptTimers(s: Scheduler, gone: number): number {
   const { i32, thread } = s

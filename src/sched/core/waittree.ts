@@ -4,8 +4,8 @@ import { TaskRecord } from './taskrecord.ts'
 const { channel, waitPriority, waitOrder } = TaskRecord
 
 /**
- * The wait tree: every task that sleeps on a channel, in order of channel, then priority, then arrival. One tree, guarded by
- * the sleep lock. A channel is any number but 0: a pointer to what is waited for.
+ * The wait tree: every task that sleeps on a channel, in order of channel, then priority, then arrival. One
+ * tree, guarded by the sleep lock. A channel is any number but 0: a pointer to what is waited for.
  */
 export class WaitTree extends IntrusiveTree {
   private readonly root: number

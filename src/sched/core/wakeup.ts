@@ -27,8 +27,8 @@ import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskreco
  *                               or RUNNING: returns   switches away
  *   enqueues
  *
- * The sleeper is on some wait queue, under that queue's lock, from before its state says asleep; so an event that
- * comes after finds it there, and one that came before was seen by the sleeper under the same lock.
+ * The sleeper is on some wait queue, under that queue's lock, from before its state says asleep; so an event
+ * that comes after finds it there, and one that came before was seen by the sleeper under the same lock.
  *
  * The design claims the state, (A), after the wait for onCpu. Then this can happen, and does in a check:
  *
@@ -39,14 +39,17 @@ import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskreco
  *   picked again: onCpu = 1, onRq = 0
  *   state = INTERRUPTIBLE, still on CPU 0     asleep -> WAKENING succeeds; onRq 0 -> 1: enqueued while on a CPU
  *
- * Claimed first, the task cannot move: it is on its way out, or out, until the waker stores RUNNING. It also means that
- * onRq and onCpu are read only while nobody writes them but the switch that (C) waits for.
+ * Claimed first, the task cannot move: it is on its way out, or out, until the waker stores RUNNING. It also
+ * means that onRq and onCpu are read only while nobody writes them but the switch that (C) waits for.
  *
- * No task lock is held here: the wait at (C) is for a switch, and what the task does before it switches may need
- * that lock.
+ * No task lock is held here: the wait at (C) is for a switch, and what the task does before it switches may
+ * need that lock.
  */
 
-/** Wakes a task from whatever sleep it is in. Says whether this call did it. From any thread, holding no inner lock. */
+/**
+ * Wakes a task from whatever sleep it is in. Says whether this call did it. From any thread, holding no inner
+ * lock.
+ */
 export function wakeupTask(s: Scheduler, task: number): boolean {
   return wakeup(s, task, WAKE_ANY)
 }
@@ -66,8 +69,9 @@ export function wakeup(s: Scheduler, task: number, states: number, reason: numbe
 }
 
 /**
- * As wakeup, for who holds the task's pi lock. Neither its task lock nor a run queue lock may be held. `here`: the caller's own queue,
- * where it goes if it may, and the caller has read the clock and switches next; 0: one is selected.
+ * As wakeup, for who holds the task's pi lock. Neither its task lock nor a run queue lock may be held.
+ * `here`: the caller's own queue, where it goes if it may, and the caller has read the clock and switches
+ * next; 0: one is selected.
  */
 export function schedulerWakeup(
   s: Scheduler,
@@ -95,7 +99,8 @@ export function finishWakeup(s: Scheduler, task: number, se: number, here: numbe
   const { i32 } = s
   assert(Atomics.load(i32, se + Entity.onRq) === 0, 'a task that sleeps is on no queue') // (C) 3
   waitOffCpu(s, se)
-  // Before 4: a waker that dies in between leaves no task that runs and was never woken. Recovery takes that one for not started.
+  // Before 4: a waker that dies in between leaves no task that runs and was never woken. Recovery takes that
+  // one for not started.
   i32[se + Entity.woken]++
   const was = Atomics.compareExchange(i32, task + TaskRecord.state, WAKENING, RUNNING) // 4
   assert(was === WAKENING, 'a claimed task is its waker’s alone')
@@ -106,8 +111,8 @@ export function finishWakeup(s: Scheduler, task: number, se: number, here: numbe
 }
 
 /**
- * A wakeup from an interrupt on the CPU that runs the task, between its state saying asleep and its switch: the state
- * alone is set back, and the switch, when it re-reads it, keeps or puts the task back.
+ * A wakeup from an interrupt on the CPU that runs the task, between its state saying asleep and its switch:
+ * the state alone is set back, and the switch, when it re-reads it, keeps or puts the task back.
  */
 export function wakeSelf(s: Scheduler, task: number, states: number, reason: number): boolean {
   const { i32 } = s
@@ -124,17 +129,19 @@ export function isCurrent(s: Scheduler, se: number): boolean {
 }
 
 /**
- * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would leave a task that
- * is RUNNING and nowhere. No task lock and no run queue lock is held.
+ * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would
+ * leave a task that is RUNNING and nowhere. No task lock and no run queue lock is held.
  *
- * Where CPUs share a core, the one that switches may have lost it to this very thread: after `thread.spins` looks this one sleeps.
+ * Where CPUs share a core, the one that switches may have lost it to this very thread: after `thread.spins`
+ * looks this one sleeps.
  *
  *   the switch                                 who waits
  *   ----------                                 ---------
  *   (E) onCpu = 0                              (G) awaited++
  *   (H) awaited is not 0: notifies             sleeps while onCpu is 1
  *
- * (E) before (H), and (G) before the sleep: the switch sees who sleeps, or that one sees that there is nothing to wait for.
+ * (E) before (H), and (G) before the sleep: the switch sees who sleeps, or that one sees that there is
+ * nothing to wait for.
  */
 export function waitOffCpu(s: Scheduler, se: number): void {
   const { i32, thread } = s

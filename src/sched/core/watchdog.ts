@@ -21,8 +21,9 @@ import type { Scheduler } from './scheduler.ts'
  *
  * A policy (ext.ts) that starves one of its tasks, or has lost it, is ejected.
  *
- * It belongs to no CPU, so that a stuck one cannot hide itself: the thread that makes it calls `look`. A busy CPU counts
- * its interrupts (`heartbeat`); each look asks those that have not counted since the last one to reschedule.
+ * It belongs to no CPU, so that a stuck one cannot hide itself: the thread that makes it calls `look`. A busy
+ * CPU counts its interrupts (`heartbeat`); each look asks those that have not counted since the last one to
+ * reschedule.
  */
 export type WatchdogReport =
   | {
@@ -124,8 +125,9 @@ export class Watchdog {
 }
 
 /**
- * Whether a policy is to blame for a task that waits: HELD, QUEUED or LOCAL says what it has done with the task; 0: it has not been
- * told of it, or what the CPU runs outranks the policy's tasks. The run queue is locked.
+ * Whether a policy is to blame for a task that waits: HELD, QUEUED or LOCAL says what it has done with the
+ * task; 0: it has not been told of it, or what the CPU runs outranks the policy's tasks. The run queue is
+ * locked.
  */
 function blamesPolicy(s: Scheduler, queue: number, se: number): number {
   const { i32 } = s

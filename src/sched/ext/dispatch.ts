@@ -12,8 +12,9 @@ import type { Scheduler } from '../core/scheduler.ts'
 import { lockBoth, unlockBoth } from '../balance/steal.ts'
 
 /**
- * Tasks on their way to a local list: from the policy's hands, or from a dispatch queue. The task may belong to another CPU's
- * run queue: then both run queues are locked, lower address first, and it changes over. It is never on two queues nor on none:
+ * Tasks on their way to a local list: from the policy's hands, or from a dispatch queue. The task may belong
+ * to another CPU's run queue: then both run queues are locked, lower address first, and it changes over. It
+ * is never on two queues nor on none:
  *
  *   CPU 0, consumes                          CPU 1, consumes the same queue
  *   ---------------                          ------------------------------
@@ -26,7 +27,10 @@ import { lockBoth, unlockBoth } from '../balance/steal.ts'
  *                                            (B) locks both: it is on that queue no more; looks again
  */
 
-/** As a placement has it: its mask, or any CPU when none of its mask is active. Exact under the entity's run queue lock. */
+/**
+ * As a placement has it: its mask, or any CPU when none of its mask is active. Exact under the entity's run
+ * queue lock.
+ */
 export function mayRunOn(s: Scheduler, se: number, cpu: number): boolean {
   const { i32 } = s
   const low = i32[se + Entity.affinityMask]
@@ -36,7 +40,10 @@ export function mayRunOn(s: Scheduler, se: number, cpu: number): boolean {
   return ((low & s.activeHalf(0)) | (high & s.activeHalf(1))) === 0
 }
 
-/** Takes the first task that may run on this CPU to its local list. By the CPU, holding no lock. False: there is none. */
+/**
+ * Takes the first task that may run on this CPU to its local list. By the CPU, holding no lock. False: there
+ * is none.
+ */
 export function consumeFirst(s: Scheduler, queue: number): boolean {
   const { i32, thread } = s
   const accepts = (se: number): boolean => mayRunOn(s, se, s.cpu)
@@ -65,8 +72,8 @@ export function consumeFirst(s: Scheduler, queue: number): boolean {
 }
 
 /**
- * Puts a task that the policy holds on the local list of a CPU; -1: of its own. Returns the state that it was found in: HELD, or
- * nothing was done. By a CPU, holding no lock.
+ * Puts a task that the policy holds on the local list of a CPU; -1: of its own. Returns the state that it was
+ * found in: HELD, or nothing was done. By a CPU, holding no lock.
  */
 export function giveLocal(s: Scheduler, se: number, cpu: number, slice: number, front: boolean): number {
   const { i32 } = s
@@ -106,7 +113,10 @@ function takesTasks(s: Scheduler, queue: number, se: number): boolean {
   return s.i32[queue + RunQueue.online] !== 0 || (s.i32[se + Entity.policy] & POLICY_BOUND) !== 0
 }
 
-/** An entity that is on no list goes to the local list of `to`, and is that CPU's from then on. Both are locked. */
+/**
+ * An entity that is on no list goes to the local list of `to`, and is that CPU's from then on. Both are
+ * locked.
+ */
 function changeOver(s: Scheduler, se: number, from: number, to: number, front: boolean): void {
   const { i32 } = s
   assert(stateOf(s, se) === OUT && i32[se + Entity.onCpu] === 0, 'what changes over is on no list and no CPU')

@@ -15,9 +15,9 @@ import { Entity } from '../core/entity.ts'
 import { DispatchQueue, QUEUE_FIFO, QUEUE_UNUSED, QUEUE_VTIME } from './extlayout.ts'
 
 /**
- * Dispatch queues: where a policy puts tasks until a CPU takes them to run. First come first served, or by virtual time. The
- * queue's lock is held in all of this, and so is the lock of the run queue that the entity belongs to: so where an
- * entity is does not change for who holds either.
+ * Dispatch queues: where a policy puts tasks until a CPU takes them to run. First come first served, or by
+ * virtual time. The queue's lock is held in all of this, and so is the lock of the run queue that the entity
+ * belongs to: so where an entity is does not change for who holds either.
  */
 
 const left = Entity.links + ListNode.next

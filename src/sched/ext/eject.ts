@@ -25,8 +25,8 @@ import { setPriorityFrom } from '../core/setpriority.ts'
 import { stateNames, TaskRecord } from '../core/taskrecord.ts'
 
 /**
- * The end of a policy: asked for, or because it did what no policy may. Its tasks fall back to the fair class; none is lost,
- * because each is on a run queue's account whatever the policy did with it.
+ * The end of a policy: asked for, or because it did what no policy may. Its tasks fall back to the fair
+ * class; none is lost, because each is on a run queue's account whatever the policy did with it.
  *
  *   who ejects                      another CPU                        a CPU that drains
  *   ----------                      -----------                        -----------------
@@ -40,8 +40,8 @@ import { stateNames, TaskRecord } from '../core/taskrecord.ts'
  *                                   (E) calls `exit`, forgets it
  *   the last (E): NONE
  *
- * `takes` is cleared before (B). A task that is started meanwhile and saw it set looks again after it has joined the class:
- * either (C) finds it there, or it sees `takes` cleared and goes back by itself.
+ * `takes` is cleared before (B). A task that is started meanwhile and saw it set looks again after it has
+ * joined the class: either (C) finds it there, or it sees `takes` cleared and goes back by itself.
  */
 export type EjectReason =
   | 'unloaded'
@@ -73,7 +73,10 @@ export interface EjectReport {
   readonly dump: string
 }
 
-/** Ejects the policy, from any thread. False: someone else did, or there is none. Its tasks move as soon as a CPU drains. */
+/**
+ * Ejects the policy, from any thread. False: someone else did, or there is none. Its tasks move as soon as a
+ * CPU drains.
+ */
 export function eject(
   s: Scheduler,
   reason: EjectReason,
@@ -118,7 +121,10 @@ function policyName(s: Scheduler): string {
   return readText(s.arena, s.ext.plan.name, s.i32[s.ext.record + ExtRecord.nameBytes])
 }
 
-/** Moves the tasks of an ejected policy to the fair class, unless another thread does. From any thread, holding no lock. */
+/**
+ * Moves the tasks of an ejected policy to the fair class, unless another thread does. From any thread,
+ * holding no lock.
+ */
 export function drainEjected(s: Scheduler): boolean {
   const { i32, ext, entities } = s
   const at = ext.record + ExtRecord.state
@@ -157,7 +163,10 @@ export function tellCpus(s: Scheduler): void {
   for (let cpu = 0; cpu < s.cpus; cpu++) s.resched(cpu)
 }
 
-/** Everything that the ext class knows, as text. Takes no lock: it may be called anywhere, and shows what it saw. */
+/**
+ * Everything that the ext class knows, as text. Takes no lock: it may be called anywhere, and shows what it
+ * saw.
+ */
 export function dumpExt(s: Scheduler): string {
   const { i32, ext, entities } = s
   const lines: string[] = []

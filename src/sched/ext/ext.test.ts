@@ -144,7 +144,8 @@ test('direct dispatch: from selectCpu to the CPU it chose, from enqueue to any C
     expect(sim.run({ steps: 5000 })).toBe('idle')
     expect([...ran]).toEqual([2])
     const direct = told.filter(flags => (Number(flags) & ENQUEUE_CAME) !== 0).length
-    // Those that the test forks go through enqueue; those that a CPU forks do not, if selectCpu has dispatched them.
+    // Those that the test forks go through enqueue; those that a CPU forks do not, if selectCpu has
+    // dispatched them.
     expect(direct).toBe(from === 'selectCpu' ? 3 : 6)
   }
 })

@@ -45,18 +45,19 @@ import type { Scheduler } from '../core/scheduler.ts'
 /**
  * The ext class: a level whose tasks are scheduled by a policy that a user has written (policy.ts).
  *
- * A runnable task always belongs to one CPU's run queue, whatever dispatch queue it is on: that queue's lock guards where it
- * is, as for every class. So stop, kill, priorities, affinity and CPUs that go find it without asking the policy.
+ * A runnable task always belongs to one CPU's run queue, whatever dispatch queue it is on: that queue's lock
+ * guards where it is, as for every class. So stop, kill, priorities, affinity and CPUs that go find it
+ * without asking the policy.
  *
  *   enqueueTask -> PENDING --the CPU tells the policy--> HELD --dispatch--> QUEUED --consume--> LOCAL --pick--> CURRENT
  *                                                          `-------dispatch to a local queue------^
  *
- * The ten operations here are called with the run queue's lock held, from any thread; they never call the policy. A CPU calls
- * it between switches, holding nothing (extcpu.ts). So a policy that throws or hangs breaks no lock, and a thread that is no
- * CPU needs no policy to wake a task.
+ * The ten operations here are called with the run queue's lock held, from any thread; they never call the
+ * policy. A CPU calls it between switches, holding nothing (extcpu.ts). So a policy that throws or hangs
+ * breaks no lock, and a thread that is no CPU needs no policy to wake a task.
  *
- * The level is ready while the local list has tasks: what waits elsewhere waits for the policy. Without a policy, tasks go
- * straight to the local list, and take turns.
+ * The level is ready while the local list has tasks: what waits elsewhere waits for the policy. Without a
+ * policy, tasks go straight to the local list, and take turns.
  */
 export class Ext {
   readonly record: number
@@ -67,7 +68,9 @@ export class Ext {
   context: PolicyContext | null = null
   /** Asks its selectCpu, where there is one. */
   selectCpu: ((s: Scheduler, se: number) => number) | null = null
-  /** The task that yields here must leave its CPU, though nothing else waits there: its policy places it anew. */
+  /**
+   * The task that yields here must leave its CPU, though nothing else waits there: its policy places it anew.
+   */
   leaves = false
   /** The generation that this CPU has looked at. */
   generation = 0
@@ -251,7 +254,10 @@ export function toLocal(s: Scheduler, rq: number, se: number, first: boolean): v
   else listPush(i32, head, se + Entity.links)
 }
 
-/** Puts an entity that is on no list on the pending list, with what the policy will be told. The run queue is locked. */
+/**
+ * Puts an entity that is on no list on the pending list, with what the policy will be told. The run queue is
+ * locked.
+ */
 export function toPending(s: Scheduler, rq: number, se: number, flags: number): void {
   const { i32 } = s
   const head = rq + ExtRq.pending
@@ -261,7 +267,10 @@ export function toPending(s: Scheduler, rq: number, se: number, flags: number): 
   listPush(i32, head, se + Entity.links)
 }
 
-/** Takes an entity off whatever it is on. `tells`: a policy that has it is to be told that it has gone. Locked. */
+/**
+ * Takes an entity off whatever it is on. `tells`: a policy that has it is to be told that it has gone.
+ * Locked.
+ */
 export function takeOut(s: Scheduler, rq: number, se: number, tells: boolean): void {
   const { i32 } = s
   const state = i32[se + Entity.extState] & EXT_STATE
@@ -282,7 +291,10 @@ export function takeOut(s: Scheduler, rq: number, se: number, tells: boolean): v
   if (tells && (state === HELD || state === QUEUED) && i32[rq + ExtRq.asks] !== 0) noteDequeued(s, rq, se)
 }
 
-/** `extQueue` is the fact, the links follow from it: first when it comes, last when it goes. The queue is locked. */
+/**
+ * `extQueue` is the fact, the links follow from it: first when it comes, last when it goes. The queue is
+ * locked.
+ */
 export function joinQueue(s: Scheduler, queue: number, se: number, front: boolean): void {
   s.i32[se + Entity.extQueue] = queue
   s.ext.queues.insert(queue, se, front)
@@ -304,7 +316,9 @@ function noteDequeued(s: Scheduler, rq: number, se: number): void {
   s.resched(i32[rq + ClassRq.cpu])
 }
 
-/** The CPU should come to its scheduling loop, and ask the policy, unless what it runs outranks this class. */
+/**
+ * The CPU should come to its scheduling loop, and ask the policy, unless what it runs outranks this class.
+ */
 function askSoon(s: Scheduler, rq: number): void {
   const { i32 } = s
   const queue = i32[rq + ClassRq.queue]

@@ -27,8 +27,8 @@ import { TaskRecord } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 
 /**
- * A CPU and its policy. The CPU loop calls these between switches, holding no lock; none of them costs anything but a look at
- * one field on a CPU that has no policy.
+ * A CPU and its policy. The CPU loop calls these between switches, holding no lock; none of them costs
+ * anything but a look at one field on a CPU that has no policy.
  *
  * A task that comes to a queue while a CPU looks for work must not be missed:
  *
@@ -47,7 +47,10 @@ import { lockTaskQueue } from '../core/taskqueue.ts'
 /** Stands for a policy that could not be enabled. */
 const failed: Policy = { name: 'failed', enqueue() {} }
 
-/** Enables the policy on this CPU. By the CPU itself, holding no lock. False: there is none to enable any more. */
+/**
+ * Enables the policy on this CPU. By the CPU itself, holding no lock. False: there is none to enable any
+ * more.
+ */
 export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
   const { i32, ext } = s
   if (ext.policy !== null || !ext.isActive()) return false
@@ -80,7 +83,10 @@ export function lookForPolicy(s: Scheduler): void {
   if (ext.policy === null && ext.isActive()) ext.fetch?.(s)
 }
 
-/** Before a switch: tells the policy what has come, and lets it put something on the local list if there is nothing. */
+/**
+ * Before a switch: tells the policy what has come, and lets it put something on the local list if there is
+ * nothing.
+ */
 export function beforeSwitch(s: Scheduler, why: number): void {
   const { i32, ext, queue } = s
   if (!ext.isActive()) {
@@ -269,8 +275,8 @@ function stopAsking(s: Scheduler): void {
 }
 
 /**
- * Then it helps to drain, and says goodbye. Not between a task's going to sleep and its switch: a waker may hold the pi lock
- * that draining needs, and wait for that switch.
+ * Then it helps to drain, and says goodbye. Not between a task's going to sleep and its switch: a waker may
+ * hold the pi lock that draining needs, and wait for that switch.
  */
 function leavePolicy(s: Scheduler): void {
   const { ext } = s

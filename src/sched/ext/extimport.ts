@@ -15,8 +15,8 @@ export function providePolicy(href: string, source: PolicySource): void {
 }
 
 /**
- * How a CPU gets the policy of a new generation: it imports the module. Its tasks go on meanwhile, in turn with its event loop, and
- * take turns among themselves; from when the module is there, the policy is asked.
+ * How a CPU gets the policy of a new generation: it imports the module. Its tasks go on meanwhile, in turn
+ * with its event loop, and take turns among themselves; from when the module is there, the policy is asked.
  */
 export function policyImporter(cpu: Cpu): (s: Scheduler) => void {
   return s => {

@@ -16,12 +16,12 @@ import { ClassRq } from '../core/runqueue.ts'
  *   [5] DRAINING   one thread moves them                                   that thread -> [6]
  *   [6] LEAVING    CPUs that still have it call its `exit`                 the last of them -> [0]
  *
- * In every state a task at level 33 is on some CPU's account and can run: a CPU that does not ask the policy takes its
- * tasks in turn.
+ * In every state a task at level 33 is on some CPU's account and can run: a CPU that does not ask the policy
+ * takes its tasks in turn.
  *
- * [1], [3] and [5] are one thread's, and the word says whose, above the state: so the one compare-exchange that takes the state also
- * says whose death leaves it there (extrecover.ts). In a word beside it, stored after the state, a thread that dies between the two
- * would leave a state that nobody ends.
+ * [1], [3] and [5] are one thread's, and the word says whose, above the state: so the one compare-exchange
+ * that takes the state also says whose death leaves it there (extrecover.ts). In a word beside it, stored
+ * after the state, a thread that dies between the two would leave a state that nobody ends.
  */
 export const NONE = 0
 export const LOADING = 1
@@ -130,7 +130,8 @@ export const ExtRq: Readonly<{ local: number; pending: number; asks: number }> =
 }
 
 /**
- * `extState` of an entity: the state, then flags. Changed under the lock of the run queue that the entity belongs to.
+ * `extState` of an entity: the state, then flags. Changed under the lock of the run queue that the entity
+ * belongs to.
  *
  *   [0] OUT       not queued at this level: it sleeps, or has another class
  *   [1] PENDING   on its CPU's pending list: the policy has not been told

@@ -20,8 +20,9 @@ import type { Scheduler } from '../core/scheduler.ts'
 import { setPriority, setPriorityFrom } from '../core/setpriority.ts'
 
 /**
- * Loading and unloading, from any thread, while tasks run. Loading only says that there is a policy, and where it is: each CPU
- * fetches and enables it by itself, and asks it from then on; also CPUs that come later. Then tasks are given to it.
+ * Loading and unloading, from any thread, while tasks run. Loading only says that there is a policy, and
+ * where it is: each CPU fetches and enables it by itself, and asks it from then on; also CPUs that come
+ * later. Then tasks are given to it.
  */
 export interface PolicyToLoad {
   readonly name: string
@@ -56,7 +57,9 @@ export function policyHref(s: Scheduler): string {
   return readText(s.arena, s.ext.plan.href, s.i32[s.ext.record + ExtRecord.hrefBytes])
 }
 
-/** Ends the policy. Its tasks are in the fair class when this returns; CPUs forget it at their next switch. */
+/**
+ * Ends the policy. Its tasks are in the fair class when this returns; CPUs forget it at their next switch.
+ */
 export function unloadPolicy(s: Scheduler): boolean {
   const asked = eject(s, 'unloaded', 'unloaded', 0, -1)
   drainEjected(s)
@@ -86,7 +89,10 @@ function takeFromNowOn({ i32, ext }: Scheduler, which: number): void {
   if (!ext.isActive()) Atomics.store(i32, ext.record + ExtRecord.takes, TAKES_NONE)
 }
 
-/** New tasks that the allowlist names are the policy's from now on. `list` is text of at most ALLOWLIST_BYTES that the layer above reads. */
+/**
+ * New tasks that the allowlist names are the policy's from now on. `list` is text of at most ALLOWLIST_BYTES
+ * that the layer above reads.
+ */
 export function takeListedTasks(s: Scheduler, list: string): void {
   const { i32, ext, arena } = s
   i32[ext.record + ExtRecord.listBytes] = writeText(arena, ext.plan.list, list)
@@ -99,7 +105,9 @@ export function listedTasks({ i32, ext, arena }: Scheduler): string | null {
   return readText(arena, ext.plan.list, i32[ext.record + ExtRecord.listBytes])
 }
 
-/** Gives one task to the policy: the allowlist. False: there is no policy, and the task is an ordinary one. */
+/**
+ * Gives one task to the policy: the allowlist. False: there is no policy, and the task is an ordinary one.
+ */
 export function allowTask(s: Scheduler, task: number): boolean {
   setPriority(s, task, EXT_PRIORITY)
   return staysIfActive(s, task)

@@ -22,8 +22,8 @@ import { wakeupTask } from '../core/wakeup.ts'
 import { Watchdog } from '../core/watchdog.ts'
 
 /**
- * Policies are loaded, unloaded and ejected while tasks do everything that tasks do and CPUs come, go and die. Every task that
- * was started either lives and is where it should be, or has ended: none is lost.
+ * Policies are loaded, unloaded and ejected while tasks do everything that tasks do and CPUs come, go and
+ * die. Every task that was started either lives and is where it should be, or has ended: none is lost.
  */
 const OPERATIONS = Number(process.env.HEDDLE_SOAK ?? 1_000_000)
 const SEEDS = 8
@@ -280,7 +280,8 @@ class Soak {
     const { s, machine } = this.sim
     for (let cpu = 0; cpu < CPUS; cpu++) if (!machine.isActive(cpu)) void machine.start(cpu)
     for (let round = 0; round < 200_000 && this.ended < this.started; round++) {
-      // The clock of a machine without work stands still, so that the watchdog would never find that a policy keeps the last task.
+      // The clock of a machine without work stands still, so that the watchdog would never find that a policy
+      // keeps the last task.
       if (machine.run({ steps: 200 }) === 'idle' && s.ext.isActive()) unloadPolicy(s)
       this.watchdog.look()
       for (let index = 0; index < s.tasks.capacity; index++) {

@@ -5,32 +5,46 @@ export type { EjectReason, EjectReport } from './eject.ts'
 export type { PolicyContext } from './policycontext.ts'
 
 /**
- * A scheduling policy: what a user writes. Every CPU loads it and calls it on its own thread, so what two CPUs must both know
- * lives in the words that the context gives (`words`, `taskWords`), and is reached with Atomics; what one CPU alone knows may
- * live in variables of its own. `task` is the task's pointer: a number that is right until the task ends.
+ * A scheduling policy: what a user writes. Every CPU loads it and calls it on its own thread, so what two
+ * CPUs must both know lives in the words that the context gives (`words`, `taskWords`), and is reached with
+ * Atomics; what one CPU alone knows may live in variables of its own. `task` is the task's pointer: a number
+ * that is right until the task ends.
  *
- * A task's way: it becomes runnable, and `selectCpu` may say where. The CPU that it comes to calls `enqueue`, which puts it on a
- * dispatch queue, or keeps it for later. A CPU that has nothing on its local queue calls `dispatch`, which takes tasks from
- * dispatch queues to the local one. `running` and `stopping` tell of its turns, `tick` of interrupts meanwhile.
+ * A task's way: it becomes runnable, and `selectCpu` may say where. The CPU that it comes to calls `enqueue`,
+ * which puts it on a dispatch queue, or keeps it for later. A CPU that has nothing on its local queue calls
+ * `dispatch`, which takes tasks from dispatch queues to the local one. `running` and `stopping` tell of its
+ * turns, `tick` of interrupts meanwhile.
  *
- * No lock is held in any of these but `selectCpu`, where the task's own is: that one may look, answer and dispatch this task
- * to `local`, and nothing else. All of them return soon: the CPU does nothing else meanwhile.
+ * No lock is held in any of these but `selectCpu`, where the task's own is: that one may look, answer and
+ * dispatch this task to `local`, and nothing else. All of them return soon: the CPU does nothing else
+ * meanwhile.
  */
 export interface Policy {
   readonly name: string
-  /** Milliseconds that a task runs before it gives way, where a dispatch does not say. Default: the kernel's. */
+  /**
+   * Milliseconds that a task runs before it gives way, where a dispatch does not say. Default: the kernel's.
+   */
   readonly slice?: number
   /**
-   * A task that yields while nothing else waits on its CPU is enqueued too, if it could run elsewhere. Default: it just goes on.
+   * A task that yields while nothing else waits on its CPU is enqueued too, if it could run elsewhere.
+   * Default: it just goes on.
    */
   readonly takesLast?: boolean
-  /** The CPU that a waking task goes to, or -1: the kernel chooses. Only for tasks that may run on several. */
+  /**
+   * The CPU that a waking task goes to, or -1: the kernel chooses. Only for tasks that may run on several.
+   */
   selectCpu?(context: PolicyContext, task: number, lastCpu: number): number
   /** The task can run, and is the policy's to place. `flags`: ENQUEUE_ bits. */
   enqueue(context: PolicyContext, task: number, flags: number): void
-  /** A task that the policy has been given, and that has not reached a local queue, is no longer runnable here. */
+  /**
+   * A task that the policy has been given, and that has not reached a local queue, is no longer runnable
+   * here.
+   */
   dequeue?(context: PolicyContext, task: number): void
-  /** This CPU has nothing to run. `previous`: the task that gives way and could go on, or 0. Default: takes from `global`. */
+  /**
+   * This CPU has nothing to run. `previous`: the task that gives way and could go on, or 0. Default: takes
+   * from `global`.
+   */
   dispatch?(context: PolicyContext, cpu: number, previous: number): void
   running?(context: PolicyContext, task: number): void
   /** It has left its CPU. `runnable`: and would go on; it is enqueued next. */

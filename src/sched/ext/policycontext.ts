@@ -27,8 +27,9 @@ import { lockTaskQueue } from '../core/taskqueue.ts'
 const LOCAL_QUEUE = -1
 
 /**
- * What a policy is called with, one for each CPU. Queues are numbers: `local`, `localOf(cpu)`, `global`, and those of the
- * policy's own. Anything that a policy may not do ejects it; then the call returns false, as every later one does.
+ * What a policy is called with, one for each CPU. Queues are numbers: `local`, `localOf(cpu)`, `global`, and
+ * those of the policy's own. Anything that a policy may not do ejects it; then the call returns false, as
+ * every later one does.
  */
 export class PolicyContext {
   readonly cpu: number
@@ -70,7 +71,9 @@ export class PolicyContext {
     return LOCAL_QUEUE - 1 - cpu
   }
 
-  /** A queue of the policy's own, by its number from 0: made by the first CPU that asks, found by the others. */
+  /**
+   * A queue of the policy's own, by its number from 0: made by the first CPU that asks, found by the others.
+   */
   queue(number: number, order: 'fifo' | 'vtime' = 'fifo'): number {
     const { i32, ext, thread } = this.scheduler
     const most = ext.plan.queueCount - 1
@@ -91,8 +94,8 @@ export class PolicyContext {
   }
 
   /**
-   * Puts a task that the policy was given on a queue. `slice`: milliseconds, Infinity included; 0: the usual. False: the task has
-   * left meanwhile, or the policy has been ejected.
+   * Puts a task that the policy was given on a queue. `slice`: milliseconds, Infinity included; 0: the usual.
+   * False: the task has left meanwhile, or the policy has been ejected.
    */
   dispatch(task: number, queue: number, slice = 0, front = false): boolean {
     return this.put(task, queue, slice, front)
@@ -128,7 +131,9 @@ export class PolicyContext {
     return queue < 0 || !this.isQueue(queue) ? 0 : Atomics.load(i32, queue + DispatchQueue.count)
   }
 
-  /** Makes a CPU look for work. `preempt`: the policy's task that runs there gives way at its next safepoint. */
+  /**
+   * Makes a CPU look for work. `preempt`: the policy's task that runs there gives way at its next safepoint.
+   */
   kick(cpu: number, preempt = false): void {
     const s = this.scheduler
     const { i32, f64, thread } = s
@@ -278,7 +283,8 @@ export class PolicyContext {
     }
     release(thread, home + RunQueue.lock)
     if (state !== HELD) return this.refuse(task, state)
-    // A CPU that looks after this insert finds the task; one that looked before has published that it is idle.
+    // A CPU that looks after this insert finds the task; one that looked before has published that it is
+    // idle.
     const idle = this.idleCpu(task)
     if (idle >= 0) s.kick(idle)
     return true

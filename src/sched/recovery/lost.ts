@@ -11,8 +11,9 @@ import { isSleeping, SLEEP_LOST, RUNNING, TaskRecord, UNUSED, WAKENING, ZOMBIE }
 import { cancelTimer } from '../core/timer.ts'
 
 /**
- * The tasks that were started on a CPU that is dead: their coroutines were in its heap, so they never run again, wherever they
- * are: queued, asleep, stopped, or in the middle of a turn. Others may wake, stop, signal or boost them meanwhile:
+ * The tasks that were started on a CPU that is dead: their coroutines were in its heap, so they never run
+ * again, wherever they are: queued, asleep, stopped, or in the middle of a turn. Others may wake, stop,
+ * signal or boost them meanwhile:
  *
  *   who recovers                               a waker
  *   ------------                               -------
@@ -21,8 +22,9 @@ import { cancelTimer } from '../core/timer.ts'
  *   takes it off that queue; unlock
  *                                              pi lock; WAKENING: nothing to do; unlock
  *
- * From (A) on the task is who recovers' alone, as any WAKENING task is its waker's, until it is a ZOMBIE. Also if that waker dies
- * with the pi lock in its hands: whoever breaks the lock finishes a wakeup that it finds, but `wakeReason` says that this is none.
+ * From (A) on the task is who recovers' alone, as any WAKENING task is its waker's, until it is a ZOMBIE.
+ * Also if that waker dies with the pi lock in its hands: whoever breaks the lock finishes a wakeup that it
+ * finds, but `wakeReason` says that this is none.
  */
 
 /** A task that was started on a CPU that is dead, and what it was doing there. */
@@ -32,8 +34,8 @@ export interface LostTask {
 }
 
 /**
- * Finds the lost tasks of a dead CPU, and takes them off every queue, tree and timer. They are the caller's to end. `current` is
- * the entity that the CPU was running.
+ * Finds the lost tasks of a dead CPU, and takes them off every queue, tree and timer. They are the caller's
+ * to end. `current` is the entity that the CPU was running.
  */
 export function claimLost(s: Scheduler, dead: number, current: number): LostTask[] {
   const { i32, tasks } = s
@@ -59,7 +61,10 @@ function isBound(s: Scheduler, se: number): boolean {
   return bound
 }
 
-/** Takes a task that nobody runs off everything, for good: it is the caller's to end. Says whether it slept, or was stopped. */
+/**
+ * Takes a task that nobody runs off everything, for good: it is the caller's to end. Says whether it slept,
+ * or was stopped.
+ */
 export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | undefined {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]
@@ -87,7 +92,10 @@ export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | un
   return isSleeping(state) ? 'asleep' : undefined
 }
 
-/** Ends tasks that claimLost returned: their children have no parent, their parents learn of it, their slots come back. */
+/**
+ * Ends tasks that claimLost returned: their children have no parent, their parents learn of it, their slots
+ * come back.
+ */
 export function endLost(s: Scheduler, lost: readonly number[], exitCode: number): void {
   const { i32, tasks } = s
   if (lost.length === 0) return

@@ -11,9 +11,9 @@ import { TaskRecord } from '../core/taskrecord.ts'
 import { isArmedOn } from '../core/timer.ts'
 
 /**
- * What a lock of the scheduler guards, put together again from facts in the records, whatever its holder died in the middle
- * of. The caller holds that lock, and takes none that is not inner to it: so each can be done on its own, in any order, also by a
- * thread that holds outer locks.
+ * What a lock of the scheduler guards, put together again from facts in the records, whatever its holder died
+ * in the middle of. The caller holds that lock, and takes none that is not inner to it: so each can be done
+ * on its own, in any order, also by a thread that holds outer locks.
  *
  *   structure              the fact                                       changed by one store, under the lock of
  *   run queue of a CPU     entity.onRq is 1 and entity.cpu is that CPU    the queue that it names
@@ -23,16 +23,16 @@ import { isArmedOn } from '../core/timer.ts'
  *   wait tree              task.channel is not 0                          the sleep lock
  *   children of a task     sibling.list names the list                    the parent's task lock
  *
- * Everything else (links, trees, counts, masks, sums, published words) is derived. The facts are read in the order that makes
- * them exact while others go on elsewhere:
+ * Everything else (links, trees, counts, masks, sums, published words) is derived. The facts are read in the
+ * order that makes them exact while others go on elsewhere:
  *
  *   who rebuilds queue Q, its lock held       who places a task, which was on Q, on queue P
  *   -----------------------------------       ---------------------------------------------
  *   (C) onRq: 1                               (A) cpu = P
  *   (D) cpu: it is P, not one of ours         (B) onRq 0 -> 1
  *
- * (A) before (B) and (C) before (D): whoever is seen with onRq 1 and still has Q as its CPU has been on Q all along, as
- * nobody comes to Q or leaves it without its lock.
+ * (A) before (B) and (C) before (D): whoever is seen with onRq 1 and still has Q as its CPU has been on Q all
+ * along, as nobody comes to Q or leaves it without its lock.
  */
 
 /** Whether the entity is on this CPU's queue. Exact while the queue's lock is held. */
@@ -88,8 +88,9 @@ export function clearLinks(i32: Int32Array, se: number): void {
 }
 
 /**
- * The queued entities in the order that the FIFO lists have them in: the links from a head on are whole at every step of an
- * insertion, a removal and a rotation. Those that no list leads to come last, by how long they have waited.
+ * The queued entities in the order that the FIFO lists have them in: the links from a head on are whole at
+ * every step of an insertion, a removal and a rotation. Those that no list leads to come last, by how long
+ * they have waited.
  */
 function inOrder(s: Scheduler, queue: number, queued: ReadonlySet<number>): number[] {
   const { i32, f64 } = s
@@ -150,10 +151,10 @@ function publishLevel(i32: Int32Array, rq: number): void {
 }
 
 /**
- * The timers of a CPU. The lock of its timers is held. A node that is not one of them is not written to: it may be on another CPU's
- * queue by now. One that has expired and whose sleeper has not said so yet (cancelTimer)
- * is armed still: it is put back, and expires again. Whoever took it off may have died before the wakeup; if not, the second
- * expiry finds the sleeper awake.
+ * The timers of a CPU. The lock of its timers is held. A node that is not one of them is not written to: it
+ * may be on another CPU's queue by now. One that has expired and whose sleeper has not said so yet
+ * (cancelTimer) is armed still: it is put back, and expires again. Whoever took it off may have died before
+ * the wakeup; if not, the second expiry finds the sleeper awake.
  */
 export function rebuildTimers(s: Scheduler, cpu: number): void {
   const { i32, tasks } = s

@@ -1,4 +1,6 @@
-/** Recovery: each of its steps is missed where it is taken out; and CPUs killed at random moments, by seed. */
+/**
+ * Recovery: each of its steps is missed where it is taken out; and CPUs killed at random moments, by seed.
+ */
 import { describe, expect, test } from 'vitest'
 import { RcuNode } from '../../arena/sync/rcu.ts'
 import { acquire, breakLock, release } from '../../arena/sync/spinlock.ts'

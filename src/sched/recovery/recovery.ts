@@ -34,21 +34,24 @@ import { finishWakeup } from '../core/wakeup.ts'
  *   7  its queue               moves to other CPUs
  *   8  lost tasks              those that it had started: claimed, and returned (lost.ts)
  *
- * A lock that the dead CPU held names what it was doing. With the pi lock of a task it was waking, stopping, continuing, or
- * changing it:
+ * A lock that the dead CPU held names what it was doing. With the pi lock of a task it was waking, stopping,
+ * continuing, or changing it:
  *
  *   WAKENING                      it had claimed the task: the wakeup is finished, unless the task is lost (lost.ts)
  *   RUNNING, not stopped, nowhere it had made the task RUNNING, or had cleared STOPPED: the task is queued
  *   anything else                 it had not begun, or had done: nothing
  *
- * A notify that it still had to make, or that woke it in vain, is made here: for the lock that it parked at or gave back last, every
- * CPU and the timekeeper. One too many does no harm.
+ * A notify that it still had to make, or that woke it in vain, is made here: for the lock that it parked at
+ * or gave back last, every CPU and the timekeeper. One too many does no harm.
  *
- * Breaking a lock needs no other lock, so a thread that waits for one of a dead CPU can do that alone (rescueLock), wherever it
- * is; a second death during a recovery is met the same way.
+ * Breaking a lock needs no other lock, so a thread that waits for one of a dead CPU can do that alone
+ * (rescueLock), wherever it is; a second death during a recovery is met the same way.
  */
 
-/** Returns the tasks that the CPU had started, claimed: the caller ends them (endLost). With no lock held, not by a CPU that is dead. */
+/**
+ * Returns the tasks that the CPU had started, claimed: the caller ends them (endLost). With no lock held, not
+ * by a CPU that is dead.
+ */
 export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   const { thread, rcu } = s
   s.readClock()
@@ -81,8 +84,9 @@ export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
 }
 
 /**
- * A thread waits for the dead thread at this lock of the scheduler's: breaks it and mends what it guards. `lock` 0: it waits for a
- * task to be off the dead CPU. It may hold locks that are outer to that one. False: the lock is of another layer.
+ * A thread waits for the dead thread at this lock of the scheduler's: breaks it and mends what it guards.
+ * `lock` 0: it waits for a task to be off the dead CPU. It may hold locks that are outer to that one. False:
+ * the lock is of another layer.
  */
 export function rescueLock(s: Scheduler, dead: number, lock: number): boolean {
   repairExt(s, dead)
@@ -123,7 +127,10 @@ const PI = lockRank('pi')
 const TASK = lockRank('task')
 const SLEEP = lockRank('sleep')
 
-/** The dead CPU takes no more tasks and runs none. Whoever waits for one of them to be off it goes on. Done twice, it does no harm. */
+/**
+ * The dead CPU takes no more tasks and runs none. Whoever waits for one of them to be off it goes on. Done
+ * twice, it does no harm.
+ */
 function closeDead(s: Scheduler, dead: number): void {
   const { i32, thread, entities } = s
   const queue = s.queueOf(dead)
@@ -161,7 +168,9 @@ function mendRunQueue(s: Scheduler, cpu: number, dead: number): void {
   s.resched(cpu)
 }
 
-/** The dead CPU's own timers are rebuilt in any case: it may have taken one off, and not woken the sleeper. */
+/**
+ * The dead CPU's own timers are rebuilt in any case: it may have taken one off, and not woken the sleeper.
+ */
 function mendTimers(s: Scheduler, cpu: number, dead: number): void {
   const { thread } = s
   const lock = s.queueOf(cpu) + RunQueue.timerLock
@@ -258,7 +267,9 @@ function seeToEnded(s: Scheduler, dead: number): void {
   }
 }
 
-/** Tasks that the dead CPU was making. Nobody knows of them, but perhaps the parent whose list they are on. */
+/**
+ * Tasks that the dead CPU was making. Nobody knows of them, but perhaps the parent whose list they are on.
+ */
 function dropUnfinished(s: Scheduler, dead: number): void {
   const { i32, thread, tasks, entities } = s
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {

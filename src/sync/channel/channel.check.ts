@@ -229,7 +229,9 @@ check(
   scene({ capacity: 1, latest: true, full: 1, does: ['tries to send', 'tries to receive'], mortal: 0 }),
 )
 
-/** Two selects that face each other at two unbuffered channels; `asleep`: the receiver waits from the start. */
+/**
+ * Two selects that face each other at two unbuffered channels; `asleep`: the receiver waits from the start.
+ */
 function selects(asleep: boolean, mortal = false): Setup {
   return () => {
     const threads = new CheckedThreads(2, mortal)

@@ -18,7 +18,10 @@ import { PIPE_ENDED, pipeWords, SharedPipe, PIPE_WOULD_WAIT } from './sharedpipe
 import { blockingMethods, checkWait, timedOut, type WaitOptions } from '../wait/waiting.ts'
 
 export interface ChannelOptions extends OwnPlace {
-  /** How many values it holds that nobody has received yet. 0, if not said: a send ends when its value is received. */
+  /**
+   * How many values it holds that nobody has received yet. 0, if not said: a send ends when its value is
+   * received.
+   */
   readonly capacity?: number | undefined
   /** It holds the last value only: a send never waits, and replaces what nobody has received. */
   readonly latest?: boolean | undefined
@@ -53,10 +56,11 @@ class Ready<T> {
 Object.defineProperty(Ready.prototype, finishedFace, { value: true })
 
 /**
- * A pipe for values between tasks, threads and promises: any number of senders and receivers, each value to exactly one.
+ * A pipe for values between tasks, threads and promises: any number of senders and receivers, each value to
+ * exactly one.
  *
- * A value that is sent is given away. While the channel has not left its thread, the receiver gets the very object; across threads it gets a
- * copy, as of `structuredClone`. So do not use what you have sent.
+ * A value that is sent is given away. While the channel has not left its thread, the receiver gets the very
+ * object; across threads it gets a copy, as of `structuredClone`. So do not use what you have sent.
  */
 export class Channel<T = unknown> {
   readonly name: string | undefined
@@ -210,7 +214,9 @@ export class Channel<T = unknown> {
     this.close()
   }
 
-  /** `for (const value of channel)`: on a thread, and in a 'use task' function; until the channel is closed. */
+  /**
+   * `for (const value of channel)`: on a thread, and in a 'use task' function; until the channel is closed.
+   */
   [Symbol.iterator](): ChannelIterator<T> {
     return new ChannelIterator(this)
   }
@@ -264,7 +270,10 @@ export class Channel<T = unknown> {
 
   private received: T | undefined = undefined
 
-  /** A thread that would block looks on for a moment: the other end is often just about to come. True: it may be worth a try. */
+  /**
+   * A thread that would block looks on for a moment: the other end is often just about to come. True: it may
+   * be worth a try.
+   */
   private spin(receives: boolean): boolean {
     const { pipe } = this
     if (!(pipe instanceof SharedPipe)) return false

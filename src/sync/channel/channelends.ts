@@ -30,8 +30,8 @@ export interface Served {
 let turn = 0
 
 /**
- * Waits until one of the ends can be served, and has been. Channels of which all are local are waited at without leaving the thread;
- * where one is shared, all become so.
+ * Waits until one of the ends can be served, and has been. Channels of which all are local are waited at
+ * without leaving the thread; where one is shared, all become so.
  */
 class EndsWait {
   readonly what: string

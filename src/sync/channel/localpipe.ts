@@ -1,6 +1,7 @@
 /**
- * A channel that has not left its thread: nobody but coroutines and promises of this thread can be at its other end, so it needs neither
- * locks nor copies. Values pass as they are. It becomes a SharedPipe when the channel is sent to another thread.
+ * A channel that has not left its thread: nobody but coroutines and promises of this thread can be at its
+ * other end, so it needs neither locks nor copies. Values pass as they are. It becomes a SharedPipe when the
+ * channel is sent to another thread.
  */
 
 /** One wait at one or several local channels: served at one of them. */
@@ -131,7 +132,10 @@ export class LocalPipe {
   private readonly items = new Ring()
   private readonly senders = new Line<LocalWaiter>()
   private readonly receivers = new Line<LocalWaiter>()
-  /** Nobody waits at either end, and it is open: a send or a receive that the ring allows is all there is to do. */
+  /**
+   * Nobody waits at either end, and it is open: a send or a receive that the ring allows is all there is to
+   * do.
+   */
   private quiet = true
 
   constructor(capacity: number, latest: boolean) {

@@ -77,7 +77,10 @@ class Cases {
     return { index: this.timer, value: undefined, closed: false }
   }
 
-  /** A wait was thrown out of: by one of the cases, which is then what happened, or by something else, which goes on. */
+  /**
+   * A wait was thrown out of: by one of the cases, which is then what happened, or by something else, which
+   * goes on.
+   */
   thrown(error: unknown, signal: AbortSignal | undefined): Selected {
     const aborted = signal?.aborted ? undefined : this.signals.find(each => each.signal.aborted)
     if (aborted === undefined || aborted.signal.reason !== error) throw error
@@ -97,7 +100,9 @@ class Cases {
   }
 }
 
-/** In a task: waits for the first of the cases to happen. When several can, no channel is preferred for long. */
+/**
+ * In a task: waits for the first of the cases to happen. When several can, no channel is preferred for long.
+ */
 export const select: (
   cases: readonly SelectCase[],
   options?: Pick<WaitOptions, 'signal'>,

@@ -33,8 +33,9 @@ export function scratch(parcels: number): Words {
 }
 
 /**
- * Waits until one of several sends and receives can be done, and has done it. Two that wait for each other with several channels each
- * meet as well: each waits with its values in its waiters, and is served at exactly one.
+ * Waits until one of several sends and receives can be done, and has done it. Two that wait for each other
+ * with several channels each meet as well: each waits with its values in its waiters, and is served at
+ * exactly one.
  */
 export class CasesWait implements Parking {
   readonly what: string
@@ -83,7 +84,10 @@ export class CasesWait implements Parking {
     this.dropUnsent(-1)
   }
 
-  /** With all channels locked, in the order of their ids: nobody sees it waiting at some and not yet at others. */
+  /**
+   * With all channels locked, in the order of their ids: nobody sees it waiting at some and not yet at
+   * others.
+   */
   begin(context: FutexContext, who: WaiterOptions): readonly number[] {
     const pipes = this.inOrder(context)
     for (const pipe of pipes) pipe.lock(context)
@@ -176,7 +180,10 @@ export class CasesWait implements Parking {
     return true
   }
 
-  /** Claimed and not woken: by one who died. With the channel's lock, what that one had begun is finished, or was not. */
+  /**
+   * Claimed and not woken: by one who died. With the channel's lock, what that one had begun is finished, or
+   * was not.
+   */
   servedByDead(context: FutexContext, waiters: readonly number[]): number {
     const { i32 } = context
     const claimed = Atomics.load(i32, waiters[0] + Waiter.claim) - 1

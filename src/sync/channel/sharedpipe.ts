@@ -20,22 +20,26 @@ import { claimDomain, ParkingQueue } from '../wait/queue.ts'
 import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.ts'
 
 /**
- * A channel in shared memory: a ring of parcels, a queue of senders that found it full, a queue of receivers that found it empty. Two locks
- * (placelock.ts), each on a cache line of its own with what it guards: the tail's, and inside it the head's. Whoever waits, serves one who waits, or closes
- * takes both, before a queue's; of several channels the one with the lower id first. While nobody waits at the other end, a send needs only the
- * tail's lock and a receive only the head's, so a sender and a receiver do not meet: each keeps what it last saw of the other's index.
+ * A channel in shared memory: a ring of parcels, a queue of senders that found it full, a queue of receivers
+ * that found it empty. Two locks (placelock.ts), each on a cache line of its own with what it guards: the
+ * tail's, and inside it the head's. Whoever waits, serves one who waits, or closes takes both, before a
+ * queue's; of several channels the one with the lower id first. While nobody waits at the other end, a send
+ * needs only the tail's lock and a receive only the head's, so a sender and a receiver do not meet: each
+ * keeps what it last saw of the other's index.
  *
  *   ring      senders   receivers
  *   has some  may wait  none       [1] a receiver takes the first, and a sender's value takes the free slot
  *   is empty  may wait  none       [2] unbuffered: a receiver takes the value from the sender itself
  *   is empty  none      may wait   [3] a sender hands its value to a receiver
  *
- * A value is handed over under the queue's lock, with the wake: who is woken has received, or has been received from. One that waits at
- * several channels (select) is served at one of them: its sleeper's `claim` says which, and who loses the claim passes it by.
+ * A value is handed over under the queue's lock, with the wake: who is woken has received, or has been
+ * received from. One that waits at several channels (select) is served at one of them: its sleeper's `claim`
+ * says which, and who loses the claim passes it by.
  *
- * Whoever holds the lock may die at any step. The ring changes by single stores: a value is in it from the store of `tail` on, and until the store
- * of `head`. A value is handed to a waiter, or fetched from it, by the store of its parcel's first word; one that was served so far and not
- * woken finds that out when it is sent round, or leaves (`CasesWait.servedByDead`). Only a sender's value that goes into the ring needs both:
+ * Whoever holds the lock may die at any step. The ring changes by single stores: a value is in it from the
+ * store of `tail` on, and until the store of `head`. A value is handed to a waiter, or fetched from it, by
+ * the store of its parcel's first word; one that was served so far and not woken finds that out when it is
+ * sent round, or leaves (`CasesWait.servedByDead`). Only a sender's value that goes into the ring needs both:
  *
  *   (A) journal: which waiter, and where the tail is
  *   (B) the slot
@@ -43,11 +47,12 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  *   (D) tail: the value is in the ring
  *   (E) journal: 0
  *
- * Dead between (C) and (D), the waiter says TAKEN and the tail is where it was at (A): who breaks the lock does (D) and (E) (`repair`). The sender's record is not
- * given back before the sender has had the lock.
+ * Dead between (C) and (D), the waiter says TAKEN and the tail is where it was at (A): who breaks the lock
+ * does (D) and (E) (`repair`). The sender's record is not given back before the sender has had the lock.
  *
- * A payload has an owner throughout: the thread that encoded it, or read it (the heap's header says so); a waiter, which recovery knows, and whose payload it frees
- * when the sleeper died (`giveUpParcel`); the ring; or, on its way between a thread and one of the others, the channel itself (`giving`, `taking`):
+ * A payload has an owner throughout: the thread that encoded it, or read it (the heap's header says so); a
+ * waiter, which recovery knows, and whose payload it frees when the sleeper died (`giveUpParcel`); the ring;
+ * or, on its way between a thread and one of the others, the channel itself (`giving`, `taking`):
  *
  *   a thread gives                            a thread takes
  *   [1] the thread has the block              [3] the ring or a waiter has it
@@ -58,9 +63,10 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  *   (J) noted: 0                              (J) noted: 0
  *   [3] the ring or a waiter has it           [1] the thread has the block
  *
- * Recovery frees what the dead thread has, [1]; it cannot see the ring. Between (G) and (I) or (J) the block is the channel's: the next holder of the lock finds the note, and
- * whether the ring or a waiter names the block. If so it stays, else it is freed (`resolve`). *Broken*: without (G) recovery frees what the ring names, or nobody frees what no
- * one names. *Broken*: a sender that looks at the header once more, after (H):
+ * Recovery frees what the dead thread has, [1]; it cannot see the ring. Between (G) and (I) or (J) the block
+ * is the channel's: the next holder of the lock finds the note, and whether the ring or a waiter names the
+ * block. If so it stays, else it is freed (`resolve`). *Broken*: without (G) recovery frees what the ring
+ * names, or nobody frees what no one names. *Broken*: a sender that looks at the header once more, after (H):
  *
  *   sender, has the tail's lock               receiver, has the head's lock
  *   (H) the tail moves
@@ -86,7 +92,10 @@ const TAIL_SEEN = 18
 const SENDERS = 19
 const TAKING = 20
 const HEADER_WORDS = 32
-/** Room for values that come back, because their receivers were cancelled as they got them; one slot of it is always free. */
+/**
+ * Room for values that come back, because their receivers were cancelled as they got them; one slot of it is
+ * always free.
+ */
 const SLACK = 4
 
 export const PIPE_DONE = 0
@@ -294,7 +303,9 @@ export class SharedPipe implements Place {
     return this.between(head, tail) < capacity
   }
 
-  /** The head's lock is held. Asked before the head moves on: what it has seen of the tail is never behind it. */
+  /**
+   * The head's lock is held. Asked before the head moves on: what it has seen of the tail is never behind it.
+   */
   private hasValue(head: number): boolean {
     const { i32, at } = this
     if (head !== i32[at + TAIL_SEEN]) return true
@@ -321,7 +332,10 @@ export class SharedPipe implements Place {
     this.taken(context, block)
   }
 
-  /** Both locks are held. A receiver that waits gets the parcel; false: none does, and it is the thread's still. */
+  /**
+   * Both locks are held. A receiver that waits gets the parcel; false: none does, and it is the thread's
+   * still.
+   */
   private handOver(context: FutexContext, from: Int32Array, fromAt: number): boolean {
     const block = this.give(context, from, fromAt)
     const isServed = this.serve(context, this.receivers, new Handing(from, fromAt)) // (H)
@@ -364,7 +378,10 @@ export class SharedPipe implements Place {
     this.i32[this.at + TAKING] = 0 // (J)
   }
 
-  /** What the header of a block says that is on its way here. No other channel has it, and the two ends differ. */
+  /**
+   * What the header of a block says that is on its way here. No other channel has it, and the two ends
+   * differ.
+   */
   private markOf(context: FutexContext, note: typeof GIVING | typeof TAKING): number {
     return -(2 * this.senders.objectId(context) + (note === GIVING ? 0 : 1))
   }

@@ -54,11 +54,12 @@ const queueKinds: Kinds<SharedQueueOptions> = {
 }
 
 /**
- * A queue of records of a fixed number of float64s, which pass between threads as they are: nothing is encoded, nothing is allocated. Any
- * number of threads push and pop; records come out as they went in.
+ * A queue of records of a fixed number of float64s, which pass between threads as they are: nothing is
+ * encoded, nothing is allocated. Any number of threads push and pop; records come out as they went in.
  *
- * All of it is under the place's lock, and a record is in the queue from the store of `tail` on, until the store of `head`: whoever holds the
- * lock may die at any step. One slot is always free, so that the two tell empty from full. Who is woken looks again: another may have come first.
+ * All of it is under the place's lock, and a record is in the queue from the store of `tail` on, until the
+ * store of `head`: whoever holds the lock may die at any step. One slot is always free, so that the two tell
+ * empty from full. Who is woken looks again: another may have come first.
  */
 export class SharedQueue implements Place {
   readonly i32: Int32Array<SharedArrayBuffer>

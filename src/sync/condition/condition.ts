@@ -54,7 +54,8 @@ interface Held {
 }
 
 /**
- * Waits for something that a mutex guards to come true. The waiter is on the queue before the mutex is unlocked:
+ * Waits for something that a mutex guards to come true. The waiter is on the queue before the mutex is
+ * unlocked:
  *
  *   waiter, holds the mutex                   notifier
  *   -----------------------                   --------
@@ -62,14 +63,16 @@ interface Held {
  *   (B) unlocks the mutex                     (C) locks the mutex, makes it true, unlocks
  *   (D) sleeps                                (E) notifies
  *
- * (C) can come between (B) and (D); (E) then finds the waiter on the queue all the same, and (D) returns at once.
+ * (C) can come between (B) and (D); (E) then finds the waiter on the queue all the same, and (D) returns at
+ * once.
  *
- * However many are notified, at most one of them is awake and without the mutex; how the others come to their turn: notify.ts. With a mutex that
- * inherits, each of them lends its priority to the holder from there on, and is given the mutex while it sleeps.
+ * However many are notified, at most one of them is awake and without the mutex; how the others come to their
+ * turn: notify.ts. With a mutex that inherits, each of them lends its priority to the holder from there on,
+ * and is given the mutex while it sleeps.
  *
- * A wait ends with the mutex held: notified, out of time, or aborted. Only one that is cancelled as it locks the mutex again, or finds that
- * its holder has died, ends without; then (E) has woken it for nothing, and it passes on what it got: its notification, and its turn to
- * wake the next.
+ * A wait ends with the mutex held: notified, out of time, or aborted. Only one that is cancelled as it locks
+ * the mutex again, or finds that its holder has died, ends without; then (E) has woken it for nothing, and it
+ * passes on what it got: its notification, and its turn to wake the next.
  */
 export class Condition implements Place {
   static readonly words: number = PLACE_WORDS
@@ -101,7 +104,10 @@ export class Condition implements Place {
     return new Condition({ ...options, buffer: place.i32.buffer, index: place.at })
   }
 
-  /** In a task: unlocks the mutex, waits for a `notify`, and locks it again. Look at what you waited for once more: others may have. */
+  /**
+   * In a task: unlocks the mutex, waits for a `notify`, and locks it again. Look at what you waited for once
+   * more: others may have.
+   */
   wait(held: UnlockToken | Mutex, options?: WaitOptions): Blocking<void> {
     if (!facesOpen()) refuseOutsideTask('wait')
     return toRun('wait', this.waitTask(this.open(held), options, 'wait')) as Blocking<void>
@@ -118,7 +124,10 @@ export class Condition implements Place {
     if (!(await this.awaitNotify(this.open(held), options))) throw timedOut('waitAsync', options)
   }
 
-  /** In a task: waits until `predicate` holds, for at most `timeout` milliseconds. Says whether it does; without one, whether notified. */
+  /**
+   * In a task: waits until `predicate` holds, for at most `timeout` milliseconds. Says whether it does;
+   * without one, whether notified.
+   */
   waitFor(held: UnlockToken | Mutex, timeout: number, predicate?: () => boolean): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('waitFor')
     checkTime('timeout', timeout)
@@ -152,7 +161,10 @@ export class Condition implements Place {
     return true
   }
 
-  /** Notifies the first `count` of those who wait, all of them if it is not said. Returns how many. From anywhere; with or without the mutex. */
+  /**
+   * Notifies the first `count` of those who wait, all of them if it is not said. Returns how many. From
+   * anywhere; with or without the mutex.
+   */
   notify(count: number = Infinity): number {
     checkNotified(count)
     const seen = Atomics.load(this.i32, this.at)
@@ -293,7 +305,10 @@ export class Condition implements Place {
     this.wakeNext()
   }
 
-  /** @internal Thrown out of its wait, or of locking the mutex again: a notification that it had is another's, and so is its turn. */
+  /**
+   * @internal Thrown out of its wait, or of locking the mutex again: a notification that it had is another's,
+   * and so is its turn.
+   */
   passOn(notified: boolean, mutex: Mutex | null = null): void {
     if (notified) this.notify(1)
     this.wakeNext()

@@ -13,8 +13,9 @@ import { EXTRA, type Place, HAS_WAITERS } from '../wait/place.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 
 /**
- * Notifies those who wait at a condition. At most one of them is awake and without the mutex. The others move on without being woken: to
- * the mutex's own queue, where unlocking finds them; or, when this thread does not know the mutex, to a second queue of the condition's.
+ * Notifies those who wait at a condition. At most one of them is awake and without the mutex. The others move
+ * on without being woken: to the mutex's own queue, where unlocking finds them; or, when this thread does not
+ * know the mutex, to a second queue of the condition's.
  *
  *   the mutex                    they move to               how each comes to it
  *   ---------                    ------------               --------------------
@@ -23,8 +24,8 @@ import type { ParkingQueue } from '../wait/queue.ts'
  *   inherit, robust or not       the futex of its word      CMP_REQUEUE_PI: each lends its priority from there on, and unlocking gives it the lock
  *   any, not known here          the second queue           each who has got the mutex wakes the next; nobody lends
  *
- * The word of a mutex that keeps its own queue stands in the waiter, so whoever has used the mutex on this thread knows it, also if it has never
- * waited at the condition.
+ * The word of a mutex that keeps its own queue stands in the waiter, so whoever has used the mutex on this
+ * thread knows it, also if it has never waited at the condition.
  *
  * Nobody may come to the second queue when the last who would wake the next has passed by:
  *
@@ -36,7 +37,8 @@ import type { ParkingQueue } from '../wait/queue.ts'
  *                                             wakes the next: there is none
  *   (A) X is on the second queue              is done
  *
- * X would sleep for ever. So W goes there as well, and (B) the first of those who are there is woken under that queue's lock, after (A).
+ * X would sleep for ever. So W goes there as well, and (B) the first of those who are there is woken under
+ * that queue's lock, after (A).
  */
 
 /** In the bits of who waits at a condition, beside its TID: it has been notified. */
@@ -80,7 +82,10 @@ export interface QueuedMutex extends Place {
   readonly queue: ParkingQueue
 }
 
-/** How many were notified. `mutex`: the one that this thread believes they wait with. The caller holds no queue's lock. */
+/**
+ * How many were notified. `mutex`: the one that this thread believes they wait with. The caller holds no
+ * queue's lock.
+ */
 export function notify(
   context: FutexContext,
   { i32, at }: Place,
@@ -96,7 +101,10 @@ export function notify(
     : done + notifyQueued(context, { i32, at }, { waiting, notified }, mutex, limit - done)
 }
 
-/** The word that the first who waits is to be moved to, as this thread knows it; null: it does not, or the mutex has none. */
+/**
+ * The word that the first who waits is to be moved to, as this thread knows it; null: it does not, or the
+ * mutex has none.
+ */
 function wordOf(context: FutexContext, waiting: ParkingQueue): FutexWord | null {
   const { i32, buffers } = context
   if (!waiting.lockIfWaiting(context)) return null
@@ -170,7 +178,8 @@ function moveToWord(
       enqueue(context, futex, waiter)
       waiter = next
     }
-    // After they are there: who unlocks and sees HAS_WAITERS finds them. It was unlocked meanwhile, by one who did not see it: one is woken.
+    // After they are there: who unlocks and sees HAS_WAITERS finds them. It was unlocked meanwhile, by one
+    // who did not see it: one is woken.
     const before = Atomics.or(word.i32, index, FUTEX_WAITERS)
     if ((before & FUTEX_TID_MASK) === 0) walkQueue(context, futex, new WakeFirst())
     unlockFutex(context, futex)
@@ -189,7 +198,8 @@ function notifyQueued(
   limit: number,
 ): number {
   const mutexId = mutex === null ? 0 : mutex.queue.objectId(context)
-  // Room for the other queue before anyone is taken off this one. Without it all are woken: a herd, but nobody is lost.
+  // Room for the other queue before anyone is taken off this one. Without it all are woken: a herd, but
+  // nobody is lost.
   const spare = context.layout.futexes.tryAllocate(context.thread)
   waiting.lock(context)
   // Under the lock: before, the last of them may have left, and others have come with another mutex.

@@ -51,10 +51,11 @@ const debugKinds: Kinds<DebugOptions> = { onProblem: 'function', throws: 'boolea
 const LOOK_MS = 100
 
 /**
- * Debug mode, for all threads of the domain: from here on, each lock's holder and each waiter are on record with their stacks. A circle of waits is
- * reported by whoever closes it; a lock whose holder has ended, by whoever waits for it, or within a tenth of a second by the thread that turned
- * debug mode on. It makes locks slow. Other threads join when they next make or receive an object, and leave at the next lock after it was turned
- * off. Returns what turns it off.
+ * Debug mode, for all threads of the domain: from here on, each lock's holder and each waiter are on record
+ * with their stacks. A circle of waits is reported by whoever closes it; a lock whose holder has ended, by
+ * whoever waits for it, or within a tenth of a second by the thread that turned debug mode on. It makes locks
+ * slow. Other threads join when they next make or receive an object, and leave at the next lock after it was
+ * turned off. Returns what turns it off.
  */
 export function debugLocks(options: DebugOptions = {}): () => void {
   checkOptions('debugLocks(options)', options, debugKinds)
@@ -98,7 +99,10 @@ export function locks(): LockInfo[] {
   })
 }
 
-/** An object was made or has arrived on this thread: if the domain is in debug mode, so is the thread from here on. */
+/**
+ * An object was made or has arrived on this thread: if the domain is in debug mode, so is the thread from
+ * here on.
+ */
 export function joinDebugMode(): void {
   if (observer !== null) return
   const here = currentAmbient()

@@ -3,8 +3,8 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { lockPlace, unlockPlace } from '../wait/placelock.ts'
 
 /**
- * The table of debug mode, in the domain's arena, for all its threads: one record for each lock that someone holds and for each wait. One lock
- * for all of it; nobody sleeps under it.
+ * The table of debug mode, in the domain's arena, for all its threads: one record for each lock that someone
+ * holds and for each wait. One lock for all of it; nobody sleeps under it.
  *
  *   word 0        the lock (placelock.ts)
  *   word 1        1: debug mode is on in this domain; 2: and whoever would close a circle gets an error

@@ -11,15 +11,17 @@ import { LockTable, type TableEntry } from './locktable.ts'
 import { whoIs } from '../wait/whois.ts'
 
 /**
- * Deadlocks, found by those who wait. A lock says who holds it in a word that only those see who have the lock; and who waits runs no code. So
- * each who has waited for LOOK_MS puts on record, in its own owner record, that it waits and for whom, and again every LOOK_MS:
+ * Deadlocks, found by those who wait. A lock says who holds it in a word that only those see who have the
+ * lock; and who waits runs no code. So each who has waited for LOOK_MS puts on record, in its own owner
+ * record, that it waits and for whom, and again every LOOK_MS:
  *
  *   wantsSince   the number of its wait, from when it was first put on record; 0: it does not wait, or not for long
  *   (A) wantsAt  a number, taken before (B)
  *   (B) wants    the TID of the holder, as the word of the lock says it
  *
- * Numbers grow over all threads. Whoever has done this follows `wants` from owner to owner. A link from X to Y counts only if Y's wait was on
- * record before X looked: wantsSince of Y is below wantsAt of X. Then Y waited at (B) of X, and held the lock. One who waits lets go of nothing:
+ * Numbers grow over all threads. Whoever has done this follows `wants` from owner to owner. A link from X to
+ * Y counts only if Y's wait was on record before X looked: wantsSince of Y is below wantsAt of X. Then Y
+ * waited at (B) of X, and held the lock. One who waits lets go of nothing:
  *
  *   X                          Y, holds the lock                Z
  *   -                          -----------------                -
@@ -29,15 +31,18 @@ import { whoIs } from '../wait/whois.ts'
  *                              waits for X: wantsSince 8
  *   Y's wait is younger than what X saw: no link. At its next look X finds Z
  *
- * The walk goes round twice. Where every wait is the same in both rounds, all of them went on in between, and all of the links held then: it is a
- * deadlock, and lasts. Of those in it, the one whose wait is youngest reports it, once. Two looks of each are enough, so it is found three
- * times LOOK_MS after the last of them began to wait, at the latest.
+ * The walk goes round twice. Where every wait is the same in both rounds, all of them went on in between, and
+ * all of the links held then: it is a deadlock, and lasts. Of those in it, the one whose wait is youngest
+ * reports it, once. Two looks of each are enough, so it is found three times LOOK_MS after the last of them
+ * began to wait, at the latest.
  *
- * An unlocker may hand the lock to a waiter, which is then its holder while its wait is still on record. The waiter does not take that for a wait for
- * itself: `waitsForItself` says whether it held the lock before it began to wait.
+ * An unlocker may hand the lock to a waiter, which is then its holder while its wait is still on record. The
+ * waiter does not take that for a wait for itself: `waitsForItself` says whether it held the lock before it
+ * began to wait.
  *
- * Waits that are shorter than LOOK_MS pay for a stack of a few frames and no more, and an uncontended lock has no part in this. Async code is not on record: it holds each
- * lock as another owner, so that nothing says who waits for whom.
+ * Waits that are shorter than LOOK_MS pay for a stack of a few frames and no more, and an uncontended lock
+ * has no part in this. Async code is not on record: it holds each lock as another owner, so that nothing says
+ * who waits for whom.
  */
 const CIRCLE_MAX = 64
 
@@ -167,7 +172,9 @@ function youngestOf(circle: readonly Link[]): number {
   return youngest.tid
 }
 
-/** Null where debug mode has every wait and every lock of the circle on record: then it was told as it closed. */
+/**
+ * Null where debug mode has every wait and every lock of the circle on record: then it was told as it closed.
+ */
 function circleInWords(context: FutexContext, circle: readonly Link[]): string | null {
   const table = new LockTable(context)
   const { waits, holds } = table.locked(() => ({ waits: table.waits(), holds: table.holds() }))

@@ -1,7 +1,8 @@
 import type { Place } from '../wait/place.ts'
 
 /**
- * Who hears of locks being taken, waited for and let go: debug mode. Null is the ordinary case, and all that fast paths look at.
+ * Who hears of locks being taken, waited for and let go: debug mode. Null is the ordinary case, and all that
+ * fast paths look at.
  */
 export interface LockObserver {
   acquired(place: Place, kind: string, name: string | undefined, tid: number): void

@@ -29,8 +29,8 @@ import {
 import { type FutexView, joinBuffer, knownOf, lockWordOf, sharedIn, valueIn, wordOf } from './futexword.ts'
 
 /**
- * Futexes on any shared memory, for tasks, threads and promises alike, with nothing to set up. Three verbs for what waits: plain in a task,
- * `…Sync` on a thread, `…Async` anywhere.
+ * Futexes on any shared memory, for tasks, threads and promises alike, with nothing to set up. Three verbs
+ * for what waits: plain in a task, `…Sync` on a thread, `…Async` anywhere.
  */
 
 /** What a blocking call gives: the value itself in a 'use task' function, through `yield*` in a generator. */
@@ -87,7 +87,10 @@ function count(value: number, what: string, name = 'count'): number {
 /** 12 bits, which Linux extends by their sign: 0xfff and -1 are the same. */
 const ARGUMENT = [-0x800, 0xfff] as const
 
-/** A part of what `wakeOp` encodes. Linux's macro cuts off what does not fit, and does something else without a word. */
+/**
+ * A part of what `wakeOp` encodes. Linux's macro cuts off what does not fit, and does something else without
+ * a word.
+ */
 function field(value: number, name: string, least: number, most: number): void {
   if (Number.isInteger(value) && value >= least && value <= most) return
   throw new FutexError(
@@ -106,7 +109,10 @@ function countedOrNot(result: number, what: string): number | 'not-equal' {
   return result === -EAGAIN ? 'not-equal' : counted(result, what)
 }
 
-/** Every futex operation of Linux on shared memory. In a task, what waits is a plain call, or `yield*` in a generator. */
+/**
+ * Every futex operation of Linux on shared memory. In a task, what waits is a plain call, or `yield*` in a
+ * generator.
+ */
 export const futex = {
   /** Waits while the word is `value`, until a wake. */
   wait: blocking(
@@ -148,7 +154,10 @@ export const futex = {
     return said(result, 'futex.wait', options.signal)
   },
 
-  /** futex_waitv: waits at all of the words; gives the index of the one that was woken, 'not-equal' or 'timed-out'. */
+  /**
+   * futex_waitv: waits at all of the words; gives the index of the one that was woken, 'not-equal' or
+   * 'timed-out'.
+   */
   waitv: blocking(
     'futex.waitv',
     function* (entries: readonly FutexWaitEntry[], options: FutexWaitOptions = {}) {
@@ -209,8 +218,8 @@ export const futex = {
   },
 
   /**
-   * futex_requeue of futex2: as `cmpRequeue`, with both words and their flags as entries of a vector; the first one's value is what its word must
-   * hold. As on Linux both have the same flags.
+   * futex_requeue of futex2: as `cmpRequeue`, with both words and their flags as entries of a vector; the
+   * first one's value is what its word must hold. As on Linux both have the same flags.
    */
   requeuev(
     entries: readonly [FutexWaitEntry, Omit<FutexWaitEntry, 'value'>],
@@ -257,7 +266,10 @@ export const futex = {
     return counted(wakeOp(here.futexes.context, first, second, shared, most, mostSecond, encoded), what)
   },
 
-  /** Takes the lock that the word is, lending its priority to the holder while it waits. False: the time was over. */
+  /**
+   * Takes the lock that the word is, lending its priority to the holder while it waits. False: the time was
+   * over.
+   */
   lockPi: blocking(
     'futex.lockPi',
     function* (view: FutexLockView, index: number, options: FutexWaitOptions = {}) {
@@ -286,14 +298,18 @@ export const futex = {
     return tryLock(view, index)
   },
 
-  /** Only its holder may: the best of the waiters has it then. `owner`: what `lockPiAsync` or `waitRequeuePiAsync` gave. */
+  /**
+   * Only its holder may: the best of the waiters has it then. `owner`: what `lockPiAsync` or
+   * `waitRequeuePiAsync` gave.
+   */
   unlockPi(view: FutexLockView, index: number, owner?: LockOwner): void {
     unlock(view, index, owner)
   },
 
   /**
-   * A condition's wait: waits while the word is `value`, until `cmpRequeuePi` gives it the lock, or moves it there and the lock comes to it. 'ok': it
-   * holds the lock. 'not-equal' and 'timed-out': it does not. The caller has unlocked the lock before.
+   * A condition's wait: waits while the word is `value`, until `cmpRequeuePi` gives it the lock, or moves it
+   * there and the lock comes to it. 'ok': it holds the lock. 'not-equal' and 'timed-out': it does not. The
+   * caller has unlocked the lock before.
    */
   waitRequeuePi: blocking(
     'futex.waitRequeuePi',
@@ -346,8 +362,9 @@ export const futex = {
   },
 
   /**
-   * A condition's signal: if the word is `expected`, the first waiter gets the lock or, if that is held, waits for it with the others, each lending its
-   * priority. How many; or 'not-equal', and nothing happens. All of them wait by `waitRequeuePi` for this very lock: else EINVAL.
+   * A condition's signal: if the word is `expected`, the first waiter gets the lock or, if that is held,
+   * waits for it with the others, each lending its priority. How many; or 'not-equal', and nothing happens.
+   * All of them wait by `waitRequeuePi` for this very lock: else EINVAL.
    */
   cmpRequeuePi(
     view: FutexLockView,
@@ -367,7 +384,10 @@ export const futex = {
     return knownOf(ambient(), buffer).id
   },
 
-  /** This thread knows the buffer by that id. Before it first uses it, and where there is no kernel, which needs none. */
+  /**
+   * This thread knows the buffer by that id. Before it first uses it, and where there is no kernel, which
+   * needs none.
+   */
   join(buffer: SharedArrayBuffer, id: number): void {
     joinBuffer(buffer, id)
   },

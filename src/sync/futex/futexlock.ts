@@ -78,7 +78,10 @@ export function lockOnThread(what: string, begin: BeginLock): number {
   return here.futexes.blockFor(prepared)
 }
 
-/** The same for async code, whose owner is made here: the caller has it if the result is 0, and `unlockPi` closes it. */
+/**
+ * The same for async code, whose owner is made here: the caller has it if the result is 0, and `unlockPi`
+ * closes it.
+ */
 export async function lockAsPromise(
   begin: BeginLock,
   signal: AbortSignal | undefined,
@@ -125,7 +128,10 @@ export function unlock(view: FutexLockView, index: number, owner: LockOwner | un
   if (owner !== undefined) here.futexes.closeOwner(owner)
 }
 
-/** Gives the lock to the first waiter, if it is free, and moves up to `move` others to it: how many in all, or an error, negated. */
+/**
+ * Gives the lock to the first waiter, if it is free, and moves up to `move` others to it: how many in all, or
+ * an error, negated.
+ */
 export function moveToLockOf(
   view: FutexLockView,
   index: number,

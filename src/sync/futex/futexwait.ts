@@ -92,7 +92,10 @@ function prepare(
   return { waiters, deadline, vector: true }
 }
 
-/** A waiter on the word's queue, or an error, negated. A word that has changed already costs no lock and no waiter. */
+/**
+ * A waiter on the word's queue, or an error, negated. A word that has changed already costs no lock and no
+ * waiter.
+ */
 function queueOne(
   context: FutexContext,
   word: FutexWord,
@@ -112,7 +115,10 @@ function takeBack(context: FutexContext, waiters: readonly number[], error: numb
   return result
 }
 
-/** The index of what was woken, or an error, negated. A death on the way counts as a wake, which may be for nothing. */
+/**
+ * The index of what was woken, or an error, negated. A death on the way counts as a wake, which may be for
+ * nothing.
+ */
 function done(result: number): number {
   return result === RESTART ? 0 : result
 }

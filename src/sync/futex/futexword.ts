@@ -9,19 +9,23 @@ import { FutexWord, type MappedBuffer } from '../../futex/core/space.ts'
 import { currentView } from '../../kernel/cpu/ambient.ts'
 
 /**
- * A word of any shared memory. All threads of a kernel know it by the id under which its buffer travels in arguments, results and channels
- * (payload/references.ts), the size of the word, and its number:
+ * A word of any shared memory. All threads of a kernel know it by the id under which its buffer travels in
+ * arguments, results and channels (payload/references.ts), the size of the word, and its number:
  *
  *   owner of the futex   -(FIRST_KEY + 8 * id + PRIVATE_KEY + size)       ids of objects are below FIRST_KEY
  *   index                the word's number from the start of the buffer, in words of its size
  *
- * A call with FUTEX2_PRIVATE has another key than one without: as on Linux, the two do not meet. Without a kernel a thread gives a buffer an
- * id of its own; another thread that has the buffer joins with `futex.join(buffer, id)`.
+ * A call with FUTEX2_PRIVATE has another key than one without: as on Linux, the two do not meet. Without a
+ * kernel a thread gives a buffer an id of its own; another thread that has the buffer joins with
+ * `futex.join(buffer, id)`.
  */
 const FIRST_KEY = 0x4000_0000
 const PRIVATE_KEY = 4
 
-/** A view of shared memory: words of 8, 16, 32 or 64 bits, as futex2 has them. Inheritance and wakeOp have words of 32. */
+/**
+ * A view of shared memory: words of 8, 16, 32 or 64 bits, as futex2 has them. Inheritance and wakeOp have
+ * words of 32.
+ */
 export type FutexView =
   | Int8Array
   | Uint8Array
@@ -37,7 +41,10 @@ interface Known {
   readonly mapped: (SharedMemory | undefined)[]
 }
 
-/** A buffer as words of one size: what calls need of a mapping. It exists for as long as a thread has the buffer. */
+/**
+ * A buffer as words of one size: what calls need of a mapping. It exists for as long as a thread has the
+ * buffer.
+ */
 class SharedMemory {
   readonly i32: Int32Array
   readonly mapping: number
@@ -144,8 +151,8 @@ export function lockWordOf(here: Ambient, what: string, view: FutexView, index: 
 }
 
 /**
- * The value as the words of this size hold it. EINVAL, as on Linux, for a value that such a word cannot hold, and for a number where the view
- * has bigints.
+ * The value as the words of this size hold it. EINVAL, as on Linux, for a value that such a word cannot hold,
+ * and for a number where the view has bigints.
  */
 export function valueIn(view: FutexView, what: string, value: number | bigint): number {
   const isBig = view instanceof BigInt64Array || view instanceof BigUint64Array
@@ -166,8 +173,8 @@ export function valueIn(view: FutexView, what: string, value: number | bigint): 
 }
 
 /**
- * The flags of futex2: FUTEX2_PRIVATE and a size, which must be that of the view. Undefined: the view's size, and not private. Returns whether the
- * call is shared. Called before the word is looked for, as Linux does.
+ * The flags of futex2: FUTEX2_PRIVATE and a size, which must be that of the view. Undefined: the view's size,
+ * and not private. Returns whether the call is shared. Called before the word is looked for, as Linux does.
  */
 export function sharedIn(view: FutexView, what: string, flags: number | undefined): boolean {
   if (flags === undefined) return true

@@ -2,15 +2,17 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 
 /**
- * Which owners have a share of an object that many can hold: readers, or takers of permits. A few holders have names; the shares of others are counted without one. A share
- * whose holder died is given back by a caller that wants one and finds none: its TID finds no owner once the death has been recovered from. Async code holds its shares under the
- * name of its thread, and dies with that.
+ * Which owners have a share of an object that many can hold: readers, or takers of permits. A few holders
+ * have names; the shares of others are counted without one. A share whose holder died is given back by a
+ * caller that wants one and finds none: its TID finds no owner once the death has been recovered from. Async
+ * code holds its shares under the name of its thread, and dies with that.
  *
  *   0        unnamed    shares of holders without a name: there was no slot left
  *   1        strangers  not 0: a holder gave back a share that another had taken. Then names say nothing, and none is believed any more
  *   2 …      slots      the TID of the holder of one share, or 0
  *
- * The share is in the object's word, and its name here: two stores, in the order that never gives back too much.
+ * The share is in the object's word, and its name here: two stores, in the order that never gives back too
+ * much.
  *
  *   holder                                     who wants a share
  *   ------                                     -----------------
@@ -20,8 +22,9 @@ import { findOwner } from '../../futex/core/owner.ts'
  *   (C) takes its name off                     (F) gives its shares back
  *   (D) gives the share back
  *
- * Dead between (A) and (B), or (C) and (D), or who wants one between (E) and (F): the share is counted and has no name; it is lost, as all were before they had names.
- * The other order would give back what a living one still holds.
+ * Dead between (A) and (B), or (C) and (D), or who wants one between (E) and (F): the share is counted and
+ * has no name; it is lost, as all were before they had names. The other order would give back what a living
+ * one still holds.
  */
 const UNNAMED = 0
 const STRANGERS = 1
@@ -55,8 +58,9 @@ export class Holders {
   }
 
   /**
-   * (C) Takes the name of one of `tid`'s shares off, or counts one share less that has no name. Who has neither gives back what another
-   * holder took: the name of that one stays, and would stand for a share that nobody has.
+   * (C) Takes the name of one of `tid`'s shares off, or counts one share less that has no name. Who has
+   * neither gives back what another holder took: the name of that one stays, and would stand for a share that
+   * nobody has.
    */
   remove(tid: number, shares: number): void {
     if (this.removeNamed(tid, shares)) return
@@ -68,13 +72,17 @@ export class Holders {
     if (own < left) Atomics.store(this.i32, this.at + STRANGERS, 1)
   }
 
-  /** As `remove`, where that is one step: true. One that has a name has its share, so the caller need not ask. */
+  /**
+   * As `remove`, where that is one step: true. One that has a name has its share, so the caller need not ask.
+   */
   removeNamed(tid: number, shares: number): boolean {
     const first = this.at + SLOTS + (tid & SLOT_MASK)
     return shares === 1 && Atomics.compareExchange(this.i32, first, tid, 0) === tid
   }
 
-  /** (E) Takes the names of the dead off. Returns how many shares they had: for the caller to give back, (F). */
+  /**
+   * (E) Takes the names of the dead off. Returns how many shares they had: for the caller to give back, (F).
+   */
   takeDead(context: FutexContext): number {
     const { i32, at } = this
     let shares = 0
@@ -127,8 +135,8 @@ export class Holders {
 }
 
 /**
- * The shares without a name that this thread has taken, by object and holder. A task takes and gives back on one
- * thread, so this tells its own share from another's. It is asked only where there is no name.
+ * The shares without a name that this thread has taken, by object and holder. A task takes and gives back on
+ * one thread, so this tells its own share from another's. It is asked only where there is no name.
  */
 const unnamed = new WeakMap<Int32Array, Map<number, Map<number, number>>>()
 

@@ -11,9 +11,9 @@ function shared(words: number): Int32Array<SharedArrayBuffer> {
 }
 
 /**
- * Two wait at a condition and are notified by one that goes on holding the mutex; the second of them holds a lock that a task of high priority
- * wants. Between the two priorities one hogs the CPU. All are on one
- * CPU. Says who was first: the one of high priority, or the hog.
+ * Two wait at a condition and are notified by one that goes on holding the mutex; the second of them holds a
+ * lock that a task of high priority wants. Between the two priorities one hogs the CPU. All are on one CPU.
+ * Says who was first: the one of high priority, or the hog.
  */
 async function chain(kernel: Kernel, outer: MutexOptions): Promise<'high' | 'hog'> {
   const tasks = await kernel.import<typeof Tasks>(tasksUrl)

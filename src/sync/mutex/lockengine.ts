@@ -26,8 +26,9 @@ import { EXTRA, type Place, viewOf } from '../wait/place.ts'
 import { limitOf, type WaitOptions } from '../wait/waiting.ts'
 
 /**
- * Locks that keep their own queue: those that pass priorities on, that survive their owner, or that are handed over. They wait at a
- * futex of a mapped buffer, so the mapping is found once for each lock, and its handle is kept beside it:
+ * Locks that keep their own queue: those that pass priorities on, that survive their owner, or that are
+ * handed over. They wait at a futex of a mapped buffer, so the mapping is found once for each lock, and its
+ * handle is kept beside it:
  *
  *   words 0 to 3    as every object's
  *   words 4 to 9    the mutex itself (futex/robust/mutexrecord.ts)
@@ -65,8 +66,8 @@ export class LockEngine {
   }
 
   /**
-   * It is about to be given to others: this thread can see its word from here on. If one of them dies with it, who sees to
-   * what the dead left (the thread that booted the kernel) has to be able to write there.
+   * It is about to be given to others: this thread can see its word from here on. If one of them dies with
+   * it, who sees to what the dead left (the thread that booted the kernel) has to be able to write there.
    */
   announce(): void {
     this.real()
@@ -158,8 +159,8 @@ export class LockEngine {
   }
 
   /**
-   * Its holder was woken as the first of those who had been moved from a condition to the word: unlocking wakes the next of them, though
-   * nobody has said in the word that it waits.
+   * Its holder was woken as the first of those who had been moved from a condition to the word: unlocking
+   * wakes the next of them, though nobody has said in the word that it waits.
    */
   wakesNext(): void {
     const { word, futexes } = this.here()

@@ -3,9 +3,10 @@ import { SyncError } from '../wait/errors.ts'
 import type { Mutex } from './mutex.ts'
 
 /**
- * Says that a mutex is locked, and unlocks it: `using token = yield* mutex.lock()`. What `lock` and `lockSync` give is one and the same for
- * all locks of a mutex object, so that locking allocates nothing: it stands for "the mutex, as held by whoever calls". What
- * `lockAsync` gives has a life of its own, because async code has no identity but this.
+ * Says that a mutex is locked, and unlocks it: `using token = yield* mutex.lock()`. What `lock` and
+ * `lockSync` give is one and the same for all locks of a mutex object, so that locking allocates nothing: it
+ * stands for "the mutex, as held by whoever calls". What `lockAsync` gives has a life of its own, because
+ * async code has no identity but this.
  */
 export class UnlockToken {
   /** @internal Null: empty. */
@@ -35,8 +36,8 @@ export class UnlockToken {
   }
 
   /**
-   * Unlocks. Throws if the caller does not hold the mutex through it any more: it was unlocked before. A token that was made empty is as the structs
-   * proposal has it: false, and nothing happens.
+   * Unlocks. Throws if the caller does not hold the mutex through it any more: it was unlocked before. A
+   * token that was made empty is as the structs proposal has it: false, and nothing happens.
    */
   unlock(): boolean {
     if (this.release()) return true

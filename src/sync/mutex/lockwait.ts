@@ -20,11 +20,12 @@ import type { Wait } from '../wait/waiting.ts'
  *      1    |   0   | [4] free, someone was woken to take it and others still wait: whoever comes first takes it, to [3]
  *      1    | NOBODY| [5] disposed of
  *
- * HAS_WAITERS is set and cleared under the queue's lock only. It may stand with an empty queue (a waiter that timed out does not clear it), never
- * the other way round.
+ * HAS_WAITERS is set and cleared under the queue's lock only. It may stand with an empty queue (a waiter that
+ * timed out does not clear it), never the other way round.
  *
- * Who is woken competes with whoever comes by, as this lets a running thread take a free lock without waiting for a sleeping one to wake
- * up; but one that has lost LOSSES times demands the lock, and unlocking then hands it over, so nobody starves.
+ * Who is woken competes with whoever comes by, as this lets a running thread take a free lock without waiting
+ * for a sleeping one to wake up; but one that has lost LOSSES times demands the lock, and unlocking then
+ * hands it over, so nobody starves.
  */
 export const TID_MASK = 0x3fff_ffff
 /** The owner of a mutex that has been disposed of: no TID. */
@@ -123,7 +124,10 @@ export class LockWait implements Wait {
   }
 }
 
-/** Wakes the first in line; the word says that the lock is its own, or free, before it can see that it was woken. */
+/**
+ * Wakes the first in line; the word says that the lock is its own, or free, before it can see that it was
+ * woken.
+ */
 class NextHolder implements Decision {
   private readonly i32: Int32Array
   private readonly at: number

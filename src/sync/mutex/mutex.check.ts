@@ -7,8 +7,9 @@ import { Mutex } from './mutex.ts'
 type Doing = 'locks' | 'tries' | 'waits' | 'is late' | 'is cancelled'
 
 /**
- * Thread 0 holds the mutex from the start and lets it go. The others come for it, or wait from the start; whoever gets it lets it go. `mortal`: which
- * thread may die; then who is not told that the lock died with its holder still gets it.
+ * Thread 0 holds the mutex from the start and lets it go. The others come for it, or wait from the start;
+ * whoever gets it lets it go. `mortal`: which thread may die; then who is not told that the lock died with
+ * its holder still gets it.
  */
 function handedOn(others: readonly Doing[], options: { mortal?: number; demands?: boolean } = {}): Setup {
   return () => {
@@ -63,7 +64,8 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
         },
       }),
       final({ results, crashed }) {
-        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is done now.
+        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is
+        // done now.
         if (options.mortal !== undefined && inside > 0) mutexes[inside].unlockAs(tids[inside])
         const holder = Atomics.load(view, 0) & TID_MASK
         const dead = crashed.length > 0 ? tids[crashed[0]] : 0

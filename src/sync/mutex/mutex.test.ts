@@ -174,7 +174,8 @@ test('one who keeps losing the race for the lock is handed it', async () => {
     order.push('served')
     got.unlock()
   })
-  // Unlocked and at once taken again, before who was woken can run: after a few losses it is given the lock instead.
+  // Unlocked and at once taken again, before who was woken can run: after a few losses it is given the lock
+  // instead.
   for (let turn = 0; turn < 50; turn++) {
     token.unlock()
     const barged = mutex.tryLock()

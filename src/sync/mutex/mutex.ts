@@ -42,11 +42,17 @@ import {
 } from '../wait/waiting.ts'
 
 export interface MutexOptions extends OwnPlace {
-  /** 'inherit': who waits lends its priority to the holder. 'handoff': contended, it is handed over by the scheduler's policy. */
+  /**
+   * 'inherit': who waits lends its priority to the holder. 'handoff': contended, it is handed over by the
+   * scheduler's policy.
+   */
   readonly protocol?: Protocol | undefined
   /** If its holder dies, the next gets the lock and is told: `ownerDied`. */
   readonly robust?: boolean | undefined
-  /** What its own holder is told who locks it again: nothing, and it waits for itself; that it may; or an error. */
+  /**
+   * What its own holder is told who locks it again: nothing, and it waits for itself; that it may; or an
+   * error.
+   */
   readonly type?: 'normal' | 'recursive' | 'errorcheck' | undefined
   /** For messages and for `locks()`. */
   readonly name?: string | undefined
@@ -61,8 +67,8 @@ const mutexKinds: Kinds<MutexOptions> = {
 }
 
 /**
- * Mutual exclusion between tasks, threads and promises. Free and uncontended, locking is one compare-exchange and so is unlocking.
- * States of the word: lockwait.ts.
+ * Mutual exclusion between tasks, threads and promises. Free and uncontended, locking is one compare-exchange
+ * and so is unlocking. States of the word: lockwait.ts.
  */
 export class Mutex implements Place, WatchedLock {
   /** @internal For reports. */
@@ -230,12 +236,17 @@ export class Mutex implements Place, WatchedLock {
     return owner !== 0 && owner !== NOBODY
   }
 
-  /** The mutex is robust, its last holder died with it, and what it guards may be half-changed: mend it, and call `makeConsistent`. */
+  /**
+   * The mutex is robust, its last holder died with it, and what it guards may be half-changed: mend it, and
+   * call `makeConsistent`.
+   */
   get ownerDied(): boolean {
     return this.engine?.ownerDied ?? false
   }
 
-  /** What the mutex guards is whole again. Unlocked without, a mutex whose holder died is lost for everyone. */
+  /**
+   * What the mutex guards is whole again. Unlocked without, a mutex whose holder died is lost for everyone.
+   */
   makeConsistent(): void {
     if (this.engine === null)
       throw new SyncError('ERR_HEDDLE_NOT_HELD', 'makeConsistent: the mutex is not robust')
@@ -338,7 +349,9 @@ export class Mutex implements Place, WatchedLock {
     else if (!this.letGo(tid)) releaseWord(ambient().futexes.context, this, this.queue)
   }
 
-  /** @internal Lets go however often it was locked, for a wait at a condition. Returns what `relocked` needs. */
+  /**
+   * @internal Lets go however often it was locked, for a wait at a condition. Returns what `relocked` needs.
+   */
   unlockWholly(tid: number): number {
     const depth = this.i32[this.at + EXTRA]
     if (observer !== null) for (let hold = 0; hold <= depth; hold++) observer.released(this, tid)
@@ -358,7 +371,10 @@ export class Mutex implements Place, WatchedLock {
     return this.engine === null
   }
 
-  /** @internal The word that those who were notified at a condition are moved to, where the mutex keeps its own queue. */
+  /**
+   * @internal The word that those who were notified at a condition are moved to, where the mutex keeps its
+   * own queue.
+   */
   get target(): { readonly word: FutexWord; readonly inherits: boolean } | null {
     return this.engine === null ? null : { word: this.engine.target, inherits: this.engine.inherits }
   }

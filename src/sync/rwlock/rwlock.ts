@@ -51,13 +51,15 @@ import {
  *
  * UPGRADING, beside [4] and readers: the first in line is a reader that wants to write, and still reads.
  *
- * In [4] nobody joins those who read: a reader that comes while a writer is in line waits behind it. When the lock becomes free, the first in line
- * is woken, and if that is a reader all readers in the line, those behind writers too. Who is woken competes with whoever comes by, because a running thread
- * can use the lock while a sleeping one wakes up: were it given to the sleeper, every section would last as long as a wakeup, for as long as there is a line.
- * But nobody starves: one that has lost LOSSES times is given the lock when it is first in line.
+ * In [4] nobody joins those who read: a reader that comes while a writer is in line waits behind it. When the
+ * lock becomes free, the first in line is woken, and if that is a reader all readers in the line, those
+ * behind writers too. Who is woken competes with whoever comes by, because a running thread can use the lock
+ * while a sleeping one wakes up: were it given to the sleeper, every section would last as long as a wakeup,
+ * for as long as there is a line. But nobody starves: one that has lost LOSSES times is given the lock when
+ * it is first in line.
  *
- * A writer that died with the lock is known by its TID, and a task that wants the lock is told. The first eight readers have names (holders.ts): a writer that has to wait
- * gives back what dead ones had.
+ * A writer that died with the lock is known by its TID, and a task that wants the lock is told. The first
+ * eight readers have names (holders.ts): a writer that has to wait gives back what dead ones had.
  */
 export class RwLock extends SyncObject {
   static readonly words: number = PLACE_WORDS + HOLDER_WORDS
@@ -200,7 +202,10 @@ export class RwLock extends SyncObject {
     this.unlockWriteAs(this.writerTid('unlockWrite'))
   }
 
-  /** In a task that reads: waits until it is the only one who does, and writes. Disposing of the guard makes it a reader again. */
+  /**
+   * In a task that reads: waits until it is the only one who does, and writes. Disposing of the guard makes
+   * it a reader again.
+   */
   upgrade(options?: WaitOptions): Blocking<UpgradeGuard> {
     if (!facesOpen()) refuseOutsideTask('upgrade')
     if (options !== undefined) checkWait(options)

@@ -37,7 +37,9 @@ export function withoutUpgrade(state: number): number {
   return (state & WRITER) === 0 ? state & ~UPGRADING : state
 }
 
-/** In a waiter's bits: what it wants, and above it the TID of who would write, or DEMANDS of who would read. */
+/**
+ * In a waiter's bits: what it wants, and above it the TID of who would write, or DEMANDS of who would read.
+ */
 const WRITE_AT_LAST = 0
 const READ = 1
 const WRITE = 2
@@ -78,7 +80,9 @@ class LettingIn implements Decision {
   }
 }
 
-/** Lets those come in who may. The queue is locked; while someone is in line nobody else changes the state. */
+/**
+ * Lets those come in who may. The queue is locked; while someone is in line nobody else changes the state.
+ */
 export function serveLine(context: FutexContext, lock: RwLock): void {
   const { queue, i32, at } = lock
   if (queue.isEmpty(context)) return

@@ -4,8 +4,10 @@ import type { RwLock } from './rwlock.ts'
 import { readersOf, writerOf } from './rwwaits.ts'
 
 /**
- * What holds up a waiter of an RwLock, for the search for deadlocks (longwait.ts): the writer; or, where readers hold it up, one of those that have names, another at each
- * look. A waiter waits for all of them, so a circle through one of them lasts. A reader that waits behind a writer in line has no link: no thread that holds the lock keeps it out.
+ * What holds up a waiter of an RwLock, for the search for deadlocks (longwait.ts): the writer; or, where
+ * readers hold it up, one of those that have names, another at each look. A waiter waits for all of them, so
+ * a circle through one of them lasts. A reader that waits behind a writer in line has no link: no thread that
+ * holds the lock keeps it out.
  */
 export class RwWatch implements WatchedLock {
   readonly kind = 'rwlock'

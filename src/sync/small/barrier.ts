@@ -21,8 +21,9 @@ import {
 import { WakeEveryone } from './waitgroup.ts'
 
 /**
- * Where a number of parties wait for one another, again and again. Who has arrived is who is in the queue, so one that gives up
- * (timeout, abort, cancellation) has not arrived, at that very moment, and the others go on waiting for one more.
+ * Where a number of parties wait for one another, again and again. Who has arrived is who is in the queue, so
+ * one that gives up (timeout, abort, cancellation) has not arrived, at that very moment, and the others go on
+ * waiting for one more.
  *
  * The state word counts how often all have met, in its low 31 bits.
  */

@@ -18,8 +18,8 @@ import {
 } from '../wait/waiting.ts'
 
 /**
- * A 32-bit integer that threads change without a lock, and may wait at for it to change. The value is the place's fourth word; the first
- * says, by its sign, that someone waits.
+ * A 32-bit integer that threads change without a lock, and may wait at for it to change. The value is the
+ * place's fourth word; the first says, by its sign, that someone waits.
  */
 export class AtomicInt32 extends SyncObject {
   static readonly words: number = PLACE_WORDS
@@ -89,7 +89,10 @@ export class AtomicInt32 extends SyncObject {
     }
   }
 
-  /** In a task: waits while `expected` is there, for a `notify`. False: something else is there. Out of time it throws, as every wait does. */
+  /**
+   * In a task: waits while `expected` is there, for a `notify`. False: something else is there. Out of time
+   * it throws, as every wait does.
+   */
   wait(expected: number, options?: WaitOptions): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('wait')
     return toRun('wait', this.waitInTask(expected, options)) as Blocking<boolean>

@@ -21,7 +21,10 @@ import { WakeEveryone } from './waitgroup.ts'
 const SET = 1
 
 export interface EventOptions extends ObjectOptions {
-  /** True: each `set` lets one waiter through, and the event is unset by that. False: it stays set until `reset`. */
+  /**
+   * True: each `set` lets one waiter through, and the event is unset by that. False: it stays set until
+   * `reset`.
+   */
   readonly auto?: boolean | undefined
   /** Whether it is set from the start. */
   readonly set?: boolean | undefined

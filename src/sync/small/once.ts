@@ -54,8 +54,8 @@ export class Once extends SyncObject {
   }
 
   /**
-   * In a task: runs `fn`, a generator function or a plain one, unless it has been run; returns when it has. True: it was this call. If
-   * `fn` throws, the call throws, it is not done, and one who waited does it.
+   * In a task: runs `fn`, a generator function or a plain one, unless it has been run; returns when it has.
+   * True: it was this call. If `fn` throws, the call throws, it is not done, and one who waited does it.
    */
   run(fn: () => unknown, options?: WaitOptions): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('run')

@@ -13,7 +13,10 @@ interface Scene {
   readonly wants: readonly [Doing, number][]
   /** The last thread releases so many. */
   readonly gives: number
-  /** Which thread may die. If it is the one who gives, who recovers gives as many: nobody is left waiting for what the dead one took along. */
+  /**
+   * Which thread may die. If it is the one who gives, who recovers gives as many: nobody is left waiting for
+   * what the dead one took along.
+   */
   readonly mortal?: number
 }
 

@@ -15,7 +15,9 @@ import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } fro
 
 const COUNT = 0x3fff_ffff
 
-/** Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire. */
+/**
+ * Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire.
+ */
 export class Permits {
   readonly semaphore: Semaphore
   readonly count: number
@@ -36,25 +38,30 @@ export class Permits {
 }
 
 /**
- * A count of permits. Who asks for more than there are waits in line, by priority and then first come, and **the first in line is served
- * first**: while it waits for its permits nobody behind it overtakes, however few they ask for, so a large request is not
- * starved by small ones. Nobody but the first in line ever holds up one who could be served: as soon as the first leaves (served, out of
- * time, aborted), those behind it are looked at.
+ * A count of permits. Who asks for more than there are waits in line, by priority and then first come, and
+ * **the first in line is served first**: while it waits for its permits nobody behind it overtakes, however
+ * few they ask for, so a large request is not starved by small ones. Nobody but the first in line ever holds
+ * up one who could be served: as soon as the first leaves (served, out of time, aborted), those behind it are
+ * looked at.
  *
  *   HAS_WAITERS | permits | meaning
  *   --------+---------+------------------------------------------------------------------------------
  *      0    |    n    | [1] nobody is in line; acquire and release are one compare-exchange
  *      1    |    n    | [2] someone is in line, and n are not enough for the first: all goes through the queue's lock
  *
- * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits. The first eight permits have names (holders.ts): a task that has to
- * wait gives back what dead ones had. A semaphore whose permits are released by others than acquired them, as a signal, gives nothing back. In the middle of giving
- * permits to others, each has been given or has not (grant.ts).
+ * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits. The first
+ * eight permits have names (holders.ts): a task that has to wait gives back what dead ones had. A semaphore
+ * whose permits are released by others than acquired them, as a signal, gives nothing back. In the middle of
+ * giving permits to others, each has been given or has not (grant.ts).
  */
 export class Semaphore extends SyncObject {
   static readonly words: number = PLACE_WORDS + HOLDER_WORDS
   /** @internal */
   readonly holders: Holders
-  /** What the word holds if no other thread has been there: where an exchange begins. One that fails says what is there. */
+  /**
+   * What the word holds if no other thread has been there: where an exchange begins. One that fails says what
+   * is there.
+   */
   private expected = 0
   private readonly one: Permits
   private readonly finished: Finished<Permits>

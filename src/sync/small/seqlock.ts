@@ -14,7 +14,8 @@ import {
 } from '../wait/place.ts'
 
 /**
- * A record of 32-bit words that readers read whole without ever waiting for a writer, not even for one that stopped in the middle.
+ * A record of 32-bit words that readers read whole without ever waiting for a writer, not even for one that
+ * stopped in the middle.
  *
  *   0        sequence  counts half-writes
  *   1        writer    the TID of the writer, or 0
@@ -31,14 +32,16 @@ import {
  *   sequence 1 → 2: readers go to copy 0          (C) reads the sequence again: as at (A), what it has is whole
  *   makes copy 1 the same
  *
- * The copy that a reader is sent to is not changed before the sequence has moved on, which (C) sees. So a reader repeats itself only when
- * a write was finished or begun meanwhile, and with the writer stopped anywhere it reads the last whole record.
+ * The copy that a reader is sent to is not changed before the sequence has moved on, which (C) sees. So a
+ * reader repeats itself only when a write was finished or begun meanwhile, and with the writer stopped
+ * anywhere it reads the last whole record.
  *
- * A writer that finds another one waits. Only `next` may follow the one that writes, and a writer that has waited longer takes that place from one that came later: a writer
- * that writes again and again cannot pass one that waits by more than it takes the waiting thread to wake up.
+ * A writer that finds another one waits. Only `next` may follow the one that writes, and a writer that has
+ * waited longer takes that place from one that came later: a writer that writes again and again cannot pass
+ * one that waits by more than it takes the waiting thread to wake up.
  *
- * A writer that finds one that died takes its place. If the sequence is odd, the readers are at copy 1 already; if it is even, copy 1 may be half
- * made, and is made like copy 0 before any reader is sent there.
+ * A writer that finds one that died takes its place. If the sequence is odd, the readers are at copy 1
+ * already; if it is even, copy 1 may be half made, and is made like copy 0 before any reader is sent there.
  */
 const SEQUENCE = 0
 const WRITER = 1
@@ -98,7 +101,10 @@ export class SeqLock implements Place {
     }
   }
 
-  /** Replaces the record. Writers exclude each other: one that finds another writing looks again until it has ended. */
+  /**
+   * Replaces the record. Writers exclude each other: one that finds another writing looks again until it has
+   * ended.
+   */
   write(record: ArrayLike<number>): void {
     if (record.length !== this.fields) {
       throw new RangeError(`write: a record of ${record.length} words, and this one has ${this.fields}`)
@@ -152,7 +158,10 @@ export class SeqLock implements Place {
     }
   }
 
-  /** After a writer that died, or gave up: readers see the old record, or the new one, and both copies are whole. */
+  /**
+   * After a writer that died, or gave up: readers see the old record, or the new one, and both copies are
+   * whole.
+   */
   private mend(): void {
     const { i32, at, fields } = this
     if ((Atomics.load(i32, at + SEQUENCE) & 1) !== 0) return

@@ -19,7 +19,10 @@ interface Kind<T extends SyncObject> {
   wait(object: T): Wait
   come(object: T): unknown
   release(object: T): unknown
-  /** How many of those who wait may have been let through in the end; `released`: how often the release was done. */
+  /**
+   * How many of those who wait may have been let through in the end; `released`: how often the release was
+   * done.
+   */
   through(object: T, released: number): (count: number) => boolean
 }
 
@@ -152,7 +155,8 @@ function once(others: readonly Doing[], ends: 'done' | 'thrown' | 'dead'): Setup
       done++
       settle(id, true)
     }
-    // Two that go round beside a recovery are more than can be explored to the end: they look when it is over, one after the other.
+    // Two that go round beside a recovery are more than can be explored to the end: they look when it is
+    // over, one after the other.
     const over = new Int32Array(new SharedArrayBuffer(16))
     const waits = ends === 'dead' && others.length > 1
     const end = (turn: number): void => {
@@ -253,7 +257,8 @@ function meeting(parties: number, others: readonly Doing[], mortal = false): Set
       ...(mortal && {
         recover: (dead: number) =>
           threads.recover(dead, () => {
-            // In the place of the dead one, if it had not come. It is in the queue before the others look again.
+            // In the place of the dead one, if it had not come. It is in the queue before the others look
+            // again.
             if ((Atomics.load(threads.view, 0) & 0x7fff_ffff) !== 0) return
             new OneQueue(new ArrivalWait(made[count])).begin(threads.contexts[count], threadWaiter())
           }),

@@ -37,7 +37,10 @@ export class Condition extends OurCondition {
     cv.waitSync(unlockToken)
   }
 
-  /** Until `predicate` holds, for at most `timeout` milliseconds; says whether it does, or, without one, whether it was notified. */
+  /**
+   * Until `predicate` holds, for at most `timeout` milliseconds; says whether it does, or, without one,
+   * whether it was notified.
+   */
   static waitFor(
     cv: OurCondition,
     unlockToken: UnlockToken,

@@ -21,7 +21,8 @@ export class WakeEveryone implements Decision {
 }
 
 /**
- * A count that is waited for to become 0. With someone waiting, the sign bit is set and every change goes through the queue's lock.
+ * A count that is waited for to become 0. With someone waiting, the sign bit is set and every change goes
+ * through the queue's lock.
  */
 abstract class Countdown extends SyncObject {
   private static readonly finished: Finished<void> = new Finished<void>(undefined)
@@ -133,7 +134,10 @@ export class ZeroWait implements Wait {
   leave(): void {}
 }
 
-/** Waits for a number of things to be done; more may be added while it is not 0, and it can be used again after. */
+/**
+ * Waits for a number of things to be done; more may be added while it is not 0, and it can be used again
+ * after.
+ */
 export class WaitGroup extends Countdown {
   static readonly words: number = PLACE_WORDS
 

@@ -2,7 +2,10 @@ import { ambient } from '../../futex/core/ambient.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 
-/** Async code holds a lock as an owner of its own, because two flows of one thread must exclude each other. Kept for reuse. */
+/**
+ * Async code holds a lock as an owner of its own, because two flows of one thread must exclude each other.
+ * Kept for reuse.
+ */
 class Flows {
   readonly futexes: Futexes
   readonly idle: LockOwner[] = []

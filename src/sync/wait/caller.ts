@@ -6,8 +6,8 @@ import type { LockOwner } from '../../futex/core/owner.ts'
 import { SyncError } from './errors.ts'
 
 /**
- * Who calls: a task of the kernel, a coroutine of a schedule, or the thread. Each has a TID, which stands in the words of the locks that
- * it holds.
+ * Who calls: a task of the kernel, a coroutine of a schedule, or the thread. Each has a TID, which stands in
+ * the words of the locks that it holds.
  */
 export function currentTid(): number {
   const here = currentAmbient() ?? ambient()
@@ -47,7 +47,10 @@ export function currentOwner(): LockOwner {
   return coroutines.get(co) as LockOwner
 }
 
-/** A coroutine of a schedule gets an owner record with its first lock, and gives it back when the engine drops it. */
+/**
+ * A coroutine of a schedule gets an owner record with its first lock, and gives it back when the engine drops
+ * it.
+ */
 function coroutineTid(here: Ambient, co: object | null): number {
   if (co === null) return here.tid
   if (co === last) return lastTid

@@ -106,7 +106,10 @@ const promises: Record<string, () => (limit: Limit) => PromiseLike<unknown>> = {
     kernel.spawn(tasks.waitsUntil, [new Event(), 8.64e15], limit as { timeout: number }),
 }
 
-/** How many of these waits, side by side, ended before their time; and with anything but a TimeoutError or a kill by the limit. */
+/**
+ * How many of these waits, side by side, ended before their time; and with anything but a TimeoutError or a
+ * kill by the limit.
+ */
 async function early(
   wait: (limit: Limit) => PromiseLike<unknown>,
 ): Promise<{ early: number; odd: unknown[] }> {

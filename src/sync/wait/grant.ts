@@ -4,8 +4,8 @@ import { EXTRA, type Place } from './place.ts'
 import type { ParkingQueue } from './queue.ts'
 
 /**
- * Gives a waiter its part of a count, so that whoever gives can die at any step. All of it under the queue's lock, and while someone is
- * in line nobody changes the word without that lock.
+ * Gives a waiter its part of a count, so that whoever gives can die at any step. All of it under the queue's
+ * lock, and while someone is in line nobody changes the word without that lock.
  *
  *   (A) the waiter's parcel: what the word will be
  *   (B) extra: which waiter
@@ -14,9 +14,10 @@ import type { ParkingQueue } from './queue.ts'
  *   (E) extra: 0
  *   (F) the waiter is off the queue, woken
  *
- * Dead between (C) and (D), the word is what (A) announced, because whoever locks the queue next looks first (`finishGrant`) and does (D)
- * and (E). Dead before (F), the waiter is sent round by the recovery, or leaves by itself, and finds that it is named, or GRANTED. Its
- * record is not given back before that, so (D) never writes into another's.
+ * Dead between (C) and (D), the word is what (A) announced, because whoever locks the queue next looks first
+ * (`finishGrant`) and does (D) and (E). Dead before (F), the waiter is sent round by the recovery, or leaves
+ * by itself, and finds that it is named, or GRANTED. Its record is not given back before that, so (D) never
+ * writes into another's.
  */
 const NEXT = Waiter.parcel
 const GRANTED = Waiter.parcel + 1
@@ -48,7 +49,10 @@ export function isGranted(arena: Int32Array, waiter: number): boolean {
   return Atomics.load(arena, waiter + GRANTED) === 1
 }
 
-/** Whether a waiter that is off the queue and that nobody woke has its part all the same. The queue is not locked. */
+/**
+ * Whether a waiter that is off the queue and that nobody woke has its part all the same. The queue is not
+ * locked.
+ */
 export function wasGranted(
   context: FutexContext,
   place: Place & { readonly queue: ParkingQueue },

@@ -6,8 +6,9 @@ import { currentView } from '../../kernel/cpu/ambient.ts'
 import { initializeLent, PayloadCodec, reserveLent } from '../../payload/codec.ts'
 
 /**
- * What turns the values of a channel into words and back. In a kernel that is the kernel's own codec. Without one, the thread that
- * shares a channel first makes a heap for values, and the handles of its channels carry it.
+ * What turns the values of a channel into words and back. In a kernel that is the kernel's own codec. Without
+ * one, the thread that shares a channel first makes a heap for values, and the handles of its channels carry
+ * it.
  */
 const HEAP_BYTES = 64 * 1024 * 1024
 

@@ -13,9 +13,9 @@ import { requireSharedMemory } from '../../machine/web/isolation.ts'
  *   2  domain  the tag of the domain that the id is from; DISPOSED when the object is disposed of
  *   3  extra   the type's own
  *
- * Two threads hold different JavaScript objects for one SharedArrayBuffer, and nothing in the language tells that they are the same memory:
- * so the name under which they find each other's waiters is kept in the memory itself. All zero is a free object that
- * nobody has waited at yet.
+ * Two threads hold different JavaScript objects for one SharedArrayBuffer, and nothing in the language tells
+ * that they are the same memory: so the name under which they find each other's waiters is kept in the memory
+ * itself. All zero is a free object that nobody has waited at yet.
  */
 export const ID = 1
 export const DOMAIN = 2
@@ -33,14 +33,19 @@ export interface Place {
   heldSince?: number
 }
 
-/** A place of the user's own: a SharedArrayBuffer, or a view of one, and the index of its first 32-bit word in it. */
+/**
+ * A place of the user's own: a SharedArrayBuffer, or a view of one, and the index of its first 32-bit word in
+ * it.
+ */
 export interface OwnPlace {
   readonly buffer?: SharedArrayBuffer
   readonly view?: Int32Array | Uint32Array
   readonly index?: number
 }
 
-/** An object as a message carries it: structured clone copies it, and the buffer in it stays the same memory. */
+/**
+ * An object as a message carries it: structured clone copies it, and the buffer in it stays the same memory.
+ */
 export interface SyncHandle {
   readonly heddle: string
   readonly buffer: SharedArrayBuffer
@@ -57,7 +62,10 @@ const PAGE_WORDS = 16_384
 let page: Int32Array<SharedArrayBuffer> | null = null
 let used = 0
 
-/** Words of this thread's page, on a cache line of their own. The engine frees a page when nobody holds an object in it. */
+/**
+ * Words of this thread's page, on a cache line of their own. The engine frees a page when nobody holds an
+ * object in it.
+ */
 function takePlace(words: number): Place {
   const size = roundUp(words, LINE_WORDS)
   if (size > PAGE_WORDS / 4) return { i32: new Int32Array(new SharedArrayBuffer(size * 4)), at: 0 }
@@ -109,7 +117,10 @@ export function viewOf(buffer: SharedArrayBuffer): Int32Array<SharedArrayBuffer>
   return view
 }
 
-/** What `postMessage` can carry. The receiver's `from` joins the domain, so that the two can wait for each other. */
+/**
+ * What `postMessage` can carry. The receiver's `from` joins the domain, so that the two can wait for each
+ * other.
+ */
 export function handleOf(
   name: string,
   { i32, at }: Place,

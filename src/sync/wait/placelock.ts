@@ -8,17 +8,18 @@ import { findOwner } from '../../futex/core/owner.ts'
 import type { Place } from './place.ts'
 
 /**
- * The lock of an object whose every change needs one: word 0 of its place. Held for a few dozen instructions, never across a wait, and never
- * waited for with a lock of the futexes in hand.
+ * The lock of an object whose every change needs one: word 0 of its place. Held for a few dozen instructions,
+ * never across a wait, and never waited for with a lock of the futexes in hand.
  *
  *   0                [1] free
  *   tid              [2] held by the thread (not the task) whose TID that is
  *   tid | SLEEPERS     [3] held, and a thread may sleep at the word: unlocking notifies
  *
- * A holder that died is found by whoever wants the lock: its TID is nobody's once its death has been recovered from. So nobody sleeps here for
- * longer than STUCK_MS without a look, and no recovery has to know where the places are. A TID is a domain's: whoever locks a place has claimed it for
- * its own (`claimDomain`), so that a TID that is nobody's is that of a dead one. What the lock guards changes in single stores, or
- * says in its own words what was under way: who breaks the lock finishes that.
+ * A holder that died is found by whoever wants the lock: its TID is nobody's once its death has been
+ * recovered from. So nobody sleeps here for longer than STUCK_MS without a look, and no recovery has to know
+ * where the places are. A TID is a domain's: whoever locks a place has claimed it for its own
+ * (`claimDomain`), so that a TID that is nobody's is that of a dead one. What the lock guards changes in
+ * single stores, or says in its own words what was under way: who breaks the lock finishes that.
  */
 const SLEEPERS = 0x4000_0000
 const TID = 0x3fff_ffff

@@ -10,9 +10,10 @@ import { disposedError, SyncError } from './errors.ts'
 import { DISPOSED, DOMAIN, ID, type Place } from './place.ts'
 
 /**
- * A queue of an object, as this thread sees it: a futex whose key is the object's id and not a word of a mapping. It exists only while
- * someone waits. Its lock is what makes the long ways of an object one at a time: whoever is about to wait looks at the words
- * and queues itself under it, and whoever changes them for someone who waits does so under it.
+ * A queue of an object, as this thread sees it: a futex whose key is the object's id and not a word of a
+ * mapping. It exists only while someone waits. Its lock is what makes the long ways of an object one at a
+ * time: whoever is about to wait looks at the words and queues itself under it, and whoever changes them for
+ * someone who waits does so under it.
  *
  *   waiter                                    who lets go
  *   ------                                    -----------
@@ -21,7 +22,8 @@ import { DISPOSED, DOMAIN, ID, type Place } from './place.ts'
  *   queues itself; unlocks; sleeps                fails after (B), succeeds before
  *                                             (D) locks the queue, serves it, unlocks
  *
- * If (C) succeeds, (B) finds the word as (C) left it and need not wait. If it fails, (D) comes after the waiter is queued.
+ * If (C) succeeds, (B) finds the word as (C) left it and need not wait. If it fails, (D) comes after the
+ * waiter is queued.
  */
 export class ParkingQueue {
   private readonly place: Place
@@ -54,8 +56,8 @@ export class ParkingQueue {
   }
 
   /**
-   * Until `unlock`, nobody else changes who waits, and this thread makes no other call of this queue's. `spare`: a slot for
-   * the futex, if it has to be made, for who cannot bear that there is none.
+   * Until `unlock`, nobody else changes who waits, and this thread makes no other call of this queue's.
+   * `spare`: a slot for the futex, if it has to be made, for who cannot bear that there is none.
    */
   lock(context: FutexContext, spare = 0): void {
     if (this.owner === 0) this.findOwner(context)
@@ -100,7 +102,10 @@ export class ParkingQueue {
     }
   }
 
-  /** Asks the decision about each waiter in turn. Returns the first of those to be moved, linked by their `next`. */
+  /**
+   * Asks the decision about each waiter in turn. Returns the first of those to be moved, linked by their
+   * `next`.
+   */
   walk(context: FutexContext, decision: Decision): number {
     return walkQueue(context, this.futex, decision)
   }
@@ -134,7 +139,10 @@ export class ParkingQueue {
   }
 }
 
-/** The object belongs to this thread's domain from now on, if to none before. Throws if it is another's, or disposed of. */
+/**
+ * The object belongs to this thread's domain from now on, if to none before. Throws if it is another's, or
+ * disposed of.
+ */
 export function claimDomain(context: FutexContext, { i32, at }: Place): void {
   const tag = domainTag(context)
   const before = Atomics.compareExchange(i32, at + DOMAIN, 0, tag)

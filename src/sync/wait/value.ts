@@ -71,7 +71,10 @@ export function settleParcel({ i32 }: Words, at: number, codec: () => PayloadCod
   if (hasBlock(i32, at)) codec().heap.publish(i32[at + 1])
 }
 
-/** The thread has the payload again, and the words name it no more. In this order: in between both have it, and recovery takes the thread for its owner. */
+/**
+ * The thread has the payload again, and the words name it no more. In this order: in between both have it,
+ * and recovery takes the thread for its owner.
+ */
 export function takeParcel(
   { i32 }: Words,
   at: number,

@@ -29,8 +29,8 @@ import { refuseBlocking } from './caller.ts'
 import type { ParkingQueue } from './queue.ts'
 
 /**
- * One wait, three ways. An object says what is particular to it in a `Wait`; how a task, a thread and a promise wait is here, once
- * for all objects.
+ * One wait, three ways. An object says what is particular to it in a `Wait`; how a task, a thread and a
+ * promise wait is here, once for all objects.
  *
  *   [1] admit   under the queue's lock: true: what it wanted is done. false: it is queued, and the words say that someone waits
  *   [2] asleep
@@ -49,9 +49,14 @@ export interface Wait {
   admit(context: FutexContext, waiter: number): boolean
   woken(context: FutexContext, waiter: number): boolean
   leave(context: FutexContext, woken: boolean, waiter: number): void
-  /** It is off the queue and was not woken: whether one who died had given it what it wanted all the same. Then it counts as woken. */
+  /**
+   * It is off the queue and was not woken: whether one who died had given it what it wanted all the same.
+   * Then it counts as woken.
+   */
   servedByDead?(context: FutexContext, waiter: number): boolean
-  /** A thread died, and whoever waits looks again. True: this counts as a wake. Else it goes round, from [1]. */
+  /**
+   * A thread died, and whoever waits looks again. True: this counts as a wake. Else it goes round, from [1].
+   */
   restarted?(): boolean
   /** Of a wait for a lock: is called upon while it lasts. */
   readonly long?: LongWait | null
@@ -65,8 +70,8 @@ export interface WaitOptions {
   /** Milliseconds; then a TimeoutError is thrown. */
   readonly timeout?: number | undefined
   /**
-   * A moment of the wall clock, as a Date or as Date.now() counts; then a TimeoutError is thrown. When that clock is set meanwhile, the
-   * wait follows it. Not beside `timeout`.
+   * A moment of the wall clock, as a Date or as Date.now() counts; then a TimeoutError is thrown. When that
+   * clock is set meanwhile, the wait follows it. Not beside `timeout`.
    */
   readonly until?: Date | number | undefined
   /** Ends the wait by throwing the signal's reason. A thread that blocks looks at it only before it does. */
@@ -74,8 +79,8 @@ export interface WaitOptions {
 }
 
 /**
- * The same as the three drivers below see it: one that waits at several queues at once has several waiters, of which the first is the
- * sleeper.
+ * The same as the three drivers below see it: one that waits at several queues at once has several waiters,
+ * of which the first is the sleeper.
  */
 export interface Parking {
   readonly what: string
@@ -332,7 +337,10 @@ export function* parkTask(
 resumable(waitTask)
 resumable(parkTask)
 
-/** A coroutine of a schedule: it sleeps at its waiter's signal as a promise does, and its thread runs others meanwhile. */
+/**
+ * A coroutine of a schedule: it sleeps at its waiter's signal as a promise does, and its thread runs others
+ * meanwhile.
+ */
 function* sleepCoroutine(
   context: FutexContext,
   waiters: readonly number[],
@@ -368,7 +376,10 @@ function* sleepCoroutine(
 
 resumable(sleepCoroutine)
 
-/** What a blocking verb returns when there is nothing to wait for: `yield*` of it ends at once. No generator is made. */
+/**
+ * What a blocking verb returns when there is nothing to wait for: `yield*` of it ends at once. No generator
+ * is made.
+ */
 export class Finished<T> implements Iterator<number, T, unknown>, Iterable<number, T, unknown> {
   private readonly result: IteratorReturnResult<T>
 
@@ -387,7 +398,9 @@ export class Finished<T> implements Iterator<number, T, unknown>, Iterable<numbe
 
 Object.defineProperty(Finished.prototype, finishedFace, { value: true })
 
-/** Gives methods the second face of a blocking call: plain in a 'use task' function. The first is `yield*`. */
+/**
+ * Gives methods the second face of a blocking call: plain in a 'use task' function. The first is `yield*`.
+ */
 export function blockingMethods(prototype: object, ...names: string[]): void {
   // What the faces return: `toRun` must learn that it is run.
   for (const { value } of Object.values(Object.getOwnPropertyDescriptors(prototype))) {

@@ -41,7 +41,8 @@ for (const { file, lowering } of cases) {
         expect(undisturbed, 'the twin, never preempted').toEqual(expected)
         expect(idle).toBe(0)
 
-        // Loops without calls look at the safepoint once in some hundreds of turns; and here in every turn, or third.
+        // Loops without calls look at the safepoint once in some hundreds of turns; and here in every turn,
+        // or third.
         for (const strip of [undefined, 3, 1]) {
           const twin = compiled(source, file, strip === undefined ? { lowering } : { lowering, strip })[
             name

@@ -27,8 +27,8 @@ interface Preempted extends Outcome {
 }
 
 /**
- * Runs a program's twin. With `every`, the safepoint flag never goes down, so that the coroutine is preempted at every
- * safepoint that it meets. Throws when the program has no twin.
+ * Runs a program's twin. With `every`, the safepoint flag never goes down, so that the coroutine is preempted
+ * at every safepoint that it meets. Throws when the program has no twin.
  */
 export async function runTwin(program: Program, every: boolean): Promise<Preempted> {
   let preemptions = 0
@@ -41,7 +41,10 @@ export async function runTwin(program: Program, every: boolean): Promise<Preempt
   return { ...outcome, preemptions }
 }
 
-/** Calls a function's twin with `args` and preempts it at every safepoint; gives its result and how often that was. */
+/**
+ * Calls a function's twin with `args` and preempts it at every safepoint; gives its result and how often that
+ * was.
+ */
 export function preemptEverywhere(
   program: (...args: any[]) => unknown,
   args: unknown[],
@@ -93,7 +96,9 @@ async function observe(run: (log: Log) => unknown): Promise<Outcome> {
   }
 }
 
-/** A value as text: everything that a program can tell apart, and for errors the class and the message alone. */
+/**
+ * A value as text: everything that a program can tell apart, and for errors the class and the message alone.
+ */
 export function show(value: unknown): string {
   if (value instanceof Error) {
     const parts = [`${value.constructor.name}: ${value.message}`]

@@ -1,4 +1,7 @@
-/** What a program of the grammar is read off, what is in scope at a place in it, and which productions it has used. */
+/**
+ * What a program of the grammar is read off, what is in scope at a place in it, and which productions it has
+ * used.
+ */
 
 /** The place that is being written. */
 export interface Place {

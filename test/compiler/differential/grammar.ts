@@ -1,10 +1,11 @@
 /**
- * Random programs over the whole grammar: every form of statement and expression, effects in every position, strict and
- * sloppy. A program is read off a tape of numbers; an empty tape chooses the simplest thing, so that every tape is a program
- * that ends, and a shorter one a simpler one. Each program tells which productions it has used.
+ * Random programs over the whole grammar: every form of statement and expression, effects in every position,
+ * strict and sloppy. A program is read off a tape of numbers; an empty tape chooses the simplest thing, so
+ * that every tape is a program that ends, and a shorter one a simpler one. Each program tells which
+ * productions it has used.
  *
- * Fuel ends what would run for long, texts and lists are cut short, and of errors only the class is told: what an engine
- * says of a value depends on how the code came to it.
+ * Fuel ends what would run for long, texts and lists are cut short, and of errors only the class is told:
+ * what an engine says of a value depends on how the code came to it.
  */
 import { Expressions } from './grammar-expressions.ts'
 import type { Place, Production } from './grammar-tape.ts'

@@ -1,4 +1,6 @@
-/** Modules as functions: each call runs one anew. Needs nothing of a compiler, so that any Node can run it. */
+/**
+ * Modules as functions: each call runs one anew. Needs nothing of a compiler, so that any Node can run it.
+ */
 
 /** A module's exports, by name. Getters, so that bindings stay live. */
 export type Namespace = Record<string, any>

@@ -35,8 +35,9 @@ function expectTrueMap(source: string, file: string, lowering: 'frames' | 'gener
     if (lines[line - 1]!.startsWith(word, column)) same++
     else if (!own.test(word)) strange.push(`${word} ${line}:${column}`)
   }
-  // Names that the compiler writes once more (a loop's counter, a callee) lead to the statement that they serve. A
-  // function that unwinds names its variables at each place where it can: those are as many as they are.
+  // Names that the compiler writes once more (a loop's counter, a callee) lead to the statement that they
+  // serve. A function that unwinds names its variables at each place where it can: those are as many as they
+  // are.
   if (lowering === 'generator') expect(strange.length, strange.slice(0, 20).join(', ')).toBeLessThan(same / 8)
   expect(same).toBeGreaterThan(source.length / 20)
 

@@ -1,6 +1,7 @@
 /**
- * Forms that throw an error of the engine, whose text names the expression that was wrong. `give(v)` can run long and returns its
- * argument; `none` is undefined, `nil` null, `five` a number, `bag` an object and `list` a list.
+ * Forms that throw an error of the engine, whose text names the expression that was wrong. `give(v)` can run
+ * long and returns its argument; `none` is undefined, `nil` null, `five` a number, `bag` an object and `list`
+ * a list.
  */
 export const forms: readonly string[] = [
   // Calls of what is no function.

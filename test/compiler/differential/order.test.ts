@@ -1,6 +1,7 @@
 /**
- * Evaluation order. Each form of expression is tried with each operand that a later one may change (a local variable, one
- * that closures assign, one of the module, a member, a parameter, `arguments`), and with each way to change it.
+ * Evaluation order. Each form of expression is tried with each operand that a later one may change (a local
+ * variable, one that closures assign, one of the module, a member, a parameter, `arguments`), and with each
+ * way to change it.
  */
 import { describe, expect, test } from 'vitest'
 import { type Program, runPlain, runTwin } from './drive.ts'

@@ -26,12 +26,17 @@ export function plain(source: string, file: string): Namespace {
 
 const outputs = new Map<string, CompileResult>()
 
-/** The module as the compiler wrote it, a fresh instance each time; refuses input that the compiler calls an error. */
+/**
+ * The module as the compiler wrote it, a fresh instance each time; refuses input that the compiler calls an
+ * error.
+ */
 export function compiled(source: string, file: string, options: CompileOptions = {}): Namespace {
   return plain(outputOf(source, file, options).code, file)
 }
 
-/** What the compiler makes of a module. Kept for the files of programs, which are evaluated many times over. */
+/**
+ * What the compiler makes of a module. Kept for the files of programs, which are evaluated many times over.
+ */
 export function outputOf(source: string, file: string, options: CompileOptions = {}): CompileResult {
   const key = `${file} ${options.lowering} ${options.strip} ${source}`
   const known = outputs.get(key)

@@ -1,7 +1,8 @@
 /**
- * Random nests of loops that call nothing: what the compiler runs in strips, writes twice, or takes apart. Counters and
- * bounds of every sort (also those that are no integers, or no numbers), steps of every sign, bodies that change what
- * the head counts, and jumps out of and around everything. Read off a tape, as in random.ts.
+ * Random nests of loops that call nothing: what the compiler runs in strips, writes twice, or takes apart.
+ * Counters and bounds of every sort (also those that are no integers, or no numbers), steps of every sign,
+ * bodies that change what the head counts, and jumps out of and around everything. Read off a tape, as in
+ * random.ts.
  */
 
 export function loopsFrom(tape: readonly number[]): string {

@@ -1,4 +1,7 @@
-/** What the checker's runtime is told of besides steps, for tests that look at nothing but what a program does. */
+/**
+ * What the checker's runtime is told of besides steps, for tests that look at nothing but what a program
+ * does.
+ */
 import { refuse } from '../../../src/compiler/runtime.ts'
 
 const same = (value: unknown): unknown => value

@@ -24,7 +24,9 @@ export function fileOf(packageName: string, path: string): string {
   return fileURLToPath(new URL(`../../../node_modules/${packageName}/${path}`, import.meta.url))
 }
 
-/** Loops without calls look at their safepoint this often: more often than they would, so that more is met. */
+/**
+ * Loops without calls look at their safepoint this often: more often than they would, so that more is met.
+ */
 const strip = 32
 
 export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Package {

@@ -19,7 +19,9 @@ import {
 import type { Bench } from '../bench.ts'
 import { type Row, wait, many, doneCount, results, wakeAll } from './row.ts'
 
-/** Runs WAKE_OP on word 1 holding `old`, and says what it held afterwards and whether its waiter was woken. */
+/**
+ * Runs WAKE_OP on word 1 holding `old`, and says what it held afterwards and whether its waiter was woken.
+ */
 async function wakeOpOn(
   b: Bench,
   old: number,

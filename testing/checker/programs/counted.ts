@@ -1,8 +1,8 @@
 import type { Body, Program } from '../../../src/checker/machine/program.ts'
 
 /**
- * Programs whose number of Mazurkiewicz traces under sequential consistency has been published, or is plain: what a
- * reduction that loses traces, or runs one twice, cannot reproduce.
+ * Programs whose number of Mazurkiewicz traces under sequential consistency has been published, or is plain:
+ * what a reduction that loses traces, or runs one twice, cannot reproduce.
  */
 
 function words(count: number): Int32Array {
@@ -19,7 +19,10 @@ export function readers(n: number): Program {
   return { threads: [() => Atomics.store(x, 0, 1), ...bodies(n, () => () => Atomics.load(x, 0))] }
 }
 
-/** One thread looks for the last zero in an array while n threads write an element each, one more than the one before. */
+/**
+ * One thread looks for the last zero in an array while n threads write an element each, one more than the one
+ * before.
+ */
 export function lastzero(n: number): Program {
   const array = words(n + 1)
   return {

@@ -1,8 +1,8 @@
 import type { Program } from '../../../src/checker/machine/program.ts'
 
 /**
- * Mistakes that people make over shared memory, each beside what is right. The checker finds the first and passes the second,
- * exhaustively.
+ * Mistakes that people make over shared memory, each beside what is right. The checker finds the first and
+ * passes the second, exhaustively.
  */
 
 function words(count: number): Int32Array {
@@ -102,8 +102,8 @@ export function doubleCheckedFlag(right: boolean): Program {
 }
 
 /**
- * A futex mutex: 0 free, 1 held, 2 held and someone may sleep. Whoever wakes must take it as 2, because a third thread may
- * still sleep; as 1, the next unlock wakes nobody.
+ * A futex mutex: 0 free, 1 held, 2 held and someone may sleep. Whoever wakes must take it as 2, because a
+ * third thread may still sleep; as 1, the next unlock wakes nobody.
  */
 export function unlockForgetsWaiters(right: boolean): Program {
   const memory = words(2)

@@ -2,7 +2,8 @@ import { constants, runInThisContext } from 'node:vm'
 import { instrumentChecks } from '../../../src/checker/run/loader.ts'
 
 /**
- * A module of this folder, instrumented, inside a test runner that has an `import` of its own: this one is Node's.
+ * A module of this folder, instrumented, inside a test runner that has an `import` of its own: this one is
+ * Node's.
  */
 export async function loadInstrumented<T>(url: URL): Promise<T> {
   instrumentChecks()

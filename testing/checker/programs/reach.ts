@@ -4,8 +4,9 @@ import { inspect, isDeepStrictEqual, types } from 'node:util'
 import { serialize } from 'node:v8'
 
 /**
- * Every way in which JavaScript reaches shared memory, by the clauses of ECMA-262 and by what Node and the web add. Each entry is
- * a program of its own: it reads both words of `words`, or writes 1 to both, the way that it names.
+ * Every way in which JavaScript reaches shared memory, by the clauses of ECMA-262 and by what Node and the
+ * web add. Each entry is a program of its own: it reads both words of `words`, or writes 1 to both, the way
+ * that it names.
  *
  *   reads, writes  each element is a step: another thread comes between them
  *   one            there is one element, or the language makes it one step

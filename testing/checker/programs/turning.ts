@@ -1,8 +1,9 @@
 import type { Program } from '../../../src/checker/machine/program.ts'
 
 /**
- * Loops that wait for a word, and in each turn do something of their own. None is a livelock, and each may leave with more than
- * one count: a checker that took a turn of theirs for a useless one would lose outcomes, or call them endless.
+ * Loops that wait for a word, and in each turn do something of their own. None is a livelock, and each may
+ * leave with more than one count: a checker that took a turn of theirs for a useless one would lose outcomes,
+ * or call them endless.
  */
 const words = (count: number): Int32Array<SharedArrayBuffer> =>
   new Int32Array(new SharedArrayBuffer(4 * count))

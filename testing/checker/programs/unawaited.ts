@@ -1,4 +1,7 @@
-/** Ways to call an async function without awaiting it where it is called. `save` loads, waits and stores; each way calls it twice. */
+/**
+ * Ways to call an async function without awaiting it where it is called. `save` loads, waits and stores; each
+ * way calls it twice.
+ */
 export type Save = () => Promise<void>
 export interface Way {
   readonly way: string

@@ -1,5 +1,6 @@
 /**
- * Ways in which a thread runs code that is not instrumented. The code has shared memory of its own, `own`, which no step shows.
+ * Ways in which a thread runs code that is not instrumented. The code has shared memory of its own, `own`,
+ * which no step shows.
  */
 import assert from 'node:assert'
 import { inspect } from 'node:util'

@@ -1,4 +1,7 @@
-/** Reads and writes of elements, `Atomics` and methods of views: each an operation where the memory turns out to be shared. */
+/**
+ * Reads and writes of elements, `Atomics` and methods of views: each an operation where the memory turns out
+ * to be shared.
+ */
 import { globalName } from '../../analysis/analysis.ts'
 import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
 import { bare, type Node } from '../../analysis/syntax.ts'
@@ -89,7 +92,10 @@ export function writeAtomic(lowering: CheckerLowering, node: Node, cx: Context):
   return rope`(${setup}, ${lowering.isShared(taken[0]!)} ? ${lowering.op(kind, node, ...taken)} : ${otherwise})`
 }
 
-/** A method of a view or a buffer: what tells that it is one of shared memory, and the steps that it then takes. */
+/**
+ * A method of a view or a buffer: what tells that it is one of shared memory, and the steps that it then
+ * takes.
+ */
 export function writeViewMethod(
   lowering: CheckerLowering,
   node: Node,

@@ -1,6 +1,7 @@
 /**
- * Counters for the coverage of a check: one for each statement, and one for each way that a branch can go. They are elements of an array
- * that no thread shares, so a turn of a loop that only counts has still no effect.
+ * Counters for the coverage of a check: one for each statement, and one for each way that a branch can go.
+ * They are elements of an array that no thread shares, so a turn of a loop that only counts has still no
+ * effect.
  */
 import type { Lines } from '../../output/lines.ts'
 import { type Rope, rope } from '../../output/rope.ts'

@@ -1,4 +1,6 @@
-/** What in a program may be an operation on shared memory, and the number that the checker knows each kind by. */
+/**
+ * What in a program may be an operation on shared memory, and the number that the checker knows each kind by.
+ */
 import { isWellKnownSymbol, bare, type Node } from '../../analysis/syntax.ts'
 
 /** The kinds of operations, as the checker numbers them. */

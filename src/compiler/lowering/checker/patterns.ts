@@ -1,4 +1,7 @@
-/** Destructuring: the elements that it reads are read before it, the elements that it writes are written at its end. */
+/**
+ * Destructuring: the elements that it reads are read before it, the elements that it writes are written at
+ * its end.
+ */
 import { Rope, rope } from '../../output/rope.ts'
 import { boundNames, keyName, type Node, walk } from '../../analysis/syntax.ts'
 import type { CheckerLowering } from '../checker.ts'

@@ -1,4 +1,7 @@
-/** What runs code without a call: reads of properties, conversions, patterns. The runtime is told of each: it may have an effect. */
+/**
+ * What runs code without a call: reads of properties, conversions, patterns. The runtime is told of each: it
+ * may have an effect.
+ */
 import { globalName } from '../../analysis/analysis.ts'
 import { type Piece, type Rope, rope } from '../../output/rope.ts'
 import {
@@ -111,7 +114,10 @@ function isDeep(pattern: Node): boolean {
   return found
 }
 
-/** True when a part of a function, but not of those inside, runs code in a way that is told of only by its being there. */
+/**
+ * True when a part of a function, but not of those inside, runs code in a way that is told of only by its
+ * being there.
+ */
 export function isOpaque(part: Node): boolean {
   let found = false
   walk(part, node => {

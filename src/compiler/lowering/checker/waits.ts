@@ -1,12 +1,12 @@
 /**
- * Calls that must not wait. The checker runs an async function to its end where it is called, which is what happens if its promise is awaited
- * there. Where it is not awaited, the function would run beside its caller:
+ * Calls that must not wait. The checker runs an async function to its end where it is called, which is what
+ * happens if its promise is awaited there. Where it is not awaited, the function would run beside its caller:
  *
  *     const later = () => save()     // `save` is async, `later` is not
  *     later()                        // the caller goes on while `save` waits
  *
- * So every call that is neither awaited nor returned compares how often its thread has waited before and after (`unawaited` of the runtime), except
- * calls of functions that cannot wait.
+ * So every call that is neither awaited nor returned compares how often its thread has waited before and
+ * after (`unawaited` of the runtime), except calls of functions that cannot wait.
  */
 import { type Analysis, globalName } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'

@@ -71,12 +71,17 @@ function keyText(at: Expressions, { property, computed }: Node): Piece {
   return computed ? at.verbatim(property) : JSON.stringify(property.name)
 }
 
-/** Gives a private accessor the permission to unwind, where the object has it: an access of any other throws, and takes none. */
+/**
+ * Gives a private accessor the permission to unwind, where the object has it: an access of any other throws,
+ * and takes none.
+ */
 function ownPermit(at: Expressions, object: Piece, property: Node): Rope {
   return rope`${at.host.runtime('isObject')}(${object}) && ${property} in ${object} && (${at.permit})`
 }
 
-/** What is assigned to; with `held`, in a form that can be read, and written after `right` has been evaluated. */
+/**
+ * What is assigned to; with `held`, in a form that can be read, and written after `right` has been evaluated.
+ */
 export function targetText(at: Expressions, node: Node, held: boolean, right: Node | null): Rope {
   const target = bare(node)
   if (target.type !== 'MemberExpression') return at.verbatim(target)

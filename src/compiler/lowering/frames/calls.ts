@@ -1,6 +1,7 @@
 /**
- * Calls of a function that unwinds. Where the callee is known it is given the permission to unwind at once. Where it is not,
- * it is looked at: one that unwinds, one without any other form, or one that has to be called in another way.
+ * Calls of a function that unwinds. Where the callee is known it is given the permission to unwind at once.
+ * Where it is not, it is looked at: one that unwinds, one without any other form, or one that has to be
+ * called in another way.
  */
 import type { Call, Func } from '../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../output/rope.ts'
@@ -16,7 +17,9 @@ export abstract class Calls extends Expressions {
     return this.#settled(nodes, listValues(this, nodes))
   }
 
-  /** Values that are read at once, in any order: what runs when it is read is held, and what that may change. */
+  /**
+   * Values that are read at once, in any order: what runs when it is read is held, and what that may change.
+   */
   #settled(nodes: readonly Node[], values: readonly Rope[]): Rope[] {
     return values.map((value, index) => {
       const node = nodes[index]!
@@ -182,7 +185,9 @@ export abstract class Calls extends Expressions {
     return rope`${result}`
   }
 
-  /** True for a call that runs once at most, in a form that goes on: there its text counts, and not its time. */
+  /**
+   * True for a call that runs once at most, in a form that goes on: there its text counts, and not its time.
+   */
   get isBrief(): boolean {
     return this.guards && !this.plan.single && !this.isRepeated
   }
@@ -269,7 +274,10 @@ export abstract class Calls extends Expressions {
     return this.#each(node, held, fn, receiver, values[0]!, write)
   }
 
-  /** `f.call(self, x)` and `f.apply(self, arguments)`, of which nothing runs code of others before `f` is entered. */
+  /**
+   * `f.call(self, x)` and `f.apply(self, arguments)`, of which nothing runs code of others before `f` is
+   * entered.
+   */
   #passesThrough(node: Node, { object, property, computed, optional }: Node): boolean {
     if (computed || optional || node.optional || object.type === 'Super') return false
     const args = node.arguments as Node[]
@@ -300,8 +308,8 @@ export abstract class Calls extends Expressions {
   }
 
   /**
-   * `forEach` with a function that is made on the spot: for an array a loop that stands here, so that the engine knows
-   * what it calls, and can put it in its place. Anything else is called as ever.
+   * `forEach` with a function that is made on the spot: for an array a loop that stands here, so that the
+   * engine knows what it calls, and can put it in its place. Anything else is called as ever.
    */
   #each(
     node: Node,
@@ -340,7 +348,10 @@ export abstract class Calls extends Expressions {
     return rope`${result}`
   }
 
-  /** A function that unwinds and is made where it is given, without its mark; null when the call is given no such. */
+  /**
+   * A function that unwinds and is made where it is given, without its mark; null when the call is given no
+   * such.
+   */
   #made(node: Node): Rope | null {
     const [first, ...rest] = node.arguments as Node[]
     if (first === undefined || !isFunction(first)) return null
@@ -355,8 +366,8 @@ export abstract class Calls extends Expressions {
   }
 
   /**
-   * Whether a callee is called as it is: one that unwinds, which is given the permission by the way, or one that has no
-   * other form. `found` is what it carries as itself.
+   * Whether a callee is called as it is: one that unwinds, which is given the permission by the way, or one
+   * that has no other form. `found` is what it carries as itself.
    */
   #isCalled(found: string, fn: Piece, dot: '' | '?.'): Rope {
     const { host } = this
@@ -365,8 +376,8 @@ export abstract class Calls extends Expressions {
   }
 
   /**
-   * `new`. When the constructor unwinds, what `new` gives is the object that it has begun, which is kept: the constructor's
-   * other form returns nothing or the object, as constructors do.
+   * `new`. When the constructor unwinds, what `new` gives is the object that it has begun, which is kept: the
+   * constructor's other form returns nothing or the object, as constructors do.
    */
   construct(node: Node): Rope {
     const { frames, host } = this

@@ -1,7 +1,8 @@
 /**
- * Writes the statements of a function that unwinds, in one of two ways. Without guards it can only start at the
- * beginning. With guards it can start at any place: `p` is the place that it is on its way to, or 0 when it runs. Places
- * are numbered in the order of the text, so a statement whose last place is 7 is passed over when `p` is more than that.
+ * Writes the statements of a function that unwinds, in one of two ways. Without guards it can only start at
+ * the beginning. With guards it can start at any place: `p` is the place that it is on its way to, or 0 when
+ * it runs. Places are numbered in the order of the text, so a statement whose last place is 7 is passed over
+ * when `p` is more than that.
  */
 import { Rope, rope } from '../../output/rope.ts'
 import { contains, type Node } from '../../analysis/syntax.ts'
@@ -47,7 +48,9 @@ export class Emitter {
   /** How many loops of the compiler's own are. */
   repeats = 0
 
-  /** Where the statement begins that is being written: what it reads may be read again after a place in it. */
+  /**
+   * Where the statement begins that is being written: what it reads may be read again after a place in it.
+   */
   from = 0
   /** Temporaries that have no value yet. */
   readonly unset: Set<string> = new Set()
@@ -145,8 +148,8 @@ export class Emitter {
   }
 
   /**
-   * A place. `write` gives the statements that come to it, with the text that unwinds there; `target` is given what is
-   * sent when the place is entered again, as `given` says.
+   * A place. `write` gives the statements that come to it, with the text that unwinds there; `target` is
+   * given what is sent when the place is entered again, as `given` says.
    */
   place(
     at: number,
@@ -172,8 +175,8 @@ export class Emitter {
   }
 
   /**
-   * Few places save what is alive at each. Where they are many, that text would keep the engine from putting the
-   * function into its callers: then all variables are saved, in one place.
+   * Few places save what is alive at each. Where they are many, that text would keep the engine from putting
+   * the function into its callers: then all variables are saved, in one place.
    */
   get isCompact(): boolean {
     return this.plan.places > places_few

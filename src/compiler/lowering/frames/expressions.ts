@@ -1,6 +1,7 @@
 /**
  * Expressions of a function that unwinds. A call that may suspend becomes a statement of its own, so what is
- * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it stands.
+ * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it
+ * stands.
  */
 import { join, type Rope, rope } from '../../output/rope.ts'
 import { bare, isAnonymous, type Node } from '../../analysis/syntax.ts'
@@ -21,8 +22,8 @@ export abstract class Expressions extends Emitter {
   /** Where the code stands: names and jumps change on the way in. */
   cx: Context
   /**
-   * Calls whose value is what the function returns. When such a call unwinds, the function has nothing left to do: it saves
-   * no frame, and what the call comes to is given to its own caller.
+   * Calls whose value is what the function returns. When such a call unwinds, the function has nothing left
+   * to do: it saves no frame, and what the call comes to is given to its own caller.
    */
   readonly ends: Set<Node> = new Set()
   /** What a null inside the chain that is being written leaves. */
@@ -75,7 +76,10 @@ export abstract class Expressions extends Emitter {
     return /^\d+$/.test(only.slice(this.prefix.length)) ? only : null
   }
 
-  /** Values of which the later ones may stop: the earlier are held, where what comes in between may change them. */
+  /**
+   * Values of which the later ones may stop: the earlier are held, where what comes in between may change
+   * them.
+   */
   values(nodes: readonly Node[]): Rope[] {
     const last = this.lastStop(nodes)
     return nodes.map((node, index) => {
@@ -120,7 +124,8 @@ export abstract class Expressions extends Emitter {
 
   /** The value of an expression, to be used at once: whatever has to come before is written. */
   value(node: Node): Rope {
-    // A function takes its name from where it stands in the source, not from the temporary that it is held in.
+    // A function takes its name from where it stands in the source, not from the temporary that it is held
+    // in.
     if (isAnonymous(bare(node))) return rope`(0, ${this.verbatim(node)})`
     if (!this.stops(node) && !(this.#chain !== null && isLink(node))) {
       return node.type === 'SequenceExpression' ? rope`(${this.verbatim(node)})` : this.verbatim(node)

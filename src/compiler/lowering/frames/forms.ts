@@ -1,6 +1,6 @@
 /**
- * A function that unwinds, written whole: in two forms, of which the second is made when it is needed, or in one form
- * with what closures share around it.
+ * A function that unwinds, written whole: in two forms, of which the second is made when it is needed, or in
+ * one form with what closures share around it.
  */
 import { isTaskDirective } from '../../analysis/directive.ts'
 import type { Func } from '../../analysis/functions.ts'
@@ -63,7 +63,10 @@ function contextOf({ names }: FramesLowering, { func, variables, single }: Plan,
   }
 }
 
-/** Two forms: one that starts at the beginning, and inside of it, made when it is needed, one that starts anywhere. */
+/**
+ * Two forms: one that starts at the beginning, and inside of it, made when it is needed, one that starts
+ * anywhere.
+ */
 function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }: Body): Rope {
   const { func } = plan
   const { node } = func
@@ -165,7 +168,10 @@ function left({ names }: FramesLowering, { kind }: Func, saved: Rope): Rope {
   return kind === 'constructor' ? rope`${names.runtime('left')}(${names.short}how, ${saved})` : saved
 }
 
-/** A constructor that goes on gives its caller the object itself: the `new` that would have done so has returned. */
+/**
+ * A constructor that goes on gives its caller the object itself: the `new` that would have done so has
+ * returned.
+ */
 function buildingOf({ names }: FramesLowering, func: Func): string | undefined {
   if (func.kind !== 'constructor') return undefined
   return names.runtime(isDerived(func) ? 'derived' : 'based')

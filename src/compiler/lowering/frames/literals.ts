@@ -3,7 +3,10 @@ import { join, type Piece, Rope, rope } from '../../output/rope.ts'
 import { bare, isAnonymous, isFunction, type Node, wordOf } from '../../analysis/syntax.ts'
 import type { Expressions } from './expressions.ts'
 
-/** Values in a list of which the later ones may stop: the earlier are held, where what is in between may change them. */
+/**
+ * Values in a list of which the later ones may stop: the earlier are held, where what is in between may
+ * change them.
+ */
 export function listValues(at: Expressions, nodes: readonly (Node | null)[]): Rope[] {
   const last = at.lastStop(nodes)
   return nodes.map((node, index) => {
@@ -39,7 +42,8 @@ export function spreadValue(at: Expressions, node: Node): Rope {
 export function objectValue(at: Expressions, node: Node): Rope {
   const properties = node.properties as Node[]
   const last = at.lastStop(properties)
-  // Methods that know `super` cannot be made elsewhere, and getters have no value: what comes before is held alone.
+  // Methods that know `super` cannot be made elsewhere, and getters have no value: what comes before is held
+  // alone.
   const parts = properties.map((property, index): Rope => {
     const before = index < last
     if (property.type === 'SpreadElement') {

@@ -1,6 +1,6 @@
 /**
- * Loops of a function that unwinds: each turn begins with a safepoint, at which a form that goes on enters the loop again.
- * Loops without calls run in strips instead.
+ * Loops of a function that unwinds: each turn begins with a safepoint, at which a form that goes on enters
+ * the loop again. Loops without calls run in strips instead.
  */
 import { Rope, rope } from '../../output/rope.ts'
 import { bare, type Node } from '../../analysis/syntax.ts'
@@ -54,7 +54,9 @@ export class Loops extends Statements {
     this.compound(rope`${prefix}for(;${condition};${update}){${text}}`, last)
   }
 
-  /** What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory. */
+  /**
+   * What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory.
+   */
   #everyEighth(node: Node): string {
     if (!this.host.looksInside(node) || this.host.strip <= 64) return ''
     this.counts = true
@@ -159,7 +161,9 @@ export class Loops extends Statements {
     this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
   }
 
-  /** A loop in which nothing stops runs some turns between two looks; entered again, it goes on with the next. */
+  /**
+   * A loop in which nothing stops runs some turns between two looks; entered again, it goes on with the next.
+   */
   #inStrips(node: Node, labels: Node[]): boolean {
     if ([node.test, node.update, node.body].some(part => this.stops(part))) return false
     const turns = this.host.turnsInStrip(node, labels)
@@ -251,7 +255,8 @@ export class Loops extends Statements {
         }
         const outer = this.cx
         if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
-        // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs none.
+        // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs
+        // none.
         const often = this.host.looksInside(node) && this.host.strip > 64
         const turn = this.#turn(node, bind, isOf && often ? `(${at}&7)===7&&` : '')
         this.cx = outer

@@ -1,7 +1,8 @@
 /**
- * The order of operands. A call that may suspend is a statement of its own, and so is an argument that is held: what stands
- * before it in the source is then read after it, unless it is held too. An operand may be read later where it stands when
- * nothing in between can change its value, and when the read itself can neither throw nor run code.
+ * The order of operands. A call that may suspend is a statement of its own, and so is an argument that is
+ * held: what stands before it in the source is then read after it, unless it is held too. An operand may be
+ * read later where it stands when nothing in between can change its value, and when the read itself can
+ * neither throw nor run code.
  *
  *   the operand                                   | read later where it stands
  *   ----------------------------------------------+------------------------------------------------------------
@@ -96,12 +97,15 @@ export class Order {
     if (scope.func === this.#func) return true
     let outermost = this.#func
     while (outermost.parent !== null && outermost.parent !== scope.func) outermost = outermost.parent
-    // What is made behind a declaration runs behind it, but for functions that are declared: they are made first.
+    // What is made behind a declaration runs behind it, but for functions that are declared: they are made
+    // first.
     return outermost.kind !== 'declaration' && outermost.node.start >= declarations[0]!.end
   }
 }
 
-/** Where `this` has been set for certain: in a derived constructor behind the statement that calls `super`. */
+/**
+ * Where `this` has been set for certain: in a derived constructor behind the statement that calls `super`.
+ */
 function thisFrom({ kind, owner, node }: Func): number {
   if (kind !== 'constructor' || owner!.superClass === null) return 0
   for (const { type, expression, end } of node.body.body as Node[]) {

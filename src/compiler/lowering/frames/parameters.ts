@@ -1,4 +1,7 @@
-/** The parameters of a function that unwinds. What is more than a name is set in the body: code of others may run there. */
+/**
+ * The parameters of a function that unwinds. What is more than a name is set in the body: code of others may
+ * run there.
+ */
 import type { Func } from '../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../output/rope.ts'
 import { bare, isAnonymous, type Node } from '../../analysis/syntax.ts'

@@ -1,18 +1,22 @@
 /**
- * The permission to unwind. Only a caller that looks at the flag after its call may let what it calls unwind, so each
- * function takes its permission first of all: from `frames.ok`, which it clears, or as one argument more.
+ * The permission to unwind. Only a caller that looks at the flag after its call may let what it calls unwind,
+ * so each function takes its permission first of all: from `frames.ok`, which it clears, or as one argument
+ * more.
  */
 import type { Func } from '../../analysis/functions.ts'
 import { bare, type Node, walk } from '../../analysis/syntax.ts'
 import type { FramesLowering } from '../frames.ts'
 
-/** What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does. */
+/**
+ * What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does.
+ */
 export function takePermission(lowering: FramesLowering, func: Func, variables: readonly string[]): string {
   const { short: prefix } = lowering.names
   const frames = lowering.names.runtime('frames')
   const taken = lowering.hands(func) ? `${frames}.ok===0?void 0:${frames}` : `${frames}.ok`
   const handed = handedAfter(func) !== null
-  // A constructor may be called by `super`, which it leaves in another way. What it calls itself is called as ever.
+  // A constructor may be called by `super`, which it leaves in another way. What it calls itself is called as
+  // ever.
   const isBuilder = func.kind === 'constructor'
   const own = isBuilder
     ? [`${prefix}how=${frames}.ok`, `${prefix}k=${lowering.hands(func) ? taken : `${prefix}how && 1`}`]
@@ -24,8 +28,8 @@ export function takePermission(lowering: FramesLowering, func: Func, variables: 
 }
 
 /**
- * After how many arguments a function takes its permission as one more: where it is called by name, and nothing can
- * tell. It has no `arguments`, and nothing that gathers the rest.
+ * After how many arguments a function takes its permission as one more: where it is called by name, and
+ * nothing can tell. It has no `arguments`, and nothing that gathers the rest.
  */
 export function handedAfter(func: Func): number | null {
   const { node } = func
@@ -51,7 +55,10 @@ function isCalledByName(func: Func): boolean {
 
 const seen = new WeakMap<Node, Set<string>>()
 
-/** True when a private method is used as a value: its `length` can be read, and the compiler's parameter must not count. */
+/**
+ * True when a private method is used as a value: its `length` can be read, and the compiler's parameter must
+ * not count.
+ */
 function isSeen({ holder, owner }: Func): boolean {
   if (owner === null) return true
   let names = seen.get(owner)
@@ -74,7 +81,10 @@ function isSeen({ holder, owner }: Func): boolean {
   return names.has(holder!.key.name)
 }
 
-/** True when the function takes its permission as an argument, or calls one that may: then it is the object itself. */
+/**
+ * True when the function takes its permission as an argument, or calls one that may: then it is the object
+ * itself.
+ */
 export function hands(func: Func, unwinds: (target: Func) => boolean): boolean {
   if (handedAfter(func) !== null) return true
   return func.calls.some(({ target, node }) => {
@@ -83,7 +93,10 @@ export function hands(func: Func, unwinds: (target: Func) => boolean): boolean {
   })
 }
 
-/** The statement that declares variables, if there are any. A `var` costs the engine no code, where a `let` does. */
+/**
+ * The statement that declares variables, if there are any. A `var` costs the engine no code, where a `let`
+ * does.
+ */
 export function declaring(variables: readonly string[]): string {
   return variables.length > 0 ? `var ${variables.join(',')};` : ''
 }

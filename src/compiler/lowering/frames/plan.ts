@@ -1,6 +1,6 @@
 /**
- * What becomes of one function that is to unwind: where it can stop, in how many forms it is written, and where its
- * variables live. Some code is better left to generators; then the plan is the reason.
+ * What becomes of one function that is to unwind: where it can stop, in how many forms it is written, and
+ * where its variables live. Some code is better left to generators; then the plan is the reason.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
@@ -27,7 +27,10 @@ export interface Variable {
   readonly binding: Binding
   readonly place: 'slot' | 'entry' | 'block'
   readonly name: string
-  /** Closures share what changes: the variable holds a box. An early one may be looked at before its declaration. */
+  /**
+   * Closures share what changes: the variable holds a box. An early one may be looked at before its
+   * declaration.
+   */
   readonly box: 'box' | 'early' | null
   /** The node whose scope declares it. */
   readonly owner: Node
@@ -54,8 +57,9 @@ interface Questions {
 }
 
 /**
- * True when the form that goes on is an arrow inside the first one: it has `this`, `super` and the rest from there. A derived
- * constructor has no `this` yet when it begins, and nothing but an arrow can call `super` for it.
+ * True when the form that goes on is an arrow inside the first one: it has `this`, `super` and the rest from
+ * there. A derived constructor has no `this` yet when it begins, and nothing but an arrow can call `super`
+ * for it.
  */
 export function isLexical(func: Func): boolean {
   return func.isArrow || (func.kind === 'constructor' && (func.usesSuper || isDerived(func)))
@@ -118,7 +122,10 @@ class Planner {
     return { func, stopping: this.#stopping, places: this.#places, single, variables, declared }
   }
 
-  /** True when the functions that are made inside are small, and share nothing that changes: they can be written twice. */
+  /**
+   * True when the functions that are made inside are small, and share nothing that changes: they can be
+   * written twice.
+   */
   #canBeTwo(): boolean {
     const func = this.#func
     if (func.usesArguments || func.usesTarget) return false

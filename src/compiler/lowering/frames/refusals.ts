@@ -112,8 +112,8 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
 }
 
 /**
- * Defaults have a scope of their own: it matters when they name what comes after them and, in the function that
- * unwinds itself, when they make closures.
+ * Defaults have a scope of their own: it matters when they name what comes after them and, in the function
+ * that unwinds itself, when they make closures.
  */
 function defaultsAreApart(func: Func, { bindingOf, scopeOf }: Analysis, isItself: boolean): boolean {
   const own = scopeOf.get(func.node)!
@@ -161,7 +161,10 @@ function redeclares({ param, body }: Node): boolean {
   return found
 }
 
-/** True when a closure in the head of a `for` sees its variables: those of the first turn are others than the next's. */
+/**
+ * True when a closure in the head of a `for` sees its variables: those of the first turn are others than the
+ * next's.
+ */
 function headIsCaptured({ init, test, update }: Node, { bindingOf }: Analysis): boolean {
   if (init?.type !== 'VariableDeclaration' || init.kind === 'var') return false
   let found = false
@@ -246,7 +249,10 @@ function isRead(member: Node, parent: Node): boolean {
   }
 }
 
-/** Whether a property with a member for its value is part of a pattern is not told by itself: it counts as one. */
+/**
+ * Whether a property with a member for its value is part of a pattern is not told by itself: it counts as
+ * one.
+ */
 function isTarget({ value }: Node): boolean {
   return value.type === 'MemberExpression'
 }

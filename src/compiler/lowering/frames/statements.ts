@@ -1,6 +1,7 @@
 /**
- * Statements of a function that unwinds. Those that can stop inside are written so that they can be entered in the middle;
- * the language's own `try`, loops and labels do the rest, because a form that goes on enters them all again.
+ * Statements of a function that unwinds. Those that can stop inside are written so that they can be entered
+ * in the middle; the language's own `try`, loops and labels do the rest, because a form that goes on enters
+ * them all again.
  */
 import { Rope, rope } from '../../output/rope.ts'
 import { isLoop, type Node, unlabeled } from '../../analysis/syntax.ts'
@@ -86,8 +87,8 @@ export abstract class Statements extends Calls {
   }
 
   /**
-   * Counts a safepoint that is passed. Told that the count is an integer the engine is quicker; but the text is longer,
-   * and where calls are looked at there is enough of that.
+   * Counts a safepoint that is passed. Told that the count is an integer the engine is quicker; but the text
+   * is longer, and where calls are looked at there is enough of that.
    */
   get #count(): string {
     const { frames } = this

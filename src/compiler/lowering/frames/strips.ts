@@ -1,4 +1,7 @@
-/** Loops without calls in a function that unwinds: they run some hundreds of turns between two looks at the safepoint. */
+/**
+ * Loops without calls in a function that unwinds: they run some hundreds of turns between two looks at the
+ * safepoint.
+ */
 import type { Func } from '../../analysis/functions.ts'
 import { type Rope, rope } from '../../output/rope.ts'
 import type { Node } from '../../analysis/syntax.ts'
@@ -52,8 +55,9 @@ export class StripLowering extends GeneratorLowering {
   }
 
   /**
-   * A strip of a loop with a counter ends where the counter is so many steps on, any other after so many turns. The loop's
-   * own test stands first in a turn, where the engine learns from it which elements there are.
+   * A strip of a loop with a counter ends where the counter is so many steps on, any other after so many
+   * turns. The loop's own test stands first in a turn, where the engine learns from it which elements there
+   * are.
    */
   override inStrips(node: Node, strip: Strip, cx: Context): Rope {
     if (this.#between === null) return super.inStrips(node, strip, cx)
@@ -102,7 +106,9 @@ export class StripLowering extends GeneratorLowering {
   }
 }
 
-/** How many turns a loop has that counts from one number to another; without end where the text does not say. */
+/**
+ * How many turns a loop has that counts from one number to another; without end where the text does not say.
+ */
 function turnsOf({ init, test }: Node, step: string): number {
   const declared: Node[] = init?.type === 'VariableDeclaration' ? init.declarations : []
   const from = declared.find(({ id }) => id.name === test.left.name)?.init

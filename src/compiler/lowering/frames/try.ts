@@ -1,4 +1,7 @@
-/** `try`: what can stop in a handler or a `finally` stands behind it, so that it can be entered without an error. */
+/**
+ * `try`: what can stop in a handler or a `finally` stands behind it, so that it can be entered without an
+ * error.
+ */
 import { Rope, rope } from '../../output/rope.ts'
 import type { Node } from '../../analysis/syntax.ts'
 import { jumpsOutOf } from '../jumps.ts'
@@ -56,8 +59,8 @@ export function writeTry(at: Statements, node: Node): void {
 }
 
 /**
- * A `finally` that can stop stands behind its `try`. How the `try` was left is kept meanwhile: 0, at its end; 1, by an
- * error; 2, by a `return`; from 3 on, by a jump.
+ * A `finally` that can stop stands behind its `try`. How the `try` was left is kept meanwhile: 0, at its end;
+ * 1, by an error; 2, by a `return`; from 3 on, by a jump.
  */
 function writeEnding(at: Statements, node: Node): void {
   const { block, handler, finalizer } = node

@@ -1,10 +1,11 @@
 /**
- * Functions that are made where they are given to a function of the same file which only calls them. To mark a function costs
- * more than to make it. So the caller puts it into `frames.made`, as the last thing before the call, and the callee compares
- * that with its parameter when it begins: where they are the same, what it calls unwinds, and needs no mark.
+ * Functions that are made where they are given to a function of the same file which only calls them. To mark
+ * a function costs more than to make it. So the caller puts it into `frames.made`, as the last thing before
+ * the call, and the callee compares that with its parameter when it begins: where they are the same, what it
+ * calls unwinds, and needs no mark.
  *
- * Only functions that unwind are ever put there. So what is found there is true at any time, and a callee that is called
- * by others looks for the mark as ever.
+ * Only functions that unwind are ever put there. So what is found there is true at any time, and a callee
+ * that is called by others looks for the mark as ever.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
@@ -36,7 +37,10 @@ export function vouchedOf(func: Func, { scopeOf }: Analysis): Vouched | null {
   return null
 }
 
-/** True for a function that nothing can see but the one that it is given to: its own code does not show it either. */
+/**
+ * True for a function that nothing can see but the one that it is given to: its own code does not show it
+ * either.
+ */
 export function isUnseen({ self, usesArguments, isArrow }: Func): boolean {
   if (usesArguments && !isArrow) return false
   return self === null || self.references.every(({ callee }) => callee)

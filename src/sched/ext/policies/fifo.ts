@@ -1,8 +1,8 @@
 import type { Policy } from '../policy.ts'
 
 /**
- * First come, first served, over all CPUs: one queue, from which each CPU takes the next task that it may run. A task that has
- * used its slice up goes to the end. The smallest policy that does its duty.
+ * First come, first served, over all CPUs: one queue, from which each CPU takes the next task that it may
+ * run. A task that has used its slice up goes to the end. The smallest policy that does its duty.
  */
 const fifo: Policy = {
   name: 'fifo',

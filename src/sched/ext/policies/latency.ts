@@ -8,7 +8,8 @@ import type { PolicyContext } from '../policycontext.ts'
  *   elsewhere they go first, and a task of the rest that runs gives way to them at its next safepoint
  *   the rest share the other CPUs, in turn, with short slices
  *
- * Word `cpu` says whether a CPU runs one of the rest. With one CPU there is nothing to keep free, and the order alone counts.
+ * Word `cpu` says whether a CPU runs one of the rest. With one CPU there is nothing to keep free, and the
+ * order alone counts.
  */
 const RESERVED = 0
 const CRITICAL = 0

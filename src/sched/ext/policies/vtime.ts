@@ -1,11 +1,11 @@
 import { ENQUEUE_CAME, ENQUEUE_NEW, type Policy, type PolicyContext } from '../policy.ts'
 
 /**
- * Weighted virtual time: CPU time by weight, over all CPUs. Each task has a virtual time that advances by its run time, slower
- * the heavier it is; the task that is furthest behind runs next.
+ * Weighted virtual time: CPU time by weight, over all CPUs. Each task has a virtual time that advances by its
+ * run time, slower the heavier it is; the task that is furthest behind runs next.
  *
- * What all CPUs share is one number, float 0: how far the furthest task has come that was set to run. One that was away for long
- * comes back one slice behind that, not further: sleeping saves nothing up.
+ * What all CPUs share is one number, float 0: how far the furthest task has come that was set to run. One
+ * that was away for long comes back one slice behind that, not further: sleeping saves nothing up.
  */
 const NOW = 0
 const QUEUE = 0
