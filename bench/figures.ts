@@ -44,10 +44,16 @@ export function figures(results: Results): string {
   const byName = new Map(rows.map(row => [row.row, row]))
   const lines = shown.flatMap(([name, say]) => {
     const row = byName.get(name)
-    return row === undefined ? [] : [`- ${say(row)} (\`${name}\`)`]
+    return row === undefined ? [] : item(say(row), `(\`${name}\`)`)
   })
   const where = `${machine.cores} × ${machine.cpu}, Node ${versions.node}, commit ${commit}`
   return `${lines.join('\n')}\n\nOn ${where}; [all rows](docs/performance.md).\n`
+}
+
+/** A line of a list, or two where one would be too long. */
+function item(text: string, row: string): string[] {
+  const line = `- ${text} ${row}`
+  return line.length <= 110 ? [line] : [`- ${text}`, `  ${row}`]
 }
 
 /** All rows of a part, as a table. */

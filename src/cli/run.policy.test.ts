@@ -100,10 +100,10 @@ test('a policy schedules the tasks with the names or of the modules that it is g
   const listed = resolve(import.meta.dirname, '../../testing/cli/fixtures/run/listed.ts')
   const under = (...flags: string[]): Promise<Ended> => heddle('run', '--policy', 'fifo', ...flags, listed)
   expect((await under('--policy-names', 'render *')).out).toBe('listed: render 1, render 2\n')
-  expect((await under('--policy-modules', 'fixtures/run/listedwork.ts')).out).toBe(
+  expect((await under('--policy-modules', '../../testing/cli/fixtures/run/listedwork.ts')).out).toBe(
     'listed: render 1, render 2, other\n',
   )
-  expect((await under('--policy-modules', 'fixtures/run/work.ts')).out).toBe('listed: \n')
+  expect((await under('--policy-modules', '../../testing/cli/fixtures/run/work.ts')).out).toBe('listed: \n')
 })
 
 test('an allowlist without a policy, or of a module that is not there, is refused', async () => {

@@ -35,16 +35,19 @@ function wholeStack(): string {
   return stack
 }
 
-const OWN =
-  /\/(?:checker|compiler|coroutine)\/(?:weak\/)?(?!programs\/|fixtures\/)[^/]*\.[jt]s|\/(?:compiler)\/runtime\/|node:|<anonymous>|\(native\)|\/node_modules\//
+/** The checker, its compiler and the coroutines that both run on: frames of theirs are not a check's. */
+const own: readonly string[] = ['checker/', 'compiler/', 'coroutine/'].map(
+  folder => new URL(`../../${folder}`, import.meta.url).pathname,
+)
+const LANGUAGE = /node:|<anonymous>|\(native\)|\/node_modules\//
 
 /** The first line of a stack that is not of the checker, its compiler or the language. */
 function callerOf(stack: string): string | undefined {
   for (const line of stack.split('\n').slice(1)) {
     const found = /\(?((?:file:\/\/)?\/[^()]*?:\d+:\d+)\)?$/.exec(line.trim())
     if (found === null) continue
-    const isCheck = /\.check\.[cm]?[jt]sx?[:?]/.test(line)
-    if (!isCheck && OWN.test(line)) continue
+    const isProgram = /\.(check|test)\.[cm]?[jt]sx?[:?]/.test(line)
+    if (!isProgram && (LANGUAGE.test(line) || own.some(folder => line.includes(folder)))) continue
     return found[1]!
       .replace(/^file:\/\//, '')
       .replace(/\?[^:]*/, '')

@@ -64,8 +64,8 @@ describe('a report', () => {
     const error = new Error('lost')
     error.stack = `Error: lost
     at final (/work/bad.check.ts:5:73)
-    at searchHere (file:///p/node_modules/heddle/dist/checker/runner.js:139:37)
-    at file:///p/node_modules/heddle/dist/checker/worker.js:1:1
+    at searchHere (file:///p/node_modules/heddle/dist/checker/run/runner.js:139:37)
+    at file:///p/node_modules/heddle/dist/checker/search/worker.js:1:1
     at async Command.<anonymous> (file:///p/node_modules/heddle/dist/cli/check.js:22:22)
     at async Command.parseAsync (/p/node_modules/commander/lib/command.js:1122:5)`
     const { result, steps } = failureOf('publishBeforeWrite')

@@ -5,7 +5,6 @@
  */
 import { readFileSync } from 'node:fs'
 import Module from 'node:module'
-import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { instrument, isCheckFile, namedModules } from '../instrument/instrument.ts'
 
@@ -21,9 +20,7 @@ export function checkedUrl(url: string, modules: readonly string[]): string {
   return `${url}?checked${list === '' ? '' : `&modules=${list}`}`
 }
 /** The checker and the compiler stay as they are: they are what checks. */
-const own: readonly string[] = ['..', '../../compiler'].map(path =>
-  new URL(path, import.meta.url).href.replace(/\/?$/, '/'),
-)
+const own: readonly string[] = ['../', '../../compiler/'].map(path => new URL(path, import.meta.url).href)
 const runtime: string = new URL(
   import.meta.url.endsWith('.ts') ? '../instrument/runtime.ts' : '../instrument/runtime.js',
   import.meta.url,
@@ -106,6 +103,5 @@ function isCode(format: string | null | undefined): boolean {
 
 function isOwn(url: string): boolean {
   const bare = url.replace(/[?#].*$/, '')
-  if (/\.check\.[cm]?[jt]sx?$/.test(bare) || bare.includes('/programs/')) return false
-  return own.some(folder => bare.startsWith(folder) && dirname(bare).startsWith(folder.slice(0, -1)))
+  return !/\.check\.[cm]?[jt]sx?$/.test(bare) && own.some(folder => bare.startsWith(folder))
 }

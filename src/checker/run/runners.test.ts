@@ -72,7 +72,7 @@ beforeAll(() => {
   writeFileSync(join(folder, 'vitest.test.ts'), testFile('vitest'))
   writeFileSync(
     join(folder, 'vitest.config.ts'),
-    `import { heddleChecker } from '${root}/src/checker/vite.ts'
+    `import { heddleChecker } from '${root}/src/checker/run/vite.ts'
      export default { plugins: [heddleChecker()], test: { include: ['vitest.test.ts'] } }`,
   )
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
@@ -96,7 +96,7 @@ describe('check', () => {
   test('runs inside node:test, with the module that a test imports instrumented', async () => {
     const { text, code } = await run([
       '--import',
-      `${root}/src/checker/register.ts`,
+      `${root}/src/checker/run/register.ts`,
       '--test',
       'node.test.ts',
     ])

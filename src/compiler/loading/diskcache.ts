@@ -158,11 +158,7 @@ export function cacheFolder(program: string | undefined): string | null {
 export function compilerStamp(folder: string, version: string): string {
   let stamp = version
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
-    if (
-      !/\.[jt]s$/.test(name) ||
-      /\.d\.ts$|\.test\.ts$|^(?:fixtures|differential|realcode|runtime)\b/.test(name)
-    )
-      continue
+    if (!/\.[jt]s$/.test(name) || /\.d\.ts$|\.test\.ts$|^runtime\b/.test(name)) continue
     const { size, mtimeMs } = statSync(join(folder, name))
     stamp += `\n${name} ${size} ${mtimeMs}`
   }

@@ -15,7 +15,7 @@ import webpackPlugin from '../bundlers/webpack.ts'
 let folder: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'heddle-include-'))
-  await symlink(join(import.meta.dirname, '../../node_modules'), join(folder, 'node_modules'))
+  await symlink(join(import.meta.dirname, '../../../node_modules'), join(folder, 'node_modules'))
   await writeFile(
     join(folder, 'main.js'),
     `import jpeg from 'jpeg-js'

@@ -298,7 +298,7 @@ let kept: Kept | null | undefined
 function openCache(): Kept | null {
   if (kept !== undefined) return kept
   const folder = cacheFolder(programFile())
-  const here = dirname(fileURLToPath(import.meta.url))
+  const here = fileURLToPath(new URL('../', import.meta.url))
   const version = nearestManifest(here)?.manifest.version ?? ''
   kept =
     folder === null

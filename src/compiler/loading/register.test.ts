@@ -9,7 +9,7 @@ import { compileLoaded } from './loader.ts'
 import { textHash } from './texthash.ts'
 
 const source = fileURLToPath(new URL('../../', import.meta.url))
-const root = fileURLToPath(new URL('../../', import.meta.url))
+const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** Every Node that the loader is tried on: this one, and those that HEDDLE_NODES names. */
 const nodes = [process.execPath, ...(process.env['HEDDLE_NODES']?.split(':').filter(Boolean) ?? [])]
@@ -37,7 +37,7 @@ beforeAll(async () => {
   await writeFile(join(folder, 'app', 'package.json'), JSON.stringify({ type: 'module', imports }))
   await writeFile(
     join(folder, 'app', 'heddle-coroutine.mjs'),
-    "export * from '../node_modules/heddle/dist/coroutine/coroutine.js'\n",
+    "export * from '../node_modules/heddle/dist/coroutine/core/coroutine.js'\n",
   )
 })
 

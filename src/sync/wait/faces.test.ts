@@ -82,7 +82,7 @@ function load(): typeof Tasks {
   return evaluateModule(code, 'facetasks.ts', {
     'heddle/runtime': runtime,
     './facesubjects.ts': subjects as never,
-    '../../index.ts': heddle as never,
+    '../../../src/index.ts': heddle as never,
   }) as unknown as typeof Tasks
 }
 
