@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
-import { lockChaos } from '../test/chaos/lockchaos.ts'
+import { lockChaos } from '../test/slow/chaos/lockchaos.ts'
 
 /**
  * `npm run chaos -- [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit 120]`: the lock

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
 /**
- * `npm run repeat -- 200 test/stress [--busy]`: runs the tests below a path again and again, and stops at the
+ * `npm run repeat -- 200 test/slow/arena [--busy]`: runs the tests below a path again and again, and stops at the
  * first failure. `--busy` keeps one core busy meanwhile: races that hide on an idle machine come out on a
  * loaded one.
  */
@@ -11,7 +11,7 @@ const paths = rest.filter(arg => arg !== '--busy')
 const count = Number(times)
 if (!Number.isInteger(count) || count < 1 || paths.length === 0) {
   console.error(
-    'usage: npm run repeat -- TIMES PATH… [--busy], for example: npm run repeat -- 200 test/stress',
+    'usage: npm run repeat -- TIMES PATH… [--busy], for example: npm run repeat -- 200 test/slow/arena',
   )
   process.exit(2)
 }

@@ -17,12 +17,12 @@ import {
   type Task,
   TaskKilledError,
   WaitGroup,
-} from '../../src/index.ts'
-import { Lock } from '../../src/arena/sync/spinlock.ts'
-import { CpuRecord, cpuRecord } from '../../src/machine/core/cpurecord.ts'
-import { SeededRandom } from '../../src/machine/simulated/random.ts'
-import { isOnline } from '../../src/sched/balance/hotplug.ts'
-import { RunQueue } from '../../src/sched/core/runqueue.ts'
+} from '../../../src/index.ts'
+import { Lock } from '../../../src/arena/sync/spinlock.ts'
+import { CpuRecord, cpuRecord } from '../../../src/machine/core/cpurecord.ts'
+import { SeededRandom } from '../../../src/machine/simulated/random.ts'
+import { isOnline } from '../../../src/sched/balance/hotplug.ts'
+import { RunQueue } from '../../../src/sched/core/runqueue.ts'
 import { isExpected, type Shared } from './lockwork.ts'
 import { WideUse } from './wideuse.ts'
 import type { Wide } from './widework.ts'

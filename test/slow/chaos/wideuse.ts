@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { futex, type Kernel, type ModuleView } from '../../src/index.ts'
-import type { SeededRandom } from '../../src/machine/simulated/random.ts'
+import { futex, type Kernel, type ModuleView } from '../../../src/index.ts'
+import type { SeededRandom } from '../../../src/machine/simulated/random.ts'
 import type { Wide } from './widework.ts'
 
 type Work = ModuleView<typeof import('./lockwork.ts')>

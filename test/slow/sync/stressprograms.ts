@@ -1,5 +1,5 @@
-import { sleep } from '../../src/coroutine/core/blocking.ts'
-import { Schedule } from '../../src/coroutine/schedule/schedule.ts'
+import { sleep } from '../../../src/coroutine/core/blocking.ts'
+import { Schedule } from '../../../src/coroutine/schedule/schedule.ts'
 import {
   AtomicInt32,
   Barrier,
@@ -17,7 +17,7 @@ import {
   SeqLock,
   SharedQueue,
   type SyncHandle,
-} from '../../src/sync/index.ts'
+} from '../../../src/sync/index.ts'
 
 /** Who uses the object: a thread that blocks, promises, or a coroutine beside an event loop. */
 export type Kind = 'thread' | 'promise' | 'coroutine'

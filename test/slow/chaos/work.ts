@@ -1,6 +1,6 @@
-import { sleep, yieldNow } from '../../src/coroutine/core/blocking.ts'
-import { join } from '../../src/kernel/join/childtask.ts'
-import { spawn } from '../../src/kernel/cpu/current.ts'
+import { sleep, yieldNow } from '../../../src/coroutine/core/blocking.ts'
+import { join } from '../../../src/kernel/join/childtask.ts'
+import { spawn } from '../../../src/kernel/cpu/current.ts'
 
 /**
  * What the tasks of the chaos test do. Each notes in `marks` that it has begun and that it has come to its

@@ -1,10 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { Arena } from '../../src/arena/memory/arena.ts'
-import { PayloadHeap } from '../../src/arena/memory/heap.ts'
-import { Rcu } from '../../src/arena/sync/rcu.ts'
-import { acquire, release } from '../../src/arena/sync/spinlock.ts'
-import { SpscRing } from '../../src/arena/rings/spsc.ts'
-import { KernelThread } from '../../src/arena/sync/thread.ts'
+import { Arena } from '../../../src/arena/memory/arena.ts'
+import { PayloadHeap } from '../../../src/arena/memory/heap.ts'
+import { Rcu } from '../../../src/arena/sync/rcu.ts'
+import { acquire, release } from '../../../src/arena/sync/spinlock.ts'
+import { SpscRing } from '../../../src/arena/rings/spsc.ts'
+import { KernelThread } from '../../../src/arena/sync/thread.ts'
 import { Board, Item, mpscOf, RING, stressLayout, type StressWork } from './layout.ts'
 
 const work = workerData as StressWork

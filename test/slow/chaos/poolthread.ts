@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
-import { SeededRandom } from '../../src/machine/simulated/random.ts'
-import { Piscina } from '../../src/piscina/index.ts'
+import { SeededRandom } from '../../../src/machine/simulated/random.ts'
+import { Piscina } from '../../../src/piscina/index.ts'
 
 /**
  * A pool whose workers are terminated: each run has one outcome, its value or that its worker died. Tells

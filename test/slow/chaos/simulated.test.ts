@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { CpuLostError, Kernel } from '../../src/index.ts'
-import { inUse, leftSince } from '../../testing/kernel/fixtures/inuse.ts'
-import { SeededRandom } from '../../src/machine/simulated/random.ts'
-import type { SimulatedMachine } from '../../src/machine/simulated/simulatedmachine.ts'
-import { checkInvariants } from '../../testing/sched/invariants.ts'
+import { CpuLostError, Kernel } from '../../../src/index.ts'
+import { inUse, leftSince } from '../../../testing/kernel/fixtures/inuse.ts'
+import { SeededRandom } from '../../../src/machine/simulated/random.ts'
+import type { SimulatedMachine } from '../../../src/machine/simulated/simulatedmachine.ts'
+import { checkInvariants } from '../../../testing/sched/invariants.ts'
 
 /**
  * The chaos of chaos.test.ts on simulated CPUs: each seed is one order of events, and the same one every

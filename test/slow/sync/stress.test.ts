@@ -14,7 +14,7 @@ import {
   SeqLock,
   SharedQueue,
   type SyncHandle,
-} from '../../src/sync/index.ts'
+} from '../../../src/sync/index.ts'
 import { type Kind, type Order, perform } from './stressprograms.ts'
 
 /**

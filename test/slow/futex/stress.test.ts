@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
-import { KernelThread } from '../../src/arena/sync/thread.ts'
-import { Futexes } from '../../src/futex/core/futexes.ts'
-import { initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
-import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
+import { Arena, ArenaPlan } from '../../../src/arena/memory/arena.ts'
+import { KernelThread } from '../../../src/arena/sync/thread.ts'
+import { Futexes } from '../../../src/futex/core/futexes.ts'
+import { initializeFutexes, reserveFutexes } from '../../../src/futex/core/layout.ts'
+import { recoverFutexes } from '../../../src/futex/recovery/recover.ts'
 import {
   ARRIVED,
   COUNTER,

@@ -1,4 +1,4 @@
-import { sleep, yieldNow } from '../../src/coroutine/core/blocking.ts'
+import { sleep, yieldNow } from '../../../src/coroutine/core/blocking.ts'
 import {
   type Barrier,
   type Channel,
@@ -12,8 +12,8 @@ import {
   type SeqLock,
   type SharedQueue,
   type WaitGroup,
-} from '../../src/index.ts'
-import type { SeededRandom } from '../../src/machine/simulated/random.ts'
+} from '../../../src/index.ts'
+import type { SeededRandom } from '../../../src/machine/simulated/random.ts'
 
 /**
  * The primitives that are no locks, the futexes themselves, and scopes, as the tasks of the lock chaos use

@@ -1,8 +1,8 @@
-import { sleep, yieldNow } from '../../src/coroutine/core/blocking.ts'
-import type { Channel, Condition, Mutex, RwLock, Semaphore } from '../../src/index.ts'
-import { SeededRandom } from '../../src/machine/simulated/random.ts'
-import { join } from '../../src/kernel/join/childtask.ts'
-import { spawn } from '../../src/kernel/cpu/current.ts'
+import { sleep, yieldNow } from '../../../src/coroutine/core/blocking.ts'
+import type { Channel, Condition, Mutex, RwLock, Semaphore } from '../../../src/index.ts'
+import { SeededRandom } from '../../../src/machine/simulated/random.ts'
+import { join } from '../../../src/kernel/join/childtask.ts'
+import { spawn } from '../../../src/kernel/cpu/current.ts'
 import { type Wide, wideStep } from './widework.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { CpuLostError, Kernel, type ModuleView, type Task } from '../../src/index.ts'
-import { inUse, leftSince } from '../../testing/kernel/fixtures/inuse.ts'
-import { SeededRandom } from '../../src/machine/simulated/random.ts'
-import { isOnline } from '../../src/sched/balance/hotplug.ts'
-import { checkInvariants } from '../../testing/sched/invariants.ts'
+import { CpuLostError, Kernel, type ModuleView, type Task } from '../../../src/index.ts'
+import { inUse, leftSince } from '../../../testing/kernel/fixtures/inuse.ts'
+import { SeededRandom } from '../../../src/machine/simulated/random.ts'
+import { isOnline } from '../../../src/sched/balance/hotplug.ts'
+import { checkInvariants } from '../../../testing/sched/invariants.ts'
 
 /**
  * Tasks of every kind while CPUs are terminated at random moments, in the middle of whatever they do. Each

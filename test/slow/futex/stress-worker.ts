@@ -1,9 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
-import { KernelThread } from '../../src/arena/sync/thread.ts'
-import { Futexes } from '../../src/futex/core/futexes.ts'
-import { reserveFutexes } from '../../src/futex/core/layout.ts'
-import type { FutexWord, MappingHandles } from '../../src/futex/core/space.ts'
+import { Arena, ArenaPlan } from '../../../src/arena/memory/arena.ts'
+import { KernelThread } from '../../../src/arena/sync/thread.ts'
+import { Futexes } from '../../../src/futex/core/futexes.ts'
+import { reserveFutexes } from '../../../src/futex/core/layout.ts'
+import type { FutexWord, MappingHandles } from '../../../src/futex/core/space.ts'
 
 /** Words of the shared buffer. */
 export const LOCK = 0

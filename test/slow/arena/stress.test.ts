@@ -1,11 +1,11 @@
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { Arena } from '../../src/arena/memory/arena.ts'
-import { PayloadHeap } from '../../src/arena/memory/heap.ts'
-import { lockRank } from '../../src/arena/sync/lockorder.ts'
-import { Rcu } from '../../src/arena/sync/rcu.ts'
-import { initLock } from '../../src/arena/sync/spinlock.ts'
-import { KernelThread } from '../../src/arena/sync/thread.ts'
+import { Arena } from '../../../src/arena/memory/arena.ts'
+import { PayloadHeap } from '../../../src/arena/memory/heap.ts'
+import { lockRank } from '../../../src/arena/sync/lockorder.ts'
+import { Rcu } from '../../../src/arena/sync/rcu.ts'
+import { initLock } from '../../../src/arena/sync/spinlock.ts'
+import { KernelThread } from '../../../src/arena/sync/thread.ts'
 import { Board, mpscOf, stressLayout, type StressLayout, type StressWork } from './layout.ts'
 
 /**

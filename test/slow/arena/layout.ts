@@ -1,11 +1,11 @@
-import { type Arena, ArenaPlan, type Region } from '../../src/arena/memory/arena.ts'
-import { PayloadHeap } from '../../src/arena/memory/heap.ts'
-import { MpscRing } from '../../src/arena/rings/mpsc.ts'
-import { Rcu, RcuNode } from '../../src/arena/sync/rcu.ts'
-import { type Layout, ownLine, record, word, words } from '../../src/arena/memory/record.ts'
-import { Slab } from '../../src/arena/memory/slab.ts'
-import { Lock } from '../../src/arena/sync/spinlock.ts'
-import { SpscRing } from '../../src/arena/rings/spsc.ts'
+import { type Arena, ArenaPlan, type Region } from '../../../src/arena/memory/arena.ts'
+import { PayloadHeap } from '../../../src/arena/memory/heap.ts'
+import { MpscRing } from '../../../src/arena/rings/mpsc.ts'
+import { Rcu, RcuNode } from '../../../src/arena/sync/rcu.ts'
+import { type Layout, ownLine, record, word, words } from '../../../src/arena/memory/record.ts'
+import { Slab } from '../../../src/arena/memory/slab.ts'
+import { Lock } from '../../../src/arena/sync/spinlock.ts'
+import { SpscRing } from '../../../src/arena/rings/spsc.ts'
 
 /** What the stress workers share, computed alike on every thread. */
 export const Board: Layout<'lock' | 'plain' | 'ready' | 'published' | 'done'> = record('board', {
