@@ -1,6 +1,6 @@
 import { runtime } from '../machine/core/runtime.ts'
 import { hubOf } from '../machine/web/webhub.ts'
-import type { LentExchange, LentMessage } from './references.ts'
+import type { ObjectChannel, ObjectMessage } from './references.ts'
 
 type Receive = (channel: BroadcastChannel) => { message: unknown } | undefined
 interface NodeProcess {
@@ -12,10 +12,10 @@ interface NodeProcess {
  * thread take a message out without a turn of its event loop; browsers, Deno and Bun do not, so a worker
  * there takes it in at its next turn.
  */
-export function openChannel(arena: SharedArrayBuffer, name: string, serve: () => void): LentExchange {
-  const delivered: LentMessage[] = []
+export function openObjectChannel(arena: SharedArrayBuffer, name: string, serve: () => void): ObjectChannel {
+  const delivered: ObjectMessage[] = []
   const deliver = (message: unknown): void => {
-    delivered.push(message as LentMessage)
+    delivered.push(message as ObjectMessage)
     serve()
   }
   const hub = hubOf(arena)
@@ -40,7 +40,7 @@ export function openChannel(arena: SharedArrayBuffer, name: string, serve: () =>
   return {
     isDirect: receiveNow !== undefined,
     publish: message => channel.postMessage(message),
-    receive: () => delivered.shift() ?? (receiveNow?.(channel)?.message as LentMessage | undefined),
+    receive: () => delivered.shift() ?? (receiveNow?.(channel)?.message as ObjectMessage | undefined),
     close: () => channel.close(),
   }
 }

@@ -2,12 +2,12 @@ import type { Arena, ArenaPlan, Region } from '../arena/memory/arena.ts'
 import { assert } from '../arena/assert.ts'
 import type { PayloadHeap } from '../arena/memory/heap.ts'
 import type { KernelThread } from '../arena/sync/thread.ts'
-import { openChannel } from './channel.ts'
+import { openObjectChannel } from './channel.ts'
 import { PayloadDecoder } from './decode.ts'
 import { PayloadEncoder } from './encode.ts'
-import { LENT_COUNT_AT, STRUCTURE_WORDS_AT } from './format.ts'
+import { PUBLISHED_COUNT_AT, STRUCTURE_WORDS_AT } from './format.ts'
 import { immediateOf, immediateOfList, readImmediate } from './immediate.ts'
-import { LentObjects } from './references.ts'
+import { PublishedObjects } from './references.ts'
 import { putPayload, takePayload } from './exchange.ts'
 import { failureInWords, UntravelableError } from './untravelable.ts'
 import { checkTransfer, detach } from './transfer.ts'
@@ -20,21 +20,21 @@ import { checkTransfer, detach } from './transfer.ts'
  */
 export class PayloadCodec {
   readonly heap: PayloadHeap
-  readonly lent: LentObjects
+  readonly published: PublishedObjects
   private readonly thread: KernelThread
   private readonly arena: Arena
   private encoder: PayloadEncoder
   private spare: PayloadEncoder | null = null
   private readonly decoder: PayloadDecoder
 
-  /** `lentRegion` is what `reserveLent` reserved. */
-  constructor(heap: PayloadHeap, thread: KernelThread, lentRegion: Region) {
+  /** `region` is what `reservePublished` reserved. */
+  constructor(heap: PayloadHeap, thread: KernelThread, region: Region) {
     this.thread = thread
     this.arena = thread.arena
     this.heap = heap
-    this.lent = LentObjects.of(thread.arena, lentRegion, thread, openChannel)
-    this.encoder = new PayloadEncoder(this.lent)
-    this.decoder = new PayloadDecoder(thread.arena.buffer, this.lent)
+    this.published = PublishedObjects.of(thread.arena, region, thread, openObjectChannel)
+    this.encoder = new PayloadEncoder(this.published)
+    this.decoder = new PayloadDecoder(thread.arena.buffer, this.published)
   }
 
   /**
@@ -86,23 +86,23 @@ export class PayloadCodec {
    * for it; elsewhere `decode` sees to it.
    */
   missing(word: number): Promise<unknown> | null {
-    if (word <= 0 || this.lent.isDirect) return null
+    if (word <= 0 || this.published.isDirect) return null
     const { i32 } = this.arena
     const end = word + i32[word + STRUCTURE_WORDS_AT]
-    for (let at = end - i32[word + LENT_COUNT_AT]; at < end; at++) {
-      if (!this.lent.has(i32[at])) return this.lent.arrival(i32[at])
+    for (let at = end - i32[word + PUBLISHED_COUNT_AT]; at < end; at++) {
+      if (!this.published.has(i32[at])) return this.published.arrival(i32[at])
     }
     return null
   }
 
   /** What a payload refers to, with its ids. */
-  lentIn(word: number): { readonly id: number; readonly object: object }[] {
+  publishedIn(word: number): { readonly id: number; readonly object: object }[] {
     if (word <= 0) return []
     const { i32 } = this.arena
     const end = word + i32[word + STRUCTURE_WORDS_AT]
-    return Array.from({ length: i32[word + LENT_COUNT_AT] }, (_, index) => {
+    return Array.from({ length: i32[word + PUBLISHED_COUNT_AT] }, (_, index) => {
       const id = i32[end - 1 - index]
-      return { id, object: this.lent.objectOf(id) }
+      return { id, object: this.published.objectOf(id) }
     })
   }
 
@@ -136,7 +136,7 @@ export class PayloadCodec {
    * way. `records` visits every word of every record that may hold a payload.
    */
   recover(dead: number, records: (visit: (at: number) => void) => void): number {
-    this.lent.ended(dead)
+    this.published.ended(dead)
     return this.heap.repair(this.thread, dead, records)
   }
 
@@ -150,7 +150,7 @@ export class PayloadCodec {
     // A getter of the value may send something itself: the encoder is in use then, and a spare one takes
     // over.
     const encoder = this.encoder
-    this.encoder = this.spare ?? new PayloadEncoder(this.lent)
+    this.encoder = this.spare ?? new PayloadEncoder(this.published)
     this.spare = null
     try {
       encoder.start(root)
@@ -171,11 +171,11 @@ export class PayloadCodec {
 }
 
 /** What the payloads of a kernel need in its arena, beside the heap. */
-export function reserveLent(plan: ArenaPlan): Region {
-  return LentObjects.reserve(plan)
+export function reservePublished(plan: ArenaPlan): Region {
+  return PublishedObjects.reserve(plan)
 }
 
 /** Once, by the thread that made the arena. */
-export function initializeLent(arena: Arena, region: Region): void {
-  LentObjects.initialize(arena, region)
+export function initializePublished(arena: Arena, region: Region): void {
+  PublishedObjects.initialize(arena, region)
 }

@@ -5,7 +5,7 @@ import { TextBytes } from './text.ts'
 import { travellingByName } from './travelling.ts'
 
 /** What gives back the objects that a sender lent, by their ids. */
-export interface Borrower {
+export interface ObjectSource {
   objectOf(id: number): object
 }
 
@@ -18,26 +18,26 @@ export class PayloadDecoder {
   private readonly u8: Uint8Array
   private readonly buffer: SharedArrayBuffer
   private readonly text: TextBytes
-  private readonly borrower: Borrower
+  private readonly objectSource: ObjectSource
   private at = 0
   private pointer = 0
-  private met: unknown[] = []
+  private objects: unknown[] = []
   private shapes: (readonly string[])[] = []
 
-  constructor(buffer: SharedArrayBuffer, borrower: Borrower) {
+  constructor(buffer: SharedArrayBuffer, borrower: ObjectSource) {
     this.buffer = buffer
     this.i32 = new Int32Array(buffer)
     this.u8 = new Uint8Array(buffer)
     this.text = new TextBytes(buffer)
-    this.borrower = borrower
+    this.objectSource = borrower
   }
 
   decode(pointer: number): unknown {
     // A class that travels may decode another payload while it is made: what is under way is put aside.
-    const { at, pointer: outer, met, shapes } = this
+    const { at, pointer: outer, objects, shapes } = this
     const nested = outer !== 0
     if (nested) {
-      this.met = []
+      this.objects = []
       this.shapes = []
     }
     this.pointer = pointer
@@ -45,17 +45,17 @@ export class PayloadDecoder {
     try {
       const value = this.value()
       const end = pointer + this.i32[pointer + format.STRUCTURE_WORDS_AT]
-      const lent = this.i32[pointer + format.LENT_COUNT_AT]
-      assert(this.at === end - lent, 'a payload is read to its end')
+      const published = this.i32[pointer + format.PUBLISHED_COUNT_AT]
+      assert(this.at === end - published, 'a payload is read to its end')
       return value
     } finally {
       this.pointer = outer
       if (nested) {
         this.at = at
-        this.met = met
+        this.objects = objects
         this.shapes = shapes
       } else {
-        if (this.met.length !== 0) this.met = []
+        if (this.objects.length !== 0) this.objects = []
         if (this.shapes.length !== 0) this.shapes = []
       }
     }
@@ -111,14 +111,14 @@ export class PayloadDecoder {
       case format.SET:
         return this.set(argument)
       case format.DATE:
-        return this.meet(new Date(this.double()))
+        return this.remember(new Date(this.double()))
       case format.REGEXP: {
         const source = this.value() as string
-        return this.meet(new RegExp(source, this.value() as string))
+        return this.remember(new RegExp(source, this.value() as string))
       }
       case format.BOXED: {
-        const number = this.met.push(undefined) - 1
-        return (this.met[number] = Object(this.value()) as unknown)
+        const number = this.objects.push(undefined) - 1
+        return (this.objects[number] = Object(this.value()) as unknown)
       }
       case format.ERROR:
         return this.error(argument)
@@ -137,8 +137,8 @@ export class PayloadDecoder {
       case format.VIEW:
       case format.VIEW_WHOLE:
         return this.view(argument, ((word >>> 1) & format.TAG_MASK) === format.VIEW_WHOLE)
-      case format.LENT:
-        return this.meet(this.borrower.objectOf(argument))
+      case format.PUBLISHED:
+        return this.remember(this.objectSource.objectOf(argument))
       case format.TRAVELLING:
         return this.travelling()
       default:
@@ -146,13 +146,13 @@ export class PayloadDecoder {
     }
   }
 
-  private meet<T>(value: T): T {
-    this.met.push(value)
+  private remember<T>(value: T): T {
+    this.objects.push(value)
     return value
   }
 
   private reference(number: number): unknown {
-    const value = this.met[number]
+    const value = this.objects[number]
     if (value === undefined) {
       throw new TypeError('a class that travels by reference stands for itself by a value that contains it')
     }
@@ -191,7 +191,7 @@ export class PayloadDecoder {
 
   private object(keys: readonly string[]): Record<string, unknown> {
     const object: Record<string, unknown> = {}
-    this.met.push(object)
+    this.objects.push(object)
     for (let index = 0; index < keys.length; index++) {
       if (this.isAbsent()) continue
       const key = keys[index]
@@ -209,7 +209,7 @@ export class PayloadDecoder {
         const { i32, at } = this
         for (let index = 0; index < argument; index++) array[index] = i32[at + index]
         this.at = at + argument
-        return this.meet(array)
+        return this.remember(array)
       }
       case format.ARRAY_FLOAT64: {
         // Counted from the block's start, which is on an even word.
@@ -218,11 +218,11 @@ export class PayloadDecoder {
         this.at += argument * 2
         const array = new Array<number>(argument)
         for (let index = 0; index < argument; index++) array[index] = source[index]
-        return this.meet(array)
+        return this.remember(array)
       }
       case format.ARRAY_SPARSE: {
         const array: unknown[] = []
-        this.met.push(array)
+        this.objects.push(array)
         array.length = this.double()
         const count = this.i32[this.at++]
         for (let element = 0; element < count; element++) array[this.double()] = this.value()
@@ -238,7 +238,7 @@ export class PayloadDecoder {
       }
       default: {
         const array = new Array<unknown>(argument)
-        this.met.push(array)
+        this.objects.push(array)
         for (let index = 0; index < argument; index++) {
           if (!this.isAbsent()) array[index] = this.value()
         }
@@ -248,7 +248,7 @@ export class PayloadDecoder {
   }
 
   private map(count: number): Map<unknown, unknown> {
-    const map = this.meet(new Map<unknown, unknown>())
+    const map = this.remember(new Map<unknown, unknown>())
     for (let entry = 0; entry < count; entry++) {
       const key = this.value()
       map.set(key, this.value())
@@ -257,13 +257,13 @@ export class PayloadDecoder {
   }
 
   private set(count: number): Set<unknown> {
-    const set = this.meet(new Set<unknown>())
+    const set = this.remember(new Set<unknown>())
     for (let item = 0; item < count; item++) set.add(this.value())
     return set
   }
 
   private error(number: number): Error {
-    const error = this.meet(makeError(number))
+    const error = this.remember(makeError(number))
     const has = this.i32[this.at++]
     if ((has & format.ERROR_HAS_MESSAGE) !== 0) hide(error, 'message', this.value())
     if ((has & format.ERROR_HAS_STACK) !== 0) hide(error, 'stack', this.value())
@@ -279,7 +279,7 @@ export class PayloadDecoder {
 
   private domException(): DOMException {
     const message = this.value() as string
-    const error = this.meet(withoutTrace(() => new DOMException(message, this.value() as string)))
+    const error = this.remember(withoutTrace(() => new DOMException(message, this.value() as string)))
     hide(error, 'stack', this.value())
     return error
   }
@@ -300,28 +300,28 @@ export class PayloadDecoder {
     // A typed array of another's elements has memory of its own, which is not cleared before it is filled. A
     // resizable buffer has to be made first.
     if (options === undefined)
-      return this.meet(
+      return this.remember(
         new Uint8Array(this.u8.subarray(start, start + length)).buffer as unknown as ArrayBuffer,
       )
     const buffer = new Buffer(length, options)
     new Uint8Array(buffer).set(this.u8.subarray(start, start + length))
-    return this.meet(buffer)
+    return this.remember(buffer)
   }
 
   private view(kind: number, isWhole: boolean): ArrayBufferView {
-    const number = this.met.push(undefined) - 1
+    const number = this.objects.push(undefined) - 1
     const offset = isWhole ? 0 : this.double()
     const length = isWhole ? -1 : this.double()
     const buffer = this.value() as ArrayBuffer
     const View = format.viewClasses[kind]
     if (View === undefined) throw new TypeError('a Float16Array arrived, and this platform has none')
     const view = length < 0 ? new View(buffer, offset) : new View(buffer, offset, length)
-    this.met[number] = view
+    this.objects[number] = view
     return view
   }
 
   private travelling(): object {
-    const number = this.met.push(undefined) - 1
+    const number = this.objects.push(undefined) - 1
     const name = this.value() as string
     const plain = this.value()
     const travelling = travellingByName(name)
@@ -330,7 +330,7 @@ export class PayloadDecoder {
         `an object of class ${name} arrived, and this thread has not imported the module of that class`,
       )
     }
-    return (this.met[number] = travelling.fromPlain(plain)) as object
+    return (this.objects[number] = travelling.fromPlain(plain)) as object
   }
 }
 

@@ -2,7 +2,7 @@ import { isIndex, matchKeys, namedKeys } from './arraykeys.ts'
 import { descriptorValue, errorNumber, ownName } from './errorclass.ts'
 import * as format from './format.ts'
 import * as kinds from './kinds.ts'
-import { MetObjects } from './met.ts'
+import { ObjectNumbers } from './met.ts'
 import { isDetached } from './transfer.ts'
 import { ofAnotherCopy, travellingOf } from './travelling.ts'
 import { describe, formatPath, keyStep, type PathStep, UntravelableError, valueStep } from './untravelable.ts'
@@ -12,7 +12,7 @@ import { PayloadWriter } from './writer.ts'
 /**
  * What lends objects that travel by reference: gives each an id that every thread of the kernel can ask for.
  */
-export interface Lender {
+export interface ObjectIds {
   idOf(object: object): number
 }
 
@@ -32,16 +32,16 @@ const setForEach = Set.prototype.forEach
  */
 export class PayloadEncoder {
   readonly writer: PayloadWriter = new PayloadWriter()
-  private readonly lender: Lender
+  private readonly lender: ObjectIds
   private root = ''
   private readonly steps: PathStep[] = []
   private readonly mapKeys: unknown[] = []
   private depth = 0
-  private readonly met = new MetObjects()
+  private readonly numbers = new ObjectNumbers()
   private shapes: string[][] = []
-  private lent: number[] = []
+  private published: number[] = []
 
-  constructor(lender: Lender) {
+  constructor(lender: ObjectIds) {
     this.lender = lender
   }
 
@@ -54,23 +54,18 @@ export class PayloadEncoder {
 
   /** Ends the structure, and returns how many words the block needs. */
   finish(): number {
-    const { writer, lent } = this
-    for (let index = 0; index < lent.length; index++) writer.word(lent[index])
+    const { writer, published } = this
+    for (let index = 0; index < published.length; index++) writer.word(published[index])
     writer.words[format.STRUCTURE_WORDS_AT] = writer.at
-    writer.words[format.LENT_COUNT_AT] = lent.length
+    writer.words[format.PUBLISHED_COUNT_AT] = published.length
     return writer.layOut()
-  }
-
-  /** The ids of what travels by reference in this payload, each as often as it is held: once. */
-  get lentIds(): readonly number[] {
-    return this.lent
   }
 
   /** Forgets the value. */
   release(): void {
-    if (this.met.count !== 0) this.met.forget(0)
+    if (this.numbers.count !== 0) this.numbers.forget(0)
     if (this.shapes.length !== 0) this.shapes = []
-    if (this.lent.length !== 0) this.lent = []
+    if (this.published.length !== 0) this.published = []
     this.steps.length = 0
     this.mapKeys.length = 0
   }
@@ -169,7 +164,7 @@ export class PayloadEncoder {
         writer.tag(format.BOXED, 0)
         this.value(kinds.unbox(value))
         return
-      case kinds.LENT:
+      case kinds.PUBLISHED:
         this.lend(value)
         return
       case kinds.TRAVELLING:
@@ -182,7 +177,7 @@ export class PayloadEncoder {
 
   /** Writes a reference and returns true if the object was met before; else it is met now. */
   private reference(value: object): boolean {
-    const number = this.met.meet(value)
+    const number = this.numbers.number(value)
     if (number < 0) return false
     this.writer.tag(format.REFERENCE, number)
     return true
@@ -371,8 +366,8 @@ export class PayloadEncoder {
     for (const key of keys) {
       const mark = writer.at
       const farMark = writer.farCount
-      const metCount = this.met.count
-      const lentCount = this.lent.length
+      const numbersMark = this.numbers.count
+      const publishedMark = this.published.length
       const shapeCount = this.shapes.length
       this.steps[depth] = key
       this.depth = depth + 1
@@ -382,8 +377,8 @@ export class PayloadEncoder {
       } catch (refusal) {
         if (!(refusal instanceof UntravelableError)) throw refusal
         writer.rollback(mark, farMark)
-        this.met.forget(metCount)
-        this.lent.length = lentCount
+        this.numbers.forget(numbersMark)
+        this.published.length = publishedMark
         this.shapes.length = shapeCount
       }
     }
@@ -428,8 +423,8 @@ export class PayloadEncoder {
 
   private lend(value: object): void {
     const id = this.lender.idOf(value)
-    this.lent.push(id)
-    this.writer.tag(format.LENT, id)
+    this.published.push(id)
+    this.writer.tag(format.PUBLISHED, id)
   }
 
   private travelling(value: object): void {

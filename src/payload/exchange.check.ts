@@ -3,7 +3,7 @@ import { assert } from '../arena/assert.ts'
 import { HEAP_BYTES_MIN, PayloadHeap } from '../arena/memory/heap.ts'
 import { KernelThread } from '../arena/sync/thread.ts'
 import { check } from '../checker/check.ts'
-import { PayloadCodec, reserveLent } from './codec.ts'
+import { PayloadCodec, reservePublished } from './codec.ts'
 
 const VALUE = 1.5
 const READY = 1
@@ -16,12 +16,12 @@ function exchange() {
   const plan = new ArenaPlan()
   const record = plan.reserve('record', 2).start
   const region = PayloadHeap.reserve(plan, HEAP_BYTES_MIN, 'heap')
-  const lent = reserveLent(plan)
+  const published = reservePublished(plan)
   const arena = Arena.create(plan)
   const threads = [0, 1, 2].map(id => new KernelThread(arena, id, true, 1))
   const heaps = threads.map(() => new PayloadHeap(arena, region, 'heap'))
   heaps[0].initialize()
-  const codecs = threads.map((thread, id) => new PayloadCodec(heaps[id], thread, lent))
+  const codecs = threads.map((thread, id) => new PayloadCodec(heaps[id], thread, published))
   const [sender, receiver, rescuer] = codecs
   return {
     i32: arena.i32,

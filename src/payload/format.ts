@@ -20,7 +20,7 @@
  */
 export const HEADER_WORDS = 2
 export const STRUCTURE_WORDS_AT = 0
-export const LENT_COUNT_AT = 1
+export const PUBLISHED_COUNT_AT = 1
 
 export const TAG_BITS = 6
 export const TAG_MASK: number = (1 << TAG_BITS) - 1
@@ -89,7 +89,7 @@ export const VIEW = 29
 /** As VIEW, over the whole of its buffer. */
 export const VIEW_WHOLE = 30
 /** Id: a SharedArrayBuffer, or an object that only the platform can carry. */
-export const LENT = 31
+export const PUBLISHED = 31
 /** Its name as a string; then what stands for it. */
 export const TRAVELLING = 32
 

@@ -21,30 +21,31 @@ export const BOXED = 10
  * Travels by reference: a SharedArrayBuffer, or what only the platform can carry (a compiled WebAssembly
  * module).
  */
-export const LENT = 11
+export const PUBLISHED = 11
 export const TRAVELLING = 12
 export const UNTRAVELABLE = 13
 
-type Asked = (value: object) => unknown
+type SlotCheck = (value: object) => unknown
 
-function getter(prototype: object, name: PropertyKey): Asked {
+function getter(prototype: object, name: PropertyKey): SlotCheck {
   const get = Object.getOwnPropertyDescriptor(prototype, name)?.get
   if (get === undefined) return () => undefined
   return value => get.call(value) as unknown
 }
 
-export const mapSize: Asked = getter(Map.prototype, 'size')
-export const setSize: Asked = getter(Set.prototype, 'size')
-export const regexpSource: Asked = getter(RegExp.prototype, 'source')
-export const regexpFlags: Asked = getter(RegExp.prototype, 'flags')
+export const mapSize: SlotCheck = getter(Map.prototype, 'size')
+export const setSize: SlotCheck = getter(Set.prototype, 'size')
+export const regexpSource: SlotCheck = getter(RegExp.prototype, 'source')
+export const regexpFlags: SlotCheck = getter(RegExp.prototype, 'flags')
 export const dateTime = (value: object): number => Date.prototype.getTime.call(value)
-const arrayBufferLength: Asked = getter(ArrayBuffer.prototype, 'byteLength')
-const sharedLength: Asked =
+const arrayBufferLength: SlotCheck = getter(ArrayBuffer.prototype, 'byteLength')
+const sharedLength: SlotCheck =
   typeof SharedArrayBuffer === 'undefined' ? fails : getter(SharedArrayBuffer.prototype, 'byteLength')
-const domCode: Asked = typeof DOMException === 'undefined' ? fails : getter(DOMException.prototype, 'code')
+const domCode: SlotCheck =
+  typeof DOMException === 'undefined' ? fails : getter(DOMException.prototype, 'code')
 const typedArrayPrototype = Object.getPrototypeOf(Uint8Array.prototype) as object
 /** 'Uint8Array' and so on; undefined for anything else. */
-export const typedArrayName: Asked = getter(typedArrayPrototype, Symbol.toStringTag)
+export const typedArrayName: SlotCheck = getter(typedArrayPrototype, Symbol.toStringTag)
 
 function fails(): never {
   throw new TypeError('not on this platform')
@@ -79,7 +80,7 @@ export function unbox(value: object): number | string | boolean | bigint {
   }
 }
 
-const brands: Partial<Record<number, Asked>> = {
+const brands: Partial<Record<number, SlotCheck>> = {
   [MAP]: mapSize,
   [SET]: setSize,
   [DATE]: dateTime,
@@ -89,7 +90,7 @@ const brands: Partial<Record<number, Asked>> = {
   [VIEW]: value => ArrayBuffer.isView(value) || fails(),
   [ARRAY_BUFFER]: arrayBufferLength,
   [BOXED]: unbox,
-  [LENT]: value => {
+  [PUBLISHED]: value => {
     if (Object.prototype.toString.call(value) === '[object SharedArrayBuffer]') sharedLength(value)
   },
 }
@@ -102,12 +103,12 @@ const kindByTag: ReadonlyMap<string, number> = new Map([
   ['ArrayBuffer', ARRAY_BUFFER],
   ['DataView', VIEW],
   ['BigInt', BOXED],
-  ['SharedArrayBuffer', LENT],
-  ['WebAssembly.Module', LENT],
-  ['WebAssembly.Memory', LENT],
-  ['Blob', LENT],
-  ['File', LENT],
-  ['CryptoKey', LENT],
+  ['SharedArrayBuffer', PUBLISHED],
+  ['WebAssembly.Module', PUBLISHED],
+  ['WebAssembly.Memory', PUBLISHED],
+  ['Blob', PUBLISHED],
+  ['File', PUBLISHED],
+  ['CryptoKey', PUBLISHED],
   ['Promise', UNTRAVELABLE],
   ['WeakMap', UNTRAVELABLE],
   ['WeakSet', UNTRAVELABLE],
@@ -153,9 +154,9 @@ const kindByConstructor: ReadonlyMap<string, number> = new Map([
   ['Boolean', BOXED],
 ])
 
-let verdicts = new WeakMap<object, number>()
+let kindByPrototype = new WeakMap<object, number>()
 onRegister(() => {
-  verdicts = new WeakMap()
+  kindByPrototype = new WeakMap()
 })
 
 /**
@@ -165,10 +166,10 @@ export function kindOf(value: object): number {
   if (Array.isArray(value)) return ARRAY
   const prototype = Object.getPrototypeOf(value) as object | null
   if (prototype === Object.prototype || prototype === null) return PLAIN
-  let kind = verdicts.get(prototype)
+  let kind = kindByPrototype.get(prototype)
   if (kind === undefined) {
     kind = kindOfPrototype(prototype)
-    verdicts.set(prototype, kind)
+    kindByPrototype.set(prototype, kind)
   }
   if (kind === PLAIN) return PLAIN
   const brand = brands[kind]
@@ -212,7 +213,7 @@ function kindOfTag(tag: string, prototype: object): number | undefined {
   if (kind === undefined) {
     return tag.startsWith('Intl.') || tag.startsWith('Temporal.') ? UNTRAVELABLE : undefined
   }
-  if ((kind !== UNTRAVELABLE && kind !== LENT) || tag === 'SharedArrayBuffer') return kind
+  if ((kind !== UNTRAVELABLE && kind !== PUBLISHED) || tag === 'SharedArrayBuffer') return kind
   // Nothing to ask them: but a program's own class that wears such a tag is not the one that the platform
   // knows by name.
   const own = (globalThis as unknown as Record<string, { prototype?: unknown } | undefined>)[tag]

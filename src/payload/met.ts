@@ -2,13 +2,13 @@
 const SEARCHED_MAX = 8
 
 /** The objects that an encoder has met, each with its number: one that comes again is written as that. */
-export class MetObjects {
+export class ObjectNumbers {
   count = 0
   private readonly list: object[] = []
   private map: Map<object, number> | null = null
 
   /** The number of an object that was met before; -1: it is met now. */
-  meet(object: object): number {
+  number(object: object): number {
     const { list, count } = this
     if (this.map !== null) {
       const number = this.map.get(object)

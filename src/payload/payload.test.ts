@@ -265,7 +265,7 @@ test('shared buffers travel by reference: to other threads, in views, and always
   expect(await next()).toEqual({ bytes: 16, knownAgain: true })
   expect(new Int32Array(fresh)[0]).toBe(43)
   await worker.terminate()
-  for (const codec of codecs) codec.lent.close()
+  for (const codec of codecs) codec.published.close()
   sender.free(early)
   sender.free(late)
 })

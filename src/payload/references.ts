@@ -1,8 +1,8 @@
 import type { Arena, ArenaPlan, Region } from '../arena/memory/arena.ts'
 import type { KernelThread } from '../arena/sync/thread.ts'
 import { THREAD_MAX } from '../arena/sync/thread.ts'
-import type { Borrower } from './decode.ts'
-import type { Lender } from './encode.ts'
+import type { ObjectSource } from './decode.ts'
+import type { ObjectIds } from './encode.ts'
 
 /**
  * Objects that travel by reference and that no word can name: SharedArrayBuffers, compiled WebAssembly
@@ -22,13 +22,13 @@ import type { Lender } from './encode.ts'
  * sender and that one's life. When the sender is gone, others may have the object still: they have
  * ANSWER_MS_MAX, by the clock, to say so.
  */
-export interface LentExchange {
+export interface ObjectChannel {
   /** Whether `receive` gives what others have published without a turn of the event loop. */
   readonly isDirect: boolean
   /** To all other threads. */
-  publish(message: LentMessage): void
+  publish(message: ObjectMessage): void
   /** The next message of another thread, without waiting; undefined if there is none. */
-  receive(): LentMessage | undefined
+  receive(): ObjectMessage | undefined
   close(): void
 }
 
@@ -36,9 +36,9 @@ export interface LentExchange {
  * Joins the channel of a name, or of an arena; calls `serve` when a message came while the thread was in its
  * event loop.
  */
-export type OpenExchange = (arena: SharedArrayBuffer, name: string, serve: () => void) => LentExchange
+export type OpenChannel = (arena: SharedArrayBuffer, name: string, serve: () => void) => ObjectChannel
 
-export type LentMessage =
+export type ObjectMessage =
   | { readonly id: number; readonly object: object; readonly wanted?: undefined }
   | { readonly id: number; readonly object?: undefined; readonly wanted: true }
 
@@ -58,7 +58,7 @@ const LIVES: number = NAME + NAME_WORDS
 const SENDERS: number = LIVES + THREAD_MAX
 const SENDER_WORDS = 3
 const SENDERS_MAX = 1024
-const LENT_WORDS: number = SENDERS + SENDERS_MAX * SENDER_WORDS
+const CONTROL_WORDS: number = SENDERS + SENDERS_MAX * SENDER_WORDS
 
 /**
  * How long a receiver waits for the others to answer when the sender is gone: they answer between two turns
@@ -67,15 +67,15 @@ const LENT_WORDS: number = SENDERS + SENDERS_MAX * SENDER_WORDS
 const ANSWER_MS_MAX = 10_000
 const ANSWER_STEP_MS = 20
 
-const ofThisThread = new WeakMap<SharedArrayBuffer, LentObjects>()
+const ofThisThread = new WeakMap<SharedArrayBuffer, PublishedObjects>()
 
-export class LentObjects implements Lender, Borrower {
+export class PublishedObjects implements ObjectIds, ObjectSource {
   private readonly i32: Int32Array<SharedArrayBuffer>
   private readonly control: number
   private readonly thread: number
   private readonly mayBlock: boolean
-  private readonly openExchange: OpenExchange
-  private exchange: LentExchange | null = null
+  private readonly openChannel: OpenChannel
+  private exchange: ObjectChannel | null = null
   private readonly ids = new WeakMap<object, number>()
   private readonly objects = new Map<number, object>()
   private readonly arrivals = new Map<
@@ -85,7 +85,7 @@ export class LentObjects implements Lender, Borrower {
   private wantedSeen = 0
 
   /**
-   * The one of this thread for this arena: a simulated machine has many CPUs on one thread. `openExchange`
+   * The one of this thread for this arena: a simulated machine has many CPUs on one thread. `openChannel`
    * joins the channel of a name, and calls `serve` when a message came while the thread was in its event
    * loop.
    */
@@ -93,33 +93,33 @@ export class LentObjects implements Lender, Borrower {
     arena: Arena,
     region: Region,
     thread: Pick<KernelThread, 'id' | 'mayBlock'>,
-    openExchange: OpenExchange,
-  ): LentObjects {
-    let lent = ofThisThread.get(arena.buffer)
-    if (lent === undefined) {
-      lent = new LentObjects(arena, region, thread, openExchange)
-      ofThisThread.set(arena.buffer, lent)
+    openChannel: OpenChannel,
+  ): PublishedObjects {
+    let published = ofThisThread.get(arena.buffer)
+    if (published === undefined) {
+      published = new PublishedObjects(arena, region, thread, openChannel)
+      ofThisThread.set(arena.buffer, published)
     }
-    return lent
+    return published
   }
 
   private constructor(
     arena: Arena,
     region: Region,
     thread: Pick<KernelThread, 'id' | 'mayBlock'>,
-    openExchange: OpenExchange,
+    openChannel: OpenChannel,
   ) {
     this.i32 = arena.i32
     this.control = region.start
     this.thread = thread.id
     this.mayBlock = thread.mayBlock
-    this.openExchange = openExchange
+    this.openChannel = openChannel
     this.ids.set(arena.buffer, ARENA_ID)
     this.objects.set(ARENA_ID, arena.buffer)
   }
 
   static reserve(plan: ArenaPlan): Region {
-    return plan.reserve('lent objects', LENT_WORDS)
+    return plan.reserve('published objects', CONTROL_WORDS)
   }
 
   /** Once, by the thread that made the arena. */
@@ -139,7 +139,7 @@ export class LentObjects implements Lender, Borrower {
     for (let part = 0; part < NAME_WORDS; part++) {
       name += `:${(this.i32[this.control + NAME + part] >>> 0).toString(36)}`
     }
-    this.exchange = this.openExchange(this.i32.buffer, name, () => this.serve())
+    this.exchange = this.openChannel(this.i32.buffer, name, () => this.serve())
     // The thread of this id that was here before may have gone without a word.
     const at = this.lifeAt(this.thread)
     Atomics.add(this.i32, at, (Atomics.load(this.i32, at) & 1) === 0 ? 1 : 2)
@@ -235,7 +235,7 @@ export class LentObjects implements Lender, Borrower {
     return Atomics.load(this.i32, this.control + WANTED) !== this.wantedSeen
   }
 
-  private take(message: LentMessage): void {
+  private take(message: ObjectMessage): void {
     if (message.object !== undefined) {
       if (!this.objects.has(message.id)) this.remember(message.id, message.object)
       return

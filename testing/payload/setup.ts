@@ -1,7 +1,7 @@
 import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
 import { PayloadHeap } from '../../src/arena/memory/heap.ts'
 import { KernelThread } from '../../src/arena/sync/thread.ts'
-import { initializeLent, PayloadCodec, reserveLent } from '../../src/payload/codec.ts'
+import { initializePublished, PayloadCodec, reservePublished } from '../../src/payload/codec.ts'
 
 /** An arena with nothing in it but a payload heap, and a codec for each of so many threads. */
 export function payloadArena(options: { bytes?: number; threads?: number } = {}): {
@@ -12,12 +12,12 @@ export function payloadArena(options: { bytes?: number; threads?: number } = {})
 } {
   const plan = new ArenaPlan()
   const region = PayloadHeap.reserve(plan, options.bytes ?? 16 << 20, 'heap')
-  const lent = reserveLent(plan)
+  const published = reservePublished(plan)
   const arena = Arena.create(plan, { debug: true })
   const heap = new PayloadHeap(arena, region, 'heap')
   heap.initialize()
-  initializeLent(arena, lent)
+  initializePublished(arena, published)
   const threads = Array.from({ length: options.threads ?? 1 }, (_, id) => new KernelThread(arena, id))
-  const codecs = threads.map(thread => new PayloadCodec(heap, thread, lent))
+  const codecs = threads.map(thread => new PayloadCodec(heap, thread, published))
   return { arena, heap, threads, codecs }
 }

@@ -90,7 +90,7 @@ export function assembleKernel(
   // In virtual time nothing waits for long, and a timer for each wait would make it pass.
   view.futexes.context.looksForDeadlocks = !(machine instanceof SimulatedMachine)
   Object.assign(data, view.domain)
-  view.codec.lent.open()
+  view.codec.published.open()
   return { settings, machine, view }
 }
 

@@ -417,7 +417,7 @@ export class Kernel {
     this.cpuSet.close()
     if (terminates) await this.terminateAll()
     await this.endMachine()
-    view.codec.lent.close()
+    view.codec.published.close()
     leaveAmbient(view)
   }
 
@@ -464,8 +464,8 @@ export class Kernel {
 
   /** This thread blocks: what others need of it all the same. */
   private seeToOthers(): void {
-    const { lent } = this.booted.view.codec
-    if (lent.isAsked) lent.serve()
+    const { published } = this.booted.view.codec
+    if (published.isAsked) published.serve()
     this.releaseUntold()
     this.isBlocked = true
     this.housekeeping.lookForDeadlocks()
@@ -545,9 +545,9 @@ export class Kernel {
   }
 
   private sendLent(word: number): void {
-    const lent = this.booted.view.codec.lentIn(word)
-    if (lent.length === 0 || this.booted.machine.post === undefined) return
-    for (const cpu of this.cpuSet.coming()) this.mail.sendLent(cpu, lent)
+    const published = this.booted.view.codec.publishedIn(word)
+    if (published.length === 0 || this.booted.machine.post === undefined) return
+    for (const cpu of this.cpuSet.coming()) this.mail.sendLent(cpu, published)
   }
 
   /** The CPU that a task with these options is sent to, with what only a message carries. */

@@ -19,7 +19,7 @@ import { COMPLETIONS_WORDS } from '../join/completions.ts'
 import { reserveCounters } from './counters.ts'
 import { Job } from '../spawn/job.ts'
 import { MODULE_TABLE_WORDS } from '../spawn/moduletable.ts'
-import { initializeLent, reserveLent } from '../../payload/codec.ts'
+import { initializePublished, reservePublished } from '../../payload/codec.ts'
 
 /** How large the parts of a kernel's arena are. The same on every thread: it travels to each CPU. */
 export interface KernelSizes {
@@ -52,7 +52,7 @@ export interface KernelPlan {
   readonly moduleTable: Region
   readonly counters: Region
   readonly heap: Region
-  readonly lent: Region
+  readonly published: Region
   readonly handoff: HandoffLayout
   readonly words: number
 }
@@ -79,7 +79,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
   const moduleTable = plan.reserve('module table', MODULE_TABLE_WORDS)
   const counters = reserveCounters(plan, cpus)
   const heap = PayloadHeap.reserve(plan, sizes.heap, 'heap')
-  const lent = reserveLent(plan)
+  const published = reservePublished(plan)
   const handoff = reserveHandoff(plan)
   return {
     plan,
@@ -94,7 +94,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
       moduleTable,
       counters,
       heap,
-      lent,
+      published,
       handoff,
       words: plan.words,
     },
@@ -110,7 +110,7 @@ export function createArena(sizes: KernelSizes): { arena: Arena; kernel: KernelP
   kernel.jobs.initialize(arena.i32)
   initializeFutexes(arena, kernel.futexes)
   new PayloadHeap(arena, kernel.heap, 'heap').initialize()
-  initializeLent(arena, kernel.lent)
+  initializePublished(arena, kernel.published)
   return { arena, kernel }
 }
 

@@ -74,7 +74,7 @@ export class KernelView {
       domain === undefined
         ? this.futexes.map(this.arena.buffer)
         : this.futexes.space.adopt(this.arena.buffer, domain.arenaMapping)
-    this.codec = new PayloadCodec(this.heap, thread, plan.lent)
+    this.codec = new PayloadCodec(this.heap, thread, plan.published)
     this.handoff = new Handoff(this.arena, plan.handoff, {
       ...plan.sizes.handoff,
       scheduler: s,

@@ -16,7 +16,7 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   for (const slab of [s.tasks, s.entities, kernel.jobs]) slab.spread(cpu.id + 1, boot.sizes.cpus + 1)
   const view = new KernelView(kernel, s, boot)
   view.futexes.context.looksForDeadlocks = !cpu.stepwise
-  view.codec.lent.open()
+  view.codec.published.open()
   if (!cpu.stepwise) {
     joinAmbient(view)
     rescueOnCpu(view)

@@ -1,7 +1,7 @@
 import type { Waker } from '../../coroutine/core/runner.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import type { ToBooter, ToCpu } from './mail.ts'
-import type { LentObjects } from '../../payload/references.ts'
+import type { PublishedObjects } from '../../payload/references.ts'
 
 /** The messages that one task has not taken yet, or that it waits for. */
 export class Inbox {
@@ -33,13 +33,13 @@ export class Inbox {
 /** A CPU's end of the mail (mail.ts). */
 export class CpuMail {
   private readonly cpu: Cpu
-  private readonly lent: LentObjects
+  private readonly lent: PublishedObjects
   private readonly args = new Map<number, readonly unknown[]>()
   private readonly arrivals = new Map<number, () => void>()
   /** By the number of the task. */
   private readonly inboxes = new Map<number, Inbox>()
 
-  constructor(cpu: Cpu, lent: LentObjects) {
+  constructor(cpu: Cpu, lent: PublishedObjects) {
     this.cpu = cpu
     this.lent = lent
     lent.poll = () => cpu.poll()

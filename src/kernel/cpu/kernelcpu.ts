@@ -116,7 +116,7 @@ export class KernelCpu implements Runner {
     this.life = cpu.lives
     this.wakeQueue = view.futexes.context.wakeQueue
     this.code = new JobCode(view, boot)
-    this.mail = new CpuMail(cpu, view.codec.lent)
+    this.mail = new CpuMail(cpu, view.codec.published)
   }
 
   /** Runs a task until it stops; says why, as cpuLoop wants it. */
@@ -251,7 +251,7 @@ export class KernelCpu implements Runner {
       return this.finish({ threw: true, value: undefined, isKill: true })
     }
     // A thread that joined late asks for what was lent before.
-    if (this.view.codec.lent.isAsked) this.view.codec.lent.serve()
+    if (this.view.codec.published.isAsked) this.view.codec.published.serve()
     const fn = this.code.functionOf(job)
     if (fn === undefined) return this.loadFirst(task, job)
     const missing = this.missingFor(job) ?? this.mailedArgs(job)

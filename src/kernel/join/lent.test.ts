@@ -2,8 +2,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { CpuLostError } from './errors.ts'
 import { Kernel } from '../boot/kernel.ts'
-import { reserveLent } from '../../payload/codec.ts'
-import { type LentMessage, LentObjects } from '../../payload/references.ts'
+import { reservePublished } from '../../payload/codec.ts'
+import { type ObjectMessage, PublishedObjects } from '../../payload/references.ts'
 
 type Work = typeof import('../../../testing/kernel/fixtures/lentwork.ts')
 
@@ -24,39 +24,48 @@ test('a shared buffer reaches every CPU, and one that took a dead one’s place'
 })
 
 describe('where messages come at a turn of the event loop alone, as in a browser,', () => {
-  function thread(): { lent: LentObjects; sent: LentMessage[]; deliver: (message: LentMessage) => void } {
+  function thread(): {
+    published: PublishedObjects
+    sent: ObjectMessage[]
+    deliver: (message: ObjectMessage) => void
+  } {
     const plan = new ArenaPlan()
-    const region = reserveLent(plan)
+    const region = reservePublished(plan)
     const arena = Arena.create(plan)
-    LentObjects.initialize(arena, region)
-    const sent: LentMessage[] = []
-    const inbox: LentMessage[] = []
+    PublishedObjects.initialize(arena, region)
+    const sent: ObjectMessage[] = []
+    const inbox: ObjectMessage[] = []
     let serve = (): void => undefined
-    const lent = LentObjects.of(arena, region, { id: 0, mayBlock: false }, (_arena, _name, onMessage) => {
-      serve = onMessage
-      return {
-        isDirect: false,
-        publish: message => sent.push(message),
-        receive: () => inbox.shift(),
-        close: () => undefined,
-      }
-    })
-    lent.open()
-    return { lent, sent, deliver: message => (inbox.push(message), serve()) }
+    const published = PublishedObjects.of(
+      arena,
+      region,
+      { id: 0, mayBlock: false },
+      (_arena, _name, onMessage) => {
+        serve = onMessage
+        return {
+          isDirect: false,
+          publish: message => sent.push(message),
+          receive: () => inbox.shift(),
+          close: () => undefined,
+        }
+      },
+    )
+    published.open()
+    return { published, sent, deliver: message => (inbox.push(message), serve()) }
   }
 
   test('what is on its way is asked for once, and can be awaited', async () => {
-    const { lent, sent, deliver } = thread()
-    const arrivals = [lent.arrival(7), lent.arrival(7)]
+    const { published, sent, deliver } = thread()
+    const arrivals = [published.arrival(7), published.arrival(7)]
     expect(sent).toEqual([{ id: 7, wanted: true }])
     const object = new SharedArrayBuffer(4)
     deliver({ id: 7, object })
     await Promise.all(arrivals)
-    expect(lent.objectOf(7)).toBe(object)
+    expect(published.objectOf(7)).toBe(object)
   })
 
   test('what is not here cannot be waited for in the middle of a task: the error says what can be done', () => {
-    expect(() => thread().lent.objectOf(7)).toThrow(
+    expect(() => thread().published.objectOf(7)).toThrow(
       /not here yet.*give it to a task as an argument, or return it/,
     )
   })
@@ -64,48 +73,48 @@ describe('where messages come at a turn of the event loop alone, as in a browser
 
 describe('a thread that joined late, and asks for an object that was published before,', () => {
   /** `receive` is called once after each wake: publications by others wake this thread at once, each time. */
-  function late(receive: (round: number, id: number) => LentMessage | undefined): {
-    lent: LentObjects
+  function late(receive: (round: number, id: number) => ObjectMessage | undefined): {
+    published: PublishedObjects
     id: number
   } {
     const plan = new ArenaPlan()
-    const region = reserveLent(plan)
+    const region = reservePublished(plan)
     const arena = Arena.create(plan)
-    LentObjects.initialize(arena, region)
-    const sender = Reflect.construct(LentObjects, [arena, region, { id: 1, mayBlock: true }, noExchange])
-    const id = (sender as LentObjects).idOf(new SharedArrayBuffer(8))
+    PublishedObjects.initialize(arena, region)
+    const sender = Reflect.construct(PublishedObjects, [arena, region, { id: 1, mayBlock: true }, noExchange])
+    const id = (sender as PublishedObjects).idOf(new SharedArrayBuffer(8))
     let round = 0
-    const lent = LentObjects.of(arena, region, { id: 2, mayBlock: true }, () => ({
+    const published = PublishedObjects.of(arena, region, { id: 2, mayBlock: true }, () => ({
       ...noExchange(),
       receive: () => {
         Atomics.add(arena.i32, region.start + 1, 1)
         return receive(round++, id)
       },
     }))
-    return { lent, id }
+    return { published, id }
   }
   const noExchange = () => ({
     isDirect: true,
     publish: () => undefined,
-    receive: (): LentMessage | undefined => undefined,
+    receive: (): ObjectMessage | undefined => undefined,
     close: () => undefined,
   })
 
   test('waits for the answer of a sender that lives, however often others publish meanwhile', () => {
     const object = new SharedArrayBuffer(8)
-    const { lent, id } = late((round, id) => (round === 2000 ? { id, object } : undefined))
-    expect(lent.objectOf(id)).toBe(object)
+    const { published, id } = late((round, id) => (round === 2000 ? { id, object } : undefined))
+    expect(published.objectOf(id)).toBe(object)
   })
 
   test('gives up when the sender is gone and nobody answers in time, by the clock', () => {
     const now = vi.spyOn(performance, 'now')
     let time = 0
     now.mockImplementation(() => (time += 100))
-    const { lent, id } = late(round => {
-      if (round === 500) lent.ended(1)
+    const { published, id } = late(round => {
+      if (round === 500) published.ended(1)
       return undefined
     })
-    expect(() => lent.objectOf(id)).toThrow('the thread that sent it ended')
+    expect(() => published.objectOf(id)).toThrow('the thread that sent it ended')
     // While the sender lived it did not count.
     expect(time).toBeGreaterThan(500 * 100 + 10_000)
     now.mockRestore()

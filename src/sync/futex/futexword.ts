@@ -89,7 +89,7 @@ export function knownOf({ futexes }: Ambient, buffer: SharedArrayBuffer): Known 
   let found = known.get(buffer)
   if (found === undefined) {
     const view = currentView()
-    const id = view === null ? nextObject(futexes.context) : view.codec.lent.idOf(buffer)
+    const id = view === null ? nextObject(futexes.context) : view.codec.published.idOf(buffer)
     known.set(buffer, (found = { id, mapped: [] }))
   }
   return found

@@ -3,7 +3,7 @@ import { PayloadHeap } from '../../arena/memory/heap.ts'
 import { KernelThread } from '../../arena/sync/thread.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import { currentView } from '../../kernel/cpu/ambient.ts'
-import { initializeLent, PayloadCodec, reserveLent } from '../../payload/codec.ts'
+import { initializePublished, PayloadCodec, reservePublished } from '../../payload/codec.ts'
 
 /**
  * What turns the values of a channel into words and back. In a kernel that is the kernel's own codec. Without
@@ -18,20 +18,24 @@ let own: SharedArrayBuffer | null = null
 function plan(): {
   plan: ArenaPlan
   heap: ReturnType<typeof PayloadHeap.reserve>
-  lent: ReturnType<typeof reserveLent>
+  published: ReturnType<typeof reservePublished>
 } {
   const made = new ArenaPlan()
-  return { plan: made, heap: PayloadHeap.reserve(made, HEAP_BYTES, 'heap'), lent: reserveLent(made) }
+  return {
+    plan: made,
+    heap: PayloadHeap.reserve(made, HEAP_BYTES, 'heap'),
+    published: reservePublished(made),
+  }
 }
 
 /** The heap of a channel that is shared now: null in a kernel, which has one. */
 export function payloadHeap(): SharedArrayBuffer | null {
   if (currentView() !== null) return null
   if (own === null) {
-    const { plan: words, heap, lent } = plan()
+    const { plan: words, heap, published } = plan()
     const arena = Arena.create(words)
     new PayloadHeap(arena, heap, 'heap').initialize()
-    initializeLent(arena, lent)
+    initializePublished(arena, published)
     own = arena.buffer
   }
   return own
@@ -46,11 +50,11 @@ export function codecOf(heapBuffer: SharedArrayBuffer | null): PayloadCodec {
   }
   let codec = codecs.get(heapBuffer)
   if (codec === undefined) {
-    const { heap, lent } = plan()
+    const { heap, published } = plan()
     const { thread } = ambient().futexes.context
     const arena = Arena.attach(heapBuffer)
     const here = new KernelThread(arena, thread.id, thread.mayBlock)
-    codec = new PayloadCodec(new PayloadHeap(arena, heap, 'heap'), here, lent)
+    codec = new PayloadCodec(new PayloadHeap(arena, heap, 'heap'), here, published)
     codecs.set(heapBuffer, codec)
   }
   return codec
