@@ -55,7 +55,7 @@ const allowed: Readonly<Record<string, string>> = {
   'sync/small/waitgroup.ts changeLocked: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
   'kernel/boot/allowlist.ts read: repeats': 'repeats only when another policy was loaded meanwhile',
-  'payload/references.ts askFor: parks':
+  'payload/publishedobjects.ts askFor: parks':
     'waits for an answer while the sender lives, and for a time by the clock after that',
 }
 

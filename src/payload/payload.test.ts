@@ -251,7 +251,7 @@ test('shared buffers travel by reference: to other threads, in views, and always
   expect(again[2].length).toBe(2)
 
   const early = sender.encode({ view: new Int32Array(shared, 8, 2), shared, arena: arena.i32 }, 'value')
-  const worker = new Worker(new URL('../../testing/payload/fixtures/borrower.ts', import.meta.url), {
+  const worker = new Worker(new URL('../../testing/payload/fixtures/receiver.ts', import.meta.url), {
     workerData: { buffer: arena.buffer, bytes: 4 << 20, early },
   })
   const next = (): Promise<unknown> => new Promise(resolve => worker.once('message', resolve))

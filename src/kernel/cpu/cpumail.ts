@@ -1,7 +1,7 @@
 import type { Waker } from '../../coroutine/core/runner.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import type { ToBooter, ToCpu } from './mail.ts'
-import type { PublishedObjects } from '../../payload/references.ts'
+import type { PublishedObjects } from '../../payload/publishedobjects.ts'
 
 /** The messages that one task has not taken yet, or that it waits for. */
 export class Inbox {

@@ -10,7 +10,7 @@ import { currentView } from '../../kernel/cpu/ambient.ts'
 
 /**
  * A word of any shared memory. All threads of a kernel know it by the id under which its buffer travels in
- * arguments, results and channels (payload/references.ts), the size of the word, and its number:
+ * arguments, results and channels (payload/publishedobjects.ts), the size of the word, and its number:
  *
  *   owner of the futex   -(FIRST_KEY + 8 * id + PRIVATE_KEY + size)       ids of objects are below FIRST_KEY
  *   index                the word's number from the start of the buffer, in words of its size

@@ -3,14 +3,14 @@ import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { CpuLostError } from './errors.ts'
 import { Kernel } from '../boot/kernel.ts'
 import { reservePublished } from '../../payload/codec.ts'
-import { type ObjectMessage, PublishedObjects } from '../../payload/references.ts'
+import { type ObjectMessage, PublishedObjects } from '../../payload/publishedobjects.ts'
 
-type Work = typeof import('../../../testing/kernel/fixtures/lentwork.ts')
+type Work = typeof import('../../../testing/kernel/fixtures/sharedbufferwork.ts')
 
 test('a shared buffer reaches every CPU, and one that took a dead one’s place', async () => {
   await using kernel = await Kernel.boot({ cpus: 2 })
   const work = await kernel.import<Work>(
-    new URL('../../../testing/kernel/fixtures/lentwork.ts', import.meta.url),
+    new URL('../../../testing/kernel/fixtures/sharedbufferwork.ts', import.meta.url),
   )
   const word = new Int32Array(new SharedArrayBuffer(8), 4, 1)
   const affinity = [[0], [1]]

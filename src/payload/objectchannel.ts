@@ -1,6 +1,6 @@
 import { runtime } from '../machine/core/runtime.ts'
 import { hubOf } from '../machine/web/webhub.ts'
-import type { ObjectChannel, ObjectMessage } from './references.ts'
+import type { ObjectChannel, ObjectMessage } from './publishedobjects.ts'
 
 type Receive = (channel: BroadcastChannel) => { message: unknown } | undefined
 interface NodeProcess {
