@@ -1,4 +1,3 @@
-/** The properties of an array that are not its elements. */
 const hasOwn = Object.hasOwn
 
 export function isIndex(key: string): boolean {
@@ -16,7 +15,7 @@ export function namedKeys(value: readonly unknown[]): string[] | null {
   return keys.slice(first)
 }
 
-/** What a regular expression's match has beside its elements. */
+/** The named properties of a regular expression's match; null for any other array. */
 export function matchKeys(value: readonly unknown[]): string[] | null {
   if (!hasOwn(value, 'index') || !hasOwn(value, 'input')) return null
   return ['index', 'input', 'groups', 'indices'].filter(key =>

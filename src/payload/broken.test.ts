@@ -15,13 +15,13 @@ interface Mistake {
   readonly wrong: string
 }
 
-/** A step of the exchange in the wrong place: the check has to see the difference. */
+/** Each mistake moves one step of the exchange. The check must find it. */
 const mistakes: readonly Mistake[] = [
   {
-    what: 'a block that is settled before the record has it',
+    what: 'a block that is published before the record has it',
     file: 'payload/exchange.ts',
-    right: 'Atomics.store(thread.i32, at, word) // (A)\n  if (word > 0) heap.settle(word) // (B)',
-    wrong: 'if (word > 0) heap.settle(word)\n  Atomics.store(thread.i32, at, word)',
+    right: 'Atomics.store(thread.i32, at, word) // (A)\n  if (word > 0) heap.publish(word) // (B)',
+    wrong: 'if (word > 0) heap.publish(word)\n  Atomics.store(thread.i32, at, word)',
   },
   {
     what: 'a record that is cleared before the thread has the block',
@@ -30,7 +30,7 @@ const mistakes: readonly Mistake[] = [
     wrong: 'Atomics.store(thread.i32, at, 0)\n  if (word > 0) heap.claim(thread, word)',
   },
   {
-    what: 'a recovery that does not look at the records',
+    what: 'a recovery that does not read the records',
     file: 'payload/codec.ts',
     right: 'return this.heap.repair(this.thread, dead, records)',
     wrong: 'return this.heap.repair(this.thread, dead, () => void records)',
@@ -46,7 +46,7 @@ const mistakes: readonly Mistake[] = [
 ]
 
 /**
- * Runs the check of the exchange on a copy of its sources with the mistake in it, and returns the kinds of
+ * Runs the check of the exchange on a copy of its sources with the mistake in it. Returns the kinds of
  * failure.
  */
 function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<string[]> {
@@ -61,7 +61,7 @@ function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<stri
   const changed = source.includes(right)
     ? source.replace(right, wrong)
     : source.replace(new RegExp(right), wrong)
-  expect(changed, 'the line is there').not.toBe(source)
+  expect(changed, 'the source contains the line to change').not.toBe(source)
   writeFileSync(path, changed)
   const check = join(copy, 'src', 'payload', 'exchange.check.ts')
   const child = spawn(
@@ -80,7 +80,7 @@ function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<stri
   return new Promise((resolve, reject) => {
     child.on('error', reject)
     child.on('close', code => {
-      if (said === '') return reject(new Error(`the check said nothing, and ended with ${code}`))
+      if (said === '') return reject(new Error(`the check printed nothing and exited with code ${code}`))
       const results = said
         .trim()
         .split('\n')
@@ -90,7 +90,7 @@ function kindsFound({ file, right, wrong }: Mistake, copy: string): Promise<stri
   })
 }
 
-describe('the check of the exchange sees', () => {
+describe('the check of the exchange finds', () => {
   mistakes.forEach((mistake, index) => {
     test(mistake.what, async () => {
       expect(await kindsFound(mistake, join(folder, String(index)))).toContain('assertion')

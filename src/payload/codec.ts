@@ -13,10 +13,11 @@ import { failureInWords, UntravelableError } from './untravelable.ts'
 import { checkTransfer, detach } from './transfer.ts'
 
 /**
- * Values in and out of the arena's payload heap: one codec for each thread. What it promises is in
- * docs/payloads.md; what a payload word is, in format.ts.
+ * Writes values into the arena's payload heap and reads them. Each thread has one codec. docs/payloads.md
+ * describes the contract, format.ts the payload word.
  *
- * A block belongs to the thread that encoded it (it is unsettled) until a record takes it over: exchange.ts.
+ * A block belongs to the thread that encoded it (it is unpublished) until a record takes it over
+ * (exchange.ts).
  */
 export class PayloadCodec {
   readonly heap: PayloadHeap
@@ -27,7 +28,7 @@ export class PayloadCodec {
   private spare: PayloadEncoder | null = null
   private readonly decoder: PayloadDecoder
 
-  /** `region` is what `reservePublished` reserved. */
+  /** `region`: the result of `reservePublished`. */
   constructor(heap: PayloadHeap, thread: KernelThread, region: Region) {
     this.thread = thread
     this.arena = thread.arena
@@ -38,9 +39,9 @@ export class PayloadCodec {
   }
 
   /**
-   * The payload word of a value: see format.ts. `root` is how messages call it: 'result'. Throws
-   * UntravelableError (a TypeError that names the path) and ArenaFullError, and then nothing is changed;
-   * otherwise the buffers in `transfer` are detached.
+   * Returns the payload word of a value (format.ts). `root` names the value in error messages: 'result'.
+   * Throws UntravelableError (a TypeError that names the path) or ArenaFullError, and then changes nothing.
+   * On success the buffers in `transfer` are detached.
    */
   encode(value: unknown, root: string, transfer?: readonly ArrayBuffer[]): number {
     if (value === undefined && transfer === undefined) return 0
@@ -51,7 +52,7 @@ export class PayloadCodec {
     return this.write(value, root, false, transfer)
   }
 
-  /** As encode, for the arguments of a call: a list, of which only the elements count. */
+  /** As `encode`, for the arguments of a call: only the elements of the list are written. */
   encodeList(list: readonly unknown[], root: string, transfer?: readonly ArrayBuffer[]): number {
     if (transfer === undefined) {
       const word = immediateOfList(list)
@@ -61,8 +62,7 @@ export class PayloadCodec {
   }
 
   /**
-   * The payload word of what a task threw. It never fails for what the value is made of: what cannot travel
-   * of it is said in words.
+   * Returns the payload word of a thrown value. A part of it that cannot travel is replaced by a description.
    */
   encodeFailure(thrown: unknown): number {
     try {
@@ -73,7 +73,7 @@ export class PayloadCodec {
     }
   }
 
-  /** The value of a payload word, as often as one likes: it does not free. */
+  /** Returns the value of a payload word. Does not free the block, so it may be called again. */
   decode(word: number): unknown {
     if (word === 0) return undefined
     if (word < 0) return readImmediate(word)
@@ -81,9 +81,9 @@ export class PayloadCodec {
   }
 
   /**
-   * Null: everything that travels by reference in a payload has arrived on this thread. Else a promise of the
-   * rest. Where a thread takes messages in only at a turn of its event loop (a browser), who decodes waits
-   * for it; elsewhere `decode` sees to it.
+   * Returns null if every published object of a payload has arrived on this thread, else a promise of the
+   * missing ones. Only needed where a thread receives messages at a turn of its event loop (a browser): there
+   * the caller awaits it before `decode`. Elsewhere `decode` itself receives them.
    */
   missing(word: number): Promise<unknown> | null {
     if (word <= 0 || this.published.isDirect) return null
@@ -95,7 +95,7 @@ export class PayloadCodec {
     return null
   }
 
-  /** What a payload refers to, with its ids. */
+  /** The published objects of a payload, with their ids. */
   publishedIn(word: number): { readonly id: number; readonly object: object }[] {
     if (word <= 0) return []
     const { i32 } = this.arena
@@ -106,7 +106,7 @@ export class PayloadCodec {
     })
   }
 
-  /** Gives the block of a payload back, if it has one. */
+  /** Frees the block of a payload, if it has one. */
   free(word: number): void {
     if (word > 0) this.heap.free(this.thread, word)
   }
@@ -116,24 +116,24 @@ export class PayloadCodec {
     putPayload(this.heap, this.thread, at, word)
   }
 
-  /** This thread takes the payload over from the record, and is to free it. */
+  /** This thread takes the payload over from the record, and must free it. */
   take(at: number): number {
     return takePayload(this.heap, this.thread, at)
   }
 
-  /** Takes the payload off the record and frees it. */
+  /** Takes the payload from the record and frees it. */
   drop(at: number): void {
     this.free(this.take(at))
   }
 
-  /** A payload that a dead thread had marked: see `PayloadHeap.resolveMarked`. */
+  /** Resolves a payload that a dead thread had marked: see `PayloadHeap.resolveMarked`. */
   resolveMarked(word: number, mark: number, isNamed: boolean): void {
     this.heap.resolveMarked(this.thread, word, mark, isNamed)
   }
 
   /**
-   * Recovery, after thread `dead` has stopped for good: mends the heap and frees what that thread had on its
-   * way. `records` visits every word of every record that may hold a payload.
+   * Recovery, after thread `dead` has stopped: repairs the heap and frees the blocks that the thread owned.
+   * `records` visits every word of every record that may hold a payload.
    */
   recover(dead: number, records: (visit: (at: number) => void) => void): number {
     this.published.ended(dead)
@@ -147,8 +147,7 @@ export class PayloadCodec {
     transfer: readonly ArrayBuffer[] | undefined,
   ): number {
     if (transfer !== undefined) checkTransfer(transfer)
-    // A getter of the value may send something itself: the encoder is in use then, and a spare one takes
-    // over.
+    // A getter of the value may encode another value while this encoder is in use: a spare encoder serves it.
     const encoder = this.encoder
     this.encoder = this.spare ?? new PayloadEncoder(this.published)
     this.spare = null
@@ -157,7 +156,7 @@ export class PayloadCodec {
       if (isList) encoder.list(value as readonly unknown[])
       else encoder.value(value)
       const words = encoder.finish()
-      assert(words > 0, 'a payload has words')
+      assert(words > 0, 'a payload has at least one word')
       const pointer = this.heap.allocate(this.thread, words * 4)
       encoder.writer.copyTo(this.arena.i32, this.arena.u8, pointer)
       if (transfer !== undefined) detach(transfer)
@@ -170,12 +169,12 @@ export class PayloadCodec {
   }
 }
 
-/** What the payloads of a kernel need in its arena, beside the heap. */
+/** Reserves the words for published objects in the arena of a kernel. */
 export function reservePublished(plan: ArenaPlan): Region {
   return PublishedObjects.reserve(plan)
 }
 
-/** Once, by the thread that made the arena. */
+/** Called once, by the thread that created the arena. */
 export function initializePublished(arena: Arena, region: Region): void {
   PublishedObjects.initialize(arena, region)
 }

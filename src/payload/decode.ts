@@ -4,7 +4,7 @@ import * as format from './format.ts'
 import { TextBytes } from './text.ts'
 import { travellingByName } from './travelling.ts'
 
-/** What gives back the objects that a sender lent, by their ids. */
+/** Finds published objects by their ids. */
 export interface ObjectSource {
   objectOf(id: number): object
 }
@@ -12,7 +12,7 @@ export interface ObjectSource {
 const doubles = new Float64Array(1)
 const halves = new Int32Array(doubles.buffer)
 
-/** Reads the value of a block in the payload heap. It copies: nothing of the result looks into the arena. */
+/** Reads the value of a block in the payload heap. It copies: no part of the result refers to the arena. */
 export class PayloadDecoder {
   private readonly i32: Int32Array
   private readonly u8: Uint8Array
@@ -33,7 +33,7 @@ export class PayloadDecoder {
   }
 
   decode(pointer: number): unknown {
-    // A class that travels may decode another payload while it is made: what is under way is put aside.
+    // Creating an object of a registered class may decode another payload: the outer state is saved here.
     const { at, pointer: outer, objects, shapes } = this
     const nested = outer !== 0
     if (nested) {
@@ -46,7 +46,7 @@ export class PayloadDecoder {
       const value = this.value()
       const end = pointer + this.i32[pointer + format.STRUCTURE_WORDS_AT]
       const published = this.i32[pointer + format.PUBLISHED_COUNT_AT]
-      assert(this.at === end - published, 'a payload is read to its end')
+      assert(this.at === end - published, 'the decoder reads a payload to its end')
       return value
     } finally {
       this.pointer = outer
@@ -142,7 +142,9 @@ export class PayloadDecoder {
       case format.TRAVELLING:
         return this.travelling()
       default:
-        throw new Error(`word ${word} at ${this.at - 1} starts no value: the payload is damaged`)
+        throw new Error(
+          `word ${word} at ${this.at - 1} starts no value: the payload is damaged; report this as a defect of heddle`,
+        )
     }
   }
 
@@ -154,7 +156,9 @@ export class PayloadDecoder {
   private reference(number: number): unknown {
     const value = this.objects[number]
     if (value === undefined) {
-      throw new TypeError('a class that travels by reference stands for itself by a value that contains it')
+      throw new TypeError(
+        'toPlain of a registered class returned a value that contains the object itself; return a value without it',
+      )
     }
     return value
   }
@@ -212,7 +216,7 @@ export class PayloadDecoder {
         return this.remember(array)
       }
       case format.ARRAY_FLOAT64: {
-        // Counted from the block's start, which is on an even word.
+        // The alignment counts from the block's start, which is on an even word.
         this.at += (this.at - this.pointer) & 1
         const source = new Float64Array(this.buffer, this.at * 4, argument)
         this.at += argument * 2
@@ -297,8 +301,8 @@ export class PayloadDecoder {
     } else {
       start = (this.pointer + this.i32[this.at++]) * 4
     }
-    // A typed array of another's elements has memory of its own, which is not cleared before it is filled. A
-    // resizable buffer has to be made first.
+    // A typed array that is copied from another gets its own memory, without clearing it first. A resizable
+    // buffer must be created first.
     if (options === undefined)
       return this.remember(
         new Uint8Array(this.u8.subarray(start, start + length)).buffer as unknown as ArrayBuffer,
@@ -314,7 +318,8 @@ export class PayloadDecoder {
     const length = isWhole ? -1 : this.double()
     const buffer = this.value() as ArrayBuffer
     const View = format.viewClasses[kind]
-    if (View === undefined) throw new TypeError('a Float16Array arrived, and this platform has none')
+    if (View === undefined)
+      throw new TypeError('a Float16Array arrived, but this platform does not have that class')
     const view = length < 0 ? new View(buffer, offset) : new View(buffer, offset, length)
     this.objects[number] = view
     return view
@@ -327,7 +332,7 @@ export class PayloadDecoder {
     const travelling = travellingByName(name)
     if (travelling === undefined) {
       throw new TypeError(
-        `an object of class ${name} arrived, and this thread has not imported the module of that class`,
+        `an object of class ${name} arrived, but this thread has not imported the module of that class`,
       )
     }
     return (this.objects[number] = travelling.fromPlain(plain)) as object
@@ -348,7 +353,7 @@ function makeError(number: number): Error {
   )
 }
 
-/** The stack of an error that arrives is the sender's: none is taken here. */
+/** An error that arrives keeps the sender's stack, so none is captured here. */
 function withoutTrace<T>(make: () => T): T {
   const limit = (Error as { stackTraceLimit?: number }).stackTraceLimit
   if (limit === undefined || !isStackLimitable) return make()

@@ -9,16 +9,16 @@ import { describe, formatPath, keyStep, type PathStep, UntravelableError, valueS
 import { followsBuffer, isResizable } from './views.ts'
 import { PayloadWriter } from './writer.ts'
 
-/**
- * What lends objects that travel by reference: gives each an id that every thread of the kernel can ask for.
- */
+/** Gives an id to each published object: every thread of the kernel can find the object by it. */
 export interface ObjectIds {
   idOf(object: object): number
 }
 
-/** An object's keys are compared with this many shapes, the latest first. */
+/** An object's keys are compared with at most this many shapes, the latest first. */
 const SHAPES_COMPARED = 4
-/** Named properties are looked for on arrays up to this length: the platform lists every index with them. */
+/**
+ * Arrays longer than this are not searched for named properties: the platform lists every index with them.
+ */
 const NAMED_LENGTH_MAX = 64
 
 const hasOwn = Object.hasOwn
@@ -26,9 +26,9 @@ const mapForEach = Map.prototype.forEach
 const setForEach = Set.prototype.forEach
 
 /**
- * Writes a value as structured clone would walk it: own enumerable properties in order, getters called,
- * internal slots where there are some. `start`, `value`, then `finish` or `abandon`: it keeps nothing of the
- * value after that.
+ * Writes a value in the order of structured clone: own enumerable properties in order, getters called,
+ * internal slots where there are some. Call `start`, `value`, `finish`, then `release`: the encoder keeps no
+ * part of the value after that.
  */
 export class PayloadEncoder {
   readonly writer: PayloadWriter = new PayloadWriter()
@@ -45,14 +45,14 @@ export class PayloadEncoder {
     this.lender = lender
   }
 
-  /** `root` is how messages call the value: 'args', 'result'. */
+  /** `root` names the value in error messages: 'args', 'result'. */
   start(root: string): void {
     this.root = root
     this.depth = 0
     this.writer.start(format.HEADER_WORDS)
   }
 
-  /** Ends the structure, and returns how many words the block needs. */
+  /** Ends the structure. Returns the size of the block in words. */
   finish(): number {
     const { writer, published } = this
     for (let index = 0; index < published.length; index++) writer.word(published[index])
@@ -61,7 +61,6 @@ export class PayloadEncoder {
     return writer.layOut()
   }
 
-  /** Forgets the value. */
   release(): void {
     if (this.numbers.count !== 0) this.numbers.forget(0)
     if (this.shapes.length !== 0) this.shapes = []
@@ -175,7 +174,7 @@ export class PayloadEncoder {
     }
   }
 
-  /** Writes a reference and returns true if the object was met before; else it is met now. */
+  /** Writes a reference and returns true if the object has a number already; else numbers it. */
   private reference(value: object): boolean {
     const number = this.numbers.number(value)
     if (number < 0) return false
@@ -236,7 +235,7 @@ export class PayloadEncoder {
     this.depth = depth
   }
 
-  /** The arguments of a call: as an array, but only its elements are of interest. */
+  /** Writes the arguments of a call: an array without named properties. */
   list(value: readonly unknown[]): void {
     if (!this.reference(value)) this.elements(value, value.length)
   }
@@ -277,9 +276,9 @@ export class PayloadEncoder {
     this.depth = depth
   }
 
-  /** An array that is mostly holes is written as its elements: `a[4e9] = 1` is short. */
+  /** Writes an array that is mostly holes as its elements: `a[4e9] = 1` is short. */
   private sparse(value: readonly unknown[], length: number): boolean {
-    // A look at a few places first: listing the keys of a long dense array costs more than writing it.
+    // Probe a few indices first: listing the keys of a long dense array costs more than writing it.
     for (let probe = 0; probe < 32; probe++) if (Math.floor((probe * length) / 32) in value) return false
     const keys = Object.keys(value).filter(isIndex)
     if (keys.length * 2 > length) return false
@@ -355,8 +354,8 @@ export class PayloadEncoder {
   }
 
   /**
-   * What else an error carries (`code`, `path`, a name of its own). What of it cannot travel stays behind:
-   * the error must arrive.
+   * Writes the other properties of an error (`code`, `path`, its own `name`). One that cannot travel is left
+   * out: the error itself must arrive.
    */
   private errorProperties(error: Error, depth: number): void {
     const writer = this.writer
@@ -439,23 +438,23 @@ export class PayloadEncoder {
     const path = formatPath(this.root, this.steps.slice(0, this.depth), this.mapKeys)
     const advice =
       typeof value === 'function'
-        ? 'a task gets at functions by importing their module'
+        ? 'export it from a module and let the task import that module'
         : isTransferable(value)
-          ? 'list it in the option `transfer`, and it is moved'
+          ? 'list it in the option `transfer` to move it'
           : ''
     const foreign = typeof value === 'object' && value !== null ? ofAnotherCopy(value) : undefined
     if (foreign !== undefined) {
       throw new UntravelableError(
         path,
         `a ${foreign.replace('heddle.', '')} of another copy of heddle`,
-        'this program has two; `npm ls heddle` shows them, `npm dedupe` may make them one',
+        'this program has two copies; find them with `npm ls heddle`, and merge them with `npm dedupe`',
       )
     }
     throw new UntravelableError(path, what, advice)
   }
 }
 
-/** What `postMessage` moves to another thread and never copies. */
+/** Objects that `postMessage` moves to another thread and never copies. */
 const transferable =
   /^(?:MessagePort|OffscreenCanvas|ImageBitmap|ReadableStream|WritableStream|TransformStream|AudioData|VideoFrame|RTCDataChannel|MediaSourceHandle|FileHandle)$/
 

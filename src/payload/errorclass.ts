@@ -1,4 +1,4 @@
-/** What an error is, beside what it carries. */
+/** The class and name of an error. */
 import * as format from './format.ts'
 
 const hasOwn = Object.hasOwn
@@ -10,7 +10,7 @@ export function errorNumber(error: Error): number {
     const number = format.errorClasses.indexOf((at as { constructor: never }).constructor)
     if (number >= 0) return number
   }
-  // Of another realm: by the name that it has there.
+  // An error of another realm: its class is found by name.
   return Math.max(
     0,
     format.errorClasses.findIndex(Class => Class.name === error.name),
@@ -21,7 +21,7 @@ export function descriptorValue(error: Error, key: string): unknown {
   return Object.getOwnPropertyDescriptor(error, key)?.value as unknown
 }
 
-/** The name of an error where it is not the one of its built-in class: its own, or that of its class. */
+/** The name of an error if it differs from the name of its built-in class: its own, or that of its class. */
 export function ownName(error: Error): string | undefined {
   const name: unknown = error.name
   return typeof name === 'string' && name !== format.errorClasses[errorNumber(error)].name ? name : undefined

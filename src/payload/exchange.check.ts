@@ -9,8 +9,8 @@ const VALUE = 1.5
 const READY = 1
 
 /**
- * A record with one payload word and one that says that it is there, and a codec for each of three threads:
- * the sender, the receiver, the one that mends.
+ * A record with a payload word and a ready word, and a codec for each of three threads: the sender, the
+ * receiver and the recovering thread.
  */
 function exchange() {
   const plan = new ArenaPlan()
@@ -31,7 +31,7 @@ function exchange() {
     recover(dead: number) {
       rescuer.recover(dead, visit => visit(record))
     },
-    /** Every block that is used is in the record: none is lost, and the record holds none that is free. */
+    /** Every used block is in the record: none is lost, and the record refers to no free block. */
     verify() {
       const word = arena.i32[record]
       assert(heaps[2].usedBlocks() === (word > 0 ? 1 : 0), 'the record holds the only block that is used')
@@ -39,7 +39,7 @@ function exchange() {
         assert((rescuer.decode(word) as number[])[0] === VALUE, 'what the record holds can be read')
         rescuer.drop(record)
       }
-      assert(heaps[2].usedBlocks() === 0, 'and when it is freed there is none')
+      assert(heaps[2].usedBlocks() === 0, 'no block is used after it is freed')
       heaps[2].verify(threads[2])
     },
   }

@@ -2,25 +2,25 @@ import type { KernelThread } from '../arena/sync/thread.ts'
 import type { PayloadHeap } from '../arena/memory/heap.ts'
 
 /**
- * How payloads change hands between threads and records, so that a crash at any step leaves each block with
- * one owner: a word of a record, or a thread that has it unsettled.
+ * How a payload passes between threads and records. A crash at any step leaves each block with one owner: a
+ * word of a record, or the thread whose number is in the block's header (an unpublished block).
  *
- *   put      [1] the thread has it: the heap's header says so
+ *   put      [1] the thread owns the block: the heap's header says so
  *            (A) the record's word is stored
- *            [2] both have it: the record counts
- *            (B) the block is settled
- *   take     [3] the record has it
+ *            [2] both own it: the record counts
+ *            (B) the block is published
+ *   take     [3] the record owns the block
  *            (C) the block is marked as this thread's
- *            [2] both have it: the record counts
+ *            [2] both own it: the record counts
  *            (D) the record's word is cleared
- *            [1] the thread has it; it decodes, and frees
+ *            [1] the thread owns it; it decodes, and frees
  *
- * After a thread died, the heap's `repair` looks at every word of every record: [2] becomes [3], and what is
- * still the dead thread's, [1], is freed. The other order, settling before storing or clearing before
- * marking, would leave a block that nobody has.
+ * After a thread died, the heap's `repair` reads every word of every record. [2] becomes [3], and every block
+ * that the dead thread still owns, [1], is freed. The other order (publish before store, clear before mark)
+ * could leave a block without an owner.
  *
- * A record's word is put and taken by one thread at a time, and [2] of a put is not seen by who takes: the
- * record has another word that says that the payload is there, and it is stored last.
+ * One thread at a time puts or takes a record's word. A taking thread never reads state [2] of a put: the
+ * record has another word that says that the payload is ready, and it is stored last.
  */
 
 /** The record whose word is at `at` takes over a payload that this thread has encoded or taken. */
@@ -29,7 +29,7 @@ export function putPayload(heap: PayloadHeap, thread: KernelThread, at: number, 
   if (word > 0) heap.publish(word) // (B)
 }
 
-/** This thread takes over what the record has, and is to free it. */
+/** This thread takes over the payload of the record, and must free it. */
 export function takePayload(heap: PayloadHeap, thread: KernelThread, at: number): number {
   const word = Atomics.load(thread.i32, at)
   if (word === 0) return 0

@@ -2,21 +2,21 @@
  * The wire format of a payload: 32-bit words, in the order in which a value is walked.
  *
  *   block      0        words of the structure, these two included
- *              1        how many objects travel by reference (their ids end the structure)
+ *              1        how many published objects it names (their ids end the structure)
  *              2…       the structure; then, each on an even word, the bytes of large buffers
  *
  *   a word     …1       an integer of 31 bits, in the word itself
- *              …0       a tag in bits 1 to 6, and in the 25 bits above it what the tag says: a length, a kind, an id. A value
- *                       that does not fit there is all ones, and the next word has it
+ *              …0       a tag in bits 1 to 6, and its argument in the 25 bits above: a length, a kind, an id. An
+ *                       argument that does not fit is all ones, and stands in the next word
  *
- * A payload word, what a record holds and `encode` returns, is one of
+ * A payload word (a record's word, or the result of `encode`) is one of
  *
  *   0          undefined
  *   > 0        the pointer of a block in the payload heap
- *   < 0        a small value in the word itself: nothing is allocated. Bits 0 to 2 are its kind, 3 to 30 its number
+ *   < 0        a small value in the word itself, without a block. Bits 0 to 2 are its kind, 3 to 30 its number
  *
- * Every object takes the next number when it is first met, in the same order on both sides: `REFERENCE` names
- * it again, which is how cycles and shared parts stay what they were.
+ * Sender and receiver number objects in the order of their first occurrence. `REFERENCE` names an object
+ * again, so cycles and shared parts survive.
  */
 export const HEADER_WORDS = 2
 export const STRUCTURE_WORDS_AT = 0
@@ -49,21 +49,24 @@ export const REFERENCE = 9
 export const OBJECT = 10
 /** Key count; then the keys, then the values. It becomes the next shape. */
 export const OBJECT_NEW_SHAPE = 11
-/** As OBJECT_NEW_SHAPE, but not remembered: it has too many keys to be one of many alike. */
+/** As OBJECT_NEW_SHAPE, but not added to the shapes: an object with so many keys is probably the only one. */
 export const OBJECT_DICTIONARY = 12
-/** In place of a value: the property went away while the object was read; or, in an array, a hole. */
+/** Stands for a value: the property was deleted while the object was read; or, in an array, a hole. */
 export const ABSENT = 13
 /** Length; then the elements. */
 export const ARRAY = 14
-/** Length; then a word each. */
+/** Length; then one word for each element. */
 export const ARRAY_INT32 = 15
-/** Length; then, on an even word, a float64 each. */
+/** Length; then, on an even word, one float64 for each element. */
 export const ARRAY_FLOAT64 = 16
-/** Length, as a number; then how many elements there are, then index and value each: mostly holes. */
+/**
+ * Length, as a number; then the count of elements, then the index and value of each: for an array of mostly
+ * holes.
+ */
 export const ARRAY_SPARSE = 17
-/** Wraps an array: key count, the array, then key and value each. */
+/** Wraps an array: key count, the array, then the key and value of each. */
 export const ARRAY_NAMED = 18
-/** Entry count; then key and value each. */
+/** Entry count; then the key and value of each. */
 export const MAP = 19
 export const SET = 20
 /** Two words: the time. */
@@ -71,29 +74,29 @@ export const DATE = 21
 /** The source and the flags, as strings. */
 export const REGEXP = 22
 export const BOXED = 23
-/** Which built-in class (an index into `errorClasses`); then which fields there are, and the fields. */
+/** The built-in class (an index into `errorClasses`); then flags for the fields, and the fields. */
 export const ERROR = 24
 /** The message, the name and the stack. */
 export const DOM_EXCEPTION = 25
 /** Byte length; then the bytes. */
 export const BUFFER = 26
-/** Byte length; then the word, counted from the block's start, where the bytes are. */
+/** Byte length; then the position of the bytes, in words from the block's start. */
 export const BUFFER_FAR = 27
 /** Wraps BUFFER or BUFFER_FAR: the largest byte length, as a number. */
 export const BUFFER_RESIZABLE = 28
 /**
- * Which view (an index into `viewClasses`); then offset and length as numbers (-1: it follows its buffer),
- * and the buffer.
+ * The view's class (an index into `viewClasses`); then offset and length as numbers (-1: the length follows
+ * the buffer), and the buffer.
  */
 export const VIEW = 29
-/** As VIEW, over the whole of its buffer. */
+/** As VIEW, for a view of its whole buffer. */
 export const VIEW_WHOLE = 30
-/** Id: a SharedArrayBuffer, or an object that only the platform can carry. */
+/** Id of a published object: a SharedArrayBuffer, or an object that only the platform can copy. */
 export const PUBLISHED = 31
-/** Its name as a string; then what stands for it. */
+/** The registered name as a string; then the plain value of `toPlain`. */
 export const TRAVELLING = 32
 
-/** What an immediate word holds. */
+/** Kinds of an immediate word. */
 export const IMMEDIATE_BITS = 3
 export const IMMEDIATE_CONSTANT = 0
 export const IMMEDIATE_INTEGER = 1
@@ -114,10 +117,7 @@ export const CONSTANT_FALSE = 2
 export const CONSTANT_EMPTY_LIST = 3
 export const CONSTANT_EMPTY_STRING = 4
 
-/**
- * Buffers up to this size are copied with the structure; larger ones straight from the sender's memory into
- * the block.
- */
+/** Buffers up to this size are copied with the structure. Larger ones are copied directly into the block. */
 export const NEAR_BYTES_MAX = 512
 
 /** An object with more keys than this is written as a dictionary. */
@@ -130,7 +130,7 @@ export const ERROR_HAS_ERRORS = 8
 
 type ErrorClass = new (message?: string) => Error
 
-/** By number on the wire; `AggregateError` is made with its list. */
+/** By number on the wire. `AggregateError` is created with its list. */
 export const errorClasses: readonly ErrorClass[] = [
   Error,
   EvalError,
@@ -166,10 +166,7 @@ export const viewClasses: readonly (ViewClass | undefined)[] = viewNames.map(
   name => (globalThis as unknown as Record<string, ViewClass | undefined>)[name],
 )
 
-/**
- * The number of a view's class by its name, which is what the platform says of it and not what it claims to
- * be.
- */
+/** Numbers by class name. The platform gives the name: a view cannot claim another. */
 export const viewNumbers: ReadonlyMap<string, number> = new Map(
   viewNames.map((name, number) => [name, number]),
 )

@@ -20,8 +20,8 @@ const KIND_MASK = (1 << IMMEDIATE_BITS) - 1
 const NUMBER_BITS = 28
 
 /**
- * The word that holds the value itself, always negative; 0 when the value needs a block. (undefined is 0 too,
- * but for its caller.)
+ * Returns the immediate word of a value, always negative; 0 when the value needs a block. (The caller handles
+ * undefined, whose word is 0 too.)
  */
 export function immediateOf(value: unknown): number {
   switch (typeof value) {
@@ -85,11 +85,13 @@ function constant(number: number): unknown {
     case CONSTANT_EMPTY_STRING:
       return ''
     default:
-      throw new Error(`${number} is no constant of a payload word: it is damaged`)
+      throw new Error(
+        `${number} is not a constant of a payload word: the payload is damaged; report this as a defect of heddle`,
+      )
   }
 }
 
-/** Two integers in one; 0 when one of them is too large for its part. */
+/** Packs two integers into one word; 0 when one of them does not fit. */
 function packPair(kind: number, first: number, second: number, secondBits: number): number {
   const firstLimit = 1 << (NUMBER_BITS - secondBits - 1)
   const secondLimit = 1 << (secondBits - 1)

@@ -1,10 +1,9 @@
 import { ofAnotherCopy, onRegister, travellingOf } from './travelling.ts'
 
 /**
- * What an object is, by what the platform knows of it and not by what it says of itself: structured clone
- * looks at internal slots, so `Object.create(Date.prototype)` is a plain object and a Map of another realm is
- * a Map. JavaScript cannot see slots, but it can ask a method that throws without them. The prototype says
- * which method to ask, and is remembered.
+ * The kind of an object, by its internal slots as in structured clone: `Object.create(Date.prototype)` is a
+ * plain object, and a Map of another realm is a Map. JavaScript cannot read slots, but some methods throw
+ * without them. The prototype says which method to call; the result for each prototype is cached.
  */
 export const PLAIN = 0
 export const ARRAY = 1
@@ -18,8 +17,8 @@ export const VIEW = 8
 export const ARRAY_BUFFER = 9
 export const BOXED = 10
 /**
- * Travels by reference: a SharedArrayBuffer, or what only the platform can carry (a compiled WebAssembly
- * module).
+ * A published object: a SharedArrayBuffer, or an object that only the platform can copy (a compiled
+ * WebAssembly module).
  */
 export const PUBLISHED = 11
 export const TRAVELLING = 12
@@ -62,8 +61,8 @@ function errorOrThrow(value: object): void {
 }
 
 /**
- * Number, String, Boolean or BigInt in a box: the primitive. Throws for anything else, a boxed symbol
- * included.
+ * Returns the primitive of a boxed Number, String, Boolean or BigInt. Throws for any other object, also for a
+ * boxed symbol.
  */
 export function unbox(value: object): number | string | boolean | bigint {
   switch (Object.prototype.toString.call(value)) {
@@ -95,7 +94,7 @@ const brands: Partial<Record<number, SlotCheck>> = {
   },
 }
 
-/** By the tag that the platform gives its own prototypes; the same in every realm. */
+/** By the tag of the platform's own prototypes, which is the same in every realm. */
 const kindByTag: ReadonlyMap<string, number> = new Map([
   ['Map', MAP],
   ['Set', SET],
@@ -140,10 +139,7 @@ const kindByTag: ReadonlyMap<string, number> = new Map([
   ['AbortController', UNTRAVELABLE],
 ])
 
-/**
- * Prototypes without a tag of their own: the platform's classes from before tags. By the constructor's name
- * in any realm.
- */
+/** By constructor name, for classes of the platform that have no tag. The same in every realm. */
 const kindByConstructor: ReadonlyMap<string, number> = new Map([
   ['Date', DATE],
   ['RegExp', REGEXP],
@@ -159,9 +155,7 @@ onRegister(() => {
   kindByPrototype = new WeakMap()
 })
 
-/**
- * The kind of an object. Runs no code of the object's own, except that a Proxy sees its prototype asked for.
- */
+/** Returns the kind of an object. Runs no code of the object, except that a Proxy sees `getPrototypeOf`. */
 export function kindOf(value: object): number {
   if (Array.isArray(value)) return ARRAY
   const prototype = Object.getPrototypeOf(value) as object | null
@@ -214,8 +208,8 @@ function kindOfTag(tag: string, prototype: object): number | undefined {
     return tag.startsWith('Intl.') || tag.startsWith('Temporal.') ? UNTRAVELABLE : undefined
   }
   if ((kind !== UNTRAVELABLE && kind !== PUBLISHED) || tag === 'SharedArrayBuffer') return kind
-  // Nothing to ask them: but a program's own class that wears such a tag is not the one that the platform
-  // knows by name.
+  // These classes have no method to call. A class of the program with the same tag is excluded: it is not the
+  // global of that name.
   const own = (globalThis as unknown as Record<string, { prototype?: unknown } | undefined>)[tag]
   return own === undefined || own.prototype === prototype ? kind : undefined
 }

@@ -8,9 +8,8 @@ interface NodeProcess {
 }
 
 /**
- * A channel that all threads of the program have: a message reaches everyone who has joined. Node lets a
- * thread take a message out without a turn of its event loop; browsers, Deno and Bun do not, so a worker
- * there takes it in at its next turn.
+ * A channel between all threads of the program: a message reaches every thread that has joined. A Node thread
+ * can receive without a turn of its event loop. In browsers, Deno and Bun a worker receives at its next turn.
  */
 export function openObjectChannel(arena: SharedArrayBuffer, name: string, serve: () => void): ObjectChannel {
   const delivered: ObjectMessage[] = []
@@ -29,12 +28,12 @@ export function openObjectChannel(arena: SharedArrayBuffer, name: string, serve:
     }
   }
   const { process } = globalThis as { process?: NodeProcess }
-  // Deno and Bun have the function, but not for such a channel.
+  // Deno and Bun have receiveMessageOnPort, but it does not accept a BroadcastChannel.
   const threads = runtime() === 'node' ? process?.getBuiltinModule?.('node:worker_threads') : undefined
   const receiveNow = threads?.receiveMessageOnPort
   const channel = new BroadcastChannel(name)
   channel.onmessage = event => deliver(event.data)
-  // Listening must not keep a program alive.
+  // The listener must not keep the program alive.
   const { unref } = channel as { unref?: () => void }
   unref?.call(channel)
   return {

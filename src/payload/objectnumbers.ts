@@ -1,13 +1,15 @@
-/** Objects met so far are searched one by one up to this many, and by a Map from there. */
+/** Up to this many objects are searched in a list; more are searched in a Map. */
 const SEARCHED_MAX = 8
 
-/** The objects that an encoder has met, each with its number: one that comes again is written as that. */
+/** The numbers of the objects that an encoder has written. A second occurrence is written as its number. */
 export class ObjectNumbers {
   count = 0
   private readonly list: object[] = []
   private map: Map<object, number> | null = null
 
-  /** The number of an object that was met before; -1: it is met now. */
+  /**
+   * Returns the number of an object that was written before; -1 for a new one, which gets the next number.
+   */
   number(object: object): number {
     const { list, count } = this
     if (this.map !== null) {
@@ -26,7 +28,7 @@ export class ObjectNumbers {
     return -1
   }
 
-  /** Forgets all but the first so many. */
+  /** Forgets all objects but the first `count`. */
   forget(count: number): void {
     if (this.map !== null) {
       if (count === 0) this.map = null

@@ -48,7 +48,7 @@ test('small values need no block', () => {
   expect(heap.usedBlocks()).toBe(0)
 })
 
-test('what is a little too large for a word, or a negative zero, gets a block and arrives', () => {
+test('a value just too large for a word, or a negative zero, gets a block and arrives', () => {
   for (const list of [
     [2 ** 27],
     [-(2 ** 27) - 1],
@@ -68,7 +68,7 @@ test('what is a little too large for a word, or a negative zero, gets a block an
   }
 })
 
-test('a value that cannot travel is named with the way to it, and nothing is left behind', () => {
+test('the error for a value that cannot travel names its path, and nothing is left behind', () => {
   const cases: [unknown[], string][] = [
     [[{ options: { onDone() {} } }], 'args[0].options.onDone: a function'],
     [[1, [Symbol('s')]], 'args[1][0]: a symbol'],
@@ -91,12 +91,12 @@ test('a value that cannot travel is named with the way to it, and nothing is lef
     expect(() => sender.encodeList(args, 'args')).toThrow(TypeError)
     expect(() => sender.encodeList(args, 'args')).toThrow(message)
     expect(heap.usedBlocks()).toBe(0)
-    // And the codec is as good as before.
+    // The codec still works.
     expect(travel({ a: [1, { b: 2 }] })).toEqual({ a: [1, { b: 2 }] })
   }
 })
 
-test('an error of a getter passes through, and the codec is as good as before', () => {
+test('an error of a getter passes through, and the codec still works', () => {
   const value = {
     a: { b: [1, 2] },
     get fails(): never {
@@ -107,14 +107,14 @@ test('an error of a getter passes through, and the codec is as good as before', 
   expect(travel([value.a, value.a])).toEqual([{ b: [1, 2] }, { b: [1, 2] }])
 })
 
-test('a payload that does not fit says which option makes room, and leaves nothing behind', () => {
+test('the error for a payload that does not fit names the option to change, and nothing is left behind', () => {
   const large = new ArrayBuffer(8 << 20)
   expect(() => sender.encode({ large }, 'value', [large])).toThrow(ArenaFullError)
   expect(large.byteLength).toBe(8 << 20)
   expect(heap.usedBlocks()).toBe(0)
 })
 
-test('errors arrive as their built-in class, with stack, cause, and what else they carry', () => {
+test('errors arrive as their built-in class, with stack, cause and other properties', () => {
   class QuotaError extends RangeError {
     override name = 'QuotaError'
     code = 'E_QUOTA'
@@ -160,7 +160,7 @@ test('an AggregateError arrives with its errors, and a DOMException with its nam
   expect(arrived.stack).toBe(aborted.stack)
 })
 
-test('what a task throws always arrives, in words where it has to', () => {
+test('a value that a task throws always arrives, as a description if it cannot travel', () => {
   const fail = (thrown: unknown): Error => {
     const word = sender.encodeFailure(thrown)
     const arrived = receiver.decode(word) as Error
@@ -176,7 +176,7 @@ test('what a task throws always arrives, in words where it has to', () => {
   expect(fail('text')).toBe('text')
 })
 
-test('a buffer in transfer is taken from its sender, and only when the payload is written', () => {
+test('a buffer in transfer is detached only after the payload is written', () => {
   const buffer = new Uint8Array([1, 2, 3]).buffer
   const kept = new Uint8Array([4]).buffer
   const arrived = travel({ view: new Uint8Array(buffer), kept }, [buffer])
@@ -190,13 +190,13 @@ test('a buffer in transfer is taken from its sender, and only when the payload i
   expect(() => sender.encode([safe], 'value', [safe, safe])).toThrow('transfer[1]: the same ArrayBuffer')
   expect(() => sender.encode([safe], 'value', [buffer])).toThrow('transfer[0]: the ArrayBuffer is detached')
   expect(() => sender.encode([], 'value', [new SharedArrayBuffer(8) as never])).toThrow(
-    'transfer[0]: only an ArrayBuffer',
+    'transfer[0]: not an ArrayBuffer',
   )
   expect(() => sender.encode(buffer, 'value')).toThrow('value: a detached ArrayBuffer')
   expect(safe.detached).toBe(false)
 })
 
-test('a class that is registered travels by what stands for it, and its subclasses with it', () => {
+test('objects of a registered class and of its subclasses travel by their plain value', () => {
   class Cell {
     readonly at: number
     constructor(at: number) {
@@ -255,8 +255,8 @@ test('shared buffers travel by reference: to other threads, in views, and always
     workerData: { buffer: arena.buffer, bytes: 4 << 20, early },
   })
   const next = (): Promise<unknown> => new Promise(resolve => worker.once('message', resolve))
-  // The worker joined after the buffer was published, so it has to ask; and it takes later ones without a
-  // turn of its loop.
+  // The worker joined after the buffer was published, so it has to request it. It receives later ones without
+  // a turn of its event loop.
   expect(await next()).toEqual({ same: true, offset: 8, length: 2, arena: true })
   expect(new Int32Array(shared)[2]).toBe(41)
   const fresh = new SharedArrayBuffer(16)

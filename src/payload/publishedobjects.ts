@@ -5,36 +5,35 @@ import type { ObjectSource } from './decode.ts'
 import type { ObjectIds } from './encode.ts'
 
 /**
- * Objects that travel by reference and that no word can name: SharedArrayBuffers, compiled WebAssembly
- * modules. The first thread that sends one gives it an id and publishes both to all threads of the kernel; a
- * payload holds the id alone. An id means the same object for as long as the kernel runs, and on each thread
- * it is always the same JavaScript object.
+ * Objects that travel by reference, because no word can hold them: SharedArrayBuffers, compiled WebAssembly
+ * modules. The first thread that sends one gives it an id and publishes both to all threads of the kernel. A
+ * payload holds only the id. An id means the same object while the kernel runs, and each thread always gets
+ * the same JavaScript object for it.
  *
- *   sender                                    receiver
+ *   sender                               receiver
  *   (A) publishes id and object
  *   (B) hands the payload over
- *                                             (C) meets the id: takes what was published out of its inbox, without a turn of its
- *                                                 event loop, until it finds the id
+ *                                        (C) reads the id: receives published objects, without a turn of its
+ *                                            event loop, until it finds the id
  *
- * A thread that joined between (A) and (C) never got the message: it asks all others, who publish the object
- * again. For as long as the sender lives, an answer will come: the sender may be busy with a task that has no
- * safepoints. Each thread that joins starts a life, which its end, or recovery, ends; beside an id stand its
- * sender and that one's life. When the sender is gone, others may have the object still: they have
- * ANSWER_MS_MAX, by the clock, to say so.
+ * A thread that joined between (A) and (C) never got the message: it asks all other threads, and they publish
+ * the object again. While the sender lives, the receiver waits for an answer: the sender may be busy with a
+ * task without safepoints. Each thread that joins starts a life, and its end or its recovery ends that life.
+ * The arena records the sender of each id and the sender's life. When the sender is gone, other threads may
+ * still have the object: they have ANSWER_MS_MAX to answer.
  */
 export interface ObjectChannel {
-  /** Whether `receive` gives what others have published without a turn of the event loop. */
+  /** Whether `receive` returns messages without a turn of the event loop. */
   readonly isDirect: boolean
-  /** To all other threads. */
+  /** Sends to all other threads. */
   publish(message: ObjectMessage): void
-  /** The next message of another thread, without waiting; undefined if there is none. */
+  /** Returns the next message of another thread without waiting; undefined if there is no message. */
   receive(): ObjectMessage | undefined
   close(): void
 }
 
 /**
- * Joins the channel of a name, or of an arena; calls `serve` when a message came while the thread was in its
- * event loop.
+ * Joins the channel of an arena. Calls `serve` when a message arrives while the thread is in its event loop.
  */
 export type OpenChannel = (arena: SharedArrayBuffer, name: string, serve: () => void) => ObjectChannel
 
@@ -46,23 +45,23 @@ export type ObjectMessage =
 const ARENA_ID = 0
 
 const NEXT_ID = 0
-/** Counts publications: who waits for one waits here. */
+/** Counts publications: a receiver waits on this word. */
 const PUBLISHED = 1
-/** Counts requests: who has a loop of its own looks here. */
+/** Counts requests: a CPU polls this word. */
 const WANTED = 2
 const NAME = 3
 const NAME_WORDS = 4
-/** Of each thread: which life it is in. Even: it is not there. */
+/** For each thread, its life. Even: the thread has not joined. */
 const LIVES: number = NAME + NAME_WORDS
-/** Of the latest ids: the id, who sent it, and in which life. */
+/** For the latest ids: the id, its sender, and the sender's life. */
 const SENDERS: number = LIVES + THREAD_MAX
 const SENDER_WORDS = 3
 const SENDERS_MAX = 1024
 const CONTROL_WORDS: number = SENDERS + SENDERS_MAX * SENDER_WORDS
 
 /**
- * How long a receiver waits for the others to answer when the sender is gone: they answer between two turns
- * of their loop.
+ * How long a receiver waits for other threads to answer when the sender is gone: they answer between two
+ * turns of their event loop.
  */
 const ANSWER_MS_MAX = 10_000
 const ANSWER_STEP_MS = 20
@@ -84,11 +83,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
   >()
   private wantedSeen = 0
 
-  /**
-   * The one of this thread for this arena: a simulated machine has many CPUs on one thread. `openChannel`
-   * joins the channel of a name, and calls `serve` when a message came while the thread was in its event
-   * loop.
-   */
+  /** Returns the object of this thread for this arena: a simulated machine has many CPUs on one thread. */
   static of(
     arena: Arena,
     region: Region,
@@ -122,7 +117,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     return plan.reserve('published objects', CONTROL_WORDS)
   }
 
-  /** Once, by the thread that made the arena. */
+  /** Called once, by the thread that created the arena. */
   static initialize(arena: Arena, region: Region): void {
     arena.i32[region.start + NEXT_ID] = ARENA_ID + 1
     crypto.getRandomValues(new Uint32Array(NAME_WORDS)).forEach((part, index) => {
@@ -130,9 +125,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     })
   }
 
-  /**
-   * Joins the channel. Before the thread takes its first payload: what is published from here on reaches it.
-   */
+  /** Joins the channel, before the thread takes its first payload: objects published from now on reach it. */
   open(): void {
     if (this.exchange !== null) return
     let name = 'heddle'
@@ -140,14 +133,14 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
       name += `:${(this.i32[this.control + NAME + part] >>> 0).toString(36)}`
     }
     this.exchange = this.openChannel(this.i32.buffer, name, () => this.serve())
-    // The thread of this id that was here before may have gone without a word.
+    // An earlier thread of this id may have ended without recording it.
     const at = this.lifeAt(this.thread)
     Atomics.add(this.i32, at, (Atomics.load(this.i32, at) & 1) === 0 ? 1 : 2)
   }
 
   /**
-   * The thread is gone: it answers no more. By itself, or by whoever recovers it. More than once does no
-   * harm.
+   * The thread is gone and answers no more. Called by the thread itself or by the recovering thread, any
+   * number of times.
    */
   ended(thread: number): void {
     const at = this.lifeAt(thread)
@@ -155,7 +148,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     if ((life & 1) !== 0) Atomics.compareExchange(this.i32, at, life, life + 1)
   }
 
-  /** Whether what has been published is here when it is asked for. */
+  /** Whether `objectOf` can receive published objects without a turn of the event loop. */
   get isDirect(): boolean {
     return this.exchange?.isDirect !== false
   }
@@ -178,12 +171,12 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     return id
   }
 
-  /** Takes in an object that was sent to this thread alone, before or while it joined. */
+  /** Takes an object that was sent to this thread alone, before or while it joined. */
   accept(id: number, object: object): void {
     if (!this.objects.has(id)) this.remember(id, object)
   }
 
-  /** Takes in what was sent to this thread alone, where that needs no turn of the event loop. */
+  /** Receives messages that were sent to this thread alone, if that needs no turn of the event loop. */
   poll: () => void = () => undefined
 
   objectOf(id: number): object {
@@ -196,7 +189,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     return object ?? this.askFor(id)
   }
 
-  /** Whether the object has arrived here. */
+  /** Whether the object has arrived on this thread. */
   has(id: number): boolean {
     if (this.objects.has(id)) return true
     this.open()
@@ -205,8 +198,8 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
   }
 
   /**
-   * Resolves when the object, which is not here, has arrived. Whoever has it is asked: this thread may have
-   * joined after it was published.
+   * Resolves when the object has arrived. Asks the other threads for it: this thread may have joined after it
+   * was published.
    */
   arrival(id: number): Promise<void> {
     let arrival = this.arrivals.get(id)
@@ -220,8 +213,8 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
   }
 
   /**
-   * Takes in what others published, and answers what they ask for. On a CPU, when `isAsked`; elsewhere, from
-   * the event loop.
+   * Receives published objects, and answers requests. A CPU calls it when `isAsked`, other threads from the
+   * event loop.
    */
   serve(): void {
     this.wantedSeen = Atomics.load(this.i32, this.control + WANTED)
@@ -230,7 +223,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     }
   }
 
-  /** Whether another thread asked for something since this one last served: one load. */
+  /** Whether another thread has sent a request since the last `serve`: one load. */
   get isAsked(): boolean {
     return Atomics.load(this.i32, this.control + WANTED) !== this.wantedSeen
   }
@@ -267,7 +260,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     const { i32, control } = this
     if (!this.isDirect) {
       throw new Error(
-        'an object that travels by reference is not here yet: in a browser give it to a task as an argument, or return it, instead of sending it through a channel',
+        'an object that travels by reference is not here yet: in a browser pass it to a task as an argument, or return it, instead of sending it through a channel',
       )
     }
     let published = Atomics.load(i32, control + PUBLISHED)
@@ -283,7 +276,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
       if (object !== undefined) return object
     }
     throw new Error(
-      'a shared buffer of a payload is gone: the thread that sent it ended before this one could take it over',
+      'a shared buffer of a payload is gone: the thread that sent it ended before this thread received it; keep a reference to the buffer on a thread that lives on',
     )
   }
 
@@ -303,7 +296,7 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     Atomics.store(this.i32, at, id)
   }
 
-  /** False: it has ended, or so many were sent since that it is not known. */
+  /** False: the sender has ended, or so many ids followed that its entry was overwritten. */
   private senderLives(id: number): boolean {
     const at = this.senderAt(id)
     if (Atomics.load(this.i32, at) !== id) return false

@@ -23,10 +23,7 @@ afterEach(() => {
 
 const boxes = ['[object Number]', '[object String]', '[object Boolean]', '[object BigInt]']
 
-/**
- * Everything that two graphs have in common, identities included: as text, so that two of them can be
- * compared.
- */
+/** Describes a graph as text, identities included, so that two graphs can be compared. */
 function portrait(value: unknown): string {
   const numbers = new Map<object, number>()
   const lines: string[] = []
@@ -147,11 +144,11 @@ function plainProperty(value: unknown): PropertyDescriptor {
   return { value, writable: true, enumerable: true, configurable: true }
 }
 
-test('a value arrives as structured clone would have it, whatever it is made of', () => {
+test('any value arrives as structured clone would copy it', () => {
   fc.assert(fc.property(graph, expectSame), { numRuns: 3000 })
 })
 
-test('parts that are shared stay shared, and cycles stay closed', () => {
+test('shared parts stay shared, and cycles stay cycles', () => {
   const knots = fc.tuple(
     fc.array(graph, { minLength: 1, maxLength: 5 }),
     fc.array(fc.nat(), { maxLength: 8 }),
@@ -237,7 +234,7 @@ test('a resizable buffer stays resizable, and a view that follows it still does'
   }
 })
 
-test('objects are what the platform knows them to be, not what they say', () => {
+test('the internal slots decide the kind of an object, not its own claims', () => {
   class Point {
     x = 1
     #hidden = 2
@@ -270,7 +267,7 @@ test('objects are what the platform knows them to be, not what they say', () => 
   )
 })
 
-test('getters are called once, in order, and what they delete is left out', () => {
+test('getters are called once, in order, and properties that they delete are left out', () => {
   const make = () => {
     const calls: string[] = []
     const value = {

@@ -7,7 +7,7 @@ afterEach(() => {
 })
 
 describe.each(['with the routines of Node', 'without them'])('text %s', how => {
-  test('is read as it was written: bytes where they are enough, units else, lone surrogates included', async () => {
+  test('is read as it was written: as bytes or as 16-bit units, lone surrogates included', async () => {
     if (how === 'without them') vi.stubGlobal('Buffer', undefined)
     vi.resetModules()
     const { TextBytes } = await import('./text.ts')

@@ -1,7 +1,7 @@
 /**
- * Strings in words: one byte a unit where every unit is below 256, two bytes otherwise, so that any string
- * arrives as it was, lone surrogates included. The platform's own routines where they exist and pay (long
- * strings on Node), loops elsewhere.
+ * Strings in words: one byte for each unit if every unit is less than 256, else two bytes. Any string arrives
+ * unchanged, lone surrogates included. Long strings use the platform's routines on Node; the others use
+ * loops.
  */
 interface NativeBytes extends Uint8Array {
   latin1Write(text: string, at: number, length: number): number
@@ -20,9 +20,9 @@ const native =
     ? buffers
     : undefined
 
-/** Below this a loop is faster than a call into the platform. */
+/** Up to this length a loop is faster than a call into the platform. */
 const LOOP_MAX = 24
-/** String.fromCharCode takes its units as arguments: a bound on the stack. */
+/** String.fromCharCode takes its units as arguments: this bounds the stack. */
 const CHUNK = 4096
 
 const beyondLatin1 = /[\u0100-\uffff]/
@@ -39,8 +39,8 @@ export class TextBytes {
   }
 
   /**
-   * Writes `text` at byte `at`, one byte a unit, and returns true; false, having written nothing of use, if
-   * it does not fit so.
+   * Writes `text` at byte `at`, one byte for each unit, and returns true. Returns false if a unit does not
+   * fit; the bytes are then garbage.
    */
   writeLatin1(text: string, at: number): boolean {
     const length = text.length

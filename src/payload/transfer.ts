@@ -1,22 +1,25 @@
 /**
- * Moving an ArrayBuffer: the sender loses it. A buffer cannot be moved through shared memory without a copy,
- * and a task that is not started has no thread yet to which the platform could move it; so a move copies once
- * into the arena and once out of it, as any buffer does, and what it saves is the sender's memory, at once.
+ * Moves an ArrayBuffer: the sender loses it. The bytes are copied into the arena and out of it, as for any
+ * buffer: shared memory cannot move a buffer, and a task that is not started has no thread yet to which the
+ * platform could move it. The sender's memory is released immediately.
  */
 
 /** Throws unless every entry can be moved. */
 export function checkTransfer(transfer: readonly unknown[]): void {
   for (const [index, buffer] of transfer.entries()) {
     if (!isArrayBuffer(buffer))
-      throw new TypeError(`transfer[${index}]: only an ArrayBuffer can be moved here`)
+      throw new TypeError(`transfer[${index}]: not an ArrayBuffer; only ArrayBuffers can be moved here`)
     if (transfer.indexOf(buffer) !== index) {
-      throw new TypeError(`transfer[${index}]: the same ArrayBuffer is listed twice`)
+      throw new TypeError(`transfer[${index}]: the same ArrayBuffer is listed twice; list it once`)
     }
-    if (isDetached(buffer)) throw new TypeError(`transfer[${index}]: the ArrayBuffer is detached already`)
+    if (isDetached(buffer))
+      throw new TypeError(
+        `transfer[${index}]: the ArrayBuffer is detached; list buffers that are still attached`,
+      )
   }
 }
 
-/** Takes the buffers from their owner. They have been checked and their bytes copied. */
+/** Detaches the buffers, after they were checked and their bytes copied. */
 export function detach(transfer: readonly ArrayBuffer[]): void {
   for (const buffer of transfer) {
     const move = (buffer as { transfer?: (length: number) => ArrayBuffer }).transfer

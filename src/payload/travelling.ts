@@ -1,6 +1,6 @@
 /**
- * Classes whose objects travel by reference: what crosses is a plain value that stands for the object (the
- * pointer of a mutex in the arena), and the receiver makes of it an object that means the same.
+ * Classes whose objects travel as a plain value (the pointer of a mutex in the arena). The receiver creates
+ * an object with the same meaning from that value.
  */
 export interface Travelling {
   readonly name: string
@@ -10,12 +10,12 @@ export interface Travelling {
 }
 
 /**
- * On the prototype of each class that travels: another copy of heddle in this program knows by it that the
- * object is not of its own classes.
+ * Set on the prototype of each registered class. Another copy of heddle in this program recognizes by it that
+ * the object is not of its own classes.
  */
 const travelsSymbol: symbol = Symbol.for('heddle.travels')
 
-/** The name of the class, where the object is one of another copy of heddle; else undefined. */
+/** The name of the class if the object belongs to another copy of heddle; else undefined. */
 export function ofAnotherCopy(object: object): string | undefined {
   const name = (object as { [key: symbol]: unknown })[travelsSymbol]
   return typeof name === 'string' && travellingOf(object) === undefined ? name : undefined
@@ -25,9 +25,8 @@ const byName = new Map<string, Travelling>()
 const byPrototype = new Map<object, Travelling>()
 
 /**
- * From here on, objects of `Class` and of its subclasses travel. Every thread that sends or receives one has
- * to have made this call, which it has if it imported the module of the class. `name` is what both sides know
- * it by.
+ * From now on objects of `Class` and of its subclasses travel. Every thread that sends or receives one must
+ * have made this call; importing the module of the class does. `name` identifies the class on both sides.
  */
 export function registerTravelling<T extends object, Plain>(
   name: string,
@@ -37,7 +36,9 @@ export function registerTravelling<T extends object, Plain>(
 ): void {
   const known = byName.get(name)
   if (known !== undefined && known.prototype !== Class.prototype) {
-    throw new TypeError(`registerTravelling('${name}'): another class travels under this name already`)
+    throw new TypeError(
+      `registerTravelling('${name}'): another class has this name already; choose another name`,
+    )
   }
   const travelling = {
     name,
@@ -53,10 +54,7 @@ export function registerTravelling<T extends object, Plain>(
 
 const companions = new Set<string>()
 
-/**
- * The module at this address registers classes that travel: kernels that are booted from here on load it on
- * every CPU.
- */
+/** The module at this address registers classes: kernels that are booted from now on load it on every CPU. */
 export function onEveryCpu(url: string): void {
   companions.add(url)
 }
@@ -67,7 +65,7 @@ export function companionModules(): readonly string[] {
 
 const listeners: (() => void)[] = []
 
-/** Who remembers what a prototype means forgets it when a class is registered. */
+/** Calls `listener` after each registration, so that caches by prototype can be cleared. */
 export function onRegister(listener: () => void): void {
   listeners.push(listener)
 }
@@ -76,7 +74,7 @@ export function travellingByName(name: string): Travelling | undefined {
   return byName.get(name)
 }
 
-/** The registration that covers objects with this prototype: its own, or the nearest above it. */
+/** The registration for objects with this prototype: its own, or that of its nearest base class. */
 export function travellingOf(prototype: object | null): Travelling | undefined {
   if (byPrototype.size === 0) return undefined
   for (let at = prototype; at !== null; at = Object.getPrototypeOf(at) as object | null) {

@@ -1,18 +1,18 @@
-/** One step on the way to a value: a property name, an index, or, below zero, an entry of a Map or a Set. */
+/** One step of the path to a value: a property name, an index, or, below zero, an entry of a Map or a Set. */
 export type PathStep = number | string
 
-/** To the key of the entry at `index`. */
+/** The step to the key of the entry at `index`. */
 export function keyStep(index: number): PathStep {
   return -1 - index * 2
 }
 
-/** To the value of the entry at `index`. */
+/** The step to the value of the entry at `index`. */
 export function valueStep(index: number): PathStep {
   return -2 - index * 2
 }
 
 /**
- * A value that cannot travel. The message starts with the way to it and what it is:
+ * A value that cannot travel. The message starts with the path and the kind of value:
  * `args[0].options.onDone: a function cannot travel to another thread`.
  */
 export class UntravelableError extends TypeError {
@@ -34,8 +34,8 @@ Object.defineProperty(UntravelableError.prototype, 'name', {
 const identifier = /^[A-Za-z_$][\w$]*$/
 
 /**
- * The way to a value, as one would write it: `args[0].options["on done"]`. `mapKeys` has the keys of the Maps
- * on the way.
+ * Formats a path as an expression: `args[0].options["on done"]`. `mapKeys` holds the keys of the Maps on the
+ * path.
  */
 export function formatPath(root: string, steps: readonly PathStep[], mapKeys: readonly unknown[]): string {
   let path = root
@@ -52,7 +52,7 @@ function formatEntry(step: number, key: unknown): string {
   return typeof key === 'string' ? `.get(${JSON.stringify(key)})` : `.values()[${(step - 1) / 2}]`
 }
 
-/** How a value that cannot travel is called in a message: "a function", "a WeakMap". */
+/** The kind of a value in a message: "a function", "a WeakMap". */
 export function describe(value: unknown): string {
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'symbol') return 'a symbol'
@@ -61,8 +61,8 @@ export function describe(value: unknown): string {
 }
 
 /**
- * What travels in place of a thrown value that cannot: the same error with its cause in words, or an error
- * about the value.
+ * Replaces a thrown value that cannot travel: the same error with its cause as text, or an error about the
+ * value.
  */
 export function failureInWords(thrown: unknown, refusal: UntravelableError): Error {
   if (!(thrown instanceof Error)) {

@@ -1,4 +1,4 @@
-/** What the platform does not say of buffers and their views. */
+/** Properties of buffers and views that the platform does not report. */
 import * as kinds from './kinds.ts'
 
 export function isResizable(buffer: ArrayBufferLike): boolean {
@@ -7,9 +7,9 @@ export function isResizable(buffer: ArrayBufferLike): boolean {
 }
 
 /**
- * Whether a view has no length of its own but follows its resizable buffer to the end. The platform does not
- * say, so the buffer is resized by one element and back. A growable shared buffer cannot shrink again: a view
- * that ends where it ends is taken to follow it.
+ * Whether the length of a view follows its resizable buffer. The platform does not report this, so the buffer
+ * is resized by one element and back. A growable shared buffer cannot shrink: a view that ends at its end
+ * counts as following.
  */
 export function followsBuffer(view: ArrayBufferView): boolean {
   const buffer = view.buffer as ArrayBuffer & {

@@ -10,11 +10,11 @@ import {
 import { TextBytes } from './text.ts'
 
 const WORDS_FIRST = 4096
-/** A scratch larger than this is given back after use. */
+/** A scratch buffer larger than this is released after use. */
 const WORDS_KEPT = 1 << 18
 
 interface Far {
-  /** Where in the structure the place of the bytes is to be written. */
+  /** The index in the structure where the position of the bytes is written. */
   readonly patch: number
   readonly bytes: Uint8Array
   readonly length: number
@@ -25,7 +25,7 @@ const halves = new Int32Array(doubles.buffer)
 
 /**
  * The structure of one payload while it is written: words in this thread's own memory. Large buffers are only
- * noted; they are copied once, from where they are to the block in the arena.
+ * recorded here. They are copied once, directly into the block in the arena.
  */
 export class PayloadWriter {
   at = 0
@@ -44,7 +44,7 @@ export class PayloadWriter {
     if (this.words.length > WORDS_KEPT) this.resize(WORDS_FIRST)
   }
 
-  /** Room for `count` more words. */
+  /** Makes room for `count` more words. */
   reserve(count: number): void {
     if (this.at + count > this.words.length) this.resize(Math.max(this.words.length * 2, this.at + count))
   }
@@ -79,7 +79,7 @@ export class PayloadWriter {
     this.at += 2
   }
 
-  /** A float64 each, on an even word. */
+  /** Writes one float64 for each value, from an even word. */
   doubles(values: readonly number[]): void {
     const length = values.length
     this.reserve(length * 2 + 1)
@@ -119,12 +119,14 @@ export class PayloadWriter {
     this.word(0)
   }
 
-  /** Places the large buffers behind the structure, and returns the words of the whole. */
+  /** Places the large buffers behind the structure. Returns the size of the block in words. */
   layOut(): number {
     let end = this.at
     for (const { patch, bytes, length } of this.far) {
       if (bytes.byteLength !== length)
-        throw new TypeError('a getter of the value detached or resized a buffer of it')
+        throw new TypeError(
+          'a getter of the value detached or resized a buffer of the value; do not change buffers in getters',
+        )
       end += end & 1
       this.words[patch] = end
       end += (length + 3) >>> 2
@@ -132,7 +134,7 @@ export class PayloadWriter {
     return end
   }
 
-  /** Copies the payload to `pointer`: the structure, then each large buffer from where it is. */
+  /** Copies the payload to `pointer`: the structure, then each large buffer. */
   copyTo(i32: Int32Array, u8: Uint8Array, pointer: number): void {
     const { words, at } = this
     if (at <= 64) for (let index = 0; index < at; index++) i32[pointer + index] = words[index]
@@ -143,7 +145,7 @@ export class PayloadWriter {
     }
   }
 
-  /** Drops what was written after a mark: a part that could not travel, and may be left out. */
+  /** Drops everything after a mark: a part that could not travel and may be left out. */
   rollback(mark: number, farMark: number): void {
     this.at = mark
     this.far.length = farMark

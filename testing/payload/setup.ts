@@ -3,7 +3,7 @@ import { PayloadHeap } from '../../src/arena/memory/heap.ts'
 import { KernelThread } from '../../src/arena/sync/thread.ts'
 import { initializePublished, PayloadCodec, reservePublished } from '../../src/payload/codec.ts'
 
-/** An arena with nothing in it but a payload heap, and a codec for each of so many threads. */
+/** An arena with only a payload heap, and a codec for each of `threads` threads. */
 export function payloadArena(options: { bytes?: number; threads?: number } = {}): {
   arena: Arena
   heap: PayloadHeap

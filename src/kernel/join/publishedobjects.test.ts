@@ -7,7 +7,7 @@ import { type ObjectMessage, PublishedObjects } from '../../payload/publishedobj
 
 type Work = typeof import('../../../testing/kernel/fixtures/sharedbufferwork.ts')
 
-test('a shared buffer reaches every CPU, and one that took a dead one’s place', async () => {
+test('a shared buffer reaches every CPU, also one that replaced a dead CPU', async () => {
   await using kernel = await Kernel.boot({ cpus: 2 })
   const work = await kernel.import<Work>(
     new URL('../../../testing/kernel/fixtures/sharedbufferwork.ts', import.meta.url),
@@ -23,7 +23,7 @@ test('a shared buffer reaches every CPU, and one that took a dead one’s place'
   expect(word[0]).toBe(4)
 })
 
-describe('where messages come at a turn of the event loop alone, as in a browser,', () => {
+describe('where messages arrive only at a turn of the event loop, as in a browser,', () => {
   function thread(): {
     published: PublishedObjects
     sent: ObjectMessage[]
@@ -54,7 +54,7 @@ describe('where messages come at a turn of the event loop alone, as in a browser
     return { published, sent, deliver: message => (inbox.push(message), serve()) }
   }
 
-  test('what is on its way is asked for once, and can be awaited', async () => {
+  test('a missing object is requested once, and can be awaited', async () => {
     const { published, sent, deliver } = thread()
     const arrivals = [published.arrival(7), published.arrival(7)]
     expect(sent).toEqual([{ id: 7, wanted: true }])
@@ -64,15 +64,15 @@ describe('where messages come at a turn of the event loop alone, as in a browser
     expect(published.objectOf(7)).toBe(object)
   })
 
-  test('what is not here cannot be waited for in the middle of a task: the error says what can be done', () => {
+  test('a task cannot wait for a missing object: the error says what to do', () => {
     expect(() => thread().published.objectOf(7)).toThrow(
-      /not here yet.*give it to a task as an argument, or return it/,
+      /not here yet.*pass it to a task as an argument, or return it/,
     )
   })
 })
 
-describe('a thread that joined late, and asks for an object that was published before,', () => {
-  /** `receive` is called once after each wake: publications by others wake this thread at once, each time. */
+describe('a thread that joined late and requests an object that was published before', () => {
+  /** `receive` is called once after each wakeup: each publication of another thread wakes this one. */
   function late(receive: (round: number, id: number) => ObjectMessage | undefined): {
     published: PublishedObjects
     id: number
@@ -100,13 +100,13 @@ describe('a thread that joined late, and asks for an object that was published b
     close: () => undefined,
   })
 
-  test('waits for the answer of a sender that lives, however often others publish meanwhile', () => {
+  test('waits for the answer of a living sender, however often other threads publish', () => {
     const object = new SharedArrayBuffer(8)
     const { published, id } = late((round, id) => (round === 2000 ? { id, object } : undefined))
     expect(published.objectOf(id)).toBe(object)
   })
 
-  test('gives up when the sender is gone and nobody answers in time, by the clock', () => {
+  test('gives up when the sender is gone and no thread answers in time', () => {
     const now = vi.spyOn(performance, 'now')
     let time = 0
     now.mockImplementation(() => (time += 100))
@@ -115,7 +115,7 @@ describe('a thread that joined late, and asks for an object that was published b
       return undefined
     })
     expect(() => published.objectOf(id)).toThrow('the thread that sent it ended')
-    // While the sender lived it did not count.
+    // The time while the sender lived does not count.
     expect(time).toBeGreaterThan(500 * 100 + 10_000)
     now.mockRestore()
   })
