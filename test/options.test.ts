@@ -94,12 +94,7 @@ const calls: [string, Call, object, [string, string]][] = [
     ['concurency', 'concurrency'],
   ],
   ['kernel.close', o => kernel.close(o), { drain: 'x', deadline: 'x' }, ['dran', 'drain']],
-  [
-    'new Schedule',
-    o => new Schedule(o),
-    { slice: 'x', ticks: 'x', ringCapacity: 'x', onError: 1 },
-    ['slices', 'slice'],
-  ],
+  ['new Schedule', o => new Schedule(o), { slice: 'x', ticks: 'x', onError: 1 }, ['slices', 'slice']],
   [
     'schedule.go',
     o => new Schedule().go(o, plain),

@@ -52,3 +52,30 @@ check('a push on a full ring fails and changes nothing; a pop on an empty one li
     },
   }
 })
+
+/** One side writes a record and pushes it; the other pops it, reads it, and says so before it is written again. */
+check('what is written before the push is whole after the pop', {}, () => {
+  const record = spscWords(2)
+  const read = record + 2
+  const i32 = new Int32Array(new SharedArrayBuffer((read + 1) * 4))
+  const ring = new SpscRing(i32, 0, 2)
+  return {
+    threads: {
+      producer() {
+        for (let round = 1; round <= 2; round++) {
+          i32[record] = round
+          i32[record + 1] = round
+          assert(ring.push(1), 'the consumer has taken the one before')
+          while (Atomics.load(i32, read) !== round);
+        }
+      },
+      consumer() {
+        for (let round = 1; round <= 2; round++) {
+          while (ring.pop() === 0);
+          assert(i32[record] === round && i32[record + 1] === round, 'the record is whole')
+          Atomics.store(i32, read, round)
+        }
+      },
+    },
+  }
+})

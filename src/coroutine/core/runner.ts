@@ -105,8 +105,8 @@ export function reportProgress(value: unknown): void {
  *   ---------                                   -------------------------
  *   (A) preemption off
  *   state = SUSPEND, somebody may wake it
- *                                               without (A): it runs, so into the ring with it
- *   yields SUSPENDED                            it waits, and the ring has it: it goes on though nobody woke it
+ *                                               without (A): it runs, so it is preempted
+ *   yields SUSPENDED                            the loop makes it ready, although it waits and no waker woke it
  *   (B) preemption on
  */
 export function beginWait(waiting: Runner, ms: number, wakeable = true): Waker {

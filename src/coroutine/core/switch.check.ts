@@ -9,7 +9,6 @@
  */
 import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { assert } from '../../arena/assert.ts'
-import { SpscRing, spscWords } from '../../arena/rings/spsc.ts'
 import { check, type Setup } from '../../checker/check.ts'
 import { CpuRecord, cpuRecord, reserveMachine } from '../../machine/core/cpurecord.ts'
 import { momentOf, raiseExpired } from '../../machine/timekeeper/timekeeper.ts'
@@ -77,7 +76,7 @@ export class Script implements Coroutine {
   }
 }
 
-/** The schedule's loop at its smallest: the ring, then the ready ones, then those that wait. */
+/** The schedule's loop at its smallest: the preempted one, then the ready ones, then those that wait. */
 export class Loop implements Runner {
   readonly switching: Switch
   readonly all: Co[] = []
@@ -97,10 +96,10 @@ export class Loop implements Runner {
     this.ready.push(co)
   }
 
-  /** Runs until everyone has ended. `drains`: how many switches there are between two looks at the ring. */
-  run(drains = 1): void {
+  /** Runs until every coroutine has ended. `takes`: how many switches there are for each look at `preempted`. */
+  run(takes = 1): void {
     for (let switches = 0; ; switches++) {
-      if (switches % drains === 0 || this.ready.length === 0) this.drain()
+      if (switches % takes === 0 || this.ready.length === 0) this.takePreempted()
       const co = this.ready.shift() ?? this.waiting.shift()
       if (co === undefined) return
       if (co.state === 'SUSPEND') co.state = 'READY'
@@ -130,25 +129,22 @@ export class Loop implements Runner {
     if (this.masksWaits) endWait()
   }
 
-  /** Where a coroutine goes that has stopped: the ring has it, or one of the queues. */
+  /** Where a coroutine goes that has stopped: it is the preempted one, or goes to one of the queues. */
   private place(co: Co): void {
     if (co.state === 'SUSPEND') {
       this.waiting.push(co)
-    } else if (co.state === 'RUNNING' && !co.inRing) {
+    } else if (co.state === 'RUNNING' && this.switching.preempted !== co) {
       co.state = 'READY'
       this.ready.push(co)
     }
   }
 
-  private drain(): void {
-    for (let id = this.switching.popPreempted(); id !== 0; id = this.switching.popPreempted()) {
-      const co = this.all[id - 1]
-      assert(co.inRing && co.state === 'RUNNING', 'the ring holds coroutines that run, each of them once')
-      assert(co.coroutine.state === 'preempted', 'the context of a coroutine in the ring is whole')
-      co.inRing = false
-      co.state = 'READY'
-      this.ready.push(co)
-    }
+  private takePreempted(): void {
+    const co = this.switching.takePreempted()
+    if (co === null) return
+    assert(co.coroutine.state === 'preempted', 'the context of a preempted coroutine is whole')
+    co.state = 'READY'
+    this.ready.push(co)
   }
 }
 
@@ -160,9 +156,10 @@ function surrounded<A>(fn: (arg: A) => void, self: unknown, arg: A): void {
 }
 
 export interface Parts {
-  readonly makeSwitch?: (ring: SpscRing, slices: Slices) => Switch
+  readonly makeSwitch?: (slices: Slices) => Switch
   readonly makeSlices?: (i32: Int32Array, region: ReturnType<typeof reserveMachine>, cpu: number) => Slices
   readonly masksWaits?: boolean
+  readonly takes?: number
 }
 
 interface World {
@@ -173,36 +170,30 @@ interface World {
   readonly loop: Loop
 }
 
-function world(parts: Parts, ringCapacity = 4): World {
+function world(parts: Parts): World {
   const plan = new ArenaPlan()
   const region = reserveMachine(plan, 1)
-  const ringRegion = plan.reserve('ring', spscWords(ringCapacity))
   const { i32 } = Arena.create(plan)
   const cpu = cpuRecord(region, 0)
   const { makeSlices = (...args) => new ThreadSlices(...args), makeSwitch = newSwitch, masksWaits } = parts
   const slices = makeSlices(i32, region, cpu)
-  const ring = new SpscRing(i32, ringRegion.start, ringCapacity)
   swapPreemptionDepth(0)
-  return { i32, region, cpu, slices, loop: new Loop(makeSwitch(ring, slices), masksWaits) }
+  return { i32, region, cpu, slices, loop: new Loop(makeSwitch(slices), masksWaits) }
 }
 
-function newSwitch(ring: SpscRing, slices: Slices): Switch {
-  return new Switch(ring, slices, SLICE_MS, () => 0)
+function newSwitch(slices: Slices): Switch {
+  return new Switch(slices, SLICE_MS, () => 0)
 }
 
 /** A program of coroutines against so many ticks. */
-function program(
-  scripts: readonly (readonly Act[])[],
-  ticks: number,
-  { ringCapacity, drains }: { ringCapacity?: number; drains?: number } = {},
-): (parts?: Parts) => Setup {
+function program(scripts: readonly (readonly Act[])[], ticks: number): (parts?: Parts) => Setup {
   return (parts = {}) =>
     () => {
-      const { i32, region, loop } = world(parts, ringCapacity)
+      const { i32, region, loop } = world(parts)
       for (const acts of scripts) loop.go(acts)
       return {
         threads: {
-          schedule: () => loop.run(drains),
+          schedule: () => loop.run(parts.takes),
           timekeeper: () => {
             for (let tick = 0; tick < ticks; tick++) raiseExpired(i32, region, LATE)
           },
@@ -223,86 +214,14 @@ export const tickInsideTheSwitch: (parts?: Parts) => Setup = program([['wait', '
 /** Problem 5: the tick comes as the coroutine ends. */
 export const tickAtTheEnd: (parts?: Parts) => Setup = program([[], []], 2)
 
-/** Problem 6: more coroutines are preempted than the ring holds before the loop gets to it. */
-export const fullRing: (parts?: Parts) => Setup = program([['safepoint'], ['safepoint'], ['safepoint']], 3, {
-  ringCapacity: 2,
-  drains: 3,
-})
+/** Problem 6: one coroutine after the other is preempted. */
+export const preemptedInTurn: (parts?: Parts) => Setup = program(
+  [['safepoint'], ['safepoint'], ['safepoint']],
+  3,
+)
 
 /** Suspend against the tick: a safepoint in the middle of the suspension. */
 export const tickDuringSuspend: (parts?: Parts) => Setup = program([['wait'], ['safepoint']], 2)
-
-/**
- * Problem 2: the context is written by one side while the other reads it. The ring stands between: what is
- * saved before the push is whole after the pop, and it is saved again only after the coroutine has gone on.
- */
-export function contextThroughTheRing(saveFirst = true): Setup {
-  return () => {
-    const context = spscWords(2)
-    const resumed = context + 2
-    const i32 = new Int32Array(new SharedArrayBuffer((resumed + 1) * 4))
-    const ring = new SpscRing(i32, 0, 2)
-    const save = (round: number): void => {
-      i32[context] = round
-      i32[context + 1] = round
-    }
-    return {
-      threads: {
-        interrupt: () => {
-          for (let round = 1; round <= 2; round++) {
-            if (saveFirst) save(round)
-            assert(ring.push(1), 'the loop has taken the one before')
-            if (!saveFirst) save(round)
-            while (Atomics.load(i32, resumed) !== round);
-          }
-        },
-        loop: () => {
-          for (let round = 1; round <= 2; round++) {
-            while (ring.pop() === 0);
-            assert(i32[context] === round && i32[context + 1] === round, 'the context is whole')
-            Atomics.store(i32, resumed, round)
-          }
-        },
-      },
-    }
-  }
-}
-
-/** What problem 4 needs of a ring. */
-export interface Ring {
-  push(value: number): boolean
-  pop(): number
-}
-
-/** Problem 4: the ring's order. Values come out as they went in, whole, a lap later too. */
-export function ringOrder(
-  makeRing: (i32: Int32Array, capacity: number) => Ring = (i32, capacity) => new SpscRing(i32, 0, capacity),
-): Setup {
-  return () => {
-    const ring = makeRing(new Int32Array(new SharedArrayBuffer(spscWords(2) * 4)), 2)
-    const popped: number[] = []
-    let pushed = 0
-    return {
-      threads: {
-        interrupt: () => {
-          for (let value = 1; value <= 3; value++) if (ring.push(value)) pushed++
-        },
-        loop: () => {
-          for (let i = 0; i < 3; i++) {
-            const value = ring.pop()
-            if (value !== 0) popped.push(value)
-          }
-        },
-      },
-      final: () => {
-        for (let value = ring.pop(); value !== 0; value = ring.pop()) popped.push(value)
-        assert(popped.length === pushed, 'nothing is lost, nothing comes twice')
-        for (let i = 1; i < popped.length; i++)
-          assert(popped[i] > popped[i - 1], 'in the order of the pushes')
-      },
-    }
-  }
-}
 
 /** A tick that comes too late ends no other slice. */
 export function lateTick(parts: Parts = {}): Setup {
@@ -348,11 +267,9 @@ export function everySliceEnds(parts: Parts = {}): Setup {
 }
 
 check('problem 1: the tick before the switch', tickBeforeTheSwitch())
-check('problem 2: the context, written and read', contextThroughTheRing())
 check('problem 3: the tick inside the switch', tickInsideTheSwitch())
-check('problem 4: the order of the ring', ringOrder())
 check('problem 5: the tick as a coroutine ends', tickAtTheEnd())
-check('problem 6: the full ring', fullRing())
+check('problem 6: one preempted coroutine after the other', preemptedInTurn())
 check('suspend against the tick', tickDuringSuspend())
 check('a late tick', lateTick())
 check('every slice ends', everySliceEnds())

@@ -1,5 +1,4 @@
 import { assert } from '../../arena/assert.ts'
-import type { SpscRing } from '../../arena/rings/spsc.ts'
 import type { Co } from '../schedule/co.ts'
 import {
   type Interrupt,
@@ -18,26 +17,30 @@ import type { Slices } from '../schedule/slices.ts'
  *   ----                                        -----------------------------
  *   (A) preemption off                          [1] nobody runs: returns
  *   (B) runningCo = co                          [2] the slice is not over: returns
- *   (C) the coroutine's own depth, the switch   [3] the ring is full: returns, the coroutine runs on for a slice more
- *   (D) preemption off again                    [4] the ring has the coroutine: it must yield PREEMPTED
+ *   (C) the coroutine's own depth, the switch   [3] `preempted` is the coroutine: it must yield PREEMPTED
+ *   (D) preemption off again
  *   (E) it ended: nobody runs
  *   (F) nobody runs, the depth as it was
+ *   (G) takes `preempted` before the next (A)
  *
  * Between (B) and (C), and between (D) and (F), code that is not the coroutine's runs while `runningCo` names
  * it: the hook that brings its asynchronous context. A safepoint there, taken for one of the coroutine's,
- * would put a coroutine into the ring that has not started to run, that is in it already, that waits, or that
- * has ended.
+ * would preempt a coroutine that has not started to run, that is preempted already, that waits, or that has
+ * ended.
  *
  * A coroutine that suspends does so with preemption off from before its state changes until after it goes on:
- * a tick in between would put it into the ring as well as wherever it waits. See `beginWait` in runner.ts.
+ * a tick in between would make it ready although it waits. See `beginWait` in runner.ts.
+ *
+ * The design puts preempted coroutines into a ring, because its signal handler must not touch the ready
+ * queue. Here a safepoint and the loop are the same thread, and (G) comes before each switch. So at most one
+ * coroutine is preempted at a time, and one field is enough: it has no order of stores, and is never full.
  */
 export class Switch {
   runningCo: Co<any> | null = null
   /** Someone who goes before the running coroutine has become ready. */
   preemptWanted = false
-  /** How often the ring was full. */
-  ringFull = 0
-  readonly preemptedRing: SpscRing
+  /** The coroutine that was preempted, until the loop takes it; null: none. */
+  preempted: Co<any> | null = null
   readonly slice: number
   readonly now: () => number
   /** Called where a coroutine stops before its end, in its own asynchronous context. */
@@ -46,8 +49,7 @@ export class Switch {
   #line: SafepointLine
   readonly #interrupt: Interrupt = () => this.preempt()
 
-  constructor(preemptedRing: SpscRing, slices: Slices, slice: number, now: () => number) {
-    this.preemptedRing = preemptedRing
+  constructor(slices: Slices, slice: number, now: () => number) {
     this.slice = slice
     this.now = now
     this.#slices = slices
@@ -73,7 +75,8 @@ export class Switch {
   resume(co: Co<any>, now: number): void {
     assert(this.runningCo === null, 'a coroutine is resumed while no other runs')
     assert(co.state === 'READY' || co.state === 'INITED', 'only a coroutine that is ready is switched to')
-    assert(!co.isQueued && !co.inRing, 'a coroutine that runs is on no queue')
+    assert(!co.isQueued, 'a coroutine that runs is on no queue')
+    assert(this.preempted === null, 'the loop takes a preempted coroutine before it resumes another')
     const outer = this.mask() // (A)
     const line = setSafepointLine(this.#line)
     try {
@@ -117,25 +120,17 @@ export class Switch {
     if (co === null) return false // [1]
     if (!this.#slices.isOver() && !this.preemptWanted) return false // [2]
     this.preemptWanted = false
-    if (!this.pushPreempted(co)) {
-      this.ringFull++
-      const now = this.now()
-      this.#slices.begin(now, now + this.slice)
-      return false // [3]
-    }
-    co.inRing = true
+    this.preempted = co
     co.preemptions++
-    return true // [4]
+    return true // [3]
   }
 
-  /** False: the ring is full, and the coroutine is not preempted. */
-  pushPreempted(co: Co<any>): boolean {
-    return this.preemptedRing.push(co.id)
-  }
-
-  /** The id of the coroutine that has been in the ring longest, or 0. */
-  popPreempted(): number {
-    return this.preemptedRing.pop()
+  /** (G) The coroutine that was preempted, for the loop to make ready; null: none. */
+  takePreempted(): Co<any> | null {
+    const co = this.preempted
+    this.preempted = null
+    assert(co === null || co.state === 'RUNNING', 'only a coroutine that runs is preempted')
+    return co
   }
 
   /** Nobody will run for a while. */
@@ -156,14 +151,14 @@ export class Switch {
   }
 
   protected ended(co: Co<any>): void {
-    assert(!co.inRing, 'a coroutine that was told to stop at a safepoint must yield there')
+    assert(this.preempted === null, 'a coroutine that was told to stop at a safepoint must yield there')
     this.runningCo = null // (E)
     co.state = 'STOP'
   }
 
   protected stopped(co: Co<any>): void {
     const { state } = co.coroutine
-    if (co.inRing) {
+    if (this.preempted !== null) {
       assert(state === 'preempted', 'a coroutine that was told to stop at a safepoint must yield there')
     } else if (co.state === 'RUNNING' && state === 'suspended') {
       co.state = 'SUSPEND'

@@ -8,14 +8,14 @@ import type { Timer } from './sleepqueue.ts'
  *
  *   [1] INITED   not started; the ready queue has it, or whoever called `go` with `suspended`
  *   [2] READY    runnable; the ready queue has it
- *   [3] RUNNING  it runs, or it has been preempted and the ring has it until the loop drains it
+ *   [3] RUNNING  it runs, or it has been preempted and the loop has not taken it yet
  *   [4] SUSPEND  it waits; whoever will resume it has it, the sleep queue included
  *   [5] STOP     ended; nobody has it
  *
  *   from \ to   READY                    RUNNING          SUSPEND            STOP
  *   INITED      resume                   the loop         -                  cancelled before it ran
  *   READY       -                        the loop         -                  -
- *   RUNNING     gives way; ring drained  -                suspend, sleep,    returns or throws
+ *   RUNNING     gives way, preempted     -                suspend, sleep,    returns or throws
  *                                                         wait
  *   SUSPEND     resume, deadline, wake,  -                -                  -
  *               cancel
@@ -35,8 +35,7 @@ export class Co<T = unknown> implements Readiable<Co<any>> {
   readyPrevious: Co<any> | null = null
   isQueued = false
 
-  /** The switch's: that the ring has it; what it sees when it goes on, and where it does. */
-  inRing = false
+  /** The switch's: what it receives when it goes on, whether that is thrown, and in which context. */
   sent: unknown = undefined
   raising = false
   context: Context | null = null

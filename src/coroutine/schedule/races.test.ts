@@ -1,8 +1,6 @@
 /** Each problem of the design: found when its remedy is taken out, and gone with it. */
 import { describe, expect, test } from 'vitest'
 import type { Region } from '../../arena/memory/arena.ts'
-import { LINE_WORDS } from '../../arena/memory/record.ts'
-import type { SpscRing } from '../../arena/rings/spsc.ts'
 import { check, type CheckResult, found, type Setup } from '../../checker/check.ts'
 import { CpuRecord } from '../../machine/core/cpurecord.ts'
 import { armSlice } from '../../machine/timekeeper/timekeeper.ts'
@@ -11,11 +9,9 @@ import { preemptionDepth, swapPreemptionDepth } from '../core/safepoint.ts'
 import { type Slices, ThreadSlices } from './slices.ts'
 import { Switch } from '../core/switch.ts'
 import {
-  contextThroughTheRing,
   everySliceEnds,
-  fullRing,
   lateTick,
-  ringOrder,
+  preemptedInTurn,
   tickAtTheEnd,
   tickBeforeTheSwitch,
   tickDuringSuspend,
@@ -31,8 +27,8 @@ function passes(setup: Setup): CheckResult {
 
 const make =
   (Broken: typeof Switch) =>
-  (ring: SpscRing, slices: Slices): Switch =>
-    new Broken(ring, slices, 10, () => 0)
+  (slices: Slices): Switch =>
+    new Broken(slices, 10, () => 0)
 
 describe('problem 1: the tick comes when runningCo is set and the coroutine does not run yet', () => {
   class Unmasked extends Switch {
@@ -41,21 +37,13 @@ describe('problem 1: the tick comes when runningCo is set and the coroutine does
     }
   }
 
-  test('without preemption off before it, a coroutine runs that the ring has', () => {
+  test('without preemption off before it, a coroutine that does not run is preempted', () => {
     expect(found(tickBeforeTheSwitch({ makeSwitch: make(Unmasked) }))).toMatch(
-      /told to stop at a safepoint must yield there|the ring holds coroutines that run/,
+      /told to stop at a safepoint must yield there|only a coroutine that runs is preempted/,
     )
   })
 
   test('with it, every interleaving is sound', () => void passes(tickBeforeTheSwitch()))
-})
-
-describe('problem 2: the context is written by one side while the other reads it', () => {
-  test('pushed before it is saved, it is read in pieces', () => {
-    expect(found(contextThroughTheRing(false))).toMatch(/race|the context is whole/)
-  })
-
-  test('saved before it is pushed, the ring orders it', () => void passes(contextThroughTheRing()))
 })
 
 describe('problem 3: the tick comes inside the switch', () => {
@@ -65,49 +53,13 @@ describe('problem 3: the tick comes inside the switch', () => {
     }
   }
 
-  test('without preemption off on the way back, the ring has a coroutine that waits', () => {
+  test('without preemption off on the way back, a coroutine that waits is preempted', () => {
     expect(found(tickInsideTheSwitch({ makeSwitch: make(OpenOnTheWayBack) }))).toMatch(
-      /the ring holds coroutines that run|on no queue/,
+      /only a coroutine that runs is preempted|on no queue/,
     )
   })
 
   test('with it, every interleaving is sound', () => void passes(tickInsideTheSwitch()))
-})
-
-describe('problem 4: the order of the ring', () => {
-  /** Announces a value before it is there. */
-  class PublishesFirst {
-    private readonly i32: Int32Array
-    private readonly capacity: number
-
-    constructor(i32: Int32Array, capacity: number) {
-      this.i32 = i32
-      this.capacity = capacity
-    }
-
-    push(value: number): boolean {
-      const head = this.i32[0]
-      const next = (head + 1) % this.capacity
-      if (next === Atomics.load(this.i32, LINE_WORDS)) return false
-      Atomics.store(this.i32, 0, next)
-      this.i32[2 * LINE_WORDS + head] = value
-      return true
-    }
-
-    pop(): number {
-      const tail = this.i32[LINE_WORDS]
-      if (tail === Atomics.load(this.i32, 0)) return 0
-      const value = this.i32[2 * LINE_WORDS + tail]
-      Atomics.store(this.i32, LINE_WORDS, (tail + 1) % this.capacity)
-      return value
-    }
-  }
-
-  test('published before it is written, a value is lost or torn', () => {
-    expect(found(ringOrder((i32, capacity) => new PublishesFirst(i32, capacity)))).toMatch(/race|lost/)
-  })
-
-  test('written before it is published, every interleaving is sound', () => void passes(ringOrder()))
 })
 
 describe('problem 5: a coroutine ends as the tick arrives', () => {
@@ -129,9 +81,9 @@ describe('problem 5: a coroutine ends as the tick arrives', () => {
     }
   }
 
-  test('with runningCo left as it is, the ring gets a coroutine that has ended', () => {
+  test('with runningCo left as it is, a coroutine that has ended is preempted', () => {
     expect(found(tickAtTheEnd({ makeSwitch: make(NamesTheDead) }))).toMatch(
-      'the ring holds coroutines that run',
+      'only a coroutine that runs is preempted',
     )
   })
 
@@ -141,25 +93,18 @@ describe('problem 5: a coroutine ends as the tick arrives', () => {
   test('with both, every interleaving is sound', () => void passes(tickAtTheEnd()))
 })
 
-describe('problem 6: more are preempted than the ring holds', () => {
-  class IgnoresFull extends Switch {
-    override pushPreempted(co: Co<any>): boolean {
-      super.pushPreempted(co)
-      return true
-    }
-  }
-
-  test('preempted all the same, a coroutine is lost', () => {
-    expect(found(fullRing({ makeSwitch: make(IgnoresFull) }))).toMatch('every coroutine has run to its end')
+describe('problem 6: one coroutine is preempted after another', () => {
+  test('by a loop that resumes before it takes the preempted one, a coroutine would be lost', () => {
+    expect(found(preemptedInTurn({ takes: 3 }))).toMatch('before it resumes another')
   })
 
-  test('not preempted, it runs on, and nobody is lost', () => void passes(fullRing()))
+  test('taken before the next switch, no coroutine is lost', () => void passes(preemptedInTurn()))
 })
 
 describe('suspend against the tick', () => {
-  test('with preemption on, the ring has a coroutine that waits', () => {
+  test('with preemption on, a coroutine that waits is preempted', () => {
     expect(found(tickDuringSuspend({ masksWaits: false }))).toMatch(
-      /the ring holds coroutines that run|must yield there|on no queue/,
+      /only a coroutine that runs is preempted|must yield there|on no queue/,
     )
   })
 

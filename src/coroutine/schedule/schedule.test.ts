@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { sleep, suspend, wait, yieldNow } from '../core/blocking.ts'
-import { SpscRing, spscWords } from '../../arena/rings/spsc.ts'
 import { Co } from './co.ts'
-import { coroutineOf, needResched, PREEMPTED } from '../core/coroutine.ts'
+import { needResched, PREEMPTED } from '../core/coroutine.ts'
 import { preemptionDepth, preemptionOff, preemptionOn, withoutPreemption } from '../core/safepoint.ts'
 import { Schedule } from './schedule.ts'
 import type { ScheduleOptions } from './scheduleoptions.ts'
-import { Switch } from '../core/switch.ts'
 import { VirtualTime } from './virtualtime.ts'
 
 type Body = Generator<number, any, any>
@@ -130,7 +128,6 @@ describe('what is an error, and which', () => {
     expect(() => new Schedule({ slice: 0 })).toThrow('slice: 0')
     expect(() => new Schedule({ slice: Number.NaN })).toThrow('slice: NaN')
     expect(() => new Schedule({ ticks: 'often' as never })).toThrow('ticks: often')
-    expect(() => new Schedule({ ringCapacity: 1 })).toThrow('capacity: 1')
     const { schedule } = virtual()
     expect(() => schedule.go({ priority: 64 }, spin, 1)).toThrow('priority: 64')
     expect(() => schedule.go({} as never, 5 as never)).toThrow('give a function')
@@ -395,44 +392,6 @@ describe('a schedule inside a coroutine of another', () => {
     outer.schedule.runSync()
     expect(log).toEqual(['inner', 'nested', 'outer other', 'outer end'])
     expect(nesting.preemptions).toBe(4)
-  })
-})
-
-describe('the preempted ring', () => {
-  /** One coroutine on a switch with a ring of one place that somebody else has taken. */
-  function crowded() {
-    const time = new VirtualTime()
-    const ring = new SpscRing(new Int32Array(spscWords(2)), 0, 2)
-    const switching = new Switch(ring, time.slices(1), 10, time.now)
-    const co = new Co(
-      7,
-      'hog',
-      32,
-      coroutineOf(function* (): Body {
-        for (let turn = 0; ; turn++) {
-          if (needResched()) yield PREEMPTED
-          if (turn === 55) ring.pop()
-          if (turn > 1000) return
-        }
-      }, []),
-    )
-    ring.push(99)
-    return { time, ring, switching, co }
-  }
-
-  test('when full leaves the coroutine running, and the next tick tries again', () => {
-    const { time, ring, switching, co } = crowded()
-    switching.resume(co, 0)
-    // Five slices without room, and the sixth ends with it in the ring.
-    expect(switching.ringFull).toBe(5)
-    expect(time.now()).toBe(60)
-    expect([co.state, co.inRing, co.preemptions, ring.pop()]).toEqual(['RUNNING', true, 1, 7])
-  })
-
-  test('of 256 slots unless told otherwise holds 255', () => {
-    const ring = new SpscRing(new Int32Array(spscWords(256)), 0, 256)
-    for (let id = 1; id <= 255; id++) expect(ring.push(id)).toBe(true)
-    expect(ring.push(256)).toBe(false)
   })
 })
 

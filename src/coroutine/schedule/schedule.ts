@@ -1,5 +1,4 @@
 import { assert } from '../../arena/assert.ts'
-import { SpscRing, spscWords } from '../../arena/rings/spsc.ts'
 import { hostPlatform, type Platform } from '../../machine/core/platform.ts'
 import { type Blocking, checkTime, sleep, suspend } from '../core/blocking.ts'
 import { Co, Outcome } from './co.ts'
@@ -42,7 +41,6 @@ import { TickSource } from './ticksource.ts'
 import { captureOrigin, signError } from '../core/uncaught.ts'
 import { saysTask, tellUncompiled } from '../core/uncompiled.ts'
 
-const RING_CAPACITY = 256
 const SLICE_MS = 10
 /** A function that cannot be preempted may run for so many slices before someone hears of it. */
 const WARN_SLICES = 5
@@ -75,21 +73,14 @@ export class Schedule {
 
   constructor(options: ScheduleOptions = {}) {
     checkOptions('new Schedule(options)', options, scheduleOptions)
-    const {
-      slice = SLICE_MS,
-      ticks = 'auto',
-      ringCapacity = RING_CAPACITY,
-      platform = hostPlatform(),
-    } = options
+    const { slice = SLICE_MS, ticks = 'auto', platform = hostPlatform() } = options
     checkSlice(slice)
-    checkTicks(ticks, ringCapacity)
+    checkTicks(ticks)
     this.slice = slice
     this.platform = platform
     this.#onError = options.onError
-    const words = spscWords(Number.isInteger(ringCapacity) ? Math.max(ringCapacity, 2) : 2)
-    const ring = new SpscRing(new Int32Array(words), 0, ringCapacity)
     const clock = typeof ticks === 'object' ? ticks : new ClockSlices(platform.now)
-    this.#switch = new Switch(ring, clock, slice, platform.now)
+    this.#switch = new Switch(clock, slice, platform.now)
     const { capture } = platform
     if (capture !== undefined) {
       this.#switch.onStop = co => {
@@ -134,7 +125,6 @@ export class Schedule {
       ready: this.#places.ready.count,
       sleeping: this.#places.sleepers.count,
       switches: this.#switches,
-      ringFull: this.#switch.ringFull,
       turns: this.#keeper.turns,
       ticks: this.#ticks.kind,
     }
@@ -389,7 +379,7 @@ export class Schedule {
     co.runTime += after - now
     if (co.warning !== null && after - now > WARN_SLICES * this.slice) co.warning(after - now)
     if (co.state === 'STOP') this.#ended(co)
-    else if (co.state === 'RUNNING' && !co.inRing) this.#places.makeReady(co)
+    else if (co.state === 'RUNNING' && this.#switch.preempted !== co) this.#places.makeReady(co)
     this.#reports.deliver()
     return after
   }
@@ -461,8 +451,6 @@ export interface ScheduleStatistics {
   readonly ready: number
   readonly sleeping: number
   readonly switches: number
-  /** How often a coroutine was not preempted because the ring was full. */
-  readonly ringFull: number
   /** How often the event loop was let through. */
   readonly turns: number
   readonly ticks: 'clock' | 'thread'

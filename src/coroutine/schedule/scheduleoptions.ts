@@ -13,8 +13,6 @@ export interface ScheduleOptions {
    * of your own.
    */
   ticks?: 'auto' | 'clock' | 'thread' | Slices
-  /** Slots of the preempted ring; one stays empty. */
-  ringCapacity?: number
   platform?: Platform
   /**
    * Hears of an error that no coroutine caught and nobody waits for. Without it, it is an unhandled
@@ -42,7 +40,6 @@ export interface RunOptions extends Omit<GoOptions, 'suspended'> {
 export const scheduleOptions: Kinds<ScheduleOptions> = {
   slice: 'checked',
   ticks: 'checked',
-  ringCapacity: 'checked',
   platform: 'checked',
   onError: 'function',
 }
@@ -77,9 +74,7 @@ export function splitCall<O extends object>(
 }
 
 /** Throws unless `ticks` is something that a slice's end can come from. */
-export function checkTicks(ticks: unknown, ringCapacity: unknown): void {
-  if (typeof ringCapacity !== 'number' || !Number.isInteger(ringCapacity))
-    throw new RangeError(`ringCapacity: ${String(ringCapacity)} is no capacity; give an integer`)
+export function checkTicks(ticks: unknown): void {
   if ((typeof ticks === 'object' && ticks !== null) || ['auto', 'clock', 'thread'].includes(ticks as string))
     return
   throw new TypeError(

@@ -154,9 +154,7 @@ class Soak {
     let ready = 0
     for (const co of coroutines.values()) {
       const places =
-        Number(co.isQueued) +
-        Number(co.inRing || co === runningCo) +
-        Number(co.state === 'SUSPEND' && co !== runningCo)
+        Number(co.isQueued) + Number(co === runningCo) + Number(co.state === 'SUSPEND' && co !== runningCo)
       // Between its stop and its queue a coroutine is the loop's own: it has just given way, or ended.
       const inHand = places === 0 && (co.state === 'RUNNING' || co.state === 'STOP') && runningCo === null
       if (places !== 1 && !inHand && !(co === runningCo && co.isQueued)) {

@@ -11,7 +11,7 @@ const noWaker: Waker = { wake: () => {}, fail: () => {} }
 
 /**
  * Where the coroutines of a schedule are, and the ways from one place to another. One that has not ended is
- * in exactly one of: the ready queue; running, or the ring after it; waiting, with a deadline in the sleep
+ * in exactly one of: the ready queue; running, or preempted since; waiting, with a deadline in the sleep
  * queue or not. All of it runs on the schedule's thread, between coroutines or called by one; the arrows are
  * those of co.ts.
  */
@@ -49,14 +49,13 @@ export class Places {
     this.#preemptFor(co)
   }
 
-  /** The design's `checkNextCo`: the ring first, then the sleepers that are due, then whoever goes first. */
+  /**
+   * The design's `checkNextCo`: makes ready the preempted coroutine and the sleepers that are due, then takes
+   * the first ready one.
+   */
   checkNextCo(now: number): Co<any> | null {
-    for (let id = this.#switch.popPreempted(); id !== 0; id = this.#switch.popPreempted()) {
-      const co = this.all.get(id)
-      assert(co !== undefined && co.inRing && co.state === 'RUNNING', 'the ring holds coroutines that run')
-      co.inRing = false
-      this.makeReady(co)
-    }
+    const preempted = this.#switch.takePreempted()
+    if (preempted !== null) this.makeReady(preempted)
     for (let timer = this.sleepers.expire(now); timer; timer = this.sleepers.expire(now)) {
       const co = timer.owner
       if (timer === co.limit) {
@@ -72,9 +71,9 @@ export class Places {
   /** The running coroutine begins to wait, for `ms` at most. See `Runner.park`. */
   park(ms: number): Waker {
     const co = this.#switch.runningCo
-    assert(co !== null, 'who parks is running')
+    assert(co !== null, 'a coroutine that parks is running')
     if (this.isClosed) throw exitedError('wait')
-    assert(co.state === 'RUNNING' && !co.inRing, 'who parks is running, and the ring does not have it')
+    assert(co.state === 'RUNNING' && this.#switch.preempted === null, 'a coroutine that parks is running')
     co.state = 'SUSPEND'
     const wait = ++co.waits
     if (co.raising) {
@@ -138,7 +137,7 @@ export class Places {
     if (co.sleeping?.isQueued) this.sleepers.remove(co.sleeping)
     if (co.limit?.isQueued) this.sleepers.remove(co.limit)
     co.state = 'STOP'
-    co.inRing = false
+    if (this.#switch.preempted === co) this.#switch.preempted = null
     this.all.delete(co.id)
   }
 
