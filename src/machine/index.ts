@@ -1,6 +1,6 @@
 /**
- * `heddle/machine`: what a kernel needs of hardware. `heddle/machine/node` and `heddle/machine/web` have the
- * real ones.
+ * `heddle/machine`: the hardware of a kernel. `heddle/machine/node` and `heddle/machine/web` have the real
+ * machines.
  */
 export * from './core/cpurecord.ts'
 export * from './core/halt.ts'

@@ -2,7 +2,7 @@
 import { writeSync } from 'node:fs'
 import { type Debugger, Session } from 'node:inspector'
 import { parentPort, workerData } from 'node:worker_threads'
-import { linesOf, type Script } from '../machine/node/node-stack.ts'
+import { stackLines, type Script } from '../machine/node/node-stack.ts'
 import { BEAT, CHANGES, clock, DUE, STOPPING, type Stopped, THROW, type WatchdogData } from './words.ts'
 
 /** An event loop that has not turned for so long, when its call is due, is held by that call. */
@@ -94,7 +94,7 @@ async function stop(beat: number): Promise<void> {
     }
     const turned = await within(end_ms, loopTurns(beat))
     if (turned === null) giveUp()
-    const stack = at === null ? [] : linesOf(at.callFrames, scripts)
+    const stack = at === null ? [] : stackLines(at.callFrames, scripts)
     parentPort!.postMessage({ id: running?.[0] ?? null, stack } satisfies Stopped)
   } finally {
     await new Promise<void>(resolve => session.post('Debugger.disable', () => resolve())) // (D)

@@ -28,7 +28,7 @@ async function bareBundle(format: 'cjs' | 'esm', project: string, tools: Tools):
   ])
   const said = await tools.command(project, tools.node(26), [file]).catch((error: Error) => error.message)
   return JSON.stringify({
-    said: /taken heddle in without its plugin.*heddle\/esbuild.*--external:heddle/.test(said) || said,
+    said: /was built without its plugin.*heddle\/esbuild.*--external:heddle/.test(said) || said,
     expected: true,
   })
 }

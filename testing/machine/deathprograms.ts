@@ -14,15 +14,15 @@ import {
 } from '../../src/machine/core/cpurecord.ts'
 import { awaitRescues, beginRescue, endRescue, isKnownDead } from '../../src/machine/core/deaths.ts'
 
-/** What may be left out of the protocol of deaths.ts, to see that it is needed. */
+/** Steps of the protocol of deaths.ts that a broken variant leaves out. */
 export interface Broken {
-  /** (D) */
+  /** Without (D). */
   readonly startsAtOnce?: boolean
-  /** (A) before (B) */
+  /** (B) before (A). */
   readonly looksFirst?: boolean
-  /** (C): the record says still that the life before is there. */
+  /** Without (C): the record keeps the life of the dead CPU. */
   readonly keepsLife?: boolean
-  /** The state is not looked at. */
+  /** The state is not checked. */
   readonly forgetsState?: boolean
 }
 
@@ -32,7 +32,7 @@ class TwoCpus {
   readonly lock: number
   readonly machine: ReturnType<typeof reserveMachine>
   readonly record: number
-  /** CPU 0, CPU 1 in its first and its second life, and the booting thread. */
+  /** CPU 0, CPU 1 in its first and its second life, the booting thread. */
   readonly threads: readonly KernelThread[]
   private readonly inside: number
 
@@ -54,7 +54,7 @@ class TwoCpus {
     Atomics.store(this.i32, this.record + CpuRecord[word], value)
   }
 
-  /** Holds the lock for a moment, alone. */
+  /** Takes the lock for a moment, and asserts that no other thread has it. */
   enter(thread: KernelThread): void {
     acquire(thread, this.lock)
     this.stay()
@@ -67,7 +67,7 @@ class TwoCpus {
     Atomics.sub(i32, inside, 1)
   }
 
-  /** One look of CPU 0 at a lock that CPU 1 seemed to hold. */
+  /** One attempt of CPU 0 to break a lock that CPU 1 seemed to hold. */
   rescue({ looksFirst, forgetsState }: Broken): void {
     const { i32, machine, lock, threads } = this
     const own = cpuRecord(machine, 0)
@@ -85,7 +85,7 @@ class TwoCpus {
     endRescue(i32, own)
   }
 
-  /** CPU 1 comes again, as `start` of the machine has it, and takes the lock. */
+  /** CPU 1 starts again, as `start` of the machine does, and takes the lock. */
   startAgain(): void {
     this.set('state', CPU_STARTING)
     this.set('life', 2)
@@ -95,7 +95,8 @@ class TwoCpus {
 }
 
 /**
- * CPU 1 is dead, with a lock that CPU 0 wants; the booting thread recovers it and starts it again meanwhile.
+ * CPU 1 is dead and holds a lock that CPU 0 wants. The booting thread recovers and restarts it at the same
+ * time.
  */
 export function rescuedAsItStarts(broken: Broken = {}): Setup {
   return () => {
@@ -114,12 +115,12 @@ export function rescuedAsItStarts(broken: Broken = {}): Setup {
           cpus.startAgain()
         },
       },
-      final: () => assert(i32[lock + Lock.word] === 0, 'no thread has the lock in the end'),
+      final: () => assert(i32[lock + Lock.word] === 0, 'no thread holds the lock at the end'),
     }
   }
 }
 
-/** CPU 1 ends its program, and comes again; a thread sees it go and says so, late. */
+/** CPU 1 ends its program and starts again. A thread detects its end and reports it late. */
 export function endsAndStarts(broken: Broken = {}): Setup {
   return () => {
     const cpus = new TwoCpus()
@@ -140,7 +141,7 @@ export function endsAndStarts(broken: Broken = {}): Setup {
           cpus.startAgain()
         },
       },
-      final: () => assert(i32[lock + Lock.word] === 0, 'no thread has the lock in the end'),
+      final: () => assert(i32[lock + Lock.word] === 0, 'no thread holds the lock at the end'),
     }
   }
 }

@@ -194,7 +194,7 @@ check(
           release(mortal, lock)
         },
       },
-      // The undertaker: the death is written, and told only when the page is back in its event loop.
+      // The death watcher: the death is written, and reported only when the page is back in its event loop.
       recover(dead: number) {
         Atomics.store(i32, gone, dead)
         Atomics.wait(i32, done, 0)

@@ -447,7 +447,7 @@ export class Kernel {
     await Promise.all(
       Array.from({ length: machine.cpus }, async (_, cpu) => {
         if (await endsWithin(machine.terminate(cpu), STOP_MS)) return
-        machine.leave?.(cpu)
+        machine.abandon?.(cpu)
         if (this.left.has(cpu)) return
         this.left.add(cpu)
         this.tellFault(new ThreadLeftError(cpu))

@@ -12,7 +12,7 @@ export interface KernelMachine extends Machine {
   /** What a CPU that died left has been repaired: it may be started again. */
   recovered(cpu: number): void
   /** The kernel closes, and this CPU's thread does not end: nothing waits for it any more. */
-  leave?(cpu: number): void
+  abandon?(cpu: number): void
 }
 
 interface Globals {

@@ -5,7 +5,7 @@ import { exitTaskOwner } from '../../futex/recovery/exit.ts'
 import { wakeAll } from '../../futex/core/queue.ts'
 import { recoverFutexes, rescueFutexLock, wakeOrphans } from '../../futex/recovery/recover.ts'
 import { cpuRecord } from '../../machine/core/cpurecord.ts'
-import { askForDeaths, beginRescue, endRescue, isKnownDead } from '../../machine/core/deaths.ts'
+import { requestDeaths, beginRescue, endRescue, isKnownDead } from '../../machine/core/deaths.ts'
 import type { CpuDeath, Machine } from '../../machine/core/machine.ts'
 import { cpusOf } from '../../sched/core/cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from '../../sched/core/entity.ts'
@@ -168,7 +168,7 @@ export function rescueOnCpu(view: KernelView): void {
   s.thread.keepIds = () => beginRescue(i32, own)
   s.thread.freeIds = () => endRescue(i32, own)
   s.thread.repairDead = (owner, lock) => {
-    askForDeaths(i32, s.machine)
+    requestDeaths(i32, s.machine)
     beginRescue(i32, own)
     const isDead = rescue(owner, lock)
     if (context.restarts.length > 0) {

@@ -4,16 +4,17 @@ import { type Layout, ownLine, record, word, words } from '../../arena/memory/re
 import { CPU_MAX } from '../../arena/sync/thread.ts'
 
 /**
- * What every thread can see of a CPU. `state` and who may change it:
+ * The words of a CPU that every thread can read. `state`:
  *
- *   [0] OFFLINE    no thread behind it                                    controller -> [1]
- *   [1] STARTING   its thread is being made                               the CPU itself -> [2]
- *   [2] ONLINE     runs the program                                       the CPU -> [0] when its program ends
- *   [3] DEAD       its thread ended some other way; recovery is due       controller -> [0] after recovery
+ *   state          meaning                                         changed by
+ *   [0] OFFLINE    it has no thread                                controller -> [1]
+ *   [1] STARTING   its thread is being created                     the CPU -> [2]
+ *   [2] ONLINE     it runs its program                             the CPU -> [0] when its program ends
+ *   [3] DEAD       its thread ended otherwise; recovery is due     controller -> [0] after recovery
  *
- * `park`: see halt.ts. `needResched`: raised by anyone, read at safepoints, cleared by the CPU itself.
- * `sliceEnd`: see timekeeper.ts. `stopRequested`: the program is asked to end. `mail`: messages that were
- * posted to the CPU's event loop and have not arrived.
+ * `park`: see halt.ts. `needResched`: set by any thread, read at safepoints, cleared by the CPU. `sliceEnd`:
+ * see timekeeper.ts. `stopRequested`: the program is asked to end. `mail`: the number of messages that were
+ * posted to the CPU's event loop and have not arrived (mail.ts).
  */
 export const CpuRecord: Layout<
   | 'park'
@@ -34,18 +35,18 @@ export const CpuRecord: Layout<
   sliceEnd: word,
   stopRequested: word,
   mail: word,
-  /** How often a kick had to wake the thread: the kicks that cost a system call. */
+  /** The number of kicks that had to wake the thread: those that cost a system call. */
   kicks: word,
   /**
-   * Which of the starts of the machine's CPUs this one is; 0: it has no thread that may hold a lock
+   * The number of this start among all starts of the machine; 0: the CPU has no thread that may hold a lock
    * (deaths.ts).
    */
   life: word,
-  /** The last start of this CPU whose thread is known to be gone. */
+  /** The number of the last start of this CPU whose thread is known to be gone. */
   gone: word,
-  /** How many rescues this CPU is in the middle of. */
+  /** The number of rescues that this CPU is in (deaths.ts). */
   rescues: word,
-  /** 1 while the CPU's event loop has the thread: callbacks and microtasks run, which nothing can preempt. */
+  /** 1 while the CPU's event loop runs: its callbacks and microtasks cannot be preempted. */
   turning: word,
 })
 
@@ -54,10 +55,7 @@ export const CPU_STARTING = 1
 export const CPU_ONLINE = 2
 export const CPU_DEAD = 3
 
-/**
- * The part of the arena that belongs to the machine: which CPUs are active, the timekeeper, then the CPU
- * records.
- */
+/** The machine's part of the arena: the mask of active CPUs, the timekeeper's words, then the CPU records. */
 export const MachineRecord: Layout<
   'active' | 'alarm' | 'until' | 'wakeups' | 'shutdown' | 'asked' | 'spinner'
 > = record('machine', {
@@ -67,9 +65,9 @@ export const MachineRecord: Layout<
   until: ownLine(word),
   wakeups: word,
   shutdown: word,
-  /** 1: a CPU asks whether another is gone (deaths.ts). */
+  /** 1: a CPU asks whether another CPU is gone (deaths.ts). */
   asked: word,
-  /** The record of the CPU that looks for a kick before it sleeps; 0: none does (halt.ts). */
+  /** The record of the CPU that spins for a kick before it sleeps; 0: no CPU spins (halt.ts). */
   spinner: ownLine(word),
 })
 
@@ -78,7 +76,7 @@ export function reserveMachine(plan: ArenaPlan, cpus: number): Region {
   return plan.reserve('machine', MachineRecord.words + cpus * CpuRecord.words)
 }
 
-/** Throws unless `cpus` is a number of CPUs that a machine can have. */
+/** Throws unless a machine can have `cpus` CPUs. */
 export function checkCpus(cpus: unknown): asserts cpus is number {
   if (typeof cpus !== 'number' || !Number.isInteger(cpus) || cpus < 1 || cpus > CPU_MAX) {
     throw new RangeError(
@@ -101,7 +99,7 @@ export function cpuCount(machine: Region): number {
   return (machine.words - MachineRecord.words) / CpuRecord.words
 }
 
-/** Adds the CPU to the active mask or takes it out: the CPUs that tasks may be placed on. */
+/** Adds the CPU to the mask of CPUs that tasks may be placed on, or removes it. */
 export function setActive(i32: Int32Array, machine: Region, cpu: number, active: boolean): void {
   const at = machine.start + MachineRecord.active + (cpu >>> 5)
   if (active) Atomics.or(i32, at, 1 << (cpu & 31))

@@ -4,32 +4,31 @@ import { CpuRecord, MachineRecord } from './cpurecord.ts'
 import type { SpinBudget } from './spinbudget.ts'
 
 /**
- * Halt and kick: a CPU sleeps until it is kicked, and a kick costs a system call only when it has to.
+ * Halt and kick: a CPU sleeps until it is kicked. A kick costs a system call only when the CPU sleeps.
  *
- *   park    | meaning                                                 who leaves it, to what
- *   --------+-----------------------------------------------------------------------------------
- *   RUNNING | [1] runs; nobody has kicked since it last looked        itself -> [2]; a kicker -> [3]
- *   HALTED  | [2] asleep, or about to be                              itself -> [1]; a kicker -> [3], and notifies
- *   KICKED  | [3] there is something to look at                       itself -> [1]
+ *   park          meaning                                             changed by
+ *   [1] RUNNING   runs; not kicked since its last search for work     itself -> [2]; a kicker -> [3]
+ *   [2] HALTED    asleep, or about to sleep                           itself -> [1]; a kicker -> [3], and notifies
+ *   [3] KICKED    must search for work                                itself -> [1]
  *
  * The wakeup that must not be lost:
  *
- *   CPU                                     kicker
- *   ---                                     ------
- *   finds nothing to do
- *                                           makes something to do
+ *   sleeper                                 kicker
+ *   -------                                 ------
+ *   finds no work
+ *                                           adds work
  *                                           (A) exchange(park, KICKED): it was RUNNING, no notify
  *   (B) compare-exchange RUNNING -> HALTED
  *       fails, it is KICKED: does not sleep
  *
  * With (B) before (A), the kicker finds HALTED and notifies; (C) wait(park, HALTED) then either sleeps and is
- * woken, or does not sleep because the word has changed. So a CPU looks for work once after each kick.
+ * woken, or does not sleep because the word has changed. So a CPU searches for work once after each kick.
  */
 export const RUNNING = 0
 export const HALTED = 1
 export const KICKED = 2
 
-/** Kicks the CPU with this record, from any thread. Says whether it was asleep. */
+/** Kicks the CPU with this record, from any thread. Returns whether it was asleep. */
 export function kickCpu(i32: Int32Array, cpu: number): boolean {
   const at = cpu + CpuRecord.park
   if (Atomics.load(i32, at) === KICKED) return false
@@ -39,15 +38,12 @@ export function kickCpu(i32: Int32Array, cpu: number): boolean {
   return true
 }
 
-/**
- * Recovery: a kicker that died between (A) and its notify leaves a CPU asleep that is KICKED. On any other it
- * does nothing.
- */
+/** Recovery: wakes a CPU whose kicker died between (A) and its notify. It does nothing to any other CPU. */
 export function nudgeCpu(i32: Int32Array, cpu: number): void {
   Atomics.notify(i32, cpu + CpuRecord.park)
 }
 
-/** The CPU announces that it will sleep. False: it was kicked, and must look for work again instead. */
+/** The CPU announces that it will sleep. False: it was kicked, and must search for work again. */
 export function prepareHalt(i32: Int32Array, cpu: number): boolean {
   const at = cpu + CpuRecord.park
   if (Atomics.compareExchange(i32, at, RUNNING, HALTED) === RUNNING) return true // (B)
@@ -55,18 +51,18 @@ export function prepareHalt(i32: Int32Array, cpu: number): boolean {
   return false
 }
 
-/** The CPU is awake, for whatever reason. A kick that came meanwhile is taken by this. */
+/** The CPU is awake. This consumes a kick that came in the meantime. */
 export function finishHalt(i32: Int32Array, cpu: number): void {
   Atomics.store(i32, cpu + CpuRecord.park, RUNNING)
 }
 
-/** Milliseconds that a CPU without work looks for a kick before it sleeps, at the most. */
+/** The longest time that a CPU without work spins for a kick before it sleeps, in milliseconds. */
 export const SPIN_MS = 0.05
 const LOOKS_PER_CLOCK = 32
 
 /**
- * A CPU that has just run out of work often gets more at once: then neither side pays for a sleep. One CPU of
- * a machine at a time spins, so that spinning takes no core from those that have work. True: it was kicked.
+ * A CPU that has just run out of work often gets more soon: then it saves the sleep and the wakeup. Only one
+ * CPU of a machine spins at a time, so that spinning takes no core from working CPUs. True: it was kicked.
  */
 function spinForKick(i32: Int32Array, machine: Region, cpu: number, now: () => number, ms: number): boolean {
   const spinner = machine.start + MachineRecord.spinner
@@ -90,7 +86,7 @@ export function haltBlocking(i32: Int32Array, cpu: number, timeout: number): voi
   finishHalt(i32, cpu)
 }
 
-/** The same, after a short look for a kick. `now`: milliseconds. */
+/** As `haltBlocking`, after spinning for a kick. `now`: milliseconds. */
 export function haltAfterSpin(
   i32: Int32Array,
   machine: Region,
@@ -108,7 +104,7 @@ export function haltAfterSpin(
   haltBlocking(i32, cpu, timeout)
 }
 
-/** The same without blocking: the event loop turns meanwhile, and its callbacks may kick this very CPU. */
+/** As `haltBlocking`, without blocking: the event loop runs, and its callbacks may kick this CPU. */
 export async function haltTurning(i32: Int32Array, cpu: number, timeout: number): Promise<void> {
   if (!prepareHalt(i32, cpu)) return
   const waiting = Atomics.waitAsync(i32, cpu + CpuRecord.park, HALTED, timeout) // (C)

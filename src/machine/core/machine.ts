@@ -6,45 +6,45 @@ import { isMail } from './mail.ts'
 import { armSlice, disarmSlice } from '../timekeeper/timekeeper.ts'
 
 /**
- * A machine is what the kernel needs of hardware: CPUs that start, stop and die; a clock; kick (the interrupt
- * from one CPU to another); halt; the tick. Kernel code is the same on all of them.
+ * A machine is the hardware of the kernel: CPUs that start, stop and die; a clock; kick (the interrupt from
+ * one CPU to another); halt; the tick. Kernel code is the same on all of them.
  *
  *   real       nodemachine.ts, webmachine.ts: CPUs are worker threads or Web Workers, time is real
- *   simulated  simulated.ts: CPUs take turns in one thread, time is virtual, every choice comes from a seed
+ *   simulated  simulatedmachine.ts: CPUs take turns in one thread, time is virtual, a seed makes every choice
  *
- * A `Machine` is the controller's side: one object, where the machine was made. A `Cpu` is the CPU's own
- * side.
+ * A `Machine` is the controller's side: one object, on the thread that created the machine. A `Cpu` is the
+ * CPU's own side.
  */
 export interface Machine {
   readonly arena: Arena
   readonly region: Region
   readonly cpus: number
-  /** Milliseconds since the machine was made; never goes back. */
+  /** Milliseconds since the machine was created; never goes back. */
   now(): number
   isActive(cpu: number): boolean
-  /** Makes the CPU look for work, from any thread. No system call unless it is halted. */
+  /** Makes the CPU search for work, from any thread. Makes a system call only if the CPU is halted. */
   kick(cpu: number): void
   /** Starts a CPU that is offline. Resolves when it runs its program. */
   start(cpu: number): Promise<void>
   /** Asks the CPU's program to end. Resolves when its thread is gone. */
   stop(cpu: number): Promise<void>
-  /** Ends the CPU wherever it is, in the middle of any instruction. Its death is noticed as any other. */
+  /** Ends the CPU in the middle of any instruction. Its death is reported like any other. */
   terminate(cpu: number): Promise<void>
   /**
-   * Whether the CPU runs no more, for a thread that waits for it and cannot let its event loop turn. Not
-   * every machine can say.
+   * Whether the CPU's thread is gone, for a caller that waits for it and cannot return to its event loop. Not
+   * every machine can tell.
    */
   isGone?(cpu: number): boolean
-  /** Sends a message to the CPU, which runs or is being started. */
+  /** Sends a message to a CPU that runs or is being started. */
   post?(cpu: number, message: unknown, transfer?: readonly object[]): void
-  /** Called for each message that a CPU sends: mail, or one of the program's own (mail.ts). */
+  /** Called for each message that a CPU sends: mail, or a message of the program (mail.ts). */
   onMessage?(listener: (cpu: number, message: unknown) => void): void
   /**
-   * The stack of what a CPU runs, its lines innermost first, though it does not answer; null: it cannot be
-   * had.
+   * The stack of the CPU's thread, innermost line first, even if the CPU does not answer; null: not
+   * available.
    */
   stackOf?(cpu: number): Promise<readonly string[] | null>
-  /** Called for each CPU that ends without its program having returned. */
+  /** Called for each CPU whose thread ends before its program returns. */
   onDeath(listener: (death: CpuDeath) => void): void
   /** Ends every CPU and the timekeeper. */
   close(): Promise<void>
@@ -54,11 +54,11 @@ export interface CpuDeath {
   readonly cpu: number
   readonly reason: 'terminated' | 'exited' | 'out of memory' | 'uncaught error'
   readonly exitCode: number
-  /** For 'out of memory' and 'uncaught error': what was thrown. */
+  /** For 'out of memory' and 'uncaught error': the thrown value. */
   readonly error?: unknown
 }
 
-/** What a program asks of its machine when it yields. */
+/** The requests that a program yields to its machine. */
 export const STEP = 0
 export const HALT = 1
 export const TURN = 2
@@ -66,12 +66,12 @@ export const MICROTASKS = 3
 export type CpuRequest = typeof STEP | typeof HALT | typeof TURN | typeof MICROTASKS
 
 /**
- * What a CPU runs: the scheduler loop, or a test's. It yields
- *   STEP   after each unit of work where `cpu.stepwise` says so: other CPUs take their turns (simulated)
- *   HALT   when there is nothing to do: sleeps until a kick or `cpu.haltUntil`
- *   TURN   to let the event loop run once: messages, timers, I/O
- *   MICROTASKS  to let promises that have settled run what waits for them, and nothing else of the event loop
- * and returns when `cpu.stopRequested` and it is done. The same generator runs on every machine.
+ * The program of a CPU: the scheduler loop, or that of a test. It yields
+ *   STEP        after each unit of work if `cpu.stepwise`: other CPUs take their turns (simulated)
+ *   HALT        when it has no work: sleeps until a kick or `cpu.haltUntil`
+ *   TURN        to run the event loop once: messages, timers, I/O
+ *   MICROTASKS  to run the reactions of settled promises, and nothing else of the event loop
+ * and returns when `cpu.stopRequested` is set and it is done. The same generator runs on every machine.
  */
 export type CpuProgram = (cpu: Cpu, data: unknown) => Generator<CpuRequest, void, void>
 
@@ -85,14 +85,17 @@ export abstract class Cpu {
   readonly thread: KernelThread
   /** The program yields STEP after each unit of work. */
   readonly stepwise: boolean
-  /** When the next HALT ends by itself, in the machine's time. */
+  /** When the next HALT ends without a kick, in the machine's time. */
   haltUntil: number = Infinity
   /**
-   * Counts its starts and deaths: on a simulated machine the heap of a dead CPU lives on, and what it left
-   * there must know.
+   * Counts the starts and deaths of this CPU. On a simulated machine the heap of a dead CPU lives on: objects
+   * there compare this count.
    */
   lives = 0
-  /** I/O that this CPU's tasks wait for: while it is above 0, a halt lets the event loop turn. */
+  /**
+   * The number of I/O operations that this CPU's tasks wait for: while it is above 0, a halt runs the event
+   * loop.
+   */
   outstanding = 0
 
   constructor(arena: Arena, region: Region, id: number, stepwise: boolean) {
@@ -105,7 +108,7 @@ export abstract class Cpu {
     this.stepwise = stepwise
   }
 
-  /** Milliseconds since the machine was made. */
+  /** Milliseconds since the machine was created. */
   abstract now(): number
 
   /** Accounts for work that takes time only on a simulated CPU. */
@@ -115,7 +118,7 @@ export abstract class Cpu {
     kickCpu(this.i32, cpuRecord(this.region, cpu))
   }
 
-  /** Raises `needResched` on a CPU and makes sure that it looks. */
+  /** Raises `needResched` on a CPU and makes sure that the CPU reads it. */
   preempt(cpu: number): void {
     Atomics.store(this.i32, cpuRecord(this.region, cpu) + CpuRecord.needResched, 1)
     if (cpu !== this.id) this.kick(cpu)
@@ -142,30 +145,30 @@ export abstract class Cpu {
     return Atomics.load(this.i32, this.record + CpuRecord.stopRequested) !== 0
   }
 
-  /** Sends a message to the thread that made the machine (mail.ts). */
+  /** Sends a message to the thread that created the machine (mail.ts). */
   post(_message: unknown, _transfer?: readonly object[]): void {
-    throw new Error('this machine carries no messages')
+    throw new Error('this machine cannot send messages; use NodeMachine or WebMachine')
   }
 
-  /** Takes in what has been sent here, without a turn of the event loop, where the platform can. */
+  /** Receives pending messages without a turn of the event loop, if the platform can. */
   poll(): void {}
 
-  /** Hears what the thread that made the machine sends. */
+  /** Called for each message from the thread that created the machine. */
   onMail: (message: unknown) => void = () => undefined
 
-  /** A message has come to this CPU's thread: mail, or one of the program's own. */
+  /** Handles a message to this CPU's thread: mail, or a message of the program. */
   receive(message: unknown): void {
     if (!isMail(message)) return
     Atomics.sub(this.i32, this.record + CpuRecord.mail, 1)
     this.onMail(message.heddleMail)
   }
 
-  /** Messages wait in the event loop's queue: the program should yield TURN. */
+  /** Whether messages wait in the event loop's queue: the program should yield TURN. */
   get mailPending(): boolean {
     return Atomics.load(this.i32, this.record + CpuRecord.mail) !== 0
   }
 
-  /** Tasks may be placed here from now on; or no more. */
+  /** Whether tasks may be placed on this CPU from now on. */
   setActive(active: boolean): void {
     setActive(this.i32, this.region, this.id, active)
   }

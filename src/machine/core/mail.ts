@@ -1,15 +1,16 @@
 /**
- * Messages between the thread that made the machine and its CPUs, for what shared memory cannot hold: ports,
- * and all else that only `postMessage` carries. They share a CPU's own port with the messages of the program,
- * and are told apart by their envelope.
+ * Mail: messages between the thread that created the machine and its CPUs, for objects that shared memory
+ * cannot hold: ports, and other objects that only `postMessage` transfers. Mail shares the CPU's port with
+ * the messages of the program. The envelope distinguishes them.
  *
  *   controller                              CPU
  *   ----------                              ---
  *   (A) mail++
- *   (B) posts, kicks                        (C) mail is not 0: lets its event loop turn, or takes the message off its port
+ *   (B) posts, kicks                        (C) mail is not 0: runs its event loop, or takes the message
+ *                                               from its port
  *                                           (D) mail--
  *
- * (A) before (B): a CPU that is about to halt sees that something is on its way, and does not block.
+ * (A) before (B): a CPU that is about to halt sees that a message is pending, and does not block.
  */
 export interface Envelope {
   readonly heddleMail: unknown

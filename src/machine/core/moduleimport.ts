@@ -1,8 +1,8 @@
 import { bundled } from '../web/bundled.ts'
 
 /**
- * Imports a module by its absolute address. The one place where this is done: bundlers leave the call as it
- * stands.
+ * Imports a module by its absolute address. All such imports are here, so that bundlers leave the call
+ * unchanged.
  */
 export function importByUrl(url: string): Promise<unknown> {
   const load = bundled[url]

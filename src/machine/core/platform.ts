@@ -1,30 +1,33 @@
 /**
- * What one thread that is not a CPU needs of the place where it runs: a clock, a turn of the event loop, a
- * timer, and, where they exist, the asynchronous context and a way to block. Found by looking at what is
- * there: no import, so the same module serves Node, a worker and a page.
+ * The services of the platform for a thread that is not a CPU: a clock, a turn of the event loop, a timer,
+ * and, where they exist, the asynchronous context and a way to block. They are detected, not imported, so
+ * that the same module runs in Node, in a worker and in a page.
  */
 export interface Platform {
   /** Milliseconds; never goes back. */
   now(): number
-  /** Resolves after the event loop has gone round once: without a timer's minimum delay. */
+  /** Resolves after one turn of the event loop, without a timer's minimum delay. */
   turn(): Promise<void>
-  /** How many events the loop has delivered so far; undefined where nobody counts them. */
+  /**
+   * The number of events that the event loop has delivered so far; undefined if the platform does not count
+   * them.
+   */
   delivered?(): number
   setTimer(callback: () => void, ms: number): unknown
-  /** The shortest time that a timer can be set for, in milliseconds. 1 where it is not said. */
+  /** The shortest time that a timer can be set for, in milliseconds. Undefined means 1. */
   readonly timerGrain?: number
   clearTimer(timer: unknown): void
-  /** Blocks the thread. Missing where that is forbidden. */
+  /** Blocks the thread. Missing where blocking is forbidden. */
   block?(ms: number): void
-  /** Takes the asynchronous context of the moment. Missing where there is none. */
+  /** Captures the current asynchronous context. Missing where the platform has none. */
   capture?(): Context
-  /** Tells whoever runs the program of something that is probably not meant. */
+  /** Warns the user of a probable mistake. */
   warn?(message: string): void
 }
 
-/** An asynchronous context: what AsyncLocalStorage would answer inside. */
+/** An asynchronous context: it determines the values of AsyncLocalStorage. */
 export interface Context {
-  /** Calls `fn` with this `self` and `arg` inside of it. */
+  /** Calls `fn` with this `self` and `arg` in the context. */
   run<A>(fn: (arg: A) => void, self: unknown, arg: A): void
 }
 
@@ -36,7 +39,7 @@ interface AsyncHooks {
   readonly AsyncResource: new (type: string, options: { requireManualDestroy: boolean }) => AsyncResource
 }
 
-/** The globals that may or may not be there. */
+/** Globals that may be missing. */
 interface Globals {
   readonly process?: {
     getBuiltinModule?(name: string): unknown
@@ -47,7 +50,6 @@ interface Globals {
   readonly performance: { now(): number; nodeTiming?: { uvMetricsInfo?: { events: number } } }
 }
 
-/** The platform of this thread. */
 export function hostPlatform(): Platform {
   const globals = globalThis as unknown as Globals
   const capture = contextCapture(globals)
@@ -65,7 +67,10 @@ export function hostPlatform(): Platform {
   }
 }
 
-/** Node's `setImmediate` runs after one poll for I/O; a message to oneself is the browser's nearest thing. */
+/**
+ * Node's `setImmediate` runs after one poll for I/O. In a browser a message to the own thread is the nearest
+ * equivalent.
+ */
 function loopTurn(globals: Globals): () => Promise<void> {
   const { setImmediate, MessageChannel } = globals
   if (setImmediate !== undefined) return () => new Promise(resolve => void setImmediate(resolve))
@@ -89,7 +94,7 @@ function eventCounter({ performance }: Globals): (() => number) | undefined {
   return () => performance.nodeTiming?.uvMetricsInfo?.events ?? 0
 }
 
-/** `Atomics.wait` throws at once, whatever it is given, on a thread that may not block. */
+/** On a thread that must not block, `Atomics.wait` throws immediately for any arguments. */
 function blocker(): ((ms: number) => void) | undefined {
   if (typeof SharedArrayBuffer === 'undefined') return undefined
   const word = new Int32Array(new SharedArrayBuffer(4))

@@ -1,4 +1,4 @@
-/** Which runtime this is. Deno and Bun say that they are Node, and are not in all that a machine needs. */
+/** The runtime of this thread. Deno and Bun claim to be Node, but differ where a machine depends on it. */
 export type Runtime = 'node' | 'deno' | 'bun' | 'browser'
 
 interface Globals {

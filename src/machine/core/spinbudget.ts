@@ -1,17 +1,16 @@
-/** A look that would be shorter is none. */
+/** A shorter spin is not worth starting. */
 const LEAST_MS = 0.004
-/** Sleeps without a look before one finds out whether things have changed. */
+/** After this many sleeps without a spin, one short spin tests whether spinning pays again. */
 const PROBE_EVERY = 64
 
 /**
- * How long a thread without work should look for some before it sleeps. A look that finds something saves
- * both sides a sleep and its end; one that does not takes the core from someone else, and on a machine with
- * fewer cores than threads from the very thread that it waits for. So each look that was in vain halves the
- * next, down to none at all, each that was not doubles it, and now and then a short one finds out whether
- * things have changed.
+ * How long a thread without work should spin before it sleeps. A spin that finds work saves both sides a
+ * sleep and a wakeup. One that finds none takes the core from another thread, on a small machine from the
+ * very thread that it waits for. So each failed spin halves the next one, down to none, each successful one
+ * doubles it, and from time to time a short spin tests whether spinning pays again.
  */
 export class SpinBudget {
-  /** Milliseconds; 0: do not look. */
+  /** Milliseconds; 0: do not spin. */
   ms: number
   private readonly most: number
   private sleeps = 0
@@ -21,12 +20,12 @@ export class SpinBudget {
     this.ms = most
   }
 
-  /** A look found something, or the thread was not even put to sleep. */
+  /** The spin found work, or the thread did not have to sleep. */
   succeeded(): void {
     this.ms = Math.min(this.most, Math.max(this.ms, LEAST_MS) * 2)
   }
 
-  /** A look was in vain, or there was none. */
+  /** The spin found no work, or there was no spin. */
   failed(): void {
     if (this.ms > 0) {
       this.ms = this.ms / 2 < LEAST_MS ? 0 : this.ms / 2

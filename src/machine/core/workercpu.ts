@@ -5,7 +5,7 @@ import { Cpu, type CpuProgram, HALT, MICROTASKS, STEP } from './machine.ts'
 import { SpinBudget } from './spinbudget.ts'
 
 /**
- * A CPU on a thread of its own, in Node or in a browser: the entry module brings the clock and the event-loop
+ * A CPU on its own thread, in Node or in a browser. The entry module passes in the clock and the event-loop
  * turn.
  */
 export class WorkerCpu extends Cpu {
@@ -20,14 +20,12 @@ export class WorkerCpu extends Cpu {
     return this.clock()
   }
 
-  override charge(): void {
-    // Real time passes by itself.
-  }
+  override charge(): void {}
 }
 
 /**
- * Drives a program until it returns. Halts block the thread, unless I/O is outstanding: then the event loop
- * turns. `turn` resolves after the event loop has gone round once.
+ * Runs a program until it returns. A halt blocks the thread, unless I/O is outstanding: then the event loop
+ * runs. `turn` resolves after one turn of the event loop.
  */
 export async function runCpu(
   cpu: WorkerCpu,
@@ -66,8 +64,8 @@ function timeLeft(cpu: WorkerCpu): number {
 }
 
 /**
- * A promise that has settled reaches an `await` in one hop, through a promise that it was resolved with in
- * three.
+ * An `await` of a settled promise resumes after one microtask; through a promise that it was resolved with,
+ * after three.
  */
 const HOPS = 4
 

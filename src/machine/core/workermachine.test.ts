@@ -3,12 +3,12 @@ import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { CPU_OFFLINE, CPU_ONLINE, CpuRecord, cpuRecord, MachineRecord, reserveMachine } from './cpurecord.ts'
 import { type RunningCpu, WorkerMachine } from './workermachine.ts'
 
-/** A machine whose threads are what the test says they are. */
-class ToldMachine extends WorkerMachine<RunningCpu> {
+/** A machine whose threads end when the test says so. */
+class FakeMachine extends WorkerMachine<RunningCpu> {
   readonly now = (): number => 0
   private readonly ends: (() => void)[] = []
 
-  /** The thread of a CPU is gone. */
+  /** Reports that the thread of a CPU is gone. */
   end(cpu: number): void {
     this.ended(cpu, 0)
     this.ends[cpu]()
@@ -20,7 +20,7 @@ class ToldMachine extends WorkerMachine<RunningCpu> {
     Atomics.notify(this.arena.i32, at)
   }
 
-  protected launch(cpu: number): RunningCpu {
+  protected createWorker(cpu: number): RunningCpu {
     const gone = new Promise<void>(resolve => (this.ends[cpu] = resolve))
     queueMicrotask(() => this.setState(cpu, CPU_ONLINE))
     return { worker: { terminate() {}, postMessage() {} }, gone, terminated: false }
@@ -29,16 +29,16 @@ class ToldMachine extends WorkerMachine<RunningCpu> {
   protected async timekeeperEnd(): Promise<void> {}
 }
 
-function makeMachine(): { machine: ToldMachine; deaths: number[] } {
+function makeMachine(): { machine: FakeMachine; deaths: number[] } {
   const plan = new ArenaPlan()
   const region = reserveMachine(plan, 2)
-  const machine = new ToldMachine(Arena.create(plan), region)
+  const machine = new FakeMachine(Arena.create(plan), region)
   const deaths: number[] = []
   machine.onDeath(({ cpu }) => deaths.push(cpu))
   return { machine, deaths }
 }
 
-test('a start that comes before the thread of a stopped CPU is gone is refused, and is no death', async () => {
+test('a CPU cannot start before its stopped thread is gone, and the refusal is not a death', async () => {
   const { machine, deaths } = makeMachine()
   await machine.start(0)
   machine.setState(0, CPU_OFFLINE)
@@ -50,7 +50,7 @@ test('a start that comes before the thread of a stopped CPU is gone is refused, 
   await machine.start(0)
 })
 
-test('a CPU that dies while it is the one that spins lets another spin', async () => {
+test('another CPU may spin after the spinning CPU died', async () => {
   const { machine, deaths } = makeMachine()
   const { i32 } = machine.arena
   const spinner = machine.region.start + MachineRecord.spinner

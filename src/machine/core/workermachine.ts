@@ -17,18 +17,17 @@ import type { CpuDeath, Machine } from './machine.ts'
 import { sealed } from './mail.ts'
 import { disarmSlice, wakeTimekeeper } from '../timekeeper/timekeeper.ts'
 
-/** A CPU whose worker has been made, and has not ended. */
+/** A CPU whose worker was created and has not ended. */
 export interface RunningCpu {
   readonly worker: { terminate(): unknown; postMessage(message: unknown, transfer: any): void }
-  /** Resolves when its thread is gone, after its death, if it was one, has been told. */
+  /** Resolves when its thread is gone, after its death (if it is one) was reported. */
   readonly gone: Promise<void>
   terminated: boolean
 }
 
 /**
- * CPUs on worker threads: what Node and browsers have in common, which is all that the records in the arena
- * say of a CPU. How its worker is made, and how its end is seen, is the platform's (nodemachine.ts,
- * webmachine.ts).
+ * CPUs on worker threads: the part that Node and browsers share, which is the protocol of the CPU records in
+ * the arena. The subclasses (nodemachine.ts, webmachine.ts) create workers and detect their end.
  */
 export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   readonly arena: Arena
@@ -36,7 +35,7 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   readonly cpus: number
   abstract readonly now: () => number
   protected readonly running: (R | undefined)[] = []
-  /** How many CPUs have been started. */
+  /** The number of starts so far. */
   private starts = 0
   private readonly listeners: ((death: CpuDeath) => void)[] = []
   private readonly messageListeners: ((cpu: number, message: unknown) => void)[] = []
@@ -47,21 +46,21 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     this.cpus = cpuCount(region)
   }
 
-  /** Makes the worker of a CPU, whose record says that it is starting. `start`: the number of this start. */
-  protected abstract launch(cpu: number, start: number): R
+  /** Creates the worker of a CPU, whose record says STARTING. `start`: the number of this start. */
+  protected abstract createWorker(cpu: number, start: number): R
 
-  /** The timekeeper has been told to end: resolves when it has. */
+  /** Resolves when the timekeeper, which was asked to end, has ended. */
   protected abstract timekeeperEnd(): Promise<void>
 
-  /** It runs. */
+  /** The CPU runs. */
   protected hasStarted(_running: R): void {}
 
-  /** Its thread is to end where it stands. */
+  /** Ends the CPU's thread immediately. */
   protected endThread(running: R): unknown {
     return running.worker.terminate()
   }
 
-  /** It is being stopped, or terminated. */
+  /** The CPU is being stopped or terminated. */
   protected isEnding(_running: R): void {}
 
   isActive(cpu: number): boolean {
@@ -74,7 +73,7 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
 
   post(cpu: number, message: unknown, transfer: readonly object[] = []): void {
     const running = this.running[cpu]
-    if (running === undefined) throw new Error(`post(${cpu}): CPU ${cpu} does not run`)
+    if (running === undefined) throw new Error(`post(${cpu}): CPU ${cpu} is not running; start it first`)
     const mail = cpuRecord(this.region, cpu) + CpuRecord.mail
     Atomics.add(this.arena.i32, mail, 1) // (A) of mail.ts
     try {
@@ -101,8 +100,8 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   async start(cpu: number): Promise<void> {
     const { i32 } = this.arena
     const record = cpuRecord(this.region, cpu)
-    // Its thread first: one whose program has ended is OFFLINE, and would be taken for dead in another state
-    // when it is gone.
+    // Check the thread first: the CPU of an ended program is OFFLINE, and in another state the end of its old
+    // thread would count as a death.
     const mayStart =
       this.running[cpu] === undefined &&
       Atomics.compareExchange(i32, record + CpuRecord.state, CPU_OFFLINE, CPU_STARTING) === CPU_OFFLINE
@@ -118,13 +117,16 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     finishHalt(i32, record)
     const start = ++this.starts
     Atomics.store(i32, record + CpuRecord.life, start)
-    const started = this.launch(cpu, start)
+    const started = this.createWorker(cpu, start)
     this.running[cpu] = started
     const waiting = Atomics.waitAsync(i32, record + CpuRecord.state, CPU_STARTING)
     if (waiting.async) await Promise.race([waiting.value, started.gone])
     const state = Atomics.load(i32, record + CpuRecord.state)
-    if (state === CPU_DEAD) throw new Error(`start(${cpu}): CPU ${cpu} died before its program ran`)
-    assert(state === CPU_ONLINE || state === CPU_OFFLINE, 'a CPU that has started is online, or done')
+    if (state === CPU_DEAD)
+      throw new Error(
+        `start(${cpu}): CPU ${cpu} died before its program ran; its death was reported to onDeath`,
+      )
+    assert(state === CPU_ONLINE || state === CPU_OFFLINE, 'a started CPU is online, or has ended its program')
     this.hasStarted(started)
   }
 
@@ -134,7 +136,7 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     this.isEnding(running)
     const record = cpuRecord(this.region, cpu)
     Atomics.store(this.arena.i32, record + CpuRecord.stopRequested, 1)
-    // A busy CPU looks at its next safepoint, a halted one at once.
+    // A busy CPU reads the request at its next safepoint, a halted one immediately.
     Atomics.store(this.arena.i32, record + CpuRecord.needResched, 1)
     this.kick(cpu)
     await running.gone
@@ -151,7 +153,7 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     await running.gone
   }
 
-  /** A CPU that died may be started again once what it left has been repaired. */
+  /** A CPU that died may start again after its shared data were repaired. */
   recovered(cpu: number): void {
     const at = cpuRecord(this.region, cpu) + CpuRecord.state
     const was = Atomics.compareExchange(this.arena.i32, at, CPU_DEAD, CPU_OFFLINE)
@@ -168,8 +170,8 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
   }
 
   /**
-   * Its thread is gone. If it had not been stopped it has died, and that is told. `thrown`: what nobody
-   * caught.
+   * The CPU's thread is gone. Unless it was stopped, this is a death, and it is reported. `thrown`: the
+   * uncaught error.
    */
   protected ended(cpu: number, exitCode: number, thrown?: { readonly error: unknown }): void {
     const { i32 } = this.arena
@@ -183,7 +185,7 @@ export abstract class WorkerMachine<R extends RunningCpu> implements Machine {
     Atomics.store(i32, record + CpuRecord.state, CPU_DEAD)
     setActive(i32, this.region, cpu, false)
     disarmSlice(i32, record)
-    // It may have died while it was the one that spins (halt.ts).
+    // The CPU may have died while it was the spinning one (halt.ts).
     Atomics.compareExchange(i32, this.region.start + MachineRecord.spinner, record, 0)
     const death: CpuDeath = { cpu, reason: deathReason(thrown, terminated), exitCode, ...thrown }
     for (const listener of this.listeners) listener(death)

@@ -1,7 +1,7 @@
 /**
- * Stands in for the modules that only Node can load, in a build for browsers: package.json maps `#node-host`,
- * `#node-thread` and `#node-control` to this file under the `browser` condition. It imports nothing, so no
- * build meets a module of Node's here.
+ * Replaces the modules that only Node can load, in a build for browsers: package.json maps `#node-host`,
+ * `#node-thread` and `#node-control` to this file under the `browser` condition. It imports nothing, so that
+ * no build finds a module of Node here.
  */
 function refuse(): never {
   throw new Error(
@@ -9,12 +9,12 @@ function refuse(): never {
   )
 }
 
-/** Of kernel/boot/node-host.ts. */
+/** Replaces kernel/boot/node-host.ts. */
 export const loader: null = null
 export const makeNodeMachine: () => never = refuse
 
-/** Of machine/node/node-thread.ts: the schedule goes on with the clock. */
+/** Replaces machine/node/node-thread.ts: the schedule uses the clock instead. */
 export const startNodeTimekeeper: () => undefined = () => undefined
 
-/** Of trace/node-control.ts. */
+/** Replaces trace/node-control.ts. */
 export const listenForControl: () => undefined = () => undefined

@@ -1,14 +1,13 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 
-/** Under this name threads find the table in their environment data: every worker gets it as it is made. */
+/** The key of the claims table in the environment data of a thread: every worker inherits it. */
 const CLAIMS_KEY = 'heddle.claims'
 
 const CLAIMS_BYTES = 32 * 1024
 
 /**
- * The memory in which the threads of this process agree on what is done once (arena/sync/claims.ts). The
- * first thread that asks makes it, and the workers that it starts from then on find it: so a machine asks
- * before it starts its first CPU.
+ * The shared memory of the process-wide claims (arena/sync/claims.ts). The first caller creates it, and the
+ * workers that it starts later inherit it: so a machine calls this before it starts its first CPU.
  */
 export function claimsMemory(): SharedArrayBuffer {
   const found = getEnvironmentData(CLAIMS_KEY) as unknown
@@ -19,17 +18,17 @@ export function claimsMemory(): SharedArrayBuffer {
 }
 
 /**
- * Under this name threads find the file that the process was started with: a worker's own `argv` names the
- * file of the worker.
+ * The key of the program's file in the environment data of a thread: the `argv` of a worker names the file of
+ * the worker.
  */
 const PROGRAM_KEY = 'heddle.program'
 
-/** Tells this thread and the workers that it starts from now on. */
+/** Records the program's file for this thread and the workers that it starts from now on. */
 export function tellProgram(program: string | undefined = programFile()): void {
   setEnvironmentData(PROGRAM_KEY, program as never)
 }
 
-/** The file of the program; undefined: it came from the command line or from a pipe. */
+/** The file of the program; undefined: the program came from the command line or from a pipe. */
 export function programFile(): string | undefined {
   return (getEnvironmentData(PROGRAM_KEY) as string | undefined) ?? process.argv[1]
 }

@@ -1,6 +1,7 @@
 /**
- * One clock for all threads of a process. `performance.now()` is the cheap call, but each thread counts from
- * its own start; `process.hrtime` counts from one moment for all. So the difference is taken once a thread.
+ * One clock for all threads of a process. `performance.now()` is cheap, but each thread counts from its own
+ * start. `process.hrtime` counts from the same moment on all threads. So each thread measures the difference
+ * once.
  */
 export function hrtimeMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
@@ -10,7 +11,7 @@ export function hrtimeMs(): number {
 /** Milliseconds since `origin`, an `hrtimeMs()` that some thread took at boot. */
 export function clockSince(origin: number): () => number {
   let offset = -Infinity
-  // Whatever comes between the two readings makes the difference smaller: the largest was disturbed least.
+  // A delay between the two readings makes the difference smaller: the largest one is the most exact.
   for (let i = 0; i < 20; i++) offset = Math.max(offset, hrtimeMs() - performance.now())
   offset -= origin
   return () => performance.now() + offset

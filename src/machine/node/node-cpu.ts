@@ -7,7 +7,7 @@ import { importByUrl } from '../core/moduleimport.ts'
 import { clockSince } from './node-clock.ts'
 import { runCpu, WorkerCpu } from '../core/workercpu.ts'
 
-/** The worker thread behind a CPU of the Node machine. */
+/** The data that the worker thread of a CPU starts with. */
 export interface CpuBoot {
   readonly buffer: SharedArrayBuffer
   readonly region: Region
@@ -17,19 +17,19 @@ export interface CpuBoot {
   readonly program: string
   readonly data: unknown
   /**
-   * Closed when this thread ends, in whatever way (node-lifeline.ts): for the thread that made it, and for
-   * the timekeeper.
+   * Closed when this thread ends in any way (node-lifeline.ts): for the thread that created it, and for the
+   * timekeeper.
    */
   readonly lifelines: readonly MessagePort[]
 }
 
 void run()
 
-// A function, because a bundle in CommonJS has no `await` at its top.
+// An async function, because a CommonJS bundle cannot await at its top level.
 async function run(): Promise<void> {
   const port = parentPort
   if (port === null) throw new Error('node-cpu.ts is the entry of a worker thread; use NodeMachine')
-  // A listener keeps the thread alive while a halt lets the event loop turn: waitAsync alone does not.
+  // A listener keeps the thread alive while a halt runs the event loop: waitAsync alone does not.
   let receive: (message: unknown) => void = () => undefined
   const booted = new Promise<unknown>(resolve => (receive = resolve))
   port.on('message', message => receive(message))
@@ -52,14 +52,13 @@ async function run(): Promise<void> {
     return
   }
   for (const lifeline of boot.lifelines) lifeline.close()
-  // Whatever its tasks left in the event loop (a timer, a socket) does not keep the thread.
+  // Exit even if tasks left a timer or a socket in the event loop.
   process.exit(0)
 }
 
 /**
- * The program of the CPU has failed, and nothing runs here any more: the thread ends, whatever a task has
- * registered for errors that nobody catches, and whatever Node was told to do about promises that nobody
- * handles.
+ * The program of the CPU has failed: ends the thread, even if a task registered a handler for uncaught errors
+ * or Node was told to ignore unhandled rejections.
  */
 function dieOf(error: unknown): void {
   process.removeAllListeners('uncaughtException')
@@ -71,9 +70,9 @@ function dieOf(error: unknown): void {
 }
 
 /**
- * What a thread prints goes to the booting thread as messages, and the next one waits until that has asked
- * for more: in a turn of an event loop that a CPU may not take for a long time. So each write is done when it
- * has been sent.
+ * A thread's output goes to the booting thread as messages, and each next write waits until the booting
+ * thread has asked for more, in a turn of the event loop that a CPU may not make for a long time. So each
+ * write completes as soon as it is sent.
  */
 function writeAtOnce(stream: NodeJS.WriteStream): void {
   const send = stream._writev

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { flagsOfWorkers } from './node-flags.ts'
 
-test('workers have the flags of the process, as Node gives them, unless one of them is --input-type', () => {
+test('workers get the flags of the process from Node, unless one of the flags is --input-type', () => {
   expect(flagsOfWorkers(['--import', 'heddle/register', '--max-old-space-size=100'])).toBeUndefined()
   expect(
     flagsOfWorkers([
@@ -23,7 +23,7 @@ test('workers have the flags of the process, as Node gives them, unless one of t
   ])
 })
 
-test('a kernel boots in a program that is on the command line', () => {
+test('a kernel boots in a program given on the command line', () => {
   const text = `import { Kernel } from ${JSON.stringify(new URL('../../index.ts', import.meta.url).href)}
 const kernel = await Kernel.boot({ cpus: 1 })
 console.log(kernel.online)

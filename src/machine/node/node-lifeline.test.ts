@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { Lifeline } from './node-lifeline.ts'
 
-/** A thread that has the far end, and computes for ever. */
+/** Starts a thread that holds the far end and computes for ever. */
 async function busyThread(): Promise<{ worker: Worker; lifeline: Lifeline }> {
   const { lifeline, far } = Lifeline.make()
   const worker = new Worker(
@@ -17,11 +17,11 @@ async function busyThread(): Promise<{ worker: Worker; lifeline: Lifeline }> {
   return { worker, lifeline }
 }
 
-test('a thread that is asked after makes no port for it, alive or gone, without a turn of the event loop', async () => {
+test('testing a thread creates no port, and works without a turn of the event loop, alive or gone', async () => {
   const { worker, lifeline } = await busyThread()
   let ports = 0
   const hook = createHook({ init: (_, type) => void (ports += type === 'MESSAGEPORT' ? 1 : 0) }).enable()
-  // The channel through which all questions are asked.
+  // The first test creates the channel that all tests use.
   expect(lifeline.cut).toBe(false)
   const before = ports
   for (let look = 0; look < 1000; look++) expect(lifeline.cut).toBe(false)

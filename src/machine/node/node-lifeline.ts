@@ -1,32 +1,32 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 
 /**
- * A way to see that a worker thread is gone without a turn of the event loop: a thread that waits at a lock
- * of a dead one would never get to its `exit` event. The two ends of a channel are entangled; when a thread
- * ends, in whatever way, its end is closed after its last line of JavaScript has run, and a notice of that is
- * put into the queue of the other end.
+ * Detects without a turn of the event loop that a worker thread is gone: a thread that waits for a lock of a
+ * dead one would never receive its `exit` event. The two ends of a channel are entangled. When a thread ends
+ * in any way, its end is closed after its last line of JavaScript, and a close notice is put into the queue
+ * of the other end.
  *
- *   receiveMessageOnPort    takes the notice off the queue, if it has come, and closes this end
- *   postMessage(_, [end])   throws if this end is closed, before it reads the message; if not, reading the message throws `alive`
+ *   receiveMessageOnPort    takes a close notice from the queue, and closes this end
+ *   postMessage(_, [end])   throws if this end is closed, before it reads the message; else reading the message throws `alive`
  *
- * So nothing is ever sent, and nothing is made that only a turn of the event loop would free.
+ * So no message is ever sent, and no object is created that only a turn of the event loop would free.
  */
 export class Lifeline {
   private readonly near: MessagePort
   private isCut = false
 
-  /** With an end that another thread has made. */
+  /** `near`: an end that another thread created. */
   constructor(near: MessagePort) {
     this.near = near
   }
 
-  /** A new one, and what the thread is given, and keeps. */
+  /** Creates a lifeline. The watched thread receives and keeps `far`. */
   static make(): { readonly lifeline: Lifeline; readonly far: MessagePort } {
     const { near, far } = lifelineEnds()
     return { lifeline: new Lifeline(near), far }
   }
 
-  /** Whether the thread has run its last line. Some microseconds: for a thread that waits in vain. */
+  /** Whether the thread has run its last line. Takes some microseconds: call it only when a wait fails. */
   get cut(): boolean {
     if (this.isCut) return true
     receiveMessageOnPort(this.near)
@@ -45,20 +45,20 @@ export class Lifeline {
   }
 }
 
-/** What the timekeeper is told of a start of a CPU. */
+/** The timekeeper's data for one start of a CPU. */
 export interface LifelineEnd {
   readonly cpu: number
   readonly start: number
   readonly near: MessagePort
 }
 
-/** Both ends: the near one may be sent to the thread that watches. */
+/** Creates both ends. The near one may be sent to the watching thread. */
 export function lifelineEnds(): { readonly near: MessagePort; readonly far: MessagePort } {
   const { port1: near, port2: far } = new MessageChannel()
   return { near, far }
 }
 
-/** Through which the question is asked. */
+/** The port that `cut` posts through. */
 let asks: MessagePort | undefined
 const alive = new Error('the end can be sent')
 const unreadable: object = Object.defineProperty({}, 'asked', {

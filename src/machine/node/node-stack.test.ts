@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { stopThread } from '../../../testing/machine/fixtures/stopthread.ts'
-import { stackOfThread, terminateUnseen } from './node-stack.ts'
+import { stackOfThread, terminateThread } from './node-stack.ts'
 
 function makeThread(): { readonly worker: Worker; readonly words: Int32Array } {
   const words = new Int32Array(new SharedArrayBuffer(12))
@@ -12,26 +12,26 @@ function makeThread(): { readonly worker: Worker; readonly words: Int32Array } {
   return { worker, words }
 }
 
-/** Waits until the thread has made another turn. One that never does fails by the time limit of the test. */
+/** Waits until the thread has made another turn. If it makes none, the test fails by its time limit. */
 async function nextTurn(words: Int32Array): Promise<void> {
   const before = Atomics.load(words, 0)
   while (Atomics.load(words, 0) === before) await new Promise(resolve => setTimeout(resolve, 1))
 }
 
-test('a thread whose stack came too late goes on all the same', async () => {
+test('a thread whose stack came too late is resumed', async () => {
   const { worker, words } = makeThread()
   await nextTurn(words)
   for (let n = 0; n < 3; n++) {
-    // Most often null: the thread has no time to answer.
+    // Mostly null: the thread has no time to answer.
     await stackOfThread(worker, 0)
-    // What the thread was asked, it does sooner or later: the turns before that prove nothing.
+    // The thread handles the request sooner or later: the turns before that prove nothing.
     for (let turn = 0; turn < 20; turn++) await nextTurn(words)
   }
   Atomics.store(words, 1, 1)
   expect(await once(worker, 'exit')).toEqual([0])
 })
 
-test('several callers that ask at once each get an answer, and the thread goes on', async () => {
+test('concurrent callers each get an answer, and the thread is resumed', async () => {
   const { worker, words } = makeThread()
   await nextTurn(words)
   const stacks = await Promise.all([
@@ -53,21 +53,21 @@ test('a thread that has ended has no stack', async () => {
   expect(await stackOfThread(worker, 60_000)).toBeNull()
 })
 
-test('a thread that is terminated while its stack is asked for ends, and the process does not', async () => {
+test('a thread can be terminated while its stack is requested, without crashing the process', async () => {
   for (let n = 0; n < 6; n++) {
     const { worker, words } = makeThread()
     await nextTurn(words)
     const asked = stackOfThread(worker, 60_000)
-    await terminateUnseen(worker)
+    await terminateThread(worker)
     expect(Array.isArray(await asked)).toBe(true)
   }
 })
 
-test('a thread that another session has stopped, and does not let go on, is terminated all the same', async () => {
+test('a thread that another session keeps stopped can still be terminated', async () => {
   const { worker, words } = makeThread()
   await nextTurn(words)
   const session = await stopThread(worker)
-  await terminateUnseen(worker)
+  await terminateThread(worker)
   expect(worker.threadId).toBe(-1)
   session.disconnect()
 })

@@ -4,27 +4,26 @@ import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Worker } from 'node:worker_threads'
 
 /**
- * The stack of a thread that does not answer: the inspector stops it for a moment, in whatever JavaScript it
- * runs. A thread that is inside native code (a long regular expression, a blocking call) stops when it comes
- * back, which may be too late for the caller.
+ * Gets the stack of a thread that does not answer: the inspector pauses it briefly in its JavaScript code. A
+ * thread inside native code (a long regular expression, a blocking call) pauses when that returns, which may
+ * be too late for the caller.
  *
- *   caller                                     the thread
- *   ------                                     ----------
- *   asks for a pause
- *   (A) waits for an answer, not for ever      in native code, or without a core
+ *   caller                                     target thread
+ *   ------                                     -------------
+ *   requests a pause
+ *   (A) waits for an answer, with a limit      in native code, or without a core
  *   detaches
- *                                              (B) pauses: no session is attached that would tell it to go on
+ *                                              (B) pauses: no session is attached to resume it
  *
- * Detaching from a thread that is stopped does not always let it go on either. So the session stays, for as
- * long as it takes, until the thread says that it has resumed, or has ended. Only the caller waits no longer
- * than (A).
+ * Detaching from a paused thread does not always resume it either. So the session stays attached until the
+ * thread reports that it has resumed or ended. Only the caller stops waiting, at the limit of (A).
  */
 const ANSWER_MS = 1000
 
-/** A call on a thread that is stopped, as the inspector tells it. */
+/** A call on a paused thread, as the inspector reports it. */
 export interface CallFrame {
   readonly functionName: string
-  /** Both from 0. */
+  /** Both numbers count from 0. */
   readonly location: {
     readonly scriptId: string
     readonly lineNumber: number
@@ -43,60 +42,60 @@ interface Message {
 }
 
 /**
- * The lines of the stack, innermost first, as an error's; null: the thread did not stop in time, or is being
+ * The lines of the stack as in an Error, innermost first; null: the thread did not pause in time, or is being
  * debugged.
  */
 export async function stackOfThread(worker: Worker, answerMs: number = ANSWER_MS): Promise<string[] | null> {
   let late: ReturnType<typeof setTimeout> | undefined
   const tooLate = new Promise<null>(resolve => (late = setTimeout(() => resolve(null), answerMs)))
-  const stack = await Promise.race([looks.get(worker) ?? look(worker), tooLate])
+  const stack = await Promise.race([pauses.get(worker) ?? pause(worker), tooLate])
   clearTimeout(late)
   return stack
 }
 
 /**
- * Looks that are under way: one for each thread, for all callers. A session that sees the pause of another
- * would take it for its own.
+ * Pauses under way: one for each thread, shared by all callers. A session that sees the pause of another
+ * session would take it for its own.
  */
-const looks = new WeakMap<Worker, Promise<string[] | null>>()
+const pauses = new WeakMap<Worker, Promise<string[] | null>>()
 
-/** When each of them has let its thread go on. */
-const ends = new WeakMap<Worker, Promise<void>>()
+/** For each paused thread, a promise that resolves when it has resumed or ended. */
+const resumptions = new WeakMap<Worker, Promise<void>>()
 
-function look(worker: Worker): Promise<string[] | null> {
+function pause(worker: Worker): Promise<string[] | null> {
   let ended = (): void => undefined
-  ends.set(worker, new Promise(resolve => (ended = resolve)))
+  resumptions.set(worker, new Promise(resolve => (ended = resolve)))
   const looking = stackByInspector(worker, () => {
-    looks.delete(worker)
-    ends.delete(worker)
+    pauses.delete(worker)
+    resumptions.delete(worker)
     ended()
   })
-  looks.set(worker, looking)
+  pauses.set(worker, looking)
   return looking
 }
 
 /**
- * Terminates a thread, and not while a session is attached to it: Node 26 crashes of that (a segmentation
- * fault in six of six processes, within 25 threads each). A thread that does not answer the session is
- * terminated all the same, after ANSWER_MS.
+ * Terminates a thread, but not while a session is attached to it: Node 26 crashes then (a segmentation fault
+ * in six of six processes, within 25 threads each). A thread that does not answer the session is terminated
+ * after ANSWER_MS.
  *
- * Node does not end a thread that a debugger has stopped: it waits for a session that tells the thread to go
- * on. So a thread that is still there after ANSWER_MS is told that. While the program itself is debugged
- * (`--inspect`), its user decides.
+ * Node does not end a thread that a debugger has paused: it waits for a session that resumes the thread. So a
+ * thread that still exists after ANSWER_MS is resumed. While the program itself is debugged (`--inspect`),
+ * its user decides.
  */
-export async function terminateUnseen(worker: Worker): Promise<void> {
-  const ended = ends.get(worker)
+export async function terminateThread(worker: Worker): Promise<void> {
+  const ended = resumptions.get(worker)
   if (ended !== undefined) await endsWithin(ended, ANSWER_MS)
   const gone = worker.terminate()
-  if (!(await endsWithin(gone, ANSWER_MS))) await tellToGoOn(worker)
+  if (!(await endsWithin(gone, ANSWER_MS))) await resumeThread(worker)
   await gone
 }
 
 /**
- * Resumes the thread, whichever session has stopped it. This session stays until the thread runs, or is gone:
- * one in native code answers when it comes back.
+ * Resumes the thread, whichever session has paused it. This session stays until the thread runs or is gone: a
+ * thread in native code answers when that returns.
  */
-async function tellToGoOn(worker: Worker): Promise<void> {
+async function resumeThread(worker: Worker): Promise<void> {
   const inspector = await import('node:inspector')
   if (inspector.url() !== undefined) return
   const session = new inspector.Session()
@@ -133,28 +132,31 @@ async function stackByInspector(worker: Worker, ended: () => void): Promise<stri
       })
     })
   })
-  return frames === null ? null : linesOf(frames, scripts)
+  return frames === null ? null : stackLines(frames, scripts)
 }
 
-/** What the thread has told of a script. */
+/** A script, as the thread reports it. */
 export interface Script {
   readonly url: string
   readonly sourceMapURL: string
 }
 
 /**
- * This package's own code, but for what it exports to tasks: below the first of it nothing belongs to the
- * task.
+ * Modules of this package that are not part of its interface for tasks: from the first of their frames
+ * outwards no frame belongs to the task.
  */
-const machinery = new RegExp(`^${ownFolder}(?:machine|sched|coroutine|kernel|vitest)/.*$`)
+const ownCode = new RegExp(`^${ownFolder}(?:machine|sched|coroutine|kernel|vitest)/.*$`)
 
-/** The lines of a stack as they were written, without what is Node's or this package's around them. */
-export function linesOf(frames: readonly CallFrame[], scripts: ReadonlyMap<string, Script>): string[] {
+/**
+ * The lines of a stack with their original positions, without the frames of Node and of this package around
+ * them.
+ */
+export function stackLines(frames: readonly CallFrame[], scripts: ReadonlyMap<string, Script>): string[] {
   const lines: string[] = []
   for (const { functionName, location } of frames) {
     const { lineNumber, columnNumber = 0, scriptId } = location
     const { url, sourceMapURL } = scripts.get(scriptId) ?? { url: '', sourceMapURL: '' }
-    const isMachinery = machinery.test(url) || url.startsWith('node:')
+    const isMachinery = ownCode.test(url) || url.startsWith('node:')
     if (isMachinery && lines.length === 0) continue
     if (isMachinery) break
     const origin = mapOf(sourceMapURL)?.findEntry(lineNumber, columnNumber)
@@ -166,7 +168,7 @@ export function linesOf(frames: readonly CallFrame[], scripts: ReadonlyMap<strin
   return lines
 }
 
-/** `stopped`: these are its frames. `ended`, once: it runs again, or it is gone. */
+/** Calls `stopped` with the frames of the paused thread, and `ended` once, when it runs again or is gone. */
 function stop(
   session: import('node:inspector').Session,
   worker: Worker,
@@ -179,7 +181,7 @@ function stop(
     stopped(null)
     ended()
   }
-  // One that has ended has no number, and nothing is told of it.
+  // A thread that has ended has no number, and sends no events.
   if (worker.threadId < 0) return gone()
   worker.once('exit', gone)
   onAttached(session, worker, (send, hear) => {
@@ -201,8 +203,8 @@ function stop(
 }
 
 /**
- * Attaches the session to the thread. `attached` is given how to send it a method, and how to hear what it
- * says.
+ * Attaches the session to the thread. `attached` receives one function that sends a method to the thread, and
+ * one that subscribes to its events.
  */
 function onAttached(
   session: import('node:inspector').Session,
@@ -210,7 +212,7 @@ function onAttached(
   attached: (send: (method: string) => void, hear: (listener: (message: Message) => void) => void) => void,
 ): void {
   session.on('NodeWorker.attachedToWorker', ({ params }) => {
-    // The inspector counts sessions; the thread's own number stands in the title: [worker 3] heddle cpu 1.
+    // The inspector counts sessions; the title contains the thread's own number: [worker 3] heddle cpu 1.
     if (!params.workerInfo.title.startsWith(`[worker ${threadId}]`)) return
     const { sessionId } = params
     let id = 0
@@ -229,7 +231,7 @@ function onAttached(
   session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
 }
 
-/** The map that stands in the script itself: what the compiler's loader writes there. */
+/** The source map inside the script itself, as the compiler's loader writes it. */
 function mapOf(url: string): SourceMap | undefined {
   const data = /^data:application\/json[^,]*?(;base64)?,(.*)$/s.exec(url)
   if (data === null) return undefined

@@ -1,7 +1,7 @@
 import { hrtimeMs } from './node-clock.ts'
 import type { TimekeeperBoot } from '../timekeeper/timekeeper.ts'
 
-/** The globals that may or may not be there. */
+/** Globals that may be missing. */
 interface Globals {
   readonly process?: { getBuiltinModule?(name: string): unknown; hrtime?: unknown }
 }
@@ -17,8 +17,8 @@ interface WorkerThreads {
 }
 
 /**
- * Starts a timekeeper for this thread on a worker thread of Node's. Returns how to end it; undefined where
- * there is no Node. Imports nothing of Node's, so that a page can load the module without a build.
+ * Starts a timekeeper for this thread on a Node worker. Returns a function that ends it; undefined outside of
+ * Node. Imports no module of Node, so that a page can load this module without a build.
  */
 export function startNodeTimekeeper(boot: Omit<TimekeeperBoot, 'origin'>): (() => void) | undefined {
   const { process } = globalThis as unknown as Globals
@@ -31,7 +31,7 @@ export function startNodeTimekeeper(boot: Omit<TimekeeperBoot, 'origin'>): (() =
     execArgv: [],
     stdin: false,
   })
-  // Without it the schedule goes on with the clock.
+  // Without a timekeeper the schedule uses the clock.
   worker.on('error', () => {})
   worker.unref()
   return () => void worker.terminate()

@@ -1,22 +1,22 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { Arena } from '../../arena/memory/arena.ts'
-import { noteGone, takeQuestion } from '../core/deaths.ts'
+import { noteGone, takeDeathRequest } from '../core/deaths.ts'
 import { clockSince } from './node-clock.ts'
 import { Lifeline, type LifelineEnd } from './node-lifeline.ts'
 import { keepTime, type TimekeeperBoot } from '../timekeeper/timekeeper.ts'
 
 /**
- * The worker thread behind a timekeeper in Node. It also sees CPUs go, for CPUs that ask (deaths.ts): it
- * never has anything else to do.
+ * The worker thread of a timekeeper in Node. It also tests for dead CPUs when a CPU asks (deaths.ts), because
+ * it is never busy.
  */
 const boot = workerData as TimekeeperBoot
 const { i32 } = Arena.attach(boot.buffer)
 
-/** Of the start of each CPU that it has been told of last. */
+/** The lifeline of the latest known start of each CPU. */
 const lifelines = new Map<number, { readonly start: number; readonly lifeline: Lifeline }>()
 
 function lookForDeaths(): void {
-  if (parentPort === null || !takeQuestion(i32, boot.region)) return
+  if (parentPort === null || !takeDeathRequest(i32, boot.region)) return
   for (
     let told = receiveMessageOnPort(parentPort);
     told !== undefined;

@@ -5,7 +5,7 @@ import { flagsOfWorkers } from './node-flags.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
 import type { CpuBoot } from './node-cpu.ts'
 import { Lifeline, type LifelineEnd, lifelineEnds } from './node-lifeline.ts'
-import { stackOfThread, terminateUnseen } from './node-stack.ts'
+import { stackOfThread, terminateThread } from './node-stack.ts'
 import type { TimekeeperBoot } from '../timekeeper/timekeeper.ts'
 import { runtime } from '../core/runtime.ts'
 import { type RunningCpu, WorkerMachine } from '../core/workermachine.ts'
@@ -14,43 +14,43 @@ const TIMEKEEPER_END_MS = 5000
 
 export interface NodeMachineOptions {
   readonly arena: Arena
-  /** From `reserveMachine`, in the plan that the arena was created from. */
+  /** The result of `reserveMachine`, in the plan that the arena was created from. */
   readonly region: Region
   /** A module whose default export is a CpuProgram. Every CPU imports it. */
   readonly program: URL
   /** Structured-cloned to each CPU's program. */
   readonly data?: unknown
-  /** What each CPU's thread is made with. */
+  /** Options of each CPU's thread. */
   readonly worker?: Pick<
     WorkerOptions,
     'argv' | 'env' | 'execArgv' | 'resourceLimits' | 'trackUnmanagedFds' | 'workerData'
   >
-  /** CPUs do not keep the program alive, once they run, but while one is being stopped. */
+  /** Running CPUs do not keep the program alive, except while one is being stopped. */
   readonly unref?: boolean
 }
 
 interface NodeCpu extends RunningCpu {
   readonly worker: Worker
   readonly lifeline: Lifeline
-  /** It is being stopped, or terminated: until it is gone it keeps the program alive. */
+  /** It is being stopped or terminated: until it is gone it keeps the program alive. */
   ending: boolean
-  /** When that began, by `performance.now()`. */
+  /** When `ending` was set, by `performance.now()`. */
   endingSince: number
-  /** Resolves `gone` though the thread is there. */
-  readonly leave: () => void
+  /** Resolves `gone` although the thread still exists. */
+  readonly abandon: () => void
 }
 
 /**
- * A thread that was terminated so long ago runs no more, where it cannot be seen (Bun: tried, less than a
- * tenth of it).
+ * In Bun, whose lifelines do not tell, a thread counts as gone this long after it was terminated (in trials
+ * it took less than a tenth of that).
  */
 const TERMINATED_MS = 1000
 
 /**
- * The options without a prototype: what a polluted one has is no option. A literal that says `__proto__` is
- * more than webpack reads.
+ * Copies options into an object without a prototype: a polluted Object.prototype must not add options.
+ * Webpack cannot parse a literal with `__proto__`.
  */
-function bare(options: WorkerOptions): WorkerOptions {
+function withoutPrototype(options: WorkerOptions): WorkerOptions {
   const own: WorkerOptions = Object.assign(Object.create(null) as WorkerOptions, options)
   const flags = own.execArgv ?? flagsOfWorkers(process.execArgv)
   if (flags !== undefined) own.execArgv = flags
@@ -76,26 +76,26 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     const boot: TimekeeperBoot = { buffer: this.arena.buffer, region: this.region, origin: this.origin }
     this.timekeeper = new Worker(
       new URL('./node-timekeeper.ts', import.meta.url),
-      bare({ workerData: boot, name: 'heddle timekeeper' }),
+      withoutPrototype({ workerData: boot, name: 'heddle timekeeper' }),
     )
     this.timekeeper.unref()
-    // Where no CPU starts either, the boot fails and says why.
+    // If no CPU starts either, the boot fails and reports the reason.
     this.timekeeper.on('error', error => {
       if (!this.anyStarted) return
-      throw new Error(`heddle: the timekeeper's thread has failed: ${String(error)}`, { cause: error })
+      throw new Error(`heddle: the timekeeper's thread failed:  ${String(error)}`, { cause: error })
     })
     this.timekeeperGone = new Promise(resolve => this.timekeeper.once('exit', () => resolve()))
   }
 
-  /** The thread of a CPU that runs, or is being started. */
+  /** The thread of a CPU that runs or is being started. */
   threadOf(cpu: number): Worker | undefined {
     return this.running[cpu]?.worker
   }
 
   /**
-   * Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the
-   * event loop. Exact in Node; in Bun, where a lifeline does not tell, a thread counts as gone some time
-   * after it was terminated; in Deno none is.
+   * Whether the CPU's thread is gone, even if its death was not reported yet. Needs no turn of the event
+   * loop. Exact in Node. In Bun, where lifelines do not tell, a thread counts as gone some time after it was
+   * terminated; in Deno never.
    */
   isGone(cpu: number): boolean {
     const running = this.running[cpu]
@@ -105,14 +105,14 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   }
 
   /**
-   * Deno says at once that a worker has ended, and lets it compute on: a CPU in its place would be there
-   * twice. So there none is ended by force. Resolves when the CPU has ended by itself.
+   * Deno reports at once that a worker has ended, but lets its code run on: a replacement would be a second
+   * CPU of the same number. So in Deno no CPU is ended by force. Resolves when the CPU has ended by itself.
    */
   override async terminate(cpu: number): Promise<void> {
     const running = this.running[cpu]
     if (running === undefined || runtime() !== 'deno') return await super.terminate(cpu)
     process.emitWarning(
-      `CPU ${cpu} cannot be taken from its task: Deno does not end a worker that computes; it is free when the task has ended by itself. Mark what it runs 'use task'`,
+      `CPU ${cpu} cannot be taken from its task: Deno does not end a worker that computes. The CPU is free when the task has ended. Mark the task's function 'use task'`,
       { type: 'HeddleWarning', code: 'HEDDLE_CANNOT_EVICT' },
     )
     await this.stop(cpu)
@@ -123,7 +123,7 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     return worker === undefined ? null : stackOfThread(worker)
   }
 
-  protected launch(cpu: number, start: number): NodeCpu {
+  protected createWorker(cpu: number, start: number): NodeCpu {
     const { lifeline, far } = Lifeline.make()
     const { near, far: forTimekeeper } = lifelineEnds()
     const boot: CpuBoot = {
@@ -137,9 +137,9 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     }
     const worker = new Worker(
       new URL('./node-cpu.ts', import.meta.url),
-      bare({ name: `heddle cpu ${cpu}`, ...this.options.worker }),
+      withoutPrototype({ name: `heddle cpu ${cpu}`, ...this.options.worker }),
     )
-    // The first message: `workerData` is the program's.
+    // The first message carries `boot`: `workerData` belongs to the program.
     worker.postMessage(boot, [...boot.lifelines])
     if (runtime() === 'node') this.timekeeper.postMessage({ cpu, start, near } satisfies LifelineEnd, [near])
     return {
@@ -164,48 +164,48 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   }
 
   protected override endThread({ worker }: NodeCpu): unknown {
-    return terminateUnseen(worker)
+    return terminateThread(worker)
   }
 
   protected timekeeperEnd(): Promise<void> {
     this.timekeeper.ref()
-    // It ends by itself, unless its thread never came up.
-    const late = setTimeout(() => void terminateUnseen(this.timekeeper), TIMEKEEPER_END_MS)
+    // The timekeeper ends by itself, unless its thread never started.
+    const late = setTimeout(() => void terminateThread(this.timekeeper), TIMEKEEPER_END_MS)
     return this.timekeeperGone.finally(() => clearTimeout(late))
   }
 
   /**
-   * The machine closes, and this CPU's thread does not end: it is in a call of the operating system, or
-   * stopped by the debugger of a user. Nothing waits for it any more, and it keeps the program alive no
-   * longer. When its call returns, it ends; so does a process that exits meanwhile.
+   * Stops waiting for a CPU whose thread does not end while the machine closes: the thread is in a system
+   * call, or paused by a user's debugger. It no longer keeps the program alive. It ends when its call returns
+   * or the process exits.
    */
-  leave(cpu: number): void {
+  abandon(cpu: number): void {
     const running = this.running[cpu]
     if (running === undefined) return
     this.running[cpu] = undefined
     running.worker.unref()
-    running.leave()
+    running.abandon()
   }
 
-  private watch(cpu: number, worker: Worker, lifeline: Lifeline): Pick<NodeCpu, 'gone' | 'leave'> {
+  private watch(cpu: number, worker: Worker, lifeline: Lifeline): Pick<NodeCpu, 'gone' | 'abandon'> {
     let thrown: { error: unknown } | undefined
-    let leave = (): void => undefined
+    let abandon = (): void => undefined
     worker.on('message', message => this.heard(cpu, message))
     worker.on('error', error => {
       thrown = { error }
     })
     const gone = new Promise<void>(resolve => {
-      leave = resolve
+      abandon = resolve
       worker.once('exit', exitCode => {
         lifeline.close()
-        const isLeft = this.running[cpu]?.worker !== worker
+        const isAbandoned = this.running[cpu]?.worker !== worker
         try {
-          if (!isLeft) this.ended(cpu, exitCode, thrown)
+          if (!isAbandoned) this.ended(cpu, exitCode, thrown)
         } finally {
           resolve()
         }
       })
     })
-    return { gone, leave }
+    return { gone, abandon }
   }
 }

@@ -1,4 +1,4 @@
-/** A small, fast, seeded generator (xoshiro128**): the only source of chance on a simulated machine. */
+/** A small, fast, seeded generator (xoshiro128**): the only source of randomness on a simulated machine. */
 export class SeededRandom {
   private a: number
   private b: number
@@ -7,9 +7,9 @@ export class SeededRandom {
 
   constructor(seed: number) {
     if (!Number.isSafeInteger(seed)) {
-      throw new RangeError(`seed: ${String(seed)} is not a seed; give an integer`)
+      throw new RangeError(`seed: ${String(seed)} is not an integer; give an integer as seed`)
     }
-    // splitmix32 over both halves of the seed, so that seeds 1 and 2 have nothing in common.
+    // splitmix32 over both halves of the seed, so that the sequences of seeds 1 and 2 are unrelated.
     let state = (seed | 0) ^ Math.imul(Math.floor(seed / 0x1_0000_0000) | 0, 0x9e37_79b9)
     const next = (): number => {
       state = (state + 0x9e37_79b9) | 0
@@ -43,7 +43,7 @@ export class SeededRandom {
     return Math.floor((this.bits() / 0x1_0000_0000) * limit)
   }
 
-  /** A float from 0 up to 1. */
+  /** A float from 0 (included) to 1 (excluded). */
   unit(): number {
     return this.bits() / 0x1_0000_0000
   }

@@ -62,7 +62,7 @@ test('the same seed gives the same trace, byte for byte, and another seed anothe
   expect(traces.size).toBe(5)
 })
 
-test('time is virtual: work costs what it charges, and a sleeper wakes at its deadline', () => {
+test('time is virtual: work takes the time that it charges, and a sleeper wakes at its deadline', () => {
   const woke: number[] = []
   const { machine } = makeMachine(1, function* (cpu) {
     cpu.charge(3)
@@ -94,7 +94,7 @@ test('a CPU that was kicked never runs before the moment of the kick', () => {
   expect(woke).toBeGreaterThanOrEqual(kicked)
 })
 
-test('no kick is lost, whatever the seed', () => {
+test('no kick is lost with any seed', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1e6 }), seed => {
       const machine = runRelay(seed)
@@ -137,7 +137,7 @@ test('the tick raises needResched when the slice has ended on the clock of its C
   expect(raised).toEqual([10, 20, 30])
 })
 
-test('a CPU can be killed at any step; it runs nothing more, is told as dead, and can start again', () => {
+test('a CPU killed at any step runs no more, is reported dead, and can start again', () => {
   for (let step = 0; step < 60; step++) {
     const after: string[] = []
     const deaths: CpuDeath[] = []
@@ -167,7 +167,7 @@ test('a CPU can be killed at any step; it runs nothing more, is told as dead, an
   }
 })
 
-test('a stop request ends a program that looks at it', () => {
+test('a stop request ends a program that polls it', () => {
   const { machine } = makeMachine(1, function* (cpu) {
     while (!cpu.stopRequested) yield HALT
   })
@@ -178,7 +178,7 @@ test('a stop request ends a program that looks at it', () => {
   expect(machine.isActive(0)).toBe(false)
 })
 
-test('a run stops at its limits and goes on from there', () => {
+test('a run stops at its limits and can continue from there', () => {
   const { machine } = makeMachine(1, function* (cpu) {
     for (;;) {
       cpu.charge(1)

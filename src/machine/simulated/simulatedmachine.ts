@@ -15,10 +15,9 @@ import { SeededRandom } from './random.ts'
 import { disarmSlice, isBefore, momentOf } from '../timekeeper/timekeeper.ts'
 
 /**
- * N virtual CPUs in one thread. Each has its own clock; at every step one of the CPUs that are furthest
- * behind, within `skew`, is chosen by the seed and runs its program to the next yield. So CPUs run side by
- * side in virtual time, in an order that is random and repeatable: the same seed gives the same trace, byte
- * for byte.
+ * N virtual CPUs in one thread. Each has its own clock. At every step the seed chooses one of the CPUs that
+ * are furthest behind, within `skew`, and that CPU runs its program to the next yield. So CPUs run side by
+ * side in virtual time, in a random but repeatable order: the same seed gives the same trace, byte for byte.
  */
 export interface SimulatedOptions {
   readonly arena: Arena
@@ -26,11 +25,14 @@ export interface SimulatedOptions {
   readonly program: CpuProgram
   readonly data?: unknown
   readonly seed: number
-  /** How far apart, in virtual milliseconds, CPUs may run: the larger, the wilder. */
+  /**
+   * How far apart the clocks of CPUs may be, in virtual milliseconds: a larger value gives more varied
+   * orders.
+   */
   readonly skew?: number
-  /** What a step costs, in virtual milliseconds, besides what it charges. */
+  /** The cost of a step in virtual milliseconds, in addition to the time that it charges. */
   readonly stepCost?: number
-  /** Keep the trace as text. It is always hashed. */
+  /** Keep the trace as text. Its hash is always kept. */
   readonly trace?: boolean
 }
 
@@ -43,12 +45,12 @@ export interface RunLimits {
   readonly stopWhen?: () => boolean
 }
 
-/** Why a run ended: nothing can happen any more, or a limit was met. */
+/** Why a run ended: nothing can happen any more, or a limit was reached. */
 export type RunEnd = 'idle' | 'steps' | 'time' | 'stopped'
 
 class SimulatedCpu extends Cpu {
   clock = 0
-  /** The clock of whoever kicked it out of its halt. */
+  /** The clock of the thread that kicked it out of its halt. */
   kickedAt = 0
   running: Generator<number, void, void> | undefined
   private readonly machine: SimulatedMachine
@@ -100,7 +102,7 @@ export class SimulatedMachine implements Machine {
     for (let id = 0; id < this.cpus; id++) this.all.push(new SimulatedCpu(this, id))
   }
 
-  /** The CPU's own side, for a test that wants to look. */
+  /** The CPU's own side, for tests. */
   cpu(id: number): Cpu {
     return this.all[id]
   }
@@ -110,7 +112,7 @@ export class SimulatedMachine implements Machine {
     return Math.max(...this.all.map(cpu => cpu.clock))
   }
 
-  /** Nothing can happen before `time`, and it has come: the clocks of CPUs that are halted move there. */
+  /** Moves the clocks of halted CPUs to `time`, before which nothing can happen. */
   pass(time: number): void {
     for (const cpu of this.all) {
       const halted =
@@ -119,7 +121,7 @@ export class SimulatedMachine implements Machine {
     }
   }
 
-  /** A number below `limit` from the seed: for tests that make choices of their own. */
+  /** A number from 0 to `limit - 1` from the seed, for the choices of a test. */
   choose(limit: number): number {
     return this.random.below(limit)
   }
@@ -132,7 +134,7 @@ export class SimulatedMachine implements Machine {
     this.kickFrom(this.now(), cpu)
   }
 
-  /** @internal A kick by someone whose clock stands at `when`. */
+  /** @internal A kick from a thread whose clock is at `when`. */
   kickFrom(when: number, id: number): void {
     const cpu = this.all[id]
     if (kickCpu(this.arena.i32, cpu.record)) {
@@ -146,7 +148,9 @@ export class SimulatedMachine implements Machine {
     const at = cpu.record + CpuRecord.state
     const was = Atomics.compareExchange(this.arena.i32, at, CPU_OFFLINE, CPU_ONLINE)
     if (was !== CPU_OFFLINE) {
-      throw new Error(`start(${id}): CPU ${id} is running already, or has died and was not recovered`)
+      throw new Error(
+        `start(${id}): CPU ${id} is running already, or has died and was not recovered; stop or recover it first`,
+      )
     }
     Atomics.store(this.arena.i32, cpu.record + CpuRecord.stopRequested, 0)
     Atomics.store(this.arena.i32, cpu.record + CpuRecord.needResched, 0)
@@ -166,7 +170,7 @@ export class SimulatedMachine implements Machine {
     for (let id = 0; id < this.cpus; id++) void this.start(id)
   }
 
-  /** Asks the program to end; it does in one of the next steps. */
+  /** Asks the program to end, which it does in one of the next steps. */
   stop(id: number): Promise<void> {
     const cpu = this.all[id]
     Atomics.store(this.arena.i32, cpu.record + CpuRecord.stopRequested, 1)
@@ -175,7 +179,7 @@ export class SimulatedMachine implements Machine {
     return Promise.resolve()
   }
 
-  /** Kills the CPU here and now: its program is dropped where it stands, and nothing of it runs any more. */
+  /** Kills the CPU immediately: its program runs no further. */
   terminate(id: number): Promise<void> {
     this.kill(id)
     return Promise.resolve()
@@ -216,7 +220,7 @@ export class SimulatedMachine implements Machine {
     return Promise.resolve()
   }
 
-  /** Runs until nothing can happen any more, or a limit is met. */
+  /** Runs until nothing can happen any more, or a limit is reached. */
   run(limits: RunLimits = {}): RunEnd {
     const { steps = Infinity, until = Infinity, stopWhen } = limits
     for (let taken = 0; taken < steps; taken++) {
@@ -235,7 +239,7 @@ export class SimulatedMachine implements Machine {
     return 'steps'
   }
 
-  /** A line of a test's own in the trace. */
+  /** Adds a line of the test to the trace. */
   note(text: string): void {
     if (this.options.trace) this.lines.push(`      ${text}`)
     for (let i = 0; i < text.length; i++) this.mix(text.charCodeAt(i))
@@ -246,12 +250,12 @@ export class SimulatedMachine implements Machine {
     return this.lines.join('\n')
   }
 
-  /** A hash of the whole trace, kept always. */
+  /** A hash of the whole trace. */
   get traceHash(): string {
     return (this.hash >>> 0).toString(16).padStart(8, '0')
   }
 
-  /** One of the CPUs that are furthest behind, by the seed. */
+  /** Chooses one of the CPUs that are furthest behind, by the seed. */
   private pick(): SimulatedCpu | undefined {
     let earliest = Infinity
     for (const cpu of this.all) earliest = Math.min(earliest, readyAt(cpu))
@@ -283,7 +287,9 @@ export class SimulatedMachine implements Machine {
     else this.record('step', cpu.id, cpu.clock)
   }
 
-  /** The timekeeper of this machine: the CPU's own clock has passed the end of its slice. */
+  /**
+   * The timekeeper of this machine: raises the tick when the CPU's own clock has passed the end of its slice.
+   */
   private raiseTick(cpu: SimulatedCpu): void {
     const { i32 } = this.arena
     const end = Atomics.load(i32, cpu.record + CpuRecord.sliceEnd)
@@ -311,7 +317,7 @@ export class SimulatedMachine implements Machine {
   }
 }
 
-/** When the CPU can take its next step, on its own clock; Infinity: not until someone kicks it. */
+/** When the CPU can take its next step, on its own clock; Infinity: not until it is kicked. */
 function readyAt(cpu: SimulatedCpu): number {
   if (cpu.running === undefined) return Infinity
   const park = Atomics.load(cpu.i32, cpu.record + CpuRecord.park)
@@ -322,7 +328,7 @@ function readyAt(cpu: SimulatedCpu): number {
 
 function positive(option: string, value: number): number {
   if (typeof value !== 'number' || !(value > 0) || value === Infinity) {
-    throw new RangeError(`${option}: ${String(value)} is not a time; give a number of milliseconds above 0`)
+    throw new RangeError(`${option}: ${String(value)} is not a time; give a positive number of milliseconds`)
   }
   return value
 }

@@ -1,9 +1,9 @@
-/** What `setTimeout` takes at the most; a longer time it takes for 1 ms. */
+/** The longest time for `setTimeout`: it treats a longer one as 1 ms. */
 const TIMER_MS_MAX = 0x7fff_ffff
 
 /**
  * Calls `ring` once, when at least `ms` milliseconds have passed by `performance.now()`: `setTimeout` alone
- * fires up to a millisecond or so early. Returns what cancels it. Infinity: never.
+ * may fire about a millisecond early. Infinity: never. Returns a function that cancels it.
  */
 export function startAlarm(ms: number, ring: () => void): () => void {
   if (ms === Infinity) return () => undefined
@@ -23,7 +23,7 @@ export function startAlarm(ms: number, ring: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-/** Whether the promise is settled before so many milliseconds have passed. */
+/** Whether the promise settles within `ms` milliseconds. */
 export async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
   let cancel = (): void => undefined
   const late = new Promise<boolean>(resolve => {

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-/** A page's worker, on a thread of Node's. */
+/** The Worker class of a page, on a Node thread. */
 class PageWorker {
   readonly #thread: NodeWorker
 
@@ -47,14 +47,14 @@ async function ticks(timekeeper: ThreadTimekeeper): Promise<void> {
   }
 }
 
-describe('the timekeeper of a thread that is no CPU raises its word at the end of each slice', () => {
+describe('the timekeeper of a thread that is not a CPU raises its word at the end of each slice', () => {
   test('in Node', async () => {
     const timekeeper = startThreadTimekeeper()!
     await ticks(timekeeper)
     timekeeper.close()
   })
 
-  test('in a page that is isolated', async () => {
+  test('in an isolated page', async () => {
     const { hrtime } = process
     vi.stubGlobal('process', { hrtime })
     vi.stubGlobal('Worker', PageWorker)
@@ -66,7 +66,7 @@ describe('the timekeeper of a thread that is no CPU raises its word at the end o
   })
 })
 
-test('those of one thread share a second one, up to eight, and it ends with the last of them', async () => {
+test('up to eight timekeepers of one thread share a worker, which ends with the last of them', async () => {
   const all = Array.from({ length: 8 }, () => startThreadTimekeeper()!)
   expect(new Set(all.map(({ i32 }) => i32)).size).toBe(1)
   expect(new Set(all.map(({ cpu }) => cpu)).size).toBe(8)
@@ -85,7 +85,7 @@ test('those of one thread share a second one, up to eight, and it ends with the 
   fresh.close()
 })
 
-test('there is none where memory cannot be shared, or where there are no workers', () => {
+test('there is no timekeeper without shared memory or without workers', () => {
   vi.stubGlobal('crossOriginIsolated', false)
   expect(startThreadTimekeeper()).toBe(undefined)
   vi.unstubAllGlobals()

@@ -4,24 +4,24 @@ import { startNodeTimekeeper } from '../node/node-thread.ts'
 import { armSlice, disarmSlice, type TimekeeperBoot, wakeTimekeeper } from './timekeeper.ts'
 
 /**
- * A timekeeper for a thread that is no CPU: a second thread that raises a word when a slice of this one ends.
- * All who ask for one on this thread share it, each with a CPU record of their own; it ends with the last of
- * them, and does not keep the process alive.
+ * A timekeeper for a thread that is not a CPU: a second thread raises a word when a slice of this one ends.
+ * All callers on this thread share it, each with its own CPU record. It ends with the last of them, and does
+ * not keep the process alive.
  */
 export interface ThreadTimekeeper {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly region: Region
-  /** Pointer of the CPU record that stands for whoever asked. */
+  /** The CPU record of this caller. */
   readonly cpu: number
   /** How far the timekeeper's clock is ahead of this thread's `performance.now()`, in milliseconds. */
   readonly shift: number
-  /** Whether the second thread has begun to keep time. Ask before the first slice is armed, not after. */
+  /** Whether the second thread keeps time already. Ask before the first slice is armed, not after. */
   isRunning(): boolean
-  /** Gives the record back. Once. */
+  /** Releases the record. Call it once. */
   close(): void
 }
 
-/** How many can share the second thread; whoever comes after them reads the clock. */
+/** How many callers can share the second thread. Later callers use the clock. */
 const RECORDS = 8
 
 interface SecondThread {
@@ -34,15 +34,15 @@ interface SecondThread {
 
 let second: SecondThread | undefined
 
-/** The globals that may or may not be there. */
+/** Globals that may be missing. */
 interface Globals {
   readonly crossOriginIsolated?: boolean
   readonly Worker?: typeof Worker
 }
 
 /**
- * Undefined where there can be no second thread (no workers, or memory that cannot be shared), or too many
- * ask.
+ * Returns undefined if there can be no second thread (no workers, or no shared memory), or if all records are
+ * in use.
  */
 export function startThreadTimekeeper(): ThreadTimekeeper | undefined {
   second ??= startThread()
@@ -51,7 +51,7 @@ export function startThreadTimekeeper(): ThreadTimekeeper | undefined {
   if (thread === undefined || record === undefined) return undefined
   const { i32, region, shift } = thread
   const cpu = cpuRecord(region, record)
-  // A slice that is over already: the timekeeper takes it when it comes up.
+  // Arm a slice that is over already: the timekeeper expires it when it starts, which shows that it runs.
   armSlice(i32, region, cpu, performance.now() + shift)
   return {
     i32,
@@ -86,7 +86,7 @@ function startThread(): SecondThread | undefined {
 }
 
 interface WebTimekeeper extends Omit<TimekeeperBoot, 'origin'> {
-  /** What `performance.now()` says here. */
+  /** `performance.now()` of the caller's thread. */
   readonly here: number
 }
 

@@ -2,30 +2,31 @@ import type { Region } from '../../arena/memory/arena.ts'
 import { CpuRecord, cpuCount, cpuRecord, MachineRecord } from '../core/cpurecord.ts'
 
 /**
- * The timekeeper: a thread of its own that raises `needResched` on a CPU when its slice has ended. Tickless:
- * it sleeps until the earliest slice ends, and for ever when no CPU has armed one.
+ * The timekeeper: a thread that raises `needResched` on a CPU when its slice has ended. Tickless: it sleeps
+ * until the earliest slice ends, and for ever when no CPU has armed one.
  *
  * A moment is microseconds since boot in 31 bits, shifted left, with bit 0 set: an armed moment is never 0,
- * and two of them compare right while they are less than 17 minutes apart. `sliceEnd` 0: not armed. `until`
- * 0: asleep for ever.
+ * and two moments compare correctly while they are less than 17 minutes apart. `sliceEnd` 0: not armed.
+ * `until` 0: asleep for ever.
  *
  *   CPU                                     timekeeper
  *   ---                                     ----------
- *   (A) store(sliceEnd, t)                  (C) store(until, earliest that it knows)
- *   (B) load(until): later than t,          (D) looks at every sliceEnd again: one is earlier, so it
- *       so it bumps `alarm` and notifies        does not sleep
- *                                           (E) wait(alarm, as it was before it looked)
+ *   (A) store(sliceEnd, t)                  (C) store(until, earliest known moment)
+ *   (B) load(until): later than t,          (D) reads every sliceEnd again: one is earlier, so it
+ *       so it increments `alarm` and            does not sleep
+ *       notifies
+ *                                           (E) wait(alarm, its value before (C))
  *
- * (A) before (B) and (C) before (D): whichever way they fall together, one side sees the other. A bump
- * between the look and (E) makes (E) return at once.
+ * (A) before (B) and (C) before (D): in every interleaving one side sees the other. An increment between (D)
+ * and (E) makes (E) return immediately.
  */
 const ARMED = 1
 
-/** What the thread of a timekeeper is told. */
+/** The data that the thread of a timekeeper starts with. */
 export interface TimekeeperBoot {
   readonly buffer: SharedArrayBuffer
   readonly region: Region
-  /** When its machine was made, on the clock that all threads of the process or page have. */
+  /** When the machine was created, on the clock that all threads of the process or page share. */
   readonly origin: number
 }
 
@@ -47,7 +48,7 @@ export function armSlice(i32: Int32Array, machine: Region, cpu: number, ms: numb
   if (until === 0 || isBefore(moment, until)) wakeTimekeeper(i32, machine)
 }
 
-/** The CPU needs no tick. The timekeeper may wake once more for the slice that was armed, and then sleeps. */
+/** The CPU needs no tick. The timekeeper may wake once more for the armed slice. */
 export function disarmSlice(i32: Int32Array, cpu: number): void {
   Atomics.store(i32, cpu + CpuRecord.sliceEnd, 0)
 }
@@ -57,7 +58,7 @@ export function wakeTimekeeper(i32: Int32Array, machine: Region): void {
   Atomics.notify(i32, machine.start + MachineRecord.alarm)
 }
 
-/** Raises `needResched` wherever a slice has ended, and returns the earliest moment still armed, or 0. */
+/** Raises `needResched` on each CPU whose slice has ended. Returns the earliest moment still armed, or 0. */
 export function raiseExpired(i32: Int32Array, machine: Region, now: number): number {
   let earliest = 0
   for (let id = 0; id < cpuCount(machine); id++) {
@@ -67,8 +68,7 @@ export function raiseExpired(i32: Int32Array, machine: Region, now: number): num
     if (isBefore(now, end)) {
       if (earliest === 0 || isBefore(end, earliest)) earliest = end
     } else if (Atomics.compareExchange(i32, cpu + CpuRecord.sliceEnd, end, 0) === end) {
-      // The compare-exchange fails when the CPU has switched and armed a new slice since: that one is not
-      // over.
+      // The compare-exchange fails if the CPU has armed a new slice in the meantime: that slice is not over.
       Atomics.store(i32, cpu + CpuRecord.needResched, 1)
     } else {
       id--
@@ -78,8 +78,8 @@ export function raiseExpired(i32: Int32Array, machine: Region, now: number): num
 }
 
 /**
- * Runs until `shutdown` is set. Blocks its thread; `now` is milliseconds since boot. `woken`: called whenever
- * it has been woken.
+ * Runs until `shutdown` is set, and blocks its thread. `now`: milliseconds since boot. `woken` is called
+ * after each wakeup.
  */
 export function keepTime(
   i32: Int32Array,
@@ -106,7 +106,7 @@ function msUntil(moment: number, now: number): number {
   return Math.max(0, (moment - now) | 0) / 2000
 }
 
-/** How often the timekeeper has woken since boot. */
+/** The number of wakeups of the timekeeper since boot. */
 export function timekeeperWakeups(i32: Int32Array, machine: Region): number {
   return Atomics.load(i32, machine.start + MachineRecord.wakeups)
 }

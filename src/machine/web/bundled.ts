@@ -1,6 +1,5 @@
 /**
- * Modules that a bundler holds, by the address that stands for each. Empty in the package: the plugin for
- * webpack and Rspack puts its own list here, because a chunk of theirs cannot be imported by its URL
- * (compiler/bundlers/registry.ts).
+ * Modules inside a bundle, by address. Empty in the package: the plugin for webpack and Rspack inserts its
+ * list here, because their chunks cannot be imported by URL (compiler/bundlers/registry.ts).
  */
 export const bundled: Readonly<Record<string, () => Promise<unknown>>> = {}

@@ -3,7 +3,7 @@ import { requireSharedMemory, requireWaitAsync } from './isolation.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
-test('what needs shared memory is refused on a page that is not isolated, with the headers that isolate it', () => {
+test('without isolation a call that needs shared memory is refused, and the error lists the headers to set', () => {
   expect(() => requireSharedMemory('Kernel.boot')).not.toThrow()
   vi.stubGlobal('crossOriginIsolated', false)
   expect(() => requireSharedMemory('Kernel.boot')).toThrow(
@@ -14,7 +14,7 @@ test('what needs shared memory is refused on a page that is not isolated, with t
   expect(() => requireSharedMemory('new Mutex')).toThrow(/^new Mutex: the page has no shared memory/)
 })
 
-test('a browser that is too old is named as that', () => {
+test('the error for a browser that is too old says so', () => {
   expect(() => requireWaitAsync('Kernel.boot')).not.toThrow()
   vi.stubGlobal('Atomics', {})
   expect(() => requireWaitAsync('Kernel.boot')).toThrow(

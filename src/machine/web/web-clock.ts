@@ -1,4 +1,4 @@
-/** One clock for all threads of a page: each counts from its own start, which `timeOrigin` says. */
+/** One clock for all threads of a page. Each thread counts from its own start, which is its `timeOrigin`. */
 export function pageMs(): number {
   return performance.timeOrigin + performance.now()
 }

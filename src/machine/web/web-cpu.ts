@@ -8,13 +8,13 @@ import { webClock } from './web-clock.ts'
 import { joinHub } from './webhub.ts'
 import { runCpu, WorkerCpu } from '../core/workercpu.ts'
 
-/** What the module of a CPU's Web Worker calls: it waits to be told which CPU it is, and runs the program. */
+/** The entry of a CPU's Web Worker: waits for the message that says which CPU it is, and runs the program. */
 export function runWebCpu(program: CpuProgram): void {
   addEventListener('message', ({ data }: MessageEvent<WebCpuBoot>) => void run(program, data), { once: true })
 }
 
 async function run(program: CpuProgram, boot: WebCpuBoot): Promise<void> {
-  // Held until the worker ends: how the undertaker learns that it has.
+  // Held until the worker ends: the death watcher detects the end by this lock.
   await new Promise<void>(resolve => {
     void navigator.locks.request(boot.lock, () => {
       resolve()
@@ -22,10 +22,10 @@ async function run(program: CpuProgram, boot: WebCpuBoot): Promise<void> {
     })
   })
   const arena = Arena.attach(boot.buffer)
-  // Terminated before it had the lock, it is gone for all others: whoever had it first has said so.
+  // The CPU was terminated before it had the lock, and the death watcher has reported it gone.
   if (Atomics.load(arena.i32, cpuRecord(boot.region, boot.id) + CpuRecord.gone) === boot.start) return
-  boot.undertaker.postMessage(boot.start)
-  joinHub(boot.buffer, boot.undertaker)
+  boot.deathWatcher.postMessage(boot.start)
+  joinHub(boot.buffer, boot.deathWatcher)
   const cpu = new WorkerCpu(arena, boot.region, boot.id, webClock(boot.origin))
   cpu.post = (message, transfer) =>
     postMessage(sealed(message), { transfer: [...(transfer ?? [])] as Transferable[] })

@@ -1,44 +1,45 @@
 import { Arena } from '../../arena/memory/arena.ts'
-import type { Burial, Undertaking } from './webmachine.ts'
+import type { StartNumber, DeathWatch } from './webmachine.ts'
 import type { HubMessage } from './webhub.ts'
 
 /**
- * The Web Worker that sees the CPUs of a page go (webmachine.ts): it waits for each with a promise, so its
- * event loop always turns. For the same reason what threads tell all others goes through here (webhub.ts).
+ * The death watcher: the Web Worker that detects the end of a page's CPUs (webmachine.ts). It waits for each
+ * with a promise, so its event loop always turns. For the same reason broadcasts between threads go through
+ * it (webhub.ts).
  */
-const waiting = new Map<Burial, Undertaking>()
+const waiting = new Map<StartNumber, DeathWatch>()
 const lines = new Set<MessagePort>()
 
-addEventListener('message', ({ data }: MessageEvent<Undertaking | Burial | HubMessage>) => {
-  // Also where it was not yet alive: it may have the lock, and have died before it could say so.
-  if (typeof data === 'number') attend(data)
-  else if ('heard' in data) tell(data, null)
+addEventListener('message', ({ data }: MessageEvent<DeathWatch | StartNumber | HubMessage>) => {
+  // The CPU may have the lock, and have died before it could say so.
+  if (typeof data === 'number') awaitEnd(data)
+  else if ('heard' in data) broadcast(data, null)
   else {
     waiting.set(data.start, data)
     lines.add(data.cpu)
-    data.cpu.onmessage = ({ data: message }: MessageEvent<Burial | HubMessage>) => {
-      if (typeof message === 'number') attend(message)
+    data.cpu.onmessage = ({ data: message }: MessageEvent<StartNumber | HubMessage>) => {
+      if (typeof message === 'number') awaitEnd(message)
       else {
         postMessage(message)
-        tell(message, data.cpu)
+        broadcast(message, data.cpu)
       }
     }
   }
 })
 
-function tell(message: HubMessage, from: MessagePort | null): void {
+function broadcast(message: HubMessage, from: MessagePort | null): void {
   for (const line of lines) if (line !== from) line.postMessage(message)
 }
 
-/** Once: whoever asks first. */
-function attend(start: Burial): void {
-  const undertaking = waiting.get(start)
-  if (undertaking === undefined) return
-  const { buffer, gone, lock, cpu } = undertaking
+/** Waits for the lock of the CPU. Only the first call for a start has an effect. */
+function awaitEnd(start: StartNumber): void {
+  const watch = waiting.get(start)
+  if (watch === undefined) return
+  const { buffer, gone, lock, cpu } = watch
   waiting.delete(start)
   void navigator.locks.request(lock, () => {
     Atomics.store(Arena.attach(buffer).i32, gone, start)
-    postMessage(start satisfies Burial)
+    postMessage(start satisfies StartNumber)
     cpu.close()
     lines.delete(cpu)
   })

@@ -1,21 +1,21 @@
 /**
- * What the threads of a machine on Web Workers tell each other: a message of one reaches all others at a turn
- * of their event loops. It goes through the undertaker (webmachine.ts), which is the one that always turns:
- * shared memory does not pass a BroadcastChannel.
+ * Broadcasts between the threads of a machine on Web Workers: a message reaches all other threads at a turn
+ * of their event loops. It goes through the death watcher (webmachine.ts), whose event loop always turns: a
+ * BroadcastChannel cannot carry shared memory.
  */
 export interface WebHub {
   post(message: unknown): void
   listener: ((message: unknown) => void) | null
 }
 
-/** As it travels. */
+/** A broadcast on its way. */
 export interface HubMessage {
   readonly heard: unknown
 }
 
 const hubs = new WeakMap<SharedArrayBuffer, WebHub>()
 
-/** Joins this thread, by its end of the line to the undertaker. */
+/** Joins this thread, by its port to the death watcher. */
 export function joinHub(arena: SharedArrayBuffer, line: Worker | MessagePort): void {
   const hub: WebHub = { post: heard => line.postMessage({ heard } satisfies HubMessage), listener: null }
   line.addEventListener('message', event => {

@@ -6,35 +6,38 @@ import { type HubMessage, joinHub } from './webhub.ts'
 import { type RunningCpu, WorkerMachine } from '../core/workermachine.ts'
 
 /**
- * CPUs on Web Workers, of a page that is cross-origin isolated or of one of its workers.
+ * CPUs on Web Workers, of a cross-origin isolated page or of one of its workers.
  *
- * A browser does not say when a worker is gone. So each CPU holds a lock of the Web Locks API for as long as
- * it lives, and the undertaker asks for the same lock: it is granted when the worker has ended, in whatever
- * way. The undertaker is a worker that does nothing else and never blocks. It writes what it learns into the
- * CPU's record, and then tells: a page that spins at a lock of the kernel hears nothing, and the lock may be
- * one of the CPU that is gone.
+ * A browser does not report that a worker is gone. So each CPU holds a lock of the Web Locks API while it
+ * lives, and the death watcher requests the same lock: the browser grants it when the worker has ended in any
+ * way. The death watcher is a worker that does nothing else and never blocks. It writes the death into the
+ * CPU's record and then posts a message: a page that spins for a kernel lock receives no message, and the
+ * lock may belong to the dead CPU.
  *
- *   the page                        the undertaker                     the CPU
- *   --------                        --------------                     -------
- *                                                                      has the Web Lock, says so
- *                                   asks for the Web Lock              holds L of the kernel
+ *   page                            death watcher                      CPU
+ *   ----                            -------------                      ---
+ *                                                                      holds the Web Lock, reports that
+ *                                   requests the Web Lock              holds kernel lock L
  *   terminates the CPU                                                 is gone, with L
- *   spins at L, looks at `gone`     has it: gone = this start, tells
+ *   spins for L, reads `gone`       gets it: gone = start, posts
  *   breaks L
- *   is told
+ *   receives the message
  *
- * The page does not ask for the Web Lock itself: it would be given it, and not know, while it spins. A start
- * has a number: what is learned of one is not said of the next.
+ * The page does not request the Web Lock itself: the lock could be granted while the page spins, unnoticed.
+ * Each start has a number, so that a report about one start is not taken for the next.
  */
 export interface WebMachineOptions {
   readonly arena: Arena
   readonly region: Region
-  /** Makes the worker of a CPU. Its module calls `runWebCpu`; the call stands where bundlers see it. */
+  /**
+   * Creates the worker of a CPU. Its module calls `runWebCpu`. The caller writes `new Worker(…)`, where
+   * bundlers see it.
+   */
   readonly worker: (name: string) => Worker
   readonly data?: unknown
 }
 
-/** What a CPU's worker is told first of all. */
+/** The first message to a CPU's worker. */
 export interface WebCpuBoot {
   readonly buffer: SharedArrayBuffer
   readonly region: Region
@@ -42,16 +45,16 @@ export interface WebCpuBoot {
   readonly origin: number
   readonly start: number
   readonly lock: string
-  /** To the undertaker: the number of its start says that it holds its lock. */
-  readonly undertaker: MessagePort
+  /** To the death watcher: the number of the start says that the CPU holds its lock. */
+  readonly deathWatcher: MessagePort
   readonly data: unknown
 }
 
 /**
- * What the undertaker is told of a CPU: where to write the number of this start when its lock is free.
- * Through the port the CPU says that it has it, and what it tells all others.
+ * A request to the death watcher: write the number of this start to `gone` when the lock is free. Through the
+ * port the CPU reports that it has the lock, and sends its broadcasts.
  */
-export interface Undertaking {
+export interface DeathWatch {
   readonly buffer: SharedArrayBuffer
   readonly gone: number
   readonly start: number
@@ -60,10 +63,9 @@ export interface Undertaking {
 }
 
 /**
- * What the undertaker is told of one that may never have had its lock: the number of its start. It answers
- * with that of each one that is gone.
+ * The number of a start. To the death watcher: the CPU may never have had its lock. From it: the CPU is gone.
  */
-export type Burial = number
+export type StartNumber = number
 
 interface RunningWebCpu extends RunningCpu {
   readonly start: number
@@ -74,10 +76,10 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
   private readonly options: WebMachineOptions
   private readonly origin: number
   private readonly timekeeper: Worker
-  private readonly undertaker: Worker
-  /** Who is to be told that the CPU of this start is gone. */
-  private readonly buried = new Map<Burial, () => void>()
-  /** Why no CPU can run here. */
+  private readonly deathWatcher: Worker
+  /** Resolvers of CPUs whose end is awaited, by start. */
+  private readonly onGone = new Map<StartNumber, () => void>()
+  /** The error because of which no CPU can run. */
   private broken: { readonly error: unknown } | undefined
 
   constructor(options: WebMachineOptions) {
@@ -91,35 +93,35 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
       name: 'heddle timekeeper',
     })
     this.timekeeper.postMessage(boot)
-    this.undertaker = new Worker(new URL('./web-deathwatch.ts', import.meta.url), {
+    this.deathWatcher = new Worker(new URL('./web-deathwatch.ts', import.meta.url), {
       type: 'module',
-      name: 'heddle undertaker',
+      name: 'heddle death watcher',
     })
-    for (const worker of [this.timekeeper, this.undertaker]) {
+    for (const worker of [this.timekeeper, this.deathWatcher]) {
       worker.addEventListener('error', event => this.breakDown(workerError(event)))
     }
-    this.undertaker.addEventListener('message', ({ data }: MessageEvent<Burial | HubMessage>) => {
-      if (typeof data === 'number') this.buried.get(data)?.()
+    this.deathWatcher.addEventListener('message', ({ data }: MessageEvent<StartNumber | HubMessage>) => {
+      if (typeof data === 'number') this.onGone.get(data)?.()
     })
-    joinHub(this.arena.buffer, this.undertaker)
+    joinHub(this.arena.buffer, this.deathWatcher)
   }
 
   /**
-   * Whether the CPU's thread runs no more, though its death may not have been told yet. Without a turn of the
-   * event loop.
+   * Whether the CPU's thread is gone, even if its death was not reported yet. Needs no turn of the event
+   * loop.
    */
   isGone(cpu: number): boolean {
     const running = this.running[cpu]
     return running === undefined || Atomics.load(this.arena.i32, this.goneWord(cpu)) === running.start
   }
 
-  protected launch(cpu: number, start: number): RunningWebCpu {
+  protected createWorker(cpu: number, start: number): RunningWebCpu {
     const worker = this.options.worker(`heddle cpu ${cpu}`)
     const lock = `heddle cpu ${cpu} of ${this.origin} start ${start}`
     const { buffer } = this.arena
     const { port1, port2 } = new MessageChannel()
-    const undertaking: Undertaking = { buffer, gone: this.goneWord(cpu), start, lock, cpu: port1 }
-    this.undertaker.postMessage(undertaking, [port1])
+    const watch: DeathWatch = { buffer, gone: this.goneWord(cpu), start, lock, cpu: port1 }
+    this.deathWatcher.postMessage(watch, [port1])
     const boot: WebCpuBoot = {
       buffer,
       region: this.region,
@@ -127,7 +129,7 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
       origin: this.origin,
       start,
       lock,
-      undertaker: port2,
+      deathWatcher: port2,
       data: this.options.data,
     }
     worker.postMessage(boot, [port2])
@@ -135,29 +137,26 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
   }
 
   protected override isEnding({ terminated, start }: RunningWebCpu): void {
-    if (terminated) this.bury(start)
+    if (terminated) this.watchForEnd(start)
   }
 
   protected async timekeeperEnd(): Promise<void> {
     this.timekeeper.terminate()
-    this.undertaker.terminate()
+    this.deathWatcher.terminate()
   }
 
-  /**
-   * A worker that the machine cannot do without is not there: no CPU can run, and the undertaker may not be
-   * there to say so.
-   */
+  /** The timekeeper or the death watcher failed to load: no CPU can run, and perhaps no death is reported. */
   private breakDown(error: unknown): void {
     this.broken ??= { error }
-    for (const resolve of this.buried.values()) resolve()
+    for (const resolve of this.onGone.values()) resolve()
   }
 
   private goneWord(cpu: number): number {
     return cpuRecord(this.region, cpu) + CpuRecord.gone
   }
 
-  private bury(start: Burial): void {
-    this.undertaker.postMessage(start)
+  private watchForEnd(start: StartNumber): void {
+    this.deathWatcher.postMessage(start)
   }
 
   private async watch(cpu: number, worker: Worker, start: number): Promise<void> {
@@ -166,21 +165,21 @@ export class WebMachine extends WorkerMachine<RunningWebCpu> {
     worker.addEventListener('error', event => {
       thrown = { error: workerError(event) }
       worker.terminate()
-      this.bury(start)
+      this.watchForEnd(start)
     })
-    if (this.broken === undefined) await new Promise<void>(resolve => this.buried.set(start, resolve))
+    if (this.broken === undefined) await new Promise<void>(resolve => this.onGone.set(start, resolve))
     else await Promise.resolve()
-    this.buried.delete(start)
+    this.onGone.delete(start)
     if (this.broken !== undefined) worker.terminate()
     this.ended(cpu, 1, thrown ?? this.broken)
   }
 }
 
-/** A worker whose script cannot be loaded says nothing but that. */
+/** If the script of a worker cannot be loaded, the event has no further details. */
 function workerError({ error, message, filename }: ErrorEvent): unknown {
   if (error !== null && error !== undefined) return error
   if (message) return new Error(filename ? `${message} (${filename})` : message)
   return new Error(
-    'the script of a worker of heddle could not be loaded; the server must send it with the headers of the page, and a bundler needs the plugin of heddle',
+    'the script of a worker of heddle could not be loaded; serve it with the headers of the page, and build with the plugin of heddle',
   )
 }
