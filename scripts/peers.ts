@@ -77,7 +77,7 @@ const piscina: Peer = {
     write(
       root,
       'dist/common.js',
-      `module.exports = { ...require(${JSON.stringify(join(source, 'piscina/move.ts'))}), getAvailableParallelism: require('node:os').availableParallelism }`,
+      `module.exports = { ...require(${JSON.stringify(join(source, 'piscina/transferable.ts'))}), getAvailableParallelism: require('node:os').availableParallelism }`,
     )
     write(
       root,

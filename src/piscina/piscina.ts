@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 import type { Worker } from 'node:worker_threads'
 import { refuseUnknown } from '../coroutine/core/knownoptions.ts'
 import type { PiscinaHistogram, PiscinaHistogramSummary } from './histogram.ts'
-import { move } from './move.ts'
+import { move } from './transferable.ts'
 import {
   checkOptions,
   type CloseOptions,
@@ -16,7 +16,7 @@ import {
 } from './options.ts'
 import { ThreadPool } from './pool.ts'
 import { ArrayTaskQueue, FixedQueue } from './queues.ts'
-import { state } from './state.ts'
+import { state } from './workerstate.ts'
 import { queueOptionsSymbol, transferableSymbol, valueSymbol } from './symbols.ts'
 import { version } from './version.ts'
 

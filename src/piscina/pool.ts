@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { warn, type KernelEvents } from '../kernel/boot/kernelevents.ts'
 import { AbortError, type AbortSignalEventTarget } from './abort.ts'
 import { leastBusy, type PiscinaLoadBalancer, type PiscinaWorker } from './balancer.ts'
-import { compileOf } from './compiled.ts'
+import { compileOf } from './compilepatterns.ts'
 import { PoolCpus } from './cpus.ts'
 import { Errors, exitError, failureOf } from './errors.ts'
 import { Times } from './histogram.ts'
@@ -19,7 +19,7 @@ import {
 import { PoolTask, queued, unqueued } from './pooltask.ts'
 import { PoolWorker, workerOf } from './poolworker.ts'
 import { FixedQueue, type TaskQueue } from './queues.ts'
-import { Standings } from './standing.ts'
+import { Standings } from './taskpriority.ts'
 
 /** Who a pool tells what happens. */
 export interface PoolListener {

@@ -9,9 +9,9 @@ import { wait } from '../coroutine/core/blocking.ts'
 import { twinOf } from '../coroutine/core/coroutine.ts'
 import { move } from '../kernel/join/transferred.ts'
 import type { TaskPriority } from '../kernel/boot/options.ts'
-import { timed } from './ahead.ts'
-import { isMovable, transferListOf } from './move.ts'
-import { state } from './state.ts'
+import { timed } from './shorttasksfirst.ts'
+import { isMovable, transferListOf } from './transferable.ts'
+import { state } from './workerstate.ts'
 import { valueSymbol } from './symbols.ts'
 
 state.isWorkerThread = true
@@ -25,7 +25,7 @@ const HANDLERS_MAX = 1000
 let isNice = false
 
 /**
- * Runs one task of a pool. With `known` (standing.ts) it goes ahead of others at first, if `goesAhead`, and
+ * Runs one task of a pool. With `known` (taskpriority.ts) it goes ahead of others at first, if `goesAhead`, and
  * has priority `after` later.
  */
 export function* handle(

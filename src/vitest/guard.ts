@@ -14,7 +14,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Worker } from 'node:worker_threads'
 import { setPlainDeadline } from '../coroutine/core/safepoint.ts'
-import { dropOrphans } from './orphans.ts'
+import { dropOrphans } from './droppedrejections.ts'
 import {
   BEAT,
   CHANGES,
@@ -25,7 +25,7 @@ import {
   THROW,
   type WatchdogData,
   WORDS,
-} from './words.ts'
+} from './sharedwords.ts'
 
 interface Guarded {
   readonly id: number

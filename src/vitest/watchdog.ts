@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs'
 import { type Debugger, Session } from 'node:inspector'
 import { parentPort, workerData } from 'node:worker_threads'
 import { stackLines, type Script } from '../machine/node/node-stack.ts'
-import { BEAT, CHANGES, clock, DUE, STOPPING, type Stopped, THROW, type WatchdogData } from './words.ts'
+import { BEAT, CHANGES, clock, DUE, STOPPING, type Stopped, THROW, type WatchdogData } from './sharedwords.ts'
 
 /** An event loop that has not turned for so long, when its call is due, is held by that call. */
 const still_ms = 150

@@ -1,5 +1,5 @@
 import type { WorkerOptions } from 'node:worker_threads'
-import { compileOf } from '../piscina/compiled.ts'
+import { compileOf } from '../piscina/compilepatterns.ts'
 import { PoolCpus } from '../piscina/cpus.ts'
 import { ownOptions, SHARED_TASKS, THREADS_MAX } from '../piscina/options.ts'
 import { checkOptions } from '../coroutine/core/knownoptions.ts'

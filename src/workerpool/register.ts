@@ -1,5 +1,5 @@
 import type { WorkerRegisterOptions } from './options.ts'
-import { state } from './state.ts'
+import { state } from './workerstate.ts'
 
 /** In the script of a pool: says which methods `pool.exec` finds there. */
 export function worker(

@@ -13,7 +13,7 @@ import { move } from '../kernel/join/transferred.ts'
 import { converted, TerminateError } from './errors.ts'
 import type { WorkerRegisterOptions } from './options.ts'
 import { isPromise } from './promise.ts'
-import { type Request, state } from './state.ts'
+import { type Request, state } from './workerstate.ts'
 import { isTransfer } from './transfer.ts'
 
 /** How a task has ended. The pool settles it when it has heard as many events. */

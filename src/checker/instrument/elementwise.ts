@@ -2,8 +2,8 @@
  * What the models of the language's functions are made of: a view, read and written one element, one step, at
  * a time.
  */
-import { callable, resumableOf } from '../../compiler/runtime/callback.ts'
-import { mergeSort } from '../../compiler/runtime/mergesort.ts'
+import { callable, resumableOf } from '../../compiler/runtime/builtins/callback.ts'
+import { mergeSort } from '../../compiler/runtime/sort/mergesort.ts'
 import { define } from '../../coroutine/core/define.ts'
 import { LENGTH, PLAIN_READ, PLAIN_WRITE } from '../machine/operations.ts'
 import { effect, isShared, op, pending, realOf } from '../machine/pending.ts'

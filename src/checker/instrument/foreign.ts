@@ -8,7 +8,7 @@
  *   a function of WebAssembly      may have shared memory of its own: it is refused
  */
 import { own, refuse as refuseCall } from '../../compiler/runtime.ts'
-import { inspectors } from '../../compiler/runtime/inspectors.ts'
+import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
 import { owner } from '../../compiler/runtime/generator.ts'
 import { type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { CheckError } from '../errors.ts'

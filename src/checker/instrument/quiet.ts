@@ -13,8 +13,8 @@
  * data property, an accessor of the language and one of the check's own code, which tells of its effects, are
  * quiet; others are not.
  */
-import { inspectors } from '../../compiler/runtime/inspectors.ts'
-import { resumableOf } from '../../compiler/runtime/callback.ts'
+import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
+import { resumableOf } from '../../compiler/runtime/builtins/callback.ts'
 import { isIntrinsic } from './intrinsics.ts'
 import { effect, NOTED_MAX, pending } from '../machine/pending.ts'
 import {

@@ -4,9 +4,9 @@
  * whether it may have had an effect otherwise.
  */
 import { attach, own } from '../../compiler/runtime.ts'
-import { resumableOf } from '../../compiler/runtime/callback.ts'
+import { resumableOf } from '../../compiler/runtime/builtins/callback.ts'
 import { generatorBody } from '../../compiler/runtime/generator.ts'
-import { arrayFrom } from '../../compiler/runtime/from.ts'
+import { arrayFrom } from '../../compiler/runtime/builtins/arrayfrom.ts'
 import { type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { call, put, type Stops } from './elementwise.ts'
 import { isMemory, ownAt, plain, watched } from './foreign.ts'

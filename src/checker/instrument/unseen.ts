@@ -11,8 +11,8 @@
  * code it was. Code is known if it is instrumented, of the language, or a function of the host that computes
  * and keeps nothing (`hosts`); and so is vitest's `expect`.
  */
-import { inspectors } from '../../compiler/runtime/inspectors.ts'
-import { resumableOf } from '../../compiler/runtime/callback.ts'
+import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
+import { resumableOf } from '../../compiler/runtime/builtins/callback.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { isIntrinsic } from './intrinsics.ts'
 import { pending } from '../machine/pending.ts'

@@ -1,6 +1,6 @@
 /** One walk over the tree: scopes, references, functions, loops and calls. */
 import type { Analysis } from './analysis.ts'
-import { visitClass, visitFunction } from './bodies.ts'
+import { visitClass, visitFunction } from './analyzebodies.ts'
 import { isTaskDirective } from './directive.ts'
 import { Func, kindOf } from './functions.ts'
 import { handsOutExports } from '../loading/commonjs.ts'

@@ -4,14 +4,14 @@
  */
 import { accessorRefusal, addAccessors, isFoundByKey } from './accessors.ts'
 import { type Analysis, globalName } from './analysis.ts'
-import { Beyond, type Neighbour } from './beyond.ts'
+import { Beyond, type Neighbour } from './importedcosts.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
 import { constructorsIn, type Made } from './construct.ts'
 import { groupsOf } from './cycles.ts'
 import { markIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
-import { type Costs, findLong } from './long.ts'
-import { refuseTexts } from './texts.ts'
+import { type Costs, findLong } from './cost.ts'
+import { refuseTexts } from './functiontext.ts'
 import { isBuiltIn, typeOf } from './types.ts'
 import { bare, isFunction, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
 

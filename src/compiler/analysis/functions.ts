@@ -34,9 +34,9 @@ export interface Call {
    * unknown  anything
    */
   reach: 'known' | 'short' | 'light' | 'unknown'
-  /** Called as it is, though it is not known for sure: all that the file calls so is brief. See long.ts. */
+  /** Called as it is, though it is not known for sure: all that the file calls so is brief. See cost.ts. */
   plain: boolean
-  /** What such a call, or one of a function that cannot run long, leads to: so many calls. See long.ts. */
+  /** What such a call, or one of a function that cannot run long, leads to: so many calls. See cost.ts. */
   cost: number
 }
 

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import type { UnpluginOptions } from 'unplugin'
 import { MagicString } from 'magic-string'
 import { moduleReferences, referenceText } from './references.ts'
-import { isLoader, ownModule, pathOf } from './own.ts'
+import { isLoader, ownModule, pathOf } from './ownmodules.ts'
 
 /** What the hooks of the three have in common, and unplugin does not name. */
 interface ChunkContext {

@@ -16,7 +16,7 @@ import type { BuildOptions, BuildResult, OutputFile, PluginBuild } from 'esbuild
 import { MagicString } from 'magic-string'
 import type { UnpluginOptions } from 'unplugin'
 import { moduleReferences, referenceText } from './references.ts'
-import { isForeign, isLoader, ownModule, pathOf } from './own.ts'
+import { isForeign, isLoader, ownModule, pathOf } from './ownmodules.ts'
 
 /** Which of the three builds this is, told through its options: plugins are shared by all. */
 const phaseKey = '__heddlePhase'

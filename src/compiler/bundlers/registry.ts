@@ -11,7 +11,7 @@ import { dirname, relative, resolve } from 'node:path'
 import { MagicString } from 'magic-string'
 import type { UnpluginContextMeta, UnpluginOptions } from 'unplugin'
 import { moduleReferences, referenceText } from './references.ts'
-import { isForeign, isLoader, ownModule, pathOf } from './own.ts'
+import { isForeign, isLoader, ownModule, pathOf } from './ownmodules.ts'
 
 const scheme = 'heddle-module:'
 

@@ -18,7 +18,7 @@ import { vitestCache } from './vitestcache.ts'
 import { viteSettings } from './vitesettings.ts'
 import { compile, type Diagnostic } from '../compile.ts'
 import { neighboursOf } from '../loading/neighbours.ts'
-import { partly } from '../loading/partly.ts'
+import { partly } from '../loading/selectionwarning.ts'
 import { checkPatterns, type CompilePattern, patternText, Selection } from '../loading/selection.ts'
 import { withoutQuery } from '../analysis/parse.ts'
 

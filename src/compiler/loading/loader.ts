@@ -12,7 +12,7 @@ import { claimsMemory, programFile } from '../../machine/node/node-claims.ts'
 import { Claims } from '../../arena/sync/claims.ts'
 import type { Diagnostic } from '../compile.ts'
 import { cacheFolder, cacheKey, compilerStamp, DiskCache } from './diskcache.ts'
-import { partly } from './partly.ts'
+import { partly } from './selectionwarning.ts'
 import { askedFor, moduleOf, nearestManifest, Selection } from './selection.ts'
 import type { Language, Translation, Work } from './translate.ts'
 

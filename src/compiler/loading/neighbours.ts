@@ -4,8 +4,8 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import type { Brief, Neighbour } from '../analysis/beyond.ts'
-import { briefOf } from '../analysis/brief.ts'
+import type { Brief, Neighbour } from '../analysis/importedcosts.ts'
+import { briefOf } from '../analysis/exportedcosts.ts'
 
 /** Larger files are no neighbours: to read them twice takes too long. */
 const size_most = 1_000_000

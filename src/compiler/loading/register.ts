@@ -2,4 +2,4 @@
  * `node --import heddle/register main.ts`: functions marked 'use task' are compiled as they are loaded.
  * Workers inherit the flag, so their modules are compiled too.
  */
-import './ondemand.ts'
+import './installloader.ts'

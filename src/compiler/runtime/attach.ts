@@ -1,10 +1,10 @@
 /** Twins on functions: put there when a function is made, found when it is called. */
 import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/core/coroutine.ts'
 import { resumable as direct } from '../../coroutine/core/generators.ts'
-import { isObject } from './access.ts'
+import { isObject } from './accessors.ts'
 import { asyncTwin } from './async.ts'
 import { builds } from './construct.ts'
-import { inspectors } from './inspectors.ts'
+import { inspectors } from './builtins/inspectors.ts'
 import { generatorTwin, owner } from './generator.ts'
 
 type Callable = (...args: any[]) => any

@@ -4,7 +4,7 @@
  */
 import { type Twin, unwinds } from '../../coroutine/core/coroutine.ts'
 import { attach, refuse, unwinding } from './attach.ts'
-import { type Callable, resumableOf } from './callback.ts'
+import { type Callable, resumableOf } from './builtins/callback.ts'
 
 const { bind } = Function.prototype
 

@@ -1,7 +1,7 @@
 /** `new` of what unwinds: which object it gives when the constructor has been entered again. */
 import { itself } from '../../coroutine/core/coroutine.ts'
 import { frames, rest } from '../../coroutine/core/frames.ts'
-import { inspectors } from './inspectors.ts'
+import { inspectors } from './builtins/inspectors.ts'
 
 function isObject(value: unknown): boolean {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'

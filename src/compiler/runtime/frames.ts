@@ -90,7 +90,7 @@ export function given(
 }
 
 /**
- * Puts a function that unwinds where the callee finds it that it is given to. See lowering/frames/vouched.ts.
+ * Puts a function that unwinds where the callee finds it that it is given to. See lowering/frames/unmarkedarguments.ts.
  */
 export function vouch<F>(fn: F): F {
   frames.made = fn

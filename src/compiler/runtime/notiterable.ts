@@ -2,7 +2,7 @@
  * What the engine says of a thing that is spread or taken apart and cannot be: by the name that it has in the
  * source.
  */
-import { inspectors } from './inspectors.ts'
+import { inspectors } from './builtins/inspectors.ts'
 
 /** True where it is certain, without running code of the program, that a value has no iterator. */
 function hasNoIterator(value: unknown): boolean {

@@ -42,7 +42,7 @@ export interface Words {
   ok: number
   /**
    * A function that unwinds, on its way to a callee that only calls it. See
-   * compiler/lowering/frames/vouched.ts.
+   * compiler/lowering/frames/unmarkedarguments.ts.
    */
   made: unknown
 }

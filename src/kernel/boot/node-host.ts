@@ -12,7 +12,7 @@ import type { KernelOptions } from './options.ts'
  * CPU. Null in a bundle, where the plugin has compiled them.
  */
 export const loader: URL | null = /* @__PURE__ */ besideUs(
-  () => new URL('../../compiler/loading/ondemand.ts', import.meta.url),
+  () => new URL('../../compiler/loading/installloader.ts', import.meta.url),
 )
 
 /** A bundle in CommonJS has no import.meta, unless the plugin has made it. */

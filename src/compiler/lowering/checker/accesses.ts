@@ -5,8 +5,8 @@
 import { globalName } from '../../analysis/analysis.ts'
 import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
 import { bare, type Node } from '../../analysis/syntax.ts'
-import type { CheckerLowering } from '../checker.ts'
-import type { Context } from '../context.ts'
+import type { CheckerLowering } from './checker.ts'
+import type { Context } from '../writer/context.ts'
 import { atomics, memoryMethod, pause, plainRead, plainWrite } from './operations.ts'
 
 /** The value of an element of what `object` is. */

@@ -2,8 +2,8 @@
 import type { Analysis } from '../../analysis/analysis.ts'
 import { type Rope, rope } from '../../output/rope.ts'
 import type { Node } from '../../analysis/syntax.ts'
-import type { CheckerLowering } from '../checker.ts'
-import type { Context } from '../context.ts'
+import type { CheckerLowering } from './checker.ts'
+import type { Context } from '../writer/context.ts'
 
 /** The accessors of a file, by name. */
 export class Accessors {

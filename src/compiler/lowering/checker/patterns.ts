@@ -4,10 +4,10 @@
  */
 import { Rope, rope } from '../../output/rope.ts'
 import { boundNames, keyName, type Node, walk } from '../../analysis/syntax.ts'
-import type { CheckerLowering } from '../checker.ts'
-import type { Context } from '../context.ts'
+import type { CheckerLowering } from './checker.ts'
+import type { Context } from '../writer/context.ts'
 import { isIndexed, plainWrite } from './operations.ts'
-import { writeNamed } from './quiet.ts'
+import { writeNamed } from './implicitcode.ts'
 
 /** What a destructuring takes apart: the elements of a view that it names are read before. */
 export function writeSource(lowering: CheckerLowering, pattern: Node, node: Node, cx: Context): Rope {

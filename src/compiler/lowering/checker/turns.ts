@@ -2,9 +2,9 @@
 import type { Func } from '../../analysis/functions.ts'
 import { type Rope, rope } from '../../output/rope.ts'
 import { contains, type Node } from '../../analysis/syntax.ts'
-import type { CheckerLowering } from '../checker.ts'
-import type { Context } from '../context.ts'
-import { isOpaque } from './quiet.ts'
+import type { CheckerLowering } from './checker.ts'
+import type { Context } from '../writer/context.ts'
+import { isOpaque } from './implicitcode.ts'
 
 /** A loop over what something comes to: each turn has an effect, and is told of all the same. */
 export function writeTold(

@@ -12,8 +12,8 @@ import { type Analysis, globalName } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
 import { type Rope, rope } from '../../output/rope.ts'
 import { bare, isFunction, type Node, walk } from '../../analysis/syntax.ts'
-import type { Names } from '../names.ts'
-import { awaitedIn } from './quiet.ts'
+import type { Names } from '../writer/names.ts'
+import { awaitedIn } from './implicitcode.ts'
 
 export class Waits {
   readonly #analysis: Analysis

@@ -7,14 +7,14 @@ import type { Func } from '../../analysis/functions.ts'
 import { Rope, rope } from '../../output/rope.ts'
 import type { Binding } from '../../analysis/scope.ts'
 import { directives, isFunction, type Node } from '../../analysis/syntax.ts'
-import { writeDeclaration } from '../attach.ts'
-import { type Context, noJumps } from '../context.ts'
-import type { FramesLowering } from '../frames.ts'
+import { writeDeclaration } from '../writer/attach.ts'
+import { type Context, noJumps } from '../writer/context.ts'
+import type { FramesLowering } from './frames.ts'
 import { Slots } from './emitter.ts'
 import { type Parameter, writeHead, writeParameters } from './parameters.ts'
 import { declaring, takePermission } from './permission.ts'
 import { isDerived, isLexical, type Plan } from './plan.ts'
-import type { Statements } from './statements.ts'
+import type { Statements } from './statements/statements.ts'
 
 /** What both ways to write a body begin with. */
 interface Body {

@@ -5,12 +5,12 @@ import type { Call, Func } from '../../analysis/functions.ts'
 import type { Rope } from '../../output/rope.ts'
 import type { Binding } from '../../analysis/scope.ts'
 import { bare, isFunction, type Node, walk } from '../../analysis/syntax.ts'
-import { writeAttachment, writeNamedBy } from '../attach.ts'
-import type { Context } from '../context.ts'
-import type { FramesLowering } from '../frames.ts'
-import { isSmall } from '../weight.ts'
+import { writeAttachment, writeNamedBy } from '../writer/attach.ts'
+import type { Context } from '../writer/context.ts'
+import type { FramesLowering } from './frames.ts'
+import { isSmall } from '../loops/weight.ts'
 import { handedAfter } from './permission.ts'
-import { isUnseen, type Vouched } from './vouched.ts'
+import { isUnseen, type Vouched } from './unmarkedarguments.ts'
 
 /** Where the strips of a loop get the names that they need. */
 export interface Temporaries {

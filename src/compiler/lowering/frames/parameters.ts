@@ -5,11 +5,11 @@
 import type { Func } from '../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../output/rope.ts'
 import { bare, isAnonymous, type Node } from '../../analysis/syntax.ts'
-import type { Context } from '../context.ts'
-import type { FramesLowering } from '../frames.ts'
-import { patternText } from './patterns.ts'
+import type { Context } from '../writer/context.ts'
+import type { FramesLowering } from './frames.ts'
+import { patternText } from './expressions/patterns.ts'
 import { handedAfter } from './permission.ts'
-import type { Statements } from './statements.ts'
+import type { Statements } from './statements/statements.ts'
 
 /** A parameter that the body sets, and the name that the function takes it by. */
 export interface Parameter {

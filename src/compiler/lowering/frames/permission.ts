@@ -5,7 +5,7 @@
  */
 import type { Func } from '../../analysis/functions.ts'
 import { bare, type Node, walk } from '../../analysis/syntax.ts'
-import type { FramesLowering } from '../frames.ts'
+import type { FramesLowering } from './frames.ts'
 
 /**
  * What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does.

@@ -1,0 +1,480 @@
+/**
+ * Calls of a function that unwinds. Where the callee is known it is given the permission to unwind at once.
+ * Where it is not, it is looked at: one that unwinds, one without any other form, or one that has to be
+ * called in another way.
+ */
+import type { Call, Func } from '../../../analysis/functions.ts'
+import { join, type Piece, Rope, rope } from '../../../output/rope.ts'
+import { bare, isFunction, type Node } from '../../../analysis/syntax.ts'
+import { calleeText } from '../../writer/enginemessages.ts'
+import { Expressions } from './expressions.ts'
+import { listValues } from './literals.ts'
+import { operand } from './operands.ts'
+
+export abstract class Calls extends Expressions {
+  /** Arguments that a call may be given more than once in the text, of which once is run. */
+  #arguments(nodes: readonly Node[]): Rope[] {
+    return this.#settled(nodes, listValues(this, nodes))
+  }
+
+  /**
+   * Values that are read at once, in any order: what runs when it is read is held, and what that may change.
+   */
+  #settled(nodes: readonly Node[], values: readonly Rope[]): Rope[] {
+    return values.map((value, index) => {
+      const node = nodes[index]!
+      if (!this.order.mayChange(node, nodes.slice(index + 1))) return value
+      if (node.type !== 'SpreadElement') return rope`${this.hold(value)}`
+      return rope`...${this.hold(rope`[${value}]`)}`
+    })
+  }
+
+  /** A call on its way to a function that takes the permission to unwind: nothing runs in between. */
+  #permitted(
+    callee: Rope,
+    receiver: Piece | null,
+    nodes: readonly Node[],
+    values: Rope[],
+    permit: Piece = this.permit,
+  ): Rope {
+    const last = nodes.findLastIndex(node => !this.order.isRead(node))
+    const list: Piece[] = values.map((value, index) => {
+      if (index !== last) return value
+      const held = this.take()
+      const node = nodes[index]!
+      if (node.type !== 'SpreadElement') return rope`(${held} = ${value}, ${permit}, ${held})`
+      return rope`...(${held} = [${value}], ${permit}, ${held})`
+    })
+    if (receiver !== null) list.unshift(receiver)
+    const call = rope`${callee}(${join(list, ', ')})`
+    return last === -1 ? rope`(${permit},${call})` : call
+  }
+
+  /** The same, by a last argument, where the function takes one. */
+  #handed(callee: Rope, target: Func, nodes: readonly Node[], values: readonly Rope[]): Rope | null {
+    const count = this.host.handedAfter(target)
+    if (count === null || nodes.length > count || nodes.some(({ type }) => type === 'SpreadElement'))
+      return null
+    const missing = Array.from({ length: count - nodes.length }, () => 'void 0')
+    return rope`${callee}(${join([...values, ...missing, this.ok], ', ')})`
+  }
+
+  call(node: Node): Rope {
+    const { host, cx } = this
+    const call = host.callOf(node)
+    const callee = bare(node.callee)
+    if (call !== undefined && callee.type === 'Super' && host.superStops(call)) return this.#super(node, call)
+    if (call === undefined || host.staysPlain(call)) return this.#plainCall(node, callee)
+    const held = this.held
+    if (call.target !== null && callee.type === 'Identifier') {
+      const way = host.wayTo(call.target, cx)
+      if (way !== 'unknown') return this.#known(node, callee, call.target, way, held)
+    }
+    if (callee.type === 'MemberExpression') {
+      if (this.#passesThrough(node, callee)) return this.#through(node, callee, held)
+      const target = host.privateTarget(callee, cx)
+      if (target !== null && !callee.optional && !node.optional)
+        return this.#private(node, callee, target, held)
+      return this.#method(node, callee, held)
+    }
+    return this.#unknown(node, callee, held)
+  }
+
+  /** A call that cannot stop itself, with something in it that can. */
+  #plainCall(node: Node, callee: Node): Rope {
+    if (callee.type === 'MemberExpression' && callee.object.type !== 'Super') {
+      let object = this.value(callee.object)
+      if (callee.optional) object = rope`${this.guard(object)}`
+      else if (this.lastStop(node.arguments) >= 0 && this.order.mayChange(callee.object, node.arguments)) {
+        object = rope`${this.hold(object)}`
+      }
+      const access = callee.computed
+        ? rope`[${this.hold(this.value(callee.property))}]`
+        : rope`.${callee.property}`
+      if (!node.optional)
+        return rope`${operand(object)}${access}(${join(listValues(this, node.arguments), ', ')})`
+      const receiver = this.hold(object)
+      const fn = this.guard(rope`${receiver}${access}`)
+      return rope`${fn}.call(${join([receiver, ...listValues(this, node.arguments)], ', ')})`
+    }
+    let fn: Piece = callee.type === 'Super' ? rope`super` : this.value(node.callee)
+    if (node.optional) fn = this.guard(fn)
+    else if (callee.type === 'Identifier') {
+      this.#refuseEarly(callee, node.arguments)
+      fn = this.#callable(fn)
+    }
+    return rope`${fn}(${join(listValues(this, node.arguments), ', ')})`
+  }
+
+  #known(node: Node, callee: Node, target: Func, way: 'frames' | 'generator', held: number): Rope {
+    const { host, ok } = this
+    const name = this.verbatim(callee)
+    this.#refuseEarly(callee, node.arguments)
+    const values =
+      way === 'frames'
+        ? (this.#vouching(node.arguments, target) ?? listValues(this, node.arguments))
+        : this.#arguments(node.arguments)
+    const direct = this.#callable(name)
+    const call =
+      way === 'frames'
+        ? (this.#handed(direct, target, node.arguments, values) ??
+          this.#permitted(direct, null, node.arguments, values))
+        : rope`!${ok}?${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
+    return this.#result(node, held, result => rope`${result}=${call};`)
+  }
+
+  /** The arguments, if one of them is a function without its mark for which this call vouches. */
+  #vouching(nodes: readonly Node[], target: Func): Rope[] | null {
+    const index = this.host.vouched(target)?.index ?? nodes.length
+    const after = nodes.slice(index + 1)
+    const made = nodes[index]
+    if (made === undefined || !isFunction(made) || !after.every(node => this.order.isRead(node))) return null
+    if (nodes.some(({ type }) => type === 'SpreadElement')) return null
+    const text = this.host.unseen(made, this.cx)
+    if (text === null) return null
+    const before = listValues(this, nodes.slice(0, index))
+    return [...before, rope`${this.host.runtime('vouch')}(${text})`, ...listValues(this, after)]
+  }
+
+  /** The variable that says whether the caller vouches for this callee; null: it cannot. */
+  #voucher(callee: Node): string | null {
+    if (callee.type !== 'Identifier') return null
+    const vouched = this.host.vouched(this.plan.func)
+    return vouched !== null && this.host.bindingOf(callee) === vouched.binding ? `${this.prefix}m` : null
+  }
+
+  /** A name that may not have been declared yet is refused before its arguments are evaluated. */
+  #refuseEarly(callee: Node, args: readonly Node[]): void {
+    if (!this.order.isRead(callee) && this.lastStop(args) >= 0) this.simple(rope`${this.verbatim(callee)};`)
+  }
+
+  /** True when a variable that is called can be read after the arguments. */
+  #readsLast(callee: Node, args: readonly Node[]): boolean {
+    return args.every(argument => this.order.isRead(argument)) || !this.order.mayChange(callee, args)
+  }
+
+  /** A variable in a form that lends no object to its call. */
+  #callable(name: Rope): Rope {
+    return name.text(this.host.source).includes('.') ? rope`(0, ${name})` : name
+  }
+
+  #private(node: Node, callee: Node, target: Func, held: number): Rope {
+    const { host, ok } = this
+    const itself = host.isFrames(target)
+    const object = this.value(callee.object)
+    const stays = itself && !this.order.mayChange(callee.object, node.arguments)
+    const receiver = stays ? object : rope`${this.hold(object)}`
+    const values = itself ? listValues(this, node.arguments) : this.#arguments(node.arguments)
+    const method = rope`${receiver}.${callee.property}`
+    const list = join(values, ', ')
+    const call = itself
+      ? (this.#handed(method, target, node.arguments, values) ??
+        this.#permitted(method, null, node.arguments, values))
+      : rope`!${ok} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
+    return this.#result(node, held, result => rope`${result}=${call};`)
+  }
+
+  /** The result of a call, in the temporary that is lowest when its operands are free again. */
+  #result(node: Node, held: number, write: (result: string) => Rope): Rope {
+    this.release(held)
+    const result = this.take()
+    this.release(held)
+    if (this.ends.has(node)) this.simple(write(result))
+    else this.place(node.end, result, unwind => rope`${write(result)}if(${this.frames}.u)${unwind}`)
+    this.take()
+    return rope`${result}`
+  }
+
+  /**
+   * True for a call that runs once at most, in a form that goes on: there its text counts, and not its time.
+   */
+  get isBrief(): boolean {
+    return this.guards && !this.plan.single && !this.isRepeated
+  }
+
+  /** A call of what has another twin: a built-in, mostly, with one or two arguments. */
+  #elsewhere(fn: Piece, self: Piece, nodes: readonly Node[], values: Rope[], text: string): Rope {
+    const { host, ok } = this
+    const isShort = nodes.length <= 2 && !nodes.some(({ type }) => type === 'SpreadElement')
+    if (!isShort) return rope`${host.runtime('other')}(${ok},${fn},${self},[${join(values, ',')}],${text})`
+    const name = host.runtime(`other${nodes.length}`)
+    return rope`${name}(${join([ok, fn, self, ...values, text], ',')})`
+  }
+
+  #unknown(node: Node, callee: Node, held: number): Rope {
+    let fn: Rope
+    if (node.optional) fn = rope`${this.guard(this.value(node.callee))}`
+    else if (callee.type === 'Identifier' && this.#readsLast(callee, node.arguments))
+      fn = this.verbatim(callee)
+    else fn = rope`${this.hold(this.value(node.callee))}`
+    const values = this.#arguments(node.arguments)
+    const args = join(values, ',')
+    const found = this.take()
+    const text = JSON.stringify(calleeText(callee))
+    const direct = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
+    const elsewhere = this.#elsewhere(fn, 'void 0', node.arguments, values, text)
+    const isNamed = callee.type === 'Identifier' && !node.optional
+    const voucher = this.#voucher(callee)
+    // What is no function at all is called as it is, so that the engine says so.
+    const looked = isNamed
+      ? this.#isCalled(found, fn, '?.')
+      : rope`typeof ${fn} === 'function' && ${this.#isCalled(found, fn, '')}`
+    const isOurs = voucher === null ? looked : rope`${voucher}?(${this.permit},true):${looked}`
+    const write =
+      this.isBrief && voucher === null
+        ? (result: string): Rope => rope`${result}=${elsewhere};`
+        : (result: string): Rope =>
+            rope`if(${isOurs})${result}=${direct}(${args});else ${result}=${elsewhere};`
+    return this.#result(node, held, write)
+  }
+
+  #method(node: Node, callee: Node, held: number): Rope {
+    const { host } = this
+    const isSuper = callee.object.type === 'Super'
+    let receiver: Rope
+    if (isSuper)
+      receiver = this.cx.alias ? this.verbatim({ type: 'ThisExpression', start: 0, end: 0 }) : rope`this`
+    else {
+      const object = this.value(callee.object)
+      if (callee.optional) receiver = rope`${this.guard(object)}`
+      else if (this.order.isFixed(callee.object)) receiver = object
+      // The method itself is read in between, perhaps by a getter.
+      else if (!this.order.mayChange(callee.object, [callee, ...node.arguments])) receiver = object
+      else receiver = rope`${this.hold(object)}`
+    }
+    const method = isSuper
+      ? this.value(callee)
+      : callee.computed
+        ? rope`${receiver}[${this.value(callee.property)}]`
+        : rope`${receiver}.${callee.property}`
+    const fn = node.optional ? this.guard(method) : this.hold(method)
+    const made = this.#made(node)
+    const values =
+      made === null
+        ? this.#arguments(node.arguments)
+        : [rope`${this.hold(rope`(0, ${made})`)}`, ...this.#arguments(node.arguments.slice(1))]
+    const found = this.take()
+    const args = join([receiver, ...values], ',')
+    const text = JSON.stringify(calleeText(callee))
+    const elsewhere =
+      made === null
+        ? this.#elsewhere(fn, receiver, node.arguments, values, text)
+        : this.#given(fn, receiver, values, text)
+    const isOurs = rope`${fn}?.call===${host.runtime('call')}&&${this.#isCalled(found, fn, '')}`
+    // What is made here is marked before it is given away: nothing runs in between.
+    const call =
+      made === null
+        ? rope`${fn}.call(${args})`
+        : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
+    const write = this.isBrief
+      ? (result: string): Rope => rope`${result}=${elsewhere};`
+      : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
+    const isEach = !callee.computed && callee.property.name === 'forEach' && values.length === 1
+    if (made === null || !isEach) return this.#result(node, held, write)
+    return this.#each(node, held, fn, receiver, values[0]!, write)
+  }
+
+  /**
+   * `f.call(self, x)` and `f.apply(self, arguments)`, of which nothing runs code of others before `f` is
+   * entered.
+   */
+  #passesThrough(node: Node, { object, property, computed, optional }: Node): boolean {
+    if (computed || optional || node.optional || object.type === 'Super') return false
+    const args = node.arguments as Node[]
+    if (property.name === 'call') {
+      return args.length > 0 && !isFunction(args[0]!) && args.every(({ type }) => type !== 'SpreadElement')
+    }
+    const list = args[1]
+    const isList = list?.type === 'Identifier' && list.name === 'arguments'
+    return property.name === 'apply' && args.length === 2 && isList && !this.host.bindingOf(list)
+  }
+
+  /** Such a call: it is the function itself that is looked at, and given the permission. */
+  #through(node: Node, callee: Node, held: number): Rope {
+    const { host } = this
+    const fn = this.hold(this.value(callee.object))
+    const way = this.hold(rope`${fn}.${callee.property}`)
+    const values = this.#arguments(node.arguments)
+    const found = this.take()
+    const text = JSON.stringify(calleeText(callee))
+    const elsewhere = this.#elsewhere(way, fn, node.arguments, values, text)
+    const builtIn = host.runtime(callee.property.name === 'call' ? 'call' : 'applyOf')
+    const isOurs = rope`${way}===${builtIn}&&${this.#isCalled(found, fn, '?.')}`
+    const call = rope`${way}.call(${join([fn, ...values], ', ')})`
+    const write = this.isBrief
+      ? (result: string): Rope => rope`${result}=${elsewhere};`
+      : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
+    return this.#result(node, held, write)
+  }
+
+  /**
+   * `forEach` with a function that is made on the spot: for an array a loop that stands here, so that the
+   * engine knows what it calls, and can put it in its place. Anything else is called as ever.
+   */
+  #each(
+    node: Node,
+    held: number,
+    fn: string,
+    list: Rope,
+    callback: Rope,
+    write: (result: string) => Rope,
+  ): Rope {
+    const { frames, guards, host, ok, p } = this
+    const at = this.take()
+    const end = this.take()
+    this.simple(rope`${end} = ${host.runtime('eachOf')}(${fn}, ${list}); ${at} = ${end} < 0 ? ${end} : 0;`)
+    const element = this.take()
+    this.repeats++
+    const turn = this.nested(() => {
+      this.place(node.end, null, unwind => {
+        // The element is read before the permission is given: a getter must not get it.
+        const call = rope`${element} = ${list}[${at}]; ${this.permit}; ${callback}(${element}, ${at}, ${list}); if (${frames}.u) ${unwind}`
+        return rope`if (${at} in ${list}) { ${call} }`
+      })
+      this.place(
+        node.end,
+        null,
+        unwind => rope`if ((${at} & 63) === 63 && ${host.runtime('look')}(${ok})) ${unwind}`,
+      )
+    })
+    this.repeats--
+    const entering = guards ? `${p}||` : ''
+    this.compound(rope`for (; ${entering}${at} < ${end}; ${at}++) { ${turn.text} }`, turn.last)
+    let result = ''
+    this.when(`${end} < 0`, () => {
+      result = this.#result(node, held, write).text(host.source)
+    })
+    this.simple(rope`if (${end} >= 0) ${result} = void 0;`)
+    return rope`${result}`
+  }
+
+  /**
+   * A function that unwinds and is made where it is given, without its mark; null when the call is given no
+   * such.
+   */
+  #made(node: Node): Rope | null {
+    const [first, ...rest] = node.arguments as Node[]
+    if (first === undefined || !isFunction(first)) return null
+    if (rest.some(argument => argument.type === 'SpreadElement' || this.stops(argument))) return null
+    return this.host.unmarked(first, this.cx)
+  }
+
+  #given(fn: Piece, self: Piece, [callback, ...rest]: Rope[], text: string): Rope {
+    const { host, ok } = this
+    const list = rest.length === 0 ? host.runtime('nothing') : rope`[${join(rest, ', ')}]`
+    return rope`${host.runtime('given')}(${ok}, ${fn}, ${self}, ${callback!}, ${list}, ${text})`
+  }
+
+  /**
+   * Whether a callee is called as it is: one that unwinds, which is given the permission by the way, or one
+   * that has no other form. `found` is what it carries as itself.
+   */
+  #isCalled(found: string, fn: Piece, dot: '' | '?.'): Rope {
+    const { host } = this
+    const other = rope`${found}===void 0&&${fn}${dot}[${host.runtime('twin')}]===void 0`
+    return rope`((${found}=${fn}${dot}[${host.runtime('itself')}])===${fn}?(${this.permit},true):${other})`
+  }
+
+  /**
+   * `new`. When the constructor unwinds, what `new` gives is the object that it has begun, which is kept: the
+   * constructor's other form returns nothing or the object, as constructors do.
+   */
+  construct(node: Node): Rope {
+    const { frames, host } = this
+    const callee = bare(node.callee)
+    const args = node.arguments as Node[]
+    if (!host.constructStops(node)) {
+      const [fn, ...values] = this.values([node.callee, ...args])
+      return rope`new (${fn!})(${join(values, ', ')})`
+    }
+    const held = this.held
+    const isName = callee.type === 'Identifier' && this.#readsLast(callee, args)
+    const fn = isName ? this.verbatim(callee) : rope`${this.hold(this.value(node.callee))}`
+    const values = listValues(this, args)
+    const known = isName && host.constructed(node, this.cx) !== null
+    const itself = host.runtime('itself')
+    const allowed = this.hands ? `(${this.ok}===${frames}?1:0)` : this.ok
+    const looked = rope`${frames}.ok=${fn}?.[${itself}]===${fn}?${allowed}:0`
+    const text = JSON.stringify(calleeText(callee))
+    const permit = known
+      ? rope`${this.permit}`
+      : isName
+        ? looked
+        : rope`(${host.runtime('mayBuild')}(${fn})||${host.runtime('refuseNew')}(${fn},${text}),${looked})`
+    const made = this.#permitted(rope`new (${fn})`, null, args, values, permit)
+    this.release(held)
+    const result = this.take()
+    this.place(
+      node.end,
+      result,
+      unwind => rope`${result}=${made};if(${frames}.u)${unwind}`,
+      taken => `${host.runtime('built')}(${result},${taken})`,
+    )
+    return rope`${result}`
+  }
+
+  /** `super(…)` of a parent that may stop: see runtime/construct.ts. */
+  #super(node: Node, { func }: Call): Rope {
+    const { frames, host, ok } = this
+    const name = func.owner!.id.name as string
+    const args = node.arguments as Node[]
+    const held = this.held
+    const parent = this.hold(rope`${host.runtime('parentOf')}(${name})`)
+    const permit = rope`${host.runtime('permitParent')}(${ok}, ${name}, ${parent})`
+    const call = this.#permitted(rope`super`, null, args, listValues(this, args), permit)
+    this.release(held)
+    const result = this.take()
+    this.release(held)
+    const error = `${this.prefix}e`
+    const caught = `catch (${error}) { ${frames}.ok = 0; if (${error} !== ${host.runtime('unwound')}) throw ${error}; }`
+    this.place(
+      node.end,
+      result,
+      unwind => rope`try { ${call}; } ${caught} if (${frames}.u) ${unwind} ${result} = this;`,
+      taken => `(${host.runtime('give')}(${name}, ${taken}), super())`,
+    )
+    this.take()
+    return rope`${result}`
+  }
+
+  /** A method as a tag. The engine would name the temporary that its object is in. */
+  #taggingMethod(tag: Node): Rope {
+    const object = this.hold(this.value(tag.object))
+    const key = tag.computed ? rope`[${this.value(tag.property)}]` : rope`.${tag.property}`
+    const fn = rope`${object}${key}`
+    const text = JSON.stringify(calleeText(tag))
+    return rope`${this.hold(rope`${this.host.runtime('taggingBy')}(${fn}, ${object}, ${text})`)}`
+  }
+
+  tagged(node: Node): Rope {
+    const { host, ok } = this
+    const call = host.callOf(node)
+    const tag = bare(node.tag)
+    const held = this.held
+    const canStop = call !== undefined && !host.staysPlain(call) && tag.type !== 'MemberExpression'
+    const expressions = node.quasi.expressions as Node[]
+    const isMethod = tag.type === 'MemberExpression' && tag.object.type !== 'Super' && this.stops(tag)
+    const [fn, ...plain] = isMethod
+      ? [this.#taggingMethod(tag), ...this.values(expressions)]
+      : this.values([node.tag, ...expressions])
+    const kept = canStop ? rope`${this.hold(fn!)}` : fn!
+    const values = canStop ? this.#settled(expressions, plain) : plain
+    const quasi = new Rope()
+    let reached = node.quasi.start
+    for (const [index, expression] of expressions.entries()) {
+      quasi.add({ start: reached, end: expression.start }).add(values[index]!)
+      reached = expression.end
+    }
+    quasi.add({ start: reached, end: node.quasi.end })
+    if (!canStop) return rope`${kept}${quasi}`
+    const found = this.take()
+    const text = JSON.stringify(calleeText(tag))
+    const made = host.runtime('tagging')
+    // The text stands once: the list of its strings is one and the same in each call.
+    return this.#result(
+      node,
+      held,
+      result => rope`${found} = ${made}(${ok}, ${kept}, ${text}); ${result} = ${found}${quasi};`,
+    )
+  }
+}

@@ -1,0 +1,361 @@
+/**
+ * Expressions of a function that unwinds. A call that may suspend becomes a statement of its own, so what is
+ * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it
+ * stands.
+ */
+import { join, type Rope, rope } from '../../../output/rope.ts'
+import { bare, isAnonymous, type Node } from '../../../analysis/syntax.ts'
+import type { Context } from '../../writer/context.ts'
+import { assignmentValue, readValue, targetText } from './assignments.ts'
+import { Emitter, type Slots } from '../emitter.ts'
+import type { Host } from '../host.ts'
+import { arrayValue, objectValue, spreadValue, templateValue } from './literals.ts'
+import { conditionOf, operand } from './operands.ts'
+import { Order } from './order.ts'
+import type { Plan } from '../plan.ts'
+
+export abstract class Expressions extends Emitter {
+  readonly host: Host
+  /** The permission is the object itself, which it hands on or was handed; else it is 1 or 0. */
+  readonly hands: boolean
+  readonly order: Order
+  /** Where the code stands: names and jumps change on the way in. */
+  cx: Context
+  /**
+   * Calls whose value is what the function returns. When such a call unwinds, the function has nothing left
+   * to do: it saves no frame, and what the call comes to is given to its own caller.
+   */
+  readonly ends: Set<Node> = new Set()
+  /** What a null inside the chain that is being written leaves. */
+  #chain: string | null = null
+
+  constructor(plan: Plan, prefix: string, guards: boolean, slots: Slots, host: Host, cx: Context) {
+    super(plan, prefix, guards, slots)
+    this.host = host
+    this.hands = host.hands(plan.func)
+    this.order = new Order(host.bindings, plan.func)
+    this.cx = cx
+  }
+
+  get frames(): string {
+    return this.host.runtime('frames')
+  }
+
+  /** Gives the permission to whoever is called next. */
+  get permit(): string {
+    const { frames, ok } = this
+    return `${frames}.ok=${this.hands ? `${ok}===${frames}?1:0` : ok}`
+  }
+
+  stops(node: Node | null | undefined): boolean {
+    return node != null && this.plan.stopping.has(node)
+  }
+
+  /** Which of these is the last that can stop: what comes before it has to be held; -1: none. */
+  lastStop(nodes: readonly (Node | null)[]): number {
+    return nodes.findLastIndex(node => this.stops(node))
+  }
+
+  verbatim(node: Node): Rope {
+    return this.host.node(node, this.cx)
+  }
+
+  /** The value in a variable that stays as it is. */
+  hold(value: Rope): string {
+    const held = this.#temporaryIn(value)
+    if (held !== null) return held
+    const name = this.take()
+    this.simple(rope`${name}=${value};`)
+    return name
+  }
+
+  /** The temporary that this is, and nothing else. */
+  #temporaryIn(value: Rope): string | null {
+    const { only } = value
+    if (only === null || !only.startsWith(this.prefix)) return null
+    return /^\d+$/.test(only.slice(this.prefix.length)) ? only : null
+  }
+
+  /**
+   * Values of which the later ones may stop: the earlier are held, where what comes in between may change
+   * them.
+   */
+  values(nodes: readonly Node[]): Rope[] {
+    const last = this.lastStop(nodes)
+    return nodes.map((node, index) => {
+      const value = this.value(node)
+      return index < last && this.order.mayChange(node, nodes.slice(index + 1))
+        ? rope`${this.hold(value)}`
+        : value
+    })
+  }
+
+  /** What is evaluated here is returned at once. */
+  protected ending(value: Node): void {
+    // What a constructor returns is not what its caller gets.
+    if (this.plan.func.kind === 'constructor') return
+    const node = bare(value)
+    switch (node.type) {
+      case 'CallExpression': {
+        // A recursion without end is to end as ever, however often it is stopped: so it keeps its frames.
+        const target = this.host.callOf(node)?.target ?? null
+        if (target === null || !target.recursive) this.ends.add(node)
+        break
+      }
+      case 'ConditionalExpression':
+        this.ending(node.consequent)
+        this.ending(node.alternate)
+        break
+      case 'LogicalExpression':
+        this.ending(node.right)
+        break
+      case 'SequenceExpression':
+        this.ending(node.expressions.at(-1))
+        break
+      default:
+    }
+  }
+
+  /** A call, also one that cannot stop itself. */
+  abstract call(node: Node): Rope
+  abstract tagged(node: Node): Rope
+  /** `new`, also of what cannot stop itself. */
+  abstract construct(node: Node): Rope
+
+  /** The value of an expression, to be used at once: whatever has to come before is written. */
+  value(node: Node): Rope {
+    // A function takes its name from where it stands in the source, not from the temporary that it is held
+    // in.
+    if (isAnonymous(bare(node))) return rope`(0, ${this.verbatim(node)})`
+    if (!this.stops(node) && !(this.#chain !== null && isLink(node))) {
+      return node.type === 'SequenceExpression' ? rope`(${this.verbatim(node)})` : this.verbatim(node)
+    }
+    switch (node.type) {
+      case 'ParenthesizedExpression':
+        return rope`(${this.value(node.expression)})`
+      case 'TSAsExpression':
+      case 'TSSatisfiesExpression':
+      case 'TSNonNullExpression':
+      case 'TSTypeAssertion':
+      case 'TSInstantiationExpression':
+        return this.value(node.expression)
+      case 'CallExpression':
+        return this.call(node)
+      case 'ChainExpression':
+        return this.#chained(node)
+      case 'MemberExpression':
+        return this.#member(node)
+      case 'BinaryExpression': {
+        if (node.left.type === 'PrivateIdentifier') return rope`(${node.left} in ${this.value(node.right)})`
+        const [left, right] = this.values([node.left, node.right])
+        return rope`(${left!} ${node.operator} ${right!})`
+      }
+      case 'LogicalExpression':
+        return this.#logical(node)
+      case 'ConditionalExpression':
+        return this.#conditional(node)
+      case 'AssignmentExpression':
+        return assignmentValue(this, node)
+      case 'UpdateExpression': {
+        const target = targetText(this, node.argument, false, null)
+        return node.prefix ? rope`(${node.operator}${target})` : rope`(${target}${node.operator})`
+      }
+      case 'UnaryExpression': {
+        const { operator } = node
+        if (operator === 'delete' && bare(node.argument).type !== 'MemberExpression') {
+          // What a call returns is no reference: it is not deleted, and that succeeds.
+          return rope`(${this.value(node.argument)}, true)`
+        }
+        const word = operator.length > 1 ? `${operator} ` : operator
+        return rope`(${word}${this.value(node.argument)})`
+      }
+      case 'SequenceExpression': {
+        const [...before] = node.expressions as Node[]
+        const last = before.pop()!
+        for (const expression of before) this.effect(expression)
+        return this.value(last)
+      }
+      case 'NewExpression':
+        return this.construct(node)
+      case 'ArrayExpression':
+        return arrayValue(this, node)
+      case 'ObjectExpression':
+        return objectValue(this, node)
+      case 'TemplateLiteral':
+        return templateValue(this, node)
+      case 'TaggedTemplateExpression':
+        return this.tagged(node)
+      case 'SpreadElement':
+        return spreadValue(this, node)
+      case 'ImportExpression':
+        return rope`import(${join(this.values([node.source, node.options ?? []].flat()), ', ')})`
+      default:
+        throw new Error(`a ${node.type} that can stop`)
+    }
+  }
+
+  /** An expression for what it does. */
+  effect(node: Node): void {
+    const held = this.held
+    if (!this.stops(node) || !this.#chooses(node)) {
+      const value = this.value(node)
+      // What was only waited for is in a temporary: it has been done.
+      if (this.#temporaryIn(value) === null) this.simple(rope`;(${value});`)
+    }
+    this.release(held)
+  }
+
+  /** Writes an expression that does one thing or another as a statement: its value needs no temporary. */
+  #chooses(node: Node): boolean {
+    const held = this.held
+    switch (node.type) {
+      case 'ParenthesizedExpression':
+        this.effect(node.expression)
+        return true
+      case 'SequenceExpression':
+        for (const expression of node.expressions as Node[]) this.effect(expression)
+        return true
+      case 'ConditionalExpression': {
+        const test = this.value(node.test)
+        this.flush()
+        this.release(held)
+        const { hasRun } = this
+        const first = this.nested(() => this.effect(node.consequent))
+        const second = this.nested(() => this.effect(node.alternate))
+        this.choose(test, first, second, hasRun)
+        return true
+      }
+      case 'LogicalExpression': {
+        if (!this.stops(node.right)) return false
+        const left = rope`(${this.value(node.left)})`
+        this.flush()
+        this.release(held)
+        this.when(conditionOf(node.operator, left), () => this.effect(node.right))
+        return true
+      }
+      default:
+        return false
+    }
+  }
+
+  #member(node: Node): Rope {
+    if (node.object.type === 'Super') {
+      this.needThis(node)
+      return node.computed ? rope`super[${this.value(node.property)}]` : this.verbatim(node)
+    }
+    if (this.host.mayAccess(node)) return readValue(this, node)
+    let object = this.value(node.object)
+    if (node.optional) object = rope`${this.guard(object)}`
+    if (!node.computed) return rope`${operand(object)}.${node.property}`
+    if (this.stops(node.property) && !node.optional && this.order.mayChange(node.object, [node.property])) {
+      object = rope`${this.hold(object)}`
+    }
+    return rope`${operand(object)}[${this.value(node.property)}]`
+  }
+
+  /** `super[…]` is refused before its key is evaluated, where `this` has not been set. */
+  needThis({ start, end }: Node): void {
+    const self: Node = { type: 'ThisExpression', start, end }
+    if (!this.order.isRead(self)) this.simple(rope`this;`)
+  }
+
+  /** Leaves the chain when the value so far is null. */
+  guard(value: Rope): string {
+    const name = this.hold(value)
+    this.simple(rope`if (${name} == null) break ${this.#chain!};`)
+    return name
+  }
+
+  #chained(node: Node): Rope {
+    const held = this.held
+    const result = this.take()
+    this.simple(rope`${result}=void 0;`)
+    const outer = this.#chain
+    const label = this.label()
+    this.#chain = label
+    this.unset.add(result)
+    const { text, last } = this.nested(() => {
+      const value = this.value(node.expression)
+      this.simple(rope`${result}=${value};`)
+    })
+    this.#chain = outer
+    this.unset.delete(result)
+    this.compound(rope`${label}:{${text}}`, last)
+    this.release(held + 1)
+    return rope`${result}`
+  }
+
+  #logical(node: Node): Rope {
+    if (!this.stops(node.right)) {
+      return rope`(${this.value(node.left)} ${node.operator} ${this.verbatim(node.right)})`
+    }
+    const result = this.take()
+    const held = this.held
+    this.simple(rope`${result}=${this.value(node.left)};`)
+    this.release(held)
+    const { operator } = node
+    this.when(conditionOf(operator, result), () => {
+      this.unset.add(result)
+      const right = this.value(node.right)
+      this.unset.delete(result)
+      this.simple(rope`${result}=${right};`)
+    })
+    this.release(held)
+    return rope`${result}`
+  }
+
+  when(test: Rope | string, write: () => void): void {
+    const { text, last } = this.nested(write)
+    const { p } = this
+    this.compound(this.guards ? rope`if(${p}||${test}){${text}}` : rope`if(${test}){${text}}`, last)
+  }
+
+  #conditional(node: Node): Rope {
+    const result = this.take()
+    const held = this.held
+    const test = this.value(node.test)
+    this.flush()
+    this.release(held)
+    const { hasRun } = this
+    const branch = (part: Node): { text: Rope; last: number } =>
+      this.nested(() => {
+        this.unset.add(result)
+        const value = this.value(part)
+        this.unset.delete(result)
+        this.simple(rope`${result}=${value};`)
+        this.release(held)
+      })
+    const first = branch(node.consequent)
+    const second = branch(node.alternate)
+    this.choose(test, first, second, hasRun)
+    return rope`${result}`
+  }
+
+  choose(
+    test: Rope,
+    first: { text: Rope; last: number },
+    second: { text: Rope; last: number } | null,
+    hasRun = false,
+  ): void {
+    const { p } = this
+    // Where the second has no place, what is entered at one goes on in the first.
+    const inFirst = hasRun || first.last !== (second ?? first).last ? `${p}<=${first.last}` : '1'
+    const condition = hasRun ? rope`${inFirst}` : this.guards ? rope`${p}?${inFirst}:${test}` : test
+    const otherwise = second === null ? rope`` : rope`else{${second.text}}`
+    this.compound(rope`{if(${condition}){${first.text}}${otherwise}}`, (second ?? first).last)
+  }
+}
+
+/** True when a null somewhere in the node ends the chain that it is part of. */
+function isLink(node: Node): boolean {
+  for (let inner = node; ; ) {
+    if (inner.type === 'TSNonNullExpression') inner = inner.expression
+    else if (inner.type === 'MemberExpression') {
+      if (inner.optional) return true
+      inner = inner.object
+    } else if (inner.type === 'CallExpression') {
+      if (inner.optional) return true
+      inner = inner.callee
+    } else return false
+  }
+}

@@ -1,0 +1,98 @@
+/** Arrays, objects, templates and spreads in which something can stop. */
+import { join, type Piece, Rope, rope } from '../../../output/rope.ts'
+import { bare, isAnonymous, isFunction, type Node, wordOf } from '../../../analysis/syntax.ts'
+import type { Expressions } from './expressions.ts'
+
+/**
+ * Values in a list of which the later ones may stop: the earlier are held, where what is in between may
+ * change them.
+ */
+export function listValues(at: Expressions, nodes: readonly (Node | null)[]): Rope[] {
+  const last = at.lastStop(nodes)
+  return nodes.map((node, index) => {
+    if (node === null) return rope``
+    const value = at.value(node)
+    if (index >= last || !at.order.mayChange(node, nodes.slice(index + 1))) return value
+    if (node.type !== 'SpreadElement') return rope`${at.hold(value)}`
+    return rope`...${at.hold(rope`[${value}]`)}`
+  })
+}
+
+export function arrayValue(at: Expressions, { elements }: Node): Rope {
+  const hole = elements.at(-1) === null ? ',' : ''
+  return rope`[${join(listValues(at, elements), ', ')}${hole}]`
+}
+
+/** A spread, which runs a generator that stops inside to its end first. */
+export function spreadValue(at: Expressions, node: Node): Rope {
+  if (!at.host.spreadStops(node)) return rope`...${at.value(node.argument)}`
+  const text = JSON.stringify(at.host.spreadText(node))
+  const held = at.held
+  const value = at.value(node.argument)
+  at.release(held)
+  const result = at.take()
+  at.release(held)
+  at.place(node.end, result, unwind => {
+    const { frames, ok } = at
+    return rope`${result} = ${at.host.runtime('spreads')}(${ok}, ${value}, ${text}); if (${frames}.u) ${unwind}`
+  })
+  return rope`...${at.take()}`
+}
+
+export function objectValue(at: Expressions, node: Node): Rope {
+  const properties = node.properties as Node[]
+  const last = at.lastStop(properties)
+  // Methods that know `super` cannot be made elsewhere, and getters have no value: what comes before is held
+  // alone.
+  const parts = properties.map((property, index): Rope => {
+    const before = index < last
+    if (property.type === 'SpreadElement') {
+      const value = at.value(property.argument)
+      return rope`...${before ? at.hold(rope`{ ...${value} }`) : value}`
+    }
+    const isPlain = property.kind === 'init' && !property.method
+    if (!isPlain) {
+      if (property.computed && (before || at.stops(property.key))) {
+        throw new Error('a method under a name that can stop')
+      }
+      return at.verbatim(property)
+    }
+    if (!property.computed && isFunction(bare(property.value)) && !before) return at.verbatim(property)
+    let key: Piece = { start: property.key.start, end: property.key.end }
+    let text: Rope
+    if (property.computed) {
+      const isNamed = isAnonymous(bare(property.value))
+      let name: Piece = at.value(property.key)
+      if (before || isNamed || at.stops(property.value)) {
+        name = at.hold(rope`${at.host.runtime('keyOf')}(${name})`)
+      }
+      key = rope`[${name}]`
+      text = isNamed ? at.host.namedBy(property.value, name as string, at.cx) : at.value(property.value)
+    } else text = propertyValue(at, property)
+    const changes = before && at.order.mayChange(property.value, properties.slice(index + 1))
+    const value = changes ? rope`${at.hold(text)}` : text
+    return rope`${key}: ${value}`
+  })
+  return rope`({ ${join(parts, ', ')} })`
+}
+
+function propertyValue(at: Expressions, property: Node): Rope {
+  const name = wordOf(property.key)
+  // `__proto__: …` is no property, and gives no name.
+  if (name === '__proto__' || !isAnonymous(bare(property.value))) return at.value(property.value)
+  return at.host.namedAs(property.value, name, at.cx)
+}
+
+export function templateValue(at: Expressions, node: Node): Rope {
+  const expressions = node.expressions as Node[]
+  const last = at.lastStop(expressions)
+  const made = new Rope()
+  let reached = node.start
+  for (const [index, expression] of expressions.entries()) {
+    let value = at.value(expression)
+    if (index < last) value = rope`${at.hold(rope`\`\${${value}}\``)}`
+    made.add({ start: reached, end: expression.start }).add(value)
+    reached = expression.end
+  }
+  return made.add({ start: reached, end: node.end })
+}

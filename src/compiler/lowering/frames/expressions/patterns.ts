@@ -1,0 +1,61 @@
+/** Destructuring, and the names that values take from what they are given to. */
+import { join, type Piece, type Rope, rope } from '../../../output/rope.ts'
+import { bare, givesName, isAnonymous, type Node } from '../../../analysis/syntax.ts'
+import { checkedValue } from '../../writer/destructuring.ts'
+import { calledName, turnName } from '../../writer/enginemessages.ts'
+import type { Expressions } from './expressions.ts'
+
+/** A value that is to be taken apart. What cannot be is refused by the name that it has in the source. */
+export function apartValue(at: Expressions, pattern: Node, source: Node, value: Rope): Rope {
+  return at.stops(source) ? checkedValue(at.host, pattern, calledName(pattern, source), value) : value
+}
+
+/** The same for what a loop declares. */
+export function turnValue(at: Expressions, pattern: Node, value: Rope): Rope {
+  if (pattern.type !== 'ArrayPattern' && pattern.type !== 'ObjectPattern') return value
+  return checkedValue(at.host, pattern, turnName(pattern), value)
+}
+
+/** A pattern as it is assigned to: without types, each name as it goes here. */
+export function patternText(at: Expressions, node: Node): Rope {
+  switch (node.type) {
+    case 'Identifier':
+      return rope`${at.host.renamed(node, at.cx) ?? node.name}`
+    case 'ObjectPattern': {
+      const properties = node.properties.map((property: Node) => {
+        if (property.type === 'RestElement') return rope`...${patternText(at, property.argument)}`
+        const key: Piece = property.computed
+          ? rope`[${at.verbatim(property.key)}]`
+          : { start: property.key.start, end: property.key.end }
+        return rope`${key}: ${patternText(at, property.value)}`
+      })
+      return rope`{ ${join(properties, ', ')} }`
+    }
+    case 'ArrayPattern': {
+      const elements = node.elements.map((element: Node | null) =>
+        element === null ? rope`` : patternText(at, element),
+      )
+      const last = node.elements.at(-1)
+      return rope`[${join(elements, ', ')}${last === null ? ',' : ''}]`
+    }
+    case 'AssignmentPattern': {
+      return rope`${patternText(at, node.left)} = ${givesName(node) ? namedValue(at, node.left, node.right) : at.value(node.right)}`
+    }
+    case 'RestElement':
+      return rope`...${patternText(at, node.argument)}`
+    case 'ParenthesizedExpression':
+    case 'TSAsExpression':
+    case 'TSSatisfiesExpression':
+    case 'TSNonNullExpression':
+    case 'TSTypeAssertion':
+      return patternText(at, node.expression)
+    default:
+      return at.verbatim(node)
+  }
+}
+
+/** A value that takes its name from the variable it is given to, also where that goes by another. */
+export function namedValue(at: Expressions, id: Node, value: Node): Rope {
+  if (id.type !== 'Identifier' || !isAnonymous(bare(value))) return at.value(value)
+  return at.host.named(value, id, at.cx)
+}

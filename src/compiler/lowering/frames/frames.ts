@@ -1,0 +1,216 @@
+/**
+ * The second lowering: a function unwinds. It is a plain function that looks, after each call that may
+ * suspend, whether the task is being suspended; if so it saves its variables and its place, and returns. A
+ * second form of it can start at such a place. See docs/compiler.md.
+ *
+ * Generator functions, async functions and what is better left to generators are made as in the first
+ * lowering; the two call each other.
+ */
+import { AccessorUses } from '../../analysis/accessors.ts'
+import type { Analysis } from '../../analysis/analysis.ts'
+import { constructStops, superStops } from '../../analysis/construct.ts'
+import type { Func } from '../../analysis/functions.ts'
+import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
+import { bare, isAnonymous, type Node, walk } from '../../analysis/syntax.ts'
+import type { Context } from '../writer/context.ts'
+import { Slots } from './emitter.ts'
+import { writeUnwinding } from './forms.ts'
+import { type Host, hostOf } from './host.ts'
+import { returning } from './statements/return.ts'
+import { Loops } from './statements/loops.ts'
+import { patternText } from './expressions/patterns.ts'
+import { handedAfter, hands } from './permission.ts'
+import { type Plan, planOf } from './plan.ts'
+import type { Statements } from './statements/statements.ts'
+import { type Vouched, vouchedOf } from './unmarkedarguments.ts'
+import { StripLowering } from './statements/strips.ts'
+import type { LoweringOptions } from '../generator/generator.ts'
+import { recursiveOf } from './recursion.ts'
+
+interface FramesOptions extends LoweringOptions {
+  /** Which of the two a function is made by. */
+  choose(func: Func): 'frames' | 'generator'
+}
+
+export class FramesLowering extends StripLowering {
+  readonly #plans = new Map<Func, Plan | string>()
+  readonly #choose: FramesOptions['choose']
+  readonly #heads = new Set<Node>()
+  readonly #vouched = new Map<Func, Vouched | null>()
+  readonly #host: Host
+  #recursive: ReadonlySet<Func> | null = null
+
+  constructor(source: string, analysis: Analysis, options: FramesOptions) {
+    super(source, analysis, options)
+    this.#choose = options.choose
+    walk(analysis.program, node => {
+      if (node.type === 'ForStatement' && node.init !== null) this.#heads.add(node.init)
+      else if (node.type === 'ForInStatement' || node.type === 'ForOfStatement') this.#heads.add(node.left)
+    })
+    this.#host = hostOf(this)
+  }
+
+  protected override get namesShortly(): boolean {
+    return true
+  }
+
+  /** Why the function is made a generator, or null when it is not. */
+  whyGenerator(func: Func): string | null {
+    const plan = this.#planOf(func)
+    return typeof plan === 'string' ? plan : null
+  }
+
+  #planOf(func: Func): Plan | string {
+    let plan = this.#plans.get(func)
+    if (plan === undefined) {
+      plan =
+        this.#choose(func) === 'generator'
+          ? 'it was asked for, it does nothing but block, or it is loops in loops that nobody in its file calls'
+          : planOf(func, {
+              analysis: this.analysis,
+              prefix: this.names.short,
+              canStop: node => this.#canStop(node),
+            })
+      this.#plans.set(func, plan)
+    }
+    return plan
+  }
+
+  #canStop(node: Node): boolean {
+    switch (node.type) {
+      case 'CallExpression': {
+        const call = this.callOf(node)
+        return call !== undefined && (!this.staysPlain(call) || superStops(call, this.analysis))
+      }
+      case 'TaggedTemplateExpression': {
+        const call = this.callOf(node)
+        return call !== undefined && !this.staysPlain(call) && bare(node.tag).type !== 'MemberExpression'
+      }
+      case 'NewExpression':
+        return constructStops(node, this.analysis)
+      case 'MemberExpression':
+        return this.accessors.reads.has(node)
+      case 'AssignmentExpression':
+        return this.accessors.writes.has(node)
+      default:
+        return this.spreads.has(node)
+    }
+  }
+
+  /** Reads and assignments that may call an accessor which unwinds. */
+  get accessors(): AccessorUses {
+    this.#accessorUses ??= new AccessorUses(this.analysis)
+    return this.#accessorUses
+  }
+
+  #accessorUses: AccessorUses | null = null
+
+  override isItself(func: Func): boolean {
+    return func.twin && typeof this.#planOf(func) !== 'string'
+  }
+
+  override attacher(func: Func): string {
+    if (!this.isItself(func)) return super.attacher(func)
+    return this.names.runtime(func.parent?.kind === 'module' ? 'attachUnwinding' : 'unwinding')
+  }
+
+  override marked(func: Func, value: Piece, name?: string): Rope {
+    const unwinding = this.attacher(func)
+    const hasDefault = func.node.params.some(({ type }: Node) => type === 'AssignmentPattern')
+    const count = hasDefault ? null : handedAfter(func)
+    if (count === null && name === undefined) return rope`${unwinding}(${value})`
+    const text = name === undefined ? 'void 0' : `'${name}'`
+    return rope`${unwinding}(${value}, ${text}${count === null ? '' : `, ${count}`})`
+  }
+
+  /**
+   * A module that imports its neighbours may be called by them before it has run: it has no constants then.
+   */
+  override get fixesImports(): boolean {
+    return this.analysis.program.body.every(
+      ({ source }: Node) => source == null || /^(?:node:|[\w@])/.test(source.value),
+    )
+  }
+
+  override plain(node: Node, func: Func, cx: Context): Rope {
+    return this.apart(() =>
+      this.isItself(func) && this.wants(func, cx)
+        ? writeUnwinding(this, this.#planOf(func) as Plan, cx)
+        : super.plain(node, func, { ...cx, closing: undefined, ending: undefined, building: undefined }),
+    )
+  }
+
+  override twin(func: Func, outer: Context, head: string): Rope {
+    return this.apart(() => super.twin(func, outer, head))
+  }
+
+  override node(node: Node, cx: Context): Rope {
+    if (cx.frame === null) {
+      const jump = cx.jumps.get(node)
+      if (jump !== undefined) return jump
+    }
+    const isSpecial = cx.closing !== undefined || cx.ending !== undefined || cx.building !== undefined
+    if (node.type === 'ReturnStatement' && isSpecial) {
+      const value = node.argument === null ? null : this.node(node.argument, cx)
+      return returning(cx, value, this.names.short, { start: node.start, end: node.start + 'return'.length })
+    }
+    if (node.type === 'VariableDeclaration' && node.kind === 'var' && this.#movesVariables(cx)) {
+      return this.#variables(node, cx)
+    }
+    return super.node(node, cx)
+  }
+
+  /** True in a function that unwinds: its `var`s have been declared at its beginning. */
+  #movesVariables({ func, attach }: Context): boolean {
+    return attach === 'all' && this.isItself(func)
+  }
+
+  #variables(node: Node, cx: Context): Rope {
+    const isHead = this.#heads.has(node)
+    const parts: Rope[] = []
+    for (const { id, init } of node.declarations as Node[]) {
+      const target = this.#assigned(id, cx)
+      if (init === null) {
+        if (isHead && node.declarations.length === 1) parts.push(target)
+        continue
+      }
+      const isNamed = id.type === 'Identifier' && isAnonymous(bare(init))
+      parts.push(rope`${target} = ${isNamed ? this.named(init, id, cx) : this.node(init, cx)}`)
+    }
+    const text = join(parts, ', ')
+    if (isHead) return text
+    return parts.length === 0 ? rope`;` : rope`;(${text});`
+  }
+
+  /** A pattern as it is assigned to. */
+  #assigned(id: Node, cx: Context): Rope {
+    if (id.type === 'Identifier') return rope`${this.renamed(id, cx) ?? id.name}`
+    return patternText(this.statements(cx.func, cx, false, new Slots()), id)
+  }
+
+  /**
+   * What writes the statements of a function that unwinds; with `guards`, as a form that can start at any
+   * place.
+   */
+  statements(func: Func, cx: Context, guards: boolean, slots: Slots): Statements {
+    const plan = this.#planOf(func) as Plan
+    this.#recursive ??= recursiveOf(this.analysis)
+    return new Loops(plan, this.names.short, guards, slots, this.#host, cx, this.#recursive.has(func))
+  }
+
+  /** The parameter for which callers of the function may vouch. */
+  vouched(func: Func): Vouched | null {
+    let found = this.#vouched.get(func)
+    if (found === undefined) {
+      const plan = func.twin ? this.#planOf(func) : 'it has no other form'
+      found = typeof plan === 'string' || plan.single ? null : vouchedOf(func, this.analysis)
+      this.#vouched.set(func, found)
+    }
+    return found
+  }
+
+  /** True when the function takes its permission to unwind as an argument, or calls one that may. */
+  hands(func: Func): boolean {
+    return hands(func, target => this.isItself(target))
+  }
+}

@@ -1,0 +1,111 @@
+/** Declarations in a function that unwinds: each variable is set where the plan has it live. */
+import { Rope, rope } from '../../../output/rope.ts'
+import { boundNames, type Node } from '../../../analysis/syntax.ts'
+import { apartValue, namedValue, patternText } from '../expressions/patterns.ts'
+import type { Variable } from '../plan.ts'
+import type { Statements } from './statements.ts'
+
+/** The variable that the plan has for a name. */
+function variableOf(at: Statements, id: Node): Variable | undefined {
+  const binding = at.host.bindingOf(id)
+  return binding == null ? undefined : at.plan.variables.get(binding)
+}
+
+/** The variable that a function or class declaration declares. */
+function declaredBy(at: Statements, declaration: Node): Variable | undefined {
+  for (const variable of at.plan.variables.values()) {
+    if (variable.binding.declarations.includes(declaration)) return variable
+  }
+  return undefined
+}
+
+/** Gives a variable its value, in its box where it has one. */
+function set(at: Statements, variable: Variable | undefined, id: Node, value: Rope): void {
+  if (variable === undefined) at.simple(rope`${id.name}=${value};`)
+  else if (variable.box === 'early') {
+    at.simple(rope`${at.host.runtime('declared')}(${variable.name}, ${value});`)
+  } else at.simple(rope`${variable.name}${variable.box === null ? '' : '.v'}=${value};`)
+}
+
+/** Gives a declared variable its value. */
+export function assign(at: Statements, id: Node, value: Rope): void {
+  const variable = id.type === 'Identifier' ? variableOf(at, id) : undefined
+  if (variable?.box === 'early') {
+    set(at, variable, id, value)
+    return
+  }
+  if (id.type === 'Identifier') {
+    at.simple(rope`${patternText(at, id)}=${value};`)
+    return
+  }
+  const early = boundNames(id).filter(name => variableOf(at, name)?.box === 'early')
+  // A pattern sets its variables one by one; those that wait for their declaration are set from it.
+  for (const name of early) {
+    const { name: text } = variableOf(at, name)!
+    at.simple(rope`${at.host.runtime('declared')}(${text}, void 0);`)
+  }
+  at.simple(rope`(${patternText(at, id)} = ${value});`)
+}
+
+/** The variables of a declaration, given their values one after the other. */
+export function declare(at: Statements, node: Node): void {
+  for (const { id, init } of node.declarations as Node[]) {
+    const held = at.held
+    if (init === null) {
+      if (node.kind !== 'var') assign(at, id, rope`void 0`)
+    } else {
+      const value = namedValue(at, id, init)
+      assign(at, id, id.type === 'Identifier' ? value : apartValue(at, id, init, value))
+    }
+    at.release(held)
+  }
+}
+
+/** The variables that live in this block. */
+export function livingIn({ plan }: Statements, owner: Node): Variable[] {
+  return (plan.declared.get(owner) ?? []).filter(({ place }) => place === 'block')
+}
+
+/** Lets the variables of a block be seen while `write` writes. */
+export function within(at: Statements, owner: Node, write: () => void): void {
+  const declared = livingIn(at, owner)
+  for (const variable of declared) at.opened.add(variable)
+  write()
+  for (const variable of declared) at.opened.delete(variable)
+}
+
+/** Declares what lives in a block, and makes the functions that are declared in it. */
+export function open(at: Statements, owner: Node, statements: readonly Node[]): Rope {
+  const declared = at.plan.declared.get(owner) ?? []
+  const made = new Rope()
+  for (const variable of declared) {
+    const { place, name, box } = variable
+    if (place === 'block') made.add(opening(at, variable))
+    else if (box !== null && owner !== at.plan.func.node) at.simple(rope`${name} = ${initial(at, variable)};`)
+  }
+  for (const statement of statements) {
+    if (statement.type !== 'FunctionDeclaration' || statement.body === null) continue
+    const value = at.host.functionValue(statement, at.cx)
+    set(at, declaredBy(at, statement), statement.id, value)
+  }
+  return made
+}
+
+/** The declaration of what lives in a block: new, or, in a form that goes on, what was saved. */
+export function opening(at: Statements, variable: Variable): string {
+  const { name } = variable
+  const fresh = initial(at, variable)
+  const index = at.slots.indexOf(name)
+  return `let ${name} = ${at.guards ? `${at.p} ? ${at.prefix}v[${index}] : ${fresh}` : fresh}; `
+}
+
+/** What a variable holds before its declaration has run. */
+function initial({ host }: Statements, { box, binding }: Variable): string {
+  if (box === 'early') return `${host.runtime('early')}(${JSON.stringify(binding.name)})`
+  return box === 'box' ? `new ${host.runtime('Box')}()` : 'void 0'
+}
+
+/** Sets the variable of a class that is declared. */
+export function declareClass(at: Statements, node: Node): void {
+  set(at, declaredBy(at, node), node.id, at.verbatim(node))
+}

@@ -1,0 +1,282 @@
+/**
+ * Loops of a function that unwinds: each turn begins with a safepoint, at which a form that goes on enters
+ * the loop again. Loops without calls run in strips instead.
+ */
+import { Rope, rope } from '../../../output/rope.ts'
+import { bare, type Node } from '../../../analysis/syntax.ts'
+import type { Context } from '../../writer/context.ts'
+import { collectJumps, leavesOf } from '../../loops/jumps.ts'
+import { notIterableText } from '../../writer/enginemessages.ts'
+import { assign, declare, livingIn, opening, within } from './declarations.ts'
+import { closingText } from './return.ts'
+import { patternText, turnValue } from '../expressions/patterns.ts'
+import type { Variable } from '../plan.ts'
+import { prefixOf, Statements } from './statements.ts'
+
+export class Loops extends Statements {
+  /** The text of a loop's body, with its safepoint. `bind` sets what the turn begins with. */
+  #turn(node: Node, bind: (() => void) | null, when = ''): { text: Rope; last: number; opened: string } {
+    const write = (): void => {
+      const polled = this.polled
+      this.poll(node.body.start, when)
+      this.polled = true
+      bind?.()
+      this.inner(node.body)
+      this.polled = polled
+    }
+    const made = this.nested(() => within(this, node, write))
+    const head = bind === null ? [] : livingIn(this, node)
+    return { ...made, opened: head.map(variable => opening(this, variable)).join('') }
+  }
+
+  loop(node: Node, labels: Node[]): void {
+    const { guards, p } = this
+    if (this.#inStrips(node, labels)) return
+    const head = livingIn(this, node)
+    if (head.length > 0) {
+      this.#fresh(node, labels, head)
+      return
+    }
+    if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
+    if (this.stops(node.test) || this.stops(node.update)) {
+      this.#unfolded(node, labels)
+      return
+    }
+    const { text, last } = this.#turn(node, null, this.#everyEighth(node))
+    const test = node.test === null ? rope`true` : this.verbatim(node.test)
+    const prefix = prefixOf(labels)
+    if (node.type === 'DoWhileStatement') {
+      this.compound(rope`${prefix}do { ${text} } while (${test});`, last)
+      return
+    }
+    const condition = guards ? rope`${p}||(${test})` : test
+    const update = node.type === 'ForStatement' && node.update !== null ? this.verbatim(node.update) : rope``
+    this.compound(rope`${prefix}for(;${condition};${update}){${text}}`, last)
+  }
+
+  /**
+   * What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory.
+   */
+  #everyEighth(node: Node): string {
+    if (!this.host.looksInside(node) || this.host.strip <= 64) return ''
+    this.counts = true
+    return `(++${this.prefix}n&7)===0&&`
+  }
+
+  /** Leaves the loop when its test says so. */
+  #test(test: Node | null): void {
+    if (test === null) return
+    const held = this.held
+    const value = this.value(test)
+    this.simple(rope`if (!(${value})) break;`)
+    this.release(held)
+  }
+
+  #init(init: Node): void {
+    const held = this.held
+    if (init.type === 'VariableDeclaration') declare(this, init)
+    else this.effect(init)
+    this.release(held)
+  }
+
+  /** The jumps of a body that stands in a block of its own: what goes on with the loop leaves the block. */
+  #endingTurn({ body }: Node, labels: Node[], turn: string): Context['jumps'] {
+    const jumps = new Map(this.cx.jumps)
+    const continues: Node[] = []
+    collectJumps(body, new Set(labels.map(({ name }) => name as string)), [], continues)
+    for (const jump of continues) jumps.set(jump, rope`break ${turn};`)
+    return jumps
+  }
+
+  /** A loop whose test or update can stop: its parts one after the other. */
+  #unfolded(node: Node, labels: Node[]): void {
+    const turn = this.label()
+    const outer = this.cx
+    const jumps = this.#endingTurn(node, labels, turn)
+    const body = (): void => {
+      this.cx = { ...outer, jumps }
+      const { text, last } = this.#turn(node, null, this.#everyEighth(node))
+      this.cx = outer
+      this.compound(rope`${turn}: { ${text} }`, last)
+    }
+    const { text, last } = this.nested(() => {
+      if (node.type === 'DoWhileStatement') {
+        body()
+        this.#test(node.test)
+      } else {
+        this.#test(node.test)
+        body()
+        if (node.type === 'ForStatement' && node.update !== null) this.effect(node.update)
+      }
+    })
+    this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
+  }
+
+  /** A `for` whose variables closures see: each turn has its own. */
+  #fresh(node: Node, labels: Node[], head: readonly Variable[]): void {
+    const outer = this.cx
+    // Outside of the turn the variables go by other names, which no closure knows.
+    const between = new Map(outer.renamed)
+    const copies: { variable: Variable; name: string }[] = []
+    for (const variable of head) {
+      const name = this.take()
+      between.set(variable.binding, name)
+      copies.push({ variable, name })
+    }
+    const turn = this.label()
+    const jumps = this.#endingTurn(node, labels, turn)
+    this.cx = { ...outer, renamed: between }
+    for (const { id, init } of node.init.declarations as Node[]) {
+      const held = this.held
+      this.simple(rope`(${patternText(this, id)} = ${init === null ? 'void 0' : this.value(init)});`)
+      this.release(held)
+    }
+    const { text, last } = this.nested(() => {
+      this.cx = { ...outer, renamed: between }
+      this.#test(node.test)
+      this.cx = { ...outer, jumps }
+      const {
+        text: turning,
+        last: turned,
+        opened,
+      } = this.#turn(node, () => {
+        for (const { variable, name } of copies) {
+          this.simple(rope`${variable.box === null ? variable.name : `${variable.name}.v`} = ${name};`)
+        }
+      })
+      const back = copies
+        .map(
+          ({ variable, name }) =>
+            `${name} = ${variable.box === null ? variable.name : `${variable.name}.v`};`,
+        )
+        .join(' ')
+      this.cx = { ...outer, renamed: between }
+      // The variables of the turn are seen until they have been copied for the next.
+      const whole = rope`{ ${opened}${turn}: { ${turning} } ${back} }`
+      this.compound(whole, turned)
+      if (node.update !== null) this.effect(node.update)
+      this.cx = outer
+    })
+    this.cx = outer
+    this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
+  }
+
+  /**
+   * A loop in which nothing stops runs some turns between two looks; entered again, it goes on with the next.
+   */
+  #inStrips(node: Node, labels: Node[]): boolean {
+    if ([node.test, node.update, node.body].some(part => this.stops(part))) return false
+    const turns = this.host.turnsInStrip(node, labels)
+    if (turns === null) return false
+    const { guards, p, ok } = this
+    const held = this.held
+    const temporaries = { take: () => this.take(), label: () => this.label() }
+    if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
+    this.flush()
+    const place = ++this.places
+    const isLong = turns === this.host.strip
+    const asks = isLong ? `${this.host.runtime('look')}(${ok})` : this.looksInTime
+    const look = `if(${asks})${this.unwind(place, node.body.start)}`
+    const text = this.host.strips(node, labels, this.cx, look, temporaries)
+    const again = guards ? `if(${p})${this.prefix}t(${p}=0);` : ''
+    this.compound(rope`{${again}${text}}`, place)
+    this.release(held)
+    return true
+  }
+
+  /** Inside a loop that has to be closed: its `return`s and its jumps to elsewhere see to that. */
+  #closing({ jumps }: { jumps: readonly Node[] }, cursor: string): Context {
+    const outer = this.cx
+    const closing = [cursor, ...(outer.closing ?? [])]
+    const all = new Map(outer.jumps)
+    for (const jump of jumps) {
+      const to = all.get(jump) ?? this.verbatim(jump)
+      all.set(jump, rope`{ ${closingText([cursor])} ${to} }`)
+    }
+    return { ...outer, jumps: all, closing }
+  }
+
+  /** `for…of` and `for…in`: over a cursor, which is saved like any other value. */
+  each(node: Node, labels: Node[]): void {
+    const { left, right, body } = node
+    const { frames, ok } = this
+    const held = this.held
+    const isOf = node.type === 'ForOfStatement'
+    const inTurn = livingIn(this, node).length > 0
+    const text = JSON.stringify(notIterableText(right))
+    // Sloppy code may write `for (var key = first in object)`.
+    const first = left.type === 'VariableDeclaration' ? left.declarations[0].init : null
+    if (first !== null) assign(this, left.declarations[0].id, this.value(first))
+    const value = this.value(right)
+    let list = ''
+    let short: Rope | null = null
+    if (isOf) {
+      list = this.hold(value)
+      if (!this.stops(body) && !inTurn && this.host.isShortBody(node)) {
+        const entering = this.guards ? `!${this.p}&&` : ''
+        const isShort = `${entering}${this.host.runtime('isShortList')}(${list},${String(this.host.strip)})`
+        const aim = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
+        // In parentheses a variable may be called `async`.
+        const target = aim.type === 'Identifier' ? rope`(${patternText(this, aim)})` : patternText(this, aim)
+        const element = `${this.prefix}y`
+        const isApart = left.type === 'VariableDeclaration' && aim.type !== 'Identifier'
+        const head = isApart ? rope`const ${element}` : target
+        const unpacking = isApart ? rope`(${target}=${turnValue(this, aim, rope`${element}`)});` : ''
+        short = rope`if(${isShort})${prefixOf(labels)}for(${head} of ${list}){${unpacking}${this.verbatim(body)}}else`
+      }
+    }
+    const leaves = leavesOf(body, new Set(labels.map(({ name }) => name as string)))
+    const cursor = this.take()
+    const at = isOf ? this.take() : ''
+    const kept = this.held
+    const more = this.take()
+    const { text: turns, last } = this.nested(() => {
+      if (isOf) {
+        this.simple(rope`${cursor}=${this.host.runtime('cursor')}(${ok},${list},${text});${at}=0;`)
+      } else this.simple(rope`${cursor} = new ${this.host.runtime('KeyCursor')}(${value});`)
+      const loop = this.nested(() => {
+        this.release(kept)
+        if (isOf) {
+          // An array is run over by its places; what has an iterator is asked for a step, which may stop.
+          this.place(body.start, more, unwind => {
+            const step = rope`${more}=${cursor}.step();if(${frames}.u)${unwind}`
+            return rope`if(${cursor}===null)${more}=${at}<${list}.length;else{${step}}`
+          })
+        } else this.simple(rope`${more} = ${cursor}.step();`)
+        this.simple(rope`if(!${more})break;`)
+        const bind = (): void => {
+          const next = isOf
+            ? rope`${cursor}===null?${list}[${at}++]:(${at}++,${cursor}.value)`
+            : rope`${cursor}.value`
+          if (left.type === 'VariableDeclaration') {
+            const { id } = left.declarations[0]
+            assign(this, id, turnValue(this, id, next))
+          } else this.simple(rope`(${patternText(this, bare(left))} = ${next});`)
+        }
+        const outer = this.cx
+        if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
+        // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs
+        // none.
+        const often = this.host.looksInside(node) && this.host.strip > 64
+        const turn = this.#turn(node, bind, isOf && often ? `(${at}&7)===7&&` : '')
+        this.cx = outer
+        this.compound(rope`{${turn.opened}${turn.text}}`, turn.last)
+      })
+      const looping = rope`${prefixOf(labels)}for(;;){${loop.text}}`
+      if (!isOf) {
+        this.compound(looping, loop.last)
+        return
+      }
+      const error = `${this.prefix}e`
+      const failed = rope`catch(${error}){${frames}.ok=0;if(${cursor}!==null)${cursor}.fail();throw ${error};}`
+      // A `finally` costs each turn; without one, whatever leaves the loop closes it on its way.
+      const closed =
+        leaves === null
+          ? rope`finally{if(${cursor}!==null&&${frames}.u===0)${cursor}.close();}`
+          : rope`if(${this.guards ? `!${this.p}&&` : ''}${cursor}!==null)${cursor}.close();`
+      this.compound(rope`{try{${looping}}${failed}${closed}}`, loop.last)
+    })
+    this.compound(rope`${short ?? ''}{${turns}}`, last)
+    this.release(held)
+  }
+}

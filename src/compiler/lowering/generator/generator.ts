@@ -1,0 +1,240 @@
+/**
+ * The first lowering: a resumable form is a generator. A stop is a `yield` of a small integer; a call of
+ * another resumable function is a `yield*`. Expressions keep their order by themselves, because `yield` is an
+ * expression.
+ */
+import type { Analysis } from '../../analysis/analysis.ts'
+import { constructStops } from '../../analysis/construct.ts'
+import type { Func } from '../../analysis/functions.ts'
+import { type Rope, rope } from '../../output/rope.ts'
+import { bare, isLoop, type Node, unlabeled } from '../../analysis/syntax.ts'
+import { isList, typeOf } from '../../analysis/types.ts'
+import { CallLowering } from './calls.ts'
+import type { Context, Frame } from '../writer/context.ts'
+import { writeCounted, writeInStrips } from '../loops/striploops.ts'
+import { labelsText, writeForAwait, writeForOf, writeLoop, writeShortForOf } from '../loops/safepointloops.ts'
+import { checkedValue, isTakenApart } from '../writer/destructuring.ts'
+import { calledName, calleeText, delegateText, spreadsIn, turnName } from '../writer/enginemessages.ts'
+import { nestOf, writeNest } from '../loops/nestedloops.ts'
+import { type Strip, stripOf } from '../loops/strip.ts'
+import { deepWeight, isSmall, loopDepth, nestWeight, type Weight, weightOf } from '../loops/weight.ts'
+
+export interface LoweringOptions {
+  /** How many turns of a loop without calls stand between two looks at the safepoint. */
+  strip: number
+}
+
+export class GeneratorLowering extends CallLowering {
+  readonly strip: number
+
+  constructor(source: string, analysis: Analysis, { strip }: LoweringOptions) {
+    super(source, analysis)
+    this.strip = strip
+  }
+
+  entry(func: Func, _frame: Frame): string {
+    const canRecurse = func.recursive || func.calls.some(({ reach }) => reach === 'unknown')
+    return canRecurse ? this.safepoint() : ''
+  }
+
+  safepoint(): string {
+    return `if (${this.names.runtime('poll')}()) yield 0;`
+  }
+
+  resumable(node: Node, cx: Context): Rope | null {
+    switch (node.type) {
+      case 'CallExpression':
+        return this.call(node, cx)
+      case 'ChainExpression':
+        return this.chain(node, cx)
+      case 'TaggedTemplateExpression':
+        return this.tagged(node, cx)
+      case 'UnaryExpression':
+        if (node.operator === 'delete' && bare(node.argument).type === 'ChainExpression')
+          return this.unresumed(node, cx)
+        return null
+      case 'SpreadElement':
+        return this.spread(node, cx)
+      case 'NewExpression':
+        return this.#construct(node, cx) ?? this.plainly(this.#constructNamed(node, cx), node)
+      case 'VariableDeclarator':
+        if (node.init === null || !isTakenApart(node.id, node.init)) return null
+        return rope`${this.node(node.id, cx)} = ${checkedValue(this.names, node.id, calledName(node.id, node.init), this.node(node.init, cx))}`
+      case 'AssignmentExpression': {
+        const left = bare(node.left)
+        if (left.type !== 'ObjectPattern' || node.operator !== '=' || !isTakenApart(left, node.right))
+          return null
+        const value = checkedValue(this.names, left, calledName(left, node.right), this.node(node.right, cx))
+        return rope`${this.node(node.left, cx)} = ${value}`
+      }
+      case 'YieldExpression':
+        if (!cx.func.isGenerator) return null
+        if (node.delegate)
+          return rope`(yield* ${this.names.runtime('delegate')}(${this.node(node.argument, cx)}, ${JSON.stringify(delegateText(node.argument))}))`
+        return rope`(yield new ${this.names.runtime('Out')}(${node.argument === null ? '' : this.node(node.argument, cx)}))`
+      case 'AwaitExpression':
+        return this.awaited(this.node(node.argument, cx), node)
+      case 'LabeledStatement':
+        return this.#labeled(node, cx)
+      case 'BreakStatement':
+      case 'ContinueStatement':
+        return (cx.jumps.get(node) as Rope | undefined) ?? null
+      default:
+        return isLoop(node) ? this.loop(node, cx, []) : null
+    }
+  }
+
+  /** `new` of a name that may stand for a constructor which unwinds; null: as it is. */
+  #construct(node: Node, cx: Context): Rope | null {
+    const callee = bare(node.callee)
+    if (callee.type !== 'Identifier' || !constructStops(node, this.analysis)) return null
+    const frame = cx.frame!
+    const fn = frame.take()
+    const args = frame.take()
+    const { names } = this
+    const list = this.argumentsText(node, cx)
+    frame.give(fn, args)
+    const name = this.node(callee, cx)
+    const isOurs = rope`${fn}?.[${names.runtime('itself')}] === ${fn} && ${fn} !== void 0`
+    const plain = rope`${names.runtime('make')}(${fn}, ${args}, ${JSON.stringify(callee.name)})`
+    return rope`(${fn} = ${name}, ${args} = [${list}], ${isOurs} ? yield* ${names.runtime('construct')}(${fn}, ${args}) : ${plain})`
+  }
+
+  /**
+   * `new` of anything but a name: what is no constructor is refused by the text that it has in the source.
+   */
+  #constructNamed(node: Node, cx: Context): Rope {
+    const callee = bare(node.callee)
+    const called = callee.type === 'MemberExpression' ? bare(callee.object) : callee
+    if (called.type !== 'CallExpression') return this.copy(node, cx)
+    const text = JSON.stringify(calleeText(callee))
+    const fn = rope`${this.names.runtime('constructible')}(${this.node(node.callee, cx)}, ${text})`
+    return rope`new (${fn})(${this.argumentsText(node, cx)})`
+  }
+
+  /** A generator that stops inside is run to its end first; anything else is spread as it is. */
+  spread(node: Node, cx: Context): Rope | null {
+    if (!this.spreadStops(node)) return null
+    const frame = cx.frame!
+    const value = frame.take()
+    const written = this.node(node.argument, cx)
+    frame.give(value)
+    return rope`...(${this.names.runtime('stops')}(${value} = ${written}) ? yield* ${this.names.runtime('collect')}(${value}) : ${this.names.runtime('listed')}(${value}, ${JSON.stringify(this.spreads.get(node) ?? '')}))`
+  }
+
+  /**
+   * Spreads into calls and lists that may run a generator, each with what the engine says where it is no
+   * list.
+   */
+  get spreads(): ReadonlyMap<Node, string> {
+    this.#spreadTexts ??= spreadsIn(this.analysis.program, node => this.spreadStops(node))
+    return this.#spreadTexts
+  }
+
+  #spreadTexts: ReadonlyMap<Node, string> | null = null
+
+  /** True when what is spread may be a generator that stops inside. */
+  spreadStops(node: Node): boolean {
+    const argument = bare(node.argument)
+    if (isList(typeOf(argument, this.analysis))) return false
+    if (argument.type !== 'Identifier') return true
+    if (argument.name === 'arguments') return false
+    const declaration = this.analysis.bindingOf.get(argument)?.declarations[0]
+    const last = declaration?.params?.at(-1)
+    return !(last?.type === 'RestElement' && last.argument.name === argument.name)
+  }
+
+  /** Waits for a value. */
+  awaited(value: Rope, _node: Node): Rope {
+    return rope`(yield new ${this.names.runtime('Await')}(${value}))`
+  }
+
+  /** Code inside a resumable function that is left as it is, calls and all. */
+  unresumed(node: Node, cx: Context): Rope {
+    return this.copy(node, { ...cx, frame: null })
+  }
+
+  #labeled(node: Node, cx: Context): Rope | null {
+    const { labels, inner } = unlabeled(node)
+    return isLoop(inner) ? this.loop(inner, cx, labels) : null
+  }
+
+  /** How much of a strip one turn of the loop is worth. */
+  weight(loop: Node): Weight {
+    return weightOf(loop, node => this.callOf(node))
+  }
+
+  /** A loop: in strips where it can be, else with a look at the safepoint in each turn. */
+  loop(node: Node, cx: Context, labels: Node[]): Rope {
+    const weight = this.weight(node)
+    if (weight !== 'each') {
+      const strip = stripOf(node, labels, this.analysis)
+      if (strip !== null && weight === 1) return this.inStrips(node, strip, cx)
+      if (weight === nestWeight) {
+        const nest = nestOf(node, labels, this.analysis)
+        if (nest !== null && isSmall(nest.inner.body) && isSmall(node.body))
+          return writeNest(this, node, nest, cx)
+      }
+      if (strip?.counted && (weight === nestWeight || weight === deepWeight)) {
+        // Strips at every level multiply: the further out, the fewer turns in one.
+        return writeCounted(this, node, strip, cx, this.strip / nestWeight / 8 ** (loopDepth(node) - 2))
+      }
+    }
+    const check = this.#check(weight, cx)
+    const prefix = labelsText(labels)
+    if (node.type !== 'ForOfStatement') return rope`${prefix}${writeLoop(this, node, cx, check)}`
+    if (node.await) return writeForAwait(this, node, cx, check, prefix)
+    if (weight === 1 && isSmall(node.body) && isList(typeOf(node.right, this.analysis))) {
+      return writeShortForOf(this, node, cx, check, prefix)
+    }
+    return rope`${prefix}${writeForOf(this, node, cx, check)}`
+  }
+
+  /** A look at the safepoint, as often as turns of this weight need it. */
+  #check(weight: Weight, cx: Context): string {
+    if (weight === 'each') return this.safepoint()
+    cx.frame!.usesFuel = true
+    const fuel = `${this.names.prefix}fuel`
+    const spend = weight === 1 ? `--${fuel}` : `(${fuel} -= ${weight})`
+    return `if (${spend} <= 0) { ${fuel} = ${this.strip}; ${this.safepoint()} }`
+  }
+
+  /** What a loop sets in each turn. */
+  head(left: Node, cx: Context): Rope {
+    return this.node(left, cx)
+  }
+
+  /** Gives what a loop has come to its place. */
+  setHead(left: Node, value: string, cx: Context): Rope {
+    return rope`(${this.head(left, cx)} = ${this.element(value, left)});`
+  }
+
+  /** Whether taking apart what a loop comes to, into this head, is more than the language's own business. */
+  takesApart(_left: Node): boolean {
+    return false
+  }
+
+  /** What a loop has come to, as its head takes it. */
+  element(value: string, left: Node): Rope {
+    const pattern = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
+    // Of a list that is assigned the engine says what its value is.
+    const isList = pattern.type === 'ArrayPattern' && left.type === 'VariableDeclaration'
+    if (!isList && pattern.type !== 'ObjectPattern') return rope`${value}`
+    return checkedValue(this.names, pattern, turnName(pattern), rope`${value}`)
+  }
+
+  /** What a loop runs over. */
+  iterated(node: Node, cx: Context): Rope {
+    return this.node(node, cx)
+  }
+
+  /** What a `for` does before its first turn. */
+  init(node: Node, cx: Context): Rope {
+    return node.type === 'ForStatement' && node.init !== null ? rope`${this.node(node.init, cx)};` : rope``
+  }
+
+  /** A loop that has no call and no loop inside. */
+  inStrips(node: Node, strip: Strip, cx: Context): Rope {
+    return writeInStrips(this, node, strip, cx)
+  }
+}

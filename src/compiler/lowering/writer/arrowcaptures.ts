@@ -1,0 +1,66 @@
+/**
+ * What an arrow borrows of the function around it: `this`, `arguments`, `new.target` and `super`. An arrow's
+ * twin is no arrow, so the function lends them out by name.
+ */
+import type { Analysis } from '../../analysis/analysis.ts'
+import type { Func } from '../../analysis/functions.ts'
+import { type Piece, type Rope, rope } from '../../output/rope.ts'
+import { bare, type Node } from '../../analysis/syntax.ts'
+import type { Context } from './context.ts'
+import type { Names } from './names.ts'
+import type { Writer } from './writer.ts'
+
+const lendable = [
+  { use: 'This', name: 'this', value: 'this' },
+  { use: 'Arguments', name: 'arguments', value: 'arguments' },
+  { use: 'Target', name: 'target', value: 'new.target' },
+  { use: 'Super', name: 'super', value: 'key => super[key]' },
+] as const
+
+/**
+ * Which of them a function lends to the arrows inside it, or uses itself: the names, and what they stand for.
+ */
+export function lendings(func: Func, how: 'lends' | 'uses', names: Names): { name: string; value: string }[] {
+  return lendable
+    .filter(({ use }) => func[`${how}${use}`] && !(use === 'Arguments' && func.declaresArguments))
+    .map(({ name, value }) => ({ name: names.lent(name), value }))
+}
+
+/**
+ * False for an arrow of an ES module, outside of any function. A CommonJS module is a function, and has what
+ * one has.
+ */
+export function canLend({ host }: Func, { isModule }: Analysis): boolean {
+  return host.kind !== 'module' || !isModule
+}
+
+/** What is lent here, by its name; null for anything else. */
+export function writeLent(writer: Writer, node: Node, cx: Context): Rope | null {
+  const { analysis, names } = writer
+  if (!canLend(cx.func, analysis)) return node.type === 'ThisExpression' ? rope`(void 0)` : null
+  switch (node.type) {
+    case 'UnaryExpression': {
+      if (node.operator !== 'delete') return null
+      const target = bare(node.argument)
+      return target.type === 'ThisExpression' || target.type === 'MetaProperty' ? rope`true` : null
+    }
+    case 'ThisExpression':
+      return rope`${names.lent('this')}`
+    case 'Identifier':
+      return node.name === 'arguments' && analysis.bindingOf.get(node) == null
+        ? rope`${names.lent('arguments')}`
+        : null
+    case 'MetaProperty':
+      return node.meta.name === 'new' ? rope`${names.lent('target')}` : null
+    case 'Property':
+      if (!node.shorthand || node.value.type !== 'Identifier' || node.value.name !== 'arguments') return null
+      return rope`arguments: ${names.lent('arguments')}`
+    case 'MemberExpression': {
+      if (node.object.type !== 'Super') return null
+      const key: Piece = node.computed ? writer.node(node.property, cx) : JSON.stringify(node.property.name)
+      return rope`${names.lent('super')}(${key})`
+    }
+    default:
+      return null
+  }
+}

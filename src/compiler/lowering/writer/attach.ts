@@ -1,0 +1,116 @@
+/** Where a function meets its twin: beside a declaration, around an expression. */
+import type { Func } from '../../analysis/functions.ts'
+import { Rope, rope } from '../../output/rope.ts'
+import type { Node } from '../../analysis/syntax.ts'
+import type { Context } from './context.ts'
+import { canLend, lendings } from './arrowcaptures.ts'
+import type { Writer } from './writer.ts'
+
+/**
+ * A function that is declared: its plain form, what stands beside it, and what attaches the two before the
+ * first statement of the list. `statement` is the declaration, or what exports it.
+ */
+export function writeDeclaration(
+  writer: Writer,
+  statement: Node,
+  node: Node,
+  func: Func,
+  cx: Context,
+): { plain: Rope; beside: Rope; attach: string } {
+  const plainForm = writer.plain(node, func, cx)
+  const name = writer.twinName(func)
+  const itself = writer.isItself(func)
+  const beside = itself ? rope`` : writer.twin(func, cx, `function* ${name}`)
+  const attacher = writer.attacher(func)
+  if (node.id === null) {
+    const made = `${name}_`
+    const at = writer.source.indexOf('(', node.start)
+    const keyword = node.typeParameters?.start ?? at
+    const plain = rope`${{ start: statement.start, end: keyword }} ${made}${cut(plainForm, keyword)}`
+    if (itself) return { plain, beside, attach: `${writer.marked(func, made, 'default').text('')};` }
+    return { plain, beside, attach: `${attacher}(${made}, ${name}, 'default');` }
+  }
+  const plain = rope`${{ start: statement.start, end: node.start }}${plainForm}${{ start: node.end, end: statement.end }}`
+  const exported = statement !== node
+  const silent = cx.frame !== null && !exported && writer.isDirect(func) && !escapes(func)
+  if (itself) {
+    const unseen = cx.func.kind !== 'module' && !exported && writer.isDirect(func) && !escapes(func)
+    return { plain, beside, attach: unseen ? '' : `${writer.marked(func, node.id.name).text('')};` }
+  }
+  if (!silent) return { plain, beside, attach: `${attacher}(${node.id.name}, ${name});` }
+  // Nobody looks it up, but a deep recursion of it is to be resumed at its innermost call.
+  const attach = func.recursive ? `${writer.names.runtime('resumable')}(${name});` : ''
+  return { plain, beside, attach }
+}
+
+/** A function where a value stands: wrapped, so that its twin is attached before anyone sees it. */
+export function writeFunction(writer: Writer, node: Node, cx: Context): Rope {
+  const func = writer.analysis.funcOf.get(node)!
+  const text = writer.plain(node, func, cx)
+  if (!writer.wants(func, cx) || func.kind === 'declaration') return text
+  const hint = writer.hintOf(node)
+  const named: Rope =
+    hint === undefined || node.id !== null ? text : namedProperty(hint, rope`${propertyText(hint)}: ${text}`)
+  // `return()=>…` needs no space; a name in the place of the parenthesis does.
+  return rope` ${writeAttachment(writer, func, named, cx)}`
+}
+
+/** A function or class whose name is only known when it is made: what the variable `key` holds. */
+export function writeNamedBy(writer: Writer, node: Node, key: string, cx: Context): Rope {
+  const func = writer.analysis.funcOf.get(node)
+  const named = (text: Rope): Rope => rope`{ [${key}]: ${text} }[${key}]`
+  if (func === undefined) return named(writer.node(node, cx))
+  const plain = named(writer.plain(node, func, cx))
+  return writer.wants(func, cx) ? writeAttachment(writer, func, plain, cx) : plain
+}
+
+/** `attach(plain, twin)`, with whatever an arrow's twin must borrow. */
+export function writeAttachment(writer: Writer, func: Func, plain: Rope, cx: Context): Rope {
+  const attacher = writer.attacher(func)
+  if (writer.isItself(func)) return writer.marked(func, plain)
+  if (func.self !== null && func.self.references.length > 0) {
+    const name = func.node.id.name
+    const twin = writer.twin(func, cx, `function* ${writer.twinName(func)}`)
+    return rope`${writer.names.runtime('attachSelf')}(${attacher}, ${plain}, ${name} => ${twin})`
+  }
+  if (!func.isArrow || cx.lent === func.host) {
+    return rope`${attacher}(${plain}, ${writer.twin(func, cx, 'function* ')})`
+  }
+  const lends = lendings(func, 'uses', writer.names)
+  const twin = writer.twin(func, cx, 'function* ')
+  if (lends.length === 0 || !canLend(func, writer.analysis)) return rope`${attacher}(${plain}, ${twin})`
+  const parameters = lends.map(({ name }) => name).join(', ')
+  const values = lends.map(({ value }) => value).join(', ')
+  return rope`((${parameters}) => ${attacher}(${plain}, ${twin}))(${values})`
+}
+
+/** The property of that name of an object that has no other: what is made there takes the name. */
+export function namedProperty(name: string, property: Rope): Rope {
+  return rope`{ ${property} }[${JSON.stringify(name)}]`
+}
+
+/** A name as the key of an object literal: `__proto__` as a key would set the prototype. */
+export function propertyText(name: string): string {
+  return name === '__proto__' ? '["__proto__"]' : JSON.stringify(name)
+}
+
+/** True when the function is used as a value anywhere. */
+function escapes({ binding }: Func): boolean {
+  return (
+    binding === null || binding.volatile || binding.references.some(({ callee, write }) => !callee || write)
+  )
+}
+
+/** The part of a rope from an offset of the source on. */
+function cut(whole: Rope, from: number): Rope {
+  const made = new Rope()
+  let reached = false
+  for (const part of whole.parts) {
+    if (reached) made.add(part)
+    else if (typeof part === 'object' && part.end > from) {
+      made.add({ start: Math.max(from, part.start), end: part.end })
+      reached = true
+    }
+  }
+  return made
+}

@@ -1,0 +1,18 @@
+/** How two elements are compared, with a comparator that may stop. */
+import type { Twin } from '../../../coroutine/core/coroutine.ts'
+
+/** What may stop, and gives a `T` in the end. */
+export type Stops<T> = Generator<number, T, unknown>
+type Comparator = (left: any, right: any) => unknown
+
+/** What is compared with what: the comparator, or its resumable form where it has one. */
+export interface Order {
+  readonly plain: Comparator
+  readonly resumable: Twin | undefined
+}
+
+/** A comparator's answer: what is not a number counts as equal. */
+export function number(answer: unknown): number {
+  const value = typeof answer === 'number' ? answer : +(answer as number)
+  return value === value ? value : 0
+}

@@ -1,0 +1,102 @@
+/**
+ * `sort` without a comparator, of a long list: the engine sorts runs of it, and merges of the runs can be
+ * stopped. It is for values whose order is told without running code: numbers, strings and the like. A list
+ * with objects, whose `toString` can be watched, is sorted by the engine as a whole.
+ */
+import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
+import { define } from '../../../coroutine/core/define.ts'
+
+type Stops<T> = Generator<number, T, unknown>
+
+/** Lists that are shorter are sorted at once: a few milliseconds. */
+export const LONG_LIST: number = 4096
+/** Elements of a run. */
+const RUN = 1024
+/** Merged elements between two looks at the safepoint, as a mask. */
+const between = 1023
+
+const { sort } = Array.prototype
+
+type IsBehind = (left: any, right: any) => boolean
+
+/** What the engine compares where no comparator is given. */
+const byText: IsBehind = (left, right) => `${left}` > `${right}`
+const byUnits: IsBehind = (left, right) => left > right
+/** Numbers: a negative zero is before zero, what is no number is last. */
+const byValue: IsBehind = (left, right) => {
+  if (left < right) return false
+  if (left > right) return true
+  if (left === right) return left === 0 && Object.is(right, -0) && !Object.is(left, -0)
+  return Number.isNaN(left) && !Number.isNaN(right)
+}
+
+/** Sorts a list that nobody else has, without holes and `undefined`. */
+export function* plainSort(values: unknown[], run: number = RUN): Stops<unknown[]> {
+  let isText = true
+  for (let k = 0; k < values.length; k++) {
+    const value = values[k]
+    if (typeof value === 'string') continue
+    isText = false
+    if (
+      (typeof value === 'object' && value !== null) ||
+      typeof value === 'function' ||
+      typeof value === 'symbol'
+    )
+      return Reflect.apply(sort, values, []) as unknown[]
+    if ((k & between) === between && needResched()) yield PREEMPTED
+  }
+  const from: unknown[] = []
+  for (let start = 0; start < values.length; start += run) {
+    const part: unknown[] = []
+    const end = Math.min(start + run, values.length)
+    for (let k = start; k < end; k++) define(part, k - start, values[k])
+    Reflect.apply(sort, part, [])
+    for (let k = start; k < end; k++) define(from, k, part[k - start])
+    if (needResched()) yield PREEMPTED
+  }
+  return yield* merged(from, values, run, isText ? byUnits : byText)
+}
+
+/** The same for a typed array, by value. */
+export function* plainSortTyped<T extends { [index: number]: any; length: number }>(
+  values: T & { subarray(from: number, to: number): { sort(): unknown }; slice(): T },
+  run: number = RUN * 8,
+): Stops<T> {
+  for (let start = 0; start < values.length; start += run) {
+    values.subarray(start, start + run).sort()
+    if (needResched()) yield PREEMPTED
+  }
+  return yield* merged<T>(values, values.slice(), run, byValue)
+}
+
+/**
+ * Merges sorted runs, to and fro between two lists of one length, and returns the one that ends up sorted.
+ */
+function* merged<T extends { [index: number]: any; length: number }>(
+  first: T,
+  second: T,
+  run: number,
+  isBehind: IsBehind,
+): Stops<T> {
+  let from = first
+  let to = second
+  const { length } = from
+  for (let width = run; width < length; width *= 2) {
+    let at = 0
+    for (let start = 0; start < length; start += 2 * width) {
+      let left = start
+      const middle = Math.min(start + width, length)
+      let right = middle
+      const end = Math.min(start + 2 * width, length)
+      while (at < end) {
+        const takesRight = left >= middle || (right < end && isBehind(from[left], from[right]))
+        to[at++] = takesRight ? from[right++] : from[left++]
+        if ((at & between) === 0 && needResched()) yield PREEMPTED
+      }
+    }
+    const other = from
+    from = to
+    to = other
+  }
+  return from
+}

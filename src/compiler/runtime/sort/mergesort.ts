@@ -1,0 +1,31 @@
+/** The sort of typed arrays, comparison for comparison as the engine does it. */
+import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
+import { part } from '../../../coroutine/core/define.ts'
+import { number, type Order, type Stops } from './comparator.ts'
+
+/** Halves, then a merge, from one copy into the other. */
+export function* mergeSort(values: any[], order: Order): Stops<any[]> {
+  const target = part(values, 0, values.length)
+  if (values.length > 1) yield* split(part(values, 0, values.length), 0, values.length, target, order)
+  return target
+}
+
+function* split(from: any[], low: number, high: number, into: any[], order: Order): Stops<void> {
+  const middle = low + ((high - low) >> 1)
+  if (middle - low > 1) yield* split(into, low, middle, from, order)
+  if (high - middle > 1) yield* split(into, middle, high, from, order)
+  const { plain, resumable } = order
+  let left = low
+  let right = middle
+  for (let at = low; at < high; at++) {
+    if (left < middle && right >= high) into[at] = from[left++]
+    else if (left < middle) {
+      const a = from[left]
+      const b = from[right]
+      const answer = resumable === undefined ? number(plain(a, b)) : number(yield* resumable(a, b))
+      if (answer <= 0) into[at] = from[left++]
+      else into[at] = from[right++]
+    } else into[at] = from[right++]
+  }
+  if (needResched()) yield PREEMPTED
+}
