@@ -17,7 +17,10 @@ interface Ended {
 /** Runs `heddle check`. `interruptOn`: Ctrl-C when the error stream says this. */
 function heddleCheck(args: readonly string[], interruptOn?: string): Promise<Ended> {
   return new Promise(resolve => {
-    const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), 'check', ...args], { cwd: root })
+    const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), 'check', ...args], {
+      cwd: root,
+      env: { ...process.env, HEDDLE_CACHE: 'off' },
+    })
     let out = ''
     let err = ''
     child.stdout.on('data', (text: Buffer) => void (out += text))

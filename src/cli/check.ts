@@ -1,4 +1,5 @@
 /** `heddle check`: explores the interleavings of the checks in files `*.check.ts`. */
+import { availableParallelism } from 'node:os'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { CheckOptions, ExplorerName } from '../checker/run/options.ts'
 import { runChecks } from '../checker/run/runner.ts'
@@ -18,6 +19,8 @@ interface CheckFlags {
   json?: boolean
   timeline?: string
   parallel?: number
+  jobs?: number
+  cache?: boolean
   bail?: boolean
   keepGoing?: boolean
   patience?: number
@@ -68,6 +71,8 @@ export function checkCommand(): Command {
     .option('--allow-incomplete', 'a search that did not cover everything is no error')
     .option('--keep-going', 'count on after a failure')
     .option('--bail', 'stop at the first check that fails')
+    .option('--jobs <n>', 'explore so many checks at a time, or `cores`: one for each core', processes)
+    .option('--no-cache', 'explore also checks whose result is remembered from an earlier run')
     .option('--parallel <n>', 'explore each check on so many worker threads', wholeNumber)
     .option(
       '--patience <s>',
@@ -85,7 +90,7 @@ export function checkCommand(): Command {
     .action(async (paths: string[], flags: CheckFlags) => {
       const { only, json, timeline, parallel, bail, replay, time, patience, allowIncomplete, ...others } =
         flags
-      const { coverage, coverageFile, ...rest } = others
+      const { coverage, coverageFile, jobs, cache, ...rest } = others
       const override: CheckOptions = {
         ...rest,
         ...(replay === undefined ? {} : { explorer: 'replay', schedule: replay }),
@@ -98,6 +103,8 @@ export function checkCommand(): Command {
           json,
           timeline,
           parallel,
+          jobs,
+          cache,
           bail,
           time,
           patience,
@@ -112,6 +119,13 @@ export function checkCommand(): Command {
         },
       )
     })
+}
+
+function processes(text: string): number {
+  if (text === 'cores') return availableParallelism()
+  const value = wholeNumber(text)
+  if (value === 0) throw new InvalidArgumentError('give a whole number of at least 1, or `cores`.')
+  return value
 }
 
 function wholeNumber(text: string): number {

@@ -59,7 +59,7 @@ function formatOutcomes({ outcomes = [] }: CheckResult): string[] {
 const OUTCOMES_MAX = 40
 
 function searched(result: CheckResult): string {
-  const { executions, redundant, steps, seconds, complete, why, probability, explorer } = result
+  const { executions, redundant, steps, seconds, complete, why, probability, explorer, remembered } = result
   const rate = seconds > 0 ? `, ${count(Math.round(steps / seconds))} steps/s` : ''
   const others = redundant > 0 ? ` (and ${count(redundant)} covered by them)` : ''
   const chance =
@@ -70,7 +70,7 @@ function searched(result: CheckResult): string {
     complete
       ? `complete: every ${explorer === 'weak' ? 'execution that the memory model allows' : 'interleaving'} is covered`
       : `not complete: ${why}`
-  }${chance}`
+  }${chance}${remembered === true ? ' (remembered)' : ''}`
 }
 
 /** "1 check", "2 checks". */

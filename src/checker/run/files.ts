@@ -5,6 +5,7 @@ import { collectChecks, type AnyDeclaredCheck } from '../check.ts'
 import { CheckError } from '../errors.ts'
 import { messageOf } from '../report/failure.ts'
 import { checkedUrl, instrumentChecks } from './loader.ts'
+import type { CheckOptions } from './options.ts'
 
 const CHECK_FILE = /\.check\.[cm]?[jt]s$/
 
@@ -44,6 +45,13 @@ export async function loadChecks(file: string): Promise<AnyDeclaredCheck[]> {
     checks[index] = again[index] ?? checks[index]
   }
   return checks
+}
+
+/** The URLs under which `loadChecks` has loaded a check of this file that has these options. */
+export function checkUrls(file: string, { modules = [] }: Pick<CheckOptions, 'modules'>): string[] {
+  const { href } = pathToFileURL(file)
+  const lists = modules.length === 0 ? [[]] : [[], [...modules].sort()]
+  return lists.map(list => checkedUrl(href, list))
 }
 
 /** Files that are loaded, by URL: Node evaluates each once. */

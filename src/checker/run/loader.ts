@@ -7,6 +7,8 @@ import { readFileSync } from 'node:fs'
 import Module from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { instrument, isCheckFile, namedModules } from '../instrument/instrument.ts'
+import { recordImport, recordModule } from './modulegraph.ts'
+import { isOwn } from './own.ts'
 
 /**
  * What the URL of an instrumented module ends with: that it is one, and which packages are instrumented with
@@ -19,8 +21,6 @@ export function checkedUrl(url: string, modules: readonly string[]): string {
   const list = modules.map(encodeURIComponent).join(',')
   return `${url}?checked${list === '' ? '' : `&modules=${list}`}`
 }
-/** The checker and the compiler stay as they are: they are what checks. */
-const own: readonly string[] = ['../', '../../compiler/'].map(path => new URL(path, import.meta.url).href)
 const runtime: string = new URL(
   import.meta.url.endsWith('.ts') ? '../instrument/runtime.ts' : '../instrument/runtime.js',
   import.meta.url,
@@ -47,40 +47,51 @@ export function instrumentChecks(): void {
     )
   }
   process.setSourceMapsEnabled(true)
-  Module.registerHooks({
-    resolve(specifier, context, nextResolve) {
-      const resolved = nextResolve(specifier, context)
-      const named = context.parentURL === undefined ? undefined : instrumented.get(context.parentURL)
-      if (named === undefined || !resolved.url.startsWith('file:') || resolved.url.includes('?'))
-        return resolved
-      const relative = /^\.{0,2}\//.test(specifier) && !resolved.url.includes('/node_modules/')
-      if ((!relative && !named.includes(specifier)) || isOwn(resolved.url)) return resolved
-      return { ...resolved, url: checkedUrl(resolved.url, named) }
-    },
-    load(url, context, nextLoad) {
-      if (!url.startsWith('file:')) return nextLoad(url, context)
-      const path = fileURLToPath(url.replace(/[?#].*$/, ''))
-      const query = QUERY.exec(url)
-      const mayBe = query !== null || !(url.includes('/node_modules/') || isOwn(url))
-      const loaded = (mayBe ? loadModule(path, context.format) : undefined) ?? nextLoad(url, context)
-      if (!mayBe || !isCode(loaded.format) || loaded.source == null) return loaded
-      const source =
-        typeof loaded.source === 'string'
-          ? loaded.source
-          : Buffer.from(loaded.source as Uint8Array).toString('utf8')
-      if (query === null && !isCheckFile(path, source)) return loaded
-      const list = query?.[1]?.split(',').map(decodeURIComponent)
-      // Inside a test runner all checks of a file are one module: what one of them names is instrumented for
-      // all.
-      instrumented.set(url, query === null ? namedModules(source) : (list ?? []))
-      const { code, map } = instrument(source, path, runtime, covers)
-      const comment =
-        map === null
-          ? ''
-          : `\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(JSON.stringify(map)).toString('base64')}\n`
-      return { ...loaded, source: code + comment }
-    },
-  })
+  Module.registerHooks({ resolve: resolveChecked, load: loadChecked })
+}
+
+const resolveChecked: Module.ResolveHookSync = (specifier, context, nextResolve) => {
+  const resolved = nextResolve(specifier, context)
+  const { parentURL } = context
+  const named = parentURL === undefined ? undefined : instrumented.get(parentURL)
+  const relative = /^\.{0,2}\//.test(specifier) && !resolved.url.includes('/node_modules/')
+  const url =
+    named === undefined ||
+    !resolved.url.startsWith('file:') ||
+    resolved.url.includes('?') ||
+    (!relative && !named.includes(specifier)) ||
+    isOwn(resolved.url)
+      ? resolved.url
+      : checkedUrl(resolved.url, named)
+  recordImport(parentURL, url)
+  return { ...resolved, url }
+}
+
+const loadChecked: Module.LoadHookSync = (url, context, nextLoad) => {
+  if (!url.startsWith('file:')) return nextLoad(url, context)
+  const path = fileURLToPath(url.replace(/[?#].*$/, ''))
+  const query = QUERY.exec(url)
+  const mayBe = query !== null || !(url.includes('/node_modules/') || isOwn(url))
+  const loaded = (mayBe ? loadModule(path, context.format) : undefined) ?? nextLoad(url, context)
+  const source = sourceText(loaded.source)
+  recordModule(url, loaded.format, source)
+  if (!mayBe || !isCode(loaded.format) || source === undefined) return loaded
+  if (query === null && !isCheckFile(path, source)) return loaded
+  const list = query?.[1]?.split(',').map(decodeURIComponent)
+  // Inside a test runner all checks of a file are one module: the modules that one check names are
+  // instrumented for all of them.
+  instrumented.set(url, query === null ? namedModules(source) : (list ?? []))
+  const { code, map } = instrument(source, path, runtime, covers)
+  const comment =
+    map === null
+      ? ''
+      : `\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(JSON.stringify(map)).toString('base64')}\n`
+  return { ...loaded, source: code + comment }
+}
+
+function sourceText(source: Module.LoadFnOutput['source']): string | undefined {
+  if (source === undefined || source === null) return undefined
+  return typeof source === 'string' ? source : Buffer.from(source as Uint8Array).toString('utf8')
 }
 
 /**
@@ -99,9 +110,4 @@ function loadModule(
 
 function isCode(format: string | null | undefined): boolean {
   return format === 'module' || format === 'module-typescript'
-}
-
-function isOwn(url: string): boolean {
-  const bare = url.replace(/[?#].*$/, '')
-  return !/\.check\.[cm]?[jt]sx?$/.test(bare) && own.some(folder => bare.startsWith(folder))
 }

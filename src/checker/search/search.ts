@@ -48,6 +48,8 @@ export interface CheckResult {
   readonly threads: readonly string[]
   /** What the final assertion returned, over all executions. */
   readonly outcomes?: readonly OutcomeCount[]
+  /** The result is of an earlier run: everything that it depends on is the same. */
+  readonly remembered?: boolean
 }
 
 /**

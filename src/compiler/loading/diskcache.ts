@@ -39,6 +39,20 @@ export class DiskCache {
 
   /** The entry, or null: there is none, or it is damaged. */
   read(key: string): Translation | null {
+    const body = this.readText(key)
+    if (body === null) return null
+    const end = body.indexOf('\n')
+    const { has, ...rest } = JSON.parse(body.slice(0, end)) as Omit<Translation, 'code'> & { has: boolean }
+    return { ...rest, code: has ? body.slice(end + 1) : null }
+  }
+
+  /** Keeps an entry, if the disk lets it: a cache that cannot be written is only slower. */
+  write(key: string, { code, ...rest }: Translation): void {
+    this.writeText(key, `${JSON.stringify({ ...rest, has: code !== null })}\n${code ?? ''}`)
+  }
+
+  /** The text of an entry, or null: there is none, or it is damaged. */
+  readText(key: string): string | null {
     const file = this.#file(key)
     let text: string
     try {
@@ -47,21 +61,18 @@ export class DiskCache {
       return null
     }
     const body = text.slice(HASH_LENGTH + 1)
-    const end = body.indexOf('\n')
-    if (end < 0 || text.slice(0, HASH_LENGTH + 1) !== `${textHash(body)}\n`) {
+    if (body === '' || text.slice(0, HASH_LENGTH + 1) !== `${textHash(body)}\n`) {
       discard(file)
       return null
     }
     this.#use(file)
-    const { has, ...rest } = JSON.parse(body.slice(0, end)) as Omit<Translation, 'code'> & { has: boolean }
-    return { ...rest, code: has ? body.slice(end + 1) : null }
+    return body
   }
 
-  /** Keeps an entry, if the disk lets it: a cache that cannot be written is only slower. */
-  write(key: string, { code, ...rest }: Translation): void {
+  /** Keeps a text that is not empty, if the disk lets it. */
+  writeText(key: string, body: string): void {
     const file = this.#file(key)
     const temporary = `${file}.${process.pid}.${Math.random().toString(36).slice(2)}.tmp`
-    const body = `${JSON.stringify({ ...rest, has: code !== null })}\n${code ?? ''}`
     try {
       mkdirSync(dirname(file), { recursive: true })
       writeFileSync(temporary, `${textHash(body)}\n${body}`, { flag: 'wx', mode: 0o600 })

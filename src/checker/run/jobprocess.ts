@@ -1,0 +1,56 @@
+/** A process that explores checks for another one (jobs.ts), which sends them one after the other. */
+import { loadChecks } from './files.ts'
+import { CheckRunner, type Tally } from './runcheck.ts'
+import type { RunnerOptions } from './runneroptions.ts'
+
+export type ToProcess =
+  | { readonly kind: 'run'; readonly file: string; readonly index: number; readonly options: RunnerOptions }
+  | { readonly kind: 'stop' }
+
+export type FromProcess =
+  | { readonly kind: 'progress'; readonly fraction: number }
+  | {
+      readonly kind: 'done'
+      /** The text that the check printed. */
+      readonly out: string
+      readonly err: string
+      readonly tally: Tally
+      /** Why its result is not remembered. */
+      readonly unknown: string | undefined
+    }
+
+let runner: CheckRunner | undefined
+
+// Ctrl-C reaches the whole group of processes: the first one decides.
+process.on('SIGINT', () => undefined)
+process.on('disconnect', () => process.exit())
+process.on('message', (message: ToProcess) => {
+  if (message.kind === 'stop') {
+    if (runner !== undefined) runner.interrupted.now = true
+  } else void run(message).then(answer => process.send?.(answer))
+})
+
+async function run({
+  file,
+  index,
+  options,
+}: Extract<ToProcess, { kind: 'run' }>): Promise<Extract<FromProcess, { kind: 'done' }>> {
+  let out = ''
+  let err = ''
+  const output = { out: (text: string) => void (out += text), err: (text: string) => void (err += text) }
+  let last = performance.now()
+  runner = new CheckRunner(options, { ...output, live: false }, () => result => {
+    if (result === undefined || performance.now() - last < PROGRESS_MS) return
+    last = performance.now()
+    process.send?.({ kind: 'progress', fraction: result.fraction } satisfies FromProcess)
+  })
+  try {
+    const check = (await loadChecks(file))[index]
+    await runner.explore(file, check, index)
+  } finally {
+    await runner.stop()
+  }
+  return { kind: 'done', out, err, tally: runner.tally, unknown: runner.remembered.unknown.get(file) }
+}
+
+const PROGRESS_MS = 500

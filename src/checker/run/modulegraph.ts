@@ -1,0 +1,50 @@
+/**
+ * The modules that this thread has loaded since checks are instrumented, and what each imports, as Node
+ * resolved it. The text of a module is the one that was loaded: a file may have changed since.
+ */
+import { isOwn } from './own.ts'
+
+export interface LoadedModule {
+  readonly format: string
+  /** Undefined: Node did not show it, as for a native addon. */
+  readonly source: string | undefined
+}
+
+const imports = new Map<string, Set<string>>()
+const modules = new Map<string, LoadedModule>()
+let changes = 0
+
+/** `importer` imports the module at `url`, by a statement, a call of `import` or `require`. */
+export function recordImport(importer: string | undefined, url: string): void {
+  if (importer === undefined || isOwn(importer)) return
+  let known = imports.get(importer)
+  if (known === undefined) imports.set(importer, (known = new Set()))
+  if (known.has(url)) return
+  known.add(url)
+  changes++
+}
+
+export function recordModule(
+  url: string,
+  format: string | null | undefined,
+  source: string | undefined,
+): void {
+  if (isOwn(url)) return
+  modules.set(url, { format: format ?? '', source })
+  changes++
+}
+
+/** How often the graph has changed: equal numbers mean that nothing was loaded or imported in between. */
+export function graphChanges(): number {
+  return changes
+}
+
+/**
+ * Every module that these reach, themselves included, in a fixed order. Modules of the checker and the
+ * compiler are listed and not followed. Undefined for a module that was loaded before.
+ */
+export function reachedFrom(urls: readonly string[]): [url: string, module: LoadedModule | undefined][] {
+  const seen = new Set(urls)
+  for (const url of seen) if (!isOwn(url)) for (const next of imports.get(url) ?? []) seen.add(next)
+  return [...seen].sort().map(url => [url, modules.get(url)])
+}

@@ -1,0 +1,227 @@
+import { writeFileSync } from 'node:fs'
+import { asyncPart } from '../async/options.ts'
+import { AsyncSearch } from '../async/search.ts'
+import {
+  type AnyDeclaredCheck,
+  conclude,
+  type DeclaredAsyncCheck,
+  type DeclaredCheck,
+  searchOf,
+} from '../check.ts'
+import { CheckError } from '../errors.ts'
+import { shorten } from '../report/paths.ts'
+import type { RecordedStep } from '../report/recording.ts'
+import { formatFailure, formatSummary, toJson, toTimeline } from '../report/report.ts'
+import { searchInParallel, Team } from '../search/parallel.ts'
+import type { CheckResult } from '../search/search.ts'
+import type { CheckOptions } from './options.ts'
+import { type RunnerOutput, type Show, showSearch } from './progress.ts'
+import { RememberedResults } from './remembered.ts'
+import { isCovering, type RunnerOptions } from './runneroptions.ts'
+import { Watchdog } from './watchdog.ts'
+
+/** One check that is to be run: the file, and its place among the checks that the file declares. */
+export interface CheckToRun {
+  readonly file: string
+  readonly check: AnyDeclaredCheck
+  readonly index: number
+}
+
+/** How the checks of a run ended. */
+export interface Tally {
+  passed: number
+  failed: number
+  wrong: number
+  incomplete: number
+  /** Of the incomplete ones: those that the check or the caller accepts. */
+  accepted: number
+  /** Of all: those whose result is of an earlier run. */
+  remembered: number
+}
+
+export function emptyTally(): Tally {
+  return { passed: 0, failed: 0, wrong: 0, incomplete: 0, accepted: 0, remembered: 0 }
+}
+
+/** Whether the run ends here, because a check failed and the caller wants no more. */
+export function isOver({ bail }: RunnerOptions, { failed, wrong }: Tally): boolean {
+  return bail === true && failed + wrong > 0
+}
+
+interface Explored {
+  readonly result: CheckResult
+  readonly steps: RecordedStep[]
+}
+
+/** Runs checks one after the other, in this process. */
+export class CheckRunner {
+  readonly tally: Tally = emptyTally()
+  readonly interrupted: { now: boolean } = { now: false }
+  readonly remembered: RememberedResults = new RememberedResults()
+  private readonly options: RunnerOptions
+  private readonly output: RunnerOutput
+  private readonly watchdog: Watchdog
+  /** Worker threads, by how many: they are kept from check to check. */
+  private readonly teams = new Map<number, Team>()
+  /** Whether the caller has been told that some searches are not split. */
+  private saidWhole = false
+  private readonly show: (label: string) => Show
+
+  constructor(
+    options: RunnerOptions,
+    output: RunnerOutput,
+    show: (label: string) => Show = label => showSearch(output, label),
+  ) {
+    this.options = options
+    this.output = output
+    this.show = show
+    this.watchdog = new Watchdog(options.patience ?? PATIENCE_SECONDS)
+    process.on('unhandledRejection', this.onRejection)
+  }
+
+  async stop(): Promise<void> {
+    // What a thread left to the event loop comes now.
+    await new Promise(resolve => setImmediate(resolve))
+    process.off('unhandledRejection', this.onRejection)
+    await Promise.all([...this.teams.values()].map(team => team.dismiss()))
+    await this.watchdog.stop()
+  }
+
+  /** Prints the result of an earlier run, if there is one that still holds. */
+  recall(file: string, check: AnyDeclaredCheck, index: number): boolean {
+    if (!this.remembers) return false
+    const merged = this.mergedOptions(check)
+    const result = this.remembered.recall(this.remembered.questionOf(file, check, index, merged))
+    if (result === undefined) return false
+    this.tally.remembered++
+    this.report(file, { result, steps: [] }, merged)
+    return true
+  }
+
+  /** Explores a check, prints its result, and keeps it. */
+  async explore(file: string, check: AnyDeclaredCheck, index: number): Promise<void> {
+    const merged = this.mergedOptions(check)
+    try {
+      const question = this.remembers ? this.remembered.questionOf(file, check, index, merged) : undefined
+      const explored = await this.search(file, check, merged)
+      if (question !== undefined) this.remembered.keep(question, explored.result, this.interrupted.now)
+      this.report(file, explored, merged)
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error
+      this.reportWrong(file, check.name, error)
+    }
+  }
+
+  private readonly onRejection = (error: unknown): void => {
+    // Code of a check that is wrong may go on and fail later: the check has been reported already.
+    if (this.tally.wrong === 0) throw error
+  }
+
+  private get remembers(): boolean {
+    const { cache, override } = this.options
+    return cache !== false && !isCovering(this.options) && override?.explorer !== 'replay'
+  }
+
+  private mergedOptions(check: AnyDeclaredCheck): CheckOptions {
+    const { time, override } = this.options
+    return {
+      // Which outcomes were reached is a part of the coverage.
+      ...(isCovering(this.options) ? { expectOutcomes: [] } : {}),
+      ...check.options,
+      ...(time !== undefined && check.options.time === undefined ? { time } : {}),
+      ...override,
+    }
+  }
+
+  private search(file: string, check: AnyDeclaredCheck, merged: CheckOptions): Promise<Explored> {
+    const label = `${shorten(file)} ${check.name}`
+    const threads = this.threadsFor(check, merged)
+    if ('asyncSetup' in check) return this.searchAsync(check, label)
+    if (threads === 1) return this.searchHere(check, merged, label)
+    let team = this.teams.get(threads)
+    if (team === undefined) this.teams.set(threads, (team = new Team(threads)))
+    return searchInParallel(file, check, merged, team, this.show(label), this.interrupted, () =>
+      this.watchdog.pat(label),
+    )
+  }
+
+  /** On how many threads a check is explored. */
+  private threadsFor(check: AnyDeclaredCheck, merged: CheckOptions): number {
+    const asked = this.options.parallel ?? merged.parallel ?? 1
+    // A search of weak memory is not split, and workers would count coverage for themselves.
+    const isWhole = merged.memory === 'weak' || isCovering(this.options) || 'asyncSetup' in check
+    if (!isWhole || asked === 1) return asked
+    if (!this.saidWhole) {
+      this.saidWhole = true
+      this.output.err(
+        `heddle check: --parallel does not split ${isCovering(this.options) ? 'a search that counts coverage' : 'asynchronous checks and weak memory'}; these are explored on one thread\n`,
+      )
+    }
+    return 1
+  }
+
+  private async searchHere(check: DeclaredCheck, merged: CheckOptions, label: string): Promise<Explored> {
+    const search = searchOf(check.name, merged, check.setup)
+    const show = this.show(label)
+    this.watchdog.pat(label)
+    while (!this.interrupted.now && !search.run(SLICE_MS)) {
+      this.watchdog.pat(label)
+      show(search.result)
+      await new Promise<void>(done => void setImmediate(done))
+    }
+    show(undefined)
+    return conclude(search, undefined, () => this.watchdog.pat(label))
+  }
+
+  private async searchAsync(
+    { name, options, asyncSetup, file }: DeclaredAsyncCheck,
+    label: string,
+  ): Promise<Explored> {
+    const { time, override } = this.options
+    const search = new AsyncSearch(
+      name,
+      { ...(time === undefined ? {} : { time }), ...options, ...asyncPart(override ?? {}) },
+      asyncSetup,
+      file,
+    )
+    const show = this.show(label)
+    this.watchdog.pat(label)
+    while (!this.interrupted.now && !(await search.run(SLICE_MS))) {
+      this.watchdog.pat(label)
+      show(search.result)
+    }
+    show(undefined)
+    return await search.conclude()
+  }
+
+  private report(file: string, { result, steps }: Explored, merged: CheckOptions): void {
+    const { json, timeline, allowIncomplete } = this.options
+    const { out } = this.output
+    if (json === true) out(`${JSON.stringify(toJson(result, steps, shorten(file)))}\n`)
+    else if (result.failure === undefined) out(`${formatSummary(result)}\n`)
+    else out(`\n${formatFailure(result, steps, shorten(file))}\n\n`)
+    if (timeline !== undefined && result.failure !== undefined) {
+      writeFileSync(timeline, JSON.stringify(toTimeline(result, steps)))
+      if (json !== true) out(`  timeline: ${timeline}\n`)
+    }
+    if (result.failure !== undefined) this.tally.failed++
+    else if (result.complete) this.tally.passed++
+    else {
+      this.tally.incomplete++
+      if (allowIncomplete === true || merged.allowIncomplete === true) this.tally.accepted++
+    }
+  }
+
+  private reportWrong(file: string, name: string, { code, message }: CheckError): void {
+    this.tally.wrong++
+    if (this.options.json === true) {
+      const wrong = { name, file: shorten(file), ok: false, wrong: code, message }
+      this.output.out(`${JSON.stringify(wrong)}\n`)
+    } else {
+      this.output.err(`✗ ${name} (${shorten(file)}): the check itself is wrong [${code}]\n    ${message}\n`)
+    }
+  }
+}
+
+const PATIENCE_SECONDS = 30
+const SLICE_MS = 100
