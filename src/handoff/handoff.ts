@@ -1,6 +1,6 @@
 import type { Arena } from '../arena/memory/arena.ts'
 import type { FutexContext } from '../futex/core/context.ts'
-import { tellAcquired, tellContended } from '../futex/core/events.ts'
+import { recordAcquired, recordContended } from '../futex/core/events.ts'
 import { Owner } from '../futex/core/records.ts'
 import { CpuRecord, cpuRecord } from '../machine/core/cpurecord.ts'
 import { maskHas } from '../sched/core/cpumask.ts'
@@ -173,13 +173,13 @@ export class Handoff {
   contends(tag: number): number {
     const { context, s } = this
     if (context !== null && s !== null && this.i32[s.recording] !== 0)
-      tellContended(context, tag, this.ownerTid(tag))
+      recordContended(context, tag, this.ownerTid(tag))
     return this.now()
   }
 
   /** It was had after waiting since `begun`. */
   acquired(tag: number, begun: number): void {
-    if (this.context !== null) tellAcquired(this.context, tag, begun)
+    if (this.context !== null) recordAcquired(this.context, tag, begun)
   }
 
   /** The lock is free, and someone waits for it: this CPU gives way at the task's next safepoint. */

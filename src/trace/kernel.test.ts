@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import './attach.ts'
 import { debugLocks } from '../sync/debug/debug.ts'
 import { Mutex } from '../sync/mutex/mutex.ts'
-import { LOOK_MS } from '../futex/core/sleep.ts'
+import { DEADLOCK_CHECK_MS } from '../futex/core/sleep.ts'
 import { Kernel } from '../kernel/boot/kernel.ts'
 import type { ModuleView } from '../kernel/spawn/modules.ts'
 import type { ControlReply } from './control.ts'
@@ -216,7 +216,7 @@ describe('a recording of a kernel', () => {
     ]
     const { message } = await told
     // A long wait looks for a circle as well. It must not tell again what debug mode has told.
-    for (let n = 0; n < 4; n++) await new Promise(resolve => setTimeout(resolve, LOOK_MS))
+    for (let n = 0; n < 4; n++) await new Promise(resolve => setTimeout(resolve, DEADLOCK_CHECK_MS))
     channel('heddle:deadlock').unsubscribe(listen)
     // First of all: two tasks that wait for each other would keep the kernel from closing.
     for (const task of tasks) task.kill()

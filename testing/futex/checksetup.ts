@@ -11,11 +11,10 @@ import { AddressSpace, type FutexWord, type MappedBuffer } from '../../src/futex
 import { makeWaiter, queueWaiter, wake } from '../../src/futex/operations/waitwake.ts'
 
 /**
- * The futexes at their smallest, for the model checker: a few buckets, a waiter for each thread made in
- * advance, and on each of two words a resident that no wake meets, so that the queues exist throughout. Each
- * virtual thread has its own objects over one arena, as on real threads. They spin at the kernel's locks and
- * do not park there: how a thread parks at a lock, and what a death does to that, is explored in
- * spinlock.check.ts, and would only repeat itself here at every lock.
+ * A minimal set of futexes for the model checker: a few buckets, a waiter for each thread created in advance,
+ * and on each of two words a resident waiter that no wake matches, so that the queues exist throughout. Each
+ * virtual thread has its own objects over one arena, as on real threads. They spin for kernel locks and do
+ * not park: spinlock.check.ts explores parking at a lock and deaths there.
  */
 export interface CheckedThread {
   readonly context: FutexContext
@@ -32,13 +31,12 @@ export interface CheckedFutexes {
 }
 
 const WORDS = 2
-/** What the checks wake and wait with; the residents have another bit, and come last. */
+/** The bitset of the checks' waits and wakes; the residents have another bit, and come last. */
 const BITS = 1
 export const RESIDENT = { bits: 2, priority: 1000 }
 
 /**
- * `slots`: waiters and futexes; a bitmap word of the slabs for each thread, unless a check has to look at
- * every slot.
+ * `slots`: the number of waiters and futexes. By default each thread has its own bitmap word in the slabs.
  */
 export function checkedFutexes(threads: number, slots: number = 32 * threads, buckets = 8): CheckedFutexes {
   const small: FutexSizes = { waiters: slots, mappings: 1, spaces: 1, buckets, threads }
@@ -62,7 +60,7 @@ export function checkedFutexes(threads: number, slots: number = 32 * threads, bu
     const words = Array.from({ length: WORDS }, (_, index) => mapped.word(context, index))
     assert(
       buckets === 1 || words[0].privateBucket !== words[1].privateBucket,
-      'the two words are in buckets of their own',
+      'the two words are in different buckets',
     )
     const waiter = makeWaiter(context, BITS, threadWaiter())
     if (id === 0) {
@@ -84,7 +82,8 @@ export function checkedFutexes(threads: number, slots: number = 32 * threads, bu
 }
 
 /**
- * A private wait: 0, or an error, negated. With `mayTimeOut` the explorer decides whether the time passes.
+ * A private wait. Returns 0, or an error, negated. With `mayTimeOut` the explorer decides whether it times
+ * out.
  */
 export function waitAt(thread: CheckedThread, index: number, expected: number, mayTimeOut = false): number {
   const { context, waiter, words } = thread
@@ -97,7 +96,7 @@ export function wakeAt({ context, words }: CheckedThread, index: number, count: 
   return wake(context, words[index], false, count, BITS)
 }
 
-/** Where a thread's waiter is: the index of a word, or -1 for no queue. */
+/** Which queue a thread's waiter is on: the index of a word, or -1. */
 export function queueOf({ i32, threads }: CheckedFutexes, id: number): number {
   const queue = Atomics.load(i32, threads[id].waiter + Waiter.queue)
   return queue > QUEUE_NONE ? i32[queue + Futex.index] : -1

@@ -19,25 +19,22 @@ import { makeWaiter, MATCH_ANY } from '../../src/futex/operations/waitwake.ts'
 const F = 0
 const G = 1
 const H = 2
-/**
- * Enough that each lock has its own: who comes to one does not meet who comes to another before the owners
- * do.
- */
+/** Enough that each lock has its own bucket: lockers of different locks meet only through the owners. */
 const BUCKETS = 16
 
-/** How one who comes to a locked futex queues, and walks the chain: the product's way, or a broken one. */
+/** How a locker queues at a locked futex and walks the chain: the product's function, or a broken one. */
 export type Walk = typeof queueAndWalk
 
 /**
- * One who comes to a lock that another waits for already, as a thread of the check: it has all it needs, and
- * begins at the futex's lock.
+ * A locker of a contended lock, as a thread of the check. Its waiter exists, and it begins with the futex's
+ * lock.
  */
 function comer({ fx, owner, mutexes }: CheckedOwner, lock: number, walk: Walk): () => number {
   const { context } = fx
   const { i32, thread } = context
   const { word } = mutexes[lock]
   const waiter = makeWaiter(context, MATCH_ANY, threadWaiter(undefined, owner))
-  i32[waiter + Waiter.who] = owner.record
+  i32[waiter + Waiter.lockOwner] = owner.record
   const futex = lockFutex(context, word.sharedBucket, word.mapped.backing, word.index, 0)
   release(thread, futex + Futex.lock)
   return () => {
@@ -58,19 +55,19 @@ const queueOnly: Walk = (context, futex, waiter) => {
 }
 
 /**
- * Chains that never are a circle, and look like one to a walker that reads link after link (waitcycle.ts
- * draws both). O holds H and comes to F, where P waits already; A holds F and waits for G, which B holds; Q
+ * Chains that are never a cycle, but appear as one to a walker that reads link after link (see both races in
+ * waitcycle.ts). O holds H and locks F, where P waits already; A holds F and waits for G, which B holds; Q
  * waits at H.
  *
- *   'gives up'   A gives up; then B comes to H
- *   'ends'       B ends, so G is A's; then Z is made in B's record and comes to H
+ *   'gives up'   A gives up; then B locks H
+ *   'ends'       B ends, so A owns G; then Z is created in B's record and locks H
  */
-export function nearCircle(change: 'gives up' | 'ends', walk: Walk = queueAndWalk): Setup {
+export function nearCycle(change: 'gives up' | 'ends', walk: Walk = queueAndWalk): Setup {
   return () => {
     const { i32, threads } = checkedLocks(PI, 5, { buckets: BUCKETS })
     const [p, o, a, b, q] = threads
     const take = ({ mutexes, owner }: CheckedOwner, lock: number): void =>
-      assert(mutexes[lock].tryLock(owner) === 0, 'it is free')
+      assert(mutexes[lock].tryLock(owner) === 0, 'the lock is free')
     const priorityOf = ({ owner }: CheckedOwner): number => i32[owner.record + Owner.priority]
     take(a, F)
     take(b, G)
@@ -87,25 +84,24 @@ export function nearCircle(change: 'gives up' | 'ends', walk: Walk = queueAndWal
           else {
             exitOwner(b.fx.context, b.owner.record)
             const z = makeOwner(b.fx.context, { kind: PROMISE, priority: PRIORITIES[3] })
-            assert(z === b.owner.record, 'the only free record is the last one’s')
+            assert(z === b.owner.record, 'the new owner gets the only free record')
           }
           return last()
         },
       },
       final({ results }) {
-        for (const result of results)
-          assert(result !== -EDEADLK, 'no deadlock is told of where there is none')
+        for (const result of results) assert(result !== -EDEADLK, 'no deadlock is reported, as there is none')
         assert(i32[a.owner.record + Owner.blockedOn] === 0, 'A runs')
         assert(priorityOf(p) === PRIORITIES[0], 'P is the best')
-        assert(priorityOf(o) === PRIORITIES[1], 'O is waited for by worse ones only')
-        assert(priorityOf(a) === PRIORITIES[0], 'A has what P brings')
-        assert(priorityOf(b) === PRIORITIES[3], 'nobody waits for B, or for who has its record')
+        assert(priorityOf(o) === PRIORITIES[1], 'only worse owners wait for O')
+        assert(priorityOf(a) === PRIORITIES[0], 'A inherits from P')
+        assert(priorityOf(b) === PRIORITIES[3], 'no owner waits for B, or for the new owner of its record')
       },
     }
   }
 }
 
-/** The walk of who has queued, as queueAndWalk ends. */
+/** The walk of a queued locker, as at the end of queueAndWalk. */
 function walkLate({ fx: { context }, owner: { record } }: CheckedOwner, holder: number): number {
   context.enter()
   const waiter = context.i32[record + Owner.blockedOn]
@@ -115,15 +111,15 @@ function walkLate({ fx: { context }, owner: { record } }: CheckedOwner, holder: 
 }
 
 /**
- * O holds H and comes to F, A holds F and comes to H: one of them is told, or both, and nothing is left of
- * who is told. `later`: A queues, and walks when O has done with it; as it is a circle still, or O was told,
- * that walk finds which.
+ * O holds H and locks F, A holds F and locks H: at least one of them gets EDEADLK, and nothing of its wait is
+ * left. `later`: A queues, and walks after O has finished. If the cycle still exists, or O got EDEADLK, that
+ * walk finds it.
  */
-export function closedCircle(later: boolean): Setup {
+export function closedCycle(later: boolean): Setup {
   return () => {
     const { i32, threads } = checkedLocks(PI, 4, { buckets: BUCKETS })
     const [o, a, ...others] = threads
-    assert(a.mutexes[F].tryLock(a.owner) === 0 && o.mutexes[H].tryLock(o.owner) === 0, 'both are free')
+    assert(a.mutexes[F].tryLock(a.owner) === 0 && o.mutexes[H].tryLock(o.owner) === 0, 'both locks are free')
     ourQueue(others[0], F)
     ourQueue(others[1], H)
     return {
@@ -133,17 +129,17 @@ export function closedCircle(later: boolean): Setup {
       },
       final({ results }) {
         const told = [results[0], later ? walkLate(a, o.owner.record) : results[1]]
-        assert(told.includes(-EDEADLK), 'a deadlock is told to one who closes it')
+        assert(told.includes(-EDEADLK), 'one of the two gets EDEADLK')
         for (const [at, { owner }] of [o, a].entries()) {
           const waits = i32[owner.record + Owner.blockedOn] !== 0
-          assert(waits === (told[at] !== -EDEADLK), 'who is told does not wait')
+          assert(waits === (told[at] !== -EDEADLK), 'an owner with EDEADLK does not wait')
         }
-        assert(i32[o.owner.record + Owner.priority] === PRIORITIES[0], 'the better one has its own')
-        const due = told[0] === -EDEADLK ? PRIORITIES[1] : PRIORITIES[0]
         assert(
-          i32[a.owner.record + Owner.priority] === due,
-          'and the other inherits from it while that waits',
+          i32[o.owner.record + Owner.priority] === PRIORITIES[0],
+          'the better owner has its own priority',
         )
+        const due = told[0] === -EDEADLK ? PRIORITIES[1] : PRIORITIES[0]
+        assert(i32[a.owner.record + Owner.priority] === due, 'the other inherits from it while it waits')
       },
     }
   }

@@ -12,12 +12,12 @@ import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
 import { threadWaiter } from '../../src/futex/core/sleep.ts'
 import type { WaiterOptions } from '../../src/futex/operations/waitwake.ts'
 
-/** Counts who is inside of each lock. Not shared memory: the checker runs one thread at a time. */
+/** The holder of each lock. Not shared memory: the checker runs one thread at a time. */
 class Inside {
   private readonly who: (number | undefined)[] = []
 
   enter(lock: number, id: number): void {
-    assert(this.who[lock] === undefined, 'one at a time')
+    assert(this.who[lock] === undefined, 'one thread holds the lock')
     this.who[lock] = id
   }
 
@@ -26,7 +26,7 @@ class Inside {
   }
 }
 
-/** How a thread takes and lets go: the product's way, or a broken one. */
+/** How a thread locks and unlocks: the product's functions, or broken ones. */
 export interface Way {
   lock(thread: CheckedOwner, lock: number, mayTimeOut: boolean): number
   unlock(thread: CheckedOwner, lock: number): number
@@ -37,7 +37,7 @@ export const ourWay: Way = {
   unlock: ({ mutexes, owner }, lock) => mutexes[lock].unlock(owner),
 }
 
-/** What a mutex does on its way to sleep and after it: a check has it asleep from the start. */
+/** The steps of a mutex before and after its sleep: a check starts with the thread asleep. */
 interface Steps {
   lockFast(owner: LockOwner): number
   take(owner: LockOwner, waited: boolean): number
@@ -47,7 +47,7 @@ interface Steps {
 
 const WAIT_BELOW = -0x1_0000
 
-/** The thread waits for a lock that another holds; what is returned is the rest of its call. */
+/** Makes the thread wait for a lock that another holds. Returns the rest of its call. */
 export function asleep(
   { fx, owner, mutexes }: CheckedOwner,
   lock: number,
@@ -57,7 +57,7 @@ export function asleep(
   const steps = mutex as unknown as Steps
   const who = threadWaiter(undefined, owner)
   const deadline = mayTimeOut ? 1 : Infinity
-  assert(steps.lockFast(owner) === 1, 'another has it')
+  assert(steps.lockFast(owner) === 1, 'another thread holds it')
   if ((mutex.kind & PI) !== 0) {
     const prepared = lockPi(fx.context, who, mutex.word, true, deadline, false) as PreparedWait
     return () => steps.settle(owner, fx.blockFor(prepared))
@@ -75,23 +75,23 @@ export function asleep(
 }
 
 interface Handing {
-  /** Who has a timeout. */
+  /** The threads with a timeout. */
   readonly hurried?: readonly number[]
-  /** They wait from the start. */
+  /** All other threads wait from the start. */
   readonly asleepAtFirst?: boolean
-  /** The word says WAITERS, from before. */
+  /** The word has an old WAITERS bit. */
   readonly marked?: boolean
   readonly way?: Way
 }
 
-/** Thread 0 has the lock and lets it go; the others take it and let it go. */
+/** Thread 0 holds the lock and unlocks it; the others lock and unlock it. */
 export function handedOn(kind: MutexKind, threads: number, options: Handing = {}): Setup {
   const { hurried = [], asleepAtFirst = false, marked = false, way = ourWay } = options
   return () => {
     const locks = checkedLocks(kind, threads)
     const inside = new Inside()
     const [first, ...others] = locks.threads
-    assert(way.lock(first, 0, false) === 0, 'it is free at first')
+    assert(way.lock(first, 0, false) === 0, 'the lock is free at first')
     if (marked) Atomics.or(locks.view, 0, FUTEX_WAITERS)
     inside.enter(0, 0)
     const bodies: (() => number)[] = [
@@ -118,17 +118,17 @@ export function handedOn(kind: MutexKind, threads: number, options: Handing = {}
         for (const [id, result] of results.entries()) {
           assert(
             result === 0 || (result === -ETIMEDOUT && hurried.includes(id)),
-            'it had the lock, or was late',
+            'it had the lock, or timed out',
           )
         }
-        assert(holderOf(wordAt(locks, 0)) === 0, 'nobody has it at the end')
+        assert(holderOf(wordAt(locks, 0)) === 0, 'the lock is free at the end')
         assertQuiet(locks)
       },
     }
   }
 }
 
-/** Nobody waits, nobody inherits, and every record but the owners' is given back. */
+/** No owner waits or inherits, and every record except those of owners is freed. */
 function assertQuiet(locks: CheckedLocks): void {
   const { i32, threads } = locks
   const { layout } = threads[0].fx.context
@@ -141,35 +141,35 @@ function assertQuiet(locks: CheckedLocks): void {
   }
 }
 
-/** Every futex has been given back, or is on a list of what is to be. */
+/** Every futex is freed, or on a list of futexes to free. */
 function assertFreed({ i32, threads }: CheckedLocks): void {
   const { layout, rcu } = threads[0].fx.context
   let waits = 0
   for (let id = 0; id < threads.length; id++) waits += rcu.queued(i32, id)
-  assert(layout.futexes.count(i32) === waits, 'no futex is forgotten')
+  assert(layout.futexes.count(i32) === waits, 'no futex is lost')
 }
 
 export type Queue = (thread: CheckedOwner, lock: number) => unknown
 
-/** Takes its place in the queue of a lock, walks the chain, and does not sleep. */
+/** Queues at a lock, walks the chain, and does not sleep. */
 export const ourQueue: Queue = ({ fx, owner, mutexes }, lock) =>
   lockPi(fx.context, threadWaiter(undefined, owner), mutexes[lock].word, true, Infinity, false)
 
 /**
- * A chain of three: thread 0, the best, comes to lock 1, which thread 1 holds, who waits for lock 0, which
- * thread 2 holds and lets go just now (or `leaves`: thread 1 gives up). Whatever the order, thread 1 ends up
- * with the priority of thread 0, and thread 2 with its own.
+ * A chain of three: thread 0, the best, locks lock 1, which thread 1 holds. Thread 1 waits for lock 0, which
+ * thread 2 holds and unlocks at the same time (or, for 'timeout', thread 1 gives up). In every order thread 1
+ * ends with the priority of thread 0, and thread 2 with its own.
  */
 export function chainAgainst(what: 'unlock' | 'timeout', queue: Queue = ourQueue): Setup {
   return () => {
     const locks = checkedLocks(PI, 3)
     const { i32, threads } = locks
     const [best, middle, holder] = threads
-    assert(holder.mutexes[0].tryLock(holder.owner) === 0, 'it is free')
-    assert(middle.mutexes[1].tryLock(middle.owner) === 0, 'it is free')
+    assert(holder.mutexes[0].tryLock(holder.owner) === 0, 'the lock is free')
+    assert(middle.mutexes[1].tryLock(middle.owner) === 0, 'the lock is free')
     const waits = ourQueue(middle, 0) as Parameters<CheckedOwner['fx']['blockFor']>[0]
     const priorityOf = ({ owner }: CheckedOwner): number => i32[owner.record + Owner.priority]
-    assert(priorityOf(holder) === PRIORITIES[1], 'it inherits from the one who waits')
+    assert(priorityOf(holder) === PRIORITIES[1], 'it inherits from its waiter')
     return {
       threads: {
         walker: () => queue(best, 1),
@@ -179,9 +179,9 @@ export function chainAgainst(what: 'unlock' | 'timeout', queue: Queue = ourQueue
             : middle.fx.blockFor({ ...waits, deadline: 0 }),
       },
       final({ results }) {
-        assert(results[1] === (what === 'unlock' ? 0 : -ETIMEDOUT), 'the other did what it wanted')
-        assert(priorityOf(holder) === PRIORITIES[2], 'who holds nothing that is wanted inherits nothing')
-        assert(priorityOf(middle) === PRIORITIES[0], 'who holds what the best wants has its priority')
+        assert(results[1] === (what === 'unlock' ? 0 : -ETIMEDOUT), 'the other thread succeeded')
+        assert(priorityOf(holder) === PRIORITIES[2], 'an owner without contended locks inherits nothing')
+        assert(priorityOf(middle) === PRIORITIES[0], 'the holder of the best owner’s lock has its priority')
       },
     }
   }
@@ -190,15 +190,15 @@ export function chainAgainst(what: 'unlock' | 'timeout', queue: Queue = ourQueue
 export type Recover = typeof recoverFutexes
 
 /**
- * The owner dies, at any step of what it does:
+ * The owner dies at any step of an activity:
  *
- *   takes and lets go   nobody else wants it meanwhile
- *   holds two           takes two locks and lets them go in that order: the list has entries put in and taken out
- *   waits               another has the lock, and lets it go when the death has been seen to; it may be late
- *   lets go             another waits for it, from the start
- *   dies with it        another comes for it just then
+ *   locks and unlocks   no other thread wants the lock
+ *   holds two           takes two locks and unlocks them in that order: list entries are inserted and removed
+ *   waits               another thread holds the lock, and unlocks it after the recovery; the owner may time out
+ *   unlocks             another thread waits for it, from the start
+ *   dies with it        another thread locks it at the same time
  */
-export type Doing = 'takes and lets go' | 'holds two' | 'waits' | 'lets go' | 'dies with it'
+export type Doing = 'locks and unlocks' | 'holds two' | 'waits' | 'unlocks' | 'dies with it'
 
 export function killed(
   kind: MutexKind,
@@ -212,14 +212,14 @@ export function killed(
     let inside = -1
     let died = false
     const enter = (id: number): void => {
-      assert(inside === -1 || (died && inside === 0), 'one at a time')
+      assert(inside === -1 || (died && inside === 0), 'one thread holds the lock')
       inside = id
     }
-    if (doing === 'waits') assert(ourWay.lock(other, 0, false) === 0, 'it is free at first')
-    const holds = doing === 'lets go' || doing === 'dies with it'
-    if (holds) assert(ourWay.lock(mortal, 0, false) === 0, 'it is free at first')
+    if (doing === 'waits') assert(ourWay.lock(other, 0, false) === 0, 'the lock is free at first')
+    const holds = doing === 'unlocks' || doing === 'dies with it'
+    if (holds) assert(ourWay.lock(mortal, 0, false) === 0, 'the lock is free at first')
     if (holds) enter(0)
-    const sleeps = doing === 'lets go' ? asleep(other, 0, false) : undefined
+    const sleeps = doing === 'unlocks' ? asleep(other, 0, false) : undefined
     const survive = (result: number): number => {
       if (result === -ESRCH) return result
       enter(1)
@@ -234,8 +234,8 @@ export function killed(
           if (doing === 'dies with it') Atomics.load(mortal.mutexes[0].word.i32, 0)
           if (doing === 'waits') return ourWay.lock(mortal, 0, true)
           if (doing === 'holds two') return holdTwo(mortal, way)
-          if (doing === 'takes and lets go') {
-            assert(way.lock(mortal, 0, false) === 0, 'it is free')
+          if (doing === 'locks and unlocks') {
+            assert(way.lock(mortal, 0, false) === 0, 'the lock is free')
             enter(0)
           }
           inside = -1
@@ -251,41 +251,44 @@ export function killed(
       final({ results, crashed }) {
         const { layout, i32 } = doctor.fx.context
         if (doing === 'waits') {
-          assert(ourWay.unlock(other, 0) === 0, 'who had the lock has it still')
-          if (crashed.length > 0) assert(holderOf(wordAt(locks, 0)) === 0, 'and lets it go')
+          assert(ourWay.unlock(other, 0) === 0, 'the holder still has the lock')
+          if (crashed.length > 0) assert(holderOf(wordAt(locks, 0)) === 0, 'the holder unlocks it')
         }
         const told = holds ? results[1] : crashed.length > 0 ? survive(ourWay.lock(other, 0, false)) : 0
         const robust = (kind & ROBUST) !== 0
         assert(
           told === 0 || (crashed.length > 0 && told === (robust ? -EOWNERDEAD : -ESRCH)),
-          'it is told right',
+          'the result is right',
         )
         if (doing === 'holds two' && crashed.length > 0) {
           const other1 = ourWay.lock(other, 1, false)
-          assert(other1 === 0 || other1 === (robust ? -EOWNERDEAD : -ESRCH), 'the other lock is told right')
+          assert(
+            other1 === 0 || other1 === (robust ? -EOWNERDEAD : -ESRCH),
+            'the result of the other lock is right',
+          )
         }
         if (robust && crashed.length > 0) {
-          assert(doctor.mutexes[0].tryLock(doctor.owner) === 0, 'it can be had again')
+          assert(doctor.mutexes[0].tryLock(doctor.owner) === 0, 'it can be locked again')
         }
         assert(layout.waiters.count(i32) === 0, 'no waiter is left')
         assertFreed(locks)
         if (crashed.length > 0)
-          assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
+          assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID finds no owner')
       },
     }
   }
 }
 
 /**
- * The owner died with the lock before all this: another comes for it just as the death is seen to, by all of
- * a recovery, which looks at everything, or by the part of it that ends the owner.
+ * The owner died with the lock before the check starts. Another thread locks it during the recovery: either
+ * all of it, or only the part that ends the owner.
  */
 export function comesAfterDeath(kind: MutexKind, seenTo: 'recovered' | 'ended', way: Way = ourWay): Setup {
   return () => {
     const locks = checkedLocks(kind, 3, { waiters: 2, owners: 2 })
     const [mortal, other, doctor] = locks.threads
     const { i32, layout } = doctor.fx.context
-    assert(ourWay.lock(mortal, 0, false) === 0, 'it is free at first')
+    assert(ourWay.lock(mortal, 0, false) === 0, 'the lock is free at first')
     return {
       threads: {
         doctor() {
@@ -296,25 +299,25 @@ export function comesAfterDeath(kind: MutexKind, seenTo: 'recovered' | 'ended', 
       },
       final({ results }) {
         const told = results[1]
-        // A pi lock that is not robust is passed on to who waits already, as on Linux; who comes later is
-        // told that nobody has it.
+        // A pi lock that is not robust passes to its waiters, as on Linux; a later locker gets ESRCH.
         const passed = kind === PI && told === 0
-        assert(passed || told === ((kind & ROBUST) !== 0 ? -EOWNERDEAD : -ESRCH), 'it is told right')
+        assert(passed || told === ((kind & ROBUST) !== 0 ? -EOWNERDEAD : -ESRCH), 'the result is right')
         if (told !== -ESRCH) {
-          assert(holderOf(wordAt(locks, 0)) === other.owner.tid, 'and has it')
-          if (!passed) assert(other.mutexes[0].makeConsistent(other.owner) === 0, 'it mends what it guards')
-          assert(ourWay.unlock(other, 0) === 0, 'and lets it go')
-          assert(other.mutexes[0].tryLock(other.owner) === 0, 'so that it can be had again')
+          assert(holderOf(wordAt(locks, 0)) === other.owner.tid, 'it holds the lock')
+          if (!passed)
+            assert(other.mutexes[0].makeConsistent(other.owner) === 0, 'the new owner makes it consistent')
+          assert(ourWay.unlock(other, 0) === 0, 'the holder unlocks it')
+          assert(other.mutexes[0].tryLock(other.owner) === 0, 'it can be locked again')
         }
         assert(layout.waiters.count(i32) === 0, 'no waiter is left')
         assertFreed(locks)
-        assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID is nobody’s')
+        assert(findOwner(doctor.fx.context, mortal.owner.tid) === 0, 'its TID finds no owner')
       },
     }
   }
 }
 
 function holdTwo(thread: CheckedOwner, way: Way): number {
-  for (const lock of [0, 1]) assert(way.lock(thread, lock, false) === 0, 'it is free')
+  for (const lock of [0, 1]) assert(way.lock(thread, lock, false) === 0, 'the lock is free')
   return way.unlock(thread, 0) + way.unlock(thread, 1)
 }

@@ -7,9 +7,9 @@ import { type MutexKind, WordMutex } from '../../src/futex/robust/mutex.ts'
 import type { LockOwner } from '../../src/futex/core/owner.ts'
 
 /**
- * Mutexes at their smallest, for the model checker: one bucket, as few records as it takes, an owner for each
- * thread made in advance. Each virtual thread has its own objects over one arena, as on real threads, and
- * spins at the kernel's locks instead of parking.
+ * A minimal set of mutexes for the model checker: one bucket, as few records as possible, an owner for each
+ * thread created in advance. Each virtual thread has its own objects over one arena, as on real threads, and
+ * spins for kernel locks instead of parking.
  */
 export interface CheckedOwner {
   readonly fx: Futexes
@@ -31,9 +31,9 @@ export const PRIORITIES: readonly number[] = [40, 60, 80, 100, 120]
 interface Sizes {
   readonly waiters?: number
   readonly buckets?: number
-  /** The first so many threads get an owner; the others only look after things. */
+  /** The first `owners` threads get an owner; the others only recover. */
   readonly owners?: number
-  /** Of each owner; from the best to the worst if it is not said. */
+  /** Priorities of the owners; by default from the best to the worst. */
   readonly priorities?: readonly number[]
 }
 
@@ -70,7 +70,6 @@ export function checkedLocks(kind: MutexKind, threads: number, sizes: Sizes = {}
   return { i32: arena.i32, view: new Int32Array(buffer), threads: made }
 }
 
-/** The word of a lock. */
 export function wordAt({ view }: CheckedLocks, lock: number): number {
   return Atomics.load(view, lock * STRIDE)
 }

@@ -13,38 +13,34 @@ import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
 import { finishWait, threadWaiter } from '../../src/futex/core/sleep.ts'
 import { freeWaiters } from '../../src/futex/operations/waitwake.ts'
 
-/** Locks between two holders (pending.ts), as the checker explores them. */
-
 const HIGH = 40
 const EQUAL = 80
 const LOW = 120
 
-/** How a waiter goes on that waits for lock 0 already: what is returned is the rest of its call. */
+/** How a waiter for lock 0 continues. Returns the rest of its call. */
 export type Rest = (thread: CheckedOwner, mayTimeOut: boolean) => () => number
 
 const ourRest: Rest = (thread, mayTimeOut) => asleep(thread, 0, mayTimeOut)
 
-/**
- * Lock 0 is pending: the first thread has had it, and the others that are named wait for it, in this order.
- */
+/** Makes lock 0 pending: the first thread has held it, and the named others wait for it, in this order. */
 function pendingFor(
   locks: CheckedLocks,
   waiters: readonly [thread: number, Rest, late?: boolean][],
 ): (() => number)[] {
   const [first] = locks.threads
-  assert(ourWay.lock(first, 0, false) === 0, 'it is free at first')
+  assert(ourWay.lock(first, 0, false) === 0, 'the lock is free at first')
   const rests = waiters.map(([at, rest, late = false]) => rest(locks.threads[at], late))
-  assert(ourWay.unlock(first, 0) === 0, 'it is let go')
+  assert(ourWay.unlock(first, 0) === 0, 'it is unlocked')
   assert(isPending(wordAt(locks, 0)), 'it is pending')
   return rests
 }
 
 /**
- * A waiter is called, and another owner takes the lock and lets it go `times` times: one that is as good, or
- * one that is lower and must not pass.
+ * A waiter is called, and another owner takes and unlocks the lock `times` times: one of equal priority, or a
+ * lower one, which must not overtake.
  */
 export function taken(
-  by: 'an equal' | 'a lower one',
+  by: 'an equal owner' | 'a lower owner',
   options: {
     readonly kind?: MutexKind
     readonly times?: number
@@ -54,7 +50,7 @@ export function taken(
 ): Setup {
   const { kind = PI, times = 1, way = ourWay, rest = ourRest } = options
   return () => {
-    const locks = checkedLocks(kind, 3, { priorities: [EQUAL, EQUAL, by === 'an equal' ? EQUAL : LOW] })
+    const locks = checkedLocks(kind, 3, { priorities: [EQUAL, EQUAL, by === 'an equal owner' ? EQUAL : LOW] })
     const [, waiter, other] = locks.threads
     const [waits] = pendingFor(locks, [[1, rest]])
     let inside = -1
@@ -65,9 +61,9 @@ export function taken(
           for (let time = 0; time < times; time++) {
             const result = way.lock(other, 0, false)
             if (result !== 0) return result
-            assert(inside === -1, 'one at a time')
+            assert(inside === -1, 'one thread holds the lock')
             inside = 2
-            assert(by === 'an equal' || hadIt, 'a lower owner does not pass the waiter')
+            assert(by === 'an equal owner' || hadIt, 'a lower owner does not overtake the waiter')
             inside = -1
             way.unlock(other, 0)
           }
@@ -75,14 +71,14 @@ export function taken(
         },
         waiter() {
           const result = waits()
-          assert(inside === -1, 'one at a time')
+          assert(inside === -1, 'one thread holds the lock')
           hadIt = true
           ourWay.unlock(waiter, 0)
           return result
         },
       },
       final({ results }) {
-        assert(results[0] === 0 && results[1] === 0, 'both had it')
+        assert(results[0] === 0 && results[1] === 0, 'both had the lock')
         assertOver(locks)
       },
     }
@@ -92,11 +88,11 @@ export function taken(
 function assertOver(locks: CheckedLocks, dead = 0): void {
   const { i32, threads } = locks
   const holder = holderOf(wordAt(locks, 0))
-  assert(holder === 0 || holder === dead, 'nobody has it at the end')
+  assert(holder === 0 || holder === dead, 'the lock is free at the end')
   assert(threads[0].fx.context.layout.waiters.count(i32) === 0, 'no waiter is left')
 }
 
-/** Its time is over before it has seen that it was called. */
+/** Times out before it has seen that it was called. */
 const givesUp: Rest = ({ fx: { context }, owner, mutexes }) => {
   const who = threadWaiter(undefined, owner)
   const { waiters } = lockPi(context, who, mutexes[0].word, true, Infinity, false) as PreparedLock
@@ -107,7 +103,7 @@ const givesUp: Rest = ({ fx: { context }, owner, mutexes }) => {
   }
 }
 
-/** Two are waiting; the called one gives up just then. */
+/** Two waiters; the called one gives up at the same time. */
 export function calledInVain(late: Rest = givesUp): Setup {
   return () => {
     const locks = checkedLocks(PI, 3, { priorities: [EQUAL, EQUAL, EQUAL] })
@@ -125,8 +121,8 @@ export function calledInVain(late: Rest = givesUp): Setup {
         patient: () => waits() || ourWay.unlock(patient, 0),
       },
       final({ results }) {
-        assert(results[0] === 0 || results[0] === -ETIMEDOUT, 'it had the lock, or was late')
-        assert(results[1] === 0, 'the next has it')
+        assert(results[0] === 0 || results[0] === -ETIMEDOUT, 'it had the lock, or timed out')
+        assert(results[1] === 0, 'the next waiter has it')
         assertOver(locks)
       },
     }
@@ -134,12 +130,12 @@ export function calledInVain(late: Rest = givesUp): Setup {
 }
 
 /**
- * An equal takes a pending lock and dies, at any step from before it has it until after it has let it go; one
+ * An owner of equal priority takes a pending lock and dies at any step until after its unlock, while another
  * waits.
  */
 export function takerDies(kind: MutexKind, rest: Rest = ourRest): Setup {
   return () => {
-    // The last is the doctor.
+    // The last thread recovers.
     const locks = checkedLocks(kind, 4, { waiters: 3, owners: 3, priorities: [EQUAL, EQUAL, EQUAL] })
     const [, mortal, waiter, doctor] = locks.threads
     const [waits] = pendingFor(locks, [[2, rest]])
@@ -158,7 +154,7 @@ export function takerDies(kind: MutexKind, rest: Rest = ourRest): Setup {
       final({ results, crashed }) {
         const told = (kind & ROBUST) !== 0 ? -EOWNERDEAD : 0
         assert(results[1] === 0 || (crashed.length > 0 && results[1] === told), 'the waiter has the lock')
-        // One that is not robust stays with a holder that died with it when nothing waits for it.
+        // A lock that is not robust stays with a holder that died with it while no owner waits.
         const lost = crashed.length > 0 && (kind & ROBUST) === 0
         assertOver(locks, lost ? mortal.owner.tid : 0)
       },
@@ -166,12 +162,12 @@ export function takerDies(kind: MutexKind, rest: Rest = ourRest): Setup {
   }
 }
 
-export type Lends = 'by a lock that the waiter holds' | 'by a thread that cannot see the word'
+export type Lends = 'by a lock that the waiter holds' | 'by a thread that cannot access the word'
 
 /**
- * A waiter of lock 0, which is pending, holds lock 1; a high one comes for lock 1, and so lends the waiter
- * its priority; one that was as good as the waiter tries to take lock 0. The waiter itself is slow, and does
- * not come. Or the high one raises the waiter itself, and has not mapped the buffer of lock 0.
+ * A waiter of lock 0, which is pending, holds lock 1. A high owner locks lock 1, and so lends the waiter its
+ * priority, while an owner of the waiter's old priority tries to take lock 0. The waiter itself does not run.
+ * Or the high owner boosts the waiter directly, and has not mapped the buffer of lock 0.
  */
 export function boosted(
   tries: (thread: CheckedOwner) => number = ourTry,
@@ -180,20 +176,20 @@ export function boosted(
   return () => {
     const locks = checkedLocks(PI, 4, { priorities: [EQUAL, EQUAL, EQUAL, HIGH] })
     const [, waiter, other, high] = locks.threads
-    assert(ourWay.lock(waiter, 1, false) === 0, 'it is free at first')
+    assert(ourWay.lock(waiter, 1, false) === 0, 'the lock is free at first')
     const [comes] = pendingFor(locks, [[1, ourRest]])
-    const isBlind = lends === 'by a thread that cannot see the word'
+    const isBlind = lends === 'by a thread that cannot access the word'
     if (isBlind) high.fx.context.buffers.clear()
     let lent = false
     return {
       threads: {
         other() {
           const result = tries(other)
-          // One compare-exchange takes a pending lock, and nothing is shared between that and here: so it was
-          // lent before.
+          // One compare-exchange takes a pending lock, and no shared access follows it up to here: so the
+          // waiter was boosted before.
           const isLate = lent && result === 0
           const between = result === 0 && (wordAt(locks, 0) & FUTEX_PENDING) !== 0
-          assert(!isLate || !between, 'a lower owner does not pass the waiter')
+          assert(!isLate || !between, 'a lower owner does not overtake the waiter')
           return result === 0 ? ourWay.unlock(other, 0) : result
         },
         high() {
@@ -203,16 +199,16 @@ export function boosted(
         },
       },
       final({ results }) {
-        assert(results[0] === 0 || results[0] === -EBUSY, 'it had the lock, or did not')
+        assert(results[0] === 0 || results[0] === -EBUSY, 'it took the lock, or was refused')
         if (isBlind) {
-          assert(ourTry(other) === -EBUSY, 'a lower owner does not pass the waiter afterwards')
-          assert(comes() === 0 && ourWay.unlock(waiter, 0) === 0, 'the waiter has it')
-          assert(!isBoosted(waiter.fx.context, waiter.mutexes[0].word.sharedBucket), 'nothing is left marked')
+          assert(ourTry(other) === -EBUSY, 'a lower owner does not overtake the waiter afterwards')
+          assert(comes() === 0 && ourWay.unlock(waiter, 0) === 0, 'the waiter takes it')
+          assert(!isBoosted(waiter.fx.context, waiter.mutexes[0].word.sharedBucket), 'no boost mark is left')
           return
         }
         assert(
           wordAt(locks, 0) === pendingWord(HIGH),
-          'the lock waits for one that is as good as the high one',
+          'only an owner as good as the high one can take the lock',
         )
       },
     }

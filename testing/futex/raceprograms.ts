@@ -30,7 +30,7 @@ import type { FutexWord } from '../../src/futex/core/space.ts'
 import { lockFutex, unlockFutex } from '../../src/futex/core/table.ts'
 import { queueWaiter, wake } from '../../src/futex/operations/waitwake.ts'
 
-/** How a thread moves the first waiter of one word to the other: the product's way, or a broken one. */
+/** How a thread moves the first waiter of one word to the other: the product's function, or a broken one. */
 export type Move = (thread: CheckedThread, from: number, to: number) => number
 
 export const ourMove: Move = ({ context, words }, from, to) =>
@@ -54,7 +54,7 @@ export function moveAgainstTimeout(move: Move = ourMove): Setup {
     return {
       threads: { sleeper: () => sleep(threads[0], true), mover: () => move(threads[1], 0, 1) },
       final({ results }) {
-        assert(results[0] === -ETIMEDOUT, 'nobody woke it')
+        assert(results[0] === -ETIMEDOUT, 'no thread woke it')
         assert(queueOf(futexes, 0) === -1, 'it is on no queue')
       },
     }
@@ -80,20 +80,23 @@ export function moveAgainstWake(move: Move = ourMove): Setup {
   }
 }
 
-/** The design's three: U moves A to B, V moves B to A, and the owner of X times out. */
+/**
+ * The three threads of the race in requeue.ts: U moves A to B, V moves B to A, and the sleeper of X times
+ * out.
+ */
 export function movesBothWays(move: Move = ourMove, mayTimeOut = true): Setup {
   return () => {
     const futexes = withSleeper(3)
     const { threads } = futexes
     return {
       threads: {
-        // Its time is up: it takes itself off, wherever it is.
+        // It times out, and removes itself from its queue.
         W: () => (mayTimeOut ? takeOff(threads[0].context, threads[0].waiter) : false),
         U: () => move(threads[1], 0, 1),
         V: () => move(threads[2], 1, 0),
       },
       final({ results }) {
-        assert(results[0] === mayTimeOut, 'it takes itself off, because nobody woke it')
+        assert(results[0] === mayTimeOut, 'it removes itself, because no thread woke it')
         assert((queueOf(futexes, 0) === -1) === mayTimeOut, 'it is on no queue, or on one of the two')
       },
     }
@@ -101,8 +104,8 @@ export function movesBothWays(move: Move = ourMove, mayTimeOut = true): Setup {
 }
 
 /**
- * The mapping goes away while a waiter moves from one of its words to the other: the waiter is told, wherever
- * it was.
+ * The mapping is unmapped while a waiter moves from one of its words to the other: the waiter gets EFAULT on
+ * either queue.
  */
 export function moveAgainstUnmap(move: Move = ourMove): Setup {
   return () => {
@@ -113,8 +116,8 @@ export function moveAgainstUnmap(move: Move = ourMove): Setup {
         unmapper: () => threads[2].space.unmap(threads[2].mapped),
       },
       final() {
-        const fate = Atomics.load(i32, threads[0].waiter + Waiter.queue)
-        assert(fate === QUEUE_ENDED, 'its word is gone, and it knows')
+        const end = Atomics.load(i32, threads[0].waiter + Waiter.queue)
+        assert(end === QUEUE_ENDED, 'the waiter gets EFAULT')
       },
     }
   }
@@ -122,17 +125,17 @@ export function moveAgainstUnmap(move: Move = ourMove): Setup {
 
 export type Recover = (context: FutexContext, dead: number) => void
 
-/** As few slots as it takes: recovery looks at them all, step by step, beside the survivor. */
+/** As few slots as possible: recovery visits all of them, step by step, beside the survivor. */
 const FEW_SLOTS = 5
 
-/** Thread 0 waits at a word that has no futex, and may die at any step of making one. */
+/** Thread 0 waits at a word without a futex, and may die at any step of creating one. */
 export function killedMaker(recover: Recover = recoverFutexes): Setup {
   return () => {
     const futexes = checkedFutexes(3, FEW_SLOTS, 1)
     const { threads } = futexes
     assert(
       wake(threads[2].context, threads[2].words[1], false, 1, RESIDENT.bits) === 1,
-      'nobody waits there any more',
+      'no thread waits there any more',
     )
     return {
       threads: { mortal: () => waitAt(threads[0], 1, 0, true) },
@@ -154,8 +157,8 @@ export function killedWaiter(recover: Recover = recoverFutexes): Setup {
       },
       recover: () => recover(threads[2].context, 0),
       final({ crashed }) {
-        if (crashed.length > 0) assert(isGivenBack(futexes, 0), 'the waiter of the dead is given back')
-        assert(waitAndWake(futexes), 'a wait after it is queued, and a wake finds it')
+        if (crashed.length > 0) assert(isGivenBack(futexes, 0), 'the waiter of the dead thread is freed')
+        assert(waitAndWake(futexes), 'a later wait is queued, and a wake finds it')
       },
     }
   }
@@ -171,14 +174,15 @@ export function killedMover(recover: Recover = recoverFutexes): Setup {
       recover: () => recover(threads[2].context, 1),
       final() {
         assert(queueOf(futexes, 0) === -1, 'the sleeper is on no queue')
-        assert(waitAndWake(futexes), 'a wait after it is queued, and a wake finds it')
+        assert(waitAndWake(futexes), 'a later wait is queued, and a wake finds it')
       },
     }
   }
 }
 
 /**
- * Thread 1 wakes the sleeper, and may die at any step of that; then another does. The sleeper has no timeout.
+ * Thread 1 wakes the sleeper, and may die at any step of that; then another thread wakes it. The sleeper has
+ * no timeout.
  */
 export function killedWaker(recover: Recover = recoverFutexes): Setup {
   return () => {
@@ -192,7 +196,7 @@ export function killedWaker(recover: Recover = recoverFutexes): Setup {
       },
       final({ results }) {
         assert(results[1] === 0, 'the sleeper was woken')
-        assert(waitAndWake(futexes), 'a wait after it is queued, and a wake finds it')
+        assert(waitAndWake(futexes), 'a later wait is queued, and a wake finds it')
       },
     }
   }
@@ -217,9 +221,9 @@ function waitAndWake({ i32, threads }: CheckedFutexes): boolean {
   return wakeAt(threads[2], 0, 1) === 1 && Atomics.load(i32, waiter + Waiter.queue) === QUEUE_WOKEN
 }
 
-// The broken ones, for races.test.ts.
+// The broken variants, for races.test.ts.
 
-/** Takes both locks, in the order it was given. */
+/** Takes both locks, in the order of its arguments. */
 export const moveUnderTwoLocks: Move = (thread, from, to) => {
   const { context } = thread
   const source = lockWord(thread, from)
@@ -245,17 +249,14 @@ export const moveWithoutMoving: Move = (thread, from, to) => {
   return 1
 }
 
-/** Looks at the map before it takes a waiter off, and not again when it puts it on the other queue. */
-export const moveWithoutLookingAtTheMap: Move = ({ context, words }, from, to) => {
+/** Checks the mapping before it removes a waiter, and not again when it adds it to the other queue. */
+export const moveWithoutCheckingTheMapping: Move = ({ context, words }, from, to) => {
   const blind = Object.assign(Object.create(words[to]), { isMapped: () => true }) as FutexWord
   if (!words[from].isMapped(context.i32, false) || !words[to].isMapped(context.i32, false)) return -EFAULT
   return requeue(context, words[from], blind, false, 0, 1, undefined)
 }
 
-/**
- * Breaks the locks of the dead, takes its waits off and frees them, and puts nothing in order that it was in
- * the middle of.
- */
+/** Breaks the locks of the dead thread, removes and frees its waits, and repairs nothing else. */
 export function recoverWithoutRepair(context: FutexContext, dead: number): void {
   const { i32, thread, layout } = context
   for (let at = 0; at < layout.buckets; at++) {
@@ -274,9 +275,7 @@ export function recoverWithoutRepair(context: FutexContext, dead: number): void 
   }
 }
 
-/**
- * As recoverFutexes, and leaves those alone that the dead thread had taken off a queue and not yet signalled.
- */
+/** As recoverFutexes, but does not signal the waiters that the dead thread had removed from a queue. */
 export function recoverWithoutSignalling(context: FutexContext, dead: number): void {
   const { wakeQueue } = context
   const push = wakeQueue.push
@@ -294,8 +293,8 @@ function firstOf(i32: Int32Array, futex: number): number {
   return i32[futex + Futex.waiters]
 }
 
-/** Takes itself off the queue that it read first, without reading again under the lock. */
-function takeOffWithoutLookingAgain(context: FutexContext, waiter: number): boolean {
+/** Removes the waiter from the queue that was read first, without reading again under the lock. */
+function takeOffWithoutCheckingAgain(context: FutexContext, waiter: number): boolean {
   const { i32, thread } = context
   const futex = Atomics.load(i32, waiter + Waiter.queue)
   if (futex === QUEUE_WOKEN || isMoving(futex)) return false
@@ -307,13 +306,13 @@ function takeOffWithoutLookingAgain(context: FutexContext, waiter: number): bool
   return true
 }
 
-/** A timeout that does so, against a move. */
+/** Such a timeout against a move. */
 export function moveAgainstHastyTimeout(): Setup {
   return () => {
     const { threads } = withSleeper(2)
     return {
       threads: {
-        sleeper: () => takeOffWithoutLookingAgain(threads[0].context, threads[0].waiter),
+        sleeper: () => takeOffWithoutCheckingAgain(threads[0].context, threads[0].waiter),
         mover: () => ourMove(threads[1], 0, 1),
       },
     }

@@ -1,6 +1,6 @@
 /**
- * An old handle against the slot that it named being freed and made anew, for the model checker. The broken
- * variants are in races.test.ts.
+ * An old handle while its slot is freed and reused, for the model checker. The broken variants are in
+ * races.test.ts.
  */
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
@@ -12,7 +12,7 @@ import { lockFutex, lockOrCreateFutex, unlockFutex } from '../../src/futex/core/
 
 export type LockByHandle = typeof lockFutex
 
-/** Brings a slot for the futex that is made; 0: it finds one itself. */
+/** Returns a slot for the new futex; 0: the table allocates one. */
 export type Slot = (context: FutexContext) => number
 
 export function oldHandleAgainstReuse(lock: LockByHandle = lockFutex, slot: Slot = () => 0): Setup {
@@ -23,14 +23,14 @@ export function oldHandleAgainstReuse(lock: LockByHandle = lockFutex, slot: Slot
     const key = mapped.backing
     const first = lockOrCreateFutex(frees, bucket, key, index, 0)
     const old = frees.layout.futexes.handleOf(i32, first)
-    // Nobody waits at it: it ends, and its slot is to be freed.
+    // It has no waiters: it ends, and its slot is freed.
     unlockFutex(frees, first)
     comes.rcu.idleEnter(comes.thread)
     frees.rcu.idleEnter(frees.thread)
     let inside = 0
     const holds = (context: FutexContext, futex: number): void => {
-      assert(inside++ === 0, 'one has the lock of a futex')
-      assert(i32[futex + Futex.index] === index, 'what is locked is the futex of the word')
+      assert(inside++ === 0, 'one thread holds the lock of a futex')
+      assert(i32[futex + Futex.index] === index, 'the locked slot is the futex of the word')
       inside--
       unlockFutex(context, futex)
     }

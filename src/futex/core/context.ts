@@ -5,19 +5,19 @@ import { CPU_MAX, type KernelThread } from '../../arena/sync/thread.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
 import { wakeupTask } from '../../sched/core/wakeup.ts'
 import { RequeueDecision, WakeDecision } from './decision.ts'
-import { finishExit, LockWatch } from '../recovery/exit.ts'
+import { finishExit, TaskLockHooks } from '../recovery/exit.ts'
 import type { FutexLayout } from './layout.ts'
 import { FREE_FUTEX, Futex } from './records.ts'
 import type { MappedBuffer } from './space.ts'
 
 const REST_MS = 1
 
-/** Makes a task runnable again: the scheduler's wakeup, from whatever thread this is. */
+/** Makes a task runnable: the scheduler's wakeup, callable on any thread. */
 export type WakeTask = (task: number) => void
 
 /**
- * What one thread needs to make futex calls. Not shared: each thread has its own, over the same arena and
- * layout.
+ * The state of one thread that makes futex calls. Not shared: each thread has its own, over the same arena
+ * and layout.
  */
 export class FutexContext {
   readonly thread: KernelThread
@@ -28,31 +28,26 @@ export class FutexContext {
   /** Milliseconds, monotonic, the same on every thread. */
   readonly now: () => number
   wakeTask: WakeTask
-  /** This thread's, where there is one: tasks are woken and inherit priorities through it. */
+  /** This thread's scheduler, if it has one: it wakes tasks and lets them inherit priorities. */
   readonly scheduler: Scheduler | undefined
-  /** What this thread has mapped, by mapping and by backing. */
+  /** The buffers that this thread has mapped, by mapping and by backing. */
   readonly buffers: Map<number, MappedBuffer> = new Map()
   /**
-   * A CPU of the scheduler is always online for RCU, quiescent at each switch, and runs its callbacks itself;
-   * any other thread is there for the length of a call.
+   * True: RCU sees this thread only during a call. A CPU of the scheduler is always online for RCU, quiescent
+   * at each switch, and runs its callbacks itself.
    */
-  private readonly comesAndGoes: boolean
+  private readonly joinsRcuPerCall: boolean
   private readonly nobody = new Int32Array(new SharedArrayBuffer(4))
-  /** How deep in calls this thread is: the outermost enters and leaves RCU. */
+  /** Nesting depth of calls: the outermost call enters and leaves RCU. */
   private depth = 0
-  /**
-   * Whether those who wait for long for a lock look for a deadlock meanwhile: on real machines, and not in a
-   * check.
-   */
-  looksForDeadlocks = false
-  /** Sleepers to be signalled when the lock is off, and the tasks behind them; reused. */
+  /** Whether a long wait for a lock checks for a deadlock: true on real machines, false in a check. */
+  detectsDeadlocks = false
+  /** Sleepers to signal after the lock is released, each with its task; reused. */
   readonly wakeQueue: number[] = []
-  /** Waiters that a recovery took off their queues, and that begin anew at the next wakeAll. */
+  /** Waiters that a recovery removed from their queues, and that restart at the next wakeAll. */
   readonly restarts: number[] = []
-  /**
-   * Blocks of the kernel's heap that belonged to waiters whose sleepers are gone: for this thread to free.
-   */
-  readonly leftBlocks: number[] = []
+  /** Blocks of the kernel's heap whose waiters' sleepers are gone: this thread frees them. */
+  readonly orphanedBlocks: number[] = []
   readonly wakeDecision: WakeDecision = new WakeDecision()
   readonly requeueDecision: RequeueDecision = new RequeueDecision()
 
@@ -72,49 +67,49 @@ export class FutexContext {
     this.scheduler = scheduler
     const domain = rcu ?? scheduler?.rcu
     this.rcu = domain ?? new Rcu(layout.rcu, layout.threads)
-    this.comesAndGoes = domain === undefined || thread.id >= CPU_MAX
+    this.joinsRcuPerCall = domain === undefined || thread.id >= CPU_MAX
     this.rcu.register((_thread, node) => layout.futexes.free(this.i32, node - Futex.rcu), FREE_FUTEX)
     this.wakeTask =
       wakeTask ??
       (task => {
         if (scheduler !== undefined) return void wakeupTask(scheduler, task)
         throw new Error(
-          'a task waits at this futex, and this thread was not given a scheduler to wake it with',
+          'a task waits at this futex, but this thread has no scheduler to wake it; pass the option `scheduler`',
         )
       })
-    if (scheduler !== undefined) scheduler.lockHooks = new LockWatch(this)
-    if (this.comesAndGoes) this.rcu.online(thread)
-    if (this.comesAndGoes) this.rcu.idleEnter(thread)
+    if (scheduler !== undefined) scheduler.lockHooks = new TaskLockHooks(this)
+    if (this.joinsRcuPerCall) this.rcu.online(thread)
+    if (this.joinsRcuPerCall) this.rcu.idleEnter(thread)
   }
 
-  /** See exit.ts: for a call that waits for an owner to have ended. */
+  /** Finishes the exit of an owner (exit.ts), for a caller that waits for that. */
   finishExit(owner: number, dead: number): void {
     finishExit(this, owner, dead)
   }
 
-  /** From here to `leave`, a futex that this thread has seen is not reused. */
+  /** From here to `leave`, no slot of a futex that this thread has found is reused. */
   enter(): void {
-    if (this.comesAndGoes && this.depth++ === 0) this.rcu.idleExit(this.thread)
+    if (this.joinsRcuPerCall && this.depth++ === 0) this.rcu.idleExit(this.thread)
   }
 
   leave(): void {
-    if (!this.comesAndGoes || --this.depth > 0) return
+    if (!this.joinsRcuPerCall || --this.depth > 0) return
     this.rcu.idleEnter(this.thread)
     if (this.rcu.queued(this.i32, this.thread.id) > 0) this.rcu.runCallbacks(this.thread)
   }
 
   /**
-   * In the middle of a call that holds no lock and no look at anything: for a moment it is outside, so that
-   * what waits to be freed can be; CPUs that have been busy with one task for long are asked to switch.
-   * False: this thread cannot, or nothing waits.
+   * Passes a quiescent state in the middle of a call that holds no lock and no RCU reference, so that memory
+   * waiting for a grace period can be freed. Asks CPUs that have run one task for long to switch. False: this
+   * thread cannot, or no memory waits.
    */
-  rest(): boolean {
+  quiesce(): boolean {
     const { rcu, i32, thread, layout, scheduler } = this
-    if (this.comesAndGoes && this.depth !== 1) return false
+    if (this.joinsRcuPerCall && this.depth !== 1) return false
     let waits = false
     for (let id = 0; id < layout.threads && !waits; id++) waits = rcu.queued(i32, id) > 0
     if (!waits) return false
-    if (this.comesAndGoes) rcu.idleEnter(thread)
+    if (this.joinsRcuPerCall) rcu.idleEnter(thread)
     else rcu.quiescent(thread)
     if (rcu.runCallbacks(thread, layout.futexes.capacity) === 0) {
       if (scheduler !== undefined) {
@@ -123,7 +118,7 @@ export class FutexContext {
       if (thread.mayBlock) Atomics.wait(this.nobody, 0, 0, REST_MS)
       else pause()
     }
-    if (this.comesAndGoes) rcu.idleExit(thread)
+    if (this.joinsRcuPerCall) rcu.idleExit(thread)
     return true
   }
 }

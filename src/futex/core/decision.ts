@@ -1,10 +1,7 @@
 import { EINVAL } from './errno.ts'
 import { Waiter } from './records.ts'
 
-/**
- * What a walk of a queue does with a waiter: one walk serves wake, bitset and requeue, and a decision makes
- * the difference.
- */
+/** The decision of a queue walk about one waiter: the same walk serves wake, bitset and requeue. */
 export const SKIP = 0
 export const STOP = 1
 export const WAKE = 2
@@ -14,7 +11,10 @@ export interface Decision {
   decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE | typeof MOVE
 }
 
-/** Wakes those whose bitset meets `bitset`, and stops at a pi waiter with an error, as Linux does. */
+/**
+ * Wakes the waiters whose bitset has a bit in common with `bitset`. Stops at a pi waiter with an error, as
+ * Linux does.
+ */
 export class WakeDecision implements Decision {
   limit = 0
   bitset = 0
@@ -30,7 +30,7 @@ export class WakeDecision implements Decision {
   }
 
   decide(i32: Int32Array, waiter: number): typeof SKIP | typeof STOP | typeof WAKE {
-    // As Linux counts: a limit of 0 or less wakes one.
+    // As on Linux, a limit of 0 or less wakes one waiter.
     if (this.woken > 0 && this.woken >= this.limit) return STOP
     if (i32[waiter + Waiter.pi] !== 0) {
       this.error = -EINVAL
@@ -42,13 +42,13 @@ export class WakeDecision implements Decision {
   }
 }
 
-/** Wakes the first few and moves others, in Linux's way of counting. */
+/** Wakes the first waiters and moves others, counted as on Linux. */
 export class RequeueDecision implements Decision {
   wakeLimit = 0
   moveLimit = 0
   seen = 0
   error = 0
-  /** The two words are one: a waiter that would move stays where it is, and counts. */
+  /** Both words are the same: a waiter that would move stays in its queue, and counts. */
   inPlace = false
 
   begin(wakeLimit: number, moveLimit: number, inPlace: boolean): this {

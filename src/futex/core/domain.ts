@@ -35,7 +35,7 @@ export class Domain implements Ambient {
       now: () => performance.now(),
       ...(space !== undefined && { space }),
     })
-    this.futexes.context.looksForDeadlocks = true
+    this.futexes.context.detectsDeadlocks = true
     this.tid = this.futexes.self.tid
     atExit(() => {
       this.futexes.leave()

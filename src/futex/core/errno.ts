@@ -1,6 +1,6 @@
 /**
- * The errors of the futex calls, by their Linux numbers. A call in the system call's shape returns them
- * negated.
+ * The errors of the futex calls, by their Linux numbers. The calls with the interface of the system call
+ * return them negated.
  */
 export const EPERM = 1
 export const ESRCH = 3
@@ -16,21 +16,24 @@ export const EOWNERDEAD = 130
 export const ENOTRECOVERABLE = 131
 
 const names = new Map<number, [code: string, text: string]>([
-  [EPERM, ['EPERM', 'the lock is not held by who would unlock it']],
-  [ESRCH, ['ESRCH', 'the owner that the word names does not exist']],
+  [EPERM, ['EPERM', 'the caller does not hold the lock']],
+  [ESRCH, ['ESRCH', 'the owner named in the word does not exist']],
   [EINTR, ['EINTR', 'interrupted']],
   [EAGAIN, ['EAGAIN', 'the word did not hold the expected value']],
   [EFAULT, ['EFAULT', 'the word is not in a mapped SharedArrayBuffer']],
   [EINVAL, ['EINVAL', 'an argument is not valid for this operation']],
   [EBUSY, ['EBUSY', 'the lock is held']],
-  [EDEADLK, ['EDEADLK', 'it would wait for itself']],
+  [EDEADLK, ['EDEADLK', 'the caller would wait for itself']],
   [ENOSYS, ['ENOSYS', 'no such operation']],
   [ETIMEDOUT, ['ETIMEDOUT', 'timed out']],
   [EOWNERDEAD, ['EOWNERDEAD', 'the last owner died with the lock']],
-  [ENOTRECOVERABLE, ['ENOTRECOVERABLE', 'what the lock guards was given up']],
+  [ENOTRECOVERABLE, ['ENOTRECOVERABLE', 'the data that the lock guards was given up']],
 ])
 
-/** What the typed methods throw: as Node's system errors, a `code`, the `syscall`, and a negative `errno`. */
+/**
+ * The errors of the typed methods. Like Node's system errors they have a `code`, a `syscall` and a negative
+ * `errno`.
+ */
 export class FutexError extends Error {
   override readonly name = 'FutexError'
   readonly code: string

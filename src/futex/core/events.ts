@@ -16,11 +16,11 @@ import { findOwner } from './owner.ts'
 import { Futex, Owner, PI_LOCK, Waiter } from './records.ts'
 
 /**
- * What locks and futexes tell the event rings and the histograms, on the long ways only: a lock that is free
- * is taken and let go without a word. On threads without a scheduler there is nobody to tell.
+ * Events and histograms of locks and futexes, recorded on slow paths only: taking and unlocking an
+ * uncontended lock records nothing. A thread without a scheduler records nothing.
  */
 
-/** Who a TID belongs to, as events name it; 0: not known. */
+/** The task or thread of a TID, as events name it; 0: unknown. */
 export function actorOfTid(context: FutexContext, tid: number): number {
   const record = tid === 0 ? 0 : findOwner(context, tid)
   return record === 0 ? 0 : actorOfRecord(context, record)
@@ -31,15 +31,15 @@ function actorOfRecord({ i32 }: FutexContext, record: number): number {
   return task === 0 ? threadActor(i32[record + Owner.thread]) : i32[task + TaskRecord.slot]
 }
 
-/** A lock is held, and this one waits for it. */
-export function tellContended(context: FutexContext, lock: number, owner: number): void {
+/** The caller waits for a lock that `owner` holds. */
+export function recordContended(context: FutexContext, lock: number, owner: number): void {
   const s = context.scheduler
   if (s === undefined || s.i32[s.recording] === 0) return
   s.events?.write(LOCK_CONTEND, s.now(), actorOf(s), lock, actorOfTid(context, owner), 0, 0)
 }
 
-/** It was had after waiting since `since`. */
-export function tellAcquired(context: FutexContext, lock: number, since: number): void {
+/** The caller has acquired the lock, after waiting since `since`. */
+export function recordAcquired(context: FutexContext, lock: number, since: number): void {
   const s = context.scheduler
   if (s === undefined) return
   const now = s.now()
@@ -47,8 +47,10 @@ export function tellAcquired(context: FutexContext, lock: number, since: number)
   if (s.i32[s.recording] !== 0) s.events?.write(LOCK_ACQUIRE, now, actorOf(s), lock, 1, 0, 0)
 }
 
-/** A lock that others wait for is let go; `since`: when it was had, if that was after waiting, else 0. */
-export function tellReleased(context: FutexContext, lock: number, since: number): void {
+/**
+ * The caller unlocks a lock that has waiters. `since`: when it acquired the lock, if it had to wait, else 0.
+ */
+export function recordReleased(context: FutexContext, lock: number, since: number): void {
   const s = context.scheduler
   if (s === undefined) return
   const now = s.now()
@@ -56,15 +58,15 @@ export function tellReleased(context: FutexContext, lock: number, since: number)
   if (s.i32[s.recording] !== 0) s.events?.write(LOCK_RELEASE, now, actorOf(s), lock, 1, 0, 0)
 }
 
-/** A call that woke or moved others, or tried to: which, at which word, and what came of it. */
-export function tellFutex(context: FutexContext, operation: number, word: number, result: number): void {
+/** A call that wakes or moves waiters: the operation, the word and the result. */
+export function recordFutex(context: FutexContext, operation: number, word: number, result: number): void {
   const s = context.scheduler
   if (s === undefined || s.i32[s.recording] === 0) return
   s.events?.write(FUTEX, s.now(), actorOf(s), operation, word, result, 0)
 }
 
 /** The running task is about to sleep with this waiter. */
-export function tellBlocked(context: FutexContext, waiter: number): void {
+export function recordBlocked(context: FutexContext, waiter: number): void {
   const s = context.scheduler
   if (s === undefined || s.i32[s.recording] === 0) return
   const { i32 } = context

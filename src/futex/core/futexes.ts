@@ -18,7 +18,7 @@ import {
   type Uaddr,
   type WaitvEntry,
 } from '../operations/call.ts'
-import { tellFutex } from './events.ts'
+import { recordFutex } from './events.ts'
 import { FutexContext, type WakeTask } from './context.ts'
 import { deadlineOf } from './deadline.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from './errno.ts'
@@ -44,20 +44,20 @@ import { AddressSpace, type FutexWord, type MappedBuffer } from './space.ts'
 import { MATCH_ANY, wake, type WaiterOptions } from '../operations/waitwake.ts'
 import { encodeOp, wakeOp } from '../operations/wakeop.ts'
 
-/** As `Atomics.wait` says it. */
+/** The results of `Atomics.wait`. */
 export type WaitResult = 'ok' | 'not-equal' | 'timed-out'
 
 export interface WaitOptions {
-  /** Milliseconds; without it the wait has no end. */
+  /** Milliseconds; without it the wait has no time limit. */
   readonly timeout?: number
-  /** Which wakes wake it: those whose bitset has a bit in common. Never 0. */
+  /** The wait ends for wakes whose bitset has a bit in common with this one. Never 0. */
   readonly bitset?: number
-  /** Meet waiters of other spaces, and of other mappings of the buffer. */
+  /** Share the futex with other spaces, and with other mappings of the buffer. */
   readonly shared?: boolean
   readonly priority?: number
   /**
-   * Ends the wait, which then throws the signal's reason. A thread that blocks looks at it only before it
-   * does.
+   * Ends the wait, which then throws the signal's reason. A blocking thread checks the signal only before it
+   * blocks.
    */
   readonly signal?: AbortSignal
 }
@@ -68,20 +68,20 @@ export interface WakeOptions {
 }
 
 export interface RequeueOptions {
-  /** How many to wake; the rest move. */
+  /** How many waiters to wake; the others move. */
   readonly wake?: number
-  /** How many to move at the most. */
+  /** The greatest number of waiters to move. */
   readonly move?: number
-  /** The value that the first word must hold: else 'not-equal', and nothing happens. */
+  /** The value that the first word must hold. Otherwise the call returns 'not-equal' and changes nothing. */
   readonly expected?: number
   readonly shared?: boolean
 }
 
 /**
- * The futexes as one thread sees them. Two faces: `futex`, `futexSync`, `futexAsync` take the arguments of
- * the system call and return its result, an error negated; the typed methods throw `FutexError` for what is a
- * mistake and say the rest in words. Three verbs each: plain in a task (`yield*`, and the task comes first),
- * `…Sync` on a thread, `…Async` anywhere.
+ * The futex calls of one thread, in two forms. `futex`, `futexSync` and `futexAsync` take the arguments of
+ * the system call and return its result, an error negated. The typed methods throw `FutexError` for wrong
+ * arguments and return words such as 'timed-out'. Each has three variants: plain in a task (`yield*`, with
+ * the task as first argument), `…Sync` on a thread, `…Async` anywhere.
  */
 export class Futexes {
   readonly context: FutexContext
@@ -95,14 +95,14 @@ export class Futexes {
       readonly now: () => number
       readonly space?: number
       /**
-       * This thread's scheduler, where there is one: tasks are then woken, inherit priorities, and leave no
-       * lock behind.
+       * This thread's scheduler, if it has one: then tasks can be woken, inherit priorities, and release
+       * their locks when they end.
        */
       readonly scheduler?: Scheduler
       readonly wakeTask?: WakeTask
       /**
-       * The scheduler's, on a thread that has one: a task that is woken is then not reused under the waker's
-       * hands.
+       * The scheduler's RCU, on a thread that has a scheduler: the slot of a woken task is then not reused
+       * during the wakeup.
        */
       readonly rcu?: Rcu
     },
@@ -123,28 +123,28 @@ export class Futexes {
     this.space.unmap(mapped)
   }
 
-  /** A word that is used often: found once, here, instead of at each call. */
+  /** Finds a word once, for repeated calls. */
   word(view: Int32Array | Uint32Array, index: number): FutexWord {
     const word = findWord(this.context, this.space, { view, index })
     if (typeof word === 'number') {
       throw new FutexError(
         -word,
         'futex',
-        `index ${index} of a view of ${view.length} words, or a buffer that is not mapped`,
+        `index ${index} is outside the view of ${view.length} words, or its buffer is not mapped; map the buffer and give an index within the view`,
       )
     }
     return word
   }
 
-  /** What this thread is as an owner of locks. */
+  /** This thread as an owner of locks. */
   get self(): LockOwner {
     this.own ??= this.ownerOf(THREAD, ORDINARY_PRIORITY)
     return this.own
   }
 
   /**
-   * An owner for a flow of async code, which holds locks and waits for them side by side with the thread's
-   * other flows. Its `tid` is what stands in the words of its locks; give it back with `closeOwner`.
+   * Creates an owner for one flow of async code, which holds and waits for locks independently of the
+   * thread's other flows. Its `tid` stands in the words of its locks. Release it with `closeOwner`.
    */
   makeOwner(options: { readonly priority?: number } = {}): LockOwner {
     return this.ownerOf(PROMISE, options.priority ?? ORDINARY_PRIORITY)
@@ -155,15 +155,15 @@ export class Futexes {
   }
 
   /**
-   * The owner has ended: what it still holds passes to others as if it had died. Not while it waits for a
-   * lock: that wait is ended first.
+   * Ends the owner: its locks pass to others as if it had died. It must not be waiting for a lock: end that
+   * wait first.
    */
   closeOwner(owner: LockOwner): void {
     if (owner.waiting) {
       throw new FutexError(
         EINVAL,
         'closeOwner',
-        `the owner with the TID ${owner.tid} still waits for a lock; abort its wait, or let it end, and close it then`,
+        `the owner with the TID ${owner.tid} still waits for a lock; abort the wait or await its end, then close the owner`,
       )
     }
     exitOwner(this.context, owner.record)
@@ -171,22 +171,24 @@ export class Futexes {
   }
 
   /**
-   * This thread is about to end: its waits leave their queues, and its owners end. The last call that it
-   * makes.
+   * Called when this thread is about to end: its waits leave their queues, and its owners end. It must be the
+   * last call.
    */
   leave(): void {
     leaveFutexes(this.context)
     this.own = undefined
   }
 
-  /** Where the list of robust locks of an owner begins, in a mapped buffer: 0, or an error, negated. */
+  /**
+   * Sets the head of an owner's list of robust locks, in a mapped buffer. Returns 0, or an error, negated.
+   */
   setRobustList(head: Uaddr, bytes: number, as: LockOwner = this.self): number {
     if (head === null) return setRobustList(this.context, as, null, bytes)
     const word = findWord(this.context, this.space, head)
     return typeof word === 'number' ? word : setRobustList(this.context, as, word, bytes)
   }
 
-  /** Where the list of the owner with this TID begins (0: this thread's own), or -ESRCH. */
+  /** The head of the list of the owner with this TID (0: this thread's own), or -ESRCH. */
   getRobustList(
     tid: number,
     as: LockOwner = this.self,
@@ -194,8 +196,8 @@ export class Futexes {
     return getRobustList(this.context, as, tid)
   }
 
-  // As the system call has it. Calls about locks are made for this thread, or for the owner that is given
-  // last.
+  // With the interface of the system call. Lock calls are made for this thread, or for the owner given as the
+  // last argument.
 
   futexSync(
     uaddr: Uaddr,
@@ -206,8 +208,8 @@ export class Futexes {
     val3?: number,
     as?: LockOwner,
   ): number {
-    const who = isLockCall(op) ? this.waiterFor(threadWaiter, as) : threadWaiter(as && this.priorityOf(as))
-    const prepared = this.prepare(who, uaddr, op, val, timeout, uaddr2, val3)
+    const caller = isLockCall(op) ? this.waiterFor(threadWaiter, as) : threadWaiter(as && this.priorityOf(as))
+    const prepared = this.prepare(caller, uaddr, op, val, timeout, uaddr2, val3)
     return typeof prepared === 'number' ? prepared : this.blockFor(prepared)
   }
 
@@ -220,8 +222,10 @@ export class Futexes {
     val3?: number,
     as?: LockOwner,
   ): Promise<number> {
-    const who = isLockCall(op) ? this.waiterFor(promiseWaiter, as) : promiseWaiter(as && this.priorityOf(as))
-    const prepared = this.prepare(who, uaddr, op, val, timeout, uaddr2, val3)
+    const caller = isLockCall(op)
+      ? this.waiterFor(promiseWaiter, as)
+      : promiseWaiter(as && this.priorityOf(as))
+    const prepared = this.prepare(caller, uaddr, op, val, timeout, uaddr2, val3)
     return typeof prepared === 'number' ? prepared : await this.promiseFor(prepared, undefined)
   }
 
@@ -234,12 +238,12 @@ export class Futexes {
     uaddr2?: Uaddr,
     val3?: number,
   ): Generator<number, number, unknown> {
-    const who = taskWaiter(task, isLockCall(op) ? task.owner : undefined)
-    const prepared = this.prepare(who, uaddr, op, val, timeout, uaddr2, val3)
+    const caller = taskWaiter(task, isLockCall(op) ? task.owner : undefined)
+    const prepared = this.prepare(caller, uaddr, op, val, timeout, uaddr2, val3)
     return typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared)
   }
 
-  /** futex_waitv: the index of the word that was woken, or an error, negated. */
+  /** futex_waitv: returns the index of the woken word, or an error, negated. */
   waitvSync(
     entries: readonly WaitvEntry[] | null,
     flags: number,
@@ -267,12 +271,10 @@ export class Futexes {
     timeout: Timespec | null,
     clock: number,
   ): Generator<number, number, unknown> {
-    const who = taskWaiter(task)
-    const prepared = prepareWaitv(this.context, this.space, who, entries, flags, timeout, clock)
+    const caller = taskWaiter(task)
+    const prepared = prepareWaitv(this.context, this.space, caller, entries, flags, timeout, clock)
     return typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared)
   }
-
-  // Typed.
 
   waitSync(word: FutexWord, expected: number, options: WaitOptions = {}): WaitResult {
     options.signal?.throwIfAborted()
@@ -300,17 +302,17 @@ export class Futexes {
     return said(result)
   }
 
-  /** How many were woken. */
+  /** Returns how many waiters were woken. */
   wake(word: FutexWord, count = 1, options: WakeOptions = {}): number {
     const { bitset = MATCH_ANY, shared = false } = options
     if (count === 0) return 0
     const { context } = this
     const woken = wake(context, word, shared, clampCount(count), bitset)
-    if (context.scheduler !== undefined) tellFutex(context, FUTEX_WAKE, word.index, woken)
+    if (context.scheduler !== undefined) recordFutex(context, FUTEX_WAKE, word.index, woken)
     return counted(woken)
   }
 
-  /** How many were woken and moved, or 'not-equal'. */
+  /** Returns how many waiters were woken and moved, or 'not-equal'. */
   requeue(from: FutexWord, to: FutexWord, options: RequeueOptions = {}): number | 'not-equal' {
     const { wake: wakes = 1, move = Infinity, expected, shared = false } = options
     const result = requeue(
@@ -322,11 +324,13 @@ export class Futexes {
       clampCount(move),
       expected === undefined ? undefined : expected | 0,
     )
-    if (this.context.scheduler !== undefined) tellFutex(this.context, FUTEX_REQUEUE, from.index, result)
+    if (this.context.scheduler !== undefined) recordFutex(this.context, FUTEX_REQUEUE, from.index, result)
     return result === -EAGAIN ? 'not-equal' : counted(result)
   }
 
-  /** Changes the second word, wakes at the first, and at the second if what it held compares so. */
+  /**
+   * Changes the second word, wakes waiters of the first, and of the second if its old value compares true.
+   */
   wakeOp(
     first: FutexWord,
     second: FutexWord,
@@ -349,7 +353,7 @@ export class Futexes {
   }
 
   private prepare(
-    who: ReturnType<typeof threadWaiter>,
+    caller: ReturnType<typeof threadWaiter>,
     uaddr: Uaddr,
     op: number,
     val: number,
@@ -358,27 +362,27 @@ export class Futexes {
     val3: number | undefined,
   ): Prepared {
     const { context, space } = this
-    const prepared = prepareCall(context, space, who, uaddr, op, val, timeout, uaddr2 ?? null, val3 ?? 0)
+    const prepared = prepareCall(context, space, caller, uaddr, op, val, timeout, uaddr2 ?? null, val3 ?? 0)
     if (context.scheduler !== undefined && typeof prepared === 'number')
-      tellFutex(context, op, wordOf(uaddr), prepared)
+      recordFutex(context, op, wordOf(uaddr), prepared)
     return prepared
   }
 
   private prepareTyped(
-    who: ReturnType<typeof threadWaiter>,
+    caller: ReturnType<typeof threadWaiter>,
     word: FutexWord,
     expected: number,
     options: WaitOptions,
   ): Prepared {
     const { timeout = Infinity, bitset = MATCH_ANY, shared = false } = options
     if (Number.isNaN(timeout))
-      throw new FutexError(EINVAL, 'futex', 'timeout: NaN is not a number of milliseconds')
-    if (bitset === 0) throw new FutexError(EINVAL, 'futex', 'bitset: 0 meets no wake; give at least one bit')
+      throw new FutexError(EINVAL, 'futex', 'timeout: NaN is not a time; give a number of milliseconds')
+    if (bitset === 0) throw new FutexError(EINVAL, 'futex', 'bitset: 0 matches no wake; set at least one bit')
     const deadline = deadlineOf(this.context.now, timeout)
-    return prepareWordWait(this.context, who, word, shared, expected, deadline, bitset)
+    return prepareWordWait(this.context, caller, word, shared, expected, deadline, bitset)
   }
 
-  /** Sleeps, as a promise, until the wait is over. */
+  /** Waits as a promise until the wait is over. */
   async promiseFor(wait: PreparedWait, signal: AbortSignal | undefined): Promise<number> {
     let prepared: Prepared = wait
     while (typeof prepared !== 'number') {
@@ -394,7 +398,7 @@ export class Futexes {
     return prepared
   }
 
-  /** Sleeps, blocking the thread, until the wait is over. */
+  /** Blocks the thread until the wait is over. */
   blockFor(wait: PreparedWait, long: LongWait | null = null): number {
     let prepared: Prepared = wait
     while (typeof prepared !== 'number') {
@@ -405,7 +409,7 @@ export class Futexes {
   }
 }
 
-/** Sleeps, as a task, until the wait is over. */
+/** Parks the task until the wait is over. */
 export function* parkFor(
   task: TaskWaiter,
   wait: PreparedWait,
@@ -426,14 +430,15 @@ export function* parkFor(
   return prepared
 }
 
-/** The number of the word that a call names; -1: none. */
+/** The pointer of the word that a call names; -1: none. */
 function wordOf(uaddr: Uaddr): number {
   if (uaddr === null) return -1
   return 'index' in uaddr ? uaddr.index : uaddr.byteOffset >> 2
 }
 
 function clampCount(count: number): number {
-  if (Number.isNaN(count)) throw new FutexError(EINVAL, 'futex', 'count: NaN is not a number of waiters')
+  if (Number.isNaN(count))
+    throw new FutexError(EINVAL, 'futex', 'count: NaN is not a count; give a number of waiters')
   return Math.max(-1, Math.min(0x7fff_ffff, Math.trunc(count)))
 }
 

@@ -7,22 +7,22 @@ import { THREAD_MAX } from '../../arena/sync/thread.ts'
 import { Backing, Bucket, Futex, Mapping, Owner, Space, Waiter } from './records.ts'
 
 export interface FutexSizes {
-  /** How many threads, tasks and promises may wait at once, over all words. */
+  /** How many threads, tasks and promises may wait at the same time, over all words. */
   readonly waiters?: number
-  /** How many SharedArrayBuffers may be mapped at once, counted per space. */
+  /** How many SharedArrayBuffers may be mapped at the same time, counted per space. */
   readonly mappings?: number
   readonly spaces?: number
-  /** Words for the table of locks of debug mode. */
+  /** Words for the lock table of debug mode. */
   readonly lockTable?: number
-  /** Buckets of the table: a power of two. */
+  /** Buckets of the futex table: a power of two. */
   readonly buckets?: number
-  /** How many tasks, threads and async flows may own locks at once. As many as can wait, by default. */
+  /** How many tasks, threads and async flows may own locks at the same time. Default: as many as can wait. */
   readonly owners?: number
-  /** Thread ids that make calls are below this. */
+  /** Thread ids that make calls are less than this. */
   readonly threads?: number
 }
 
-/** Where the futexes live in the arena; computed alike on every thread. */
+/** The regions of the futexes in the arena. Every thread computes the same layout. */
 export interface FutexLayout {
   readonly table: Region
   readonly buckets: number
@@ -33,9 +33,9 @@ export interface FutexLayout {
   readonly futexes: Slab
   readonly waiters: Slab
   readonly owners: Slab
-  /** Which thread ids are taken. */
+  /** One word for each thread id: whether it is in use. */
   readonly threadIds: number
-  /** Who holds and who waits for locks, in debug mode (sync/debug/locktable.ts). Not touched otherwise. */
+  /** The holders and waiters of locks in debug mode (sync/debug/locktable.ts). Otherwise unused. */
   readonly lockTable: Region
   readonly rcu: Region
   readonly ownRcu: boolean
@@ -45,14 +45,14 @@ export interface FutexLayout {
 const LOCK_TABLE_WORDS_MIN = 16
 
 /**
- * `rcu`: the scheduler's region, where there is one: one domain for all, so that a waker can hold on to a
+ * `rcu`: the scheduler's region, if there is one. It is shared, so that a waker can keep a reference to a
  * task.
  */
 export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Region): FutexLayout {
   const { waiters = 1 << 17, mappings = 4096, spaces = 256, buckets = 1024, threads = THREAD_MAX } = sizes
   const owners = sizes.owners ?? waiters
   if (!Number.isInteger(buckets) || buckets < 1 || (buckets & (buckets - 1)) !== 0) {
-    throw new RangeError(`buckets: ${buckets} is not a table size; give a power of two`)
+    throw new RangeError(`buckets: ${buckets} is not a power of two; give a power of two`)
   }
   return {
     table: plan.reserve('futex table', buckets * Bucket.words),
@@ -71,7 +71,7 @@ export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Re
       words: Mapping.words,
       option: 'mappings',
     }),
-    // A futex exists only while someone waits at it, but for the time of a grace period after.
+    // A futex exists only while it has waiters, and for a grace period after that.
     futexes: new Slab(plan, { name: 'futexes', capacity: waiters, words: Futex.words, option: 'waiters' }),
     waiters: new Slab(plan, { name: 'waiters', capacity: waiters, words: Waiter.words, option: 'waiters' }),
     owners: new Slab(plan, { name: 'lock owners', capacity: owners, words: Owner.words, option: 'owners' }),
@@ -86,7 +86,7 @@ export function reserveFutexes(plan: ArenaPlan, sizes: FutexSizes = {}, rcu?: Re
   }
 }
 
-/** Once, by the thread that made the arena. */
+/** Called once, by the thread that created the arena. */
 export function initializeFutexes(arena: Arena, layout: FutexLayout): void {
   const { i32 } = arena
   const rank = lockRank('futex table')

@@ -1,6 +1,6 @@
 /**
- * The tag of a lock: a hash of where its word is, the same on every thread; never 0. Its low bits choose the
- * bucket.
+ * The tag of a lock: a hash of the position of its word, the same on every thread; never 0. Its low bits
+ * choose the bucket.
  */
 export function lockTag(owner: number, index: number): number {
   let hash = Math.imul(owner ^ 0x9e37_79b9, 0x85eb_ca6b) ^ index

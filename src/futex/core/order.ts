@@ -2,8 +2,8 @@ import { listInsertAfter, listLast, ListNode, listUnshift } from '../../arena/tr
 import { Futex, Waiter } from './records.ts'
 
 /**
- * Links a waiter into the queue of a locked futex: behind those of its own priority, before those of a lower
- * one.
+ * Inserts a waiter into the queue of a locked futex: behind waiters of its own priority, before those of a
+ * lower one.
  */
 export function insertByPriority(i32: Int32Array, futex: number, waiter: number): void {
   const head = futex + Futex.waiters

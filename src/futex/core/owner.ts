@@ -10,16 +10,16 @@ import type { FutexLayout } from './layout.ts'
 import { Owner, OWNER_ALIVE, OWNER_DEAD, OWNER_FREE, PROMISE, TASK, THREAD } from './records.ts'
 
 /**
- * Who owns locks, and how a TID finds them again.
+ * Owners of locks, and how a TID leads to its owner record.
  *
  *   bits of a lock's word   31        30           29 … 0
  *                           WAITERS   OWNER_DIED   TID
  *
- * A TID is the number of an owner record, from 1, in its low bits, and in the bits above it how many lives
- * the record has had. Bit 29 is in none: it marks the word of a mutex between two holders (pendingword.ts). A
+ * The low bits of a TID are the number of an owner record, from 1. The bits above count the lives of that
+ * record. Bit 29 is never part of a TID: it marks the word of a mutex between two holders (pendingword.ts). A
  * TID is looked up without a lock; the record's own `tid` word, read again under the record's lock, confirms
- * it. Records are never anything else, and their locks are never made anew, so locking one that has changed
- * hands meanwhile does no harm.
+ * it. The slots of owner records hold nothing else, and their locks are never initialized again. So it is
+ * safe to lock a record that belongs to another owner by then.
  */
 export const FUTEX_WAITERS: number = 0x8000_0000 | 0
 export const FUTEX_OWNER_DIED = 0x4000_0000
@@ -28,7 +28,7 @@ export const FUTEX_PENDING = 0x2000_0000
 /** The bits of a TID, without PENDING. */
 export const HOLDER_MASK = 0x1fff_ffff
 
-/** The TID of the owner that holds a lock, by the lock's word; 0: none does. */
+/** The TID of the holder, from the lock's word; 0: the lock is free. */
 export function holderOf(word: number): number {
   const isBetween = (word & PENDING_FREE) === PENDING_FREE && (word & HOLDER_MASK) <= PRIORITY_NONE
   return isBetween ? 0 : word & HOLDER_MASK
@@ -39,7 +39,7 @@ const TID_BITS = 29
 const NO_THREAD = -1
 const rank: number = lockRank('lock owner')
 
-/** As many low bits as the number of the last record needs. */
+/** The number of low bits that the highest record number needs. */
 function slotBits(layout: FutexLayout): number {
   return 32 - Math.clz32(layout.owners.capacity)
 }
@@ -50,7 +50,7 @@ function tidOf(layout: FutexLayout, record: number, lives: number): number {
   return (life << bits) | (layout.owners.indexOf(record) + 1)
 }
 
-/** The record of a TID, or 0. A snapshot: whoever goes on with it locks it and looks again. */
+/** The record of a TID, or 0. A snapshot: a caller that uses the record locks it and checks again. */
 export function findOwner({ i32, layout }: FutexContext, tid: number): number {
   const index = (tid & ((1 << slotBits(layout)) - 1)) - 1
   if (index < 0 || index >= layout.owners.capacity) return 0
@@ -58,7 +58,7 @@ export function findOwner({ i32, layout }: FutexContext, tid: number): number {
   return Atomics.load(i32, record + Owner.tid) === tid ? record : 0
 }
 
-/** Whether an owner has had this TID, or has it. */
+/** Whether an owner has, or has had, this TID. */
 function wasGiven({ i32, layout }: FutexContext, tid: number): boolean {
   const bits = slotBits(layout)
   const index = (tid & ((1 << bits) - 1)) - 1
@@ -68,8 +68,8 @@ function wasGiven({ i32, layout }: FutexContext, tid: number): boolean {
 }
 
 /**
- * A held word as it is when it is waited for. PENDING beside a TID that no owner ever had is another's bit,
- * and stays.
+ * The value of a held word once it has waiters. PENDING beside a TID that no owner ever had was not set by
+ * this protocol, and stays.
  */
 export function waitedFor(context: FutexContext, word: number): number {
   const isBetween = (word & FUTEX_PENDING) !== 0 && wasGiven(context, holderOf(word))
@@ -83,18 +83,18 @@ interface OwnerOptions {
 }
 
 /**
- * A new owner, alive, holding nothing. Throws ArenaFullError. A thread's own dies with it, a task's is
- * settled.
+ * Creates an owner, alive and without locks. Throws ArenaFullError. The owner of a thread dies with it; that
+ * of a task is published and outlives the thread.
  */
 export function makeOwner(context: FutexContext, options: OwnerOptions): number {
   const { i32, thread, layout } = context
   const record = layout.owners.allocate(thread)
-  // Only its place in the order. Free it is from the start, as the arena begins with zeros; from then on
-  // someone may be at it: a walker that knew the record's last life, or a recovery, which looks at all
+  // Only the rank is written. The lock itself is free from the start, as the arena begins with zeros. Later
+  // other threads may use it: a chain walk that knew the record's last life, or a recovery, which visits all
   // records.
   i32[record + Owner.lock + Lock.rank] = rank
   acquire(thread, record + Owner.lock)
-  assert(Atomics.load(i32, record + Owner.state) === OWNER_FREE, 'a new owner was nobody before')
+  assert(Atomics.load(i32, record + Owner.state) === OWNER_FREE, 'the slot of a new owner is free')
   initList(i32, record + Owner.contended)
   const lives = i32[record + Owner.lives] + 1
   Atomics.store(i32, record + Owner.lives, lives)
@@ -112,19 +112,19 @@ export function makeOwner(context: FutexContext, options: OwnerOptions): number 
   Atomics.store(i32, record + Owner.tid, tidOf(layout, record, lives))
   release(thread, record + Owner.lock)
   if (options.kind === TASK) {
-    // It outlives the CPU that it was made on.
+    // The owner outlives the CPU that created it.
     layout.owners.publish(i32, record)
     i32[record + Owner.thread] = NO_THREAD
   }
   return record
 }
 
-/** Gives the record of a dead owner back. Its TID finds nobody from before this on. */
+/** Frees the record of a dead owner. Its TID finds no record from before this call on. */
 export function freeOwner(context: FutexContext, record: number): void {
   const { i32, thread, layout } = context
   acquire(thread, record + Owner.lock)
-  assert(Atomics.load(i32, record + Owner.state) === OWNER_DEAD, 'only a dead owner is given back')
-  assert(listIsEmpty(i32, record + Owner.contended), 'a dead owner owns nothing that others wait for')
+  assert(Atomics.load(i32, record + Owner.state) === OWNER_DEAD, 'only a dead owner is freed')
+  assert(listIsEmpty(i32, record + Owner.contended), 'a dead owner owns no contended lock')
   Atomics.store(i32, record + Owner.tid, 0)
   i32[record + Owner.task] = 0
   Atomics.store(i32, record + Owner.state, OWNER_FREE)
@@ -132,10 +132,7 @@ export function freeOwner(context: FutexContext, record: number): void {
   layout.owners.free(i32, record)
 }
 
-/**
- * The priority that orders it among those who wait: the better of its own and what it inherits. Its lock is
- * held.
- */
+/** The priority of the owner as a waiter: the better of its own and its inherited one. Its lock is held. */
 export function ownerPriority({ i32, thread }: FutexContext, record: number): number {
   if (i32[record + Owner.kind] !== TASK) return i32[record + Owner.priority]
   const se = i32[i32[record + Owner.task] + TaskRecord.entity]
@@ -145,7 +142,7 @@ export function ownerPriority({ i32, thread }: FutexContext, record: number): nu
   return priority
 }
 
-/** The owner record of a task, made at its first use. By the task itself, on its CPU. */
+/** The owner record of a task, created at its first use. Called by the task itself, on its CPU. */
 export function ownerOfTask(context: FutexContext, task: number): number {
   const { i32 } = context
   const known = Atomics.load(i32, task + TaskRecord.owner)
@@ -155,30 +152,30 @@ export function ownerOfTask(context: FutexContext, task: number): number {
   return record
 }
 
-/** The head of an owner that has no list yet, or none that was looked at. */
+/** The head of an owner without a list, or with one that was not read yet. */
 export const NO_LIST: Float64Array = new Float64Array(1)
 export const SOMETHING: object = {}
 
 /**
- * An owner as JavaScript holds it: its TID, which fast paths write into words, and where its robust list
- * begins. Not shared; what is shared is the record.
+ * An owner as a JavaScript object: its TID, which fast paths write into words, and its robust list. Not
+ * shared; the record is shared.
  */
 export class LockOwner {
   readonly record: number
   readonly tid: number
   readonly kind: number
-  /** Where the head of its robust list is, and what entries call it (robust.ts). */
+  /** The head of its robust list, and the head's name in list entries (robust.ts). */
   headPairs: Float64Array
   headNext = 0
-  /** Its pending entry, as a view of one: the fast path writes it, and finds it in one step. */
+  /** Its pending entry, as a view of one element, so that the fast path can write it in one step. */
   pending: Float64Array = NO_LIST
   head = 0
   /**
-   * The mutex that is pending, held and consistent; SOMETHING if another may be pending, or nobody looked;
-   * null: nothing is.
+   * The mutex that is pending, held and consistent; SOMETHING if another one may be pending, or if it is
+   * unknown; null: none is.
    */
   last: object | null = SOMETHING
-  /** A call for it sleeps. */
+  /** True while a call for this owner sleeps. */
   waiting = false
 
   constructor({ i32 }: FutexContext, record: number) {
@@ -186,6 +183,6 @@ export class LockOwner {
     this.tid = Atomics.load(i32, record + Owner.tid)
     this.kind = i32[record + Owner.kind]
     this.headPairs = NO_LIST
-    assert(this.tid !== 0, 'an owner is made from a record that lives')
+    assert(this.tid !== 0, 'an owner object is created from a living record')
   }
 }

@@ -5,7 +5,7 @@ import { acquire, release } from '../../arena/sync/spinlock.ts'
 import type { FutexContext } from './context.ts'
 import { type Decision, MOVE, STOP, WAKE } from './decision.ts'
 import { insertByPriority } from './order.ts'
-import { settleTop, unblock, walkChain } from '../pi/pichain.ts'
+import { updateTop, unblock, walkChain } from '../pi/pichain.ts'
 import {
   Bucket,
   QUEUE_ENDED,
@@ -23,19 +23,19 @@ import {
 import { signalLater } from './signal.ts'
 import { unlockFutex } from './table.ts'
 
-/** The queue of one futex: waiters by priority (lower numbers first), then first come. */
+/** The queue of one futex: waiters by priority (lower numbers first), then in order of arrival. */
 
 /** Puts a waiter on the queue. The futex is locked. */
 export function enqueue(context: FutexContext, futex: number, waiter: number): void {
-  // The word first: it is what repair goes by when this thread dies between the two.
+  // The queue word first: repair relies on it if this thread dies between the two writes.
   Atomics.store(context.i32, waiter + Waiter.queue, futex)
   insertByPriority(context.i32, futex, waiter)
 }
 
 /**
- * Walks the queue of a locked futex. Waiters to be woken are off the queue and in `context.wakeQueue`
- * afterwards; those to be moved are off the queue, MOVING, and linked through their `links` from the pointer
- * that is returned.
+ * Walks the queue of a locked futex. Afterwards the woken waiters are off the queue and in
+ * `context.wakeQueue`. The moved ones are off the queue, MOVING, and linked through their `links` from the
+ * returned pointer.
  */
 export function walkQueue(context: FutexContext, futex: number, decision: Decision): number {
   const { i32 } = context
@@ -65,10 +65,10 @@ export function walkQueue(context: FutexContext, futex: number, decision: Decisi
 }
 
 /**
- * The thread that was moving the waiter is dead: the waiter is on no queue, and leaves for good, as if it had
- * been woken, or to begin its call again. False: it has moved on. By its sleeper, or by recovery, which tells
- * the sleeper. Both may do it at the same time: the first of them becomes the mover, and only then writes to
- * the waiter, which the other may have freed already.
+ * The thread that was moving the waiter is dead: the waiter is on no queue, and leaves as if it had been
+ * woken, or to restart its call. False: it has moved on. Called by its sleeper, or by recovery, which then
+ * signals the sleeper. Both may call it at the same time: the first of them becomes the mover, and only then
+ * writes to the waiter, which the other may have freed already.
  */
 export function endMove({ i32, thread }: FutexContext, waiter: number, moving: number): boolean {
   const at = waiter + Waiter.queue
@@ -78,28 +78,25 @@ export function endMove({ i32, thread }: FutexContext, waiter: number, moving: n
   return true
 }
 
-/** Who leaves a queue other than by itself. */
-export type Fate = typeof QUEUE_WOKEN | typeof QUEUE_ENDED | typeof QUEUE_RESTARTED
+/** How a waiter leaves a queue, other than by itself. */
+export type WaitEnd = typeof QUEUE_WOKEN | typeof QUEUE_ENDED | typeof QUEUE_RESTARTED
 
-/**
- * The waiter's fate is sealed here: its sleeper may be gone by the next instruction, so what is needed of it
- * is read first.
- */
-export function wakeLater(context: FutexContext, waiter: number, fate: Fate): void {
+/** Decides the wait. The sleeper may free the waiter immediately after, so its words are read first. */
+export function wakeLater(context: FutexContext, waiter: number, end: WaitEnd): void {
   const { i32 } = context
   signalLater(context, i32[waiter + Waiter.sleeper])
-  Atomics.store(i32, waiter + Waiter.queue, fate)
+  Atomics.store(i32, waiter + Waiter.queue, end)
 }
 
-/** Signals everyone in the wake queue. No futex lock is held. */
+/** Signals every sleeper in the wake queue. No futex lock is held. */
 export function wakeAll(context: FutexContext): void {
   const { i32, wakeQueue, restarts } = context
   while (restarts.length > 0) wakeLater(context, restarts.pop() as number, QUEUE_RESTARTED)
   for (let at = 0; at < wakeQueue.length; at += 2) {
     const signal = wakeQueue[at] + Waiter.signal
     const task = wakeQueue[at + 1]
-    // The sleeper may have seen its fate and be gone, and its slot may have a new life: then this is a wakeup
-    // for nothing, which every sleeper here survives.
+    // The sleeper may have seen its outcome and left, and its slot may be in use again: then this is a
+    // spurious wakeup, which every sleeper here tolerates.
     Atomics.store(i32, signal, 1)
     if (task === 0) Atomics.notify(i32, signal)
     else context.wakeTask(task)
@@ -108,21 +105,22 @@ export function wakeAll(context: FutexContext): void {
 }
 
 /**
- * The sleeper takes itself off: timeout, signal or cancellation. True: it did. False: a wake, or the end of
- * its mapping, was first.
+ * The sleeper removes itself from the queue: timeout, signal or cancellation. True: it did. False: a wake, or
+ * the end of its mapping, was first.
  *
- *   sleeper                                  requeue
- *   -------                                  -------
+ *   sleeper                                  requeuer
+ *   -------                                  --------
  *   (A) reads queue: A
  *                                            lock A; X is MOVING; unlock A
  *   (B) locks A
  *   (C) reads queue again: not A, unlocks
- *       reads MOVING: waits, until the mover has done that or is dead
+ *       reads MOVING: waits, until the mover has finished or is dead
  *                                            lock B; queue = B; unlock B
- *       reads B, locks B, reads B: removes
+ *       reads B, locks B, reads B: removes X
  *
- * The queue pointer finds the lock, and confirms it: it changes only under the lock that it points to. Inside
- * an RCU section, so that what is locked at (B) is a futex, even if its last waiter has left meanwhile.
+ * The queue pointer leads to the lock and confirms it: it changes only under the lock that it points to. This
+ * runs inside an RCU section, so that the memory locked at (B) is a futex, even if its last waiter has left
+ * in the meantime.
  */
 export function takeOff(context: FutexContext, waiter: number): boolean {
   const { i32, thread } = context
@@ -131,7 +129,7 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
     for (;;) {
       const futex = Atomics.load(i32, waiter + Waiter.queue) // (A)
       if (futex === QUEUE_WOKEN || futex === QUEUE_ENDED || futex === QUEUE_RESTARTED) return false
-      assert(futex !== QUEUE_NONE, 'a waiter is taken off once')
+      assert(futex !== QUEUE_NONE, 'a waiter is removed once')
       if (isMoving(futex)) {
         if (!awaitChange(thread, i32, waiter + Waiter.queue, futex, moverOf(futex))) continue
         const ended = endMove(context, waiter, futex)
@@ -149,7 +147,7 @@ export function takeOff(context: FutexContext, waiter: number): boolean {
       Atomics.store(i32, waiter + Waiter.queue, QUEUE_NONE)
       listRemove(i32, futex + Futex.waiters, waiter)
       Atomics.sub(i32, i32[futex + Futex.bucket] + Bucket.waiters, 1)
-      const changed = owns ? settleTop(context, futex) : 0
+      const changed = owns ? updateTop(context, futex) : 0
       unlockFutex(context, futex)
       if (changed !== 0) walkChain(context, changed)
       return true

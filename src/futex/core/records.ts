@@ -4,11 +4,11 @@ import { RcuNode } from '../../arena/sync/rcu.ts'
 import { Lock } from '../../arena/sync/spinlock.ts'
 
 /**
- * The nouns. A **space** is a group of threads and tasks that share mappings, as a process does. A
- * **mapping** is a SharedArrayBuffer as one space sees it; its **backing** is the buffer itself, one for all
- * spaces. A **futex** is the queue of one word: of a mapping's word when the call is private, of the
- * backing's when it is shared, so two mappings of one buffer share their shared futexes and not their private
- * ones. A futex exists while someone waits at it.
+ * A **space** is a group of threads and tasks that share mappings, as a process does. A **mapping** is a
+ * SharedArrayBuffer in one space; its **backing** is the buffer itself, one for all spaces. A **futex** is
+ * the queue of one word: of a mapping's word for a private call, of the backing's word for a shared call. So
+ * two mappings of one buffer have the same shared futexes, but different private ones. A futex exists while
+ * it has waiters.
  */
 export const Space: Layout<'lock' | 'alive' | 'mappings'> = record('space', {
   lock: words(Lock.words),
@@ -26,9 +26,9 @@ export const Mapping: Layout<'alive' | 'space' | 'backing' | 'bytes'> = record('
 })
 
 /**
- * `state`: ALIVE from creation; DEAD from when its last waiter has left, or its owner was unmapped. Written
- * under `lock`. A dead futex is passed over by whoever meets it, and freed through RCU. `chain` links the
- * futexes of a bucket, under the bucket's lock.
+ * `state`: ALIVE from creation; DEAD after its last waiter has left, or its owner was unmapped. Written under
+ * `lock`. A thread that finds a dead futex ignores it; RCU frees it. `chain` links the futexes of a bucket,
+ * under the bucket's lock.
  */
 export const Futex: Layout<
   | 'lock'
@@ -53,40 +53,40 @@ export const Futex: Layout<
   bucket: word,
   rcu: words(RcuNode.words),
   /**
-   * The pi state: the owner record of the lock's holder; 0 while nothing waits for it as a lock, and while
+   * The pi state: the owner record of the lock's holder; 0 while no owner waits for it as a lock, and while
    * the lock is pending.
    */
   pi: word,
   /**
-   * On that owner's list of locks that others wait for, and the best priority among them; under the owner's
+   * The node in its owner's list of contended locks, and the best priority of its waiters; under the owner's
    * lock.
    */
   contended: words(ListNode.words),
   topPriority: word,
-  /** 1: the lock is pending, and its word says less than the priority of its top waiter (boost.ts). */
+  /** 1: the lock is pending, and the priority in its word is too low for its top waiter (boost.ts). */
   boosted: word,
 })
 
-/** The number of the RCU callback that gives a futex's slot back; the scheduler's numbers come before it. */
+/** The number of the RCU callback that frees the slot of a futex; the scheduler uses the lower numbers. */
 export const FREE_FUTEX = 8
 
 export const ALIVE = 1
 export const DEAD = 2
 
-const PARCEL_WORDS = 4
+const HANDOVER_WORDS = 4
 
 /**
- * One wait at one futex. `queue` says where it is, and everyone who decides its fate decides it by writing
- * this word:
+ * One wait at one futex. Its `queue` word is its state, and every thread decides the wait by writing this
+ * word:
  *
- *   a futex   [1] queued there; written under that futex's lock
- *   QUEUE_MOVING    [2] taken off one queue and not yet on the next; only for as long as a requeue takes
- *   QUEUE_WOKEN     [3] off the queue for good, by a wake. Nobody but the sleeper touches the waiter from here on
- *   QUEUE_ENDED     [4] off the queue for good, because its mapping went away
- *   0         [5] off the queue by the sleeper itself: timeout, signal, cancellation
- *   QUEUE_RESTARTED [6] off the queue because a thread died in the middle of changing it: the sleeper begins its call anew
+ *   a futex             [1] queued there; written under that futex's lock
+ *   QUEUE_MOVING        [2] off one queue and not yet on the next, while a requeue runs
+ *   QUEUE_WOKEN         [3] off the queue, by a wake. From now on only the sleeper accesses the waiter
+ *   QUEUE_ENDED         [4] off the queue, because its mapping was unmapped
+ *   0                   [5] off the queue by the sleeper itself: timeout, signal, cancellation
+ *   QUEUE_RESTARTED     [6] off the queue, because a thread died while it changed it: the sleeper restarts its call
  *
- * `sleeper` is the waiter whose `signal` the sleeper sleeps at: itself, or the first of a vector.
+ * `sleeper` is the waiter whose `signal` word the sleeper sleeps at: itself, or the first of a vector.
  */
 export const Waiter: Layout<
   | 'links'
@@ -100,13 +100,13 @@ export const Waiter: Layout<
   | 'task'
   | 'pi'
   | 'thread'
-  | 'who'
+  | 'lockOwner'
   | 'called'
   | 'since'
   | 'target'
   | 'targetIndex'
   | 'claim'
-  | 'parcel'
+  | 'handover'
 > = record('waiter', {
   links: words(ListNode.words),
   queue: word,
@@ -117,48 +117,48 @@ export const Waiter: Layout<
   signal: word,
   kind: word,
   task: word,
-  /** PI_ below: what it waits for, if not for a wake. */
+  /** PI_…: the purpose of the wait, if it is not for a wake. */
   pi: word,
   thread: word,
-  /** The owner record of who waits, for the pi calls. */
-  who: word,
+  /** The owner record of the waiting owner, for the pi calls. */
+  lockOwner: word,
   /**
-   * 1: the lock that it waits for is pending, and it is to come and take it (pending.ts). Set and cleared
-   * under the futex's lock.
+   * 1: the lock that it waits for is pending, and it is called to take it (pending.ts). Written under the
+   * futex's lock.
    */
   called: word,
   /**
-   * When it began to wait for the lock, in whole milliseconds; INSISTS once it has lost the lock to equals
+   * When it began to wait for the lock, in whole milliseconds; STARVING once it has lost the lock to equals
    * for too long. Under the futex's lock.
    */
   since: word,
   /** PI_REQUEUE: the key of the only word that it may be moved to. */
   target: word,
   targetIndex: word,
-  /** Of a sleeper: which of its waiters was served, from 1; 0: none yet. Only where one of several may be. */
+  /** For a sleeper with several waiters: which of them was served, from 1; 0: none yet. */
   claim: word,
   /**
-   * What is handed over to it or by it, in the words of who walks the queue. Its first word is 0 while
-   * nothing is, and in a free record: HEAP_PARCEL there says that the second names a block of the kernel's
-   * heap, which is the waiter's.
+   * Values that are handed over to the waiter or by it; the walker of the queue defines them. The first word
+   * is 0 while there are none, and in a free record. HEAP_HANDOVER there says that the second word is a block
+   * of the kernel's heap, which the waiter owns.
    */
-  parcel: words(PARCEL_WORDS),
+  handover: words(HANDOVER_WORDS),
 })
 
 /** `since` of a waiter that gets the lock at the next unlock. */
-export const INSISTS = -1
+export const STARVING = -1
 
-/** Waits for a wake. */
+/** It waits for a wake. */
 export const PI_NONE = 0
-/** Waits to own the lock that its word is. */
+/** It waits to own the lock of the word. */
 export const PI_LOCK = 1
-/** Waits to be moved to a word that is such a lock. A plain wake must meet neither this nor the last. */
+/** It waits to be moved to the word of such a lock. A plain wake must meet neither this nor PI_LOCK. */
 export const PI_REQUEUE = 2
-/** Was made the owner by a thread that cannot see the word: the new owner writes it. */
+/** It was made the owner by a thread that cannot access the word: the new owner writes the word. */
 export const PI_UNWRITTEN = 3
 
-/** The first word of a parcel that owns a block of the kernel's heap. */
-export const HEAP_PARCEL = 9
+/** The first word of a handover that owns a block of the kernel's heap. */
+export const HEAP_HANDOVER = 9
 
 export const QUEUE_NONE = 0
 export const QUEUE_WOKEN = -1
@@ -166,7 +166,7 @@ export const QUEUE_ENDED = -2
 export const QUEUE_RESTARTED = -3
 const QUEUE_MOVING = -16
 
-/** QUEUE_MOVING, with who moves it: should that thread die, its waiters can be told from another's. */
+/** QUEUE_MOVING with the number of the moving thread: if that thread dies, its waiters can be found. */
 export function movingBy(thread: number): number {
   return QUEUE_MOVING - thread
 }
@@ -179,29 +179,35 @@ export function isMoving(queue: number): boolean {
   return queue <= QUEUE_MOVING
 }
 
-/** Who sleeps: a thread in `Atomics.wait`, a promise of `Atomics.waitAsync`, a task in the scheduler. */
+/**
+ * The kinds of sleeper: a thread in `Atomics.wait`, a promise of `Atomics.waitAsync`, a task in the
+ * scheduler.
+ */
 export const THREAD = 0
 export const PROMISE = 1
 export const TASK = 2
 
-/** A bucket of the table of futexes, a line each. `waiters` counts those that wait or are about to. */
-export const Bucket: Layout<'lock' | 'first' | 'waiters' | 'boosted' | 'rest'> = record('bucket', {
+/**
+ * A bucket of the table of futexes, on its own cache line. `waiters` counts threads that wait or are about to
+ * wait.
+ */
+export const Bucket: Layout<'lock' | 'first' | 'waiters' | 'boosted' | 'padding'> = record('bucket', {
   lock: words(Lock.words),
   first: word,
   waiters: word,
-  /** How many of its futexes are boosted (boost.ts). */
+  /** The number of its boosted futexes (boost.ts). */
   boosted: word,
-  rest: words(LINE_WORDS - Lock.words - 3),
+  padding: words(LINE_WORDS - Lock.words - 3),
 })
 
 /**
- * Whoever can own a lock: a task, a thread, or one flow of async code, of which a thread can have many. The
- * TID in a word is made of the record's number and of how many lives it has had, so a dead owner's TID finds
- * no record.
+ * An owner of locks: a task, a thread, or one flow of async code, of which a thread can have many. The TID in
+ * a word consists of the record's number and of the count of its lives, so the TID of a dead owner finds no
+ * record.
  *
- *   guarded by `lock`        blockedOn, contended, state; and the three priorities of those that are not tasks
- *   its owner's alone        the robust list's place; wants, wantsAt and wantsSince, which others read
- *   whoever ends it          exiter
+ *   guarded by `lock`        blockedOn, contended, state; and the three priorities of owners that are not tasks
+ *   written by the owner     the robust list's position; wants, wantsAt and wantsSince, which others read
+ *   written by its ender     exiter
  *
  * `state`: OWNER_FREE, OWNER_ALIVE, OWNER_EXITING while its locks are passed on, OWNER_DEAD until its slot is
  * free.
@@ -227,29 +233,29 @@ export const Owner: Layout<
   | 'wantsSince'
 > = record('owner', {
   lock: words(Lock.words),
-  /** 0: nobody. */
+  /** 0: no owner. */
   tid: word,
   lives: word,
   state: word,
-  /** The thread that ends it, plus one. */
+  /** The thread that ends the owner, plus one. */
   exiter: word,
   kind: word,
   task: word,
-  /** The thread that it dies with; -1 for a task, which dies by itself. */
+  /** The thread that the owner dies with; -1 for a task, which has its own end. */
   thread: word,
-  /** The waiter with which it waits to own a lock; 0: it does not. */
+  /** The waiter with which the owner waits for a lock; 0: it does not wait. */
   blockedOn: word,
   /** The futexes that it owns and others wait for. */
   contended: words(ListHead.words),
   basePriority: word,
   inherited: word,
   priority: word,
-  /** Where the head of its robust list is, a pointer as robust.ts has them; 0: none. */
+  /** The head of its robust list, a pointer as in robust.ts; 0: none. */
   robust: float64,
-  /** A head for those that bring none of their own. */
+  /** A head for owners that do not bring their own. */
   head: { words: 6, align: 2, ownLine: false },
   /**
-   * Of one that has waited for long for a lock (sync/debug/longwait.ts): the TID of the lock's holder, when
+   * For an owner that has waited long for a lock (sync/debug/longwait.ts): the TID of the lock's holder, when
    * that was read, and since when it waits.
    */
   wants: word,

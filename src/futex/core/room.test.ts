@@ -18,7 +18,7 @@ import { SchedTaskWaiter } from './schedtaskwaiter.ts'
 
 const SIZES = { waiters: 4, buckets: 4, mappings: 4, spaces: 2 }
 
-/** A thread that waits, and another that stays in the middle of a call meanwhile. */
+/** One thread waits, while another stays in the middle of a call. */
 function pair(): { waits: Futexes; looks: Futexes; view: Int32Array<SharedArrayBuffer> } {
   const plan = new ArenaPlan()
   const layout = reserveFutexes(plan, SIZES)
@@ -32,7 +32,7 @@ function pair(): { waits: Futexes; looks: Futexes; view: Int32Array<SharedArrayB
   return { waits, looks, view }
 }
 
-test('futexes that only wait to be freed are room for the next', () => {
+test('futexes that only wait to be freed make room for the next one', () => {
   const { waits, looks, view } = pair()
   const { layout, i32 } = waits.context
   looks.context.enter()
@@ -43,14 +43,14 @@ test('futexes that only wait to be freed are room for the next', () => {
   expect(waits.waitSync(waits.word(view, 9), 0, { timeout: 0 })).toBe('timed-out')
 })
 
-test('where nothing waits to be freed, there is no room, and that is said at once', () => {
+test('if no futex waits to be freed, the call fails immediately', () => {
   const { waits, view } = pair()
   const { layout, thread } = waits.context
   for (let at = 0; at < SIZES.waiters; at++) layout.futexes.allocate(thread)
   expect(() => waits.waitSync(waits.word(view, 0), 0, { timeout: 0 })).toThrow(/futexes is full/)
 })
 
-test('a wait at more words than there is room for leaves nobody behind at the first of them', () => {
+test('a wait at more words than there are slots leaves no waiter at the first of them', () => {
   const { waits, view } = pair()
   const { layout, i32 } = waits.context
   const entries = Array.from({ length: SIZES.waiters + 1 }, (_, index) => ({
@@ -64,7 +64,7 @@ test('a wait at more words than there is room for leaves nobody behind at the fi
 })
 
 test.each([4, 64])(
-  'tasks that wait and wake each other on a CPU that is never idle need no more than %i slots',
+  'tasks that wake each other on a CPU that is never idle need at most %i slots',
   waiters => {
     const rounds = 2000
     const plan = new ArenaPlan()

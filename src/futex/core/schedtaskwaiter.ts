@@ -24,7 +24,7 @@ export class SchedTaskWaiter implements TaskWaiter {
   private timeout = Infinity
   private lockOwner: LockOwner | undefined = undefined
 
-  /** `contextOf` gives the futexes of the CPU that the task is on. */
+  /** `contextOf` returns the futex context of the task's CPU. */
   constructor(current: TaskContext, contextOf: (current: TaskContext) => FutexContext) {
     this.current = current
     this.contextOf = contextOf
@@ -34,7 +34,9 @@ export class SchedTaskWaiter implements TaskWaiter {
     return this.current.task
   }
 
-  /** Its own, not what it inherits: as on Linux, the latter orders only those who wait for locks. */
+  /**
+   * Its own priority, not the inherited one: as on Linux, inherited priorities order only waiters for locks.
+   */
   get priority(): number {
     const { s, task } = this.current
     return s.i32[s.i32[task + TaskRecord.entity] + Entity.basePriority]
@@ -48,7 +50,7 @@ export class SchedTaskWaiter implements TaskWaiter {
     return this.lockOwner
   }
 
-  /** What it writes into the words of locks that it holds. */
+  /** Its TID in the words of the locks that it holds. */
   get tid(): number {
     return this.owner.tid
   }

@@ -1,54 +1,54 @@
 import type { FutexContext } from './context.ts'
-import { napOf, timeLeft, wokeEarly } from './deadline.ts'
+import { sleepMs, timeLeft, wokeEarly } from './deadline.ts'
 import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
-import { tellBlocked } from './events.ts'
-import { answerCall, isCalled } from '../pi/pending.ts'
+import { recordBlocked } from './events.ts'
+import { tryToTake, isCalled } from '../pi/pending.ts'
 import { takeOff, wakeAll } from './queue.ts'
 import type { LockOwner } from './owner.ts'
 import { QUEUE_ENDED, PROMISE, QUEUE_RESTARTED, TASK, THREAD, Waiter, QUEUE_WOKEN } from './records.ts'
 import type { WaiterOptions } from '../operations/waitwake.ts'
 
 /**
- * The second half of a wait: three ways to sleep, one protocol. The sleeper clears its `signal`, looks at the
- * fate of its waiters, and sleeps at the signal:
+ * The second half of a wait: three ways to sleep, one protocol. The sleeper clears its `signal`, checks
+ * whether its waiters are decided, and sleeps at the signal:
  *
  *   sleeper                                  waker
  *   -------                                  -----
  *   (A) signal = 0                           (C) queue = QUEUE_WOKEN
- *   (B) looks at queue                       (D) signal = 1, notify
+ *   (B) reads queue                          (D) signal = 1, notify
  *   sleeps while signal is 0
  *
- * (C) before (D): a signal that (A) wipes out is one whose fate (B) sees. A signal without a fate (a spurious
- * wakeup, or one meant for the slot's last life) sends the sleeper round once more. One that waits for a lock
- * may be called to it at (C) instead (pending.ts): it comes at (B), and if another was first it has no fate
- * yet, and sleeps on.
+ * (C) before (D): if (A) erases a signal, (B) sees its outcome. After a signal without an outcome (a spurious
+ * wakeup, or one for an earlier life of the slot) the sleeper repeats (A). A waiter for a lock may be called
+ * at (C) instead (pending.ts): it tries to take the lock at (B), and if another owner was first, it has no
+ * outcome yet and sleeps on.
  */
 
-/** A task, as a wait needs it: the scheduler's side of parking it (tasks.ts). */
+/** A task as a waiter: the scheduler's side of parking it (schedtaskwaiter.ts). */
 export interface TaskWaiter {
   readonly task: number
   readonly priority: number
-  /** What it is as an owner of locks; made at first use. */
+  /** The task as an owner of locks; created at first use. */
   readonly owner: LockOwner
-  /** What its coroutine yields to give the CPU up. */
+  /** The value that its coroutine yields to give up the CPU. */
   readonly suspended: number
-  /** The futexes of the CPU that it is on now: it may have moved while it slept. */
+  /** The futex context of the CPU that it is on now: it may have moved while it slept. */
   context(): FutexContext
   /**
-   * The state says asleep, for at most `timeout` milliseconds. False: a signal or a kill is pending, and it
-   * must not park.
+   * Marks the task as asleep, for at most `timeout` milliseconds. False: a signal or a kill is pending, and
+   * it must not park.
    */
   beginPark(timeout: number): boolean
   /**
-   * What it waits for has come between beginPark and the yield. False: a waker has claimed it, and it must
-   * yield all the same.
+   * Undoes beginPark, because the wait ended before the yield. False: a waker has claimed the task, and it
+   * must yield anyway.
    */
   cancelPark(): boolean
-  /** After the switch. True: a signal or a kill ended the sleep. */
+  /** Called after the switch. True: a signal or a kill ended the sleep. */
   endPark(): boolean
 }
 
-/** Ordinary threads and promises wait at this priority: that of an ordinary task. */
+/** The waiting priority of ordinary threads and promises: that of an ordinary task. */
 export const ORDINARY_PRIORITY: number = 32 << 2
 
 export function threadWaiter(priority: number = ORDINARY_PRIORITY, owner?: LockOwner): WaiterOptions {
@@ -63,23 +63,23 @@ export function taskWaiter(parking: TaskWaiter, owner?: LockOwner): WaiterOption
   return { kind: TASK, task: parking.task, priority: parking.priority, owner }
 }
 
-/** A wait for a lock that may turn out to be long: it is called upon every LOOK_MS, by who waits. */
+/** A wait for a lock that may become long: the sleeper calls it every DEADLOCK_CHECK_MS. */
 export interface LongWait {
-  look(context: FutexContext): void
+  checkDeadlock(context: FutexContext): void
 }
 
-/** Twice that, and a look, is how long a deadlock goes on before it is found. */
-export const LOOK_MS = 250
+/** A deadlock is found after at most three times this time. */
+export const DEADLOCK_CHECK_MS = 250
 
 /**
- * (B): whether the fate of one of the waiters is decided, in whatever way. A waiter that was called to its
- * lock comes for it first. No lock is held.
+ * (B): whether one of the waiters is decided. A waiter that was called to its lock tries to take it first. No
+ * lock is held.
  */
-export function hasFate(context: FutexContext, waiters: readonly number[]): boolean {
+export function isWaitOver(context: FutexContext, waiters: readonly number[]): boolean {
   const { i32 } = context
-  // A wait at several words is none for a lock.
+  // A wait at several words is never a wait for a lock.
   if (isCalled(i32, waiters[0])) {
-    answerCall(context, waiters[0])
+    tryToTake(context, waiters[0])
     if (context.wakeQueue.length > 0) wakeAll(context)
   }
   return isDecided(i32, waiters)
@@ -94,15 +94,14 @@ function isDecided(i32: Int32Array, waiters: readonly number[]): boolean {
 }
 
 /**
- * The wait was broken off by the death of another thread, and the call begins anew. Only a wait for a lock or
+ * The wait was interrupted by the death of another thread, and the call restarts. Only a wait for a lock or
  * at an object ends so.
  */
 export const RESTART = -512
 
 /**
- * Ends a wait: every waiter leaves its queue, and is the caller's to free. Returns the index of the last one
- * that a wake had taken, else RESTART if one was sent round, else -EFAULT if a mapping went away, else
- * `otherwise`.
+ * Ends a wait: every waiter leaves its queue, and the caller frees it. Returns the index of the last woken
+ * waiter, else RESTART if one has to restart, else -EFAULT if a mapping was unmapped, else `otherwise`.
  */
 export function finishWait(context: FutexContext, waiters: readonly number[], otherwise: number): number {
   const { i32 } = context
@@ -111,21 +110,21 @@ export function finishWait(context: FutexContext, waiters: readonly number[], ot
   for (let at = 0; at < waiters.length; at++) {
     const waiter = waiters[at]
     if (!takeOff(context, waiter)) {
-      const fate = Atomics.load(i32, waiter + Waiter.queue)
-      if (fate === QUEUE_WOKEN) {
+      const end = Atomics.load(i32, waiter + Waiter.queue)
+      if (end === QUEUE_WOKEN) {
         result = at
         gone = false
-      } else if (fate === QUEUE_RESTARTED) {
+      } else if (end === QUEUE_RESTARTED) {
         if (result < 0) result = RESTART
       } else if (result === otherwise) gone = true
     }
   }
-  // A call that one of them had is the next waiter's.
+  // If one of them had been called, the call passes to the next waiter.
   if (context.wakeQueue.length > 0) wakeAll(context)
   return gone ? -EFAULT : result
 }
 
-/** Blocks the thread. `deadline` as deadline.ts has them. Returns as finishWait. */
+/** Blocks the thread. `deadline`: see deadline.ts. Returns as finishWait. */
 export function sleepThread(
   context: FutexContext,
   waiters: readonly number[],
@@ -137,18 +136,18 @@ export function sleepThread(
   const signal = waiters[0] + Waiter.signal
   for (;;) {
     Atomics.store(i32, signal, 0) // (A)
-    if (hasFate(context, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
+    if (isWaitOver(context, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
     const left = timeLeft(context.now, deadline)
     if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-    const nap = napOf(deadline, left)
+    const nap = sleepMs(deadline, left)
     if (sleepAt(context, signal, Math.min(nap, step))) continue
-    if (step < nap) long?.look(context)
+    if (step < nap) long?.checkDeadlock(context)
     else if (!wokeEarly(context.now, deadline, left)) return finishWait(context, waiters, -ETIMEDOUT)
   }
 }
 
-function stepOf({ looksForDeadlocks }: FutexContext, long: LongWait | null): number {
-  return long !== null && looksForDeadlocks ? LOOK_MS : Infinity
+function stepOf({ detectsDeadlocks }: FutexContext, long: LongWait | null): number {
+  return long !== null && detectsDeadlocks ? DEADLOCK_CHECK_MS : Infinity
 }
 
 const MEANWHILE_MS = 20
@@ -165,14 +164,15 @@ function sleepAt({ i32, thread }: FutexContext, signal: number, ms: number): boo
 }
 
 /**
- * Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. Returns what ends that.
+ * Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. Returns a function that
+ * ends this.
  */
 export function keepAlive(): () => void {
   const timer = setInterval(() => undefined, 0x7fff_ffff)
   return () => clearInterval(timer)
 }
 
-/** A promise; cancelled by `abort`, and then the promise rejects with the signal's reason. */
+/** Waits as a promise. `abort` cancels it: the promise rejects with the signal's reason. */
 export async function sleepPromise(
   context: FutexContext,
   waiters: readonly number[],
@@ -190,18 +190,18 @@ export async function sleepPromise(
   try {
     for (;;) {
       Atomics.store(i32, signal, 0) // (A)
-      if (hasFate(context, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
+      if (isWaitOver(context, waiters)) return finishWait(context, waiters, -ETIMEDOUT) // (B)
       if (abort?.aborted) {
         const result = finishWait(context, waiters, -EINTR)
-        // A wake that came first counts: its waker was told that it woke someone.
+        // A wake that came first counts: its waker has counted it.
         if (result === -EINTR) throw abort.reason
         return result
       }
       const left = timeLeft(context.now, deadline)
       if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-      // Whole milliseconds, as its timer has them: with a fraction, the rest of it would be spent in turns of
-      // the loop.
-      const waiting = Atomics.waitAsync(i32, signal, 0, Math.ceil(napOf(deadline, left)))
+      // Rounded up to whole milliseconds, as the timer does: a fraction would be spent in turns of the event
+      // loop.
+      const waiting = Atomics.waitAsync(i32, signal, 0, Math.ceil(sleepMs(deadline, left)))
       const isOver = waiting.async && (await waiting.value) === 'timed-out'
       if (isOver && !wokeEarly(context.now, deadline, left)) return finishWait(context, waiters, -ETIMEDOUT)
     }
@@ -212,9 +212,10 @@ export async function sleepPromise(
 }
 
 /**
- * Parks the task; what it yields tells its CPU so. An abort ends the wait as a signal does: -EINTR. Thrown
- * into (a cancel or a kill that arrives while it is parked), the task leaves its queues and the throw goes
- * on; a waiter that says QUEUE_WOKEN afterwards had been woken before, which is then the caller's to pass on.
+ * Parks the task: the value that it yields says so to its CPU. An abort ends the wait like a signal: -EINTR.
+ * If an error is thrown into the task (a cancel or a kill while it is parked), the task leaves its queues and
+ * the error goes on. A waiter that is QUEUE_WOKEN then had been woken before, and the caller must pass that
+ * on.
  */
 export function* sleepTask(
   task: TaskWaiter,
@@ -232,20 +233,20 @@ export function* sleepTask(
   try {
     for (;;) {
       const { i32, now } = task.context()
-      if (hasFate(task.context(), waiters)) break
+      if (isWaitOver(task.context(), waiters)) break
       if (abort?.aborted) {
         otherwise = -EINTR
         break
       }
       const left = timeLeft(now, deadline)
       if (left <= 0) break
-      const nap = napOf(deadline, left)
+      const nap = sleepMs(deadline, left)
       if (!task.beginPark(Math.min(nap, step))) {
         otherwise = -EINTR
         break
       }
-      tellBlocked(task.context(), waiters[0])
-      // The state says asleep: a wake from here on finds it so, and one that came before is seen now.
+      recordBlocked(task.context(), waiters[0])
+      // The task is marked asleep: a later wake finds that mark, and an earlier one is seen here.
       if ((isDecided(i32, waiters) || isCalled(i32, waiters[0])) && task.cancelPark()) continue
       parked = true
       yield task.suspended
@@ -254,7 +255,7 @@ export function* sleepTask(
         otherwise = -EINTR
         break
       }
-      if (step < nap && !hasFate(task.context(), waiters)) long?.look(task.context())
+      if (step < nap && !isWaitOver(task.context(), waiters)) long?.checkDeadlock(task.context())
     }
     thrownInto = false
   } finally {

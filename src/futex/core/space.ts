@@ -5,50 +5,52 @@ import { listShift } from '../../arena/trees/list.ts'
 import type { Handle } from '../../arena/memory/slab.ts'
 import type { FutexContext } from './context.ts'
 import { wakeAll, wakeLater } from './queue.ts'
-import { settleTop, unblock, walkChain } from '../pi/pichain.ts'
+import { updateTop, unblock, walkChain } from '../pi/pichain.ts'
 import { ALIVE, Backing, Bucket, QUEUE_ENDED, Futex, Mapping, PI_LOCK, Space, Waiter } from './records.ts'
 import { bucketOf, unlockFutex } from './table.ts'
 
 /**
  * Address spaces. A thread belongs to one space and maps SharedArrayBuffers into it; a word is found through
- * its mapping. What travels between threads are handles (a slab pointer with its generation), beside the
- * buffer itself.
+ * its mapping. Threads send each other handles (a slab pointer with its generation), beside the buffer
+ * itself.
  *
- * `unmap` ends the private futexes of the mapping, and with the last mapping of a buffer its shared ones too.
- * Those asleep there are woken and get EFAULT: the word that they waited for is gone. A call that comes later
- * and names the mapping gets EFAULT; one that maps the buffer anew gets new futexes.
+ * `unmap` ends the private futexes of the mapping, and with the last mapping of a buffer also its shared
+ * ones. Their waiters are woken with EFAULT: the word that they waited for is gone. A later call that names
+ * the mapping gets EFAULT; one that maps the buffer again gets new futexes.
  *
- *   unmap                                    waiter
- *   -----                                    ------
- *   (A) alive = 0                            locks the futex (or makes it)
+ *   unmapper                                 waiter
+ *   --------                                 ------
+ *   (A) alive = 0                            locks the futex (or creates it)
  *   (B) for each futex of the mapping:       (C) alive is 0: EFAULT
  *       locks it, ends its waiters               alive is 1: queues, unlocks
  *
- * A waiter that saw 1 at (C) holds the lock of a futex that was in the table before (A), so (B) comes to it.
+ * A waiter that saw 1 at (C) holds the lock of a futex that was in the table before (A), so (B) visits it.
  */
 export interface MappingHandles {
   readonly mapping: Handle
   readonly backing: Handle
 }
 
-/** How many words of a mapping a thread remembers; past that it starts anew. */
+/** How many words of a mapping a thread caches; beyond that it clears the cache. */
 const INDEX_MAX = 1 << 16
 
-/** A buffer's name beside an offset of 32 bits makes a safe integer. */
+/** A buffer's name beside an offset of 32 bits is a safe integer. */
 const NAME_BITS = 21
 
 export class MappedBuffer {
   readonly buffer: SharedArrayBuffer
-  /** A view of this mapping: a word named by this very view is a word of this mapping. */
+  /** A view of this mapping: a word named by this view object is a word of this mapping. */
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly mapping: number
   readonly backing: number
   private readonly words = new Map<number, FutexWord>()
-  /** Send these beside the buffer: another thread of the space calls `adopt` with them. */
+  /** Send these beside the buffer: another thread of the space passes them to `adopt`. */
   readonly handles: MappingHandles
 
   readonly f64: Float64Array<SharedArrayBuffer>
-  /** What pointers into it say in shared memory: the backing's number and lives, in 21 bits; never 0. */
+  /**
+   * The name of the buffer in pointers in shared memory: the backing's number and lives, in 21 bits; never 0.
+   */
   readonly name: number
   private readonly mappingLife: number
   private readonly backingLife: number
@@ -72,7 +74,7 @@ export class MappedBuffer {
     this.backingLife = layout.backings.lifeOf(i32, backing)
   }
 
-  /** Whether the mapping is still there; for a shared call, the buffer behind it too. */
+  /** Whether the mapping still exists; for a shared call, also the buffer behind it. */
   isMapped(i32: Int32Array, shared: boolean): boolean {
     const { mapping } = this
     if (Atomics.load(i32, mapping - 1) !== this.mappingLife) return false
@@ -80,7 +82,7 @@ export class MappedBuffer {
     return !shared || this.isBacked(i32)
   }
 
-  /** Whether the buffer has any mapping still: enough to look at its words for an owner that has ended. */
+  /** Whether the buffer still has any mapping: enough to read its words for an owner that has ended. */
   isBacked(i32: Int32Array): boolean {
     const { backing } = this
     return (
@@ -88,7 +90,7 @@ export class MappedBuffer {
     )
   }
 
-  /** The word at an index; found once, and remembered. */
+  /** The word at an index; cached. */
   word(context: FutexContext, index: number): FutexWord {
     let word = this.words.get(index)
     if (word === undefined) {
@@ -100,7 +102,7 @@ export class MappedBuffer {
   }
 }
 
-/** A word, found once: what a call needs to know of it. Belongs to one thread. */
+/** A word of a mapping, with the data that calls need. Belongs to one thread. */
 export class FutexWord {
   readonly i32: Int32Array
   readonly index: number
@@ -108,17 +110,17 @@ export class FutexWord {
   readonly privateBucket: number
   readonly sharedBucket: number
   /**
-   * This thread's index: the futex of the word as it last saw it, weakly. Unmapping, or the last waiter
-   * leaving, makes it stale, and a stale handle is found out.
+   * This thread's cache: a weak handle of the word's futex. Unmapping, or the end of the last wait, makes it
+   * stale, and a stale handle is detected.
    */
   privateHint: Handle = 0
   sharedHint: Handle = 0
   /**
-   * What the owner with the TID `leaver`, which has taken the lock that the word is on this thread, leaves it
-   * as (pendingword.ts); 0: it was not taken so.
+   * The value to which the owner with TID `pendingTid`, which took this pending lock on this thread, unlocks
+   * the word (pendingword.ts); 0: it was not taken so.
    */
-  leaves = 0
-  leaver = 0
+  pendingValue = 0
+  pendingTid = 0
 
   constructor(context: FutexContext, mapped: MappedBuffer, index: number) {
     this.i32 = mapped.i32
@@ -147,7 +149,7 @@ export class AddressSpace {
     this.handle = context.layout.spaces.handleOf(context.i32, space)
   }
 
-  /** A new space, with nothing mapped. */
+  /** Creates a space without mappings. */
   static create(context: FutexContext): AddressSpace {
     const { i32, thread, layout } = context
     const space = layout.spaces.allocate(thread)
@@ -158,24 +160,26 @@ export class AddressSpace {
     return new AddressSpace(context, space)
   }
 
-  /** This thread joins a space that another made. */
+  /** Joins a space that another thread created. */
   static join(context: FutexContext, handle: Handle): AddressSpace {
     const space = context.layout.spaces.resolve(context.i32, handle)
     if (space === 0)
       throw new RangeError(
-        'AddressSpace.join(handle): the space is gone; send the `handle` of one that is there',
+        'AddressSpace.join(handle): the space no longer exists; send the `handle` of an existing space',
       )
     return new AddressSpace(context, space)
   }
 
   /**
-   * Maps a buffer. `backing` is the handle that another thread or space got for the same buffer: without it
-   * this is the first mapping, because two threads' SharedArrayBuffer objects cannot be told to be one
+   * Maps a buffer. `backing` is the handle that another thread or space got for the same buffer. Without it
+   * this is the first mapping: two SharedArrayBuffer objects on two threads cannot be recognized as one
    * buffer.
    */
   map(buffer: SharedArrayBuffer, backing?: Handle): MappedBuffer {
     if (!(buffer instanceof SharedArrayBuffer)) {
-      throw new TypeError(`map(buffer): ${String(buffer)} is not a SharedArrayBuffer`)
+      throw new TypeError(
+        `map(buffer): ${String(buffer)} is not a SharedArrayBuffer; only shared memory can be mapped`,
+      )
     }
     const { i32, thread, layout } = this.context
     const known = backing ?? this.findBuffer(buffer)?.handles.backing
@@ -202,14 +206,17 @@ export class AddressSpace {
   }
 
   /**
-   * The backing behind a handle, with one more mapping counted; a new one if there is no handle, or it went
+   * The backing of a handle, with one more mapping counted; a new one if there is no handle, or if it is
    * stale.
    */
   private backingOf(known: Handle | undefined, mustExist: boolean): number {
     const { i32, thread, layout } = this.context
     const found = known === undefined ? 0 : layout.backings.resolve(i32, known)
     if (found !== 0 && countMapping(i32, found)) return found
-    if (mustExist) throw new RangeError('map(buffer, backing): the backing is gone: nobody maps it any more')
+    if (mustExist)
+      throw new RangeError(
+        'map(buffer, backing): the backing no longer exists: its last mapping was unmapped; map the buffer without `backing`',
+      )
     const made = layout.backings.allocate(thread)
     Atomics.store(i32, made + Backing.mappings, 1)
     Atomics.store(i32, made + Backing.alive, 1)
@@ -217,13 +224,13 @@ export class AddressSpace {
     return made
   }
 
-  /** A mapping that another thread of this space made. */
+  /** Adds a mapping that another thread of this space created. */
   adopt(buffer: SharedArrayBuffer, handles: MappingHandles): MappedBuffer {
     const { i32, layout } = this.context
     const mapping = layout.mappings.resolve(i32, handles.mapping)
     if (mapping === 0 || i32[mapping + Mapping.space] !== this.space) {
       throw new RangeError(
-        'adopt(buffer, handles): no such mapping in this space; send the `handles` of a mapping that is there',
+        'adopt(buffer, handles): no such mapping in this space; send the `handles` of an existing mapping',
       )
     }
     return this.remember(buffer, mapping, i32[mapping + Mapping.backing])
@@ -239,7 +246,7 @@ export class AddressSpace {
     return mapped
   }
 
-  /** The mapping that a view belongs to: its own, or the newest of its buffer. */
+  /** The mapping of a view: its own, or the newest of its buffer. */
   find(view: ArrayBufferView): MappedBuffer | undefined {
     return this.byView.get(view) ?? this.findBuffer(view.buffer as SharedArrayBuffer)
   }
@@ -257,7 +264,7 @@ export class AddressSpace {
     if (known) Atomics.store(i32, mapping + Mapping.alive, 0) // (A)
     if (known) i32[this.space + Space.mappings]--
     release(thread, this.space + Space.lock)
-    if (!known) throw new RangeError('unmap(mapped): it is unmapped already')
+    if (!known) throw new RangeError('unmap(mapped): it is unmapped already; unmap each mapping once')
     const last = Atomics.sub(i32, backing + Backing.mappings, 1) === 1
     if (last) Atomics.store(i32, backing + Backing.alive, 0)
     this.endFutexes(mapping)
@@ -268,7 +275,7 @@ export class AddressSpace {
     if (last) layout.backings.free(i32, backing)
   }
 
-  /** (B): looks at the whole table. Unmapping is rare, and this way a futex needs no list of its owner's. */
+  /** (B): walks the whole table. Unmapping is rare, so futexes are not kept in a list for each mapping. */
   private endFutexes(owner: number): void {
     const { context } = this
     const { i32, thread, layout } = context
@@ -287,7 +294,7 @@ export class AddressSpace {
             wakeLater(context, waiter, QUEUE_ENDED)
             Atomics.sub(i32, bucket + Bucket.waiters, 1)
           }
-          const changed = settleTop(context, futex)
+          const changed = updateTop(context, futex)
           unlockFutex(context, futex)
           if (changed !== 0) walkChain(context, changed)
         } else {
@@ -314,7 +321,9 @@ export class AddressSpace {
   }
 }
 
-/** One more mapping of a backing; false when its last one is going: it cannot be brought back. */
+/**
+ * Counts one more mapping of a backing; false while its last mapping is being removed: it cannot be revived.
+ */
 function countMapping(i32: Int32Array, backing: number): boolean {
   for (;;) {
     const mappings = Atomics.load(i32, backing + Backing.mappings)

@@ -2,21 +2,21 @@ import { assert } from '../../arena/assert.ts'
 import { initList, listIsEmpty, ListNode } from '../../arena/trees/list.ts'
 import { lockRank } from '../../arena/sync/lockorder.ts'
 import { acquire, Lock, release } from '../../arena/sync/spinlock.ts'
-import { settleBoosted } from '../pi/boost.ts'
+import { clearBoosted } from '../pi/boost.ts'
 import type { FutexContext } from './context.ts'
 import { ALIVE, Bucket, DEAD, FREE_FUTEX, Futex } from './records.ts'
 
 /**
  * The table of futexes: from a key (owner, index) to the queue of its waiters. A bucket's lock guards its
- * chain, and nobody waits for a futex's lock under it:
+ * chain. No thread waits for a futex's lock while it holds a bucket's lock:
  *
- *   finder                                   last waiter of that futex leaves
- *   ------                                   --------------------------------
+ *   finder                                   last waiter of that futex
+ *   ------                                   -------------------------
  *   bucket lock: finds the futex, ALIVE
  *   bucket unlock
  *                                            futex lock: the queue is empty: (A) DEAD; unlock
- *                                            bucket lock: takes it off the chain; unlock; callRcu
- *   futex lock: (B) DEAD, so it looks again
+ *                                            bucket lock: unlinks it from the chain; unlock; callRcu
+ *   futex lock: (B) DEAD, so it searches again
  *
  * The finder is inside an RCU read section, so the memory that it locks at (B) is still that futex.
  */
@@ -32,9 +32,7 @@ export function bucketOf(context: FutexContext, owner: number, index: number): n
   return table.start + ((hash >>> 12) & (buckets - 1)) * Bucket.words
 }
 
-/**
- * Locks and returns the live futex of this key, or 0. `hint` is a handle that this thread remembered, or 0.
- */
+/** Locks and returns the live futex of this key, or 0. `hint` is a handle that this thread cached, or 0. */
 export function lockFutex(
   context: FutexContext,
   bucket: number,
@@ -55,29 +53,29 @@ export function lockFutex(
   }
 }
 
-/** How often a thread rests before it says that there is no room: a second. */
-const RESTS_MAX = 1000
+/** How often a thread quiesces before it reports that there is no room: a second. */
+const QUIESCES_MAX = 1000
 
 /**
- * A slot for a futex, or ArenaFullError. Those that have come to an end are slots again only when no thread
- * can be looking at them any more, and one that the operating system has taken off its core in the middle of
- * a call holds all of them up: with nothing held, who finds no slot waits for it.
+ * Allocates a slot for a futex, or throws ArenaFullError. Dead futexes become free slots only after a grace
+ * period, and one descheduled thread in the middle of a call delays all of them. So a caller without locks
+ * waits for that.
  */
-function slotFor(context: FutexContext, mayRest: boolean): number {
+function slotFor(context: FutexContext, mayQuiesce: boolean): number {
   const { thread, layout } = context
-  const most = mayRest ? RESTS_MAX : 0
+  const most = mayQuiesce ? QUIESCES_MAX : 0
   for (let rests = 0; rests < most; rests++) {
     const slot = layout.futexes.tryAllocate(thread)
     if (slot !== 0) return slot
-    if (!context.rest()) break
+    if (!context.quiesce()) break
   }
   return layout.futexes.allocate(thread)
 }
 
 /**
- * As lockFutex, and makes the futex if there is none, in `spare` if the caller brings a slot. Without one it
- * throws ArenaFullError when there is no room, with nothing changed. `mayRest`: the caller has looked at no
- * futex in this call.
+ * As lockFutex, but creates the futex if it does not exist, in the slot `spare` if the caller has one.
+ * Without `spare` it throws ArenaFullError when there is no room, and changes nothing. `mayQuiesce`: the
+ * caller has found no futex yet in this call.
  */
 export function lockOrCreateFutex(
   context: FutexContext,
@@ -86,14 +84,14 @@ export function lockOrCreateFutex(
   index: number,
   hint: number,
   spare = 0,
-  mayRest = true,
+  mayQuiesce = true,
 ): number {
   const { i32, thread, layout } = context
   for (;;) {
     const found = lockFutex(context, bucket, owner, index, hint)
     if (found !== 0) return found
-    const made = spare === 0 ? slotFor(context, mayRest) : spare
-    // The lock stays as it is: lockIfKey.
+    const made = spare === 0 ? slotFor(context, mayQuiesce) : spare
+    // The lock itself is not initialized: see lockIfKey.
     i32[made + Futex.lock + Lock.rank] = queueRank
     initList(i32, made + Futex.waiters)
     i32[made + Futex.owner] = owner
@@ -106,8 +104,8 @@ export function lockOrCreateFutex(
     acquire(thread, bucket + Bucket.lock)
     const other = findInChain(i32, bucket, owner, index)
     if (other === 0) {
-      // Locked before anyone can find it empty and think it left over; and, should this thread die, so that
-      // it is found out.
+      // Locked before another thread can find it empty and take it for a leftover; and, if this thread dies,
+      // recovery finds it by its lock.
       acquire(thread, made + Futex.lock)
       i32[made + Futex.chain] = i32[bucket + Bucket.first]
       i32[bucket + Bucket.first] = made
@@ -120,8 +118,8 @@ export function lockOrCreateFutex(
 }
 
 /**
- * Frees a word if it has no futex: whoever is about to wait at it has none either, and looks at the word
- * after it has made one. Returns what was in the word; `seen` if it is free now. -1: there is a futex. (A
+ * Frees a word if it has no futex: a thread that is about to wait there has none either, and reads the word
+ * after it has created one. Returns the old word; `seen` means that it is free now. -1: there is a futex. (A
  * held word with WAITERS is never -1: its TID is not all ones.)
  */
 export function freeWithoutFutex(
@@ -140,13 +138,13 @@ export function freeWithoutFutex(
   return before
 }
 
-/** Unlocks the futex; if nobody waits at it any more, it is gone afterwards. */
+/** Unlocks the futex, and removes it if it has no waiters left. */
 export function unlockFutex(context: FutexContext, futex: number): void {
   const { i32, thread } = context
   const ended = listIsEmpty(i32, futex + Futex.waiters) && i32[futex + Futex.pi] === 0
   if (ended) {
-    settleBoosted(context, futex)
-    // Should this thread die from here on, whoever recovers finds what it was about to free.
+    clearBoosted(context, futex)
+    // If this thread dies from here on, recovery finds the futex that it was about to free.
     context.rcu.see(thread, futex + Futex.rcu)
     Atomics.store(i32, futex + Futex.state, DEAD) // (A)
   }
@@ -154,10 +152,7 @@ export function unlockFutex(context: FutexContext, futex: number): void {
   if (ended) retire(context, futex)
 }
 
-/**
- * As unlockFutex, for one that was locked by what it was known to be: it may have come to its end before
- * that.
- */
+/** As unlockFutex, for a futex that was locked without a key check: it may have been dead by then. */
 export function unlockFutexUnlessDead(context: FutexContext, futex: number): void {
   const { i32, thread } = context
   if (Atomics.load(i32, futex + Futex.state) === ALIVE) unlockFutex(context, futex)
@@ -165,22 +160,22 @@ export function unlockFutexUnlessDead(context: FutexContext, futex: number): voi
 }
 
 /**
- * Locks the futex if it is the live one of this key. Inside an RCU section, so that it is a futex: if it was
- * found on its chain. One that a remembered `handle` named may be freed meanwhile, and made anew, since a
- * grace period may have passed this thread over just before it came in:
+ * Locks the futex if it is the live one of this key. Inside an RCU section, so a futex from a chain stays a
+ * futex. One from a cached `handle` may be freed and created again, since a grace period may have ended just
+ * before this thread entered:
  *
- *   who comes by a handle                       who frees
- *   ---------------------                       ---------
- *                                               (A) nobody is inside: the grace period has passed
- *   (B) comes in
- *   (C) the handle is good
+ *   finder, by a handle                         freeing thread
+ *   -------------------                         --------------
+ *                                               (A) no thread is inside: the grace period is over
+ *   (B) enters
+ *   (C) the handle is valid
  *                                               (D) frees the slot
- *                                               (E) makes it anew, for the same word, and is not done with it
+ *                                               (E) creates a futex in it for the same word, not finished yet
  *   (F) locks the slot
- *   (G) it is alive, (H) and the handle is still good: else it is another's
+ *   (G) it is alive, (H) and the handle is still valid: else it is another futex
  *
- * Alive at (G), and of the same life at (H): it was alive in that life, and with its lock held nobody ends
- * it. The lock is never set free by (E): whoever has it for a moment, to find that out, has it.
+ * Alive at (G), and the same life at (H): it was alive in that life, and while its lock is held no thread
+ * ends it. (E) never resets the lock: a finder that holds it for this check keeps it.
  */
 export function lockIfKey(
   context: FutexContext,
@@ -213,8 +208,8 @@ function findInChain(i32: Int32Array, bucket: number, owner: number, index: numb
 }
 
 /**
- * A dead futex leaves its chain, and is freed when nobody can be looking at it. `left`: by a thread that
- * died, and so may be off it already.
+ * Unlinks a dead futex from its chain, and frees it after a grace period. `left`: a dead thread left it, so
+ * it may be off the chain already.
  */
 export function retire(context: FutexContext, futex: number, left = false): void {
   const { i32, thread } = context

@@ -36,21 +36,19 @@ export const CLOCK_MONOTONIC = 1
 /** How many words waitv takes. */
 export const WAITV_MAX = 128
 /**
- * The flags of futex2: the size of a word, and whether it is of this space alone. `prepareWaitv` takes words
- * of 32 bits; `futex` of `heddle` all.
+ * The flags of futex2: the size of a word, and whether it is private to this space. `prepareWaitv` takes
+ * words of 32 bits; `futex` of `heddle` takes all sizes.
  */
 export const FUTEX2_SIZE_U8 = 0
 export const FUTEX2_SIZE_U16 = 1
 export const FUTEX2_SIZE_U32 = 2
 export const FUTEX2_SIZE_U64 = 3
 export const FUTEX2_SIZE_MASK = 3
-/** Refused: a word here is on no NUMA node. */
+/** Refused: words have no NUMA node. */
 export const FUTEX2_NUMA = 4
 export const FUTEX2_PRIVATE = 128
 
-/**
- * A word: a view and an index into it, or a buffer and an offset in bytes, which may be wrong in every way.
- */
+/** A word: a view and an index, or a buffer and an offset in bytes. It may be invalid in any way. */
 export type Uaddr =
   | { readonly view: Int32Array | Uint32Array; readonly index: number }
   | { readonly buffer: SharedArrayBuffer; readonly byteOffset: number }
@@ -68,7 +66,7 @@ export interface WaitvEntry {
   readonly flags: number
 }
 
-/** What a call comes to: a result, or a wait that some sleeper has to finish. */
+/** The outcome of the first half of a call: a result, or a wait for which the caller has to sleep. */
 export type Prepared = number | PreparedWait
 
 export interface PreparedWait {
@@ -76,11 +74,11 @@ export interface PreparedWait {
   readonly deadline: number
   /** A single wait returns 0 where a vector returns an index. */
   readonly vector: boolean
-  /** It is a wait for a lock. */
+  /** Set for a wait for a lock. */
   readonly lock?: LockWait | undefined
 }
 
-/** The calls that are made for an owner of locks. */
+/** Whether the call is made for an owner of locks. */
 export function isLockCall(op: number): boolean {
   const command = op & COMMAND
   return (
@@ -90,9 +88,7 @@ export function isLockCall(op: number): boolean {
   )
 }
 
-/**
- * The last part of a wait that was slept: what the call returns, or a wait anew. Its waiters are given back.
- */
+/** The last step of a wait: the call's result, or a new wait. Frees its waiters. */
 export function finishCall(context: FutexContext, wait: PreparedWait, slept: number): Prepared {
   const { waiters, lock, vector, deadline } = wait
   if (lock === undefined) {
@@ -104,44 +100,43 @@ export function finishCall(context: FutexContext, wait: PreparedWait, slept: num
   const unwritten = i32[waiter + Waiter.pi] === PI_UNWRITTEN
   const moved = hadMoved(i32, waiter)
   freeWaiters(context, waiters)
-  const { word, shared, who, requeued } = lock
-  const owner = who.owner
+  const { word, shared, caller, requeued } = lock
+  const owner = caller.owner
   if (owner !== undefined) owner.waiting = false
   const tid = owner?.tid ?? 0
   if (slept === RESTART) {
-    if (!requeued || moved) return lockPi(context, who, word, shared, deadline, false, true)
-    // At the condition still, as far as it knows: either the lock was taken for it, or it was woken for
-    // nothing.
+    if (!requeued || moved) return lockPi(context, caller, word, shared, deadline, false, true)
+    // It seems to be at the condition still: either the lock was taken for it, or the wakeup was spurious.
     return holderOf(Atomics.load(word.i32, word.index)) === tid ? 0 : -EAGAIN
   }
   if (slept >= 0) {
     if (unwritten) writeOwner(word.i32, word.index, tid)
     return 0
   }
-  // The condition has been signalled for it: to wait again from the start would be wrong.
+  // The condition has been signalled for it, so it must not restart the wait.
   return slept === -EINTR && requeued && moved ? -EAGAIN : slept
 }
 
 /**
- * In place of finishCall where the sleeper was thrown into, and has left its queues: a lock that it had been
- * given meanwhile goes to the next. The waiters are given back.
+ * Replaces finishCall if an error was thrown into the sleeper, which has left its queues: a lock that it had
+ * been given passes to the next waiter. Frees the waiters.
  */
 export function abandonCall(context: FutexContext, { waiters, lock }: PreparedWait): void {
   const { i32 } = context
   const [waiter] = waiters
-  const fate = Atomics.load(i32, waiter + Waiter.queue)
+  const end = Atomics.load(i32, waiter + Waiter.queue)
   const unwritten = i32[waiter + Waiter.pi] === PI_UNWRITTEN
   freeWaiters(context, waiters)
-  const owner = lock?.who.owner
+  const owner = lock?.caller.owner
   if (lock === undefined || owner === undefined) return
   owner.waiting = false
   const { word, shared } = lock
-  if (fate !== QUEUE_WOKEN && fate !== QUEUE_RESTARTED) return
+  if (end !== QUEUE_WOKEN && end !== QUEUE_RESTARTED) return
   if (unwritten) writeOwner(word.i32, word.index, owner.tid)
   if (holderOf(Atomics.load(word.i32, word.index)) === owner.tid) unlockPi(context, owner, word, shared)
 }
 
-/** A word found, or an error, negated. Alignment is looked at before the address, as on Linux. */
+/** Finds a word, or returns an error, negated. Checks alignment before the address, as Linux does. */
 export function findWord(context: FutexContext, space: AddressSpace, uaddr: Uaddr): FutexWord | number {
   if (uaddr === null || uaddr === undefined) return -EFAULT
   const view = 'view' in uaddr ? uaddr.view : undefined
@@ -157,7 +152,7 @@ export function findWord(context: FutexContext, space: AddressSpace, uaddr: Uadd
   return mapped.word(context, index)
 }
 
-/** A timeout as a deadline, or an error, negated (a deadline is never negative). */
+/** Converts a timeout to a deadline, or returns an error, negated (a deadline is never negative). */
 function deadlineOfCall(
   context: FutexContext,
   timeout: Timespec | null | undefined,
@@ -173,13 +168,13 @@ function deadlineOfCall(
 }
 
 /**
- * The call table. Does everything that does not sleep; for what sleeps, queues the waiter and leaves the
- * sleeping to the caller, who knows what it is: a thread, a promise or a task.
+ * The call table. Does everything that does not sleep. For a call that sleeps it queues the waiter; the
+ * caller (a thread, a promise or a task) sleeps.
  */
 export function prepareCall(
   context: FutexContext,
   space: AddressSpace,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   uaddr: Uaddr,
   op: number,
   val: number,
@@ -193,7 +188,7 @@ export function prepareCall(
   let deadline = Infinity
   if (hasTimeout(command)) {
     if (typeof timeoutOrVal2 === 'number') return -EFAULT
-    // LOCK_PI measures by the wall clock, whatever it is told.
+    // LOCK_PI uses the wall clock, whatever its flags say.
     const wall = realtime || command === FUTEX_LOCK_PI
     deadline = deadlineOfCall(context, timeoutOrVal2, command === FUTEX_WAIT, wall)
     if (deadline < 0) return deadline
@@ -209,9 +204,9 @@ export function prepareCall(
   const val2 = typeof timeoutOrVal2 === 'number' ? timeoutOrVal2 | 0 : 0
   switch (command) {
     case FUTEX_WAIT:
-      return prepareWait(context, space, who, uaddr, shared, val, deadline, MATCH_ANY)
+      return prepareWait(context, space, caller, uaddr, shared, val, deadline, MATCH_ANY)
     case FUTEX_WAIT_BITSET:
-      return prepareWait(context, space, who, uaddr, shared, val, deadline, val3)
+      return prepareWait(context, space, caller, uaddr, shared, val, deadline, val3)
     case FUTEX_WAKE:
       return wakeCall(context, space, uaddr, shared, val, MATCH_ANY)
     case FUTEX_WAKE_BITSET:
@@ -229,16 +224,16 @@ export function prepareCall(
     }
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:
-      return lockCall(context, space, who, uaddr, shared, deadline, false)
+      return lockCall(context, space, caller, uaddr, shared, deadline, false)
     case FUTEX_TRYLOCK_PI:
-      return lockCall(context, space, who, uaddr, shared, Infinity, true)
+      return lockCall(context, space, caller, uaddr, shared, Infinity, true)
     case FUTEX_UNLOCK_PI:
-      return unlockCall(context, space, who, uaddr, shared)
+      return unlockCall(context, space, caller, uaddr, shared)
     case FUTEX_WAIT_REQUEUE_PI:
-      return waitRequeuePiCall(context, space, who, uaddr, uaddr2, shared, val | 0, deadline)
+      return waitRequeuePiCall(context, space, caller, uaddr, uaddr2, shared, val | 0, deadline)
     case FUTEX_CMP_REQUEUE_PI:
       return requeuePiCall(context, space, uaddr, uaddr2, shared, val | 0, val2, val3 | 0)
-    // FUTEX_FD went long ago.
+    // Includes FUTEX_FD, which Linux removed.
     default:
       return -ENOSYS
   }
@@ -257,19 +252,17 @@ function hasTimeout(command: number): boolean {
 function lockCall(
   context: FutexContext,
   space: AddressSpace,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   uaddr: Uaddr,
   shared: boolean,
   deadline: number,
   tries: boolean,
 ): Prepared {
   const word = findWord(context, space, uaddr)
-  return typeof word === 'number' ? word : lockPi(context, who, word, shared, deadline, tries)
+  return typeof word === 'number' ? word : lockPi(context, caller, word, shared, deadline, tries)
 }
 
-/**
- * The very same address, of the same mapping: looked at before it is asked whether there is such an address.
- */
+/** Whether both are the same address of the same mapping. Checked before the address itself. */
 function sameAddress(space: AddressSpace, one: Uaddr, other: Uaddr): boolean {
   if (!one || !other) return one === other
   const memory = (uaddr: Exclude<Uaddr, null>): unknown =>
@@ -282,17 +275,17 @@ function sameAddress(space: AddressSpace, one: Uaddr, other: Uaddr): boolean {
 }
 
 /**
- * UNLOCK_PI reads the word before it asks whether it is aligned: another's lock is EPERM even where there can
- * be none.
+ * UNLOCK_PI reads the word before it checks the alignment: another owner's lock is EPERM even at an address
+ * where no lock can be.
  */
 function unlockCall(
   context: FutexContext,
   space: AddressSpace,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   uaddr: Uaddr,
   shared: boolean,
 ): number {
-  const owner = idleOwner(who)
+  const owner = idleOwner(caller)
   const word = findWord(context, space, uaddr)
   if (typeof word !== 'number') return unlockPi(context, owner, word, shared)
   if (word !== -EINVAL || !uaddr) return word
@@ -307,7 +300,7 @@ function unlockCall(
 function waitRequeuePiCall(
   context: FutexContext,
   space: AddressSpace,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   uaddr: Uaddr,
   uaddr2: Uaddr,
   shared: boolean,
@@ -318,7 +311,7 @@ function waitRequeuePiCall(
   const lock = findWord(context, space, uaddr2)
   if (typeof lock === 'number') return lock
   const word = findWord(context, space, uaddr)
-  return typeof word === 'number' ? word : waitRequeuePi(context, who, word, lock, shared, val, deadline)
+  return typeof word === 'number' ? word : waitRequeuePi(context, caller, word, lock, shared, val, deadline)
 }
 
 function requeuePiCall(
@@ -374,7 +367,7 @@ function requeueCall(
 export function prepareWait(
   context: FutexContext,
   space: AddressSpace,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   uaddr: Uaddr,
   shared: boolean,
   val: number,
@@ -384,13 +377,13 @@ export function prepareWait(
   if ((bitset | 0) === 0) return -EINVAL
   const word = findWord(context, space, uaddr)
   if (typeof word === 'number') return word
-  return prepareWordWait(context, who, word, shared, val, deadline, bitset)
+  return prepareWordWait(context, caller, word, shared, val, deadline, bitset)
 }
 
 /** As prepareWait, for a word that has been found already. */
 export function prepareWordWait(
   context: FutexContext,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   word: FutexWord,
   shared: boolean,
   val: number,
@@ -398,17 +391,17 @@ export function prepareWordWait(
   bitset: number,
 ): Prepared {
   if (!word.isMapped(context.i32, shared)) return -EFAULT
-  // The unlocked first look: a word that has changed already costs no lock and no waiter.
+  // A first check without the lock: a word that has changed costs no lock and no waiter.
   if (Atomics.load(word.i32, word.index) !== (val | 0)) return -EAGAIN
-  const waiter = queueNewWaiter(context, word, shared, val | 0, bitset | 0, who)
+  const waiter = queueNewWaiter(context, word, shared, val | 0, bitset | 0, caller)
   return waiter < 0 ? waiter : { waiters: [waiter], deadline, vector: false }
 }
 
-/** futex_waitv: waits at every word of the vector at once. */
+/** futex_waitv: waits at every word of the vector. */
 export function prepareWaitv(
   context: FutexContext,
   space: AddressSpace,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   entries: readonly WaitvEntry[] | null,
   flags: number,
   timeout: Timespec | null,
@@ -436,11 +429,11 @@ export function prepareWaitv(
     const { flags: bits, val } = entries[at]
     try {
       const shared = (bits & FUTEX2_PRIVATE) === 0
-      const waiter = queueNewWaiter(context, words[at], shared, val | 0, MATCH_ANY, who, waiters[0])
+      const waiter = queueNewWaiter(context, words[at], shared, val | 0, MATCH_ANY, caller, waiters[0])
       if (waiter < 0) return abandonWaitv(context, waiters, waiter)
       waiters.push(waiter)
     } catch (full) {
-      // Left on their queues, those before it would be woken in the place of others.
+      // If they stayed on their queues, they would be woken in the place of others.
       const woken = abandonWaitv(context, waiters, -1)
       if (woken < 0) throw full
       return woken
@@ -450,8 +443,8 @@ export function prepareWaitv(
 }
 
 /**
- * A vector that cannot be waited at leaves its queues. Someone may have been woken at one of its words
- * already: then that is the answer.
+ * Removes the waiters of a vector that cannot be waited for. If one of them was woken already, that is the
+ * result.
  */
 function abandonWaitv(context: FutexContext, waiters: readonly number[], error: number): number {
   const result = waiters.length === 0 ? error : finishWait(context, waiters, error)

@@ -14,7 +14,7 @@ import {
   moveAgainstUnmap,
   movesBothWays,
   moveUnderTwoLocks,
-  moveWithoutLookingAtTheMap,
+  moveWithoutCheckingTheMapping,
   moveWithoutMoving,
   recoverWithoutRepair,
   recoverWithoutSignalling,
@@ -24,7 +24,7 @@ import { sleepThread } from '../core/sleep.ts'
 import { lockFutex, lockIfKey, unlockFutex } from '../core/table.ts'
 
 /**
- * Looks at the word, then queues itself, as the design's first attempt does: nothing is compared under the
+ * Reads the word, then queues itself, as the design's first attempt does: the word is not compared under the
  * lock.
  */
 function naiveWait({ context, waiter, words }: CheckedThread, expected: number): number {
@@ -38,7 +38,7 @@ function naiveWait({ context, waiter, words }: CheckedThread, expected: number):
   return sleepThread(context, [waiter], Infinity)
 }
 
-test('the naive sleep, which does not compare under the lock, loses a wakeup', () => {
+test('a wait that does not compare under the lock loses a wakeup', () => {
   const report = found(() => {
     const { view, threads } = checkedFutexes(2)
     return {
@@ -54,37 +54,37 @@ test('the naive sleep, which does not compare under the lock, loses a wakeup', (
   expect(report).toMatch(/waiter is blocked and no thread is left that could go on/)
 })
 
-test('requeue with two locks in the order it was given deadlocks against one the other way', () => {
+test('two requeues that take both locks in the order of their arguments deadlock', () => {
   expect(found(movesBothWays(moveUnderTwoLocks, false))).toMatch(/deadlock|lost wakeup/i)
 })
 
-test('requeue that does not mark the waiter as moving is caught by the sleeper that times out', () => {
+test('a requeue that does not mark the waiter as moving fails against a timeout', () => {
   expect(found(moveAgainstTimeout(moveWithoutMoving))).toMatch(/on no list|foreign removal|on no queue/i)
 })
 
-test('a timeout that does not look again under the lock takes the waiter off the wrong queue', () => {
+test('a timeout that does not check again under the lock removes the waiter from the wrong queue', () => {
   expect(found(moveAgainstHastyTimeout())).toMatch(/on no list|foreign removal|double insert|links/i)
 })
 
-test('requeue that does not look at the map under the second lock leaves a waiter on the queue of a word that is gone', () => {
-  expect(found(moveAgainstUnmap(moveWithoutLookingAtTheMap))).toMatch('its word is gone, and it knows')
+test('a requeue that does not check the mapping under the second lock leaves a waiter at an unmapped word', () => {
+  expect(found(moveAgainstUnmap(moveWithoutCheckingTheMapping))).toMatch('the waiter gets EFAULT')
 })
 
 const MORTAL = { crashes: { max: 1, threads: [0] } }
 
-test('a recovery that breaks locks and repairs nothing is caught at a waiter that was half queued', () => {
-  expect(found(killedWaiter(recoverWithoutRepair), MORTAL)).toMatch(/on no list|links around|a wait after it/)
+test('a recovery that breaks locks and repairs nothing fails at a half queued waiter', () => {
+  expect(found(killedWaiter(recoverWithoutRepair), MORTAL)).toMatch(/on no list|links around|a later wait/)
 })
 
-test('a recovery that forgets who was being moved leaves a sleeper on no queue', () => {
-  expect(found(killedMover(recoverWithoutRepair), MORTAL)).toMatch(/livelock|on no list|a wait after it/)
+test('a recovery that forgets moving waiters leaves a sleeper on no queue', () => {
+  expect(found(killedMover(recoverWithoutRepair), MORTAL)).toMatch(/livelock|on no list|a later wait/)
 })
 
-test('a recovery that does not signal whom the dead had taken off leaves it asleep', () => {
+test('a recovery that does not signal the waiters that the dead thread removed leaves them asleep', () => {
   expect(found(killedWaker(recoverWithoutSignalling), MORTAL)).toMatch(/sleeper (is|are) (asleep|blocked)/)
 })
 
-test('who believes an old handle once takes a futex that is only being made', () => {
+test('a finder that checks an old handle only once locks an unfinished futex', () => {
   const once: typeof lockFutex = (context, bucket, owner, index, hint) => {
     const futex = context.layout.futexes.resolve(context.i32, hint)
     if (futex !== 0 && lockIfKey(context, futex, owner, index)) return futex
@@ -93,7 +93,7 @@ test('who believes an old handle once takes a futex that is only being made', ()
   expect(found(oldHandleAgainstReuse(once), { races: false })).toMatch(/on the chain of its bucket/)
 })
 
-test('a slot whose lock is set free as it is made anew takes the lock from whoever came by an old handle', () => {
+test('resetting the lock of a reused slot breaks the lock of a finder with an old handle', () => {
   const report = found(
     oldHandleAgainstReuse(lockFutex, ({ i32, thread, layout }) => {
       const slot = layout.futexes.allocate(thread)

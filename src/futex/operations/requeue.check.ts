@@ -11,28 +11,28 @@ import {
   ourMove,
 } from '../../../testing/futex/raceprograms.ts'
 
-check('requeue against a timeout: the sleeper finds its queue, wherever it is', {}, moveAgainstTimeout())
+check('requeue against a timeout: the sleeper finds its queue', {}, moveAgainstTimeout())
 check('requeue against a wake: woken once or timed out, never lost', {}, moveAgainstWake())
 check('requeue both ways against each other: no deadlock, no waiter lost', {}, movesBothWays(ourMove, false))
-check('requeue both ways against a timeout: the three of the design', {}, movesBothWays())
-/** The orders of three threads here, or of a recovery beside two, are too many to explore. */
+check('requeue both ways against a timeout', {}, movesBothWays())
+/** Three threads, or a recovery beside two, have too many interleavings to explore all. */
 const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
 const ONE = '(at most one preemption)'
 const NONE = '(no preemption)'
-check(`requeue against unmap: the waiter is told, wherever it was ${ONE}`, BOUNDED, moveAgainstUnmap())
+check(`requeue against unmap: the waiter gets EFAULT on either queue ${ONE}`, BOUNDED, moveAgainstUnmap())
 
-/** The first thread of each program may die, at any of its steps. */
+/** The first thread of each program may die at any step. */
 const MORTAL = { crashes: { max: 1, threads: [0] } }
 
 check(
-  `a waiter that is killed at any step is taken off, and the others go on ${NONE}`,
+  `a waiter killed at any step is removed, and the others go on ${NONE}`,
   { ...MORTAL, ...BOUNDED, preemptions: 0 },
   killedWaiter(),
 )
-check('one that is killed at any step of making a futex leaves no lock behind', MORTAL, killedMaker())
+check('a thread killed at any step of creating a futex leaves no lock held', MORTAL, killedMaker())
 check(
-  `a mover that is killed at any step loses nobody ${NONE}`,
+  `a mover killed at any step loses no waiter ${NONE}`,
   { ...MORTAL, ...BOUNDED, preemptions: 0 },
   killedMover(),
 )
-check('a waker that is killed at any step leaves nobody asleep that another wakes', MORTAL, killedWaker())
+check('a waker killed at any step leaves no sleeper asleep that another thread wakes', MORTAL, killedWaker())

@@ -8,25 +8,25 @@ import type { FutexWord } from '../core/space.ts'
 import { lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
 
 /**
- * Requeue: wakes some waiters of one word and moves others to the queue of another, never holding two queue
- * locks.
+ * Requeue: wakes some waiters of one word and moves others to the queue of another word. It never holds two
+ * queue locks.
  *
- *   U: A to B                     V: B to A                     W: owns waiter X, times out
- *   ---------                     ---------                     ---------------------------
+ *   requeuer U: A to B            requeuer V: B to A            sleeper of X, times out
+ *   ------------------            ------------------            -----------------------
  *   lock A                        lock B                        reads X.queue: A
  *   X: MOVING, off A              …                             waits for A's lock
- *   unlock A                      unlock B                      has it; X.queue is MOVING: lets go, spins
+ *   unlock A                      unlock B                      has it; X.queue is MOVING: unlocks, spins
  *   lock B                        lock A
  *   X on B; X.queue = B           …
- *   unlock B                      unlock A                      reads B, locks B, X.queue is B: off
+ *   unlock B                      unlock A                      reads B, locks B, X.queue is B: removes X
  *
- * Each holds at most one lock at a time, so no order between A and B is needed and there is no deadlock.
- * MOVING lasts from one lock to the next. Preemption is off meanwhile, because kernel code has no safepoints:
- * a sleeper that times out spins for a moment only.
+ * Each holds at most one lock at a time, so A and B need no order and there is no deadlock. MOVING lasts from
+ * one lock to the next. Kernel code has no safepoints, so preemption is off in between: a sleeper that times
+ * out spins only briefly.
  */
 /**
- * FUTEX_REQUEUE, and FUTEX_CMP_REQUEUE when `expected` is given: how many were woken and moved together, or
- * an error, negated. Errors are looked for in Linux's order.
+ * FUTEX_REQUEUE, and FUTEX_CMP_REQUEUE when `expected` is given. Returns how many waiters were woken and
+ * moved together, or an error, negated. Errors are checked in Linux's order.
  */
 export function requeue(
   context: FutexContext,
@@ -68,7 +68,7 @@ function move(
       from.index,
       shared ? from.sharedHint : from.privateHint,
     )
-    // With nobody waiting there is no lock to compare under, and none is needed: the comparison is the whole
+    // Without waiters there is no lock to compare under, and none is needed: the comparison is the whole
     // call.
     const matches = expected === undefined || Atomics.load(from.i32, from.index) === expected
     if (source === 0) return matches ? 0 : -EAGAIN
@@ -77,7 +77,7 @@ function move(
       return -EAGAIN
     }
     const inPlace = fromOwner === toOwner && from.index === to.index
-    // Room for the other queue before anyone is taken off this one: from there on nothing can fail.
+    // Reserve the other queue before any waiter leaves this one: after that nothing can fail.
     const spare = inPlace || moveLimit === 0 ? 0 : context.layout.futexes.tryAllocate(context.thread)
     if (spare === 0 && !inPlace && moveLimit > 0) {
       unlockFutex(context, source)

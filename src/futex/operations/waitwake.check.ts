@@ -5,7 +5,7 @@ import { EAGAIN, ETIMEDOUT } from '../core/errno.ts'
 import { sleep, withSleeper } from '../../../testing/futex/raceprograms.ts'
 
 check(
-  'a lock on a futex: whatever the order of lock, sleep, unlock and wake, nobody sleeps for ever',
+  'a lock on a futex: in every order of lock, sleep, unlock and wake, no thread sleeps for ever',
   {},
   () => {
     const { view, threads } = checkedFutexes(2)
@@ -13,10 +13,9 @@ check(
     let inside = 0
     return {
       threads: {
-        // Holds the lock from the start.
         owner() {
           inside++
-          assert(inside === 1, 'one at a time')
+          assert(inside === 1, 'one thread holds the lock')
           inside--
           Atomics.store(view, 0, 0)
           wakeAt(threads[0], 0, 1)
@@ -24,7 +23,7 @@ check(
         other() {
           while (Atomics.compareExchange(view, 0, 0, 1) !== 0) waitAt(threads[1], 0, 1)
           inside++
-          assert(inside === 1, 'one at a time')
+          assert(inside === 1, 'one thread holds the lock')
           inside--
         },
       },
@@ -65,7 +64,7 @@ check('a wake against a timeout has exactly one outcome, counted once', {}, () =
   }
 })
 
-check('two wakes of one never wake the same waiter twice', {}, () => {
+check('two wakes never wake the same waiter twice', {}, () => {
   const { threads } = withSleeper(3)
   return {
     threads: {

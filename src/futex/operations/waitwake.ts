@@ -1,32 +1,32 @@
 import type { FutexContext } from '../core/context.ts'
 import { EAGAIN, EFAULT, EINVAL } from '../core/errno.ts'
 import { enqueue, wakeAll, walkQueue } from '../core/queue.ts'
-import { Bucket, HEAP_PARCEL, QUEUE_NONE, Waiter } from '../core/records.ts'
+import { Bucket, HEAP_HANDOVER, QUEUE_NONE, Waiter } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import type { LockOwner } from '../core/owner.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
 
 /**
- * Wait and wake. The wakeup that must not be lost: a waiter looks at the word, and before it is on the queue
- * the waker changes the word and finds the queue empty.
+ * Wait and wake. The wakeup that must not be lost: a waiter reads the word, and before it is on the queue the
+ * waker changes the word and finds the queue empty.
  *
  *   waiter                                   waker
  *   ------                                   -----
  *   (A) waiters++ (of the bucket)
  *   locks the queue
  *   (B) word is the expected value           (C) changes the word
- *   queues itself                            (D) waiters is 0: nobody waits, returns
+ *   queues itself                            (D) waiters is 0: returns
  *   unlocks, sleeps                              else locks the queue, wakes, unlocks
  *
  * (A) before (B), and (C) before (D): if the waiter does not see the change, the waker sees the waiter, and
- * waits for the lock until it is queued. Without the count, every wake would have to look the futex up.
+ * waits for the lock until it is queued. Without the count every wake would have to look up the futex.
  */
 
 export const MATCH_ANY = -1
 
 /**
- * Numbers the waits of all threads: a queue can be put back in order after a repair, and a wait be told from
- * the waiter's next.
+ * Numbers the waits of all threads. By these numbers a repaired queue is put in order, and one wait is
+ * distinguished from the waiter's next.
  */
 export function nextOrder(context: FutexContext): number {
   return Atomics.add(context.i32, context.layout.counter, 1)
@@ -36,13 +36,13 @@ export interface WaiterOptions {
   readonly kind: number
   readonly task: number
   readonly priority: number
-  /** Who waits, for the calls about locks that have owners. */
+  /** The waiting owner, for the calls about locks that have owners. */
   readonly owner?: LockOwner | undefined
 }
 
 /**
- * Allocates and fills a waiter; `sleeper` 0 means that it is its own. Throws ArenaFullError. What recovery
- * looks at in all waiters, this one too as it is made, is stored atomically.
+ * Allocates and fills a waiter; `sleeper` 0 means the waiter itself. Throws ArenaFullError. The words that
+ * recovery reads in all waiters, also in one under construction, are stored atomically.
  */
 export function makeWaiter(
   context: FutexContext,
@@ -60,7 +60,7 @@ export function makeWaiter(
   Atomics.store(i32, waiter + Waiter.task, options.task)
   i32[waiter + Waiter.pi] = 0
   Atomics.store(i32, waiter + Waiter.thread, thread.id)
-  i32[waiter + Waiter.who] = options.owner === undefined ? 0 : options.owner.record
+  i32[waiter + Waiter.lockOwner] = options.owner === undefined ? 0 : options.owner.record
   Atomics.store(i32, waiter + Waiter.called, 0)
   Atomics.store(i32, waiter + Waiter.signal, 0)
   Atomics.store(i32, waiter + Waiter.queue, QUEUE_NONE)
@@ -72,23 +72,23 @@ export function freeWaiters(context: FutexContext, waiters: readonly number[]): 
 }
 
 /**
- * The waiter leaves without its sleeper: what it sent, or was handed and had not looked at, is for this
- * thread to free (`context.leftBlocks`).
+ * The waiter leaves without its sleeper: this thread frees the block that the waiter sent or received
+ * (`context.orphanedBlocks`).
  */
-export function giveUpParcel({ i32, leftBlocks }: FutexContext, waiter: number): void {
-  if (i32[waiter + Waiter.parcel] === HEAP_PARCEL && i32[waiter + Waiter.parcel + 1] > 0)
-    leftBlocks.push(i32[waiter + Waiter.parcel + 1])
+export function giveUpHandover({ i32, orphanedBlocks }: FutexContext, waiter: number): void {
+  if (i32[waiter + Waiter.handover] === HEAP_HANDOVER && i32[waiter + Waiter.handover + 1] > 0)
+    orphanedBlocks.push(i32[waiter + Waiter.handover + 1])
 }
 
-/** What its parcel had is another's by now. */
+/** The block of its handover, if any, belongs to another by now. */
 export function freeWaiter({ i32, layout }: FutexContext, waiter: number): void {
-  i32[waiter + Waiter.parcel] = 0
+  i32[waiter + Waiter.handover] = 0
   layout.waiters.free(i32, waiter)
 }
 
 /**
- * The first half of a wait: 0, and the waiter is on the queue of the word; or an error, negated, and nothing
- * has changed. The caller has looked at the word once without the lock.
+ * The first half of a wait. Returns 0, and the waiter is on the queue of the word; or an error, negated, and
+ * nothing has changed. The caller has read the word once without the lock.
  */
 export function queueWaiter(
   context: FutexContext,
@@ -131,7 +131,8 @@ export function queueWaiter(
 }
 
 /**
- * Makes a waiter and queues it: the waiter; or an error, negated, or ArenaFullError, and nothing has changed.
+ * Creates a waiter and queues it. Returns the waiter or an error, negated, or throws ArenaFullError; on
+ * failure nothing has changed.
  */
 export function queueNewWaiter(
   context: FutexContext,
@@ -139,10 +140,10 @@ export function queueNewWaiter(
   shared: boolean,
   expected: number,
   bitset: number,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   sleeper = 0,
 ): number {
-  const waiter = makeWaiter(context, bitset, who, sleeper)
+  const waiter = makeWaiter(context, bitset, caller, sleeper)
   let error = -1
   try {
     error = queueWaiter(context, word, shared, expected, waiter)
@@ -152,7 +153,7 @@ export function queueNewWaiter(
   return error === 0 ? waiter : error
 }
 
-/** FUTEX_WAKE and FUTEX_WAKE_BITSET: how many were woken, or an error, negated. */
+/** FUTEX_WAKE and FUTEX_WAKE_BITSET. Returns how many waiters were woken, or an error, negated. */
 export function wake(
   context: FutexContext,
   word: FutexWord,
@@ -170,7 +171,7 @@ export function wake(
   return result
 }
 
-/** The walk of a wake; those woken are in the wake queue. */
+/** Walks the queue of a wake. The woken waiters are in the wake queue. */
 export function wakeQueued(
   context: FutexContext,
   word: FutexWord,
@@ -184,7 +185,7 @@ export function wakeQueued(
   return wakeAt(context, bucket, owner, word.index, hint, limit, bitset)
 }
 
-/** As wakeQueued, for a word that is known by its key alone. */
+/** As wakeQueued, for a word known only by its key. */
 export function wakeKey(
   context: FutexContext,
   owner: number,

@@ -5,13 +5,13 @@ import { Bucket } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import { MATCH_ANY, wakeQueued } from './waitwake.ts'
 
-/** What FUTEX_WAKE_OP does to the second word, and how it compares what was there. */
+/** The operations of FUTEX_WAKE_OP on the second word, and the comparisons with its old value. */
 export const OP_SET = 0
 export const OP_ADD = 1
 export const OP_OR = 2
 export const OP_ANDN = 3
 export const OP_XOR = 4
-/** Beside an operation: the operand is 1 << oparg. */
+/** A flag of an operation: the operand is 1 << oparg. */
 export const OP_ARG_SHIFT = 8
 
 export const CMP_EQ = 0
@@ -21,7 +21,7 @@ export const CMP_LE = 3
 export const CMP_GT = 4
 export const CMP_GE = 5
 
-/** Packs an operation as the system call takes it: 4, 4, 12 and 12 bits. */
+/** Packs an operation in the form of the system call: 4, 4, 12 and 12 bits. */
 export function encodeOp(op: number, oparg: number, cmp: number, cmparg: number): number {
   return ((op & 0xf) << 28) | ((cmp & 0xf) << 24) | ((oparg & 0xfff) << 12) | (cmparg & 0xfff)
 }
@@ -31,12 +31,12 @@ function signExtend12(value: number): number {
 }
 
 /**
- * FUTEX_WAKE_OP: changes the second word in one atomic step, wakes at the first word, and at the second if
- * what was there compares so. Returns how many were woken at both, or an error, negated.
+ * FUTEX_WAKE_OP: changes the second word atomically, wakes waiters of the first word, and of the second if
+ * its old value compares true. Returns how many were woken at both, or an error, negated.
  *
- * Linux holds both queue locks around all of it; here each walk holds its own. A waiter at the second word
- * looks at it under that word's lock: before the change it is queued when the second walk comes, after it it
- * does not sleep. So no wakeup is lost, and no two locks are held.
+ * Linux holds both queue locks for the whole call; here each walk holds its own. A waiter at the second word
+ * reads the word under that word's lock: before the change it is queued when the second walk comes, after the
+ * change it does not sleep. So no wakeup is lost, and no two locks are held.
  */
 export function wakeOp(
   context: FutexContext,
@@ -66,7 +66,7 @@ function hasWaiters(i32: Int32Array, word: FutexWord, shared: boolean): boolean 
 }
 
 /**
- * 1 or 0 as the comparison says, or -ENOSYS. An unknown comparison is found out after the change, as on
+ * Returns 1 or 0 for the comparison, or -ENOSYS. An unknown comparison is detected after the change, as on
  * Linux.
  */
 function changeAndCompare({ i32, index }: FutexWord, encoded: number): number {

@@ -7,8 +7,8 @@ import { ourWay, type Way } from '../../../testing/futex/lockprograms.ts'
 import type { CheckedOwner } from '../../../testing/futex/locksetup.ts'
 import { PI } from '../robust/mutex.ts'
 import { FUTEX_PENDING, HOLDER_MASK, holderOf } from '../core/owner.ts'
-import { answerCall, isCalled } from './pending.ts'
-import { isPending, takeBetween } from './pendingword.ts'
+import { tryToTake, isCalled } from './pending.ts'
+import { isPending, takePendingWord } from './pendingword.ts'
 import { boosted, calledInVain, type Rest, taken, takerDies } from '../../../testing/futex/pendingprograms.ts'
 import { lockPi, type PreparedLock } from './pi.ts'
 import { unblock } from './pichain.ts'
@@ -17,11 +17,11 @@ import { threadWaiter } from '../core/sleep.ts'
 import { unlockFutex } from '../core/table.ts'
 import { freeWaiters } from '../operations/waitwake.ts'
 
-/** One preemption shows each of them. */
+/** One preemption is enough to show each race. */
 const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1 } as const
 const ASLEEP = /is blocked and no thread is left|lost wakeup/i
 
-/** Takes a pending lock by one compare-exchange, if `may`. */
+/** Takes a pending lock by one compare-exchange, if `may` agrees. */
 function takes(may: (priority: number, seen: number) => boolean): Way {
   return {
     ...ourWay,
@@ -39,33 +39,35 @@ function takes(may: (priority: number, seen: number) => boolean): Way {
   }
 }
 
-test('an owner that takes a pending lock without a comparison of priorities passes the waiter', () => {
-  expect(found(taken('a lower one', { way: takes(() => true) }), BOUNDED)).toMatch(/does not pass the waiter/)
+test('an owner that takes a pending lock without comparing priorities overtakes the waiter', () => {
+  expect(found(taken('a lower owner', { way: takes(() => true) }), BOUNDED)).toMatch(
+    /does not overtake the waiter/,
+  )
 })
 
-test('an owner that compares first and takes the lock whatever it says by then passes the waiter', () => {
+test('an owner that takes a pending lock by an old comparison overtakes the waiter', () => {
   const way = takes((priority, seen) => priority <= (seen & HOLDER_MASK))
   expect(
     found(
       boosted(thread => (way.lock(thread, 0, true) === 0 ? 0 : -EBUSY)),
       BOUNDED,
     ),
-  ).toMatch(/does not pass the waiter/)
+  ).toMatch(/does not overtake the waiter/)
 })
 
-test('an owner that does not ask whether the word says too little passes a waiter that was boosted', () => {
+test('an owner that ignores the boost mark overtakes a boosted waiter', () => {
   const hasty = ({ fx, owner, mutexes }: CheckedOwner): number =>
-    takeBetween(fx.context, owner, mutexes[0].word) ? 0 : -EBUSY
-  const blindly = boosted(hasty, 'by a thread that cannot see the word')
-  expect(found(blindly, BOUNDED)).toMatch(/does not pass the waiter/)
+    takePendingWord(fx.context, owner, mutexes[0].word) ? 0 : -EBUSY
+  const blindly = boosted(hasty, 'by a thread that cannot access the word')
+  expect(found(blindly, BOUNDED)).toMatch(/does not overtake the waiter/)
 })
 
-test('a boost by a thread that cannot see the word lets no owner pass that was as good before', () => {
-  const blindly = boosted(undefined, 'by a thread that cannot see the word')
+test('after a boost by a thread that cannot access the word, no owner of the old priority overtakes the waiter', () => {
+  const blindly = boosted(undefined, 'by a thread that cannot access the word')
   expect(check('boosted', {}, blindly)).toMatchObject({ ok: true, complete: true })
 })
 
-/** A waiter that waits for lock 0 already, and goes on by itself until `step` says what its call comes to. */
+/** A waiter for lock 0 that runs on its own until `step` returns its result. */
 function waitsBy(
   step: (thread: CheckedOwner, waiter: number, mayTimeOut: boolean) => number | undefined,
 ): Rest {
@@ -90,27 +92,27 @@ function waitsBy(
   }
 }
 
-/** Comes only if the lock is still free, and tells no holder that it waits. */
+/** Takes the lock only if it is still free, and does not mark itself as waiting. */
 const shy: Rest = waitsBy(({ fx, mutexes }, waiter) => {
   const { context } = fx
   const { i32 } = context
   if (isCalled(i32, waiter)) {
     Atomics.store(i32, waiter + Waiter.called, 0)
     const { word } = mutexes[0]
-    if (holderOf(Atomics.load(word.i32, word.index)) === 0) answerCall(context, waiter)
+    if (holderOf(Atomics.load(word.i32, word.index)) === 0) tryToTake(context, waiter)
   }
   return Atomics.load(i32, waiter + Waiter.queue) === QUEUE_WOKEN ? 0 : undefined
 })
 
-test('a called waiter that comes too late and does not say that it waits is never called again', () => {
-  expect(found(taken('an equal', { rest: shy }), BOUNDED)).toMatch(ASLEEP)
+test('a called waiter that is too late and does not mark itself as waiting is never called again', () => {
+  expect(found(taken('an equal owner', { rest: shy }), BOUNDED)).toMatch(ASLEEP)
 })
 
-test('and sleeps for ever when the owner that was first dies with the lock', () => {
+test('and it sleeps for ever when the owner that was first dies with the lock', () => {
   expect(found(takerDies(PI, shy), { crashes: { max: 1, threads: [0] } })).toMatch(ASLEEP)
 })
 
-/** Gives up, and keeps its call to itself. */
+/** Gives up, and does not pass its call on. */
 const silent: Rest = waitsBy(({ fx }, waiter) => {
   const { context } = fx
   const { i32, thread } = context
@@ -124,6 +126,6 @@ const silent: Rest = waitsBy(({ fx }, waiter) => {
   return -ETIMEDOUT
 })
 
-test('a called waiter that gives up and passes its call on to no waiter leaves the lock to nobody', () => {
+test('a called waiter that gives up without passing its call on leaves the lock pending for ever', () => {
   expect(found(calledInVain(silent))).toMatch(ASLEEP)
 })

@@ -6,8 +6,8 @@ import { Owner, TASK } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 
 /**
- * The word of a pending lock ([P3] of pending.ts), and what is done to it without its futex: one
- * compare-exchange each way, as where nobody waits.
+ * The word of a pending lock ([P3] of pending.ts), and its transitions without the futex: one
+ * compare-exchange each way, as for an uncontended lock.
  *
  *   bits    31        30           29        28 … 0
  *   [P3]    WAITERS   0            PENDING   the priority of the top waiter
@@ -16,41 +16,43 @@ import type { FutexWord } from '../core/space.ts'
 const FORM: number = FUTEX_WAITERS | FUTEX_OWNER_DIED | FUTEX_PENDING
 const IS_PENDING: number = FUTEX_WAITERS | FUTEX_PENDING
 
-/** The word of a lock that is left for its top waiter, which has this priority, and for owners as good. */
+/**
+ * The word of a lock that is left for its top waiter, which has this priority, and for owners at least as
+ * good.
+ */
 export function pendingWord(priority: number): number {
   return FUTEX_WAITERS | FUTEX_PENDING | priority
 }
 
-/** Whether the word is one that `pendingWord` made. */
+/** Whether `pendingWord` made the word. */
 export function isPending(word: number): boolean {
   return (word & FORM) === IS_PENDING
 }
 
 /**
- * Takes a pending lock on behalf of an owner whose own priority is at least that in the word: [P3] to [P5].
- * What it inherits at the moment does not count, as it may end before the lock is let go, and nothing is
- * inherited in [P5].
+ * Takes a pending lock for an owner whose own priority is at least that in the word: [P3] to [P5]. Its
+ * inherited priority does not count: that may end before the unlock, and no priority is inherited in [P5].
  */
-export function takeBetween(context: FutexContext, owner: LockOwner, word: FutexWord): boolean {
+export function takePendingWord(context: FutexContext, owner: LockOwner, word: FutexWord): boolean {
   const { i32: words, index } = word
   const seen = Atomics.load(words, index)
   if (!isPending(seen) || ownPriority(context, owner) > (seen & HOLDER_MASK)) return false
   if (Atomics.compareExchange(words, index, seen, FUTEX_PENDING | owner.tid) !== seen) return false // (C)
-  word.leaves = seen
-  word.leaver = owner.tid
+  word.pendingValue = seen
+  word.pendingTid = owner.tid
   return true
 }
 
 /**
- * Leaves it as it was: [P5] to [P3]. False: it was not taken so, by this thread, or someone has come
- * meanwhile, and the futex has to be asked.
+ * Unlocks it: [P5] to [P3]. False: it was not taken so by this thread, or a waiter has come in the meantime,
+ * and the futex must be used.
  */
-export function leaveBetween(owner: LockOwner, word: FutexWord): boolean {
-  const { leaves } = word
-  if (leaves === 0 || word.leaver !== owner.tid) return false
-  word.leaves = 0
+export function leavePendingWord(owner: LockOwner, word: FutexWord): boolean {
+  const { pendingValue } = word
+  if (pendingValue === 0 || word.pendingTid !== owner.tid) return false
+  word.pendingValue = 0
   const taken = FUTEX_PENDING | owner.tid
-  return Atomics.compareExchange(word.i32, word.index, taken, leaves) === taken // (F)
+  return Atomics.compareExchange(word.i32, word.index, taken, pendingValue) === taken // (F)
 }
 
 function ownPriority({ i32 }: FutexContext, { record, kind }: LockOwner): number {

@@ -1,5 +1,5 @@
 import { check } from '../../checker/check.ts'
-import { closedCircle, nearCircle } from '../../../testing/futex/circleprograms.ts'
+import { closedCycle, nearCycle } from '../../../testing/futex/circleprograms.ts'
 import { chainAgainst, handedOn } from '../../../testing/futex/lockprograms.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from '../robust/mutex.ts'
 
@@ -11,32 +11,32 @@ const kinds: [name: string, kind: MutexKind][] = [
 ]
 
 for (const [name, kind] of kinds) {
-  check(`${name}: lock against unlock, nobody sleeps for ever, nobody enters twice`, {}, handedOn(kind, 2))
   check(
-    `${name}: lock against unlock of a word that says WAITERS from before`,
+    `${name}: lock against unlock: no thread sleeps for ever, one thread holds the lock`,
+    {},
+    handedOn(kind, 2),
+  )
+  check(
+    `${name}: lock against unlock of a word with an old WAITERS bit`,
     {},
     handedOn(kind, 2, { marked: true }),
   )
   check(`${name}: lock against unlock against timeout`, {}, handedOn(kind, 2, { hurried: [1] }))
   check(
-    `${name}: unlock against two who wait, one of them late`,
+    `${name}: unlock against two waiters, one of which times out`,
     {},
     handedOn(kind, 3, { hurried: [2], asleepAtFirst: true }),
   )
 }
 check('chain walk against unlock', {}, chainAgainst('unlock'))
 check('chain walk against a timeout in the middle of the chain', {}, chainAgainst('timeout'))
-check('a circle is told of when the last to close it walks, however late', {}, closedCircle(true))
-/** Both walk, and go round twice more, past the same four locks: too many orders to explore all of. */
+check('the last walk of a cycle finds the deadlock, however late it is', {}, closedCycle(true))
+/** Both walk the same four locks three times: too many interleavings to explore all. */
 const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
 check(
-  'a circle that two close at once is told to one of them at least (at most one preemption)',
+  'of two owners that close a cycle together at least one gets EDEADLK (at most one preemption)',
   BOUNDED,
-  closedCircle(false),
+  closedCycle(false),
 )
-check('a chain whose middle gives up as its end comes is no circle', {}, nearCircle('gives up'))
-check(
-  'a chain that leads to a record which is another’s by now is no circle',
-  { rerun: false },
-  nearCircle('ends'),
-)
+check('a chain whose middle gives up is not a deadlock', {}, nearCycle('gives up'))
+check('a chain through a reused owner record is not a deadlock', { rerun: false }, nearCycle('ends'))

@@ -1,7 +1,7 @@
 import { awaitChange, partDone } from '../../arena/sync/awaiting.ts'
 import { listFirst, listRemove } from '../../arena/trees/list.ts'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
-import { isBoosted, settleBoosted } from './boost.ts'
+import { isBoosted, clearBoosted } from './boost.ts'
 import type { FutexContext } from '../core/context.ts'
 import { EAGAIN, EBUSY, EDEADLK, EFAULT, EINVAL, ENOSYS, EPERM, ESRCH, FutexError } from '../core/errno.ts'
 import { insertByPriority } from '../core/order.ts'
@@ -23,17 +23,17 @@ import {
   callTop,
   detachOwner,
   EAGAIN_NOW,
-  settleTop,
+  updateTop,
   topWaiter,
   unblock,
   walkChain,
 } from './pichain.ts'
-import { leaveBetween, pendingWord, takeBetween } from './pendingword.ts'
+import { leavePendingWord, pendingWord, takePendingWord } from './pendingword.ts'
 import { takeOff, wakeAll, wakeLater } from '../core/queue.ts'
 import {
   Bucket,
   Futex,
-  INSISTS,
+  STARVING,
   Owner,
   OWNER_EXITING,
   PI_LOCK,
@@ -45,10 +45,10 @@ import { freeWithoutFutex, lockFutex, lockOrCreateFutex, unlockFutex } from '../
 import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } from '../operations/waitwake.ts'
 
 /**
- * Locks that pass priorities on: LOCK_PI, LOCK_PI2, TRYLOCK_PI, UNLOCK_PI. A free word is 0, a held one its
- * owner's TID, and both ways are one compare-exchange that never comes here. What comes here is contention,
- * and its rule is that an owner that others wait for cannot leave unseen: WAITERS is in the word before
- * anyone queues, so the owner's compare-exchange fails.
+ * Locks with priority inheritance: LOCK_PI, LOCK_PI2, TRYLOCK_PI, UNLOCK_PI. A free word is 0, a held one is
+ * its owner's TID, and both transitions are one compare-exchange that never calls this file. This file
+ * handles contention, by the rule that an owner with waiters cannot unlock unseen: WAITERS is in the word
+ * before a waiter queues, so the owner's compare-exchange fails.
  *
  *   locker                                   owner
  *   ------                                   -----
@@ -57,31 +57,31 @@ import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } fro
  *   (B) finds the owner, queues              fails: UNLOCK_PI; locks the futex
  *   unlocks, sleeps                          (D) word: the top waiter's TID; it is off the queue; wakes it
  *
- * Either (A) or (C) succeeds, the other fails and looks again. (D) gives the lock to the top waiter before
+ * Either (A) or (C) succeeds, the other fails and reads again. (D) gives the lock to the top waiter before
  * that runs.
  *
- * What a word, the queue and the pi state can say together, and what LOCK_PI makes of it:
+ * The legal combinations of word, queue and pi state, and the result of LOCK_PI:
  *
  *        top waiter   pi state's owner   word            result
  *   [1]  none         none               0 or flags      takes it, OWNER_DIED stays in the word
- *   [2]  none         none               TID             attaches to the owner that the TID finds
- *   [3]  plain        any                any             EINVAL: the word is used for something else
+ *   [2]  none         none               TID             attaches to the owner of the TID
+ *   [3]  plain        any                any             EINVAL: the word has another use
  *   [6]  pi           an owner           OWNER_DIED, 0   waits: the owner is dying, its lock is about to be passed on
- *   [7]  pi           none               no TID          the lock is pending (pending.ts): takes it, if it may go first; else waits
- *   [8]  pi           none               TID             it has been taken since: attaches to the owner that the TID finds
+ *   [7]  pi           none               no TID          the lock is pending (pending.ts): takes it if it may go first; else waits
+ *   [8]  pi           none               TID             it has been taken since: attaches to the owner of the TID
  *   [9]  pi           TID                TID             waits
- *   [10] pi           another            TID             EINVAL: someone wrote into the word
+ *   [10] pi           another            TID             EINVAL: the program wrote into the word
  *
- * [4] and [5] of Linux's table, a pi state without an owner and without a waiter, do not happen.
+ * [4] and [5] of Linux's table, a pi state without an owner and without a waiter, do not occur.
  *
- * (D) is what UNLOCK_PI does. A mutex calls its top waiter instead (pending.ts), unless that one insists.
+ * UNLOCK_PI does (D). A mutex calls its top waiter instead (pending.ts), unless that one is starving.
  */
 
-/** What a wait for a lock needs to know when it ends. */
+/** The data that the end of a wait for a lock needs. */
 export interface LockWait {
   readonly word: FutexWord
   readonly shared: boolean
-  readonly who: WaiterOptions
+  readonly caller: WaiterOptions
   /** It began at another word, waiting to be moved to this one. */
   readonly requeued: boolean
 }
@@ -93,47 +93,46 @@ export interface PreparedLock {
   readonly lock: LockWait
 }
 
-/** The owner that a call is made for. One flow of code waits for one thing at a time. */
-export function idleOwner(who: WaiterOptions): LockOwner {
-  const { owner } = who
+/** The owner that a call is made for. An owner waits for one lock at a time. */
+export function idleOwner(caller: WaiterOptions): LockOwner {
+  const { owner } = caller
   if (owner === undefined)
-    throw new FutexError(EINVAL, 'futex', 'this call is made for an owner of locks; give one')
+    throw new FutexError(EINVAL, 'futex', 'this call needs an owner of locks; pass one as the last argument')
   if (owner.waiting) {
     throw new FutexError(
       EINVAL,
       'futex',
-      'this owner waits already; async code that waits for locks side by side makes an owner for each flow',
+      'this owner waits already; create one owner for each async flow with makeOwner()',
     )
   }
   return owner
 }
 
 /**
- * LOCK_PI and TRYLOCK_PI: 0, the lock is the owner's; a wait; or an error, negated. `again`: the owner had
- * waited already when a thread died that was changing the queue, so the lock may be its own by now, or be
- * left by a dead owner.
+ * LOCK_PI and TRYLOCK_PI: 0, the owner holds the lock; a wait; or an error, negated. `again`: the owner had
+ * waited already when a thread died while it changed the queue, so it may hold the lock by now, or a dead
+ * owner may have left it.
  */
 export function lockPi(
   context: FutexContext,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   word: FutexWord,
   shared: boolean,
   deadline: number,
   tries: boolean,
   again = false,
 ): number | PreparedLock {
-  const owner = idleOwner(who)
+  const owner = idleOwner(caller)
   const { i32 } = context
   const bucket = shared ? word.sharedBucket : word.privateBucket
   let waiter = 0
   try {
     for (;;) {
       if (!word.isMapped(i32, shared)) return -EFAULT
-      // With nobody waiting anywhere near, a free word is taken as its owner-to-be could have taken it
-      // without a call.
+      // If the bucket has no waiters, a free word is taken as the locker could have done without a call.
       const nobody = Atomics.load(i32, bucket + Bucket.waiters) === 0
       if (nobody && Atomics.compareExchange(word.i32, word.index, 0, owner.tid) === 0) return 0
-      if (!tries && waiter === 0) waiter = makeWaiter(context, MATCH_ANY, who)
+      if (!tries && waiter === 0) waiter = makeWaiter(context, MATCH_ANY, caller)
       const result = lockOrQueue(context, owner, word, shared, waiter, again)
       if (context.wakeQueue.length > 0) wakeAll(context)
       if (result === -EBUSY) awaitExit(context, word)
@@ -146,7 +145,7 @@ export function lockPi(
         waiters: [queued],
         deadline,
         vector: false,
-        lock: { word, shared, who, requeued: false },
+        lock: { word, shared, caller, requeued: false },
       }
     }
   } finally {
@@ -156,7 +155,7 @@ export function lockPi(
 
 const QUEUED = 1
 
-/** The word's owner is ending: waits until it has, holding nothing. */
+/** The word's owner is ending: waits for its end, without holding a lock. */
 export function awaitExit(context: FutexContext, { i32: words, index }: FutexWord): void {
   const { i32 } = context
   const tid = holderOf(Atomics.load(words, index))
@@ -198,12 +197,12 @@ function lockOrQueue(
       result = lockOwned(word, owner.tid, waiter === 0)
     else if (result === 0 && waiter === 0) result = -EAGAIN // TRYLOCK_PI
     if (result !== 0) {
-      // Whoever attached and does not queue leaves the owner as it was, if it was the first.
-      settleTop(context, futex)
+      // If the locker attached first and does not queue, this detaches the owner again.
+      updateTop(context, futex)
       unlockFutex(context, futex)
       return result === LOCKED ? 0 : result
     }
-    i32[waiter + Waiter.who] = owner.record
+    i32[waiter + Waiter.lockOwner] = owner.record
     const handle = context.layout.futexes.handleOf(i32, futex)
     if (shared) word.sharedHint = handle
     else word.privateHint = handle
@@ -216,23 +215,23 @@ function lockOrQueue(
 }
 
 /**
- * Queues a waiter at a locked futex that has an owner, unlocks it, and walks the chain from there: QUEUED, or
- * -EDEADLK and it is off the queue again. Inside an RCU section.
+ * Queues a waiter at a locked futex that has an owner, unlocks it, and walks the chain from there. Returns
+ * QUEUED, or -EDEADLK and the waiter is off the queue again. Inside an RCU section.
  */
 export function queueAndWalk(context: FutexContext, futex: number, waiter: number): number {
   const { i32 } = context
-  const who = i32[waiter + Waiter.who]
+  const lockOwner = i32[waiter + Waiter.lockOwner]
   queueForLock(context, futex, waiter)
   const holder = Atomics.load(i32, futex + Futex.pi)
   unlockFutex(context, futex)
-  if (walkChain(context, holder, who) === 0) return QUEUED
-  // A deadlock, unless the lock has become its own meanwhile.
+  if (walkChain(context, holder, lockOwner) === 0) return QUEUED
+  // A deadlock, unless the waiter got the lock in the meantime.
   return takeOff(context, waiter) ? -EDEADLK : QUEUED
 }
 
 /**
- * The lock is this owner's already, and only the word does not say so, because someone wrote OWNER_DIED into
- * it ([6]). LOCK_PI has what it asks for; TRYLOCK_PI puts the word right and fails.
+ * The owner holds the lock already, but the word does not say so, because the program wrote OWNER_DIED into
+ * it ([6]). LOCK_PI succeeds; TRYLOCK_PI corrects the word and fails.
  */
 function lockOwned({ i32: words, index }: FutexWord, tid: number, tries: boolean): number {
   if (!tries) return LOCKED
@@ -244,37 +243,37 @@ function lockOwned({ i32: words, index }: FutexWord, tid: number, tries: boolean
 }
 
 /**
- * Puts a waiter on the queue of a locked futex that has an owner, who inherits from it. The chain beyond is
- * not walked.
+ * Puts a waiter on the queue of a locked futex that has an owner, which inherits from it. The rest of the
+ * chain is not walked.
  */
 export function queueForLock(context: FutexContext, futex: number, waiter: number): void {
   const { i32, thread } = context
-  const who = i32[waiter + Waiter.who]
+  const lockOwner = i32[waiter + Waiter.lockOwner]
   i32[waiter + Waiter.pi] = PI_LOCK
-  // The queue word before blockedOn: a walker that sees the one finds the other. The priority after it: one
-  // that changes from here on is carried by a walk, which waits for the futex's lock.
+  // The queue word before blockedOn: a walk that sees the one finds the other. The priority after it: a walk
+  // carries every later change, and waits for the futex's lock.
   Atomics.store(i32, waiter + Waiter.queue, futex)
   block(context, waiter)
-  // A number for this wait at this lock: it may have been moved here before, and back (waitcycle.ts).
+  // A number for this wait at this lock: the waiter may have been moved here before, and back (waitcycle.ts).
   i32[waiter + Waiter.order] = nextOrder(context)
   i32[waiter + Waiter.since] = context.now() & 0x7fff_ffff
-  acquire(thread, who + Owner.lock)
-  i32[waiter + Waiter.priority] = ownerPriority(context, who)
-  release(thread, who + Owner.lock)
+  acquire(thread, lockOwner + Owner.lock)
+  i32[waiter + Waiter.priority] = ownerPriority(context, lockOwner)
+  release(thread, lockOwner + Owner.lock)
   insertByPriority(i32, futex, waiter)
-  settleTop(context, futex)
+  updateTop(context, futex)
 }
 
 /**
- * What can be done without sleeping, on behalf of the owner with this TID. LOCKED: the lock is its own. 0:
- * the futex has an owner to wait for. Else an error, negated; -EAGAIN_NOW and -EBUSY mean that the call
- * begins anew. The futex is locked.
+ * The part of a lock call that does not sleep, for the owner with this TID. LOCKED: it holds the lock. 0: the
+ * futex has an owner to wait for. Else an error, negated; -EAGAIN_NOW and -EBUSY mean that the call restarts.
+ * The futex is locked.
  */
 export function lockAtomic(
   context: FutexContext,
   futex: number,
   word: FutexWord,
-  who: number,
+  lockOwner: number,
   tid: number,
   setWaiters: boolean,
   again = false,
@@ -288,25 +287,25 @@ export function lockAtomic(
   if (top !== 0) {
     if (i32[top + Waiter.pi] !== PI_LOCK) return -EINVAL // [3]
     if (i32[futex + Futex.pi] !== 0) return attachToState(context, futex, word, seen)
-    if (holder === 0) return takePending(context, futex, top, word, who, tid) // [7]
+    if (holder === 0) return takePending(context, futex, top, word, lockOwner, tid) // [7]
   } else if (holder === 0) {
     const flags = (seen & FUTEX_OWNER_DIED) | (setWaiters ? FUTEX_WAITERS : 0)
     if (Atomics.compareExchange(words, index, seen, flags | tid) !== seen) return -EAGAIN_NOW // [1]
     if (setWaiters) {
-      acquire(thread, who + Owner.lock)
-      attachOwner(context, futex, who)
-      release(thread, who + Owner.lock)
+      acquire(thread, lockOwner + Owner.lock)
+      attachOwner(context, futex, lockOwner)
+      release(thread, lockOwner + Owner.lock)
     }
     return LOCKED
   }
   const result = attachHolder(context, futex, words, index, seen) // (A), (B) [2] [8]
   if (result === -ENOSYS) refuseTask(context, futex)
-  // Its owner died without passing the lock on, and this one had waited for it.
+  // Its owner died without passing the lock on, and this owner had waited for it.
   if (result === -ESRCH && again) {
     const marked = waitedFor(context, seen)
     const taken = FUTEX_OWNER_DIED | FUTEX_WAITERS | tid
     if (Atomics.compareExchange(words, index, marked, taken) !== marked) return -EAGAIN_NOW
-    if (top !== 0) adopt(context, futex, who)
+    if (top !== 0) adopt(context, futex, lockOwner)
     return LOCKED
   }
   return result
@@ -320,14 +319,16 @@ function attachToState({ i32 }: FutexContext, futex: number, word: FutexWord, se
 }
 
 function refuseTask(context: FutexContext, futex: number): never {
-  settleTop(context, futex)
+  updateTop(context, futex)
   unlockFutex(context, futex)
-  throw new Error('a task holds this lock, and this thread was not given a scheduler to let it inherit with')
+  throw new Error(
+    'a task holds this lock, but this thread has no scheduler to let it inherit a priority; pass the option `scheduler`',
+  )
 }
 
 /**
- * UNLOCK_PI: 0, or an error, negated. The lock is the top waiter's on return, if there is any. `pending`: it
- * is left for the top waiter, or for an owner as good that comes first (pending.ts).
+ * UNLOCK_PI: 0, or an error, negated. On return the top waiter holds the lock, if there is one. `pending`:
+ * the lock is left for the top waiter, or for an owner at least as good that takes it first (pending.ts).
  */
 export function unlockPi(
   context: FutexContext,
@@ -354,9 +355,8 @@ export function unlockPi(
         else word.privateHint = context.layout.futexes.handleOf(i32, futex)
         unlockFutex(context, futex)
       } else {
-        // Nobody waits. Whoever is about to has its futex made before it looks at the word: (A) changes
-        // nothing in a word that has WAITERS from before, so it is not enough that one of the two
-        // compare-exchanges fails.
+        // No owner waits. A locker creates its futex before it reads the word: (A) does not change a word
+        // that has an old WAITERS bit, so the two compare-exchanges alone would not exclude each other.
         const before = freeWithoutFutex(context, bucket, key, index, words, seen)
         if (before === seen) result = 0
         else result = before === -1 || holderOf(before) === owner.tid ? -EAGAIN_NOW : -EAGAIN
@@ -373,10 +373,10 @@ export function unlockPi(
  * Takes a pending lock by its word alone (pendingword.ts), unless a waiter is better than the word says
  * (boost.ts). No lock is held.
  */
-export function takeLeft(context: FutexContext, owner: LockOwner, word: FutexWord): boolean {
-  if (!takeBetween(context, owner, word)) return false // (C) of boost.ts
+export function takePendingLock(context: FutexContext, owner: LockOwner, word: FutexWord): boolean {
+  if (!takePendingWord(context, owner, word)) return false // (C) of boost.ts
   if (!isBoosted(context, word.sharedBucket)) return true // (D) of boost.ts
-  if (!leaveBetween(owner, word)) unlockPi(context, owner, word, true, true)
+  if (!leavePendingWord(owner, word)) unlockPi(context, owner, word, true, true)
   return false
 }
 
@@ -399,14 +399,14 @@ function unlockQueued(
   // In [P5] of pending.ts the pi state has no owner.
   const attached = i32[futex + Futex.pi]
   if (attached !== owner.record && (attached !== 0 || (seen & FUTEX_PENDING) === 0)) return -EINVAL
-  const gives = !pending || i32[top + Waiter.since] === INSISTS
+  const gives = !pending || i32[top + Waiter.since] === STARVING
   const next = gives
-    ? FUTEX_WAITERS | i32[i32[top + Waiter.who] + Owner.tid]
+    ? FUTEX_WAITERS | i32[i32[top + Waiter.lockOwner] + Owner.tid]
     : pendingWord(i32[top + Waiter.priority])
   const before = Atomics.compareExchange(words, index, seen, next) // (D)
-  // Someone set WAITERS since the word was read: that one waits for the futex's lock, or sleeps here already.
+  // WAITERS was set since the word was read: that waiter waits for the futex's lock, or sleeps here already.
   if (before !== seen) return holderOf(before) === holderOf(seen) ? -EAGAIN_NOW : -EINVAL
-  settleBoosted(context, futex)
+  clearBoosted(context, futex)
   if (gives) handOver(context, futex, top)
   else {
     detachOwner(context, futex)
@@ -416,13 +416,13 @@ function unlockQueued(
 }
 
 /**
- * The waiter's owner becomes the owner of a locked futex, whose word says so already or will be made to: it
- * is off the queue and in the wake queue, the last owner inherits from this futex no more, and the new one
- * from those who still wait.
+ * Makes the waiter's owner the owner of a locked futex, whose word names it already or will: the waiter is
+ * off the queue and in the wake queue, the last owner inherits no more from this futex, and the new one
+ * inherits from the remaining waiters.
  */
 export function handOver(context: FutexContext, futex: number, waiter: number): void {
   const { i32, thread } = context
-  const next = i32[waiter + Waiter.who]
+  const next = i32[waiter + Waiter.lockOwner]
   detachOwner(context, futex)
   unblock(context, waiter)
   listRemove(i32, futex + Futex.waiters, waiter)
@@ -431,14 +431,14 @@ export function handOver(context: FutexContext, futex: number, waiter: number): 
     acquire(thread, next + Owner.lock)
     attachOwner(context, futex, next)
     release(thread, next + Owner.lock)
-    settleTop(context, futex)
+    updateTop(context, futex)
   }
   wakeLater(context, waiter, QUEUE_WOKEN)
 }
 
 /**
- * Writes a new owner into the word of one that has ended, whatever the word says: it has OWNER_DIED from here
- * on, as on Linux.
+ * Writes a new owner into the word of an ended owner, unconditionally: the word has OWNER_DIED from now on,
+ * as on Linux.
  */
 export function writeOwner(words: Int32Array, index: number, tid: number): void {
   for (;;) {

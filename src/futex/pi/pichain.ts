@@ -6,7 +6,7 @@ import { PRIORITY_NONE } from '../../sched/core/priority.ts'
 import { setInherited, setPriority } from '../../sched/core/setpriority.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { CHAIN_MAX, waitsForItself } from './waitcycle.ts'
-import { markBoosted, settleBoosted } from './boost.ts'
+import { markBoosted, clearBoosted } from './boost.ts'
 import type { FutexContext } from '../core/context.ts'
 import { EBUSY, EDEADLK, ENOSYS, ESRCH } from '../core/errno.ts'
 import { insertByPriority } from '../core/order.ts'
@@ -16,33 +16,33 @@ import { Futex, Owner, OWNER_ALIVE, OWNER_EXITING, PI_LOCK, TASK, Waiter } from 
 import { signalLater } from '../core/signal.ts'
 
 /**
- * Inheritance. An owner has the best priority among its own and those of everyone who waits for a lock that
- * it holds; and it may itself wait for another, whose owner then inherits from it in turn. The graph:
+ * Priority inheritance. An owner has the best priority among its own and those of all waiters for its locks.
+ * It may itself wait for another lock, whose owner then inherits from it in turn. The graph:
  *
- *   owner.contended ──► futexes that it owns and that are waited for      futex.pi ──► its owner
- *   owner.blockedOn ──► its waiter ──► waiter.queue, the futex            waiter.who ──► the owner that waits
+ *   owner.contended ──► futexes that it owns and that are waited for       futex.pi ──► its owner
+ *   owner.blockedOn ──► its waiter ──► waiter.queue, the futex             waiter.lockOwner ──► the waiting owner
  *
- *   guarded by          what
- *   the futex's lock    its queue, the waiters' places and priorities, futex.pi
- *   the owner's lock    owner.contended, futex.topPriority of what is on it, owner.blockedOn, what it inherits
- *   both                blockedOn and waiter.queue change together: reading one under its lock is not enough to know the other
+ *   guarded by          data
+ *   the futex's lock    its queue, the positions and priorities of waiters, futex.pi
+ *   the owner's lock    owner.contended, topPriority of the futexes on it, owner.blockedOn, its inherited priority
+ *   both                blockedOn and waiter.queue change together: one lock alone is not enough to know the other
  *
- * The walk along a chain, step by step. It holds one futex's lock at most, and inside it one owner's lock at
+ * The walk along a chain, step by step. It holds at most one futex's lock, and inside it one owner's lock at
  * a time:
  *
  *   step                                                                            held
  *   [1]  not too deep: a chain longer than CHAIN_MAX is a deadlock, if [9] agrees    nothing
  *   [2]  owner X: what does it wait for? Nothing: the end                            X's lock
  *   [3]  lock the futex F that its waiter W is on                                    F's lock
- *   [4]  does X still wait with W at F? If not, the end: who changed that walks too  F's lock, X's lock
+ *   [4]  does X still wait with W at F? If not, the end: the changer walks too       F's lock, X's lock
  *        X's priority now
- *   [5]  F's owner is who the walk is for: a circle, if [9] agrees                   F's lock
- *   [6]  W has another priority than X: W moves to its new place in the queue        F's lock
+ *   [5]  F's owner is the origin of the walk: a cycle, if [9] agrees                 F's lock
+ *   [6]  W has another priority than X: W moves to its new position in the queue     F's lock
  *   [7]  owner Y of F: has the best priority among its waiters changed? It inherits  F's lock, Y's lock
- *        nothing has changed, and no deadlock is looked for: the end
- *   [8]  unlock F; go on at [1] with Y                                               nothing
- *   [9]  go round twice more (waitcycle.ts): the same links both times are a deadlock;  as [2] to [4]
- *        else go on at [2] with X, and look for none
+ *        nothing has changed, and the walk does not detect deadlocks: the end
+ *   [8]  unlock F; continue at [1] with Y                                            nothing
+ *   [9]  walk the cycle twice more (waitcycle.ts): the same links both times are a   as [2] to [4]
+ *        deadlock; else continue at [2] with X, without detecting deadlocks
  *
  * Between [2] and [3] nothing is held, and X may be granted the lock, or time out:
  *
@@ -53,28 +53,28 @@ import { signalLater } from '../core/signal.ts'
  *   [3] locks F
  *   [4] (B) X waits no more: the end
  *
- * What the walker was to bring X, X has: [2] read its priority after it was changed, and (A) comes later. F
- * is memory of a futex still, as the walk is inside an RCU section; a W that has gone and come again is W at
- * F, which is what [4] asks for.
+ * X already has the priority that the walker was to bring: [2] read its priority after the change, and (A)
+ * comes later. The memory of F is still a futex, as the walk is inside an RCU section. If W has left and come
+ * back, W is at F, which is what [4] checks.
  *
- * Between [8] and [2] nothing is held either, and Y may end, and its record be a new owner's, Z:
+ * Between [8] and [2] nothing is held either. Y may end, and its record may belong to a new owner Z:
  *
  *   walker                                   Y, then Z
  *   ------                                   ---------
  *   [7] Y owns F, and inherits
  *   [8] unlocks F
- *                                            Y ends: F is the top waiter's, who inherits; Y's record is given back
- *                                            Z is made in it, waits at G
+ *                                            Y ends: the top waiter owns F and inherits; Y's record is freed
+ *                                            Z is created in it, waits at G
  *   [2] Z waits at G
  *   [4] Z's priority, (D) as it is now
  *
- * That does no harm, because a walk carries nothing but the question: (D) and [7] work out what is so now
- * from what the locks guard, whoever has the record, and what is so already is not changed. While F is locked
- * its owner's record is not given back, as F is on its list. Only [5] concludes anything from more than one
- * link, and so is not believed by itself.
+ * This is harmless, because a walk carries no priority along: (D) and [7] compute the present state from data
+ * that the locks guard, for any owner of the record, and change nothing that is right already. While F is
+ * locked its owner's record is not freed, as F is on its list. Only [5] draws a conclusion from more than one
+ * link, and therefore needs [9].
  */
 
-/** The best of those who wait to own the futex's word, or 0. The futex is locked. */
+/** The best waiter that waits to own the futex's word, or 0. The futex is locked. */
 export function topWaiter(i32: Int32Array, futex: number): number {
   const head = futex + Futex.waiters
   let waiter = listFirst(i32, head)
@@ -82,26 +82,26 @@ export function topWaiter(i32: Int32Array, futex: number): number {
   return waiter
 }
 
-/** The best of all who wait at a locked futex, or PRIORITY_NONE. */
+/** The best priority of all waiters of a locked futex, or PRIORITY_NONE. */
 function topPriority(i32: Int32Array, futex: number): number {
   const top = topWaiter(i32, futex)
   return top === 0 ? PRIORITY_NONE : i32[top + Waiter.priority]
 }
 
-/** The owner holds the lock that this futex is. Both are locked. */
+/** Makes the owner the holder of the futex's lock. Both are locked. */
 export function attachOwner({ i32 }: FutexContext, futex: number, owner: number): void {
   i32[futex + Futex.topPriority] = PRIORITY_NONE
   Atomics.store(i32, futex + Futex.pi, owner)
   if (!isListed(i32, futex + Futex.contended)) listPush(i32, owner + Owner.contended, futex + Futex.contended)
 }
 
-/** EAGAIN that no caller sees: the word has changed under the call's hands, which begins anew. */
+/** An internal EAGAIN: the word has changed during the call, which restarts. */
 export const EAGAIN_NOW = 1000
 
 /**
- * Marks the word `seen` as waited for, and attaches the futex to the owner whose TID it has. 0; -EAGAIN_NOW:
- * the word has changed; -EBUSY: that owner is ending; -ESRCH: it has ended; -ENOSYS: it is a task, and this
- * thread has no scheduler. The futex is locked.
+ * Marks the word `seen` as waited for, and attaches the futex to the owner of its TID. Returns 0;
+ * -EAGAIN_NOW: the word has changed; -EBUSY: that owner is ending; -ESRCH: it has ended; -ENOSYS: it is a
+ * task, and this thread has no scheduler. The futex is locked.
  */
 export function attachHolder(
   context: FutexContext,
@@ -125,11 +125,14 @@ export function attachHolder(
     if (state === OWNER_ALIVE) return refused ? -ENOSYS : 0
     if (state === OWNER_EXITING) return -EBUSY
   }
-  // It has ended. If it wrote into the word as it did, the call begins anew; if not, it never will.
+  // The owner has ended. If it wrote into the word on its way, the call restarts; if not, it never will.
   return Atomics.load(words, index) === marked ? -ESRCH : -EAGAIN_NOW
 }
 
-/** The futex has no owner any more: its last waiter has left, or it is about to get another. Locked. */
+/**
+ * The futex has no owner any more: its last waiter has left, or it is about to get another owner. The futex
+ * is locked.
+ */
 export function detachOwner(context: FutexContext, futex: number): void {
   const { i32, thread } = context
   const owner = Atomics.load(i32, futex + Futex.pi)
@@ -143,7 +146,8 @@ export function detachOwner(context: FutexContext, futex: number): void {
 }
 
 /**
- * Makes an owner inherit what it should. Its lock is held. `anew`: as if it were not known what it inherits.
+ * Recomputes the inherited priority of an owner. Its lock is held. `anew`: the old inherited priority is
+ * unknown.
  */
 export function inherit(context: FutexContext, owner: number, anew = false): void {
   const { i32, thread, scheduler } = context
@@ -166,8 +170,8 @@ export function inherit(context: FutexContext, owner: number, anew = false): voi
 }
 
 /**
- * The lock is pending: its top waiter is called, unless it is already (pending.ts). The futex is locked; the
- * caller signals the wake queue once it holds nothing.
+ * The lock is pending: calls its top waiter, unless it is called already (pending.ts). The futex is locked;
+ * the caller signals the wake queue once it holds no lock.
  */
 export function callTop(context: FutexContext, futex: number): void {
   const { i32 } = context
@@ -178,11 +182,11 @@ export function callTop(context: FutexContext, futex: number): void {
 }
 
 /**
- * After the queue of a locked futex has changed: its owner inherits, or, when nobody waits to own it any
- * more, has nothing to do with it; where the lock is pending, its top waiter is called. Returns the owner if
- * something has changed that a walk has to carry on, else 0.
+ * Called after the queue of a locked futex has changed: its owner inherits, or is detached when no owner
+ * waits for the lock any more; if the lock is pending, its top waiter is called. Returns the owner if a walk
+ * has to carry the change on, else 0.
  */
-export function settleTop(context: FutexContext, futex: number): number {
+export function updateTop(context: FutexContext, futex: number): number {
   const { i32, thread } = context
   const owner = Atomics.load(i32, futex + Futex.pi)
   if (owner === 0) {
@@ -205,14 +209,13 @@ export function settleTop(context: FutexContext, futex: number): number {
 }
 
 /**
- * Changes the priority that an owner has of its own: where it waits it moves, and whoever it waits for
- * inherits. No lock is held. Those who hold locks and are not tasks have one too, though nobody schedules
- * them by it.
+ * Changes the own priority of an owner: if it waits, it moves in its queue, and the holder inherits. No lock
+ * is held. Owners that are not tasks have a priority too, although it does not schedule them.
  */
 export function setOwnerPriority(context: FutexContext, owner: number, priority: number): void {
   const { i32, thread, scheduler } = context
   if (i32[owner + Owner.kind] === TASK) {
-    assert(scheduler !== undefined, 'a task’s priority is changed where there is a scheduler')
+    assert(scheduler !== undefined, 'the priority of a task is changed by a thread with a scheduler')
     setPriority(scheduler, i32[owner + Owner.task], priority)
     return
   }
@@ -225,28 +228,28 @@ export function setOwnerPriority(context: FutexContext, owner: number, priority:
   context.leave()
 }
 
-/** The waiter's owner waits no more. The futex is locked; on return the waiter can be taken off. */
+/** The waiter's owner waits no more. The futex is locked; on return the waiter can be removed. */
 export function unblock({ i32, thread }: FutexContext, waiter: number): void {
-  const who = i32[waiter + Waiter.who]
-  acquire(thread, who + Owner.lock)
-  if (i32[who + Owner.blockedOn] === waiter) i32[who + Owner.blockedOn] = 0
-  release(thread, who + Owner.lock)
+  const lockOwner = i32[waiter + Waiter.lockOwner]
+  acquire(thread, lockOwner + Owner.lock)
+  if (i32[lockOwner + Owner.blockedOn] === waiter) i32[lockOwner + Owner.blockedOn] = 0
+  release(thread, lockOwner + Owner.lock)
 }
 
-/** A waiter that is on the queue of a locked futex is what its owner waits with. */
+/** Records that the owner waits with this waiter, which is on the queue of a locked futex. */
 export function block(context: FutexContext, waiter: number): void {
   const { i32, thread } = context
-  const who = i32[waiter + Waiter.who]
-  acquire(thread, who + Owner.lock)
-  assert(i32[who + Owner.blockedOn] === 0, 'an owner waits for one lock at a time')
-  i32[who + Owner.blockedOn] = waiter
-  release(thread, who + Owner.lock)
+  const lockOwner = i32[waiter + Waiter.lockOwner]
+  acquire(thread, lockOwner + Owner.lock)
+  assert(i32[lockOwner + Owner.blockedOn] === 0, 'an owner waits for one lock at a time')
+  i32[lockOwner + Owner.blockedOn] = waiter
+  release(thread, lockOwner + Owner.lock)
 }
 
 /**
- * Carries a change of `from` along the chain of what it waits for. With `origin`, who waits since just now
- * for a lock that `from` holds, goes to the end of the chain and returns -EDEADLK if that leads back to it.
- * No lock is held; inside an RCU section.
+ * Carries a change of `from` along the chain of locks. With `origin`, an owner that has just begun to wait
+ * for a lock of `from`, it walks to the end of the chain and returns -EDEADLK if the chain leads back to
+ * `origin`. No lock is held; inside an RCU section.
  */
 export function walkChain(context: FutexContext, from: number, origin = 0): number {
   const { i32, thread } = context
@@ -262,7 +265,7 @@ export function walkChain(context: FutexContext, from: number, origin = 0): numb
     acquire(thread, futex + Futex.lock) // [3]
     const next = step(context, owner, waiter, futex, seeks)
     release(thread, futex + Futex.lock) // [8]
-    if (next === CIRCLE) {
+    if (next === CYCLE) {
       if (waitsForItself(context, seeks)) return -EDEADLK // [9]
       seeks = 0
     } else owner = next
@@ -270,9 +273,9 @@ export function walkChain(context: FutexContext, from: number, origin = 0): numb
   return 0
 }
 
-const CIRCLE = -1
+const CYCLE = -1
 
-/** Steps [4] to [7] under the lock of the futex: the owner to go on with, 0 at the end, or CIRCLE. */
+/** Steps [4] to [7] under the lock of the futex. Returns the next owner, 0 at the end, or CYCLE. */
 function step(context: FutexContext, owner: number, waiter: number, futex: number, seeks: number): number {
   const { i32, thread } = context
   acquire(thread, owner + Owner.lock) // [4]
@@ -281,7 +284,7 @@ function step(context: FutexContext, owner: number, waiter: number, futex: numbe
   release(thread, owner + Owner.lock)
   if (!waits) return 0
   const holder = Atomics.load(i32, futex + Futex.pi)
-  if (seeks !== 0 && holder === seeks) return CIRCLE // [5]
+  if (seeks !== 0 && holder === seeks) return CYCLE // [5]
   if (i32[waiter + Waiter.priority] !== priority) {
     if (holder === 0 && !context.buffers.get(i32[futex + Futex.owner])?.isBacked(i32))
       markBoosted(context, futex)
@@ -290,18 +293,17 @@ function step(context: FutexContext, owner: number, waiter: number, futex: numbe
     insertByPriority(i32, futex, waiter)
   }
   if (holder === 0) return stepBetween(context, futex, seeks)
-  const carried = settleTop(context, futex) // [7]
+  const carried = updateTop(context, futex) // [7]
   return seeks === 0 ? carried : holder
 }
 
 /**
- * Step [7] where the pi state has no owner (pending.ts): the lock is pending, or its holder has taken it
- * since it was.
+ * Step [7] where the pi state has no owner (pending.ts): the lock is pending, or a holder has taken it since.
  */
 function stepBetween(context: FutexContext, futex: number, seeks: number): number {
   const { i32 } = context
   const mapped = context.buffers.get(i32[futex + Futex.owner])
-  // Called first: should this thread not see the word (boost.ts), its waiter does, and comes.
+  // Call first: if this thread cannot access the word (boost.ts), the called waiter can.
   callTop(context, futex)
   if (!mapped?.isBacked(i32)) return 0
   const { i32: words } = mapped
@@ -311,16 +313,16 @@ function stepBetween(context: FutexContext, futex: number, seeks: number): numbe
     if (holderOf(seen) === 0) {
       const best = topPriority(i32, futex)
       if (isPending(seen) && Atomics.compareExchange(words, index, seen, pendingWord(best)) !== seen) continue // (G)
-      settleBoosted(context, futex)
+      clearBoosted(context, futex)
       return 0
     }
     const result = attachHolder(context, futex, words, index, seen)
     if (result === -EAGAIN_NOW) continue
     if (result !== 0) return 0
-    settleBoosted(context, futex)
-    const carried = settleTop(context, futex)
+    clearBoosted(context, futex)
+    const carried = updateTop(context, futex)
     const holder = Atomics.load(i32, futex + Futex.pi)
     if (seeks === 0) return carried
-    return holder === seeks ? CIRCLE : holder
+    return holder === seeks ? CYCLE : holder
   }
 }

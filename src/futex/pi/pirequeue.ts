@@ -5,7 +5,7 @@ import type { FutexContext } from '../core/context.ts'
 import { EAGAIN, EBUSY, EDEADLK, EFAULT, EINVAL } from '../core/errno.ts'
 import { LOCKED } from './pending.ts'
 import { awaitExit, idleOwner, lockAtomic, type PreparedLock, queueForLock } from './pi.ts'
-import { EAGAIN_NOW, settleTop, topWaiter, unblock, walkChain } from './pichain.ts'
+import { EAGAIN_NOW, updateTop, topWaiter, unblock, walkChain } from './pichain.ts'
 import { enqueue, wakeAll, wakeLater } from '../core/queue.ts'
 import { ALIVE, Bucket, Futex, Owner, PI_LOCK, PI_REQUEUE, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
@@ -19,35 +19,34 @@ import {
 } from '../operations/waitwake.ts'
 
 /**
- * WAIT_REQUEUE_PI and CMP_REQUEUE_PI: condition variables over locks that pass priorities on. A waiter at the
- * condition names the lock that it wants; who signals gives the lock to the first of them if it is free, and
- * moves the others to the lock's queue, where each unlock gives it to the next. Nobody wakes up only to wait
- * again.
+ * WAIT_REQUEUE_PI and CMP_REQUEUE_PI: condition variables over locks with priority inheritance. A waiter at
+ * the condition names its lock. The signaller gives the lock to the first waiter if it is free, and moves the
+ * others to the lock's queue, where each unlock gives it to the next. No waiter wakes up only to wait again.
  *
- * Both queues are locked together here, the lower address first, because what is done to the lock (is it
- * free? who owns it?) decides what becomes of the waiters at the condition, and an error leaves them where
- * they were. Nobody else holds two, so the order between two of these calls is all that is needed. The chain
- * beyond the lock's owner is walked with neither held.
+ * Both queues are locked together here, the lower address first: the state of the lock (is it free? which
+ * owner has it?) decides about the waiters at the condition, and an error leaves them there. No other code
+ * holds two queue locks, so the order between two of these calls is enough. The chain beyond the lock's owner
+ * is walked without these locks.
  */
 
 /** WAIT_REQUEUE_PI: a wait at `word` for the lock `lock`, or an error, negated. */
 export function waitRequeuePi(
   context: FutexContext,
-  who: WaiterOptions,
+  caller: WaiterOptions,
   word: FutexWord,
   lock: FutexWord,
   shared: boolean,
   expected: number,
   deadline: number,
 ): number | PreparedLock {
-  const owner = idleOwner(who)
+  const owner = idleOwner(caller)
   const { i32 } = context
   if (!word.isMapped(i32, shared) || !lock.isMapped(i32, shared)) return -EFAULT
   if (Atomics.load(word.i32, word.index) !== expected) return -EAGAIN
   if (sameKey(word, lock, shared)) return -EINVAL
-  const waiter = makeWaiter(context, MATCH_ANY, who)
+  const waiter = makeWaiter(context, MATCH_ANY, caller)
   i32[waiter + Waiter.pi] = PI_REQUEUE
-  i32[waiter + Waiter.who] = owner.record
+  i32[waiter + Waiter.lockOwner] = owner.record
   i32[waiter + Waiter.target] = keyOf(lock, shared)
   i32[waiter + Waiter.targetIndex] = lock.index
   let error: number
@@ -66,7 +65,7 @@ export function waitRequeuePi(
     waiters: [waiter],
     deadline,
     vector: false,
-    lock: { word: lock, shared, who, requeued: true },
+    lock: { word: lock, shared, caller, requeued: true },
   }
 }
 
@@ -79,8 +78,8 @@ function sameKey(one: FutexWord, other: FutexWord, shared: boolean): boolean {
 }
 
 /**
- * CMP_REQUEUE_PI: how many were given the lock or moved to it, or an error, negated. Errors are looked for in
- * Linux's order.
+ * CMP_REQUEUE_PI. Returns how many waiters got the lock or were moved to it, or an error, negated. Errors are
+ * checked in Linux's order.
  */
 export function requeuePi(
   context: FutexContext,
@@ -112,10 +111,10 @@ interface Comparison {
 }
 
 /**
- * The first waiter of a queue gets the lock, if it is free, and up to `moveLimit` others wait for it from
- * here on, each lending its priority. All of them wait to be moved to this very lock (PI_REQUEUE). `compare`:
- * a word that must have a value. Returns how many were given the lock or moved, and the error, negated, that
- * it ended with: those behind the one that it is about are where they were.
+ * Gives the lock to the first waiter of a queue if it is free, and lets up to `moveLimit` others wait for it,
+ * each lending its priority. All of them wait to be moved to this lock (PI_REQUEUE). `compare`: a word that
+ * must have a value. Returns how many got the lock or were moved, and the final error, negated: the waiter
+ * that it concerns and those behind it stay in their queue.
  */
 export function moveToLock(
   context: FutexContext,
@@ -143,7 +142,7 @@ export function moveToLock(
   return move
 }
 
-/** A call as far as it has come. */
+/** The progress of one call. */
 class Move {
   readonly from: QueueKey
   readonly to: FutexWord
@@ -152,14 +151,14 @@ class Move {
   readonly compare: Comparison | null
   source = 0
   target = 0
-  /** The word has been compared: once is enough. */
+  /** The word has been compared, which happens once. */
   compared = false
   count = 0
   error = 0
   done = false
   /** The lock's owner is ending. */
   exits = false
-  /** The lock's owner waits itself: from there the chain is walked, for the waiter that was just moved. */
+  /** The lock's owner waits itself: the chain is walked from there, for the waiter that was just moved. */
   walkFrom = 0
   moved = 0
   order = 0
@@ -172,7 +171,7 @@ class Move {
     this.compare = compare
   }
 
-  /** Whether the word has another value than it must have. */
+  /** Whether the word differs from its expected value. */
   get differs(): boolean {
     const { compare } = this
     if (this.compared || compare === null) return false
@@ -186,8 +185,8 @@ class Move {
 }
 
 /**
- * Locks both futexes. False: nobody waits at the first word, and the call is over; unless it is to be made,
- * for one who goes back.
+ * Locks both futexes. False: the first word has no waiters, and the call is over; unless `makes`, for a
+ * waiter that is moved back.
  */
 function lockBoth(context: FutexContext, move: Move, makes = false): boolean {
   const { i32, thread } = context
@@ -201,8 +200,8 @@ function lockBoth(context: FutexContext, move: Move, makes = false): boolean {
       return false
     }
     release(thread, source + Futex.lock)
-    // Made if it is not there, and left without a waiter until both are locked: whoever meets it so ends it,
-    // and this begins anew.
+    // Created if missing, and without a waiter until both are locked: another thread that finds it empty
+    // removes it, and this restarts.
     const target = lockOrCreateFutex(context, toBucket, keyOf(to, shared), to.index, 0, 0, false)
     release(thread, target + Futex.lock)
     const [first, second] = source < target ? [source, target] : [target, source]
@@ -216,7 +215,8 @@ function lockBoth(context: FutexContext, move: Move, makes = false): boolean {
 }
 
 function unlockBoth(context: FutexContext, { source, target }: Move): void {
-  // The one that was locked first last: retiring takes the table's lock, which comes before these.
+  // The first locked one is retired last: retiring takes the table's lock, which comes before these in the
+  // lock order.
   const ends = [source, target].map(futex => endsWith(context, futex))
   release(context.thread, Math.max(source, target) + Futex.lock)
   release(context.thread, Math.min(source, target) + Futex.lock)
@@ -236,7 +236,7 @@ function retireIfEmpty(context: FutexContext, futex: number): void {
   unlockFutexUnlessDead(context, futex)
 }
 
-/** Both futexes are locked. Goes on until the call is over, or a chain has to be walked with nothing held. */
+/** Both futexes are locked. Continues until the call is over, or a chain has to be walked without locks. */
 function moveSome(context: FutexContext, move: Move): void {
   const { i32 } = context
   const { to, shared, source, target } = move
@@ -248,10 +248,10 @@ function moveSome(context: FutexContext, move: Move): void {
   if (waiter === 0) return move.end(0)
   const problem = unfit(i32, waiter, move)
   if (problem !== 0) return move.end(problem)
-  // The first of them gets the lock, if it is free; if not, it has an owner to wait for afterwards.
-  const who = i32[waiter + Waiter.who]
-  const tid = i32[who + Owner.tid]
-  const locked = lockAtomic(context, target, to, who, tid, move.limit !== 0)
+  // The first waiter gets the lock, if it is free; if not, the lock has an owner to wait for afterwards.
+  const lockOwner = i32[waiter + Waiter.lockOwner]
+  const tid = i32[lockOwner + Owner.tid]
+  const locked = lockAtomic(context, target, to, lockOwner, tid, move.limit !== 0)
   if (locked === -EBUSY) move.exits = true
   if (locked === -EAGAIN_NOW || locked === -EBUSY) return
   if (locked < 0) return move.end(locked)
@@ -273,7 +273,7 @@ function moveSome(context: FutexContext, move: Move): void {
       holder !== 0 || topWaiter(i32, target) !== 0,
       'a lock that waiters are moved to has an owner, or is pending',
     )
-    if (holder === i32[waiter + Waiter.who]) {
+    if (holder === i32[waiter + Waiter.lockOwner]) {
       move.error = -EDEADLK
       break
     }
@@ -290,11 +290,11 @@ function moveSome(context: FutexContext, move: Move): void {
     }
     waiter = next
   }
-  settleTop(context, target)
+  updateTop(context, target)
   move.done = true
 }
 
-/** -EINVAL for a waiter that does not wait to be moved to this very lock. */
+/** -EINVAL for a waiter that does not wait to be moved to this lock. */
 function unfit(i32: Int32Array, waiter: number, { to, shared }: Move): number {
   if (i32[waiter + Waiter.pi] !== PI_REQUEUE) return -EINVAL
   const fits =
@@ -315,21 +315,20 @@ function isBlocked({ i32, thread }: FutexContext, owner: number): boolean {
 }
 
 /**
- * Walks the chain for the waiter that was just moved. A deadlock: it goes back to where it was, and the call
- * ends.
+ * Walks the chain for the waiter that was just moved. On a deadlock the waiter moves back, and the call ends.
  */
 function finishWalk(context: FutexContext, move: Move): void {
   const { i32 } = context
   const { moved } = move
-  const who = i32[moved + Waiter.who]
-  const result = walkChain(context, move.walkFrom, who)
+  const lockOwner = i32[moved + Waiter.lockOwner]
+  const result = walkChain(context, move.walkFrom, lockOwner)
   move.walkFrom = 0
   if (result === 0) {
     if (move.count - 1 >= move.limit) move.done = true
     return
   }
   lockBoth(context, move, true)
-  // Unless it has been given the lock meanwhile, or has left.
+  // Unless it got the lock in the meantime, or has left.
   const waits =
     Atomics.load(i32, moved + Waiter.queue) === move.target && i32[moved + Waiter.order] === move.order
   if (waits) {
@@ -340,13 +339,13 @@ function finishWalk(context: FutexContext, move: Move): void {
     Atomics.store(i32, moved + Waiter.called, 0)
     Atomics.add(i32, i32[move.source + Futex.bucket] + Bucket.waiters, 1)
     enqueue(context, move.source, moved)
-    settleTop(context, move.target)
+    updateTop(context, move.target)
     move.end(-EDEADLK)
   }
   unlockBoth(context, move)
 }
 
-/** Whether a waiter that began at a condition had come to its lock when it left. */
+/** Whether a waiter that began at a condition had been moved to its lock when it left. */
 export function hadMoved(i32: Int32Array, waiter: number): boolean {
   return i32[waiter + Waiter.pi] === PI_LOCK
 }

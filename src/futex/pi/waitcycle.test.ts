@@ -14,7 +14,7 @@ import { promiseWaiter } from '../core/sleep.ts'
 const BEST = 10
 const WORST = 100
 
-/** Owners, each with a lock of its own; each but the first waits for the lock of the one before it. */
+/** Owners with one lock each. Each owner but the first waits for the lock of the one before it. */
 class Chain {
   readonly owners: LockOwner[]
   private readonly fx: Futexes
@@ -35,7 +35,7 @@ class Chain {
     for (let at = 1; at < length; at++) this.comes(this.owners[at], at - 1)
   }
 
-  /** Another owner, the best, comes to the last lock: what LOCK_PI says, or 1 if it waits. */
+  /** Another owner, the best, locks the last lock. Returns the result of LOCK_PI, or 1 if it waits. */
   bestComes(): number {
     return this.comes(this.fx.makeOwner({ priority: BEST }), this.owners.length - 1)
   }
@@ -52,19 +52,19 @@ class Chain {
   }
 }
 
-test('a priority goes along a chain of the greatest length to its end', () => {
+test('a priority is carried to the end of a chain of the greatest length', () => {
   const chain = new Chain(CHAIN_MAX)
   expect(chain.bestComes()).toBe(1)
   for (const at of [0, 1, 500, CHAIN_MAX - 1]) expect(chain.priorityOf(at)).toBe(BEST)
 })
 
-test('a chain that is longer counts as a deadlock, and nobody inherits from who was told so', () => {
+test('a longer chain counts as a deadlock, and no owner inherits from the refused locker', () => {
   const chain = new Chain(CHAIN_MAX + 1)
   expect(chain.bestComes()).toBe(-EDEADLK)
   for (const at of [0, 1, 500, CHAIN_MAX]) expect(chain.priorityOf(at)).toBe(WORST)
 })
 
-test('the first of a chain that comes to its last lock would wait for itself', () => {
+test('the first owner of a chain gets EDEADLK at its last lock', () => {
   const chain = new Chain(20)
   expect(chain.comes(chain.owners[0], 19)).toBe(-EDEADLK)
   expect(chain.bestComes()).toBe(1)

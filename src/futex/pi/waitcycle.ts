@@ -3,57 +3,57 @@ import type { FutexContext } from '../core/context.ts'
 import { Futex, Owner, Waiter } from '../core/records.ts'
 
 /**
- * Whether a circle that a walk came upon (pichain.ts, [5]) is one. The walk read its links one after the
- * other with nothing held in between, so they may never have been true together. O holds H, and comes to F:
+ * Decides whether a cycle that a walk has found (pichain.ts, [5]) is a deadlock. The walk read its links one
+ * after the other without locks in between, so they may never have existed together. O holds H, and locks F:
  *
  *   walker, for O                            A, holds F, waits at G     B, holds G
  *   -------------                            ----------------------     ----------
- *   F is A's, who waits at G, which is B's
+ *   A owns F and waits at G, which B owns
  *                                            gives up
- *                                                                       comes to H: waits
- *   B waits at H, which is O's: a circle? A runs, and will let F go
+ *                                                                       locks H: waits
+ *   B waits at H, which O owns: a cycle? A runs, and will unlock F
  *
- * And an owner's record is used again when the owner has ended, so one place in the arena may be two links:
+ * And an owner's record is reused when the owner has ended, so one record may be two links:
  *
  *   walker, for O                            A, holds F, waits at G     B, holds G             Z
  *   -------------                            ----------------------     ----------             -
- *   F is A's, who waits at G, which is B's
- *                                            has G                      ends: G is A's
- *                                                                                              is made in B's record
- *                                                                                              comes to H: waits
- *   B's record waits at H, which is O's: a circle? A runs
+ *   A owns F and waits at G, which B owns
+ *                                            has G                      ends: A owns G
+ *                                                                                              is created in B's record
+ *                                                                                              locks H: waits
+ *   B's record waits at H, which O owns: a cycle? A runs
  *
- * So it goes round twice more, from O back to O, and compares. A wait is known by its waiter and by the
- * number that it got when it was queued at this lock: the same in both rounds, it went on all the while from
- * the one look to the other. Who waits lets go of nothing and gets nothing else, so the lock that led to it
- * was its own for as long. Each link held, then, from its look in the first round to its look in the second;
- * all of them held at once in between.
+ * So the cycle is walked twice more, from O back to O, and compared. A wait is identified by its waiter and
+ * by the number that it got when it was queued at this lock. If it is the same in both rounds, it lasted from
+ * the first read to the second. A waiting owner unlocks nothing and gets no other lock, so the lock that led
+ * to it was its own for as long. So each link held from its read in the first round to its read in the
+ * second, and all of them held together in between.
  *
  *   first round     l1     l2     l3
  *   second round                      |  l1     l2     l3
  *                                     all of them hold here
  *
- * None is missed: the links of a deadlock do not change, and the walk of whoever queued last finds all of
- * them. A circle that O leads to and is not part of is another's to find. A chain of more than CHAIN_MAX
- * links counts as one, as on Linux.
+ * No deadlock is missed: its links do not change, and the walk of the owner that queued last finds all of
+ * them. A cycle that O leads to without being part of it is found by another walk. A chain of more than
+ * CHAIN_MAX links counts as a deadlock, as on Linux.
  */
 
-/** As deep as Linux goes. */
+/** The same depth as Linux. */
 export const CHAIN_MAX = 1024
 
 /** No lock is held; inside an RCU section. */
 export function waitsForItself(context: FutexContext, origin: number): boolean {
   const first: number[] = []
   const second: number[] = []
-  if (!goRound(context, origin, first) || !goRound(context, origin, second)) return false
+  if (!collectCycle(context, origin, first) || !collectCycle(context, origin, second)) return false
   return first.length === second.length && first.every((link, at) => link === second[at])
 }
 
 /**
- * Notes the waits from an owner back to itself, or as deep as a chain may be. False: they lead to one who
- * does not wait, or to others.
+ * Collects the waits from an owner back to itself, up to CHAIN_MAX. False: they lead to an owner that does
+ * not wait, or to another cycle.
  */
-function goRound(context: FutexContext, origin: number, links: number[]): boolean {
+function collectCycle(context: FutexContext, origin: number, links: number[]): boolean {
   const { i32, thread } = context
   const met = new Set<number>()
   let owner = origin

@@ -11,9 +11,7 @@ import { movingBy, Owner, OWNER_EXITING, QUEUE_RESTARTED, Waiter, QUEUE_WOKEN } 
 import { promiseWaiter } from '../core/sleep.ts'
 import { MATCH_ANY } from '../operations/waitwake.ts'
 
-/**
- * Thread 65 has died and nobody has recovered it; thread 64 sees that, and is the one that would recover it.
- */
+/** Thread 65 has died and was not recovered. Thread 64 detects that. */
 const DEAD = 65
 
 function pair(): { lives: Futexes; dead: Futexes; view: Int32Array<SharedArrayBuffer> } {
@@ -36,14 +34,14 @@ function pair(): { lives: Futexes; dead: Futexes; view: Int32Array<SharedArrayBu
   return { lives, dead, view }
 }
 
-test('a sleeper whose waiter a dead thread was moving takes itself off', () => {
+test('a sleeper whose waiter a dead thread was moving removes it', () => {
   const { lives, view } = pair()
   const { context } = lives
   const { i32 } = context
   const word = lives.word(view, 0)
   const wait = prepareWordWait(context, promiseWaiter(), word, true, 0, Infinity, MATCH_ANY) as PreparedWait
   const [waiter] = wait.waiters
-  // What the mover leaves that dies before the other queue: off the one, and with its name.
+  // The state that a mover leaves which dies before it reaches the other queue.
   takeOff(context, waiter)
   Atomics.store(i32, waiter + Waiter.queue, movingBy(DEAD))
   expect(takeOff(context, waiter)).toBe(false)
@@ -54,7 +52,7 @@ test('a sleeper whose waiter a dead thread was moving takes itself off', () => {
   expect(Atomics.load(i32, waiter + Waiter.queue)).toBe(QUEUE_RESTARTED)
 })
 
-test('a locker that finds the owner in the middle of its end, by a thread that died, ends it and has the lock', () => {
+test('a locker finishes the exit of an owner whose ending thread died, and takes the lock', () => {
   const { lives, dead, view } = pair()
   const { i32 } = lives.context
   const flow = dead.makeOwner()

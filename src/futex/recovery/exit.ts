@@ -21,25 +21,25 @@ import { exitRobustList } from '../robust/robust.ts'
 import { unlockFutexUnlessDead } from '../core/table.ts'
 
 /**
- * The end of an owner: a task that exits or is killed, a thread that leaves or has died, an async flow that
- * is done. What it holds goes to others, in this order:
+ * The end of an owner: a task that exits or is killed, a thread that ends or has died, an async flow that is
+ * done. Its locks pass to others, in this order:
  *
- *   1. EXITING, under its lock: nobody attaches to it any more; a locker that finds it waits for 4
+ *   1. EXITING, under its lock: no futex attaches to it any more; a locker that finds it waits for 4
  *   2. its robust list: each word gets OWNER_DIED, a waiter at a plain lock is woken
- *   3. the pi locks that others wait for go to their top waiters, with OWNER_DIED, also those on no list
- *   4. DEAD: a locker that finds its TID gets ESRCH; and its record is given back
+ *   3. its contended pi locks pass to their top waiters, with OWNER_DIED, also those on no list
+ *   4. DEAD: a locker that finds its TID gets ESRCH; and its record is freed
  *
- *   locker                                   the end
- *   ------                                   -------
+ *   locker                                   ending thread
+ *   ------                                   -------------
  *   word is the owner's TID
  *                                            (A) EXITING
- *   finds its record: EXITING, begins anew
- *                                            2, 3: the word is not its TID any more, or it was never told of
+ *   finds its record: EXITING, restarts
+ *                                            2, 3: the word is no longer its TID, or is on no list
  *                                            (B) DEAD
  *   the word has changed: takes it, or
- *   finds nobody: ESRCH
+ *   finds no owner: ESRCH
  *
- * Were 2 before (A), a locker could attach after 3 and wait for an owner that nobody will end.
+ * If 2 were before (A), a locker could attach after 3 and wait for an owner that no thread will end.
  */
 export function exitOwner(context: FutexContext, owner: number): void {
   endOwner(context, owner)
@@ -47,8 +47,8 @@ export function exitOwner(context: FutexContext, owner: number): void {
 }
 
 /**
- * The thread that was ending the owner is dead: ends it. Nothing is held. Others may do the same: every step
- * can be taken twice.
+ * The thread that was ending the owner is dead: finishes that. No lock is held. Several threads may do this:
+ * every step is idempotent.
  */
 export function finishExit(context: FutexContext, owner: number, dead: number): void {
   const { i32, thread } = context
@@ -59,12 +59,12 @@ export function finishExit(context: FutexContext, owner: number, dead: number): 
   if (left) exitOwner(context, owner)
 }
 
-/** As exitOwner; those to be woken are in the wake queue. */
+/** As exitOwner, but leaves the woken sleepers in the wake queue. */
 export function endOwner(context: FutexContext, owner: number): void {
   const { i32, thread } = context
   acquire(thread, owner + Owner.lock)
   const state = Atomics.load(i32, owner + Owner.state)
-  // One whose exiter died on the way is ended by whoever recovers that: every step can be taken twice.
+  // If its ending thread died, the recovering thread ends the owner: every step is idempotent.
   const left = (state === OWNER_EXITING || state === OWNER_DEAD) && i32[owner + Owner.exiter] === 0
   const mine = state === OWNER_ALIVE || left
   if (mine) {
@@ -82,19 +82,19 @@ export function endOwner(context: FutexContext, owner: number): void {
 }
 
 /**
- * The owner record of a task that has ended, or whose CPU has died. Before its record is given back; more
- * than once does no harm.
+ * Ends the owner record of a task that has ended, or whose CPU has died, before the task's record is freed.
+ * Idempotent.
  */
 export function exitTaskOwner(context: FutexContext, task: number): void {
   const { i32 } = context
   const owner = Atomics.load(i32, task + TaskRecord.owner)
   if (owner === 0) return
-  // If who did this before died in between, the record may be someone else's by now.
+  // If an earlier caller died in between, the record may belong to another owner by now.
   if (i32[owner + Owner.kind] === TASK && i32[owner + Owner.task] === task) exitOwner(context, owner)
   Atomics.store(i32, task + TaskRecord.owner, 0)
 }
 
-/** 3. Each pi lock that others wait for goes to the best of them. */
+/** 3. Each contended pi lock passes to its best waiter. */
 function exitContended(context: FutexContext, owner: number): void {
   const { i32, thread } = context
   context.enter()
@@ -105,7 +105,7 @@ function exitContended(context: FutexContext, owner: number): void {
     if (node === 0) break
     const futex = node - Futex.contended
     acquire(thread, futex + Futex.lock)
-    // Between the two locks it may have come to nobody: its last waiter timed out.
+    // Between the two locks its last waiter may have timed out: then it has no owner.
     if (Atomics.load(i32, futex + Futex.pi) === owner) passOn(context, futex)
     unlockFutexUnlessDead(context, futex)
   }
@@ -121,16 +121,16 @@ function passOn(context: FutexContext, futex: number): void {
   }
   const mapped = context.buffers.get(i32[futex + Futex.owner])
   if (mapped?.isBacked(i32)) {
-    writeOwner(mapped.i32, i32[futex + Futex.index], i32[i32[top + Waiter.who] + Owner.tid])
+    writeOwner(mapped.i32, i32[futex + Futex.index], i32[i32[top + Waiter.lockOwner] + Owner.tid])
   } else {
-    // This thread cannot see the word. The new owner can.
+    // This thread cannot access the word. The new owner can.
     i32[top + Waiter.pi] = PI_UNWRITTEN
   }
   handOver(context, futex, top)
 }
 
-/** What the scheduler tells this layer of its tasks. */
-export class LockWatch implements LockHooks {
+/** The scheduler's hooks into this layer, for the locks of its tasks. */
+export class TaskLockHooks implements LockHooks {
   private readonly context: FutexContext
 
   constructor(context: FutexContext) {

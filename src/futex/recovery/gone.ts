@@ -6,9 +6,9 @@ import { findOwner } from '../core/owner.ts'
 import { Owner, TASK } from '../core/records.ts'
 
 /**
- * One turn of a wait (arena/sync/awaiting.ts) at a word that still says `seen`, because the owner with this
- * TID has something under way there. True: that one is no more, or has died and nobody has recovered it yet;
- * the word is the caller's to take over, by compare-exchange.
+ * One round of a wait (arena/sync/awaiting.ts) for a word that is still `seen`, because the owner with this
+ * TID has an operation under way there. True: that owner has ended, or has died and was not recovered yet;
+ * the caller may take over the word by compare-exchange.
  */
 export function awaitOwner(
   context: FutexContext,
@@ -20,8 +20,8 @@ export function awaitOwner(
   const record = findOwner(context, tid)
   if (record === 0) return true
   if (!awaitChange(context.thread, words, at, seen, threadOf(context, record))) return false
-  // A TID is never that of another life: the compare-exchange of the caller says whether the word is still
-  // that one's.
+  // A TID never belongs to another life: the caller's compare-exchange tells whether the word is still that
+  // owner's.
   partDone(context.thread)
   return true
 }

@@ -28,27 +28,27 @@ import {
 import { restartObjects } from './restartobjects.ts'
 import { signalLater } from '../core/signal.ts'
 import { retire, unlockFutexUnlessDead } from '../core/table.ts'
-import { freeWaiter, giveUpParcel, MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
+import { freeWaiter, giveUpHandover, MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
 
 /**
- * After a thread has died, at whatever step of whatever call: its locks are broken and what they guarded is
- * rebuilt, its own waits leave their queues, and whoever it was about to wake is woken. Runs on any other
- * thread; others may make calls meanwhile.
+ * Recovery after a thread has died at any step of any call: its locks are broken and the data that they
+ * guarded is rebuilt, its own waits leave their queues, and the waiters that it was about to wake are woken.
+ * Runs on any other thread, while others make calls.
  *
- *   structure           what is always true of it          rebuilt from
+ *   structure           invariant                          rebuilt from
  *   count of a space    a mapping is alive or not           the mappings that name the space
- *   chain of a bucket   it is whole                         left as it is, but for a futex that was only just being made
+ *   chain of a bucket   it is whole                         unchanged, except for a futex under construction
  *   queue of a futex    a waiter's queue word               the waiters whose word names the futex, by priority and order
- *   lock of a slot      it outlives what is made there      free, unless something is there
- *   waiters of bucket   never too low                       left as it is: one too many costs a look
- *   pi state of a futex the word                            by its waiters: each begins its call anew
+ *   lock of a slot      it outlives the slot's records      free, unless the slot is in use
+ *   waiters of bucket   never too low                       unchanged: a count too high costs one lookup
+ *   pi state of a futex the word                            by its waiters: each restarts its call
  *   an owner's list     a futex's owner word                the futexes that name the owner
  *
- * Who waited for a pi lock whose futex was being changed finds out from the word alone what came of it: it
- * says that the lock is its own, or another's, or that of an owner that is no more, and then the first to see
- * it takes it. So nothing has to be guessed here of what the dead thread had meant to do.
+ * A waiter for a pi lock whose futex was being changed learns the result from the word alone: the word names
+ * the waiter's owner, or another one, or one that has ended, and then the first reader takes it. So recovery
+ * does not have to guess what the dead thread was about to do.
  *
- * A waiter that the dead thread was moving is woken: a wakeup for nothing is allowed, a sleeper that nobody
+ * A waiter that the dead thread was moving is woken: a spurious wakeup is allowed, a sleeper that no thread
  * will wake is not.
  */
 export function recoverFutexes(context: FutexContext, dead: number): void {
@@ -80,21 +80,20 @@ export function recoverFutexes(context: FutexContext, dead: number): void {
   layout.mappings.reclaim(i32, dead)
   layout.backings.reclaim(i32, dead)
   adoptAndRetire(context, dead)
-  // Last of all: they find everything as it should be.
+  // Last of all: the woken sleepers find consistent data.
   wakeAll(context)
 }
 
 const NONE: ReadonlySet<number> = new Set()
 
 /**
- * What the dead thread was to free when nobody looks at it any more is freed by this one; and what it had
- * found DEAD, and not got that far with.
+ * This thread takes over the RCU callbacks of the dead one, and retires the futexes that it had marked DEAD.
  */
 function adoptAndRetire(context: FutexContext, dead: number): void {
   const { i32, thread, layout, rcu, scheduler } = context
   if (scheduler !== undefined && dead < scheduler.cpus) adoptCallbacks(scheduler, dead)
   else rcu.adopt(thread, dead)
-  // Whatever was on its list is another's from here on: what is left in its name is on no list.
+  // The callbacks on its list now belong to this thread: a futex left in its name is on no list.
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
     if (!layout.futexes.isPublished(i32, futex) || Atomics.load(i32, futex + Futex.state) !== DEAD) continue
     if (rcu.leftBy(i32, futex + Futex.rcu, dead, NONE)) retire(context, futex, true)
@@ -107,8 +106,8 @@ const QUEUE = lockRank('futex queue')
 const OWNER = lockRank('lock owner')
 
 /**
- * A thread waits at this lock, whose holder is dead: breaks it, and repairs what it guards. It may hold locks
- * that are outer to it. False: it is no lock of this layer.
+ * A thread waits for this lock, whose holder is dead: breaks the lock, and repairs the data that it guards.
+ * The caller may hold locks of lower rank. False: it is not a lock of this layer.
  */
 export function rescueFutexLock(context: FutexContext, dead: number, lock: number): boolean {
   switch (context.i32[lock + Lock.rank]) {
@@ -153,9 +152,9 @@ function repairSpace(context: FutexContext, space: number, dead: number): void {
 }
 
 /**
- * The chain is whole at every step of whoever changes it: a futex comes and goes with one write. One that the
- * dead thread had put there and not settled is taken off: reclaim frees it. Those that are DEAD stay, for
- * whoever is about to take them off.
+ * The chain is whole at every step: one write links or unlinks a futex. A futex that the dead thread had
+ * linked and not published is unlinked; reclaim frees it. DEAD ones stay: the thread that marked them unlinks
+ * them.
  */
 function repairBucket(context: FutexContext, bucket: number, dead: number): void {
   const { i32, thread, layout } = context
@@ -193,9 +192,9 @@ function repairQueue(context: FutexContext, futex: number, dead: number): void {
 }
 
 /**
- * The locks of slots that have no futex or owner: the dead thread was making one there, or freeing it, or had
- * come by an old handle (lockIfKey). A slot's lock outlives its records, so left as it is it would meet
- * whoever makes the next one there: a thread of the same id as one that it holds already.
+ * The locks of slots without a futex or owner: the dead thread was creating or freeing one there, or came by
+ * an old handle (lockIfKey). A slot's lock outlives its records. Left held, it would block the next creator
+ * there.
  */
 function freeSlots({ i32, thread, layout: { futexes, owners } }: FutexContext, dead: number): void {
   for (let futex = futexes.afterUsed(i32, 0); futex !== 0; futex = futexes.afterUsed(i32, futex)) {
@@ -206,14 +205,14 @@ function freeSlots({ i32, thread, layout: { futexes, owners } }: FutexContext, d
   }
 }
 
-/** Breaks a lock that guards nothing just now. */
+/** Breaks a lock that guards no data at this time. */
 function freeLock(thread: KernelThread, lock: number, dead: number): void {
   if (breakLock(thread, lock, dead)) release(thread, lock)
 }
 
 /**
- * The waiter is off the queue, and its sleeper begins anew, once everything is as it should be: until then it
- * is on its way from one queue to another. The futex is locked, and the waiter on no list.
+ * The waiter is off the queue, and its sleeper restarts at the end of recovery: until then the waiter is
+ * marked as moving. The futex is locked, and the waiter is on no list.
  */
 function restart(context: FutexContext, futex: number, waiter: number): void {
   const { i32, thread } = context
@@ -223,7 +222,7 @@ function restart(context: FutexContext, futex: number, waiter: number): void {
   context.restarts.push(waiter)
 }
 
-/** Puts an owner's list together again, from the futexes that name it. */
+/** Rebuilds an owner's list from the futexes that name it. */
 function repairOwner(context: FutexContext, owner: number, dead: number): void {
   const { i32, thread, layout } = context
   const lock = owner + Owner.lock
@@ -245,8 +244,8 @@ function repairOwner(context: FutexContext, owner: number, dead: number): void {
 }
 
 /**
- * The owners that died with the thread, and those that it was ending, end; the others inherit what they
- * should.
+ * Ends the owners that died with the thread, and those that it was ending. The others recompute their
+ * inherited priorities.
  */
 function endOwners(context: FutexContext, dead: number): void {
   const { i32, thread, layout } = context
@@ -265,9 +264,9 @@ function endOwners(context: FutexContext, dead: number): void {
 }
 
 /**
- * Wakes those who sleep at a mutex without inheritance that nobody will let go: its owner is no more, or has
- * let go and died before it woke anyone. They look again, and find out. After the tasks of a CPU that died
- * have been ended (exitTaskOwner), once more.
+ * Wakes the waiters of mutexes without inheritance that no thread will unlock: the owner has ended, or has
+ * unlocked and died before it woke a waiter. They check their lock again. Called once more after the tasks of
+ * a dead CPU have been ended (exitTaskOwner).
  */
 export function wakeOrphans(context: FutexContext): void {
   takeOrphans(context)
@@ -285,13 +284,13 @@ function takeOrphans(context: FutexContext): void {
     if (futex <= 0) continue
     acquire(thread, futex + Futex.lock)
     const sleeps = Atomics.load(i32, waiter + Waiter.queue) === futex
-    const wants = sleeps && i32[waiter + Waiter.who] !== 0 && i32[waiter + Waiter.pi] === PI_NONE
+    const wants = sleeps && i32[waiter + Waiter.lockOwner] !== 0 && i32[waiter + Waiter.pi] === PI_NONE
     const key = i32[futex + Futex.owner]
     const index = i32[futex + Futex.index]
     release(thread, futex + Futex.lock)
     if (!wants) continue
     const mapped = context.buffers.get(key)
-    // A word that this thread cannot see: whoever waits there can, and looks again.
+    // This thread cannot access the word: its waiters can, and check again.
     const tid = mapped?.isBacked(i32) ? Atomics.load(mapped.i32, index) & FUTEX_TID_MASK : 0
     if (tid === 0 || findOwner(context, tid) === 0) wakeKey(context, key, index, 0x7fff_ffff, MATCH_ANY)
   }
@@ -301,7 +300,7 @@ function takeOrphans(context: FutexContext): void {
 function settleWaiter(context: FutexContext, waiter: number, dead: number): void {
   const { i32, layout } = context
   const queue = Atomics.load(i32, waiter + Waiter.queue)
-  // Not by what the waiter says: one that is just being made does not say anything yet.
+  // Not by the waiter's own words: one under construction has none yet.
   const own = layout.waiters.allocatedBy(i32, waiter) === dead
   if (queue === movingBy(dead)) {
     const sleeper = Atomics.load(i32, waiter + Waiter.sleeper)
@@ -314,12 +313,12 @@ function settleWaiter(context: FutexContext, waiter: number, dead: number): void
     queue === QUEUE_RESTARTED ||
     Atomics.load(i32, waiter + Waiter.called) !== 0
   ) {
-    // The dead thread may have been the one to signal it. Once more does no harm, even to the slot's next
+    // The dead thread may have been about to signal it. A second signal is harmless, even to the slot's next
     // life.
     signalLater(context, Atomics.load(i32, waiter + Waiter.sleeper))
   }
   if (own) {
-    giveUpParcel(context, waiter)
+    giveUpHandover(context, waiter)
     freeWaiter(context, waiter)
   }
 }

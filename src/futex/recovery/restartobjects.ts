@@ -10,16 +10,16 @@ import { unlockFutex } from '../core/table.ts'
  * state again. Only the dead thread knew what it was about to do for them: pass a lock on, or take one that
  * it was woken for. Words of the public futex calls have such keys too.
  *
- * Waiters for a PI lock stay on their queue: what the dead thread was doing to that queue is repaired
- * (recover.ts), and the locks of a dead owner are passed on (exit.ts). To take such a waiter off without
- * `unblock` would leave its owner waiting for a lock that it has left.
+ * Waiters for a PI lock stay on their queue: recover.ts repairs that queue, and the locks of a dead owner are
+ * passed on (exit.ts). Removing such a waiter without `unblock` would leave its owner waiting for a lock that
+ * it has left.
  *
  * Inside an RCU section; the sleepers to wake are in the wake queue.
  */
 export function restartObjects(context: FutexContext): void {
   const { i32, thread, layout } = context
   for (let futex = layout.futexes.after(i32, 0); futex !== 0; futex = layout.futexes.after(i32, futex)) {
-    // One that is only just being made has no key yet, and no lock; nobody waits at it.
+    // A futex under construction has no key, no lock and no waiters yet.
     if (!layout.futexes.isPublished(i32, futex) || i32[futex + Futex.owner] >= 0) continue
     acquire(thread, futex + Futex.lock)
     if (Atomics.load(i32, futex + Futex.state) !== ALIVE || listIsEmpty(i32, futex + Futex.waiters)) {

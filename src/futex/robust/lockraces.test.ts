@@ -3,7 +3,7 @@ import { listRemove } from '../../arena/trees/list.ts'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { found } from '../../checker/check.ts'
 import { prepareWordWait } from '../operations/call.ts'
-import { nearCircle, type Walk } from '../../../testing/futex/circleprograms.ts'
+import { nearCycle, type Walk } from '../../../testing/futex/circleprograms.ts'
 import { EDEADLK, ESRCH } from '../core/errno.ts'
 import {
   chainAgainst,
@@ -18,7 +18,7 @@ import { PI, PLAIN, ROBUST, tryLockWord, WordMutex } from './mutex.ts'
 import { insertByPriority } from '../core/order.ts'
 import { FUTEX_TID_MASK, FUTEX_WAITERS, ownerPriority } from '../core/owner.ts'
 import { lockAtomic, queueForLock } from '../pi/pi.ts'
-import { settleTop } from '../pi/pichain.ts'
+import { updateTop } from '../pi/pichain.ts'
 import { takeOff } from '../core/queue.ts'
 import { Bucket, Futex, Owner, Waiter } from '../core/records.ts'
 import { makeRoom } from './robustlist.ts'
@@ -70,7 +70,7 @@ const hastyQueue: Queue = ({ fx, owner, mutexes }, lock) => {
   listRemove(i32, at + Futex.waiters, next)
   i32[next + Waiter.priority] = priority
   insertByPriority(i32, at, next)
-  settleTop(context, at)
+  updateTop(context, at)
   release(thread, at + Futex.lock)
   return 0
 }
@@ -82,7 +82,7 @@ test('a walk that does not look again moves a waiter that has left', () => {
 /** Goes along the chain, looks again under each lock, and believes what it has read of the links before. */
 const credulous: Walk = (context, futex, waiter) => {
   const { i32, thread } = context
-  const who = i32[waiter + Waiter.who]
+  const who = i32[waiter + Waiter.lockOwner]
   queueForLock(context, futex, waiter)
   let owner = i32[futex + Futex.pi]
   unlockFutex(context, futex)
@@ -105,7 +105,7 @@ const credulous: Walk = (context, futex, waiter) => {
 test.for(['gives up', 'ends'] as const)(
   'a walk that adds links up which were never true together tells of a deadlock that is none (%s)',
   change => {
-    expect(found(nearCircle(change, credulous))).toMatch(/no deadlock is told of where there is none/)
+    expect(found(nearCycle(change, credulous))).toMatch(/no deadlock is reported, as there is none/)
   },
 )
 
@@ -127,8 +127,8 @@ const carrying: Walk = (context, futex, waiter) => {
 }
 
 test('a walk that carries a priority instead of the question makes a stranger inherit', () => {
-  expect(found(nearCircle('ends', carrying), { races: false })).toMatch(
-    /nobody waits for B, or for who has its record/,
+  expect(found(nearCycle('ends', carrying), { races: false })).toMatch(
+    /no owner waits for B, or for the new owner of its record/,
   )
 })
 
@@ -150,7 +150,9 @@ test('a robust lock that is pending only after it was taken is lost with an owne
   const { bury } = blind
   blind.bury = () => false
   try {
-    expect(found(killed(ROBUST, 'takes and lets go', { way: lateBook }), MORTAL)).toMatch(/it is told right/)
+    expect(found(killed(ROBUST, 'locks and unlocks', { way: lateBook }), MORTAL)).toMatch(
+      /the result is right/,
+    )
   } finally {
     blind.bury = bury
   }

@@ -13,7 +13,7 @@ import {
   ESRCH,
   ETIMEDOUT,
 } from '../core/errno.ts'
-import { tellAcquired, tellContended, tellReleased } from '../core/events.ts'
+import { recordAcquired, recordContended, recordReleased } from '../core/events.ts'
 import { lockTag } from '../core/locktag.ts'
 import { CONSISTENT, GONE, INCONSISTENT, MutexRecord } from './mutexrecord.ts'
 import {
@@ -25,8 +25,8 @@ import {
   type LockOwner,
   SOMETHING,
 } from '../core/owner.ts'
-import { leaveBetween } from '../pi/pendingword.ts'
-import { lockPi, takeLeft, unlockPi } from '../pi/pi.ts'
+import { leavePendingWord } from '../pi/pendingword.ts'
+import { lockPi, takePendingLock, unlockPi } from '../pi/pi.ts'
 import { Owner } from '../core/records.ts'
 import { pointerTo, ROBUST_PI as PI_BIT } from './robust.ts'
 import { clearPending, makeRoom, unlinkEntry } from './robustlist.ts'
@@ -139,7 +139,7 @@ export class WordMutex {
   lockSync(owner: LockOwner, timeout: number = Infinity, long: LongWait | null = null): number {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    if (this.pi && takeLeft(this.fx.context, owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takePendingLock(this.fx.context, owner, this.word)) return this.settle(owner, 0)
     return this.lockContended(owner, timeout, long)
   }
 
@@ -188,7 +188,7 @@ export class WordMutex {
     const { context } = this.fx
     // Without a scheduler there are no rings.
     if (this.quiet || context.scheduler === undefined) return 0
-    tellContended(context, this.tag, holderOf(Atomics.load(this.words, this.index)))
+    recordContended(context, this.tag, holderOf(Atomics.load(this.words, this.index)))
     return context.now()
   }
 
@@ -196,7 +196,7 @@ export class WordMutex {
   private had(owner: LockOwner, result: number, begun: number): number {
     const settled = this.settle(owner, result)
     if (!this.quiet && (settled === 0 || settled === -EOWNERDEAD))
-      tellAcquired(this.fx.context, this.tag, begun)
+      recordAcquired(this.fx.context, this.tag, begun)
     return settled
   }
 
@@ -211,7 +211,7 @@ export class WordMutex {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
     const { fx } = this
-    if (this.pi && takeLeft(fx.context, owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takePendingLock(fx.context, owner, this.word)) return this.settle(owner, 0)
     const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -248,7 +248,7 @@ export class WordMutex {
     const { owner } = parking
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    if (this.pi && takeLeft(parking.context(), owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takePendingLock(parking.context(), owner, this.word)) return this.settle(owner, 0)
     const who = taskWaiter(parking, owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -387,7 +387,7 @@ export class WordMutex {
     const { words, index } = this
     if (holderOf(Atomics.load(words, index)) !== 0 && !this.bury()) return -EBUSY
     if (this.pi) {
-      if (takeLeft(this.fx.context, owner, this.word)) return 0
+      if (takePendingLock(this.fx.context, owner, this.word)) return 0
       const who = threadWaiter(undefined, owner)
       const result = lockPi(this.fx.context, who, this.word, SHARED, Infinity, true)
       return result === -EAGAIN ? -EBUSY : (result as number)
@@ -443,9 +443,9 @@ export class WordMutex {
   /** Lets go of a word that someone waits for, or that is not this owner's. */
   private unlockContended(owner: LockOwner): number {
     const { fx, word, words, index } = this
-    if (this.pi && leaveBetween(owner, word)) return 0
+    if (this.pi && leavePendingWord(owner, word)) return 0
     if (fx.context.scheduler !== undefined && holderOf(Atomics.load(words, index)) === owner.tid)
-      tellReleased(fx.context, this.tag, 0)
+      recordReleased(fx.context, this.tag, 0)
     if (this.pi) return unlockPi(fx.context, owner, word, SHARED, true)
     if ((Atomics.load(words, index) & FUTEX_TID_MASK) !== owner.tid) return -EPERM
     Atomics.exchange(words, index, 0)

@@ -8,7 +8,7 @@ const kinds: [name: string, kind: MutexKind][] = [
   ['pi', PI],
   ['robust pi', ROBUST_PI],
 ]
-const doings: Doing[] = ['takes and lets go', 'holds two', 'waits', 'lets go']
+const doings: Doing[] = ['locks and unlocks', 'holds two', 'waits', 'unlocks']
 
 /**
  * The first thread of each program may die, at any of its steps: of the lock, of the list, of the kernel's
@@ -18,7 +18,7 @@ const MORTAL = { crashes: { max: 1, threads: [0] } }
 
 for (const [name, kind] of kinds) {
   for (const doing of doings) {
-    const options = { ...MORTAL, rerun: doing !== 'lets go' }
+    const options = { ...MORTAL, rerun: doing !== 'unlocks' }
     check(`${name}: the owner dies at any step while it ${doing}`, options, killed(kind, doing))
   }
 }

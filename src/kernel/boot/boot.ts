@@ -88,7 +88,7 @@ export function assembleKernel(
   s.initialize()
   const view = new KernelView(plan, s)
   // In virtual time nothing waits for long, and a timer for each wait would make it pass.
-  view.futexes.context.looksForDeadlocks = !(machine instanceof SimulatedMachine)
+  view.futexes.context.detectsDeadlocks = !(machine instanceof SimulatedMachine)
   Object.assign(data, view.domain)
   view.codec.published.open()
   return { settings, machine, view }

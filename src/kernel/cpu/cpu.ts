@@ -15,7 +15,7 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   const s = Scheduler.forCpu(kernel.scheduler, cpu, boot.slice)
   for (const slab of [s.tasks, s.entities, kernel.jobs]) slab.spread(cpu.id + 1, boot.sizes.cpus + 1)
   const view = new KernelView(kernel, s, boot)
-  view.futexes.context.looksForDeadlocks = !cpu.stepwise
+  view.futexes.context.detectsDeadlocks = !cpu.stepwise
   view.codec.published.open()
   if (!cpu.stepwise) {
     joinAmbient(view)

@@ -185,7 +185,7 @@ export function rescueOnCpu(view: KernelView): void {
  * is freed with what that thread had.
  */
 function freeLeft({ codec, heap, futexes }: KernelView): void {
-  for (const block of futexes.context.leftBlocks.splice(0)) if (heap.isAtRest(block)) codec.free(block)
+  for (const block of futexes.context.orphanedBlocks.splice(0)) if (heap.isAtRest(block)) codec.free(block)
 }
 
 /** Every word of a record that may have a payload. */

@@ -1,7 +1,7 @@
 import { suspendForm } from '../../coroutine/core/blocking.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { ambient } from '../../futex/core/ambient.ts'
-import { deadlineOf, napOf, timeLeft, WALL_STEP_MS, wokeEarly } from '../../futex/core/deadline.ts'
+import { deadlineOf, sleepMs, timeLeft, WALL_STEP_MS, wokeEarly } from '../../futex/core/deadline.ts'
 import { startAlarm } from '../../machine/timekeeper/alarm.ts'
 import type { Channel } from './channel.ts'
 import { SyncError } from '../wait/errors.ts'
@@ -157,7 +157,7 @@ export function endsOnThread(
     const deadline = deadlineOf(now, limitOf(options))
     const nothing = new Int32Array(new SharedArrayBuffer(4))
     for (let left = timeLeft(now, deadline); left > 0; ) {
-      Atomics.wait(nothing, 0, 0, napOf(deadline, left))
+      Atomics.wait(nothing, 0, 0, sleepMs(deadline, left))
       if (!wokeEarly(now, deadline, left)) break
       left = timeLeft(now, deadline)
     }

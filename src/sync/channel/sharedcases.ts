@@ -151,7 +151,7 @@ export class CasesWait implements Parking {
 
   private queueAt(context: FutexContext, index: number, waiter: number): void {
     const { pipe, sends } = this.cases[index]
-    const parcel = waiter + Waiter.parcel
+    const parcel = waiter + Waiter.handover
     if (sends) {
       copyParcel(this.parcels.i32, index * PARCEL_WORDS, context.i32, parcel)
       settleParcel(this.arena(context), parcel, pipe.codec)
@@ -165,12 +165,12 @@ export class CasesWait implements Parking {
   takeBack(context: FutexContext, waiters: readonly number[]): void {
     this.cases.forEach(({ sends, pipe }, index) => {
       if (sends && waiters[index] !== undefined && isUnsent(context.i32, waiters[index]))
-        takeParcel(this.arena(context), waiters[index] + Waiter.parcel, pipe.codec, context.thread)
+        takeParcel(this.arena(context), waiters[index] + Waiter.handover, pipe.codec, context.thread)
     })
   }
 
   woken(context: FutexContext, waiters: readonly number[], at: number): boolean {
-    const parcel = waiters[at] + Waiter.parcel
+    const parcel = waiters[at] + Waiter.handover
     this.index = at
     this.closed = context.i32[parcel] === CLOSED
     const { sends, pipe } = this.cases[at]
@@ -191,7 +191,7 @@ export class CasesWait implements Parking {
     const { pipe, sends } = this.cases[claimed]
     pipe.lock(context)
     pipe.unlock(context)
-    const said = i32[waiters[claimed] + Waiter.parcel]
+    const said = i32[waiters[claimed] + Waiter.handover]
     const served = sends ? said === TAKEN || said === CLOSED : said !== NOTHING
     return served ? claimed : -1
   }
@@ -203,7 +203,7 @@ export class CasesWait implements Parking {
       this.dropUnsent(-1)
       return
     }
-    const parcel = waiters[at] + Waiter.parcel
+    const parcel = waiters[at] + Waiter.handover
     const { sends, pipe } = this.cases[at]
     const closed = context.i32[parcel] === CLOSED
     if (!sends && !closed) {
@@ -241,6 +241,6 @@ export class CasesWait implements Parking {
 }
 
 function isUnsent(i32: Int32Array, waiter: number): boolean {
-  const said = i32[waiter + Waiter.parcel]
+  const said = i32[waiter + Waiter.handover]
   return said !== TAKEN && said !== CLOSED
 }

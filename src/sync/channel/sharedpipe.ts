@@ -103,7 +103,7 @@ export const PIPE_WOULD_WAIT = 1
 export const PIPE_ENDED = 2
 export type Outcome = typeof PIPE_DONE | typeof PIPE_WOULD_WAIT | typeof PIPE_ENDED
 
-assert(Waiter.parcel % 2 === 0, 'a number in a parcel is aligned')
+assert(Waiter.handover % 2 === 0, 'a number in a parcel is aligned')
 
 /** A value on its way back. */
 const returnedWords = new ArrayBuffer(PARCEL_WORDS * 4)
@@ -402,7 +402,7 @@ export class SharedPipe implements Place {
     for (let slot = Atomics.load(i32, at + HEAD); slot !== tail; slot = this.after(slot))
       if (blockIn(i32, this.slot(slot)) === block) return true
     for (let waiter = waiters.after(arena, 0); waiter !== 0; waiter = waiters.after(arena, waiter))
-      if (blockIn(arena, waiter + Waiter.parcel) === block) return true
+      if (blockIn(arena, waiter + Waiter.handover) === block) return true
     return false
   }
 
@@ -410,12 +410,12 @@ export class SharedPipe implements Place {
   refill(context: FutexContext, waiter: number, tail: number): void {
     const { i32, at } = this
     const { i32: arena } = context
-    const block = this.give(context, arena, waiter + Waiter.parcel)
+    const block = this.give(context, arena, waiter + Waiter.handover)
     i32[at + JOURNAL_TAIL] = tail
     i32[at + JOURNAL_ORDER] = arena[waiter + Waiter.order]
     i32[at + JOURNAL] = waiter // (A)
-    copyParcel(arena, waiter + Waiter.parcel, i32, this.slot(tail)) // (B)
-    arena[waiter + Waiter.parcel] = TAKEN // (C)
+    copyParcel(arena, waiter + Waiter.handover, i32, this.slot(tail)) // (B)
+    arena[waiter + Waiter.handover] = TAKEN // (C)
     Atomics.store(i32, at + TAIL, this.after(tail)) // (D)
     i32[at + JOURNAL] = 0 // (E)
     this.given(block)
@@ -429,7 +429,7 @@ export class SharedPipe implements Place {
     // Its order tells a sender that still waits from one that died as well, whose record may be another's.
     if (waiter !== 0 && arena[waiter + Waiter.order] === i32[at + JOURNAL_ORDER]) {
       const tail = i32[at + JOURNAL_TAIL]
-      if (i32[at + TAIL] === tail && arena[waiter + Waiter.parcel] === TAKEN)
+      if (i32[at + TAIL] === tail && arena[waiter + Waiter.handover] === TAKEN)
         Atomics.store(i32, at + TAIL, this.after(tail))
     }
     i32[at + JOURNAL] = 0

@@ -366,7 +366,7 @@ class ConditionWait implements Wait {
     i32[waiter + Waiter.target] = target === null ? 0 : target.word.mapped.backing
     if (target === null) return
     i32[waiter + Waiter.targetIndex] = target.word.index
-    i32[waiter + Waiter.who] = (owner ?? currentOwner()).record
+    i32[waiter + Waiter.lockOwner] = (owner ?? currentOwner()).record
     if (target.inherits) i32[waiter + Waiter.pi] = PI_REQUEUE
   }
 

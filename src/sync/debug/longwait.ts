@@ -79,7 +79,7 @@ export class HolderWatch implements LongWait {
     return new HolderWatch(tid, lock, lock.isHeldBy(tid))
   }
 
-  look(context: FutexContext): void {
+  checkDeadlock(context: FutexContext): void {
     const { i32 } = context
     const record = findOwner(context, this.tid)
     if (record === 0) return

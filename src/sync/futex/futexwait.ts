@@ -70,7 +70,8 @@ function prepare(
   const { context } = here.futexes
   const { bitset = MATCH_ANY } = options
   const shared = entries.map(({ view, flags }) => sharedIn(view, what, flags))
-  if ((bitset | 0) === 0) throw new FutexError(EINVAL, what, 'bitset: 0 meets no wake; give at least one bit')
+  if ((bitset | 0) === 0)
+    throw new FutexError(EINVAL, what, 'bitset: 0 matches no wake; set at least one bit')
   const deadline = deadlineIn(context, what, options)
   const words = entries.map(({ view, index }) => wordOf(here, what, view, index))
   const values = entries.map(({ view, value }) => valueIn(view, what, value))

@@ -1,6 +1,6 @@
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
-import { tellAcquired, tellContended, tellReleased } from '../../futex/core/events.ts'
+import { recordAcquired, recordContended, recordReleased } from '../../futex/core/events.ts'
 import { Waiter } from '../../futex/core/records.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
@@ -92,7 +92,7 @@ export class LockWait implements Wait {
         this.since = context.now()
         this.held = owner === this.tid
       }
-      tellContended(context, this.queue.objectId(context), owner)
+      recordContended(context, this.queue.objectId(context), owner)
       return false
     }
   }
@@ -107,7 +107,7 @@ export class LockWait implements Wait {
 
   private acquired(context: FutexContext): void {
     this.place.heldSince = context.now()
-    tellAcquired(context, this.queue.objectId(context), this.since)
+    recordAcquired(context, this.queue.objectId(context), this.since)
   }
 
   /** It was handed the lock. */
@@ -150,7 +150,7 @@ class NextHolder implements Decision {
 /** From [3], by its owner: to [1], [4], or to [3] with the one who demanded it. */
 export function releaseWord(context: FutexContext, place: Place, queue: ParkingQueue): void {
   const { i32, at } = place
-  tellReleased(context, queue.objectId(context), place.heldSince ?? 0)
+  recordReleased(context, queue.objectId(context), place.heldSince ?? 0)
   place.heldSince = 0
   queue.lock(context)
   if (queue.isEmpty(context)) Atomics.store(i32, at, 0)

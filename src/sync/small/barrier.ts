@@ -106,7 +106,7 @@ const MET = 1
 /** Says to each that they meet now, if the last to come gets as far as to count it. */
 class Marking implements Decision {
   decide(i32: Int32Array, waiter: number): typeof SKIP {
-    i32[waiter + Waiter.parcel] = MET
+    i32[waiter + Waiter.handover] = MET
     return SKIP
   }
 }
@@ -133,7 +133,7 @@ export class ArrivalWait implements Wait {
     const meetings = Atomics.load(i32, at) & ~HAS_WAITERS
     this.last = arrived.count + 1 >= this.barrier.parties
     this.meetings = meetings
-    context.i32[waiter + Waiter.parcel] = 0
+    context.i32[waiter + Waiter.handover] = 0
     if (this.last) this.queue.walk(context, new Marking()) // (A)
     Atomics.store(i32, at, this.last ? (meetings + 1) & ~HAS_WAITERS : meetings | HAS_WAITERS) // (B)
     if (this.last) this.queue.walk(context, new WakeEveryone()) // (C)
@@ -146,7 +146,7 @@ export class ArrivalWait implements Wait {
 
   /** The last to come died between (B) and (C): those that (A) had reached have met. */
   servedByDead({ i32 }: FutexContext, waiter: number): boolean {
-    return i32[waiter + Waiter.parcel] === MET && this.barrier.meetings !== this.meetings
+    return i32[waiter + Waiter.handover] === MET && this.barrier.meetings !== this.meetings
   }
 
   leave(): void {}

@@ -19,8 +19,8 @@ import type { ParkingQueue } from './queue.ts'
  * by itself, and finds that it is named, or GRANTED. Its record is not given back before that, so (D) never
  * writes into another's.
  */
-const NEXT = Waiter.parcel
-const GRANTED = Waiter.parcel + 1
+const NEXT = Waiter.handover
+const GRANTED = Waiter.handover + 1
 
 /** The waiter is about to be queued. */
 export function expectGrant({ i32 }: FutexContext, waiter: number): void {

@@ -1,5 +1,5 @@
 import type { KernelThread } from '../../arena/sync/thread.ts'
-import { HEAP_PARCEL } from '../../futex/core/records.ts'
+import { HEAP_HANDOVER } from '../../futex/core/records.ts'
 import { currentView } from '../../kernel/cpu/ambient.ts'
 import type { PayloadCodec } from '../../payload/codec.ts'
 
@@ -56,7 +56,7 @@ export function writeParcel(
       } else {
         const made = codec()
         i32[at + 1] = made.encode(value, 'value')
-        i32[at] = made === currentView()?.codec ? HEAP_PARCEL : PAYLOAD
+        i32[at] = made === currentView()?.codec ? HEAP_HANDOVER : PAYLOAD
       }
   }
 }
@@ -86,7 +86,7 @@ export function takeParcel(
 }
 
 function hasPayload(i32: Int32Array, at: number): boolean {
-  return i32[at] === HEAP_PARCEL || i32[at] === PAYLOAD
+  return i32[at] === HEAP_HANDOVER || i32[at] === PAYLOAD
 }
 
 function hasBlock(i32: Int32Array, at: number): boolean {
@@ -110,7 +110,7 @@ export function readParcel(
       return true
     case FALSE:
       return false
-    case HEAP_PARCEL:
+    case HEAP_HANDOVER:
     case PAYLOAD: {
       const word = i32[at + 1]
       const made = codec()

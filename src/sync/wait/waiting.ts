@@ -6,14 +6,14 @@ import { blocks, closeFaces, finishedFace, openFaces } from '../../coroutine/cor
 import { resumable } from '../../coroutine/core/generators.ts'
 import { type Ambient, ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
-import { deadlineOf as deadlineOfLimit, napOf, timeLeft, wallLimit } from '../../futex/core/deadline.ts'
+import { deadlineOf as deadlineOfLimit, sleepMs, timeLeft, wallLimit } from '../../futex/core/deadline.ts'
 import { EINTR, ETIMEDOUT } from '../../futex/core/errno.ts'
 import { Waiter, QUEUE_WOKEN } from '../../futex/core/records.ts'
 import {
   finishWait,
-  hasFate,
+  isWaitOver,
   keepAlive,
-  LOOK_MS,
+  DEADLOCK_CHECK_MS,
   type LongWait,
   promiseWaiter,
   RESTART,
@@ -349,20 +349,20 @@ function* sleepCoroutine(
   long: LongWait | null,
 ): Generator<number, number, unknown> {
   const { i32 } = context
-  const step = long !== null && context.looksForDeadlocks ? LOOK_MS : Infinity
+  const step = long !== null && context.detectsDeadlocks ? DEADLOCK_CHECK_MS : Infinity
   const at = waiters[0] + Waiter.signal
   const release = keepAlive()
   let finished = false
   try {
     for (;;) {
       Atomics.store(i32, at, 0)
-      if (hasFate(context, waiters)) break
+      if (isWaitOver(context, waiters)) break
       const left = timeLeft(context.now, deadline)
       if (left <= 0) break
-      const nap = napOf(deadline, left)
+      const nap = sleepMs(deadline, left)
       const waiting = Atomics.waitAsync(i32, at, 0, Math.ceil(Math.min(nap, step)))
       const slept = waiting.async ? yield* waitForm(waiting.value, { signal }) : waiting.value
-      if (slept === 'timed-out' && step < nap) long?.look(context)
+      if (slept === 'timed-out' && step < nap) long?.checkDeadlock(context)
     }
     finished = true
     return finishWait(context, waiters, -ETIMEDOUT)
