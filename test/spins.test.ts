@@ -6,7 +6,7 @@ import { sourceFiles, src } from './sourcelayers.ts'
 
 /**
  * A loop that waits for another thread goes through `awaitChange` (src/arena/sync/awaiting.ts) or
- * `awaitOwner` (src/futex/recovery/gone.ts): it spins, parks, and looks at deaths. A loop waits, for this
+ * `awaitOwner` (src/futex/recovery/awaitowner.ts): it spins, parks, and looks at deaths. A loop waits, for this
  * test, if nothing bounds it and it does one of these without them, and without giving its thread up
  * (`yield`, `await`):
  *

@@ -1,5 +1,5 @@
 import { check } from '../../checker/check.ts'
-import { closedCycle, nearCycle } from '../../../testing/futex/circleprograms.ts'
+import { closedCycle, nearCycle } from '../../../testing/futex/cycleprograms.ts'
 import { chainAgainst, handedOn } from '../../../testing/futex/lockprograms.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from '../robust/mutex.ts'
 

@@ -3,7 +3,7 @@ import { listRemove } from '../../arena/trees/list.ts'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { found } from '../../checker/check.ts'
 import { prepareWordWait } from '../operations/call.ts'
-import { nearCycle, type Walk } from '../../../testing/futex/circleprograms.ts'
+import { nearCycle, type Walk } from '../../../testing/futex/cycleprograms.ts'
 import { EDEADLK, ESRCH } from '../core/errno.ts'
 import {
   chainAgainst,

@@ -11,7 +11,7 @@ import {
   ETIMEDOUT,
 } from '../../futex/core/errno.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../../futex/robust/mutex.ts'
-import { awaitOwner } from '../../futex/recovery/gone.ts'
+import { awaitOwner } from '../../futex/recovery/awaitowner.ts'
 import { FUTEX_WAITERS, holderOf, type LockOwner } from '../../futex/core/owner.ts'
 import { Bucket } from '../../futex/core/records.ts'
 import type { AddressSpace, FutexWord } from '../../futex/core/space.ts'

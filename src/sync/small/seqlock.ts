@@ -1,6 +1,6 @@
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
 import { ambient } from '../../futex/core/ambient.ts'
-import { awaitOwner } from '../../futex/recovery/gone.ts'
+import { awaitOwner } from '../../futex/recovery/awaitowner.ts'
 import { checkCount } from '../wait/errors.ts'
 import { currentTid } from '../wait/caller.ts'
 import {

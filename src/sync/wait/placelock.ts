@@ -3,7 +3,7 @@ import { pause } from '../../arena/sync/pause.ts'
 import { STUCK_MS } from '../../arena/sync/spinlock.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
-import { threadOf } from '../../futex/recovery/gone.ts'
+import { threadOf } from '../../futex/recovery/awaitowner.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 import type { Place } from './place.ts'
 
