@@ -75,7 +75,7 @@ test('an owner that waits is not closed', async () => {
   mutex.lockSync(stays.self)
   const owner = stays.makeOwner()
   const waiting = mutex.lockAsync(owner)
-  expect(() => stays.closeOwner(owner)).toThrow(/still waits for a lock; abort its wait/)
+  expect(() => stays.closeOwner(owner)).toThrow(/still waits for a lock; abort the wait/)
   mutex.unlock(stays.self)
   expect(await waiting).toBe(0)
   stays.closeOwner(owner)
