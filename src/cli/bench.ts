@@ -1,12 +1,13 @@
 /**
- * `heddle bench`: what heddle does on the machine at hand, in a few seconds. The whole suite, against its
- * peers, is in the repository.
+ * `heddle bench`: a few figures of this machine, in a few seconds. The whole suite, with other packages as
+ * baselines, is in the repository.
  */
 import { availableParallelism, cpus } from 'node:os'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 import { Channel } from '../sync/index.ts'
 import { Kernel } from '../kernel/boot/kernel.ts'
 import type { ModuleView } from '../kernel/spawn/modules.ts'
+import { cpuCount } from './numbers.ts'
 import { formatMs, paint, table, type Terminal, terminalOf } from './terminal.ts'
 
 interface Figure {
@@ -28,14 +29,9 @@ export function benchCommand(): Command {
   return new Command('bench')
     .summary('measure tasks, latencies, locks and channels on this machine')
     .description(
-      'Measures, in a few seconds: tasks per second, how soon a short task runs behind long ones, what preemption and locks cost.',
+      'Measures in a few seconds: tasks per second, the latency of a short task behind long ones, the cost of preemption and locks.',
     )
-    .option('--cpus <n>', 'how many CPUs', (text: string) => {
-      const value = Number(text)
-      if (!Number.isInteger(value) || value < 1)
-        throw new InvalidArgumentError('give a whole number, 1 or more.')
-      return value
-    })
+    .option('--cpus <n>', 'how many CPUs', cpuCount)
     .option('--json', 'print one JSON object a line')
     .action(async (flags: BenchFlags) => bench(flags, terminalOf(process.stdout)))
 }
@@ -73,14 +69,14 @@ function print(figures: readonly Figure[], terminal: Terminal): void {
   if (process.stderr.isTTY) process.stderr.write('\r')
   const rows = figures.map(({ row, value, unit, spread }) => [
     row,
-    say(value, unit),
-    `${say(spread[0], unit)} – ${say(spread[1], unit)}`,
+    format(value, unit),
+    `${format(spread[0], unit)} – ${format(spread[1], unit)}`,
   ])
   const [head, ...lines] = table([['', 'median', 'quartiles'], ...rows])
   console.log([paint(terminal, 'bold', head), ...lines].join('\n'))
 }
 
-function say(value: number, unit: string): string {
+function format(value: number, unit: string): string {
   if (unit === 'ms') return formatMs(value)
   return unit === '×' ? `${value.toFixed(2)}×` : `${Math.round(value).toLocaleString('en')} ${unit}`
 }
@@ -118,10 +114,7 @@ async function spawnSingle(kernel: Kernel, work: Work): Promise<Figure[]> {
   return [figure('spawn and await one task', 'ms', values)]
 }
 
-/**
- * Twice as many tasks that compute as there are CPUs; then short ones, at the same priority and at a higher
- * one.
- */
+/** Short tasks, at normal and high priority, beside two computing tasks for each CPU. */
 async function behindLong(kernel: Kernel, work: Work): Promise<Figure[]> {
   const hogs = Array.from({ length: kernel.cpus * 2 }, () => kernel.spawn(work.burn, [1200]))
   const latency = async (priority: 'normal' | 'high'): Promise<number> => {

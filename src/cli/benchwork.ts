@@ -1,7 +1,7 @@
 import type { Channel } from '../sync/channel/channel.ts'
 import { Mutex } from '../sync/mutex/mutex.ts'
 
-/** What `heddle bench` spawns. */
+/** The tasks of `heddle bench`. */
 export function add(a: number, b: number): number {
   return a + b
 }
@@ -27,10 +27,10 @@ function sumInSlices(count: number): number {
   return sum
 }
 
-/** By another name: it is meant to be plain. */
+/** An unknown callee for the compiler, which would warn about a plain function that a task calls. */
 const measured: (count: number) => number = Reflect.get({ sumPlainly }, 'sumPlainly') as typeof sumPlainly
 
-/** Milliseconds for the same sum, plainly and preemptibly. */
+/** Milliseconds for the same sum in a plain function and in a preemptible one. */
 export function sums(count: number): [number, number] {
   'use task'
   const start = performance.now()
@@ -42,7 +42,7 @@ export function sums(count: number): [number, number] {
   return [middle - start, end - middle]
 }
 
-/** Nanoseconds for a pair. */
+/** Nanoseconds for one lock and unlock. */
 export function* lockFree(count: number): Generator<number, number, unknown> {
   const mutex = new Mutex()
   const start = performance.now()

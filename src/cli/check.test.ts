@@ -14,7 +14,7 @@ interface Ended {
   readonly code: number | null
 }
 
-/** Runs `heddle check`. `interruptOn`: Ctrl-C when the error stream says this. */
+/** Runs `heddle check`. `interruptOn`: sends Ctrl-C when this text is on the error stream. */
 function heddleCheck(args: readonly string[], interruptOn?: string): Promise<Ended> {
   return new Promise(resolve => {
     const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), 'check', ...args], {
@@ -56,14 +56,14 @@ const endless = `check('long', { rerun: false }, () => {
   return { threads: [add, add, add] }
 })\n`
 
-/** A check of two threads that do this, with `m`, and add. */
+/** A check of two threads that execute `does` on the memory `m`, and add. */
 const one = (does: string, options = '{}'): string => `check('one', ${options}, () => {
   const m = new Int32Array(new SharedArrayBuffer(4))
   const body = () => { ${does}; ${does.startsWith('bump') ? '' : 'Atomics.add(m, 0, 1)'} }
   return { threads: [body, body] }
 })\n`
 
-/** Its set-up takes so long that the search for a shorter schedule takes seconds. */
+/** The set-up is slow, so the search for a shorter schedule takes seconds. */
 const slowlyShrunk = `check('slow', { races: false, shrink: 240 }, () => {
   ${words}
   for (let turn = 0; turn < 20_000_000; turn++) if (turn < 0) throw new Error('never')
@@ -76,14 +76,14 @@ const stuckBody = `${forever}check('stuck body', {}, () => ({ threads: [() => fo
 const stuckEnd = `${forever}check('stuck end', {}, () => ({ threads: [() => 1], final: () => forever() }))\n`
 
 describe('heddle check', () => {
-  test('passes what is right, with counts, and exits with 0', async () => {
+  test('a correct check passes, with counts and exit code 0', async () => {
     const { out, code } = await heddleCheck([checkFile('right.check.ts', adder)])
     expect(out).toMatch(/✓ adders: 6 executions.*complete: every interleaving is covered/)
     expect(out).toContain('1 check: 1 passed, 0 failed')
     expect(code).toBe(0)
   })
 
-  test('reports what is wrong, exits with 1, and replays it from the command that it prints', async () => {
+  test('a failing check exits with 1, and the printed command replays the failure', async () => {
     const file = checkFile('lossy.check.ts', lossy)
     const { out, code } = await heddleCheck([file])
     expect(code).toBe(1)
@@ -126,7 +126,7 @@ describe('heddle check', () => {
     expect(code).toBe(1)
   })
 
-  test('shares a long search out, and keeps its workers for the next check', async () => {
+  test('splits a long search over workers, and keeps the workers for the next check', async () => {
     const loads = join(folder, 'loads')
     const long = (name: string): string => endless.replace("'long'", `'${name}'`).replace('12', '4')
     const { out, err, code } = await heddleCheck([
@@ -140,7 +140,7 @@ describe('heddle check', () => {
     expect(out, err).toMatch(/✓ first: 34,650 executions.*complete: every interleaving is covered/)
     expect(out).toMatch(/✓ second: 34,650 executions.*complete: every interleaving is covered/)
     expect(code).toBe(0)
-    // Here, and at most once for each worker.
+    // Once in this thread, and at most once in each worker.
     expect(readFileSync(loads, 'utf8').length).toBeLessThanOrEqual(3)
   })
 
@@ -157,7 +157,7 @@ describe('heddle check', () => {
     expect((await heddleCheck([file, '--executions', '2', '--allow-incomplete'])).code).toBe(0)
   })
 
-  test('keeps to its bounds on several workers', async () => {
+  test('respects its bounds on several workers', async () => {
     const file = checkFile('bounded.check.ts', endless)
     const executions = await heddleCheck([file, '--parallel', '2', '--executions', '5'])
     expect(executions.out).toMatch(/: 5 executions,.*it was to stop after 5 executions/)
@@ -165,7 +165,7 @@ describe('heddle check', () => {
     expect(runs.out).toMatch(/: 7 executions,/)
     const time = await heddleCheck([file, '--parallel', '2', '--time', '0'])
     expect(time.out).toMatch(/◐ .*it was to stop after 0 ms/)
-    // Long enough to be shared out.
+    // Long enough to be split.
     const many = await heddleCheck([file, '--parallel', '2', '--executions', '40000'])
     const counts =
       /: ([\d,]+) executions(?: \(and ([\d,]+) covered by them\))?,.*it was to stop after 40000 exec/
@@ -175,7 +175,7 @@ describe('heddle check', () => {
     expect(longer.out).toMatch(/◐ .*it was to stop after 500 ms/)
   })
 
-  test('takes a check in a package of type commonjs for the module that it is', async () => {
+  test('loads a check as a module in a package of type commonjs', async () => {
     mkdirSync(join(folder, 'commonjs'))
     writeFileSync(join(folder, 'commonjs', 'package.json'), '{ "type": "commonjs" }')
     writeFileSync(
@@ -203,7 +203,7 @@ describe('heddle check', () => {
     expect(code).toBe(2)
   })
 
-  test('says of a timer in a thread where it stands, also when a promise takes the error', async () => {
+  test('names the place of a timer in a thread, also when a promise swallows the error', async () => {
     const text = one('1') + one('setTimeout(() => {}, 1)') + one('new Promise(done => setTimeout(done, 1))')
     const { err, code } = await heddleCheck([checkFile('timers.check.ts', text)])
     expect(err.match(/ERR_CHECK_NONDETERMINISTIC/g)).toHaveLength(2)
@@ -211,14 +211,14 @@ describe('heddle check', () => {
     expect(code).toBe(2)
   })
 
-  test('says how far it got when it is interrupted', async () => {
+  test('reports its progress when it is interrupted', async () => {
     const { out, err, code } = await heddleCheck([checkFile('long.check.ts', endless)], 'executions')
     expect(err).toMatch(/long: [\d,]+ executions, [\d,]+\/s, depth 36, about .* % done/)
     expect(out).toMatch(/◐ long: [\d,]+ executions.*not complete: it was interrupted/)
     expect(code).toBe(130)
   })
 
-  test('says what to change in a check that is wrong, and exits with 2', async () => {
+  test('explains what is wrong with a check itself, and exits with 2', async () => {
     const throwing = checkFile('throwing.check.ts', "check('throws', {}, () => { throw new Error('no') })\n")
     const thrown = await heddleCheck([throwing])
     expect(thrown.code).toBe(2)
@@ -231,7 +231,7 @@ describe('heddle check', () => {
     expect((await heddleCheck([join(folder, 'nowhere')])).err).toContain('no such file or folder')
   })
 
-  test('instruments what a check imports relatively', async () => {
+  test('instruments the relative imports of a check', async () => {
     writeFileSync(
       join(folder, 'counter.ts'),
       'export const bump = (m: Int32Array): void => { m[0] = m[0] + 1 }\n',
@@ -263,7 +263,7 @@ describe('heddle check', () => {
     expect(code).toBe(0)
   })
 
-  test('takes the search for a shorter schedule for a sign of life, however long that takes', async () => {
+  test('counts a slow search for a shorter schedule as progress', async () => {
     const { out, err, code } = await heddleCheck([
       checkFile('slow.check.ts', slowlyShrunk),
       '--patience',
@@ -281,6 +281,6 @@ describe('heddle check', () => {
     const started = await heddleCheck([checkFile('stuck.check.ts', adder + text), '--patience', '1'])
     expect(started.out).toContain('✓ adders')
     expect(started.err).toMatch(new RegExp(`✗ .*stuck.check.ts ${name}: nothing has come back for 1 s`))
-    expect(started.code, 'it was killed: nothing else ends such a thread').toBe(null)
+    expect(started.code, 'only a kill ends such a thread').toBe(null)
   })
 })

@@ -3,6 +3,8 @@ import { availableParallelism } from 'node:os'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { CheckOptions, ExplorerName } from '../checker/run/options.ts'
 import { runChecks } from '../checker/run/runner.ts'
+import { streams } from './failure.ts'
+import { wholeNumber } from './numbers.ts'
 
 interface CheckFlags {
   explorer?: ExplorerName
@@ -35,11 +37,11 @@ export function checkCommand(): Command {
   return new Command('check')
     .summary('explore every interleaving of the checks in *.check.ts files')
     .description(
-      'Runs the checks in files *.check.ts: virtual threads over shared memory, one access at a time, in every order that matters. Exits with 1 when a check fails, 2 when one is wrong, 3 when one was not explored to its end.',
+      'Runs the checks in files *.check.ts: virtual threads over shared memory, one access at a time, in every order that makes a difference. Exits with 1 when a check fails, 2 when a check is wrong, 3 when a search was incomplete.',
     )
     .argument('[paths...]', 'files, or folders with files *.check.ts', ['.'])
     .addOption(
-      new Option('--explorer <name>', 'how to explore, whatever the checks say').choices([
+      new Option('--explorer <name>', 'how to explore; overrides the checks').choices([
         'exhaustive',
         'preemption-bounded',
         'pct',
@@ -50,11 +52,11 @@ export function checkCommand(): Command {
     .option('--preemptions <n>', 'preemption-bounded: how many preemptions', wholeNumber)
     .option('--depth <n>', 'pct: how many ordering constraints a bug may need', wholeNumber)
     .option('--runs <n>', 'pct, random: how many executions', wholeNumber)
-    .option('--seed <n>', 'pct, random: where the random numbers start', wholeNumber)
-    .option('--steps <n>', 'the longest execution', wholeNumber)
+    .option('--seed <n>', 'pct, random: the seed of the random numbers', wholeNumber)
+    .option('--steps <n>', 'how many steps an execution may have', wholeNumber)
     .option(
       '--turns <n>',
-      'turns in a row of a loop that only reads and changes something of its own',
+      'the most iterations in a row of a loop that only reads and changes local state',
       wholeNumber,
     )
     .option('--executions <n>', 'stop each check after so many executions', wholeNumber)
@@ -63,20 +65,20 @@ export function checkCommand(): Command {
     .addOption(
       new Option(
         '--memory <model>',
-        'weak: plain accesses do whatever the memory model of the language allows',
+        'weak: plain accesses have every result that the memory model of the language allows',
       ).choices(['sequential', 'weak']),
     )
-    .option('--only <text>', 'only checks with this in their name')
+    .option('--only <text>', 'only checks whose names contain this text')
     .option('--replay <schedule>', 'run one schedule, as a report printed it')
-    .option('--allow-incomplete', 'a search that did not cover everything is no error')
-    .option('--keep-going', 'count on after a failure')
+    .option('--allow-incomplete', 'an incomplete search is no error')
+    .option('--keep-going', 'continue the search after a failure')
     .option('--bail', 'stop at the first check that fails')
     .option('--jobs <n>', 'explore so many checks at a time, or `cores`: one for each core', processes)
     .option('--no-cache', 'explore also checks whose result is remembered from an earlier run')
     .option('--parallel <n>', 'explore each check on so many worker threads', wholeNumber)
     .option(
       '--patience <s>',
-      'end when code that is not instrumented has not come back for so many seconds',
+      'end when code that is not instrumented has not returned for so many seconds',
       wholeNumber,
     )
     .option('--json', 'print one JSON object for each check')
@@ -113,8 +115,7 @@ export function checkCommand(): Command {
           coverageFile,
         },
         {
-          out: text => void process.stdout.write(text),
-          err: text => void process.stderr.write(text),
+          ...streams,
           live: process.stderr.isTTY === true && json !== true,
         },
       )
@@ -125,11 +126,5 @@ function processes(text: string): number {
   if (text === 'cores') return availableParallelism()
   const value = wholeNumber(text)
   if (value === 0) throw new InvalidArgumentError('give a whole number of at least 1, or `cores`.')
-  return value
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isInteger(value) || value < 0) throw new InvalidArgumentError('give a whole number.')
   return value
 }

@@ -37,7 +37,7 @@ function run(name: string, flags: CompileFlags = {}): { out: string; err: string
 }
 
 describe('heddle compile', () => {
-  test('prints the module with its resumable forms, types and all', () => {
+  test('prints the module with its resumable forms, and keeps its types', () => {
     const { out, code } = run('work.ts')
     expect(code).toBe(0)
     expect(out).toContain('function work(n: number')
@@ -45,13 +45,13 @@ describe('heddle compile', () => {
     expect(out).toContain('from "heddle/runtime"')
   })
 
-  test('prints generators when they are asked for', () => {
+  test('prints generators with --lowering generator', () => {
     const { out } = run('work.ts', { lowering: 'generator' })
     expect(out).toContain('work(n: number): number')
     expect(out).toContain('function*')
   })
 
-  test('says what became a twin and what stayed plain, and why', () => {
+  test('lists with --stats which functions have a twin, which stay plain, and why', () => {
     const { out, code } = run('work.ts', { stats: true })
     expect(code).toBe(0)
     expect(out).toMatch(/^\s*1 {2}work\b.* twin/m)
@@ -59,11 +59,11 @@ describe('heddle compile', () => {
     expect(out).toMatch(/\d+ with a twin, \d+ plain\n$/)
   })
 
-  test('warns on the error stream about what stays plain, with the line', () => {
+  test('warns on the error stream about functions that stay plain, with their lines', () => {
     expect(run('work.ts').err).toMatch(/warning: .*\n.*work\.ts:5:\d+\n/)
   })
 
-  test('prints one JSON object when asked', () => {
+  test('prints one JSON object with --json', () => {
     const { stats, diagnostics, code } = JSON.parse(run('work.ts', { json: true }).out)
     expect(code).toMatch(/\bsave as /)
     expect(stats).toContainEqual(expect.objectContaining({ name: 'work', line: 1, form: 'twin' }))
@@ -75,13 +75,13 @@ describe('heddle compile', () => {
     expect(run('work.ts', { mode: 'checker' }).out).toContain('from "heddle/checker/runtime"')
   })
 
-  test('prints a module that marks nothing as it is, and says so', () => {
+  test('prints a module without marks unchanged, and says so', () => {
     const { out, err, code } = run('plain.js')
     expect({ out, code }).toEqual({ out: 'export const a = 1\n', code: 0 })
     expect(err).toContain('nothing in')
   })
 
-  test('shows a syntax error with its lines and fails, without a stack', () => {
+  test('fails on a syntax error, and shows its lines but no stack', () => {
     const { out, err, code } = run('broken.ts')
     expect({ out, code }).toEqual({ out: '', code: 1 })
     expect(err).toContain('broken.ts:')

@@ -1,8 +1,8 @@
-/** `heddle compile file.ts`: what the compiler makes of a file, and what it says about it. */
+/** `heddle compile file.ts`: the compiled file, or statistics and diagnostics of it. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, Option } from 'commander'
-import { fileError } from './failure.ts'
+import { fileError, type Output, streams } from './failure.ts'
 import { compile, type CompileResult, type Diagnostic, type FunctionStat } from '../compiler/compile.ts'
 import { neighboursOf } from '../compiler/loading/neighbours.ts'
 
@@ -14,26 +14,15 @@ export interface CompileFlags {
   lowering?: 'frames' | 'generator'
 }
 
-/** Where a command writes: the process's own streams, or a test's. */
-export interface Output {
-  out(text: string): void
-  err(text: string): void
-}
-
-const streams: Output = {
-  out: text => void process.stdout.write(text),
-  err: text => void process.stderr.write(text),
-}
-
 export function compileCommand(): Command {
   return new Command('compile')
-    .summary("print what the compiler makes of a file's 'use task' functions")
+    .summary("print a file with its 'use task' functions compiled")
     .description(
-      "Prints a module as the compiler writes it: functions marked 'use task' with what makes them resumable.",
+      "Prints a module as the compiler writes it, with functions marked 'use task' made preemptible.",
     )
     .argument('<file>', 'a TypeScript, JSX or JavaScript module')
-    .option('--whole', "every function, marked or not, as --compile does with a package's files")
-    .option('--stats', 'say what became a twin and what stayed plain, and why, instead of the code')
+    .option('--whole', 'compile every function, marked or not, as heddle run --compile does')
+    .option('--stats', 'print, instead of the code, which functions have a twin, which stay plain, and why')
     .option('--json', 'print one JSON object: code, stats and diagnostics (with --stats: no code)')
     .addOption(
       new Option('--mode <mode>', 'what to compile for').choices(['task', 'checker']).default('task'),
@@ -41,7 +30,7 @@ export function compileCommand(): Command {
     .addOption(
       new Option(
         '--lowering <name>',
-        'how functions are made resumable; without it, as is best for each',
+        'how to make functions preemptible; by default the compiler chooses for each function',
       ).choices(['frames', 'generator']),
     )
     .addHelpText('after', '\nExamples:\n  heddle compile work.ts\n  heddle compile work.ts --stats')
@@ -82,12 +71,12 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
     return 0
   }
   if (!result.changed)
-    err(`heddle compile: nothing in ${file} is marked 'use task'; it is printed as it is\n`)
+    err(`heddle compile: nothing in ${file} is marked 'use task'; the output is the file unchanged\n`)
   out(result.code.endsWith('\n') ? result.code : `${result.code}\n`)
   return 0
 }
 
-/** What is wrong, and what to do about it. */
+/** A diagnostic as text: the message, the place and the lines of the source. */
 function describe({ severity, message, file, line, column, frame, code }: Diagnostic): string {
   return `${severity}: ${message} [${code}]\n  ${file}:${line}:${column}\n${frame.trimEnd()}\n`
 }

@@ -1,4 +1,4 @@
-/** `heddle completion bash|zsh|fish`: a script for the shell, written from the commands themselves. */
+/** `heddle completion bash|zsh|fish`: a completion script for a shell, generated from the commands. */
 import { Argument, Command, type Option } from 'commander'
 import { CommandError, EXIT_USAGE } from './failure.ts'
 
@@ -19,7 +19,7 @@ export function completionCommand(): Command {
       if (json) process.stdout.write(`${JSON.stringify(described(root), null, 2)}\n`)
       else if (shell !== undefined) process.stdout.write(completionScript(shell, root))
       else {
-        new CommandError('for which shell?', {
+        new CommandError('no shell is named', {
           exitCode: EXIT_USAGE,
           hint: 'give bash, zsh or fish, or --json',
         }).end('completion')
@@ -46,7 +46,7 @@ function described(command: Command): Described {
 }
 
 interface Entry {
-  /** The words before what is completed: `trace convert`. */
+  /** The names of the command and its parents: `trace convert`. */
   readonly path: readonly string[]
   readonly summary: string
   readonly options: readonly Option[]

@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '..', '..')
 const folder = mkdtempSync(join(tmpdir(), 'heddle-coverage-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-// Every form that is counted; the numbers of the lines stand in the tests.
+// Every form that coverage counts. The tests below cite its line numbers.
 const box = `export class Box {
   words = new Int32Array(new SharedArrayBuffer(8))
   put(value: number): boolean {
@@ -83,7 +83,7 @@ const unreached = [
   'branch not taken: the right side of ?? at box.ts:32:40',
 ]
 
-test('--coverage prints the lines and branches that no execution reached, and the outcomes that were', () => {
+test('--coverage prints the lines and branches that no execution reached, and the outcomes that were reached', () => {
   const { out, code } = heddleCheck('box.check.ts', '--coverage-file', 'box.info', '--parallel', '2')
   expect(out.split('\n').map(line => line.trim())).toEqual(expect.arrayContaining(unreached))
   expect(out).toMatch(/\[true, "empty"\] +1 execution/)
@@ -97,14 +97,14 @@ test('--coverage prints the lines and branches that no execution reached, and th
   expect(lcov).toMatch(/^BRDA:32,0,\d+,0$/m)
 })
 
-test('--json has the coverage in an object of its own, as a file of that name has it', () => {
+test('--json prints the coverage as a separate object, equal to the content of --coverage-file', () => {
   const { out } = heddleCheck('box.check.ts', '--json', '--coverage', '--coverage-file', 'box.json')
   const printed = JSON.parse(out.trim().split('\n').at(-1)!) as { coverage: FileCoverage[] }
   expect(printed.coverage).toEqual(JSON.parse(readFileSync(join(folder, 'box.json'), 'utf8')))
   expect(printed.coverage.map(({ file }) => file)).toEqual([checkFile, join(folder, 'box.ts')])
 })
 
-test('an outcome that the check expects and that no execution reaches fails it, in parallel too', () => {
+test('a check fails when no execution reaches an expected outcome, in parallel too', () => {
   for (const flags of [
     ['--parallel', '2'],
     ['--memory', 'weak'],
@@ -115,7 +115,7 @@ test('an outcome that the check expects and that no execution reaches fails it, 
   }
 })
 
-test('a program that is not run by the command counts when it is asked to', () => {
+test('a program that the command does not run counts coverage with HEDDLE_COVERAGE', () => {
   const program = join(folder, 'program.check.ts')
   writeFileSync(
     program,
@@ -138,7 +138,7 @@ console.log(formatCoverage(coverage()))
   expect(run({ HEDDLE_COVERAGE: '' })).not.toContain('box.ts')
 })
 
-test('the plugin counts when it is asked to', () => {
+test('the plugin counts coverage with its option', () => {
   const transformed = (coverage: boolean): string =>
     heddleChecker({ coverage }).transform(box, 'box.check.ts')!.code
   expect(transformed(true)).toContain('"default"')

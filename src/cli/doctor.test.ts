@@ -13,7 +13,8 @@ const frame = (functionName: string, url = ''): CallFrame => ({
 })
 
 /**
- * A stack is a path in the tree: 1 root, 2 idle, 3 own, 4 own in own, 5 the engine's in 4, 6 loading in 3.
+ * A stack is a path in this tree: 1 root, 2 idle, 3 code of the program, 4 code of the program called by 3, 5
+ * a built-in called by 4, 6 module loading below 3.
  */
 const profile = (samples: number[]): Profile => ({
   startTime: 0,
@@ -31,7 +32,7 @@ const profile = (samples: number[]): Profile => ({
 const isOwn = (url: string): boolean => url.startsWith('file:')
 const always = [{ from: 0, to: 1e9 }]
 
-test('a run of samples in code of the program is one stretch, named after where most of it went', () => {
+test('a run of samples in code of the program is one stretch, named after its most expensive function', () => {
   const found = stretchesOf(profile([2, 3, 4, 4, 4, 2, 3, 2]), always, isOwn)
   expect(found.map(({ ms, hot, entry }) => [ms, hot.functionName, entry.functionName])).toEqual([
     [4, 'inner', 'outer'],
@@ -39,7 +40,7 @@ test('a run of samples in code of the program is one stretch, named after where 
   ])
 })
 
-test('a safepoint ends a stretch; where safepoints come often there is none', () => {
+test('a safepoint ends a stretch; frequent safepoints leave no stretch', () => {
   const gaps = [
     { from: 0, to: 2500 },
     { from: 2500, to: 5500 },
@@ -47,14 +48,14 @@ test('a safepoint ends a stretch; where safepoints come often there is none', ()
   expect(stretchesOf(profile([4, 4, 4, 4, 4, 4, 4, 4]), gaps, isOwn).map(({ ms }) => ms)).toEqual([3, 2])
 })
 
-test('the engine names its own function where that took the time; reading modules is no stretch', () => {
+test('a stretch names the built-in that took the time; module loading is no stretch', () => {
   expect(stretchesOf(profile([5, 5, 4]), always, isOwn)).toMatchObject([
     { ms: 3, builtIn: 'parse', hot: { functionName: 'inner' } },
   ])
   expect(stretchesOf(profile([6, 6, 6]), always, isOwn)).toEqual([])
 })
 
-test('a thread that was put aside by the system is not charged for it', () => {
+test('time in which the system descheduled a thread is not charged to its code', () => {
   const { nodes } = profile([])
   const found = stretchesOf(
     { nodes, startTime: 0, samples: [4, 4], timeDeltas: [1000, 900_000] },
@@ -112,7 +113,7 @@ function examine(...args: string[]): Promise<Finding[]> {
   })
 }
 
-test('names the function, its package and the option; and with that option it is gone', async () => {
+test('names the function, its package and the option; with that option the function is no longer listed', async () => {
   const before = await examine()
   expect(before[0]).toMatchObject({
     function: 'slow',

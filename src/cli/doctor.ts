@@ -1,14 +1,15 @@
-/** `heddle doctor main.ts`: which functions keep a CPU without a safepoint, and what would mend it. */
+/** `heddle doctor main.ts`: lists functions that keep a CPU, and how to make them preemptible. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative, resolve } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { compile } from '../compiler/compile.ts'
 import { moduleOf, Selection } from '../compiler/loading/selection.ts'
-import { CommandError, EXIT_USAGE } from './failure.ts'
-import { compileVariables, ended, patterns } from './run.ts'
+import { guarded } from './failure.ts'
+import { milliseconds, wholeNumber } from './numbers.ts'
+import { compileVariables, exitCodeOf, nodeArguments, patterns, programPath } from './program.ts'
 import { type CallFrame, DOCTOR_VARIABLE, type Stretch, type ThreadReport } from './stretches.ts'
 import { formatMs } from './terminal.ts'
 
@@ -21,29 +22,28 @@ interface DoctorFlags {
 
 export function doctorCommand(): Command {
   return new Command('doctor')
-    .summary('run a program, and say which functions keep a CPU for long, and what would mend it')
+    .summary(
+      'run a program, and list the functions that keep a CPU for long, and how to make them preemptible',
+    )
     .description(
       'Runs a program to its end with a profiler in each of its threads. Then lists the functions that kept a thread longest without a safepoint, with their packages, and the option or the line that makes them preemptible.',
     )
     .argument('<file>', 'a TypeScript or JavaScript module')
     .argument('[args...]', 'arguments for the program')
     .passThroughOptions()
-    .option('--compile <packages>', 'as for heddle run: to see what it changes', patterns)
-    .option('--at-least <ms>', 'leave out what is shorter', Number, 10)
-    .option('--top <n>', 'how many functions to list', Number, 10)
+    .option('--compile <packages>', 'as for heddle run: to see its effect', patterns)
+    .option('--at-least <ms>', 'the shortest time to list', milliseconds, 10)
+    .option('--top <n>', 'how many functions to list', wholeNumber, 10)
     .option('--json', 'print one JSON object on standard error')
     .addHelpText(
       'after',
       '\nExamples:\n  heddle doctor server.ts\n  heddle doctor --compile jpeg-js server.ts',
     )
-    .action(async (file: string, args: string[], flags: DoctorFlags) => {
-      try {
+    .action(async (file: string, args: string[], flags: DoctorFlags) =>
+      guarded('doctor', flags, async () => {
         process.exitCode = await doctor(file, args, flags)
-      } catch (error) {
-        if (!(error instanceof CommandError)) throw error
-        error.end('doctor', flags.json)
-      }
-    })
+      }),
+    )
 }
 
 /** One function of the list. */
@@ -60,21 +60,13 @@ interface Finding {
 }
 
 async function doctor(file: string, args: readonly string[], flags: DoctorFlags): Promise<number> {
-  const path = resolve(file)
-  if (!existsSync(path)) {
-    throw new CommandError(`no file ${file}`, {
-      exitCode: EXIT_USAGE,
-      hint: `the path is taken from ${process.cwd()}`,
-    })
-  }
+  const path = programPath(file)
   const folder = mkdtempSync(join(tmpdir(), 'heddle-doctor-'))
   const report = join(folder, 'report')
   try {
-    const preload = new URL('./doctorpreload.ts', import.meta.url).href
     const env = { ...process.env, ...compileVariables(flags.compile), [DOCTOR_VARIABLE]: report }
-    const own = args[0] === '--' ? args.slice(1) : args
-    const command = [...process.execArgv, '--import', preload, path, ...own]
-    const code = await ended(spawn(process.execPath, command, { env, stdio: 'inherit' }))
+    const command = nodeArguments(new URL('./doctorpreload.ts', import.meta.url), path, args)
+    const code = await exitCodeOf(spawn(process.execPath, command, { env, stdio: 'inherit' }))
     const lines = existsSync(report) ? readFileSync(report, 'utf8').trim().split('\n') : []
     const reports = lines.map(line => JSON.parse(line) as ThreadReport)
     const findings = findingsOf(reports, flags)
@@ -88,7 +80,7 @@ async function doctor(file: string, args: readonly string[], flags: DoctorFlags)
 
 function findingsOf(
   reports: readonly ThreadReport[],
-  { atLeast, top, compile: asked }: DoctorFlags,
+  { atLeast, top, compile: wanted }: DoctorFlags,
 ): Finding[] {
   const groups = new Map<string, { stretch: Stretch; all: { ms: number; thread: string }[] }>()
   for (const { thread, stretches } of reports) {
@@ -102,7 +94,7 @@ function findingsOf(
     }
   }
   const selection = new Selection()
-  selection.add(asked ?? [])
+  selection.add(wanted ?? [])
   return [...groups.values()]
     .map(({ stretch, all }) => {
       const file = fileOf(stretch.hot)
@@ -126,10 +118,10 @@ function fileOf({ url }: CallFrame): string {
   return url.startsWith('file:') ? fileURLToPath(url) : url
 }
 
-/** What makes a function preemptible that is not. */
+/** How to make the function preemptible. */
 function adviceFor({ hot, builtIn }: Stretch, file: string, selection: Selection): string {
   if (builtIn !== null) {
-    return `${builtIn} is the engine's own, and runs to its end: give it less at a time`
+    return `${builtIn} is a function of the engine and runs to its end: give it smaller inputs`
   }
   const { name } = moduleOf(file)
   const isForeign = /[\\/]node_modules[\\/]/.test(file)
@@ -138,7 +130,7 @@ function adviceFor({ hot, builtIn }: Stretch, file: string, selection: Selection
   return whyPlain(hot, file, false)
 }
 
-/** Of code that could be compiled: the directive that it lacks, or the reason why it stays plain. */
+/** For code that could be compiled: the directive that is missing, or the reason why it stays plain. */
 function whyPlain(hot: CallFrame, file: string, whole: boolean): string {
   try {
     const source = readFileSync(file, 'utf8')
@@ -149,14 +141,14 @@ function whyPlain(hot: CallFrame, file: string, whole: boolean): string {
     if (stat?.form === 'twin') {
       const called = longBuiltIns(source, stat.line)
       return called.length === 0
-        ? 'it is compiled: what calls it is not, or is a built-in'
-        : `it is compiled; ${called.join(', ')} in it run to their end: give them less at a time`
+        ? 'it is compiled, but its caller is not compiled or is a built-in'
+        : `it is compiled; ${called.join(', ')} in it run to their end: give them smaller inputs`
     }
   } catch {}
   return `begin it with 'use task', and run it as a task`
 }
 
-/** The engine's own functions that run long on large input, among the next lines. */
+/** Functions of the engine that run long on large inputs, in the next lines. */
 function longBuiltIns(source: string, line: number): string[] {
   const text = source
     .split('\n')
@@ -179,7 +171,7 @@ function textOf(
 ): string {
   const threads = reports.map(({ thread }) => thread).sort()
   if (threads.length === 0)
-    return 'heddle doctor: no thread of the program came to its end, so none could report\n'
+    return 'heddle doctor: no thread of the program ended by itself, so there is no report; let the program return\n'
   const head = `heddle doctor: ${threads.length} threads (${threads.join(', ')})`
   if (findings.length === 0) return `${head}: nothing ran for ${atLeast} ms without a safepoint\n`
   const rows = findings.map(

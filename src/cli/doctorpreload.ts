@@ -1,6 +1,6 @@
 /**
- * Loaded into each thread of a program that `heddle doctor` runs: takes a CPU profile, and the times without
- * a safepoint.
+ * Loaded into each thread of a program that `heddle doctor` runs: records a CPU profile, and the times
+ * without a safepoint.
  */
 import { appendFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
@@ -18,7 +18,7 @@ import {
   type ThreadReport,
 } from './stretches.ts'
 
-/** Shorter gaps between safepoints are not worth a word. */
+/** Shorter gaps between safepoints are not recorded. */
 const GAP_US_LEAST = 2000
 const STRETCHES_MOST = 200
 const SAMPLE_US = 500
@@ -73,7 +73,7 @@ function threadName(): string {
   return threadName ? threadName.replace(/^heddle cpu/, 'CPU') : `worker ${threadId}`
 }
 
-/** With the lines that were written, where the code was compiled. */
+/** The stretch with the lines of the source, where the code was compiled. */
 function written(stretch: Stretch): Stretch {
   return { ...stretch, hot: original(stretch.hot), entry: original(stretch.entry) }
 }

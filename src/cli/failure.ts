@@ -1,4 +1,4 @@
-/** What a command cannot go on from: one line for a person, with a hint, and an exit code for a script. */
+/** An error that ends a command: one line for a person, with a hint, and an exit code for a script. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exitCode: number
@@ -10,32 +10,57 @@ export class CommandError extends Error {
     this.hint = options.hint
   }
 
-  /** As it is printed: for a person, or, with --json, for a program. */
+  /** The printed form: a sentence, or with --json an object. */
   line(command: string, json: boolean = false): string {
     const { message, hint, exitCode } = this
     if (json) return `${JSON.stringify({ command, error: message, hint, exitCode })}\n`
     return `heddle ${command}: ${message}${hint === undefined ? '' : ` (${hint})`}\n`
   }
 
-  /** Ends the command with it. */
+  /** Prints the error and sets the exit code. */
   end(command: string, json: boolean = false): void {
     process.stderr.write(this.line(command, json))
     process.exitCode = this.exitCode
   }
 }
 
+/** Runs the action of a command. A `CommandError` ends the command; any other error is a defect. */
+export async function guarded(
+  command: string,
+  { json }: { readonly json?: boolean },
+  action: () => void | Promise<void>,
+): Promise<void> {
+  try {
+    await action()
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    error.end(command, json)
+  }
+}
+
+/** Where a command writes: the streams of the process, or those of a test. */
+export interface Output {
+  out(text: string): void
+  err(text: string): void
+}
+
+export const streams: Output = {
+  out: text => void process.stdout.write(text),
+  err: text => void process.stderr.write(text),
+}
+
 /** Bad arguments. */
 export const EXIT_USAGE = 2
 
-/** That a path leads to no file is the fault of who named it. */
+/** These mean that the argument is wrong. */
 const misnamed: ReadonlySet<string | undefined> = new Set(['ENOENT', 'EISDIR', 'ENOTDIR'])
 
 /** Why a file could not be read or written, in words. */
 export function fileError(file: string, error: unknown, verb: 'read' | 'written'): CommandError {
   const code = (error as NodeJS.ErrnoException).code
   const hints: Readonly<Record<string, [string, string]>> = {
-    ENOENT: [`no file ${file}`, `the path is taken from ${process.cwd()}`],
-    ENOTDIR: [`no file ${file}`, 'what it names as a folder is a file'],
+    ENOENT: [`no file ${file}`, `the path is relative to ${process.cwd()}`],
+    ENOTDIR: [`no file ${file}`, 'a file stands in the place of a folder of the path'],
     EISDIR: [`${file} is a folder`, 'name one file in it'],
     EACCES: [`${file} may not be ${verb}`, 'check its permissions'],
     EPERM: [`${file} may not be ${verb}`, 'check its permissions'],

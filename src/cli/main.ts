@@ -22,7 +22,9 @@ const heddle = new Command('heddle')
 
 heddle
   .command('selftest')
-  .description('boot two real CPUs, run kernel work on them over shared memory, and say what was seen')
+  .description(
+    'boot two real CPUs, test shared memory, halts, ticks and a crash on them, and print the results',
+  )
   .option('--json', 'print one JSON object')
   .action(async ({ json }: { json?: boolean }) => {
     process.exitCode = await selftest(json)
@@ -37,15 +39,14 @@ heddle.addCommand(topCommand())
 heddle.addCommand(traceCommand())
 heddle.addCommand(completionCommand())
 
-// What commander refuses (an unknown option, a missing argument) is bad arguments, as what the commands
-// refuse themselves.
+// Errors of commander (an unknown option, a missing argument) have the exit code of bad arguments too.
 function refuseWith2(command: Command): void {
   command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE))
   command.commands.forEach(refuseWith2)
 }
 refuseWith2(heddle)
 
-// Whoever reads our output may stop, as head does.
+// The reader of our output may close the pipe, as head does.
 process.stdout.on('error', error => {
   if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
   process.exit()

@@ -25,24 +25,24 @@ function heddleWith(env: Readonly<Record<string, string>>, ...args: string[]): P
 const counters =
   /^heddle: policy (\w+): (\d+) acquisitions, (\d+) contended, (\d+) handed off, (\d+) had by looking on, (\d+) fallbacks, (\d+) hint misses$/m
 
-test('an ordinary program is put under hand-off without a change, and the counters are printed', async () => {
+test('an unchanged program runs under hand-off, and the counters are printed', async () => {
   const { code, out, err } = await heddle('run', '--policy', 'handoff', program, '--flag', 'x')
   expect(out).toBe('sum 1600, args --flag x\n')
   expect(code).toBe(7)
   const [, name, acquisitions, contended, handedOff, spun, fallbacks] = counters.exec(err) ?? []
   expect(name).toBe('handoff')
-  // Its mutex is the program's own, made with `new Mutex()`.
+  // The mutex is the program's own, made with `new Mutex()`.
   expect(Number(acquisitions)).toBe(1600)
   expect(Number(contended)).toBe(Number(handedOff) + Number(spun) + Number(fallbacks))
 })
 
-test('a program that does not close its kernel has its counters printed too', async () => {
+test('the counters are printed also for a program that does not close its kernel', async () => {
   const { out, err } = await heddle('run', '--policy', 'handoff', program, '--no-close')
   expect(out).toBe('sum 1600, args --no-close\n')
   expect(err).toMatch(counters)
 })
 
-test('a policy of one’s own is loaded by its path', async () => {
+test('a policy module is loaded by its path', async () => {
   const { code, out, err } = await heddle(
     'run',
     '--policy',
@@ -54,7 +54,7 @@ test('a policy of one’s own is loaded by its path', async () => {
   expect(err).toMatch(/^heddle: policy mine: 0 acquisitions/m)
 })
 
-test('a policy that fails is ejected, the program ends as if there had been none, and the reason is reported', async () => {
+test('a failing policy is ejected and reported, and the program ends as without a policy', async () => {
   const { code, out, err } = await heddle('run', '--policy', '../../testing/cli/fixtures/run/bad.ts', program)
   expect(code).toBe(7)
   expect(out).toBe('sum 1600, args \n')
@@ -62,7 +62,7 @@ test('a policy that fails is ejected, the program ends as if there had been none
   expect(err).toMatch(/^cpu 0: /m)
 })
 
-test('a policy that there is not, or that is none, is refused before the program runs', async () => {
+test('an unknown policy, or a module that is no policy, is refused before the program runs', async () => {
   expect(await heddle('run', '--policy', 'nix', program)).toMatchObject({ code: 2, out: '' })
   const { code, out, err } = await heddle(
     'run',
@@ -75,16 +75,16 @@ test('a policy that there is not, or that is none, is refused before the program
   expect(err).toMatch(/cannot load .*work\.ts: a policy module's default export/)
 })
 
-test('a budget of no yields is told to the locks by a flag, and one that is none is refused', async () => {
+test('a flag sets the yield budget of the locks to 0, and an invalid budget is refused', async () => {
   const { out, err } = await heddle('run', '--policy', 'handoff', '--yield-budget', '0', program)
   expect(out).toBe('sum 1600, args \n')
   const [, , , contended, handedOff, spun, fallbacks] = counters.exec(err) ?? []
-  // Whoever does not get the lock by looking on waits for real.
+  // A waiter blocks when its first spin does not get the lock.
   expect([Number(handedOff), Number(contended)]).toEqual([0, Number(spun) + Number(fallbacks)])
   expect(await heddle('run', '--yield-budget', '-1', program)).toMatchObject({ code: 2, out: '' })
 })
 
-test('hand-off’s two knobs reach every thread of the kernel: by flags, by the environment, flags first', async () => {
+test('the options of hand-off reach every thread of the kernel; a flag overrides the environment', async () => {
   const knobs = resolve(import.meta.dirname, '../../testing/cli/fixtures/run/knobs.ts')
   const said = async (env: Readonly<Record<string, string>>, ...flags: string[]): Promise<string> =>
     (await heddleWith(env, 'run', ...flags, knobs)).out
@@ -96,7 +96,7 @@ test('hand-off’s two knobs reach every thread of the kernel: by flags, by the 
   expect(await said(env, '--fallback-us', '0')).toBe(both('5 yields, 0 µs'))
 })
 
-test('a policy schedules the tasks with the names or of the modules that it is given, and no other', async () => {
+test('a policy schedules only the tasks that --policy-names or --policy-modules select', async () => {
   const listed = resolve(import.meta.dirname, '../../testing/cli/fixtures/run/listed.ts')
   const under = (...flags: string[]): Promise<Ended> => heddle('run', '--policy', 'fifo', ...flags, listed)
   expect((await under('--policy-names', 'render *')).out).toBe('listed: render 1, render 2\n')

@@ -1,6 +1,6 @@
 /**
- * Loaded before a program that `heddle run` runs: puts the loader in place, and does to each kernel what was
- * asked for.
+ * Loaded before a program that `heddle run` runs: installs the loader, and applies the options of the command
+ * to each kernel.
  */
 import { appendFileSync } from 'node:fs'
 import '../compiler/loading/register.ts'
@@ -10,13 +10,13 @@ import { VirtualTimers } from '../kernel/boot/virtualtimers.ts'
 import { traceFile } from '../trace/node-tracefile.ts'
 import { Recording } from '../trace/recording.ts'
 
-/** What the command line asked for, on its way from one process to the other. */
+/** The options of the command, as the process of the program receives them. */
 export interface RunRequest {
   readonly cpus?: number
   readonly slice?: number
   readonly trace?: string
   readonly sim?: { readonly seed: number }
-  /** Where to write what there is to report, one JSON object a line, instead of for people. */
+  /** The file for the report, one JSON object a line; without it the report is text on standard error. */
   readonly report?: string
 }
 
@@ -24,7 +24,7 @@ export interface RunRequest {
 export type RunReport = PolicyReport | { readonly trace: string; readonly lostEvents: number }
 
 const { HEDDLE_RUN } = process.env
-// CPUs are started with this module too, and have nothing to do here.
+// CPUs load this module too; there the variable is deleted already.
 if (HEDDLE_RUN !== undefined) {
   delete process.env.HEDDLE_RUN
   prepare(JSON.parse(HEDDLE_RUN) as RunRequest)
@@ -49,7 +49,7 @@ function writeReport(file: string, report: RunReport): void {
   appendFileSync(file, `${JSON.stringify(report)}\n`)
 }
 
-/** The first kernel goes into the file that was named, others beside it: out.pftrace, out.2.pftrace. */
+/** The first kernel's trace goes into the named file, those of others beside it: out.pftrace, out.2.pftrace. */
 function traceKernels(path: string, report: string | undefined): void {
   const open = new Map<Recording, string>()
   let kernels = 0

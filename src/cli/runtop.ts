@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { runningKernels } from '../trace/node-control.ts'
-import { ended } from './run.ts'
+import { exitCodeOf } from './program.ts'
 import { EXIT_INTERRUPTED, top } from './top/top.ts'
 
-const LOOK_MS = 50
+const POLL_MS = 50
 
-/** Runs a program and watches its first kernel. What it prints is kept until the terminal is free again. */
+/** Runs a program and watches its first kernel. Keeps the program's output until the display is closed. */
 export async function runUnderTop(
   node: string,
   command: readonly string[],
@@ -25,18 +25,18 @@ export async function runUnderTop(
   child.stdout.on('data', (text: Buffer) => print(process.stdout, text))
   child.stderr.on('data', (text: Buffer) => print(process.stderr, text))
   const program = { isRunning: true }
-  const exit = ended(child).finally(() => {
+  const exit = exitCodeOf(child).finally(() => {
     program.isRunning = false
   })
   while (program.isRunning) {
     const found = runningKernels().find(({ pid }) => pid === child.pid)
     if (found !== undefined) {
       const code = await top(found.path, {}).catch(() => 0)
-      // q leaves the picture, and the program goes on; Ctrl-C is meant for the program.
+      // q closes the display, and the program continues; Ctrl-C is for the program.
       if (code === EXIT_INTERRUPTED && program.isRunning) child.kill('SIGINT')
       break
     }
-    await new Promise(resolve => setTimeout(resolve, LOOK_MS))
+    await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
   show()
   return await exit

@@ -6,9 +6,9 @@ import { Lock } from '../arena/sync/spinlock.ts'
 import { SpscRing } from '../arena/rings/spsc.ts'
 import { reserveMachine } from '../machine/core/cpurecord.ts'
 
-/** Where the self-test keeps its state: computed alike on every thread. */
+/** The state of the self-test. Every thread computes the same layout. */
 export const Board: Layout<
-  'phase' | 'finished' | 'lock' | 'counter' | 'turn' | 'checksum' | 'seen' | 'nobody'
+  'phase' | 'finished' | 'lock' | 'counter' | 'turn' | 'checksum' | 'seen' | 'unused'
 > = record('board', {
   phase: ownLine(word),
   finished: ownLine(word),
@@ -17,8 +17,8 @@ export const Board: Layout<
   turn: ownLine(word),
   checksum: ownLine(words(2)),
   seen: ownLine(words(2)),
-  /** A word that nobody writes: where a CPU sleeps for a moment. */
-  nobody: ownLine(word),
+  /** No thread writes this word: a CPU waits here for a moment. */
+  unused: ownLine(word),
 })
 
 export const IDLE = 0

@@ -24,7 +24,7 @@ import {
   VALUES,
 } from './selftest-layout.ts'
 
-/** What the CPUs of the self-test run: one phase at a time, each over shared memory alone. */
+/** The program of the CPUs in the self-test: one phase after the other, over shared memory. */
 export default function* program(cpu: Cpu): Generator<CpuRequest, void, void> {
   const layout = selftestLayout()
   const { i32 } = cpu
@@ -70,14 +70,14 @@ function stream(cpu: Cpu, layout: SelftestLayout): void {
   for (let value = 1; value <= VALUES; ) {
     if (cpu.id === 0) {
       if (!ring.push(value)) {
-        giveWay(cpu, layout.board)
+        backOff(cpu, layout.board)
         continue
       }
       value++
     } else {
       const got = ring.pop()
       if (got === 0) {
-        giveWay(cpu, layout.board)
+        backOff(cpu, layout.board)
         continue
       }
       sum = (sum + Math.imul(got, value)) | 0
@@ -88,7 +88,7 @@ function stream(cpu: Cpu, layout: SelftestLayout): void {
   cpu.i32[layout.board + Board.checksum + cpu.id] = sum
 }
 
-/** Both CPUs allocate and free records from one slab, and write their name into each. */
+/** Both CPUs allocate and free records from one slab, and write their tag into each. */
 function churn(cpu: Cpu, layout: SelftestLayout): void {
   const { i32, thread } = cpu
   const { slab } = layout
@@ -118,17 +118,17 @@ function passPayloads(cpu: Cpu, layout: SelftestLayout): void {
     if (cpu.id === 0) {
       const pointer = heap.tryAllocate(thread, 8 + (Math.imul(i, 2654435761) >>> 23))
       if (pointer === 0) {
-        giveWay(cpu, layout.board)
+        backOff(cpu, layout.board)
         continue
       }
       i32[pointer] = i
       i32[pointer + 1] = ~i
-      while (!ring.push(pointer)) giveWay(cpu, layout.board)
+      while (!ring.push(pointer)) backOff(cpu, layout.board)
       i++
     } else {
       const pointer = ring.pop()
       if (pointer === 0) {
-        giveWay(cpu, layout.board)
+        backOff(cpu, layout.board)
         continue
       }
       if (i32[pointer] !== i || i32[pointer + 1] !== ~i) wrong++
@@ -141,17 +141,17 @@ function passPayloads(cpu: Cpu, layout: SelftestLayout): void {
 }
 
 const SPINS = 1000
-/** In vain, in a row. */
+/** Failed attempts in a row. */
 let spins = 0
 
-/** The ring is full, or empty: the other is on its way, or it has no core to run on. */
-function giveWay(cpu: Cpu, board: number): void {
+/** Waits for the other CPU, because the ring is full or empty. That CPU may have no core to run on. */
+function backOff(cpu: Cpu, board: number): void {
   if (++spins < SPINS) {
     pause()
     return
   }
   spins = 0
-  Atomics.wait(cpu.i32, board + Board.nobody, 0, 0.1)
+  Atomics.wait(cpu.i32, board + Board.unused, 0, 0.1)
 }
 
 /** The CPUs take turns: each halts until the other kicks it. */
@@ -164,7 +164,7 @@ function* ping(cpu: Cpu, board: number): Generator<CpuRequest, void, void> {
   }
 }
 
-/** Computes without end, looking at `needResched` as compiled code does; counts how often its slice ended. */
+/** Computes, reads `needResched` as compiled code does, and counts how often its slice ended. */
 function hog(cpu: Cpu, board: number): void {
   const end = cpu.now() + HOG_MS
   let slices = 0

@@ -1,4 +1,3 @@
-import { styleText } from 'node:util'
 import { Arena } from '../arena/memory/arena.ts'
 import { lockRank } from '../arena/sync/lockorder.ts'
 import { breakLock, initLock, lockOwner, release } from '../arena/sync/spinlock.ts'
@@ -26,11 +25,10 @@ import {
   STREAM,
   VALUES,
 } from './selftest-layout.ts'
+import { type Colour, paint as paintFor, terminalOf } from './terminal.ts'
 
-type Style = Parameters<typeof styleText>[0]
-
-const paint = (style: Style, text: string): string =>
-  process.stdout.isTTY && !process.env.NO_COLOR ? styleText(style, text) : text
+const terminal = terminalOf(process.stdout)
+const paint = (colour: Colour, text: string): string => paintFor(terminal, colour, text)
 
 interface Seen {
   readonly ok: boolean
@@ -38,15 +36,12 @@ interface Seen {
   readonly saw: string
 }
 
-/** No phase takes a second, and on a machine that has much else to do not many. */
+/** A phase takes less than a second, and a few seconds on a busy machine. */
 const HANGS_MS = 60_000
 
-/**
- * Boots two real CPUs, has them do kernel work on shared memory, and prints what it saw. Returns an exit
- * code.
- */
+/** Boots two real CPUs, runs selftest-program.ts on them, and prints the results. Returns an exit code. */
 export async function selftest(json: boolean = false): Promise<number> {
-  const say = (text: string): void => {
+  const print = (text: string): void => {
     if (!json) console.log(text)
   }
   const layout = selftestLayout()
@@ -69,15 +64,15 @@ export async function selftest(json: boolean = false): Promise<number> {
   const started = performance.now()
   await Promise.all([machine.start(0), machine.start(1)])
   const bootMs = performance.now() - started
-  say(
+  print(
     `${paint('bold', 'heddle')}  two CPUs on two threads, one arena of ${Math.round(arena.buffer.byteLength / 1024)} KiB`,
   )
-  say(paint('dim', `        booted in ${bootMs.toFixed(0)} ms\n`))
+  print(paint('dim', `        booted in ${bootMs.toFixed(0)} ms\n`))
 
   const seen: Seen[] = []
   const report = (ok: boolean, what: string, saw: string): void => {
     seen.push({ ok, what, saw })
-    say(`  ${ok ? paint('green', '✓') : paint('red', '✗')} ${what.padEnd(52)} ${paint('dim', saw)}`)
+    print(`  ${ok ? paint('green', '✓') : paint('red', '✗')} ${what.padEnd(52)} ${paint('dim', saw)}`)
   }
   const phase = async (number: number): Promise<number> => {
     Atomics.store(i32, board + Board.finished, 0)
@@ -88,7 +83,9 @@ export async function selftest(json: boolean = false): Promise<number> {
     for (let finished = 0; finished < 2; finished = Atomics.load(i32, board + Board.finished)) {
       const waiting = Atomics.waitAsync(i32, board + Board.finished, finished, HANGS_MS)
       if (waiting.async && (await waiting.value) === 'timed-out')
-        throw new Error('the self-test hangs; please report it')
+        throw new Error(
+          `phase ${number} of the self-test has not ended in ${HANGS_MS / 1000} s; please report it`,
+        )
     }
     return performance.now() - start
   }
@@ -133,7 +130,7 @@ export async function selftest(json: boolean = false): Promise<number> {
   report(
     slices[0] > 0 && slices[1] > 0,
     `timekeeper: ${SLICE_MS} ms slices for two busy CPUs`,
-    `${slices.join(' and ')} slices in ${HOG_MS} ms; ${idleWakeups} wakeups before, while nobody needed a tick`,
+    `${slices.join(' and ')} slices in ${HOG_MS} ms; ${idleWakeups} wakeups before, without an armed slice`,
   )
   const death = new Promise<CpuDeath>(resolve => {
     died = resolve
@@ -154,7 +151,7 @@ export async function selftest(json: boolean = false): Promise<number> {
   )
   await machine.close()
   const failures = seen.filter(({ ok }) => !ok).length
-  say(failures === 0 ? `\n  ${paint('green', 'all good')}` : `\n  ${paint('red', `${failures} failed`)}`)
+  print(failures === 0 ? `\n  ${paint('green', 'all good')}` : `\n  ${paint('red', `${failures} failed`)}`)
   const arenaBytes = arena.buffer.byteLength
   if (json) console.log(JSON.stringify({ ok: failures === 0, arenaBytes, bootMs, checks: seen }))
   return failures === 0 ? 0 : 1

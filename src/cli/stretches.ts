@@ -1,4 +1,4 @@
-/** What a CPU profile says of one thread: for how long which code ran without coming to a safepoint. */
+/** Reads the CPU profile of one thread: which code ran how long without a safepoint. */
 
 export interface Profile {
   readonly nodes: readonly ProfileNode[]
@@ -17,23 +17,23 @@ interface ProfileNode {
 export interface CallFrame {
   readonly functionName: string
   readonly url: string
-  /** From 0; -1: the engine's own. */
+  /** From 0; -1: a function of the engine. */
   readonly lineNumber: number
   readonly columnNumber: number
 }
 
-/** Code that kept its thread. */
+/** A time in which code of the program kept its thread without a safepoint. */
 export interface Stretch {
   readonly ms: number
-  /** Where most of the time went. */
+  /** The function of the program that took most of the time. */
   readonly hot: CallFrame
-  /** The engine's own function that `hot` was in, where most of the time went there. */
+  /** The function of the engine that `hot` called, if it took most of that time. */
   readonly builtIn: string | null
-  /** The outermost function that is not of the runtime. */
+  /** The outermost function of the program. */
   readonly entry: CallFrame
 }
 
-/** One line of what the threads write for the command. */
+/** One line of the report that the threads write for the command. */
 export interface ThreadReport {
   readonly thread: string
   readonly stretches: readonly Stretch[]
@@ -42,7 +42,7 @@ export interface ThreadReport {
 /** The file that the threads write to. */
 export const DOCTOR_VARIABLE = 'HEDDLE_DOCTOR'
 
-/** Between two samples of a thread that runs. */
+/** The most time between two samples of a running thread. */
 const SAMPLE_US_MOST = 2500
 
 /** A time without a safepoint, in microseconds. */
@@ -52,8 +52,8 @@ export interface Gap {
 }
 
 /**
- * Each run of samples that show code of the program, inside one gap between safepoints. `isOwn` tells the
- * code of the program from that of Node and of heddle, which comes to no safepoint because it waits.
+ * Each run of samples in code of the program, inside one gap between safepoints. `isOwn` distinguishes the
+ * code of the program from that of Node and of heddle, which has no safepoints.
  */
 export function stretchesOf(
   profile: Profile,
@@ -64,7 +64,7 @@ export function stretchesOf(
   const parents = new Map<number, number>()
   for (const { id, children = [] } of profile.nodes) for (const child of children) parents.set(child, id)
   const seen = new Map<number, Seen | null>()
-  const look = (id: number): Seen | null => {
+  const stackOf = (id: number): Seen | null => {
     let found = seen.get(id)
     if (found === undefined) {
       found = readStack(id, byId, parents, isOwn)
@@ -84,13 +84,13 @@ export function stretchesOf(
   for (const [index, id] of samples.entries()) {
     const passed = Math.max(0, timeDeltas[index] ?? 0)
     at += passed
-    // A thread that the system has put aside takes no samples: that is no fault of the code.
+    // A thread that the operating system has descheduled takes no samples. The code is not charged for it.
     const delta = Math.min(passed, SAMPLE_US_MOST)
     while (gap < gaps.length && gaps[gap]!.to < at) {
       gap++
       close()
     }
-    const stack = look(id)
+    const stack = stackOf(id)
     if (stack === null || gap >= gaps.length || at < gaps[gap]!.from) {
       close()
       continue
@@ -136,12 +136,12 @@ function readStack(
   return hot === null ? null : { hot, builtIn, entry: entry! }
 }
 
-/** Node reads a module, or the compiler writes it: once, and not again. */
+/** Node loads a module, or the compiler compiles it: this happens once. */
 function isLoading(url: string): boolean {
   return /^node:internal\/modules\/|\/(?:dist|src)\/compiler\/(?!runtime)/.test(url)
 }
 
-/** The function, and the built-in inside it, that took the most. */
+/** The function, and the built-in inside it, that took the most time. */
 function concluded({ us, seen }: Run): Stretch {
   const sums = new Map<CallFrame, { us: number; most: Seen; mostUs: number }>()
   for (const [stack, spent] of seen) {

@@ -5,12 +5,12 @@ const tty = { isTTY: true, columns: 100, rows: 30 }
 const utf8 = { LANG: 'en_GB.UTF-8', TERM: 'xterm' }
 
 describe('a terminal', () => {
-  it('has colours where someone looks', () => {
+  it('has colours on a TTY', () => {
     expect(terminalOf(tty, utf8)).toEqual({ colour: true, unicode: true, columns: 100, rows: 30 })
     expect(terminalOf({}, utf8)).toMatchObject({ colour: false, columns: 80, rows: 24 })
   })
 
-  it('has none with NO_COLOR, on a dumb terminal, or in a pipe, unless they are forced', () => {
+  it('has no colours with NO_COLOR, on a dumb terminal, or in a pipe, unless FORCE_COLOR is set', () => {
     expect(terminalOf(tty, { ...utf8, NO_COLOR: '1' }).colour).toBe(false)
     expect(terminalOf(tty, { ...utf8, NO_COLOR: '' }).colour).toBe(true)
     expect(terminalOf(tty, { ...utf8, TERM: 'dumb' })).toMatchObject({ colour: false, unicode: false })
@@ -18,22 +18,22 @@ describe('a terminal', () => {
     expect(terminalOf({}, { ...utf8, FORCE_COLOR: '1', NO_COLOR: '1' }).colour).toBe(false)
   })
 
-  it('has Unicode in a locale that has it', () => {
+  it('has Unicode in a UTF-8 locale', () => {
     expect(terminalOf(tty, { LANG: 'C' }).unicode).toBe(false)
     expect(terminalOf(tty, { LANG: 'C', LC_ALL: 'C.utf8' }).unicode).toBe(true)
   })
 })
 
-describe('what is drawn', () => {
+describe('drawing', () => {
   const plain = terminalOf({}, { LANG: 'C' })
   const rich = terminalOf(tty, utf8)
 
-  it('is painted only where there are colours', () => {
+  it('paints only on a terminal with colours', () => {
     expect(paint(plain, 'red', 'x')).toBe('x')
     expect(paint(rich, 'red', 'x')).toBe('\u001b[31mx\u001b[39m')
   })
 
-  it('has bars of one width, whatever they show', () => {
+  it('draws bars of one width for every share', () => {
     expect(bar(plain, 0.5, 10)).toBe('#####.....')
     for (const share of [-1, 0, 0.01, 0.33, 0.5, 0.999, 1, 7]) {
       expect(bar(plain, share, 10)).toHaveLength(10)
@@ -43,7 +43,7 @@ describe('what is drawn', () => {
     expect(bar(rich, 0.125, 4)).toBe('▌   ')
   })
 
-  it('says times in the unit that fits', () => {
+  it('prints times in the unit that fits', () => {
     expect([0.0042, 0.25, 4.2, 250, 4200, 42_000, 125_000, Number.NaN].map(formatMs)).toEqual([
       '4.2 µs',
       '250 µs',
@@ -56,13 +56,13 @@ describe('what is drawn', () => {
     ])
   })
 
-  it('is cut where it does not fit', () => {
+  it('cuts a text that does not fit', () => {
     expect(fit(plain, 'abcdef', 4)).toBe('abc~')
     expect(fit(rich, 'abcdef', 4)).toBe('abc…')
     expect(fit(rich, 'abc', 4)).toBe('abc')
   })
 
-  it('stands in columns: text to the left, numbers to the right', () => {
+  it('aligns columns: text to the left, numbers to the right', () => {
     expect(
       table([
         ['name', 'n'],

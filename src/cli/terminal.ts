@@ -1,6 +1,6 @@
 /**
- * What the terminal can show. Colours and Unicode are used where someone is looking and can see them: not in
- * a pipe, not with NO_COLOR, not on a dumb terminal or in a locale without UTF-8.
+ * What the terminal can show. No colours in a pipe, with NO_COLOR or on a dumb terminal; no Unicode on a dumb
+ * terminal or in a locale without UTF-8.
  */
 export interface Terminal {
   readonly colour: boolean

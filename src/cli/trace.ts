@@ -1,11 +1,11 @@
-/** `heddle trace`: what can be done with a trace once it is a file. */
+/** `heddle trace`: converts and summarises trace files. */
 import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { ChromeWriter } from '../trace/chrome.ts'
 import { readPerfetto } from '../trace/perfetto.ts'
 import { Summary } from '../trace/summary.ts'
-import type { Output } from './compile.ts'
-import { CommandError, EXIT_USAGE, fileError } from './failure.ts'
+import { CommandError, EXIT_USAGE, fileError, guarded, type Output, streams } from './failure.ts'
+import { wholeNumber } from './numbers.ts'
 import { bar, formatMs, paint, table, type Terminal, terminalOf } from './terminal.ts'
 
 interface SummaryFlags {
@@ -18,11 +18,6 @@ interface ConvertFlags {
   json?: boolean
 }
 
-const streams: Output = {
-  out: text => void process.stdout.write(text),
-  err: text => void process.stderr.write(text),
-}
-
 export function traceCommand(): Command {
   const trace = new Command('trace').description(
     'Converts and summarises traces that `heddle run --trace` wrote.',
@@ -33,7 +28,7 @@ export function traceCommand(): Command {
     .argument('<file>', 'a trace, as in out.pftrace')
     .argument('[output]', 'where to; - for standard output', '-')
     .addOption(new Option('--to <format>', 'which format').choices(['chrome']).default('chrome'))
-    .option('--json', 'with an output: print one JSON object that says what was written')
+    .option('--json', 'with an output: print one JSON object about the file that was written')
     .addHelpText('after', '\nExample:\n  heddle trace convert out.pftrace out.json')
     .action((file: string, output: string, flags: ConvertFlags) =>
       guarded('trace convert', flags, () => convert(file, output, streams, flags)),
@@ -41,24 +36,17 @@ export function traceCommand(): Command {
   trace
     .command('summarise')
     .alias('summarize')
-    .description('Says who ran, who waited for whom and how long, and the ten longest inversions.')
+    .description(
+      'Prints which tasks ran, which task waited for which and how long, and the ten longest inversions.',
+    )
     .argument('<file>', 'a trace, as in out.pftrace')
     .option('--json', 'print one JSON object')
-    .option('--top <n>', 'how many tasks and waits to list', Number, 20)
+    .option('--top <n>', 'how many tasks and waits to list', wholeNumber, 20)
     .addHelpText('after', '\nExample:\n  heddle trace summarise out.pftrace')
     .action((file: string, flags: SummaryFlags) =>
       guarded('trace summarise', flags, () => summarise(file, flags, streams, terminalOf(process.stdout))),
     )
   return trace
-}
-
-function guarded(command: string, { json }: { readonly json?: boolean }, run: () => void): void {
-  try {
-    run()
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error
-    error.end(command, json)
-  }
 }
 
 function load(file: string): Uint8Array {
@@ -89,9 +77,9 @@ function convert(
 ): void {
   if (output === '-') {
     if (json) {
-      throw new CommandError('--json says what was written, and the trace itself goes to standard output', {
+      throw new CommandError('with --json the converted trace cannot go to standard output', {
         exitCode: EXIT_USAGE,
-        hint: 'name a file for it, as in out.json',
+        hint: 'name a file for the trace, as in out.json',
       })
     }
     read(file, new ChromeWriter(out))
@@ -143,7 +131,7 @@ export function describeSummary(summary: Summary, top: number, terminal: Termina
     lines.push(
       paint(terminal, 'yellow', `events are missing: the rings were full ${lostEvents} times or more`),
     )
-  lines.push('', title('Who ran'))
+  lines.push('', title('CPU time'))
   for (const { name, busy, slices } of cpus) {
     const share = busy / span
     lines.push(
@@ -166,8 +154,8 @@ export function describeSummary(summary: Summary, top: number, terminal: Termina
     ]),
   )
   if (tasks.length > listed.length) lines.push(`and ${tasks.length - listed.length} more`)
-  lines.push('', title('Who waited for whom'))
-  if (waits.length === 0) lines.push('nobody waited for a lock that another held')
+  lines.push('', title('Waits of one task for another'))
+  if (waits.length === 0) lines.push('no task waited for a lock of another task')
   else
     lines.push(
       ...table([
@@ -180,9 +168,9 @@ export function describeSummary(summary: Summary, top: number, terminal: Termina
   if (locks.length > 0)
     lines.push(
       '',
-      title('Locks that were waited for'),
+      title('Contended locks'),
       ...table([
-        ['lock', 'contended', 'had after waiting', 'handed over'],
+        ['lock', 'contended', 'acquired after a wait', 'handed over'],
         ...locks.slice(0, top).map(one => [one.lock, one.contended, one.acquired, one.handedOver]),
       ]),
     )

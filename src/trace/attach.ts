@@ -9,7 +9,8 @@ onBoot((view, { events }) => {
 })
 
 /**
- * Every kernel that is booted on Node can be looked at from outside (`heddle top`), unless it is told not to.
+ * Makes every kernel on Node observable from outside (`heddle top`), unless it was booted with `control:
+ * false`.
  */
 onBoot((view, { control }) => {
   if (!control || !isNode()) return undefined

@@ -1,4 +1,4 @@
-/** How CPUs come to the code of their tasks: CommonJS, code that nobody marked, code that does not parse. */
+/** How CPUs load the code of their tasks: CommonJS, code without marks, code that does not parse. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const common = new URL('../../testing/kernel/fixtures/common.cjs', import.meta.u
 const folder = mkdtempSync(join(tmpdir(), 'heddle-code-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('the functions of a CommonJS module are found, though only running it shows them', async () => {
+test('the functions of a CommonJS module are found, although only its execution shows them', async () => {
   await using kernel = await Kernel.boot({ cpus: 1 })
   const work = await kernel.import(common)
   expect(await kernel.spawn(work.two!)).toBe('two')
@@ -20,7 +20,7 @@ test('the functions of a CommonJS module are found, though only running it shows
   expect(await kernel.spawn(work.isCompiled!)).toBe(false)
 })
 
-test('`compile` makes what nobody has marked preemptible, on every CPU', async () => {
+test('`compile` makes unmarked code preemptible on every CPU', async () => {
   await using kernel = await Kernel.boot({ cpus: 2, compile: [common] })
   const work = await kernel.import(common)
   for (const cpu of [0, 1]) {
@@ -39,13 +39,13 @@ test.each([
   await expect(Kernel.boot({ cpus: 1, compile: compile as never })).rejects.toThrow(message)
 })
 
-test('a class is refused where it is spawned', async () => {
+test('spawn refuses a class', async () => {
   await using kernel = await Kernel.boot({ cpus: 1 })
   const { Klass } = await kernel.import(common)
   expect(() => kernel.spawn(Klass!)).toThrow(/^spawn\(Klass\): Klass is a class.*export a function/)
 })
 
-test('a syntax error in an imported module, or in what that imports, has its file, line and text', async () => {
+test('a syntax error in an imported module, or in one that it imports, has its file, line and text', async () => {
   writeFileSync(join(folder, 'broken.mjs'), 'export const a = 1\n\nlet b = = 2\n')
   writeFileSync(join(folder, 'outer.mjs'), "import { a } from './broken.mjs'\nexport const f = () => a\n")
   await using kernel = await Kernel.boot({ cpus: 1 })
@@ -59,7 +59,7 @@ test('a syntax error in an imported module, or in what that imports, has its fil
   }
 })
 
-test('an option that does not exist is refused, by boot, spawn and close', async () => {
+test('boot, spawn and close refuse unknown options', async () => {
   await expect(Kernel.boot({ cpu: 1 } as never)).rejects.toThrow(/Kernel\.boot.*'cpu'.*cpus\?/)
   await expect(Kernel.boot({ watchdog: { limt: 1 } as never })).rejects.toThrow(/watchdog.*'limt'.*limit\?/)
   await using kernel = await Kernel.boot({ cpus: 1 })

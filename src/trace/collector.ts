@@ -4,15 +4,13 @@ import { EventReader, type EventRingsPlan, ringCount, type RingEvent } from '../
 import type { Timeline } from './timeline.ts'
 
 /**
- * Reads all rings, again and again, and gives the timeline their events in order of time. A ring may be ahead
- * of another by what happened between two looks, so the newest events are held back until the next look; the
- * last one takes all.
+ * Polls all rings and passes their events to the timeline in the order of time. A ring may be ahead of
+ * another by the events between two polls. So the newest events are held back until the next poll; the last
+ * poll takes all.
  */
 const HOLD_BACK_MS = 5
 
-/**
- * Events of one ring that share a reading of the clock are spread over this much at the most (see spread).
- */
+/** Events of one ring with the same clock reading are spread over this time at most (see spread). */
 const SPREAD_MS = 0.0005
 
 export class Collector {
@@ -23,14 +21,12 @@ export class Collector {
     this.readers = Array.from({ length: ringCount(plan) }, (_, ring) => new EventReader(arena, plan, ring))
   }
 
-  /** Events that nobody will see: overwritten or refused, in all rings. */
+  /** Lost events: overwritten or refused, in all rings. */
   get lost(): number {
     return this.readers.reduce((sum, { lost }) => sum + lost, 0)
   }
 
-  /**
-   * Hands over what happened before `until`, in milliseconds of the kernel's clock. Returns how many events.
-   */
+  /** Passes on the events before `until`, in milliseconds of the kernel's clock. Returns their count. */
   drain(timeline: Timeline, until: number = Infinity): number {
     const events = this.held
     for (const reader of this.readers) {
@@ -49,8 +45,8 @@ export class Collector {
 }
 
 /**
- * The clocks of two threads are a microsecond or two apart: a task must not run before it is made and woken.
- * So these are taken to have happened a little earlier than their thread says.
+ * The clocks of two threads differ by a microsecond or two, but a task must not run before it is made and
+ * woken. So those events are dated a little earlier than their thread's clock.
  */
 function lead(kind: number): number {
   if (kind === SPAWN || kind === NAME || kind === NAME_REST) return 0.005
@@ -58,9 +54,9 @@ function lead(kind: number): number {
 }
 
 /**
- * While turns are shorter than a look at the clock, the CPU looks only now and then, and the events between
- * two looks carry the same time. Such switches are spread evenly up to the next event, so that each slice has
- * a width.
+ * While switches are faster than a clock reading, the CPU reads the clock only now and then, and the events
+ * in between carry the same time. Such switches are spread evenly up to the next event, so that each slice
+ * has a width.
  */
 function spread(events: RingEvent[], from: number): void {
   for (let start = from; start < events.length; ) {

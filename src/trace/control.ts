@@ -8,8 +8,9 @@ import { type Metrics, readMetrics } from './metrics.ts'
 import { type KernelSnapshot, takeSnapshot } from './snapshot.ts'
 
 /**
- * What another process of the same user may ask of a running kernel: to look at it, and to stop, continue,
- * kill and reorder its tasks. A request and a reply are one line of JSON each (node-control.ts carries them).
+ * The requests that another process of the same user may send to a running kernel: take a snapshot, and stop,
+ * continue, kill and reprioritise tasks. A request and a reply are one line of JSON each (node-control.ts
+ * carries them).
  */
 export type ControlRequest =
   | { readonly op: 'hello' }
@@ -31,7 +32,7 @@ export type ControlReply =
   | { readonly ok: true; readonly done: boolean }
   | { readonly ok: false; readonly error: string }
 
-/** Answers one request. Never throws: what is wrong with it is the answer. */
+/** Answers one request. Never throws: an error is the reply. */
 export function answer(view: KernelView, hello: Hello, request: unknown): ControlReply {
   try {
     return perform(view, hello, request as ControlRequest)
@@ -65,7 +66,7 @@ function perform(view: KernelView, hello: Hello, request: ControlRequest): Contr
   }
 }
 
-/** The job with this number, if it has not been freed; 0: there is none. */
+/** The job with this number, or 0 if it has been freed. */
 function findJob(view: KernelView, number: number): number {
   const { jobs, i32 } = view
   for (let at = 0; at < jobs.capacity; at++) {

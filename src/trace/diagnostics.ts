@@ -1,9 +1,9 @@
 import type { KernelEvents, KernelListeners } from '../kernel/boot/kernelevents.ts'
 
 /**
- * What goes wrong in a kernel, on Node's diagnostics channels: `heddle:failure`, `heddle:stuck`,
- * `heddle:deadlock`, `heddle:death`, `heddle:restart`. A subscriber looks on and changes nothing: a failure
- * that nobody handles is still reported.
+ * Publishes failures of a kernel on Node's diagnostics channels: `heddle:failure`, `heddle:stuck`,
+ * `heddle:deadlock`, `heddle:death`, `heddle:restart`. A subscriber changes nothing: a failure that no code
+ * handles is still reported.
  */
 interface Channel {
   readonly hasSubscribers: boolean

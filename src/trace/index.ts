@@ -1,4 +1,4 @@
-/** `heddle/trace`: what a kernel does, recorded, measured and shown. */
+/** `heddle/trace`: records, measures and shows the events and the state of a kernel. */
 export { ChromeWriter } from './chrome.ts'
 export { mark } from './mark.ts'
 export { type Latency, type Metrics, prometheusText } from './metrics.ts'

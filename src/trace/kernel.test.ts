@@ -17,7 +17,7 @@ import { FlightRecorder, metricsOf, record, snapshotOf } from './recording.ts'
 import { Summary } from './summary.ts'
 import type { Arrows, TrackArgs } from './tracks.ts'
 
-/** Remembers all that it is told. */
+/** Keeps all calls. */
 class Notes extends Summary {
   readonly said: string[] = []
   override instant(track: number, time: number, name = '', args?: TrackArgs): void {
@@ -26,7 +26,7 @@ class Notes extends Summary {
   }
 }
 
-/** A result is there before its task has left its CPU: this lets all of them do so. */
+/** A result is available before its task has left its CPU. This waits until all tasks have left. */
 const settled = (): Promise<unknown> => Promise.resolve(kernel.spawn(work.nap, [5]))
 
 let kernel: Kernel
@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => kernel.close())
 
 describe('a recording of a kernel', () => {
-  it('has every task that ran, what it did, and the marks', async () => {
+  it('has every task that ran, its slices, and the marks', async () => {
     const notes = new Notes()
     const recording = record(kernel, notes)
     mark('from outside')
@@ -65,7 +65,7 @@ describe('a recording of a kernel', () => {
     expect(notes.said).toContain('spawn {"spawned by":"main thread"}')
   })
 
-  it('has the marks of this thread, though another kernel was booted here and has closed since', async () => {
+  it('has the marks of this thread after another kernel was booted and closed here', async () => {
     await (await Kernel.boot({ cpus: 1, control: false })).close()
     const notes = new Notes()
     const recording = record(kernel, notes)
@@ -74,7 +74,7 @@ describe('a recording of a kernel', () => {
     expect(notes.said).toContain('still here')
   })
 
-  it('counts what runs when it is stopped up to then, though nothing happens meanwhile', async () => {
+  it('extends a running slice to the end of the recording, without any event in between', async () => {
     const summary = new Summary()
     const recording = record(kernel, summary)
     const release = new Int32Array(new SharedArrayBuffer(8))
@@ -89,7 +89,7 @@ describe('a recording of a kernel', () => {
     expect(summary.tasks.find(({ name }) => name === 'alone')!.running / 1e6).toBeGreaterThan(ranMs - 1)
   })
 
-  it('says who waited for whom, and which waits were inversions', async () => {
+  it('shows which task waited for which, and which waits were inversions', async () => {
     const locks = await kernel.import<typeof import('../../testing/trace/fixtures/lockwork.ts')>(
       new URL('../../testing/trace/fixtures/lockwork.ts', import.meta.url),
     )
@@ -151,7 +151,7 @@ describe('a recording of a kernel', () => {
     })
   }
 
-  it('is one at a time, and can be started again', () => {
+  it('is the only one of its kernel, and can be started again', () => {
     const first = record(kernel, new Summary())
     expect(() => record(kernel, new Summary())).toThrow('it is being recorded already; stop that first')
     first.stop()
@@ -159,7 +159,7 @@ describe('a recording of a kernel', () => {
     record(kernel, new Summary()).stop()
   })
 
-  it('can be kept running as a flight recorder, and dumped when something has happened', async () => {
+  it('runs as a flight recorder, and is dumped on demand', async () => {
     const recorder = new FlightRecorder(kernel)
     await kernel.spawn(work.nap, [1], { name: 'before the crash' })
     const notes = new Notes()
@@ -172,7 +172,7 @@ describe('a recording of a kernel', () => {
     recorder.stop()
   })
 
-  it('dumps by itself when something goes wrong, and once for what comes together', async () => {
+  it('dumps automatically after a failure, and once for failures within a second', async () => {
     const dumps: [string, Notes][] = []
     const recorder = FlightRecorder.guard(kernel, why => {
       const notes = new Notes()
@@ -193,7 +193,7 @@ describe('a recording of a kernel', () => {
     expect(dumps[0][1].tasks.map(({ name }) => name)).toContain('the one that fails')
   })
 
-  it('dumps when tasks of two CPUs wait for each other, and tells the program who they are', async () => {
+  it('dumps when tasks of two CPUs wait for each other, and names them to the program', async () => {
     const its = await kernel.import<typeof import('../../testing/trace/fixtures/lockwork.ts')>(
       new URL('../../testing/trace/fixtures/lockwork.ts', import.meta.url),
     )
@@ -215,10 +215,10 @@ describe('a recording of a kernel', () => {
       kernel.spawn(its.crosswise, [b, a, met], { name: 'the other way', affinity: [1] }),
     ]
     const { message } = await told
-    // A long wait looks for a circle as well. It must not tell again what debug mode has told.
+    // The watch of long waits searches for cycles too. It must not report again what debug mode has reported.
     for (let n = 0; n < 4; n++) await new Promise(resolve => setTimeout(resolve, DEADLOCK_CHECK_MS))
     channel('heddle:deadlock').unsubscribe(listen)
-    // First of all: two tasks that wait for each other would keep the kernel from closing.
+    // First: two tasks that wait for each other would keep the kernel from closing.
     for (const task of tasks) task.kill()
     for (const part of ["mutex 'a'", "mutex 'b'", "'one way'", "'the other way'"])
       expect(message).toContain(part)
@@ -226,7 +226,7 @@ describe('a recording of a kernel', () => {
     const [, notes] = dumps[0]
     expect(notes.tasks.map(({ name }) => name)).toEqual(expect.arrayContaining(['one way', 'the other way']))
     expect(published).toEqual([{ message }])
-    // What one of them lets go may let the other come to its end before its own kill arrives.
+    // One task may end normally before its kill arrives, because the other task's end released its lock.
     expect((await Promise.allSettled(tasks)).map(({ status }) => status)).toContain('rejected')
     off()
     recorder.stop()
@@ -248,13 +248,13 @@ describe('a recording of a kernel', () => {
     expect(dumps).toEqual(['deadlock'])
   })
 
-  it('is refused for what is not a kernel', () => {
+  it('is refused for an object that is not a kernel', () => {
     expect(() => record({}, new Summary())).toThrow('kernel: not a kernel that was booted on this thread')
   })
 })
 
 describe('metrics', () => {
-  it('count how long a lock was held that one had to wait for, and no time before that', async () => {
+  it('count the hold time of a lock with a waiter, from the wait on', async () => {
     const holds = (): number => metricsOf(kernel).latencies.find(({ name }) => name === 'lock hold')!.count
     const before = holds()
     const mutex = new Mutex()
@@ -262,7 +262,7 @@ describe('metrics', () => {
     const waits = mutex.lockAsync()
     first.unlock()
     ;(await waits).unlock()
-    // Nobody waited for that one to let go, and this one did not wait to have it.
+    // No task waited for this lock, and its owner did not wait for it.
     const quick = await mutex.lockAsync()
     const waitsToo = mutex.lockAsync()
     quick.unlock()
@@ -274,7 +274,7 @@ describe('metrics', () => {
     ;(await last).unlock()
   })
 
-  it('count what the CPUs do', async () => {
+  it('count the switches and the busy time of the CPUs', async () => {
     const before = metricsOf(kernel)
     await kernel.spawn(work.nap, [2])
     await kernel.spawn(work.spin, [5])
@@ -306,7 +306,7 @@ describe('metrics', () => {
     expect(text).toContain(`heddle_spawn_to_start_seconds_count ${counts.at(-1)}`)
   })
 
-  it('are on the diagnostics channels, and looking on changes nothing', async () => {
+  it('are on the diagnostics channels, and a subscriber changes nothing', async () => {
     const heard: unknown[] = []
     const onFailure = (about: unknown): void => void heard.push(about)
     channel('heddle:failure').subscribe(onFailure)
@@ -320,7 +320,7 @@ describe('metrics', () => {
 })
 
 describe('OpenTelemetry', () => {
-  it('gets a span for each task, linked to the one that spawned it', async () => {
+  it('gets a span for each task, linked to its spawner', async () => {
     interface Made {
       name: string
       options: { links?: { context: { spanId: string } }[] }
@@ -354,7 +354,7 @@ describe('OpenTelemetry', () => {
     expect(spans.every(({ ended }) => ended)).toBe(true)
   })
 
-  it('gets metrics when it asks for them', () => {
+  it('gets metrics on request', () => {
     const instruments = new Map<string, (result: object) => void>()
     const create = (name: string): object => ({ addCallback: (read: any) => instruments.set(name, read) })
     const meter = { createObservableGauge: create, createObservableCounter: create }
@@ -368,7 +368,7 @@ describe('OpenTelemetry', () => {
     expect([...instruments.keys()]).toEqual(expect.arrayContaining(['heddle.cpu.time', 'heddle.latency']))
   })
 
-  it('is told what is missing', () => {
+  it('gets an error that names the missing provider', () => {
     expect(() => openTelemetry(kernel, {})).toThrow('give a tracerProvider, a meterProvider, or both')
   })
 })
@@ -380,7 +380,7 @@ describe('the control socket', () => {
   }
   const snapshotIn = (reply: ControlReply) => (reply.ok && 'snapshot' in reply ? reply.snapshot : undefined)!
 
-  it('is in a folder that only its user can enter, and goes with the kernel', async () => {
+  it('is in a folder that only its user can enter, and is removed with the kernel', async () => {
     const other = await Kernel.boot({ cpus: 1 })
     await expect.poll(() => runningKernels().filter(({ pid }) => pid === process.pid).length).toBe(2)
     const { path } = runningKernels().findLast(({ pid }) => pid === process.pid)!
@@ -390,7 +390,7 @@ describe('the control socket', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  it('is not there for a kernel that was told so', async () => {
+  it('does not exist for a kernel with control: false', async () => {
     const own = (): number => runningKernels().filter(({ pid }) => pid === process.pid).length
     const before = own()
     const quiet = await Kernel.boot({ cpus: 1, control: false })
@@ -399,7 +399,7 @@ describe('the control socket', () => {
     await quiet.close()
   })
 
-  it('shows the tasks, stops one, lets it go on, reorders and kills it', async () => {
+  it('shows the tasks, and stops, continues, reprioritises and kills one', async () => {
     const asks = await client()
     const task = kernel.spawn(work.nap, [60_000], { name: 'sleeper' })
     const look = async () =>
@@ -420,7 +420,7 @@ describe('the control socket', () => {
     asks.close()
   })
 
-  it('answers what it does not understand', async () => {
+  it('answers invalid requests with an error', async () => {
     const asks = await client()
     expect(await asks.ask({ op: 'dance' } as never)).toEqual({
       ok: false,

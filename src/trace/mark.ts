@@ -10,20 +10,20 @@ const value64 = new Float64Array(1)
 const value32 = new Int32Array(value64.buffer)
 
 /**
- * The thread that booted a kernel has its own ring. Of several kernels that are booted here, the last that is
- * open gets the marks.
+ * The booting thread has its own ring. If several kernels were booted here, the newest open one gets the
+ * marks.
  */
 const booted: Scheduler[] = []
 
-/** Returns what to do when that kernel closes. */
+/** Returns the function to call when that kernel closes. */
 export function markFrom(s: Scheduler): () => void {
   booted.push(s)
   return () => void booted.splice(booted.indexOf(s), 1)
 }
 
 /**
- * Puts a mark into the trace, at this moment, in the task that runs or on the thread that booted the kernel;
- * with a number, if given. While nothing is recorded it does nothing. Names are cut at 48 bytes.
+ * Puts a mark, with an optional number, into the trace: in the running task, or on the booting thread. Does
+ * nothing while nothing is recorded. Names are cut at 48 bytes.
  */
 export function mark(name: string, value: number = Number.NaN): void {
   const s = runningCpu()?.view.s ?? booted.at(-1)

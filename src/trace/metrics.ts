@@ -15,7 +15,7 @@ import type { Scheduler } from '../sched/core/scheduler.ts'
 export interface Latency {
   readonly name: string
   readonly count: number
-  /** Milliseconds. NaN while there is nothing to measure. */
+  /** Milliseconds. NaN while there are no samples. */
   readonly p50: number
   readonly p90: number
   readonly p99: number
@@ -83,7 +83,7 @@ export function prometheusText(metrics: Metrics): string {
   return `${lines.join('\n')}\n`
 }
 
-/** One boundary for each doubling: what alerts and graphs can use without drowning in series. */
+/** One boundary for each doubling: enough for alerts and graphs, with few series. */
 const BOUNDARY_EVERY = 4
 
 function histogramText(
@@ -93,7 +93,7 @@ function histogramText(
   { counts, count }: Histogram,
 ): void {
   const metric = `heddle_${name.replaceAll(/[ -]/g, '_')}_seconds`
-  describe(metric, `Time of ${name}; the sum is taken from the middles of the buckets.`, 'histogram')
+  describe(metric, `Time of ${name}; the sum is estimated from the middles of the buckets.`, 'histogram')
   let below = 0
   let sum = 0
   for (let bucket = 0; bucket < BUCKETS; bucket++) {

@@ -6,11 +6,11 @@ import type { KernelView } from '../kernel/boot/view.ts'
 import { answer, type ControlReply, type ControlRequest, type Hello } from './control.ts'
 
 /**
- * The socket of a running kernel: in a folder that only its user can enter, one for each process and kernel.
- * It does not keep the program alive, and is removed when the kernel closes or the process exits.
+ * The socket of a running kernel, one for each process and kernel, in a folder that only its user can enter.
+ * It does not keep the program alive. It is removed when the kernel closes or the process exits.
  */
 
-/** The folder of this user's sockets. Throws when it is somebody else's. */
+/** The folder of this user's sockets. Throws when another user can enter it. */
 export function controlFolder(create: boolean): string {
   const { uid } = userInfo()
   const folder = join(process.env.HEDDLE_RUN_DIR ?? tmpdir(), `heddle-${uid}`)
@@ -18,14 +18,14 @@ export function controlFolder(create: boolean): string {
   if (!existsSync(folder)) return folder
   const found = statSync(folder)
   if (uid >= 0 && (found.uid !== uid || (found.mode & 0o077) !== 0)) {
-    throw new Error(`${folder} can be entered by others; remove it, or give it mode 700`)
+    throw new Error(`${folder} can be entered by other users; remove it, or give it mode 700`)
   }
   return folder
 }
 
 let kernels = 0
 
-/** Listens for requests. Returns how to stop. Where no socket can be had, the kernel runs without. */
+/** Listens for requests. Returns the function that stops it. Without a socket the kernel runs on. */
 export function listenForControl(view: KernelView): () => void {
   if (process.platform === 'win32') return () => undefined
   let path: string
@@ -46,7 +46,7 @@ export function listenForControl(view: KernelView): () => void {
   try {
     server.listen(path, () => chmodSync(path, 0o600))
   } catch {
-    // `node --permission` without --allow-net.
+    // For example `node --permission` without --allow-net.
     return () => undefined
   }
   server.unref()
@@ -75,7 +75,7 @@ function serve(socket: Socket, reply: (request: unknown) => ControlReply): void 
   })
 }
 
-/** No request comes near this; whoever sends more is cut off. */
+/** Requests are much shorter. A longer one closes the connection. */
 const LINE_MAX = 1 << 24
 
 function onLines(socket: Socket, onLine: (line: string) => void): void {
@@ -90,7 +90,7 @@ function onLines(socket: Socket, onLine: (line: string) => void): void {
   })
 }
 
-/** The sockets of this user's kernels, the newest last; those that nobody listens at any more are removed. */
+/** The sockets of this user's kernels, the newest last. Removes sockets without a listener. */
 export function runningKernels(): { readonly pid: number; readonly path: string }[] {
   const folder = controlFolder(false)
   if (!existsSync(folder)) return []
@@ -100,7 +100,7 @@ export function runningKernels(): { readonly pid: number; readonly path: string 
     if (!Number.isInteger(pid)) continue
     const path = join(folder, file)
     if (!isAlive(pid)) rmSync(path, { force: true })
-    // A kernel that closes meanwhile takes its socket along.
+    // A kernel that closes in between removes its socket itself.
     const at = statSync(path, { throwIfNoEntry: false })?.mtimeMs
     if (at !== undefined) found.push({ pid, path, at })
   }

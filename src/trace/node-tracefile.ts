@@ -4,7 +4,7 @@ import { PerfettoWriter } from './perfetto.ts'
 import type { TrackSink } from './tracks.ts'
 
 /**
- * A sink that writes a trace file: JSON for the DevTools where the name ends so, else Perfetto's own format.
+ * A sink that writes a trace file: JSON for the DevTools if the name ends in .json, else Perfetto's format.
  */
 export function traceFile(path: string): TrackSink {
   const file = openSync(path, 'w')

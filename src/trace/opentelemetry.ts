@@ -28,14 +28,14 @@ const telemetryOptions: Kinds<TelemetryOptions> = {
 }
 
 export interface Telemetry {
-  /** Ends the spans that are open, and takes no more. */
+  /** Ends the open spans, and records no more. */
   stop(): void
 }
 
-/** SpanStatusCode.ERROR of the API package, which is not imported: it is the program's. */
+/** SpanStatusCode.ERROR. The API package is not imported: the program brings it. */
 const STATUS_ERROR = 2
 
-/** What the spans' clock counts from: OpenTelemetry wants times since 1970. */
+/** The offset of the spans' clock: OpenTelemetry needs times since 1970. */
 function originOf(now: () => number): number {
   return Date.now() - now()
 }
@@ -73,7 +73,7 @@ interface OpenTask {
   switches: number
 }
 
-/** A span for each task's track. */
+/** Makes a span of each task's track. */
 class SpanSink implements TrackSink {
   private readonly tracer: ReturnType<TracerProvider['getTracer']>
   private readonly origin: number
@@ -161,7 +161,7 @@ class SpanSink implements TrackSink {
   }
 }
 
-/** Names as the semantic conventions form them: seconds, and units in braces for what is counted. */
+/** Names follow the semantic conventions: seconds, and units in braces for counts. */
 function observeMetrics(provider: MeterProvider, read: () => Metrics): void {
   const meter = provider.getMeter('heddle')
   meter

@@ -3,9 +3,9 @@ import { ProtoReader, ProtoWriter } from './protobuf.ts'
 import type { Arrows, Track, TrackArgs, TrackKind, TrackSink } from './tracks.ts'
 
 /**
- * Perfetto's native format: a stream of TracePackets with track descriptors and track events. Names that come
- * again and again are interned: sent once with a number, named by the number after that. Each packet stands
- * alone in the file, so a trace that is cut off at a packet is a trace.
+ * Perfetto's native format: a stream of TracePackets with track descriptors and track events. Repeated names
+ * are interned: sent once with a number, referred to by that number afterwards. Each packet stands alone in
+ * the file, so a file that is cut off after a packet is still a trace.
  *
  * Field numbers are those of perfetto/protos/perfetto/trace: trace_packet.proto, track_event/*.proto.
  */
@@ -48,19 +48,19 @@ const NEEDS_STATE = 2
 const ORDER_EXPLICIT = 3
 const UNIT_COUNT = 2
 
-/** Perfetto's own ids are 64-bit and shared with other producers in the trace: ours start here. */
+/** Perfetto's ids are 64-bit, and other producers of the trace share them: ours start here. */
 const UUID_BASE = 0x6865_6464_0000
 
 const RANKS: Readonly<Record<TrackKind, number>> = { process: 0, cpu: 1, counter: 2, thread: 3, task: 4 }
 
-/** Names that differ from event to event would fill the table: past this many they are written out. */
+/** Names that differ from event to event would fill the table. After this many, names are written out. */
 const INTERNED_MAX = 4096
 
 export interface PerfettoOptions {
   readonly pid?: number
 }
 
-/** Writes what it is told as Perfetto packets, in pieces of some 64 KiB, to `write`. */
+/** Writes tracks and their events as Perfetto packets to `write`, in pieces of about 64 KiB. */
 export class PerfettoWriter implements TrackSink {
   private readonly proto = new ProtoWriter()
   private readonly write: (bytes: Uint8Array<ArrayBuffer>) => void
@@ -130,7 +130,7 @@ export class PerfettoWriter implements TrackSink {
     this.endPacket(packet)
   }
 
-  /** Said the way Perfetto says it: the packet after a gap carries a mark. */
+  /** Lost events, as Perfetto marks them: on the packet after the gap. */
   lost(time: number, count: number): void {
     if (count === this.lostSeen) return
     this.lostSeen = count
@@ -229,10 +229,7 @@ export class PerfettoWriter implements TrackSink {
   }
 }
 
-/**
- * Reads a file that PerfettoWriter wrote into another sink. A file that was cut off is read as far as it
- * goes.
- */
+/** Reads a file of PerfettoWriter into another sink. A file that was cut off is read up to the cut. */
 export function readPerfetto(bytes: Uint8Array, sink: TrackSink): void {
   const names = new Map<number, string>()
   const argNames = new Map<number, string>()
@@ -295,7 +292,7 @@ function readPacket(
     if (reader.field === Packet.timestamp) packet.time = reader.number()
     else if (reader.field === Packet.previousDropped) packet.dropped = reader.number() !== 0
     else if (reader.field === Packet.descriptor) packet.track = readTrack(reader.message())
-    // Names may stand after the event that uses them, in the same packet.
+    // Names may follow the event that uses them, in the same packet.
     else if (reader.field === Packet.trackEvent) eventReader = reader.message()
     else if (reader.field === Packet.internedData) readInterned(reader.message(), names, argNames)
     else reader.skip()

@@ -1,6 +1,6 @@
 /**
- * As much of protobuf's wire format as a trace needs. Messages inside messages get their length afterwards,
- * in a varint of four bytes whatever its value, so nothing is measured or copied twice.
+ * The part of protobuf's wire format that a trace needs. An inner message gets its length afterwards, in a
+ * varint that always has four bytes, so nothing is measured or copied twice.
  */
 const VARINT = 0
 const FIXED64 = 1
@@ -57,7 +57,7 @@ export class ProtoWriter {
     this.length = at + written
   }
 
-  /** Begins a message inside this one; `end` takes what this returns. */
+  /** Begins an inner message. Pass the result to `end`. */
   begin(field: number): number {
     this.reserve(20)
     this.varint(field * 8 + BYTES)
@@ -69,7 +69,7 @@ export class ProtoWriter {
     this.padded(begun - LENGTH_BYTES, this.length - begun)
   }
 
-  /** What was written since the last call. */
+  /** The bytes since the last call. */
   take(): Uint8Array<ArrayBuffer> {
     const taken = this.bytes.slice(0, this.length)
     this.length = 0
@@ -100,7 +100,7 @@ export class ProtoWriter {
 }
 
 /**
- * One field of a message: a number for varints and fixed ones (a double where asked for), bytes for the rest.
+ * One field of a message: a number for varints and fixed fields (a double on request), bytes for the rest.
  */
 export class ProtoReader {
   private readonly bytes: Uint8Array
@@ -117,7 +117,7 @@ export class ProtoReader {
     this.limit = to
   }
 
-  /** Moves to the next field. False: there is none. */
+  /** Moves to the next field. Returns false at the end. */
   next(): boolean {
     if (this.at >= this.limit) return false
     const tag = this.readVarint()

@@ -17,9 +17,9 @@ import { Timeline } from './timeline.ts'
 import type { TrackSink } from './tracks.ts'
 
 export interface RecordingOptions {
-  /** What to do when a ring is full and nobody has read it: drop its oldest events, or take no more. */
+  /** When a ring is full: drop its oldest events, or accept no more. */
   readonly whenFull?: 'overwrite' | 'stop'
-  /** Milliseconds between two looks at the rings. 20. */
+  /** Milliseconds between two polls of the rings. 20. */
   readonly interval?: number
 }
 
@@ -29,8 +29,8 @@ const INTERVAL_MS = 20
 const DUMP_EVERY_MS = 1000
 
 /**
- * Records a kernel's events into a sink until it is stopped. One at a time for each kernel. Reading the rings
- * is done here, on the thread that booted the kernel, now and then; the CPUs do nothing but write.
+ * Records a kernel's events into a sink until it is stopped. One at a time for each kernel. The booting
+ * thread polls the rings; the CPUs only write.
  */
 export class Recording {
   private readonly view: KernelView
@@ -43,10 +43,12 @@ export class Recording {
   constructor(view: KernelView, sink: TrackSink, options: RecordingOptions) {
     const { events } = view.plan.scheduler
     if (events === null)
-      throw new Error('record(kernel): it was booted with `events: 0`, and so has no event rings')
+      throw new Error(
+        'record(kernel): the kernel was booted with `events: 0` and has no event rings; boot it without that option',
+      )
     const { i32 } = view
     if (isRecording(i32, events))
-      throw new Error('record(kernel): it is being recorded already; stop that first')
+      throw new Error('record(kernel): the kernel has a recording already; stop that one first')
     this.view = view
     const names = taskNames(view)
     this.timeline = new Timeline(sink, { cpus: view.s.cpus, nameOf: slot => names.get(slot) })
@@ -56,29 +58,29 @@ export class Recording {
     ;(this.timer as { unref?(): void }).unref?.()
   }
 
-  /** Events that are missing so far: overwritten or refused before they were read. */
+  /** Missing events so far: overwritten or refused before they were read. */
   get lost(): number {
     return this.collector.lost
   }
 
-  /** Takes what the rings hold now. */
+  /** Reads the events that are in the rings now. */
   look(): void {
     if (!this.isStopped) this.collector.drain(this.timeline, this.view.s.now())
   }
 
-  /** Stops recording, takes the rest, and closes the sink. */
+  /** Stops recording, reads the remaining events, and closes the sink. */
   stop(): void {
     if (this.isStopped) return
     this.isStopped = true
     clearInterval(this.timer)
     stopRecording(this.view.i32, this.view.plan.scheduler.events!)
     this.collector.drain(this.timeline)
-    // What runs has run until now, though nothing has happened since it began.
+    // Running tasks have run until now, also without an event since they began.
     this.timeline.close(this.view.s.now())
   }
 }
 
-/** Starts to record what a kernel does. */
+/** Starts a recording of a kernel. */
 export function record(kernel: object, sink: TrackSink, options: RecordingOptions = {}): Recording {
   checkOptions('record(kernel, sink, options)', options, recordingOptions)
   const { whenFull, interval } = options
@@ -89,33 +91,33 @@ export function record(kernel: object, sink: TrackSink, options: RecordingOption
   return new Recording(viewOf(kernel), sink, options)
 }
 
-/** A kernel's counters and latencies, now. */
+/** A kernel's counters and latencies at this moment. */
 export function metricsOf(kernel: object): Metrics {
   return readMetrics(viewOf(kernel).s)
 }
 
-/** A kernel's CPUs and tasks, now. */
+/** A kernel's CPUs and tasks at this moment. */
 export function snapshotOf(kernel: object): KernelSnapshot {
   return takeSnapshot(viewOf(kernel))
 }
 
 const dumpReasons = ['death', 'stuck', 'deadlock', 'failure'] as const
 
-/** What makes a guard dump. */
+/** Why a guard dumps. */
 export type DumpReason = (typeof dumpReasons)[number]
 
 /**
- * The flight recorder: events are always recorded, the oldest give way, and nobody reads them until something
- * has gone wrong. Then `dump` writes what led there.
+ * The flight recorder: always records, overwrites the oldest events, and reads nothing until `dump` writes
+ * the last events before a failure.
  */
 export class FlightRecorder {
   private readonly view: KernelView
   private readonly watches: (() => void)[] = []
 
   /**
-   * Dumps by itself, each time to what `sinkFor` makes, when a CPU dies, a task is stuck, tasks wait for each
-   * other in a circle (in debug mode: `debugLocks`), or one fails and nobody hears of it. At most once a
-   * second: what comes together has one cause.
+   * Dumps automatically, each time into a sink of `sinkFor`: when a CPU dies, a task is stuck, tasks wait for
+   * each other in a cycle (in debug mode: `debugLocks`), or a task fails and no code handles the failure. At
+   * most once a second: failures at the same time have one cause.
    */
   static guard(kernel: Kernel, sinkFor: (why: DumpReason) => TrackSink): FlightRecorder {
     const recorder = new FlightRecorder(kernel)
@@ -135,11 +137,12 @@ export class FlightRecorder {
   constructor(kernel: object) {
     this.view = viewOf(kernel)
     const { events } = this.view.plan.scheduler
-    if (events === null) throw new Error('FlightRecorder: the kernel was booted with `events: 0`')
+    if (events === null)
+      throw new Error('FlightRecorder: the kernel was booted with `events: 0`; boot it without that option')
     if (!isRecording(this.view.i32, events)) startRecording(this.view.i32, events, OVERWRITE_OLDEST)
   }
 
-  /** Writes what the rings remember. Recording goes on. Returns how many older events had given way. */
+  /** Writes the events in the rings; recording continues. Returns how many older events were overwritten. */
   dump(sink: TrackSink): number {
     const { view } = this
     const collector = new Collector(view.arena, view.plan.scheduler.events!)
@@ -150,14 +153,14 @@ export class FlightRecorder {
     return collector.lost
   }
 
-  /** Ends the recording; a guard dumps no more. */
+  /** Ends the recording and the guard's dumps. */
   stop(): void {
     for (const unwatch of this.watches.splice(0)) unwatch()
     stopRecording(this.view.i32, this.view.plan.scheduler.events!)
   }
 }
 
-/** The names of the tasks that are there now, by slot: those that come later tell theirs. */
+/** The names of the present tasks, by slot. Later tasks name themselves by an event. */
 function taskNames({ s, i32 }: KernelView): Map<number, string> {
   const names = new Map<number, string>()
   for (let slot = 0; slot < s.tasks.capacity; slot++) {

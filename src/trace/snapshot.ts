@@ -17,16 +17,15 @@ import { Job, NOT_KILLED } from '../kernel/spawn/job.ts'
 import type { KernelView } from '../kernel/boot/view.ts'
 
 /**
- * The whole kernel at a glance, read out of the arena by any thread, without a lock and without anyone's
- * help: a CPU that is stuck is seen as well as one that is not. Figures of one task belong together to within
- * a slice.
+ * A snapshot of the kernel, read from the arena by any thread, without a lock and without the help of a CPU:
+ * it shows a stuck CPU too. The figures of one task are consistent to within a slice.
  */
 export interface CpuSnapshot {
   readonly cpu: number
   readonly online: boolean
-  /** Milliseconds that it ran tasks, ever. */
+  /** Total time in which the CPU ran tasks, in milliseconds. */
   readonly busyTime: number
-  /** Queued tasks, and the one that runs. */
+  /** Queued tasks and the running one. */
   readonly load: number
   readonly switches: number
   readonly preemptions: number
@@ -42,12 +41,12 @@ export interface TaskSnapshot {
   readonly slot: number
   readonly name: string
   readonly state: 'running' | 'runnable' | 'sleeping' | 'stopped' | 'ended'
-  /** What sort of sleep: a state of taskrecord.ts. */
+  /** The kind of sleep: a state of taskrecord.ts. */
   readonly sleep: string | null
   readonly cpu: number
   readonly started: boolean
   readonly priority: number
-  /** The priority of its own, where it has inherited a better one. */
+  /** Its base priority, without inheritance. */
   readonly basePriority: number
   readonly nice: number
   readonly runTime: number
@@ -55,11 +54,11 @@ export interface TaskSnapshot {
   readonly switches: number
   readonly preemptions: number
   /**
-   * What it waits for: `futex 1:64` is word 64 of buffer 1, `lock 1:64` a lock that passes priorities on.
-   * Null: nothing.
+   * What the task waits for: `futex 1:64` is word 64 of buffer 1, `lock 1:64` a lock that passes priorities
+   * on. Null: nothing.
    */
   readonly waitsFor: string | null
-  /** Locks that it holds and others wait for. */
+  /** Locks that the task holds and other tasks wait for. */
   readonly contendedLocks: number
   readonly killed: boolean
 }
@@ -74,7 +73,7 @@ export interface KernelSnapshot {
 export function takeSnapshot(view: KernelView): KernelSnapshot {
   const { s, i32 } = view
   const { context } = view.futexes
-  // Inside, no record that is looked at is used for another task.
+  // Inside, no record is reused for another task.
   context.enter()
   try {
     const cpus = Array.from({ length: s.cpus }, (_, cpu) => snapshotCpu(view, cpu))
@@ -106,7 +105,7 @@ function snapshotCpu(view: KernelView, cpu: number): CpuSnapshot {
   }
 }
 
-/** By task: the futex that each waits at, and how many locks that others wait for each holds. */
+/** By task: the futex at which it waits, and how many contended locks it holds. */
 function futexesOf(view: KernelView): { waits: Map<number, string>; locks: Map<number, number> } {
   const { i32 } = view
   const { layout } = view.futexes.context

@@ -2,8 +2,8 @@ import { CONTENDED, HANDS_OVER } from './timeline.ts'
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
- * What a trace says in a few lines: who ran and for how long, who waited for whom, and the longest
- * inversions: times in which a task waited for something that a less important one held.
+ * A trace in a few lines: how long each task ran, which task waited for which, and the longest inversions. In
+ * an inversion a task waits for a lock of a less important task.
  */
 export interface TaskSummary {
   readonly name: string
@@ -20,7 +20,7 @@ export interface WaitSummary {
   readonly waiter: string
   readonly for: string
   count: number
-  /** Nanoseconds, all together and the longest. */
+  /** Nanoseconds: the sum, and the longest. */
   total: number
   longest: number
 }
@@ -35,13 +35,13 @@ export interface Inversion {
   readonly duration: number
 }
 
-/** A lock that someone had to wait for. */
+/** A contended lock. */
 export interface LockSummary {
   readonly lock: number
   contended: number
-  /** How often it was had after waiting. */
+  /** How often a waiter acquired it. */
   acquired: number
-  /** How often it was let go for one who gave way for it. */
+  /** How often its owner handed it over to a yielding waiter. */
   handedOver: number
 }
 
@@ -117,7 +117,7 @@ export class Summary implements TrackSink {
     if (state === 'running' || state === 'runnable' || state === 'blocked' || state === 'stopped') {
       task[state] += duration
     }
-    // One that gives way for a lock is runnable, and waits all the same.
+    // A task that yields for a lock is runnable, and yet it waits.
     if (state === 'blocked' || state === 'runnable') this.waited(task.name, slice, duration)
   }
 
@@ -176,7 +176,7 @@ export class Summary implements TrackSink {
     wait.longest = Math.max(wait.longest, duration)
     const waiterPriority = Number(slice.args?.priority)
     const ownerPriority = Number(slice.args?.['priority of that'])
-    // A smaller number goes first.
+    // A smaller number is more important.
     if (waiterPriority < ownerPriority) {
       this.inversions.push({ waiter, owner, waiterPriority, ownerPriority, start: slice.start, duration })
     }

@@ -29,15 +29,15 @@ import { SWITCH_EXITS, SWITCH_SLEEPS, SWITCH_YIELDS } from '../sched/core/switch
 import type { TrackArgs, TrackSink } from './tracks.ts'
 
 /**
- * From the kernel's events, in order of time, to tracks: one for each CPU with the tasks that ran there, one
- * for each task with its states, arrows from who wakes to who is woken and from unlock to lock, and counters.
- * A slot of the task slab that is used again is another task.
+ * Turns the kernel's events, in order of time, into tracks: one for each CPU with the tasks that ran there,
+ * one for each task with its states, arrows from waker to woken task and from unlock to lock, and counters. A
+ * slot of the task slab that is used again is another task.
  */
 export interface TimelineOptions {
   readonly cpus: number
-  /** The name of the task in a slot that was there before recording began. */
+  /** The name of a task that existed before the recording began, by slot. */
   readonly nameOf?: (slot: number) => string | undefined
-  /** What a policy event says. */
+  /** The names of policy events. */
   readonly policyNames?: readonly string[]
 }
 
@@ -51,10 +51,12 @@ interface Life {
   announced: boolean
   state: State
   priority: number
-  /** Its slice on its own track is open. */
+  /** Whether its slice on its own track is open. */
   open: boolean
   cpu: number
-  /** What it said it would wait for: until its switch; a lock, until it sleeps for it or has it. */
+  /**
+   * What the task announced to wait for: valid until its switch; for a lock, until it sleeps or acquires it.
+   */
   blocks: { readonly why: string; readonly args: TrackArgs } | null
   stopped: boolean
   wakeArrow: number
@@ -70,7 +72,7 @@ interface CpuState {
 const PROCESS = 1
 
 const FOR_LOCK = 'blocked: lock'
-/** What the names of these instants begin with: the summary counts them. */
+/** The names of these instants begin so; the summary counts them. */
 export const HANDS_OVER = 'hands over'
 export const CONTENDED = 'lock contended'
 
@@ -83,7 +85,7 @@ export class Timeline {
   private readonly cpus: CpuState[] = []
   private readonly lives = new Map<number, Life>()
   private readonly threads = new Map<number, number>()
-  /** Of each lock, the arrow from its last unlock. */
+  /** By lock, the arrow from its last unlock. */
   private readonly unlocks = new Map<number, number>()
   private readonly markNames = new Map<number, number[]>()
   private readonly runnableTrack: number
@@ -108,10 +110,7 @@ export class Timeline {
     }
   }
 
-  /**
-   * Takes the next event. Times never go back by more than the writers can stand: they are raised to the last
-   * one.
-   */
+  /** Takes the next event. A time earlier than the last one is raised to the last one. */
   event(event: RingEvent): void {
     const time = (this.last = Math.max(this.last, Math.round(event.time * 1e6)))
     const { kind } = event
@@ -134,10 +133,7 @@ export class Timeline {
     this.sink.lost(this.last, count)
   }
 
-  /**
-   * Ends what is still open: at `now`, in milliseconds of the kernel's clock, or at the last moment that was
-   * seen.
-   */
+  /** Ends all open slices: at `now`, in milliseconds of the kernel's clock, or at the last time seen. */
   close(now: number = 0): void {
     this.last = Math.max(this.last, Math.round(now * 1e6))
     for (const cpu of this.cpus) if (cpu.running !== null) this.sink.end(cpu.track, this.last)
@@ -169,7 +165,7 @@ export class Timeline {
     }
     this.setDepth(time, cpu, cpu.depth + 1)
     if (life.blocks?.why === FOR_LOCK) {
-      this.setState(time, life, 'runnable', 'runnable (gives way for a lock)', life.blocks.args)
+      this.setState(time, life, 'runnable', 'runnable (yields for a lock)', life.blocks.args)
       return
     }
     this.setState(time, life, 'runnable', why === SWITCH_YIELDS ? 'runnable' : 'runnable (preempted)')
@@ -264,7 +260,7 @@ export class Timeline {
   private block({ task, a: why, b: what, c: whom }: RingEvent): void {
     const life = this.lives.get(task)
     if (life === undefined) return
-    // A lock has said more than the queue that is slept at can.
+    // The lock's event is more precise than that of its queue.
     if (whom === 0 && why === BLOCK_FUTEX && life.blocks?.why === FOR_LOCK) return
     this.waits(life, `blocked: ${blockNames[why] ?? why}`, what, whom)
   }
@@ -388,7 +384,7 @@ export class Timeline {
     this.sink.counter(cpu.depthTrack, time, cpu.depth)
   }
 
-  /** Where what an actor does is shown: on the CPU that it runs on, or on its thread's own track. */
+  /** The track of an actor: the CPU that it runs on, or its thread's own track. */
   private actorTrack(time: number, ring: number, actor: number): number {
     const cpu = this.cpus[ring]
     if (cpu !== undefined) return cpu.track

@@ -16,10 +16,7 @@ import { Summary } from './summary.ts'
 import { Timeline } from './timeline.ts'
 import type { TrackSink } from './tracks.ts'
 
-/**
- * The published schema, as far as a track-event trace needs it; decoded by a library that knows nothing of
- * ours.
- */
+/** The published schema, as far as a track-event trace needs it. An independent library decodes with it. */
 const schema = protobuf.parse(
   `
   syntax = "proto2";
@@ -82,7 +79,7 @@ interface DecodedEvent {
   readonly value: number | undefined
 }
 
-/** Resolves names as Perfetto's importer does: interned data of a packet is known from that packet on. */
+/** Resolves names as Perfetto's importer does: interned data is known from its packet on. */
 function decode(bytes: Uint8Array): { events: DecodedEvent[]; tracks: Map<string, any>; dropped: number } {
   const trace = schema.lookupType('Trace')
   const { packet = [] } = trace.toObject(trace.decode(bytes), { longs: String, enums: String }) as any
@@ -120,7 +117,7 @@ function decode(bytes: Uint8Array): { events: DecodedEvent[]; tracks: Map<string
   return { events, tracks, dropped }
 }
 
-/** Two tasks of one CPU and one of another want one lock that is handed over; the policy is loaded. */
+/** Two tasks of one CPU and one of another contend for a hand-off lock; the policy is loaded. */
 function recordedHandOff(sinks: readonly TrackSink[]): void {
   const locked = new LockSim({ cpus: 2, seed: 5, events: 4096 })
   const { sim } = locked
@@ -255,7 +252,7 @@ describe('a trace of simulated CPUs', () => {
     }
   })
 
-  it('says the priority of what runs, and why a slice ended', () => {
+  it('has the priority of a running task, and the reason why a slice ended', () => {
     const { events } = decode(recordPerfetto().bytes)
     const slices = events.filter(({ track, type }) => track.startsWith('CPU') && type === 'TYPE_SLICE_BEGIN')
     for (const { args } of slices) expect(args.priority).toBe(128)
@@ -275,7 +272,7 @@ describe('a trace of simulated CPUs', () => {
     expect(runnable.at(-1)!.value).toBe(0)
   })
 
-  it('can be read back: the file summarises as the events themselves did', () => {
+  it('can be read back: the summary of the file equals that of the events', () => {
     const { bytes, summary } = recordPerfetto()
     const again = new Summary()
     readPerfetto(bytes, again)
@@ -313,7 +310,7 @@ describe('a trace of simulated CPUs', () => {
     }
   })
 
-  it('says how many events it lacks', () => {
+  it('has the number of its missing events', () => {
     const pieces: Uint8Array[] = []
     const writer = new PerfettoWriter(piece => pieces.push(piece))
     const summary = recorded(sinks => [...sinks, writer], 16)
@@ -323,7 +320,7 @@ describe('a trace of simulated CPUs', () => {
 })
 
 describe('a lock that is handed over', () => {
-  it('is an instant with its lock and who gets it, and an arrow to whoever had it next', () => {
+  it('is an instant with the lock and the receiver, and an arrow to the next owner', () => {
     const pieces: Uint8Array[] = []
     recordedHandOff([new PerfettoWriter(piece => pieces.push(piece))])
     const { events } = decode(Buffer.concat(pieces))
@@ -344,7 +341,7 @@ describe('a lock that is handed over', () => {
       expect(next.args.lock).toBe(args.lock)
       expect(next.time).toBeGreaterThanOrEqual(time)
     }
-    const waits = events.filter(({ name }) => name === 'runnable (gives way for a lock)')
+    const waits = events.filter(({ name }) => name === 'runnable (yields for a lock)')
     expect(waits.length).toBeGreaterThan(0)
     for (const { track, args } of waits) {
       expect(['first', 'second', 'third']).toContain(args['waits for'])
@@ -367,8 +364,6 @@ describe('a lock that is handed over', () => {
     expect(acquired).toBe(contended)
     expect(summary.waits.length).toBeGreaterThan(0)
     const lines = describeSummary(summary, 5, { columns: 80, rows: 24, colour: false, unicode: true })
-    expect(lines.join('\n')).toMatch(
-      /Locks that were waited for\n *lock +contended +had after waiting +handed over/,
-    )
+    expect(lines.join('\n')).toMatch(/Contended locks\n *lock +contended +acquired after a wait +handed over/)
   })
 })

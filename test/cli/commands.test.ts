@@ -46,7 +46,7 @@ describe('heddle', () => {
 
   it('says what is wrong in one line, with a hint, and exits with 2 or 1', () => {
     const cases: [string[], number, RegExp][] = [
-      [['run', 'nothing.ts'], 2, /^heddle run: no file nothing\.ts \(the path is taken from .*\)\n$/],
+      [['run', 'nothing.ts'], 2, /^heddle run: no file nothing\.ts \(the path is relative to .*\)\n$/],
       [['run', folder], 2, /^heddle run: .* is a folder \(name one file in it\)\n$/],
       [
         ['run', '--seed', '3', program('busy')],
@@ -96,7 +96,7 @@ describe('heddle', () => {
     expect(without(JSON.parse(stdout))).toEqual([])
     const missing = heddle('completion')
     expect(missing.status).toBe(2)
-    expect(missing.stderr).toBe('heddle completion: for which shell? (give bash, zsh or fish, or --json)\n')
+    expect(missing.stderr).toBe('heddle completion: no shell is named (give bash, zsh or fish, or --json)\n')
   })
 
   it('says what is wrong in JSON where JSON was asked for', () => {

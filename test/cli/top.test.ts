@@ -98,7 +98,7 @@ describe('heddle top, in a terminal', () => {
     await top.seen(/no task matches "spinner A"/)
 
     top.type('h')
-    await top.seen(/any key goes back/)
+    await top.seen(/any key closes this page/)
     top.type('xq')
     await expect.poll(() => top.exit()).toBe(0)
     expect(top.written()).toContain(ENTER)

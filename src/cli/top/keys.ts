@@ -1,7 +1,7 @@
 import type { ControlRequest } from '../../trace/control.ts'
 import { cursor, listed, sortKeys, type TopModel } from './model.ts'
 
-/** What a key asks for, beyond what it changes on the screen. */
+/** The effect of a key beyond its change of the model: the end of the display, or a request to the kernel. */
 export type KeyAction = 'quit' | ControlRequest | null
 
 const named: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ const named: Readonly<Record<string, string>> = {
   '\u0003': 'ctrl c',
 }
 
-/** Splits what a terminal sent into keys: several may come at once. */
+/** Splits the input of a terminal into keys: one chunk may have several. */
 export function keysOf(text: string): string[] {
   const keys: string[] = []
   for (let at = 0; at < text.length; ) {
@@ -33,7 +33,7 @@ export function keysOf(text: string): string[] {
 
 const PAGE = 10
 
-/** One key. Changes the model, and says what is to be done besides. */
+/** Applies one key to the model. Returns the action that the caller must perform. */
 export function press(model: TopModel, key: string): KeyAction {
   if (key === 'ctrl c') return 'quit'
   if (model.mode === 'filter' || model.mode === 'priority') return typed(model, key)
@@ -99,7 +99,7 @@ export function press(model: TopModel, key: string): KeyAction {
   }
 }
 
-/** A line is being typed: the filter, which works as one types, or a priority. */
+/** A key of a line of input: the filter, which applies to each letter, or a priority. */
 function typed(model: TopModel, key: string): KeyAction {
   if (key === 'escape') {
     model.mode = 'list'

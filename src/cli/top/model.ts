@@ -1,21 +1,19 @@
 import type { KernelSnapshot, TaskSnapshot } from '../../trace/snapshot.ts'
 
-/**
- * What `heddle top` shows and where the cursor is: changed by keys and by new snapshots, drawn by screen.ts.
- */
+/** The state of `heddle top`: keys.ts and `update` change it, screen.ts draws it. */
 export type SortKey = 'cpu' | 'time' | 'wait' | 'priority' | 'name' | 'id'
 export const sortKeys: readonly SortKey[] = ['cpu', 'time', 'wait', 'priority', 'name', 'id']
 
 export type Mode = 'list' | 'filter' | 'priority' | 'help'
 
 export interface TaskRow extends TaskSnapshot {
-  /** Its share of one CPU since the last look, 0 to 1. */
+  /** Its share of one CPU since the last snapshot, 0 to 1. */
   readonly share: number
 }
 
 export interface TopModel {
   snapshot: KernelSnapshot | null
-  /** Each CPU's share of the time since the last look. */
+  /** The busy share of each CPU since the last snapshot. */
   cpuShares: readonly number[]
   rows: readonly TaskRow[]
   sort: SortKey
@@ -23,10 +21,10 @@ export interface TopModel {
   filter: string
   /** The id of the task under the cursor; 0: the first. */
   selected: number
-  /** A picture that nobody moves a cursor in has none. */
+  /** Whether to draw a cursor: not in a single display (`--once`). */
   hasCursor: boolean
   mode: Mode
-  /** What is being typed, in the modes that read a line. */
+  /** The line of input, in the modes `filter` and `priority`. */
   input: string
   paused: boolean
   message: string
@@ -49,7 +47,7 @@ export function newModel(): TopModel {
   }
 }
 
-/** Takes a new look; shares are measured against the last one. */
+/** Takes a new snapshot; shares are relative to the previous one. */
 export function update(model: TopModel, snapshot: KernelSnapshot): void {
   const before = model.snapshot
   const span = before === null ? snapshot.time : snapshot.time - before.time
@@ -60,7 +58,7 @@ export function update(model: TopModel, snapshot: KernelSnapshot): void {
   model.snapshot = snapshot
 }
 
-/** The rows as they are listed: filtered and in order. */
+/** The rows of the display: filtered and sorted. */
 export function listed(model: TopModel): readonly TaskRow[] {
   const wanted = model.filter.toLowerCase()
   const rows = model.rows.filter(

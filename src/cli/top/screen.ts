@@ -1,7 +1,7 @@
 import { bar, type Colour, fit, formatMs, paint, type Terminal } from '../terminal.ts'
 import { cursor, listed, type TaskRow, type TopModel } from './model.ts'
 
-/** Draws the model: as many lines as the terminal has rows, none wider than it. */
+/** Draws the model: as many lines as the terminal has rows, none wider than the terminal. */
 export function draw(model: TopModel, title: string, terminal: Terminal): string[] {
   const { rows: height } = terminal
   if (model.mode === 'help') return help(terminal).slice(0, height)
@@ -22,7 +22,7 @@ export function draw(model: TopModel, title: string, terminal: Terminal): string
 
 function heading(model: TopModel, title: string, terminal: Terminal): string[] {
   const { snapshot } = model
-  if (snapshot === null) return [title, 'waiting for the first look …']
+  if (snapshot === null) return [title, 'waiting for the first snapshot …']
   const count = (state: TaskRow['state']): number => model.rows.filter(row => row.state === state).length
   const summary = `up ${formatMs(snapshot.time)}  ${model.rows.length} tasks: ${count('running')} running, ${count('runnable')} runnable, ${count('sleeping')} sleeping, ${count('stopped')} stopped`
   const lines = [paint(terminal, 'bold', fit(terminal, `${title}  ${summary}`, terminal.columns)), '']
@@ -65,7 +65,7 @@ const fixed: readonly Column[] = [
   { title: 'LOCKS', width: 5, text: row => (row.contendedLocks === 0 ? '' : String(row.contendedLocks)) },
 ]
 
-/** The columns that fit, and one for the name that takes what is left. */
+/** The columns that fit, and one for the name, which takes the remaining width. */
 function columnsOf(columns: number): readonly Column[] {
   const shown: Column[] = []
   let used = 12
@@ -125,12 +125,12 @@ function help(terminal: Terminal): string[] {
     '  k  kill it          p  change its priority',
     '  o  order by the next column    r  reverse the order',
     '  /  show only names (or a state) with a text in them; escape shows all',
-    '  space  hold the picture        q  quit',
+    '  space  pause the display       q  quit',
     '',
-    '  PRIO   smaller goes first; 128^40 is a task of priority 128 that inherits 40',
-    '  WAIT   time that it could have run and had no CPU',
-    '  LOCKS  locks that it holds and others wait for',
+    '  PRIO   smaller runs first; 128^40 is a task of priority 128 that inherits 40',
+    '  WAIT   time in which the task was runnable and had no CPU',
+    '  LOCKS  locks that the task holds and other tasks wait for',
     '',
-    'any key goes back',
+    'any key closes this page',
   ]
 }

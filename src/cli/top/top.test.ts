@@ -56,7 +56,7 @@ const screen = (of: TopModel): string => draw(of, 'heddle top  t.ts (1)', plain)
 const names = (of: TopModel): string[] => listed(of).map(row => row.name)
 
 describe('heddle top', () => {
-  it('shows each CPU with its load since the last look, and the tasks by CPU time', () => {
+  it('shows each CPU with its load since the last snapshot, and the tasks by CPU time', () => {
     const lines = draw(model(), 'heddle top  t.ts (1)', plain)
     expect(lines).toHaveLength(14)
     expect(lines[0]).toBe(
@@ -70,7 +70,7 @@ describe('heddle top', () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(120)
   })
 
-  it('leaves columns out on a narrow terminal, and never draws past it', () => {
+  it('omits columns on a narrow terminal, and draws no line wider than it', () => {
     for (const columns of [20, 40, 60, 80]) {
       for (const line of draw(model(), 'heddle top', { ...plain, columns })) {
         expect(line.length).toBeLessThanOrEqual(Math.max(columns, 60))
@@ -78,7 +78,7 @@ describe('heddle top', () => {
     }
   })
 
-  it('orders by another column, and the other way round', () => {
+  it('orders by another column, and in reverse', () => {
     const of = model()
     expect(names(of)).toEqual(['render', 'parse', 'write log'])
     for (const key of ['o', 'o', 'o', 'o']) press(of, key)
@@ -88,7 +88,7 @@ describe('heddle top', () => {
     expect(names(of)).toEqual(['write log', 'render', 'parse'])
   })
 
-  it('filters as one types, by name or by state', () => {
+  it('filters after each key, by name or by state', () => {
     const of = model()
     for (const key of keysOf('/Log')) press(of, key)
     expect(screen(of)).toContain('filter: Log_')
@@ -103,7 +103,7 @@ describe('heddle top', () => {
     expect(screen(of)).toContain('no task matches "runningxyz"')
   })
 
-  it('stops, continues and kills what is selected', () => {
+  it('stops, continues and kills the selected task', () => {
     const of = model()
     expect(press(of, 's')).toEqual({ op: 'stop', task: 2 })
     press(of, 'down')
@@ -114,7 +114,7 @@ describe('heddle top', () => {
     expect(press(of, 's')).toEqual({ op: 'stop', task: 2 })
   })
 
-  it('changes a priority by name or number, and forgets it on escape', () => {
+  it('changes a priority by name or number, and cancels on escape', () => {
     const of = model()
     for (const key of keysOf('phigh')) expect(press(of, key)).toBeNull()
     expect(screen(of)).toContain('priority of 2 (realtime, high, normal, low, idle or 4 to 251): high_')
@@ -136,20 +136,20 @@ describe('heddle top', () => {
     expect(press(of, 's')).toEqual({ op: 'stop', task: 1 })
   })
 
-  it('holds the picture, helps, and quits', () => {
+  it('pauses the display, shows help, and quits', () => {
     const of = model()
     press(of, ' ')
     expect(of.paused).toBe(true)
     expect(screen(of)).toContain('[paused]')
     press(of, 'h')
-    expect(screen(of)).toContain('any key goes back')
+    expect(screen(of)).toContain('any key closes this page')
     expect(press(of, 'q')).toBeNull()
     expect(of.mode).toBe('list')
     expect(press(of, 'q')).toBe('quit')
     expect(press(of, 'ctrl c')).toBe('quit')
   })
 
-  it('takes keys that come together apart', () => {
+  it('splits one input into several keys', () => {
     expect(keysOf('\u001b[A\u001bOB\u001b[6~q\r\u007f\u0003\u001b')).toEqual([
       'up',
       'down',
@@ -162,9 +162,9 @@ describe('heddle top', () => {
     ])
   })
 
-  it('has nothing to do to no task', () => {
+  it('ignores keys for a task when there are no tasks', () => {
     const of = newModel()
-    expect(screen(of)).toContain('waiting for the first look')
+    expect(screen(of)).toContain('waiting for the first snapshot')
     expect(press(of, 'k')).toBeNull()
   })
 })

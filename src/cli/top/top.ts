@@ -1,9 +1,10 @@
-/** `heddle top`: a running kernel, live in the terminal. */
+/** `heddle top`: shows a running kernel in the terminal. */
 import { Command } from 'commander'
 import type { ControlReply, ControlRequest } from '../../trace/control.ts'
 import { ControlClient, runningKernels } from '../../trace/node-control.ts'
 import type { KernelSnapshot } from '../../trace/snapshot.ts'
-import { CommandError, EXIT_USAGE } from '../failure.ts'
+import { CommandError, EXIT_USAGE, guarded } from '../failure.ts'
+import { milliseconds } from '../numbers.ts'
 import { terminalOf } from '../terminal.ts'
 import { keysOf, press } from './keys.ts'
 import { newModel, type TopModel, update } from './model.ts'
@@ -17,25 +18,22 @@ export interface TopFlags {
 
 export function topCommand(): Command {
   return new Command('top')
-    .summary('watch the CPUs and tasks of a running program, and steer them')
+    .summary('watch the CPUs and tasks of a running program; stop, continue and kill tasks')
     .description(
-      'Shows the CPUs and tasks of a program that runs a heddle kernel, live. Without a process id: the only one that runs.',
+      'Shows the CPUs and tasks of a program that runs a heddle kernel. Without a process id: of the only such program.',
     )
     .argument('[pid]', 'the process to watch')
-    .option('--interval <ms>', 'how often to look', Number, 500)
-    .option('--once', 'print one picture and end')
+    .option('--interval <ms>', 'time between two updates', milliseconds, 500)
+    .option('--once', 'print the display once and end')
     .option('--json', 'print one snapshot as JSON and end')
     .addHelpText('after', '\nExamples:\n  heddle top\n  heddle top 4711\n  heddle top --json | jq .tasks')
-    .action(async (pid: string | undefined, flags: TopFlags) => {
-      try {
+    .action(async (pid: string | undefined, flags: TopFlags) =>
+      guarded('top', flags, async () => {
         const code = await top(findKernel(pid), flags)
-        // Ctrl-C is how one leaves it.
+        // Ctrl-C is the usual way to close the display.
         process.exitCode = code === EXIT_INTERRUPTED ? 0 : code
-      } catch (error) {
-        if (!(error instanceof CommandError)) throw error
-        error.end('top', flags.json)
-      }
-    })
+      }),
+    )
 }
 
 function findKernel(pid: string | undefined): string {
@@ -57,26 +55,26 @@ function findKernel(pid: string | undefined): string {
   if (found !== undefined) return found.path
   if (pid === undefined) {
     throw new CommandError('no program of yours runs a heddle kernel', {
-      hint: 'start one, as in heddle run program.ts, and look again',
+      hint: 'start one, as in heddle run program.ts, and try again',
     })
   }
   const others = kernels.map(kernel => kernel.pid).join(', ')
   throw new CommandError(`process ${pid} runs no heddle kernel`, {
-    hint: others === '' ? 'no other of yours does either' : `these do: ${others}`,
+    hint: others === '' ? 'no other process of yours does either' : `these do: ${others}`,
   })
 }
 
-/** Watches the kernel behind a socket. Returns the exit code: that of Ctrl-C where that ended it. */
+/** Watches the kernel at a socket. Returns the exit code: `EXIT_INTERRUPTED` after Ctrl-C. */
 export async function top(path: string, flags: TopFlags): Promise<number> {
   const client = await ControlClient.connect(path).catch(() => {
-    throw new CommandError('the program has ended', { hint: 'its socket is still there, and nobody listens' })
+    throw new CommandError('the program has ended', { hint: 'it left its socket behind' })
   })
   try {
     const reply = await client.ask({ op: 'hello' })
     const hello = reply.ok && 'hello' in reply ? reply.hello : null
     const title = `heddle top  ${hello?.program ?? ''} (${hello?.pid ?? '?'})`
     if (flags.json) {
-      process.stdout.write(`${JSON.stringify(await look(client))}\n`)
+      process.stdout.write(`${JSON.stringify(await snapshotOf(client))}\n`)
       return 0
     }
     if (flags.once || process.stdout.isTTY !== true) {
@@ -91,35 +89,34 @@ export async function top(path: string, flags: TopFlags): Promise<number> {
   }
 }
 
-async function look(client: ControlClient): Promise<KernelSnapshot> {
+async function snapshotOf(client: ControlClient): Promise<KernelSnapshot> {
   const reply = await client.ask({ op: 'snapshot' })
   if (reply.ok && 'snapshot' in reply) return reply.snapshot
-  throw new CommandError(reply.ok ? 'the program answered something else' : reply.error)
+  throw new CommandError(reply.ok ? 'the program sent no snapshot' : reply.error, {
+    hint: 'the program may use another version of heddle',
+  })
 }
 
-/** Two looks, a little apart, so that there are shares to show. */
+/** The display of two snapshots, 100 ms apart: a share of CPU time needs two. */
 async function once(client: ControlClient, title: string): Promise<string> {
   const model = newModel()
   model.hasCursor = false
-  update(model, await look(client))
+  update(model, await snapshotOf(client))
   await new Promise(resolve => setTimeout(resolve, 100))
-  update(model, await look(client))
+  update(model, await snapshotOf(client))
   const terminal = terminalOf(process.stdout)
   const rows = (model.snapshot?.cpus.length ?? 0) + model.rows.length + 8
   const lines = draw(model, title, { ...terminal, rows, columns: process.stdout.columns ?? 120 })
   return lines.slice(0, -1).join('\n').trimEnd()
 }
 
-/** As a shell says it of what SIGINT ended. */
+/** The exit code of a program that SIGINT ended, by the shells' convention. */
 export const EXIT_INTERRUPTED = 130
 
 const ENTER_SCREEN = '\u001b[?1049h\u001b[?25l'
 const LEAVE_SCREEN = '\u001b[?25h\u001b[?1049l'
 
-/**
- * The live picture: owns the terminal between `run` and its end, and gives it back as it was, whatever
- * happens.
- */
+/** The live display. `run` owns the terminal until it returns, and restores it also after an error. */
 class Live {
   private readonly client: ControlClient
   private readonly title: string
@@ -176,13 +173,13 @@ class Live {
   }
 
   private gone = false
-  /** Ctrl-C ended it. */
+  /** Ctrl-C closed the display. */
   interrupted = false
 
   private async refresh(): Promise<void> {
     if (this.model.paused) return
     try {
-      update(this.model, await look(this.client))
+      update(this.model, await snapshotOf(this.client))
     } catch {
       this.gone = true
       this.finish()
