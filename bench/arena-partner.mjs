@@ -1,4 +1,4 @@
-// The other side of arena/kick-to-wake: answers each turn as soon as it is woken.
+// The other side of arena/kick-to-wake: answers each turn when it is woken.
 import { parentPort, workerData } from 'node:worker_threads'
 import { CpuRecord } from '../src/machine/core/cpurecord.ts'
 import { haltBlocking, kickCpu } from '../src/machine/core/halt.ts'

@@ -66,8 +66,8 @@ function literalFields(turns: number): void {
 }
 
 /**
- * Many short calls, as kernel code is run. One call with a loop of millions would be compiled while it runs,
- * and V8 does not fold a module's constants in code that it enters in the middle of a loop.
+ * Many short calls, as in kernel code. V8 would compile one call with a loop of millions of turns while it
+ * runs (on-stack replacement), and does not fold a module's constants in such code.
  */
 function inCalls(turns: number, loop: (turns: number) => void): void {
   for (let left = turns; left > 0; left -= 2000) loop(2000)
@@ -132,8 +132,8 @@ export async function* rows(): AsyncIterable<Row> {
 }
 
 /**
- * Two threads take turns. Ours: the CPU halts and is kicked, the whole protocol. Baseline: one word,
- * `Atomics.wait` and `Atomics.notify` alone. Half a round trip is one kick to wake.
+ * Two threads take turns. Ours: the whole protocol of halt and kick. Baseline: one word with `Atomics.wait`
+ * and `Atomics.notify`. Half a round trip is one kick to wake.
  */
 async function* kickToWake(): AsyncIterable<Row> {
   const partner = new Worker(new URL('./arena-partner.mjs', import.meta.url), {

@@ -1,6 +1,6 @@
 /**
- * Searches for bench/checker.ts, on compiled programs. Asked, it tells what it did in how long, without
- * loading and warming up.
+ * Runs the searches of bench/checker.ts on compiled programs. On a request, it replies with the steps and the
+ * time, without loading and warm-up.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { instrumentChecks } from '../src/checker/run/loader.ts'
@@ -11,7 +11,7 @@ const counted = await import('../testing/checker/programs/counted.ts?checked')
 const { SpscRing, spscWords } = await import('../src/arena/rings/spsc.ts?checked')
 const { spscBodies } = await import('../testing/checker/programs/ring.ts?checked')
 
-/** The arena's ring with room for three values, and ten that go through it. */
+/** The arena's ring with three free slots, and ten values that go through it. */
 function spsc() {
   const ring = new SpscRing(new Int32Array(new SharedArrayBuffer(4 * spscWords(4))), 0, 4)
   return { threads: spscBodies(ring, 10) }
@@ -32,7 +32,7 @@ function once() {
   return search.result
 }
 
-/** The least that a step can cost: a generator that is resumed. */
+/** The lower bound for a step: one resume of a generator. */
 function* resumed() {
   for (let step = 0; ; step = (step + 1) | 0) yield step
 }

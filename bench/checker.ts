@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { compare, median, quantile, type Row } from './harness.ts'
 
-/** One run of a search in a thread of its own: what it did in how long. */
+/** One run of a search in its own thread: steps and time. */
 interface Run {
   readonly executions: number
   readonly steps: number
   readonly seconds: number
 }
 
-/** A search in a thread of its own. */
+/** A search in its own thread. */
 class Searcher {
   private readonly worker: Worker
 
@@ -34,9 +34,9 @@ class Searcher {
 const programs: readonly string[] = ['spsc', 'fibonacci', 'lastzero', 'locked']
 
 /**
- * Steps are operations performed: those of the executions, of the prefixes that are replayed to branch off,
- * and of the second run of each schedule. The search runs as in `heddle check --parallel`: in a worker with
- * room for young objects.
+ * Steps are performed operations: those of the executions, of the prefixes that are replayed to branch, and
+ * of the second run of each schedule. The search runs as in `heddle check --parallel`: in a worker with a
+ * large young generation.
  */
 export async function* rows(): AsyncIterable<Row> {
   for (const program of programs) {

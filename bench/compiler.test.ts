@@ -10,7 +10,7 @@ const programs = [...loops, ...calls, 'documents'].flatMap(name =>
 
 // A constructor that stays plain has no safepoint: `new` cannot call a generator.
 test.each([...programs, { name: 'decomposition', lowering: 'frames' as const }])(
-  '$name gives the same, preempted at every safepoint, by $lowering',
+  '$name has the same result when it is preempted at every safepoint, by $lowering',
   ({ name, lowering }) => {
     const file = `${name}.ts`
     const source = readFileSync(new URL(`./programs/${file}`, import.meta.url), 'utf8')

@@ -1,6 +1,7 @@
 /**
- * What a resumable function costs over the plain one while nothing preempts it: small programs of every kind
- * and whole packages, one row each by the lowering that the compiler chooses, and one by generators.
+ * The cost of a resumable function against the plain one while nothing preempts it: small programs of every
+ * kind and whole packages. Each has one row with the lowering that the compiler chooses, and one with
+ * generators.
  */
 import { readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -16,13 +17,14 @@ import { type Job, jobs, load } from './packages.ts'
 interface Program {
   size: number
   /**
-   * A size for many short runs first, after which the engine compiles the functions whole, not loop by loop.
+   * The size of many short first runs, after which the engine has compiled the whole functions, not only
+   * their loops.
    */
   small: number
   run(size: number): number
 }
 
-/** Loops and what they call in line: the safepoints must be nearly free. */
+/** Loops, and small functions that the engine inlines: the safepoints must be nearly free. */
 export const loops: readonly string[] = [
   'integers',
   'floats',
@@ -46,20 +48,20 @@ export const calls: readonly string[] = [
   'pipelines',
 ]
 
-/** Long enough for a clock, and for the optimizing compiler to have had its turn. */
+/** Long enough for a clock, and for the optimizing compiler to have finished. */
 const warm_ms = 250
-/** Many ticks of the clock by which an operating system counts a thread's time. */
+/** Many ticks of the clock with which an operating system counts a thread's time. */
 const round_ms = 80
 const rounds = 10
 
 type Way = 'best' | 'generator'
 
-/** One program, ready to run both ways. */
+/** One program, ready to run in both forms. */
 interface Contest {
   readonly name: string
   ours(): unknown
   base(): unknown
-  /** How many times as long as the source the output is. */
+  /** The length of the output relative to the source. */
   readonly growth: number
 }
 
@@ -102,7 +104,7 @@ export async function* rows(): AsyncIterable<Row> {
   }
 }
 
-/** Runs a function as a coroutine that nobody stops. */
+/** Runs a function as a coroutine without preemption. */
 function finish(fn: (...args: any[]) => unknown, args: readonly unknown[], self?: unknown): unknown {
   const coroutine = coroutineOf(fn, args, self)
   if (!coroutine.start()) throw new Error(`${fn.name} was preempted`)
@@ -166,10 +168,7 @@ async function measured(
   })
 }
 
-/**
- * Runs for about this long; a run's milliseconds of this thread's own time, which no other program's work is
- * part of.
- */
+/** Runs for about this long. Returns milliseconds of this thread's own CPU time for one run. */
 function repeat(run: () => unknown, atLeast_ms: number): number {
   const start = threadTime_ms()
   let now = start
@@ -202,7 +201,7 @@ function summary(row: string, ratio: number, all: readonly Row[], target: Target
   }
 }
 
-/** How much longer the output is than the source: the median, and the least and the most. */
+/** The growth of the output over the source: the median, the least and the most. */
 function size(row: string, growths: readonly number[], target?: Target): Row {
   const value = Number(median(growths).toPrecision(3))
   return {
@@ -216,9 +215,8 @@ function size(row: string, growths: readonly number[], target?: Target): Row {
 }
 
 /**
- * How long this thread takes to compile packages whole, with their maps, for each megabyte of their source:
- * of all together, since some are a few lines long. All have been compiled before, so the engine has had its
- * turn.
+ * CPU time of this thread to compile whole packages, with source maps, for each megabyte of source. It is the
+ * total over all packages, because some are a few lines long. Each was compiled before, to warm up.
  */
 function compileTime(row: string): Row {
   const times: number[] = []

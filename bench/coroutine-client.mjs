@@ -1,6 +1,6 @@
 /**
- * Asks a server every few milliseconds, whether or not it has answered, until told to stop; then says how
- * long each answer took.
+ * Sends a request to a server every few milliseconds, without waiting for answers, until it is stopped. Then
+ * it reports the time of each answer.
  */
 import { Agent, get } from 'node:http'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -24,7 +24,7 @@ function send(start) {
       open--
     })
   }).on('error', error => {
-    // A connection that was kept open and closed by the other side just then: ask again, the time goes on.
+    // The server closed a kept connection at this moment: send again; the time continues.
     if (error.code !== 'ECONNRESET') throw error
     send(start)
   })

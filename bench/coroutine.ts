@@ -1,6 +1,6 @@
 /**
- * Coroutines on one thread: what a switch costs, and what a server on the same thread notices of a long
- * computation.
+ * Coroutines on one thread: the cost of a switch, and how a long computation delays a server on the same
+ * thread.
  */
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -30,7 +30,7 @@ function* yielding(turns: number): Generator<number, void, unknown> {
   for (let turn = 0; turn < turns; turn++) yield PREEMPTED
 }
 
-/** Two coroutines that give way to each other. */
+/** Two coroutines that yield to each other. */
 function scheduleSwitch(): number {
   const schedule = new Schedule({ ticks: 'clock' })
   schedule.go(yielding, SWITCHES / 2)
@@ -86,7 +86,7 @@ function* plainChain(depth: number, turns: number): Generator<number, number, un
   return depth === 1 ? yield* plainLeaf(turns) : 1 + (yield* plainChain(depth - 1, turns))
 }
 
-/** Nanoseconds for a resume and a stop so many calls deep, after the first one. */
+/** Nanoseconds for a resume and a stop at this call depth, after the first one. */
 function deepSwitch(depth: number, turns: number): number {
   const coroutine = coroutineOf(chain, [depth, turns + 1])
   coroutine.start()
@@ -97,7 +97,7 @@ function deepSwitch(depth: number, turns: number): number {
   return cost
 }
 
-/** The same for the engine's own way through a chain of generators. */
+/** The same with the engine's own chain of generators. */
 function plainDeepSwitch(depth: number, turns: number): number {
   const generator = plainChain(depth, turns + 1)
   generator.next()
@@ -106,7 +106,7 @@ function plainDeepSwitch(depth: number, turns: number): number {
   })
 }
 
-/** Nanoseconds for the first stop so many calls deep, and the way there. */
+/** Nanoseconds for the first stop at this call depth, and the calls before it. */
 function firstSwitch(depth: number): number {
   return timed(20_000 / depth, count => {
     for (let turn = 0; turn < count; turn++) coroutineOf(chain, [depth, 1]).start()
@@ -158,7 +158,7 @@ interface Work {
 const COMPUTE_MS = 800
 const ROUNDS = 10
 
-/** What each way of computing does to the server: latencies in milliseconds, and how long the work took. */
+/** The effect of each way to compute on the server: latencies in milliseconds, and the time of the work. */
 interface Trial {
   readonly p50: number
   readonly p99: number
@@ -273,7 +273,7 @@ function* serverFigures(trials: Record<string, Trial[]>): Iterable<Row> {
   yield figure('coroutine/throughput-by-hand', trials.byHand.map(took), plainly, trials.plain.map(took))
 }
 
-/** Computes while the client asks; every answer counts, those that came afterwards too. */
+/** Computes while the client sends requests; every answer counts, also the later ones. */
 async function tryOut(client: Worker, way: () => Promise<unknown>, expected: unknown): Promise<Trial> {
   client.postMessage('start')
   await new Promise(resolve => setTimeout(resolve, 50))
@@ -292,7 +292,7 @@ async function elapsed(run: () => Promise<unknown>): Promise<number> {
   return performance.now() - start
 }
 
-/** How far to count so that it takes about this long. */
+/** The limit to count to, so that it takes about this long. */
 function limitFor(work: (limit: number) => number, ms: number): number {
   let limit = 100_000
   for (;;) {

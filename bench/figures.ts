@@ -1,6 +1,6 @@
 /**
- * `npm run figures`: writes the figures of the last whole run (bench/results) where they are told: the first
- * of them into the README, and into the documentation all rows of a part between `<!-- rows: part -->` and
+ * `npm run figures`: writes the figures of the last whole run (bench/results) into the pages: a selection
+ * into the README, and all rows of a part into the documentation, between `<!-- rows: part -->` and
  * `<!-- end of rows -->`.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { loadResults, type Results } from './results.ts'
 const START = '<!-- figures: bench/figures.ts -->\n'
 const END = '<!-- end of figures -->'
 
-/** What a reader asks first, and how the answer is said. */
+/** The figures that a reader wants first, each with its sentence. */
 const shown: readonly (readonly [row: string, say: (row: Row) => string])[] = [
   [
     'kernel/short-behind-hogs-p99',
@@ -23,17 +23,29 @@ const shown: readonly (readonly [row: string, say: (row: Row) => string])[] = [
     row =>
       `short requests to a server that resizes pictures, p99: ${times(row)} sooner than on piscina, with one line changed`,
   ],
-  ['server/long-throughput', row => `pictures that this server resizes meanwhile: ${times(row)} as many`],
-  ['kernel/spawn-batch', row => `trivial tasks, many at once: ${times(row)} as many as the best of them`],
-  ['kernel/spawn-single', row => `one after the other: ${times(row)}`],
+  [
+    'server/long-throughput',
+    row => `pictures that this server resizes in the same time: ${times(row)} as many`,
+  ],
+  [
+    'kernel/spawn-batch',
+    row => `trivial tasks in a batch: ${times(row)} as many a second as the best of these pools`,
+  ],
+  ['kernel/spawn-single', row => `trivial tasks one after the other: ${times(row)} as many`],
   [
     'compiler/median',
     row => `a preemptible function costs ${times(row)} the plain one (median of the programs)`,
   ],
-  ['coroutine/http-p99', row => `an HTTP server that computes answers others ${times(row)} sooner, p99`],
+  [
+    'coroutine/http-p99',
+    row => `an HTTP server answers other clients ${times(row)} sooner while it computes, p99`,
+  ],
   ['sync/async-mutex', row => `a mutex, uncontended: ${times(row)} faster than async-mutex`],
-  ['sync/channel-cross', row => `a channel between CPUs: ${times(row)} MessagePort`],
-  ['futex/wait-mismatch', row => `a futex wait that need not wait: ${times(row)} Atomics.wait's cost`],
+  ['sync/channel-cross', row => `a channel between CPUs: ${times(row)} as fast as MessagePort`],
+  [
+    'futex/wait-mismatch',
+    row => `a futex wait whose value has changed: ${times(row)} the cost of Atomics.wait`,
+  ],
   ['trace/on', row => `tracing on: ${times(row)} the cost of a yield`],
 ]
 
@@ -50,7 +62,7 @@ export function figures(results: Results): string {
   return `${lines.join('\n')}\n\nOn ${where}; [all rows](docs/performance.md).\n`
 }
 
-/** A line of a list, or two where one would be too long. */
+/** A line of a list, or two when one would be too long. */
 function item(text: string, row: string): string[] {
   const line = `- ${text} ${row}`
   return line.length <= 110 ? [line] : [`- ${text}`, `  ${row}`]
@@ -76,7 +88,7 @@ export function table(results: Results, part: string): string {
   return `\`npm run bench -- ${part}\`\n\n${head}\n${lines.join('\n')}\n`
 }
 
-/** The text with the figures in their places. */
+/** The text with the figures inserted. */
 export function withFigures(text: string, results: Results): string {
   const start = text.indexOf(START) + START.length
   const end = text.indexOf(END)
@@ -88,7 +100,7 @@ export function withFigures(text: string, results: Results): string {
   )
 }
 
-/** Every page that tells figures. */
+/** Every page with figures. */
 export function pages(): string[] {
   const root = resolve(import.meta.dirname, '..')
   const docs = readdirSync(resolve(root, 'docs')).filter(file => file.endsWith('.md'))

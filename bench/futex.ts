@@ -103,8 +103,8 @@ async function vector(size: number, turns: number): Promise<number> {
 }
 
 /**
- * Threads that wait for a broadcast and then all want one lock: woken at once, or one woken and the others
- * moved to the lock.
+ * Threads that wait for a broadcast and then contend for one lock: all woken together, or one woken and the
+ * others moved to the lock.
  */
 class Herd {
   private readonly fx: Futexes
@@ -133,7 +133,7 @@ class Herd {
     })
   }
 
-  /** Microseconds a round. Blocks this thread: the herd needs none of its help. */
+  /** Microseconds a round. Blocks this thread: the waiting threads do not need it. */
   run(rounds: number, requeues: boolean): number {
     const { fx, view, threads } = this
     const lock = fx.word(view, LOCK)
@@ -168,7 +168,7 @@ class Herd {
 }
 
 /**
- * Wakers on threads of their own, at one word where a thousand promises wait: perf bench futex wake-parallel.
+ * Wakers on their own threads, at one word where a thousand promises wait: perf bench futex wake-parallel.
  */
 class Wakers {
   private readonly fx: Futexes
@@ -194,7 +194,7 @@ class Wakers {
     })
   }
 
-  /** Nanoseconds of a waker's time for each waiter that it wakes, `wakers` of them at once. */
+  /** Nanoseconds of a waker's time for each woken waiter, with `wakers` wakers in parallel. */
   async run(count: number, wakers: number): Promise<number> {
     const waiting = Array.from({ length: count }, () => this.fx.waitAsync(this.fx.word(this.view, 0), 0))
     const share = count / wakers
@@ -213,7 +213,7 @@ class Wakers {
   }
 }
 
-/** Tasks on a simulated CPU, asleep at one word: what waking them costs, switch and all. */
+/** Tasks on a simulated CPU, asleep at one word: the cost of waking them, with the switch. */
 class TaskBench {
   readonly sim: Simulation
   readonly fx: Futexes

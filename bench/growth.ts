@@ -14,8 +14,8 @@ import { Rig } from './sched/rig.ts'
 import { Yielders } from './sched/yielders.ts'
 
 /**
- * How cost grows: each series is one thing measured at sizes a factor apart. The plots are on the report's
- * page.
+ * How cost grows: each series measures one operation at sizes that differ by a factor. The plots are on the
+ * report's page.
  */
 const ROUNDS = 10
 
@@ -49,7 +49,7 @@ export async function* rows(): AsyncGenerator<Row> {
   yield* payloadSize()
 }
 
-/** A yield from one task to the next, among so many. */
+/** A yield from one task to the next, among this many tasks. */
 async function* tasks(): AsyncGenerator<Row> {
   const series = { series: 'growth/yield', xName: 'runnable tasks', unit: 'ns' }
   for (const count of [10, 100, 1000, 10_000, 100_000, 1_000_000]) {
@@ -58,7 +58,7 @@ async function* tasks(): AsyncGenerator<Row> {
   }
 }
 
-/** To wake all who wait at one futex, for each of them. */
+/** The cost for each waiter to wake all waiters of one futex. */
 async function* waiters(): AsyncGenerator<Row> {
   const series = { series: 'growth/wake', xName: 'waiters at one futex', unit: 'ns a waiter' }
   const plan = new ArenaPlan()
@@ -81,9 +81,7 @@ async function* waiters(): AsyncGenerator<Row> {
   }
 }
 
-/**
- * A batch of trivial tasks, on so many CPUs: more than there are cores neither helps nor may it hurt much.
- */
+/** A batch of trivial tasks on this many CPUs. More CPUs than cores must neither help nor hurt much. */
 async function* cpus(): AsyncGenerator<Row> {
   const series = { series: 'growth/spawn-on-cpus', xName: 'CPUs', unit: 'µs a task' }
   const batch = 2000
@@ -102,7 +100,7 @@ async function* cpus(): AsyncGenerator<Row> {
   }
 }
 
-/** To take and let go one robust lock, while so many others are held. */
+/** Lock and unlock one robust lock while this many others are held. */
 async function* locksHeld(): AsyncGenerator<Row> {
   const series = { series: 'growth/locks-held', xName: 'robust locks held', unit: 'ns' }
   const turns = 20_000
@@ -119,7 +117,7 @@ async function* locksHeld(): AsyncGenerator<Row> {
   }
 }
 
-/** To boost everyone along a chain of tasks, each of which waits for the next one's lock, and to undo it. */
+/** Boost all tasks along a chain, in which each waits for the next one's lock, and undo it. */
 async function* chainDepth(): AsyncGenerator<Row> {
   const series = { series: 'growth/boost-chain', xName: 'tasks in the chain', unit: 'ns' }
   const low = makePriority(40, 0)
@@ -154,7 +152,7 @@ async function* chainDepth(): AsyncGenerator<Row> {
   }
 }
 
-/** A task with so many bytes as its argument, there and back. */
+/** A task with an argument of this many bytes, to the task and back. */
 async function* payloadSize(): AsyncGenerator<Row> {
   const series = { series: 'growth/payload', xName: 'bytes', unit: 'µs' }
   await using kernel = await Kernel.boot({ cpus: 1, control: false })

@@ -1,8 +1,8 @@
 /**
- * Hand-off beside the plain futex mutex, the one that passes priorities on, and a spin lock: what an
- * uncontended lock costs, and how tasks fare that all want one lock, on more workers than there are cores.
- * Throughput, the 99th percentile of the wait, and Jain's index of fairness: 1 when all tasks got the lock
- * equally often, 1/n when one got it all.
+ * Hand-off against the plain futex mutex, the priority-inheriting one, and a spin lock. Measured are an
+ * uncontended lock, and tasks that contend for one lock on more workers than cores: throughput, the 99th
+ * percentile of the wait, and Jain's index of fairness (1 when all tasks got the lock equally often, 1/n when
+ * one task got it always).
  */
 import { Arena, ArenaPlan } from '../src/arena/memory/arena.ts'
 import { KernelThread } from '../src/arena/sync/thread.ts'
@@ -23,8 +23,8 @@ type Work = typeof import('./handoff/work.ts')
 const PAIRS = 2_000_000
 
 /**
- * Pairs of lock and unlock on one thread, in nanoseconds each. Twice, so that each is compiled for its own
- * lock.
+ * Pairs of lock and unlock on one thread, in nanoseconds each. Written twice, so that each is compiled for
+ * its own lock.
  */
 function plainPairs(mutex: WordMutex, owner: Futexes['self']): number {
   return timed(PAIRS, turns => {
@@ -66,8 +66,8 @@ async function* uncontended(): AsyncIterable<Row> {
 }
 
 /**
- * The same as a program has it: `yield* mutex.lock()` and `token.unlock()` in a task, which have to find out
- * who calls.
+ * The same in a program: `yield* mutex.lock()` and `token.unlock()` in a task, which must first find the
+ * calling task.
  */
 async function* uncontendedInTask(): AsyncIterable<Row> {
   const kernel = await Kernel.boot({ cpus: 1, control: false, watchdog: false })
@@ -87,16 +87,16 @@ const kinds = ['handoff', 'plain', 'pi', 'spin'] as const
 type Kind = (typeof kinds)[number]
 
 interface Measured {
-  /** Locks a second, all tasks together. */
+  /** Locks a second, over all tasks. */
   readonly rate: number
   readonly p99: number
   readonly jain: number
-  /** Of the task that fared worst: its 99th percentile, and its longest wait. */
+  /** The worst task: its 99th percentile, and its longest wait. */
   readonly taskP99: number
   readonly taskMax: number
 }
 
-/** A kernel; under the policy while hand-off is measured, and not while anything else is. */
+/** A kernel; the policy is loaded only while hand-off is measured. */
 class Ring {
   private readonly kernel: Kernel
   private policy: Awaited<ReturnType<Kernel['loadPolicy']>> | null = null
@@ -178,13 +178,10 @@ const shapes: readonly Shape[] = [
 
 const ROUNDS = Number(process.env.HEDDLE_ROUNDS ?? 10)
 const MS = 60
-/** A lock that leaves its tasks waiting for so long has failed. */
+/** A lock whose tasks wait longer than this has failed. */
 const PATIENCE_MS = 10_000
 
-/**
- * Every lock in turn, in an order that rotates, round after round. A lock that fails is left out, and said to
- * be.
- */
+/** Every lock in turn, in rotating order, round after round. A lock that fails is left out and reported. */
 async function contest(ring: Ring, shape: Shape): Promise<Record<Kind, Measured[]>> {
   const measured: Record<Kind, Measured[]> = { handoff: [], plain: [], pi: [], spin: [] }
   const failed = new Set<Kind>()
@@ -208,8 +205,8 @@ async function contest(ring: Ring, shape: Shape): Promise<Record<Kind, Measured[
 const round3 = (value: number): number => Number(value.toPrecision(3))
 
 /**
- * One figure of hand-off beside that of another lock. `better`: how many times better; else how many times as
- * much.
+ * One figure of hand-off against that of another lock. `better`: how many times better; otherwise the plain
+ * ratio.
  */
 function beside(
   row: string,

@@ -1,6 +1,6 @@
 /**
- * How every figure is made: ours and its baseline are measured in the same run, in turns, so that what
- * disturbs one disturbs the other; a round gives one ratio, and the row is the median over the rounds.
+ * How every figure is measured: ours and its baseline run in the same process in turns, so that a disturbance
+ * affects both. A round gives one ratio, and the row is the median over the rounds.
  */
 export interface Row {
   /** `part/name`, the names of the table in the documentation. */
@@ -13,15 +13,17 @@ export interface Row {
   readonly rounds: number
   /** First and third quartile of the ratio, or of the value where there is no baseline. */
   readonly spread: readonly [number, number]
-  /** A point of a plot of how cost grows: of which series, at which x, and what x counts. */
+  /** A point of a plot of growth: its series, its x, and the unit of x. */
   readonly series?: string
   readonly x?: number
   readonly xName?: string
-  /** What the row should reach, for the table a person reads. */
+  /** The target of the row, for the printed table. */
   readonly target?: Target
 }
 
-/** `most`: the ratio is a cost, ours over the baseline's. `least`: it says how many times better ours is. */
+/**
+ * `most`: the ratio is a cost, ours over the baseline's. `least`: the ratio is how many times better ours is.
+ */
 export type Target =
   | { readonly most: number }
   | { readonly least: number }
@@ -31,7 +33,7 @@ export type Target =
 /** One part of the suite: `bench/<part>.ts` exports `rows`. */
 export interface Part {
   rows(): AsyncIterable<Row>
-  /** What it leaves out on this machine, and why. */
+  /** What this machine cannot measure, and why. */
   readonly omitted?: readonly string[]
 }
 
@@ -48,7 +50,7 @@ export interface Comparison {
   readonly target?: Target
 }
 
-/** Ours beside its baseline, in interleaved rounds, the first of them thrown away. */
+/** Ours and its baseline, in interleaved rounds; the first round is discarded. */
 export async function compare(comparison: Comparison): Promise<Row> {
   const { row, against, ours, base, rounds = 12, unit = 'ns', target } = comparison
   const better = target !== undefined && 'least' in target
@@ -100,7 +102,7 @@ export async function measure(
   }
 }
 
-/** Times `turns` turns of a loop that the caller writes out (so that it is compiled for its own body). */
+/** Times `turns` turns of a loop that the caller writes out, so that it is compiled for its own body. */
 export function timed(turns: number, loop: (turns: number) => void): number {
   const start = performance.now()
   loop(turns)

@@ -1,6 +1,6 @@
 /**
- * The kernel beside the worker pools from npm: the same work, the same number of threads, in turns, each in
- * its own process.
+ * The kernel against the worker pools from npm: the same work and the same number of threads, in turns, each
+ * in its own process.
  */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -79,7 +79,7 @@ async function* arrayRows({ heddle, peers }: Bench): AsyncIterable<Row> {
 }
 
 /**
- * Short tasks behind twice as many hogs as CPUs: at equal priority, beside the peers; and at a higher one.
+ * Short tasks behind twice as many hogs as CPUs: at equal priority, against the peers; and at a higher one.
  */
 async function* hogRows({ heddle, peers }: Bench): AsyncIterable<Row> {
   const rounds = 10
@@ -131,7 +131,7 @@ async function* hogRows({ heddle, peers }: Bench): AsyncIterable<Row> {
   yield row('kernel/high-priority-p99', p(high, 0.99), { target: { valueMost: 2 } })
 }
 
-/** Until every CPU runs, beside as many bare workers until each has said so. */
+/** The time until every CPU runs, against as many plain workers. */
 async function* bootRows(): AsyncIterable<Row> {
   const boot: Measure = async () => {
     const start = performance.now()
@@ -151,7 +151,7 @@ async function* bootRows(): AsyncIterable<Row> {
   yield await compare({ row: 'kernel/boot', against: 'bare workers', unit: 'ms', ours: boot, base: bare })
 }
 
-/** In a process of its own: 100,000 sleeping tasks, all memory of the process counted. */
+/** In its own process: 100,000 sleeping tasks, with all memory of the process counted. */
 function bytesPerTask(): number {
   const script = fileURLToPath(new URL('./kernel/memory.ts', import.meta.url))
   return Number(execFileSync(process.execPath, ['--expose-gc', script, '100000'], { encoding: 'utf8' }))

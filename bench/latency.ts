@@ -1,8 +1,8 @@
 /**
- * How long a task of high priority waits beside a workload on its CPU: compiled code runs with the
- * safepoint's flag raised, so it stops at each safepoint that it looks at, and the time between two stops is
- * what such a task has to wait at most. A thread's own time is counted in ticks of milliseconds on some
- * systems, so this is the time on the clock, of which the median of some runs is taken.
+ * How long a high-priority task waits beside a workload on its CPU. The compiled workload runs with the
+ * safepoint flag raised, so it stops at each safepoint that it checks. The time between two stops is the
+ * longest wait. It is the time of the clock, because some systems count a thread's CPU time in milliseconds;
+ * each value is a median over several runs.
  */
 import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
@@ -18,7 +18,7 @@ import { jobs, load } from './packages.ts'
 const raised = Int32Array.of(1)
 const lowered = Int32Array.of(0)
 
-/** Packages with large input, and programs in whose constructors and built-ins the time goes. */
+/** Packages with large inputs, and programs that spend their time in constructors and built-ins. */
 const packages = ['acorn', 'marked', 'terser', 'js-yaml', 'jpeg-js']
 const programs = ['decomposition', 'documents']
 const rounds = 5
@@ -42,14 +42,13 @@ export async function* latencyRows(): AsyncIterable<Row> {
 const warm_up_ms = 700
 const probed_ms = 2_000
 const every_ms = 3
-/** A wait is shorter than this where nothing but the operating system stands between a task and its CPU. */
+/** A wait is shorter than this when only the operating system delays the task. */
 const control = 'loop'
 
 /**
- * The same from end to end: a kernel with one CPU, on it the workload as a task that starts again and again,
- * and a task of high priority that is woken every few milliseconds. How late it runs has all in it: the
- * timekeeper, the safepoints, the switch, and the other programs of the machine, which `loop` shows: the wait
- * beside a bare loop.
+ * The same from end to end: a kernel with one CPU runs the workload as a task in a loop, and a high-priority
+ * task that is woken every few milliseconds. Its delay includes the timekeeper, the safepoints, the switch,
+ * and the other programs of the machine. The row `loop`, the delay beside a bare loop, shows this noise.
  */
 export async function* taskRows(
   names: readonly string[] = [control, ...packages, ...programs],
@@ -72,7 +71,7 @@ export async function* taskRows(
   }
 }
 
-/** The package of that name, and what is called in it; a program has none. */
+/** The package of that name and its called function; a program has none. */
 function packaged(name: string): { entry: string; method: string; args: unknown[] } {
   const job = jobs.find(one => one.name === name)
   if (job === undefined) return { entry: '', method: '', args: [] }
@@ -109,8 +108,8 @@ function* measured(name: string, work: Work): Iterable<Row> {
 }
 
 /**
- * The stretches as they usually are: a run stops where the one before it did, so the median of each stretch
- * leaves out what other programs took from it. Runs that differ count as they are.
+ * The typical stretches. Each run stops at the same places, so the median of each stretch removes the time of
+ * other programs. Runs with different stops are counted as they are.
  */
 function usual(runs: readonly number[][]): number[] {
   const [first] = runs
@@ -140,7 +139,7 @@ function stretchesOf({ fn, self, args }: Work, flag: Int32Array): number[] {
     let finished = coroutine.start()
     for (;;) {
       const now = performance.now()
-      // A list that grows is copied at times, which would count as a stretch.
+      // A growing list is copied at times, which would count as a stretch.
       times[count++ % times.length] = now - since
       if (finished) break
       since = now
@@ -154,8 +153,8 @@ function stretchesOf({ fn, self, args }: Work, flag: Int32Array): number[] {
 }
 
 /**
- * How long a task waits at most, in so many cases of all, that comes at any moment: a long stretch is met
- * more often than a short one.
+ * The longest wait of a task that arrives at a random time, in this share of all cases: it meets a long
+ * stretch more often than a short one.
  */
 function waitedFor(stretches: readonly number[], share: number): number {
   const all = stretches.reduce((sum, one) => sum + one, 0)

@@ -5,8 +5,8 @@ import { goal, reportPage } from './report.ts'
 import { describeRun, reportFile, resultsFile, saveResults } from './results.ts'
 
 /**
- * `npm run bench -- [part …] [--json]`: every part in this folder, or those named. A run of all of them is
- * saved, with a page of plots: bench/results.
+ * `npm run bench -- [part …] [--json]`: runs every part in this folder, or the named ones. A run of all parts
+ * is saved, with a page of plots: bench/results.
  */
 const support = new Set([
   'main.ts',
@@ -23,7 +23,7 @@ const parts = readdirSync(import.meta.dirname)
   .map(file => file.slice(0, -3))
   .sort()
 
-// `npm run bench | head` closes the pipe early: no stack trace for that.
+// `npm run bench | head` closes the pipe early: print no stack trace then.
 process.stdout.on('error', () => process.exit(0))
 
 const args = process.argv.slice(2)
@@ -78,7 +78,7 @@ if (wanted.length === 0) {
   saveResults(results, reportPage(results))
   if (!json) console.log(`\n${results.seconds} s; saved: ${resultsFile}\nplots: ${reportFile}`)
 }
-// Peers and workers of some parts keep the process alive.
+// Peers and workers of some parts would keep the process alive.
 process.exit()
 
 function line(row: Row): string {

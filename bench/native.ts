@@ -1,6 +1,6 @@
 /**
- * What the same things cost in C, where `cc` is installed, and in Go, where `go` is: the operating system's
- * locks, threads and wakeups.
+ * The cost of the same operations in C, where `cc` is installed, and in Go, where `go` is: locks, threads and
+ * wakeups of the operating system.
  */
 import { Schedule } from '../src/coroutine/schedule/schedule.ts'
 import { SWITCH_YIELDS } from '../src/sched/core/switch.ts'
@@ -19,7 +19,7 @@ const YIELDS = 200_000
 const MESSAGES = 50_000
 const SPAWNS = 2_000
 
-/** Behind the mutexes: nobody waits there. */
+/** The word after the mutexes: no thread waits there. */
 const word = fx.word(view, 60)
 
 function mismatches(turns: number): void {
@@ -36,7 +36,7 @@ function* yielding(turns: number): Body {
 
 const rig = new Rig(16)
 
-/** Two tasks on one CPU that give way to each other. */
+/** Two tasks on one CPU that yield to each other. */
 function yields(turns: number): void {
   rig.spawn(yielding(turns / 2))
   rig.spawn(yielding(turns / 2))

@@ -1,4 +1,4 @@
-/** Real packages doing real work: each is run as it is published, and compiled whole. */
+/** Real packages doing real work: each runs as published, and compiled as a whole. */
 import { readFileSync } from 'node:fs'
 import { compile } from '../src/compiler/compile.ts'
 import type { LoweringName } from '../src/compiler/analysis/directive.ts'
@@ -8,7 +8,7 @@ import { fileOf, link } from '../test/compiler/realcode/packages.ts'
 
 export interface Job {
   readonly name: string
-  /** The function to call, and what with. */
+  /** The function to call, and its arguments. */
   prepare(namespace: Namespace): { fn: (...args: any[]) => unknown; self?: unknown; args: unknown[] }
   /** The package's file. */
   readonly entry: string
@@ -16,7 +16,7 @@ export interface Job {
 
 const text = (name: string, path: string): string => readFileSync(fileOf(name, path), 'utf8')
 
-/** Bytes that compress neither well nor badly, the same in every run. */
+/** Bytes of medium entropy, the same in every run. */
 function bytes(length: number): Uint8Array {
   let seed = 0x2545f491
   return Uint8Array.from({ length }, (_, i) => {
@@ -119,12 +119,12 @@ function picture(): Uint8Array {
 
 export interface Loaded {
   readonly namespace: Namespace
-  /** Characters of the package's files, and of what the compiler made of them. */
+  /** Characters of the package's files, and of their compiled output. */
   readonly before: number
   readonly after: number
 }
 
-/** The package as it is, or compiled whole by one lowering. */
+/** The package as published, or compiled as a whole by one lowering. */
 export function load({ entry }: Job, lowering: LoweringName | 'best' | null): Loaded {
   let before = 0
   let after = 0

@@ -14,7 +14,7 @@ import { fx, owner, piPairs, plainPairs, robustPairs, robustPiPairs, view } from
 const TURNS = 300_000
 
 /**
- * Many short calls, as locks are taken: one call with a loop of hundreds of thousands is compiled while it
+ * Many short calls, as locks are used. A single call with hundreds of thousands of turns is compiled while it
  * runs, and less well (docs/performance.md).
  */
 function pairsOf(loop: (turns: number) => void): number {
@@ -23,7 +23,7 @@ function pairsOf(loop: (turns: number) => void): number {
   })
 }
 
-/** Words that no mutex has. */
+/** Words beside those of the mutexes. */
 const BARE_WORD = 32
 const CALL_WORD = 40
 
@@ -35,7 +35,7 @@ function barePairs(turns: number): void {
   }
 }
 
-/** Both ways through the call table, as a program that does not know the fast path. */
+/** Lock and unlock through the call table, without the fast path. */
 function callPairs(turns: number): void {
   const at = { view, index: CALL_WORD }
   for (let i = 0; i < turns; i++) {
@@ -44,7 +44,7 @@ function callPairs(turns: number): void {
   }
 }
 
-/** `perf bench futex lock-pi`: threads that do nothing but take one lock and let it go. */
+/** `perf bench futex lock-pi`: threads that only lock and unlock one lock. */
 class Contenders {
   private readonly view = new Int32Array(new SharedArrayBuffer(256))
   private readonly workers: Worker[]
@@ -71,7 +71,7 @@ class Contenders {
     })
   }
 
-  /** Nanoseconds of the machine's time for each time that someone had the lock. */
+  /** Nanoseconds of the machine's time for each lock. */
   run(ms: number): number {
     const { view: shared, workers } = this
     for (let seen = Atomics.load(shared, READY); seen < workers.length; seen = Atomics.load(shared, READY)) {
@@ -96,8 +96,8 @@ const WANTS = 30
 const HOG_MS = 20
 
 /**
- * The waits of a high task for a lock that a low one has, while two of ordinary priority keep the CPU busy.
- * Sorted by nothing.
+ * The waits of a high-priority task for a lock of a low-priority one, while two tasks of ordinary priority
+ * keep the CPU busy. Not sorted.
  */
 async function waitsOfHighest(kernel: Kernel, protocol: 'inherit' | 'none'): Promise<number[]> {
   const work = await kernel.import<typeof import('./pi/highest.ts')>(
@@ -115,7 +115,7 @@ async function waitsOfHighest(kernel: Kernel, protocol: 'inherit' | 'none'): Pro
   return waits
 }
 
-/** What inheritance is for. */
+/** The purpose of inheritance: no inversion. */
 async function* highest(): AsyncIterable<Row> {
   await using kernel = await Kernel.boot({ cpus: 1, control: false, watchdog: false })
   const ours: number[][] = []
@@ -151,7 +151,7 @@ async function* highest(): AsyncIterable<Row> {
 
 export async function* rows(): AsyncIterable<Row> {
   yield* highest()
-  // All kinds share their code: it is compiled for all of them before any is timed.
+  // All kinds share their code. It is compiled for all of them before one is timed.
   for (let round = 0; round < 3; round++) {
     for (const loop of [plainPairs, piPairs, robustPairs, robustPiPairs]) pairsOf(loop)
   }

@@ -2,7 +2,8 @@ import { meets, type Row } from './harness.ts'
 import type { Results } from './results.ts'
 
 /**
- * The page: every row beside its target, and a plot for each series of how cost grows. One file, no scripts.
+ * The page of the report: every row with its target, and a plot for each series of growth. One file, no
+ * scripts.
  */
 export function reportPage(results: Results): string {
   const { machine, versions, commit, date, seconds, omitted, rows } = results

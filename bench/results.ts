@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import type { Row } from './harness.ts'
 
 /**
- * A whole run: what was measured, where, with which versions, of which commit. Checked in as
+ * A whole run: the measurements, the machine, the versions and the commit. Checked in as
  * bench/results/results.json.
  */
 export interface Results {

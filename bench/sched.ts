@@ -17,7 +17,7 @@ import { Yielders } from './sched/yielders.ts'
 
 const YIELDS = 1_000_000
 
-/** Nanoseconds a turn for what `run` does in `turns` turns. */
+/** Nanoseconds a turn, when `run` runs `turns` turns. */
 function perTurn(turns: number, run: () => void): number {
   const start = performance.now()
   run()
@@ -157,7 +157,7 @@ function chainedEffect(length: number): Effect.Effect<unknown> {
 }
 
 function* nothing(): Body {
-  // A task that ends at once.
+  // A task that ends immediately.
 }
 
 function spawnOurs(rig: Rig, count: number): void {
@@ -186,7 +186,7 @@ const GROUPS = 10
 const PAIRS = 20
 const MESSAGES = 20
 
-/** A mailbox of one CPU: a receiver sleeps while it is empty. */
+/** A mailbox on one CPU: a receiver sleeps while it is empty. */
 interface Mailbox {
   task: number
   count: number
@@ -340,7 +340,7 @@ async function bootCross(): Promise<Cross> {
       i32[at + 1] = tasks[0]
       i32[at + 2] = tasks[1]
       const start = performance.now()
-      // The second one is woken for the first time by the first.
+      // The first task wakes the second one for the first time.
       startTask(s, tasks[0])
       for (let done = 0; done < 2; done = Atomics.load(i32, at + 3)) Atomics.wait(i32, at + 3, done, 1)
       return ((performance.now() - start) * 1e6) / (rounds * 2)
@@ -362,7 +362,7 @@ async function bootCross(): Promise<Cross> {
   }
 }
 
-/** A shape beside `await` and beside Effect: two rows. */
+/** One shape against `await` and against Effect: two rows. */
 async function* beside(
   name: string,
   turns: number,
@@ -457,7 +457,7 @@ export async function* rows(): AsyncIterable<Row> {
     () => spawnAwait(10_000),
     () => spawnEffect(10_000),
   )
-  // Here, as in Tokio's, starting and ending the 200 tasks is part of it.
+  // As in Tokio's benchmark, the start and end of the 200 tasks are included.
   yield await compare({
     row: 'sched/yield-200x1000',
     against: 'await',

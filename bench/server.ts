@@ -1,7 +1,7 @@
 /**
- * A server with libraries that nobody has marked (examples/server), driven over loopback: on piscina, with
- * one line changed on heddle/piscina, and with priorities. What short requests notice of long ones, and what
- * that costs the long ones. The three take turns, each in its own process.
+ * A server with unmarked libraries (examples/server), driven over loopback: on piscina, with one line changed
+ * on heddle/piscina, and with priorities. It measures how long requests delay short ones, and what this costs
+ * the long ones. The three take turns, each in its own process.
  */
 import { drive, type Figures, type Variant } from '../examples/server/drive.ts'
 import { compare, type Row, type Target } from './harness.ts'
@@ -14,7 +14,7 @@ const variants: readonly Variant[] = ['piscina', 'heddle', 'priorities']
 export async function* rows(): AsyncIterable<Row> {
   const runs: Record<Variant, Figures[]> = { piscina: [], heddle: [], priorities: [] }
   for (let round = 0; round < ROUNDS; round++) {
-    // Another one goes first each time.
+    // A different one is first each time.
     for (let turn = 0; turn < variants.length; turn++) {
       const variant = variants[(round + turn) % variants.length]
       runs[variant].push(await drive(variant, PICTURES, WARM))
@@ -35,7 +35,7 @@ function row(
   figure: (figures: Figures) => number,
   target: Target,
 ): Promise<Row> {
-  // The first call of each is for the round that `compare` throws away.
+  // The first call of each is for the round that `compare` discards.
   const taker = (of: Variant): (() => number) => {
     let round = -1
     return () => figure(runs[of][Math.max(0, round++)])

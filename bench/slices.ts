@@ -1,7 +1,7 @@
 /**
- * How long a slice should be: two tasks that never rest share a CPU, and a short one comes now and then.
- * Short slices cost switches, long ones make the short task wait. Throughput is turns of the long tasks for
- * each second of CPU time, so that it says something on a busy machine too.
+ * How long should a slice be? Two computing tasks share a CPU, and a short task arrives now and then. Short
+ * slices cost switches; long ones make the short task wait. Throughput is turns of the long tasks for each
+ * second of CPU time, so that it is valid on a busy machine.
  */
 import { Kernel } from '../src/index.ts'
 import { median, quantile, type Row } from './harness.ts'
@@ -15,7 +15,7 @@ const SHORT_TASKS = 12
 interface Measured {
   /** Turns for each millisecond of CPU time. */
   readonly rate: number
-  /** What the short tasks waited, in milliseconds. */
+  /** The waits of the short tasks, in milliseconds. */
   readonly waits: readonly number[]
 }
 

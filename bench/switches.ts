@@ -1,5 +1,5 @@
 /**
- * What a preemption costs so many calls deep, the first time and after that: functions that unwind, and
+ * The cost of a preemption at a given call depth, the first time and later: functions that unwind, and
  * generators.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -82,7 +82,7 @@ function repeated({ descend }: Forms, depth: number): number {
   setSafepointFlag(raised, 0)
   try {
     coroutine.start()
-    // A recursion looks at its safepoint on the way down too: those stops come first.
+    // A recursion checks its safepoint also on the way down: those stops come first.
     for (let warm = 0; warm < depth + 10; warm++) coroutine.resume()
     return timed(50_000, count => {
       for (let turn = 0; turn < count; turn++) coroutine.resume()
@@ -92,9 +92,9 @@ function repeated({ descend }: Forms, depth: number): number {
   }
 }
 
-/** Nanoseconds for the way to the first stop in the innermost call, and for the stop itself. */
+/** Nanoseconds for the calls up to the first stop in the innermost call, and for the stop itself. */
 function first({ descend }: Forms, depth: number): number {
-  // Goes up with the innermost call: what is stopped is the whole stack at once.
+  // The word is raised in the innermost call, so the stop covers the whole stack.
   const turns = {
     valueOf: (): number => {
       setSafepointFlag(raised, 0)
@@ -105,7 +105,8 @@ function first({ descend }: Forms, depth: number): number {
     return timed(20_000 / depth, count => {
       for (let turn = 0; turn < count; turn++) {
         setSafepointFlag(lowered, 0)
-        if (coroutineOf(descend, [depth, turns as never]).start()) throw new Error('nothing stopped it')
+        if (coroutineOf(descend, [depth, turns as never]).start())
+          throw new Error('no safepoint stopped the function')
       }
     })
   } finally {
@@ -113,7 +114,7 @@ function first({ descend }: Forms, depth: number): number {
   }
 }
 
-/** Nanoseconds for a call that blocks, and for going on after it. */
+/** Nanoseconds for a call that blocks, and for its continuation. */
 function blocking({ block }: Forms): number {
   const turns = 20_000
   const runner = { park: () => ({ wake() {}, fail() {} }), unpark() {}, progress() {} }

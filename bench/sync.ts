@@ -4,7 +4,7 @@ import { Schedule } from '../src/coroutine/schedule/schedule.ts'
 import { Channel, Condition, Mutex, RwLock } from '../src/sync/index.ts'
 import { compare, type Row } from './harness.ts'
 
-/** The library beside bare atomics, async-mutex and MessagePort. Go's channels: bench/native.ts. */
+/** The library against bare atomics, async-mutex and MessagePort. Go's channels: bench/native.ts. */
 const LOCKS = 200_000
 const MESSAGES = 20_000
 
@@ -74,7 +74,7 @@ async function localChannel(channel: Channel<unknown>, value: unknown, turns: nu
   return nanoseconds(start, turns)
 }
 
-/** The same through a MessagePort of the thread's own. */
+/** The same through a MessagePort within the thread. */
 async function localPort(value: unknown, turns: number): Promise<number> {
   const { port1, port2 } = new MessageChannel()
   const start = process.hrtime.bigint()
@@ -156,7 +156,7 @@ async function mix(partners: Partners, count: number, writes: number, turns: num
   return nanoseconds(start, turns * count)
 }
 
-/** From the notify to the last of a thousand coroutines that has had the mutex again. */
+/** From the notify until the last of a thousand coroutines has locked the mutex again. */
 async function broadcast(count: number): Promise<number> {
   const condition = new Condition()
   const arrived = { count: 0 }

@@ -6,9 +6,9 @@ import { compare, measure, type Row, timed } from './harness.ts'
 import type { Yielders } from './sched/yielders.ts'
 
 /**
- * What tracing costs the yield bench: with the hooks in place and recording off, and with recording on. The
- * baseline is the same scheduler with the hooks taken out of its source; each of the three is an instance of
- * its own, so that none profits from what the engine has learnt about another.
+ * The cost of tracing in the yield bench: with recording off, and with recording on. The baseline is the same
+ * scheduler with the hooks removed from its source. Each of the three is a separate instance, so none profits
+ * from the engine's type feedback of another.
  */
 const HOOK = /^\s*if \((?:i32\[s\.recording\] !== 0|recording\b).*\brecord[A-Z]\w*\(.*\)$/gm
 
@@ -75,7 +75,7 @@ export async function* rows(): AsyncGenerator<Row> {
 
 const WRITES = 1_000_000
 
-/** What an event costs by itself, its time being known. */
+/** The cost of one event, without the clock reading. */
 function oneEvent(): () => number {
   const plan = new ArenaPlan()
   const rings = reserveEventRings(plan, 1, EVENTS)

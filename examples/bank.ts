@@ -1,13 +1,13 @@
 /**
- * Bank transfers while workers are killed: robust locks tell the next owner that the last one died with the
- * lock, and an undo log under the lock makes the accounts whole again. No money is lost or made.
+ * Bank transfers while workers are killed. A robust lock reports to the next owner that the last one died. An
+ * undo log under the lock then restores the accounts. No money is lost or created.
  *
  *     npm run example bank
  */
 import { Kernel, Mutex } from '../src/index.ts'
 import { ACCOUNTS, bankWords, openAccounts, sumOf, undo } from './bank/transfers.ts'
 
-console.log('6 clerks move money between accounts; 3 saboteurs die in the middle of a transfer')
+console.log('6 clerks transfer money between accounts; 3 saboteurs die in the middle of a transfer')
 await using kernel = await Kernel.boot({ cpus: 3 })
 const work = await kernel.import<typeof import('./bank/transfers.ts')>(
   new URL('./bank/transfers.ts', import.meta.url),
@@ -23,7 +23,7 @@ kernel.on('death', () => died++)
 const clerks = Array.from({ length: 6 }, (_, clerk) =>
   kernel.spawn(work.transfer, [memory, lock, clerk, 3000], { name: `clerk ${clerk}`, restartable: true }),
 )
-// Some clerks fall over in the middle of a transfer, and take their CPU with them.
+// The saboteurs end their CPU in the middle of a transfer.
 const saboteurs = Array.from({ length: 3 }, (_, n) =>
   kernel
     .spawn(work.dieInTransfer, [memory, lock, n], { name: `saboteur ${n}` })
@@ -33,8 +33,7 @@ console.log(`the saboteurs ended with: ${(await Promise.all(saboteurs)).join(', 
 const done = await Promise.all(clerks)
 const repaired = done.reduce((total, { repaired: n }) => total + n, 0)
 const transfers = done.reduce((total, { transfers: n }) => total + n, 0)
-// The last one to fall over may have done so when all clerks had gone home: whoever looks at the books next
-// takes the lock.
+// The last saboteur may have died after all clerks had ended. So this thread takes the lock too, and repairs.
 {
   using _audit = await lock.lockAsync()
   if (lock.ownerDied) {

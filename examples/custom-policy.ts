@@ -1,7 +1,6 @@
 /**
- * A scheduler policy of your own: least attained service. Whoever has had the least CPU time so far runs
- * next, so short jobs pass long ones without anyone saying which is which. Loaded while tasks run, and
- * unloaded again.
+ * A scheduler policy of your own: least attained service. The task with the least CPU time so far runs next,
+ * so short jobs pass long ones without any hint. The policy is loaded and unloaded while tasks run.
  *
  *     npm run example custom-policy
  */

@@ -10,7 +10,7 @@ function run(...args: string[]): { out: string; err: string; code: number | null
   return { out: ran.stdout, err: ran.stderr, code: ran.status }
 }
 
-/** What each prints, whatever the machine; its figures are its own. */
+/** The lines that each example prints on every machine. Figures vary. */
 const expected: Readonly<Record<string, { args?: string[]; lines: RegExp[] }>> = {
   'await-races': {
     lines: [
@@ -55,7 +55,7 @@ const expected: Readonly<Record<string, { args?: string[]; lines: RegExp[] }>> =
   'shared-cache': { lines: [/^16000 look-ups by 8 tasks: 15700 hits, 300 computed, 0 wrong$/] },
 }
 
-/** Tested on their own: a server, and what `npm start` runs. */
+/** These have tests of their own: a server, and the program of `npm start`. */
 const elsewhere = new Set(['responsive-server', 'report-desk', 'server'])
 
 describe('the examples', () => {
@@ -73,7 +73,7 @@ describe('the examples', () => {
     expect(run('nothing')).toMatchObject({ code: 2, err: 'example: there is no nothing\n\n' })
   })
 
-  it('say in one line what is wrong with an argument', () => {
+  it('print one line about a wrong argument', () => {
     const { err, code } = run('parallel-files', 'nowhere')
     expect(code).toBe(2)
     expect(err).toMatch(/^parallel-files: .*nowhere is no folder\. .*\n$/)

@@ -1,10 +1,9 @@
 /**
- * A job queue with priorities: long reports fill every CPU, and whoever is in a hurry goes first all the
- * same.
+ * A job queue with priorities: long reports fill every CPU, and an urgent job still runs first.
  *
  *     npm run example job-queue
  *
- * In a worker pool an urgent job waits until a worker has finished its report. Here it preempts one.
+ * In a worker pool an urgent job waits until a worker has finished its report. Here it preempts a report.
  */
 import { Kernel, type TaskPriority } from '../src/index.ts'
 

@@ -8,7 +8,7 @@ const file = resolve(import.meta.dirname, `${name}.ts`)
 if (name !== undefined && name !== 'main' && existsSync(file)) {
   process.exitCode = spawnSync(process.execPath, [file, ...args], { stdio: 'inherit' }).status ?? 1
 } else {
-  if (name !== undefined) console.error(`example: there is no ${name}\n`)
+  if (name !== undefined) console.error(`example: no example is named ${name}\n`)
   console.log('npm run example <name>\n')
   for (const one of readdirSync(import.meta.dirname)) {
     if (!one.endsWith('.ts') || one.endsWith('.test.ts') || one === 'main.ts') continue

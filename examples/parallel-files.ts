@@ -1,9 +1,9 @@
 /**
- * A function over many files, on every core, with progress.
+ * Runs a function over many files, on every core, with progress.
  *
  *     npm run example parallel-files [folder]
  *
- * The tasks read and count by themselves; what travels is a path one way and three numbers the other.
+ * Each task reads and counts a file itself. Only a path and three numbers travel between threads.
  */
 import { readdirSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'

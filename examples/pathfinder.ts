@@ -1,7 +1,7 @@
 /**
- * The priority inversion of Mars Pathfinder (1997). A low task holds the bus, a high one needs it, and one in
- * the middle computes: the high one waits for the middle one, which has nothing to do with the bus. With
- * inheritance the low task runs at the high one's priority for as long as it holds what that one wants.
+ * The priority inversion of Mars Pathfinder (1997). A low-priority task holds the bus, a high-priority task
+ * needs it, and a middle one computes. So the high task waits for the middle one, which does not use the bus.
+ * With inheritance, the low task runs at the high task's priority while it holds the bus.
  *
  *     npm run example pathfinder
  */

@@ -3,8 +3,7 @@
  *
  *     npm run example pipeline
  *
- * Channels are bounded, so a fast stage waits for a slow one: there are never more than a few lines in
- * memory.
+ * Channels are bounded, so a fast stage waits for a slow one, and only a few lines are in memory.
  */
 import { Channel, Kernel, WaitGroup } from '../src/index.ts'
 
@@ -24,7 +23,7 @@ for (let n = 0; n < parsers; n++)
   kernel.spawn(work.parse, [lines, orders, parsing], { name: `parser ${n}`, detached: true })
 const adding = kernel.spawn(work.add, [orders])
 
-// The channel to the last stage ends when the last parser has.
+// The last parser to end closes the channel to the last stage.
 await parsing.waitAsync()
 orders.close()
 const totals = await adding

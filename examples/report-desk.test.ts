@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const example = fileURLToPath(new URL('./report-desk.ts', import.meta.url))
 
-test('the report desk gives an account of both ways to run it, and ends', async () => {
+test('the report desk prints the figures of both ways to run it, and ends', async () => {
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [example])
   expect(stderr).toBe('')
   expect(stdout).toMatch(/^heddle on \d threads \(.+, Node v\d+\.\d+\.\d+\)$/m)

@@ -1,9 +1,8 @@
 /**
- * A desk that makes long reports and answers short requests meanwhile: on a plain worker pool, and on heddle.
- * The same functions (report-desk/work.ts), the same number of threads, one after the other, in this very
- * run.
+ * A desk that makes long reports and answers short requests at the same time: on a plain worker pool, and on
+ * heddle. Both use the same functions (report-desk/work.ts) and the same number of threads, in one run.
  *
- *     npm start
+ *     npm run example report-desk
  */
 import { cpus } from 'node:os'
 import { Kernel } from '../src/index.ts'
@@ -17,7 +16,7 @@ const REQUESTS = 100
 const REQUEST_EVERY_MS = 4
 const SMALL_TASKS = 10_000
 
-/** What a desk is made of, whoever runs its work. */
+/** The interface of a desk, on either runtime. */
 interface Desk {
   report(seed: number, years: number): PromiseLike<{ best: number; total: number }>
   price(cart: readonly number[], urgent: boolean): PromiseLike<{ cents: number; at: number }>
@@ -27,7 +26,7 @@ interface Desk {
 interface Day {
   readonly reportsMs: number
   readonly total: number
-  /** Milliseconds from asking to being served, sorted. */
+  /** Milliseconds from request to answer, sorted. */
   readonly requests: readonly number[]
   readonly urgent: readonly number[]
   readonly smallMs: number
@@ -37,11 +36,11 @@ const now = (): number => performance.timeOrigin + performance.now()
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
 /**
- * One day at the desk: all reports are ordered at once, requests come in while they are made; then many small
- * tasks.
+ * One day at the desk: all reports are ordered at the start, requests arrive while they are made; then many
+ * small tasks.
  */
 async function work(desk: Desk, years: number): Promise<Day> {
-  // Before the clock starts: code that runs for the first time is slow, on either side.
+  // Before the clock starts: code is slow on its first run, on both runtimes.
   for (let round = 0; round < 5; round++) {
     await Promise.all(Array.from({ length: 1000 }, (_, index) => desk.add(index, 1)))
   }
@@ -64,7 +63,7 @@ async function work(desk: Desk, years: number): Promise<Day> {
   let sum = 0
   for (const part of await Promise.all(Array.from({ length: SMALL_TASKS }, (_, index) => desk.add(index, 1))))
     sum += part
-  if (sum !== (SMALL_TASKS * (SMALL_TASKS + 1)) / 2) throw new Error('the small tasks do not add up')
+  if (sum !== (SMALL_TASKS * (SMALL_TASKS + 1)) / 2) throw new Error('the sum of the small tasks is wrong')
   return {
     reportsMs,
     total: made.reduce((total, each) => total + each.total, 0),
@@ -74,7 +73,7 @@ async function work(desk: Desk, years: number): Promise<Day> {
   }
 }
 
-/** As many years of sales as this machine adds up in REPORT_MS of CPU time. */
+/** How many years of sales this machine adds up in REPORT_MS of CPU time. */
 function calibrate(): number {
   report(1, 20)
   for (let years = 20; ; years *= 2) {
@@ -88,7 +87,7 @@ function calibrate(): number {
 
 console.log(`heddle on ${THREADS} threads (${cpus()[0].model.trim()}, Node ${process.version})\n`)
 console.log(
-  `${REPORTS} long reports are ordered at once; while they are made, ${REQUESTS} short requests come in.\n`,
+  `${REPORTS} long reports are ordered together; while they are made, ${REQUESTS} short requests arrive.\n`,
 )
 const years = calibrate()
 
@@ -118,7 +117,7 @@ const ours = await work(
   years,
 )
 await kernel.close()
-if (ours.total !== plain.total) throw new Error('the two made different reports')
+if (ours.total !== plain.total) throw new Error('the pool and heddle made different reports')
 
 const at = (sorted: readonly number[], q: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))]

@@ -14,7 +14,7 @@ test('shows the slowest answer for each way to compute, and ends', async () => {
   for (const [, , answers] of rows) expect(Number(answers)).toBeGreaterThan(0)
 })
 
-test('answers others while it computes for one, and stops when that one has gone', async () => {
+test('answers other clients while it computes for one, and stops when that client disconnects', async () => {
   const server = spawn(process.execPath, [example], { env: { ...process.env, PORT: '0' } })
   try {
     let said = ''
@@ -28,7 +28,7 @@ test('answers others while it computes for one, and stops when that one has gone
     for (let i = 0; i < 5; i++) order.push(await (await fetch(address)).text())
     await long
     expect(order).toEqual([...Array.from({ length: 5 }, () => 'hello\n'), '348513 primes below 5000000\n'])
-    // Left alone, these would compute for hours, and nobody after them would be served the next count.
+    // Without a cancel these would compute for hours, and delay the next count.
     const gone = new AbortController()
     const left = Array.from({ length: 3 }, () =>
       fetch(`${address}/primes?below=1e12`, { signal: gone.signal }).catch((error: Error) => error.name),

@@ -3,11 +3,11 @@
  *
  *     npm run example responsive-server
  *
- * It first shows what computing does to everyone else who asks, called plainly and through a schedule; then
- * it serves:
+ * It first measures how a computation delays other clients, with a plain call and with a schedule. Then it
+ * serves:
  *
- *     curl localhost:8080/                      answers at once, whatever else goes on
- *     curl localhost:8080/primes?below=5000000  computes for seconds, and hinders nobody
+ *     curl localhost:8080/                      answers immediately
+ *     curl localhost:8080/primes?below=5000000  computes for seconds, and delays no other client
  *
  * In a project of your own, `node --import heddle/register server.ts` compiles the marked functions of every
  * module.
@@ -19,7 +19,7 @@ import { Worker } from 'node:worker_threads'
 import '../src/compiler/loading/register.ts'
 import { Schedule } from '../src/coroutine/index.ts'
 
-// After the loader: this module is compiled as it is loaded.
+// After the loader: the loader compiles this module.
 const { countPrimes } = await import('./responsive-server/primes.ts')
 
 const schedule = new Schedule()
@@ -30,7 +30,7 @@ const server = createServer((request, response) => {
   else response.end('hello\n')
 })
 
-/** Computes for one client, as long as that client is there, and for ten seconds at most. */
+/** Computes for one client while it stays connected, for ten seconds at most. */
 async function primes(request: IncomingMessage, response: ServerResponse, below: number): Promise<void> {
   const gone = new AbortController()
   response.on('close', () => gone.abort())
@@ -49,7 +49,7 @@ async function primes(request: IncomingMessage, response: ServerResponse, below:
   }
 }
 
-/** The slowest answer that another client gets while this is computed. */
+/** The slowest answer to another client during the computation. */
 async function slowestWhile(
   compute: () => unknown,
 ): Promise<{ slowest: number; answers: number; took: number }> {

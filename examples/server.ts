@@ -1,13 +1,13 @@
 /**
- * What one line does to a server: resizing pictures and answering short requests, on piscina, on
- * heddle/piscina, and with priorities. The same code and the same libraries (jpeg-js, marked), which know
- * nothing of heddle, in this very run.
+ * The effect of one changed line on a server that resizes pictures and answers short requests: on piscina, on
+ * heddle/piscina, and with priorities. All three run the same code and the same libraries (jpeg-js, marked),
+ * which do not use heddle.
  *
  *     npm start [-- pictures]
  */
 import { drive, type Figures, type Variant } from './server/drive.ts'
 
-/** Pictures for each of the three, after a few that warm it up. */
+/** Timed pictures for each of the three, after a few to warm up. */
 const LONG = Number(process.argv[2] ?? 32)
 const WARM = Math.min(LONG, 16)
 
@@ -45,7 +45,7 @@ function ms(value: number): string {
   return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`
 }
 
-/** What happens now, on a terminal: the next line takes its place. */
+/** Progress on a terminal; the next line replaces it. */
 function progress(text: string): void {
   if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K${text}`)
 }

@@ -1,6 +1,6 @@
 /**
  * A cache that all CPUs share: a hash table in a SharedArrayBuffer, guarded by a readers-writer lock. Readers
- * do not wait for each other; a value is computed once, whoever asks first.
+ * do not wait for each other, and each value is computed once.
  *
  *     npm run example shared-cache
  */

@@ -1,5 +1,5 @@
 /**
- * Writes docs/api: a page for each entry of the package, from the types that it publishes (`npm run build`
+ * Writes docs/api: a page for each entry of the package, from its published types (run `npm run build`
  * first).
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,10 +17,10 @@ interface Declaration {
 
 interface Module {
   readonly declared: Map<string, Declaration>
-  /** Exported name -> the file and the name that it has there. */
+  /** Exported name -> its file and its name in that file. */
   readonly passedOn: Map<string, { from: string; name: string }>
   readonly stars: string[]
-  /** Exported name -> its own name. */
+  /** Exported name -> its local name. */
   readonly exported: Map<string, string>
 }
 
@@ -114,7 +114,7 @@ function clean(comment: string): string {
     .trim()
 }
 
-/** Without what is not for people: private members, and those marked @internal. */
+/** Removes private members and those marked @internal. */
 function strip(code: string): string {
   return code
     .replace(/^declare /, '')
@@ -123,7 +123,7 @@ function strip(code: string): string {
     .trim()
 }
 
-/** What a module exports, with everything that it passes on. */
+/** The exports of a module, with its re-exports. */
 function exportsOf(file: string, seen = new Set<string>()): Declaration[] {
   if (seen.has(file)) return []
   seen.add(file)
@@ -162,7 +162,7 @@ mkdirSync(out, { recursive: true })
 const index: string[] = [
   '# Reference',
   '',
-  'Written from the types that the package publishes.',
+  'Generated from the published types of the package.',
   '',
   '| entry | exports |',
   '| --- | --- |',
@@ -184,7 +184,7 @@ for (const [entry, where] of Object.entries(entries)) {
 writeFileSync(join(out, 'index.md'), `${index.join('\n')}\n`)
 console.log(`docs/api: ${modules.size} modules read`)
 
-/** Comments are text: what looks like HTML in them is not. */
+/** Escapes text in comments that looks like HTML. */
 function escape(comment: string): string {
   return comment
     .split(/(`[^`]*`)/)

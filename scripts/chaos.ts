@@ -3,9 +3,9 @@ import { parseArgs } from 'node:util'
 import { lockChaos } from '../test/slow/chaos/lockchaos.ts'
 
 /**
- * `npm run chaos -- [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit 120]`: the lock
- * chaos over many seeds, each in a process of its own, with so many cores kept busy. Prints every death and
- * its reason where a run fails or does not end within the limit.
+ * `npm run chaos -- [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit 120]`: runs the
+ * lock chaos for many seeds, each in its own process, with `busy` cores kept busy. When a run fails or
+ * exceeds the limit (seconds), it prints every death and its reason.
  */
 const { values } = parseArgs({
   options: {
@@ -21,7 +21,7 @@ const { values } = parseArgs({
 })
 const tasks = Number(values.tasks)
 
-/** Ends with this process, however that ends. */
+/** Ends when its parent process ends. */
 const BUSY = 'const parent = process.ppid; while (process.ppid === parent);'
 
 if (values.seed !== undefined) {

@@ -1,5 +1,6 @@
 /**
- * `npm run docs [dev]`: the documentation as a site, into dist-site; with `dev`, served and kept up to date.
+ * `npm run docs [dev]`: builds the documentation as a site, into dist-site; with `dev`, serves it and
+ * rebuilds after changes.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -12,7 +13,7 @@ function run(command: string, ...args: string[]): void {
   if (status !== 0) process.exit(status ?? 1)
 }
 
-console.log('docs: the package is built, for the reference of its types')
+console.log('docs: building the package for the reference of its types')
 run('npx', 'tsdown', '--logLevel', 'error')
 run(process.execPath, 'scripts/api.ts')
 if (!existsSync(resolve(root, 'site/node_modules/vitepress')))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * `npm run lock`: writes package-lock.json anew, from package.json alone. An `npm install` beside an existing
+ * `npm run lock`: recreates package-lock.json from package.json alone. An `npm install` beside an existing
  * node_modules leaves out the binaries of other platforms, and then `npm ci` refuses the lock file
  * everywhere.
  */
@@ -18,7 +18,7 @@ const lock = (): void => {
     stdio: 'inherit',
   })
 }
-// From scratch, so that nothing is kept that package.json no longer asks for.
+// From scratch, so that no package stays that package.json no longer needs.
 rmSync(join(scratch, 'package-lock.json'))
 lock()
 copyFileSync(join(scratch, 'package-lock.json'), join(root, 'package-lock.json'))

@@ -7,16 +7,16 @@ import { cells } from '../test/matrix/cells.ts'
 import { MatrixTools } from '../test/matrix/tools.ts'
 
 /**
- * `npm run matrix`: heddle from the packed tarball in other people's projects (test/matrix).
- * `npm run matrix -- vite production` runs the cells whose names have all of these words; `--quick` those of
- * `npm test`; `--list` names them; `--keep` leaves the projects where they are.
+ * `npm run matrix`: tests the packed tarball in projects with other tools (test/matrix). `npm run matrix --
+ * vite production` runs the cells whose names contain all of these words; `--quick` runs those of `npm test`;
+ * `--list` lists them; `--keep` keeps the projects.
  */
 const root = join(import.meta.dirname, '..')
 
 export interface CellResult {
   readonly cell: Cell
   readonly seconds: number
-  /** What went wrong. */
+  /** The error. */
   readonly wrong: string | undefined
 }
 
@@ -45,7 +45,7 @@ export async function runCells(
   }
 }
 
-/** Makes a folder in which the tarball is installed, as a person installs it. */
+/** Makes a folder with the tarball installed, as a user installs it. */
 export function installTarball(home: string, tarball: string): void {
   mkdirSync(home, { recursive: true })
   writeFileSync(join(home, 'package.json'), '{ "private": true, "workspaces": ["cells/*"] }')
@@ -58,7 +58,7 @@ export function npm(cwd: string, ...args: string[]): string {
   return execFileSync(file, [...first, ...args], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** Builds and packs heddle; the path of the tarball. */
+/** Builds and packs heddle. Returns the path of the tarball. */
 export function packTarball(scratch: string): string {
   execFileSync(join(root, 'node_modules', '.bin', 'tsdown'), ['--logLevel', 'error'], {
     cwd: root,
@@ -79,7 +79,7 @@ async function main(given: readonly string[]): Promise<void> {
       (!given.includes('--quick') || quick === true) && words.every(word => name.includes(word)),
   )
   if (chosen.length === 0) {
-    console.error(`no cell has ${words.join(' and ')} in its name; --list names them all`)
+    console.error(`no cell has ${words.join(' and ')} in its name; --list prints all names`)
     process.exit(1)
   }
   if (given.includes('--list')) {

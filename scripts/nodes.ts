@@ -8,8 +8,8 @@ export interface NodeBinary {
 }
 
 /**
- * The development Node, Node 24 (a package of its own, because two packages named `node` would share a bin),
- * and the machine's own.
+ * The development Node, Node 24 (in its own package folder, because two packages named `node` would share a
+ * bin), and the system's Node.
  */
 export function nodes(root: string): NodeBinary[] {
   const own = (process.env.PATH ?? '')

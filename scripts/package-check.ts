@@ -9,8 +9,8 @@ import { lostImports } from './sideeffects.ts'
 import type { command as Command, Step } from './test.ts'
 
 /**
- * The package as a stranger gets it: built, packed, checked by publint and attw, installed, run on three
- * Nodes, and in the projects that matter most.
+ * The package as a user gets it: built, packed, checked by publint and attw, installed, run on three Nodes,
+ * and used in the most common kinds of projects.
  */
 export function packageSteps(root: string, scratch: string, command: typeof Command): Step[] {
   const bin = (name: string): string => join(root, 'node_modules', '.bin', name)
@@ -77,13 +77,13 @@ export function packageSteps(root: string, scratch: string, command: typeof Comm
   ]
 }
 
-/** What the snippets are run without on this machine. */
+/** Parts of the snippets that this machine cannot run. */
 function leftOut(): string {
   const isMissing = spawnSync('redis-server', ['--version']).error !== undefined
   return isMissing ? ' (BullMQ is skipped: no redis-server)' : ''
 }
 
-/** A cell of the matrix that every run of the tests has; the others are `npm run matrix`. */
+/** A cell of the matrix that every test run includes; `npm run matrix` runs the others. */
 function matrixStep(consumer: string, cell: Cell): Step {
   return {
     name: `matrix: ${cell.name}`,

@@ -1,9 +1,7 @@
-/**
- * A test of another pool that is not run against ours: about what it is made of, and not about what it does.
- */
+/** A test of another pool that is not run against ours: it tests internals, not behaviour. */
 export interface Exclusion {
   readonly file: string
-  /** Its name; without one, the whole file. */
+  /** The name of the test; without one, the whole file. */
   readonly test?: string
   readonly reason: string
 }
@@ -12,7 +10,7 @@ const changed = (what: string): string => `of version 4; in version 5, whose int
 const histograms = changed('runTime and waitTime are in `histogram`')
 const drain = changed("'drain' follows the use of the workers, and not the length of the queue")
 
-/** Version 5: none. The files of version 4 have other names. */
+/** Version 5 has none. The files of version 4 have other names. */
 export const piscinaExclusions: readonly Exclusion[] = [
   {
     file: 'histogram.ts',
@@ -91,6 +89,6 @@ export const workerpoolExclusions: readonly Exclusion[] = [
     file: pool,
     test: 'Pool abort handler should invoke timeout for abort handler if timeout period is reached with Cancellation',
     reason:
-      'cancels 50 ms after it has made the pool, before the worker has started: the task never begins, so that no listener of it can fail, and the worker stays',
+      'cancels 50 ms after the pool is made, before the worker has started: the task never begins, so none of its listeners can fail, and the worker stays',
   },
 ]

@@ -15,20 +15,22 @@ import { dirname, join, resolve } from 'node:path'
 import { type Exclusion, piscinaExclusions, workerpoolExclusions } from './peerexclusions.ts'
 
 /**
- * `npm run peers -- piscina|workerpool FOLDER [file…]`: runs another pool's own tests, from a folder that has
- * its package, against ours. Nothing in the tests is changed but what their import of the package finds.
- * Those about its internals are left out: peerexclusions.ts says which, and why.
+ * `npm run peers -- piscina|workerpool FOLDER [file…]`: runs another pool's own tests, from the folder of its
+ * package, against ours. The tests are unchanged; only their import of the package is redirected. Tests about
+ * its internals are left out: peerexclusions.ts lists them with the reasons.
  *
  *   npm i --prefix /tmp/peer piscina@5 concat-stream abort-controller @napi-rs/nice tsx
  *   npm run peers -- piscina /tmp/peer/node_modules/piscina
  *
- *   git clone --branch v4.6.1 https://github.com/piscinajs/piscina /tmp/piscina4 && npm i --prefix /tmp/piscina4 --no-save tsx && npm run peers -- piscina /tmp/piscina4
+ *   git clone --branch v4.6.1 https://github.com/piscinajs/piscina /tmp/piscina4
+ *   npm i --prefix /tmp/piscina4 --no-save tsx
+ *   npm run peers -- piscina /tmp/piscina4
  *
  *   git clone https://github.com/josdejong/workerpool /tmp/workerpool && npm i --prefix /tmp/workerpool
  *   npm run peers -- workerpool /tmp/workerpool
  */
 interface Peer {
-  /** Makes the package that the tests import, in `root`, beside their own files. */
+  /** Makes the package that the tests import, in `root`, beside the test files. */
   lay(root: string, folder: string): void
   /** The test files, below `root`. */
   files(root: string): string[]
@@ -73,7 +75,7 @@ const piscina: Peer = {
       'dist/index.mjs',
       `import mod from './index.js'\nexport default mod\n${names.map(name => `export const ${name} = mod.${name}`).join('\n')}`,
     )
-    // Two of its internals have their like here.
+    // Two internals have an equivalent here.
     write(
       root,
       'dist/common.js',
@@ -104,7 +106,7 @@ const piscina: Peer = {
         ],
 }
 
-/** The tests of version 4 are for tap, those of version 5 for node:test. */
+/** The tests of version 4 use tap, those of version 5 node:test. */
 function isTap(root: string): boolean {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   return Number.parseInt(version, 10) < 5
@@ -118,7 +120,7 @@ const workerpool: Peer = {
     mkdirSync(join(root, 'src'))
     write(root, 'package.json', JSON.stringify({ name: 'workerpool', main: './src/index.js' }))
     write(root, 'src/index.js', `module.exports = ${of('index.ts')}`)
-    // Its tests import the parts of the package by file.
+    // The tests import parts of the package by file.
     write(root, 'src/environment.js', `module.exports = ${of('environment.ts')}`)
     write(root, 'src/Pool.js', `module.exports = ${of('pool.ts')}.Pool`)
     write(root, 'src/Promise.js', `module.exports = ${of('index.ts')}`)
@@ -160,7 +162,7 @@ peer.lay(root, resolve(given))
 const files = peer.files(root).filter(file => only.length === 0 || only.some(part => file.includes(part)))
 if (files.length === 0) {
   console.error(
-    `peers: there is no test file of ${name}${only.length === 0 ? '' : ` with ${only.join(' or ')} in its name`} in ${given}; give the package as npm installs it`,
+    `peers: no test file of ${name}${only.length === 0 ? '' : ` with ${only.join(' or ')} in its name`} in ${given}; give the package as npm installs it`,
   )
   process.exit(2)
 }

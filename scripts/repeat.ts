@@ -2,9 +2,8 @@ import { spawn, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
 /**
- * `npm run repeat -- 200 test/slow/arena [--busy]`: runs the tests below a path again and again, and stops at the
- * first failure. `--busy` keeps one core busy meanwhile: races that hide on an idle machine come out on a
- * loaded one.
+ * `npm run repeat -- 200 test/slow/arena [--busy]`: runs the tests under a path again and again, and stops at
+ * the first failure. `--busy` keeps one core busy, because some races show only on a loaded machine.
  */
 const [times, ...rest] = process.argv.slice(2)
 const paths = rest.filter(arg => arg !== '--busy')

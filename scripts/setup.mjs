@@ -1,6 +1,6 @@
-// Runs before `npm start`, `npm test` and `npm run bench`, on whatever Node is at hand and with nothing
-// installed. It installs from the lock file when something is missing, and makes sure that the development
-// Node is there.
+// Runs before `npm start`, `npm test` and `npm run bench`, on the system's Node and without any dependency.
+// It installs from the lock file when something is missing, and makes sure that the development Node is
+// there.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -52,7 +52,9 @@ function setUp(folder, what, isNode = true) {
     const done = npm(folder, 'ci', '--no-audit', '--no-fund', '--loglevel=error')
     if (done.status !== 0) {
       console.error(`${done.stdout}${done.stderr}`)
-      console.error('heddle: `npm ci` failed (above). Mend what it names, then run the command again.')
+      console.error(
+        'heddle: `npm ci` failed; its output is above. Fix the error, then run the command again.',
+      )
       process.exit(1)
     }
   }

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, relative, sep } from 'node:path'
 import { parseSync } from 'oxc-parser'
 
-/** A module's imports, and whether it exists for its effect alone. Paths have no extension. */
+/** A module's imports, and whether the module exists only for its effect. Paths have no extension. */
 interface ModuleShape {
   readonly name: string
-  /** Relative imports; `bare` are those without a name: `import './x'`. */
+  /** Relative imports; `bare` are imports without a name: `import './x'`. */
   readonly imports: readonly string[]
   readonly bare: readonly string[]
-  /** It exports no value, and does something. */
+  /** The module exports no value, but has statements. */
   readonly onlyActs: boolean
 }
 
@@ -55,11 +55,11 @@ function shapes(root: string): ModuleShape[] {
 }
 
 /**
- * The modules that do something as they load. Two rules find them, so the list in package.json is derived and
- * not remembered:
+ * The modules that have an effect when they are loaded. Two rules find them, so the list in package.json is
+ * derived:
  *
  *   [1] a module that exports no value exists for its effect
- *   [2] `import './x.ts'`, without a name, wants the effect of x: a bundler must pass by neither x nor the module that says so
+ *   [2] `import './x.ts'`, without a name, needs the effect of x: a bundler must keep x and the importing module
  */
 export function effectModules(root: string): string[] {
   const found = new Set<string>()
@@ -71,8 +71,8 @@ export function effectModules(root: string): string[] {
 }
 
 /**
- * What `sideEffects` lacks, and what it should not name. Each module stands there twice: bundlers see the
- * source too, in tests.
+ * What is missing in `sideEffects`, and what should not be there. Each module is listed twice: in tests,
+ * bundlers see the source too.
  */
 export function wrongSideEffects(root: string): string[] {
   const { sideEffects } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -85,7 +85,7 @@ export function wrongSideEffects(root: string): string[] {
   ]
 }
 
-/** The imports for effect that the build has lost: `dist` is the built folder. */
+/** The imports for effect that are missing in the build: `dist` is the built folder. */
 export function lostImports(root: string, dist: string): string[] {
   return shapes(root).flatMap(({ name, bare }) => {
     if (bare.length === 0) return []
@@ -96,7 +96,7 @@ export function lostImports(root: string, dist: string): string[] {
   })
 }
 
-/** Files with this ending below `folder`, as posix paths. */
+/** Files with this ending in `folder`, as posix paths. */
 function filesBelow(folder: string, ending: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile() && entry.name.endsWith(ending))

@@ -5,13 +5,13 @@ import { join, relative } from 'node:path'
 import { packageSteps } from './package-check.ts'
 
 /**
- * `npm test`: types, lint, format, unit tests, package checks, one after the other. A step that passes is one
- * line; one that fails prints what it said. Goes on after a failure, so that one run tells everything.
- * `npm test -- src/arena` runs the unit tests below that path and nothing else.
+ * `npm test`: types, lint, format, unit tests, package checks, one after the other. A passed step prints one
+ * line; a failed one prints its output. A failure does not stop the run, so one run shows all failures. `npm
+ * test -- src/arena` runs only the unit tests under that path.
  */
 export interface Step {
   readonly name: string
-  /** Returns what went wrong, or nothing. */
+  /** Returns the error, if there is one. */
   run(): Promise<string | undefined>
 }
 
@@ -20,9 +20,9 @@ const bin = (name: string): string => join(root, 'node_modules', '.bin', name)
 const paths = process.argv.slice(2)
 const scratch = mkdtempSync(join(tmpdir(), 'heddle-test-'))
 const vitestJson = join(scratch, 'vitest.json')
-// The tests start hundreds of processes and workers, each of which loads the sources. Node strips their types
-// and compiles them once, and keeps the result here under a hash of each file's content: half of the CPU time
-// of a boot.
+// The tests start hundreds of processes and workers, and each loads the sources. Node strips the types,
+// compiles once, and keeps the result here under a hash of each file's content. This halves the CPU time of a
+// boot.
 const compileCache = join(root, 'node_modules', '.cache', 'compiled')
 
 export function command(
@@ -90,7 +90,7 @@ const { passed, failed, skipped, names } = unitCounts()
 const otherSteps = results.filter(result => result.name !== unit.name)
 const passedAll = passed + otherSteps.filter(result => result.ok).length
 const unitStep = results.find(result => result.name === unit.name)
-// A run that died before it could count is a failure even when no test is named.
+// A run that died before the count is a failure, even if no test is named.
 const silent = unitStep !== undefined && !unitStep.ok && failed === 0 ? 1 : 0
 const failedAll = failed + silent + otherSteps.filter(result => !result.ok).length
 rmSync(scratch, { recursive: true, force: true })

@@ -47,7 +47,7 @@ function proseOf(page: string): string {
 
 const codeBlocks = pages.flatMap(blocksOf).filter(({ language }) => language === 'ts')
 
-/** A heading, as sites and GitHub link to it. */
+/** The anchor of a heading, on GitHub and on the site. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -57,7 +57,7 @@ function anchorOf(heading: string): string {
 }
 
 describe('the documentation', () => {
-  it.for(pages)('%s has no link that leads nowhere', page => {
+  it.for(pages)('%s has no broken link', page => {
     for (const [, target] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(target)) continue
       const [path, anchor] = target.split('#')
@@ -87,7 +87,7 @@ describe('the documentation', () => {
     }
   })
 
-  it('says of each mechanism of a design where it is: the file is there, and has that name', () => {
+  it('names for each mechanism of a design a file that exists and contains the name', () => {
     const rows = [
       ...readFileSync(join(root, 'docs/designs.md'), 'utf8').matchAll(
         /^\| [^|]+ \| `([\w/.-]+)`(?: `(\w+)`)? \| [^|]+ \| ([^|]+) \|$/gm,
@@ -95,7 +95,7 @@ describe('the documentation', () => {
     ]
     expect(rows.length).toBeGreaterThan(60)
     const named = readFileSync(join(root, 'docs/designs.md'), 'utf8').match(/^\| (?!mechanism|---)/gm)
-    expect(rows.length, 'a row has another form').toBe(named?.length)
+    expect(rows.length, 'every row has this form').toBe(named?.length)
     for (const [, file, name, shownBy] of rows) {
       expect(existsSync(join(root, file)), file).toBe(true)
       if (name !== undefined) {
@@ -128,7 +128,7 @@ describe('the documentation', () => {
     }
   })
 
-  it('draws the layers as they are, and what each imports', () => {
+  it('draws the layers and their imports correctly', () => {
     const page = readFileSync(join(root, 'docs/concepts.md'), 'utf8')
     const drawn = [...page.matchAll(/^ {2}([a-z]+) {2,}\S.*\n(?: +↑ (.*)\n)?/gm)].map(
       ([, name, from = '']): [string, string[]] => [name, from === '' ? [] : from.split(', ')],
@@ -145,7 +145,7 @@ describe('the documentation', () => {
 
   it('has code that parses', () => {
     for (const { page, line, code } of codeBlocks) {
-      // A fragment may leave things out, and say so.
+      // A fragment may have an ellipsis.
       const whole = code.replaceAll('…', '')
       const body = whole.replaceAll(/^(import|export) .*$/gm, '')
       // A module, some statements, or a part of an object.
@@ -169,7 +169,7 @@ describe('the documentation', () => {
         const named = /^\/\/ ([\w.-]+\.ts)/.exec(code)?.[1]
         if (named === undefined && !/from 'heddle/.test(code)) return
         const file = join(home, named ?? `block${at}.ts`)
-        // A later block of the same name is another version of it, in a folder of its own.
+        // A later block with the same file name is another version, in its own folder.
         const place = written.has(file) ? join(home, `again${at}`, named ?? '') : file
         mkdirSync(dirname(place), { recursive: true })
         written.add(place)

@@ -19,7 +19,7 @@ test.each(pages())('%s has the figures of the run that is checked in', page => {
   expect(withFigures(text, loadResults())).toBe(text)
 })
 
-test('a part is told as a table, between its marks', () => {
+test('the rows of a part are a table, between its marks', () => {
   const results = {
     commit: 'abc',
     date: 'today',
@@ -73,7 +73,7 @@ test('the report has every row, its target and whether it was met, and a plot fo
   expect(page).toContain('constant (x to the 0.02): 10 ns at 1, 11 ns at 100 tasks.')
 })
 
-test('growth is told by the slope', () => {
+test('growth is described by the slope', () => {
   const series = (power: number): Row[] =>
     [1, 10, 100, 1000].map(x => row({ x, value: 5 * x ** power, xName: 'n' }))
   expect(growth(series(0))).toMatch(/^constant/)

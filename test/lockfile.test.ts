@@ -14,7 +14,7 @@ for (const folder of ['.', 'test/node20', 'test/node22', 'test/node24', 'test/ma
   const packages = Object.entries<Locked>(JSON.parse(readFileSync(path, 'utf8')).packages)
   const locked = new Set(packages.map(([name]) => name.slice(name.lastIndexOf('node_modules/') + 13)))
 
-  test(`the lock file of ${folder} has every package that another asks for, those of other platforms included`, () => {
+  test(`the lock file of ${folder} has every required package, also those for other platforms`, () => {
     const missing = packages.flatMap(([from, { dependencies, optionalDependencies }]) =>
       Object.keys({ ...dependencies, ...optionalDependencies })
         .filter(name => !locked.has(name))

@@ -1,7 +1,7 @@
 /**
- * In JavaScript nothing but the call itself can say that an option does not exist, or that its value is of
- * the wrong kind. For each public call that takes options: an unknown one, a misspelt one, and each option
- * with a value of another kind are errors that name it.
+ * In JavaScript only the call itself can report an unknown option or a value of the wrong kind. For each
+ * public call with options: an unknown option, a misspelt one, and each option with a wrong value are errors
+ * that name it.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { check } from '../src/checker/check.ts'
@@ -38,7 +38,7 @@ afterAll(async () => {
 
 type Call = (options: any) => unknown
 
-/** The call; options with values of the wrong kind; an option that is misspelt, and what is meant. */
+/** The call; options with values of the wrong kind; a misspelt option, and the intended one. */
 const calls: [string, Call, object, [string, string]][] = [
   [
     'Kernel.boot',
@@ -251,7 +251,7 @@ async function refusal(call: Call, options: unknown): Promise<Error | undefined>
 }
 
 test.each(calls)(
-  '%s refuses options that do not exist, and says which it takes',
+  '%s refuses unknown options, and lists the known ones',
   async (_, call, wrong, [misspelt, meant]) => {
     const unknown = await refusal(call, { colour: 1 })
     expect(unknown?.message).toContain('colour')

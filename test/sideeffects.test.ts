@@ -4,6 +4,6 @@ import { wrongSideEffects } from '../scripts/sideeffects.ts'
 
 const root = join(import.meta.dirname, '..')
 
-test('sideEffects of package.json names the modules that do something as they load, and no others', () => {
+test('sideEffects of package.json names exactly the modules that have an effect when they are loaded', () => {
   expect(wrongSideEffects(root)).toEqual([])
 })

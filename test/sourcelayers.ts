@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseSync } from 'oxc-parser'
 
-/** A file may import from its own folder and from the folders that stand before it in this list. */
+/** A file may import from its own folder and from the folders before it in this list: the lower layers. */
 export const layers: readonly string[] = [
   'arena',
   'machine',
@@ -43,14 +43,14 @@ export function importsOf(source: string, file: string): Import[] {
     .map(request => ({ file, from: request.value, line: at(request.start) }))
 }
 
-/** The files that are the product; what only tests and checks use is left out. */
+/** The files of the product, without tests and checks. */
 export function sourceFiles(): string[] {
   return readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(
     file => file.endsWith('.ts') && !/\.(test|check)\.ts$/.test(file),
   )
 }
 
-/** The folders of src that a file of src imports from, its own included. */
+/** The folders of src that a file of src imports from, with its own. */
 export function foldersImportedBy(file: string): string[] {
   return importsOf(readFileSync(join(src, file), 'utf8'), file)
     .filter(({ from }) => from.startsWith('.'))

@@ -5,10 +5,9 @@ import { expect, test } from 'vitest'
 import { sourceFiles, src } from './sourcelayers.ts'
 
 /**
- * A loop that waits for another thread goes through `awaitChange` (src/arena/sync/awaiting.ts) or
- * `awaitOwner` (src/futex/recovery/awaitowner.ts): it spins, parks, and looks at deaths. A loop waits, for this
- * test, if nothing bounds it and it does one of these without them, and without giving its thread up
- * (`yield`, `await`):
+ * A loop that waits for another thread uses `awaitChange` (src/arena/sync/awaiting.ts) or `awaitOwner`
+ * (src/futex/recovery/awaitowner.ts), which spin, park, and check whether the other thread is alive. For this test a
+ * loop waits if it has no bound, does not yield its thread (`yield`, `await`), and
  *
  *   pauses      calls `pause`
  *   parks       calls `Atomics.wait`
@@ -17,7 +16,7 @@ import { sourceFiles, src } from './sourcelayers.ts'
  */
 const folders = /^(arena|machine|sched|coroutine|futex|handoff|kernel|payload|sync)\//
 
-/** Loops that look like it and are none, or are such a place themselves. */
+/** Loops that look like waits and are not, or that implement the wait themselves. */
 const allowed: Readonly<Record<string, string>> = {
   'arena/rings/mpsc.ts push: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
@@ -89,7 +88,7 @@ function calleeOf(node: Node): string {
   return `${object?.['name'] as string}.${property?.['name'] as string}`
 }
 
-/** What a loop does that only the one place may do; '': nothing. */
+/** The forbidden action of a loop; '': none. */
 function waitingOf(loop: Node): string {
   const test = loop['test'] as Node | null | undefined
   const polls = isNode(test) && [...within(test)].some(node => calleeOf(node) === 'Atomics.load')
@@ -123,7 +122,7 @@ function waitingLoops(source: string, file: string): string[] {
   return found
 }
 
-test('no loop waits for another thread but through the one place', () => {
+test('loops wait for another thread only through awaitChange and awaitOwner', () => {
   const found = sourceFiles()
     .filter(file => folders.test(file))
     .flatMap(file => waitingLoops(readFileSync(join(src, file), 'utf8'), file))
@@ -140,7 +139,7 @@ test.each([
   expect(waitingLoops(`function takes(i32) { ${loop} }`, 'x.ts')).toEqual([`x.ts takes: ${what}`])
 })
 
-test('a loop that counts, gives its thread up, or waits in the one place is not', () => {
+test('a loop that counts, yields its thread, or waits through awaitChange is not found', () => {
   for (const loop of [
     'for (let n = 0; n < 9; n++) pause()',
     'for (;;) { if (awaitChange(thread, i32, 0, 1, 2)) return }',

@@ -5,7 +5,7 @@ import { Futexes } from '../../src/futex/core/futexes.ts'
 import { reserveFutexes } from '../../src/futex/core/layout.ts'
 import type { FutexWord, MappingHandles } from '../../src/futex/core/space.ts'
 
-/** One of the threads that wait for a broadcast and then all want one lock. */
+/** One of the threads that wait for a broadcast and then contend for one lock. */
 export interface HerdBoot {
   readonly arena: SharedArrayBuffer
   readonly id: number

@@ -5,7 +5,7 @@ import { Futexes } from '../../src/futex/core/futexes.ts'
 import { reserveFutexes } from '../../src/futex/core/layout.ts'
 import { type HerdBoot, herdSizes } from './herd.ts'
 
-/** A thread that wakes as many as it is told, one at a time, and says how long that took. */
+/** A thread that wakes a given number of waiters, one at a time, and reports the time. */
 export const wakerSizes: typeof herdSizes = { ...herdSizes, waiters: 4096 }
 
 if (workerData !== null) {

@@ -3,13 +3,13 @@ import { needResched } from '../../src/coroutine/core/safepoint.ts'
 import { Mutex } from '../../src/sync/mutex/mutex.ts'
 import type { SyncHandle } from '../../src/sync/wait/place.ts'
 
-/** What a task contends for: a mutex, or a word that it spins at. */
+/** The lock that a task contends for: a mutex, or a word to spin at. */
 export interface Contest {
   readonly mutex: SyncHandle | null
   /** Word 0: the spin lock. From word 16 on: the cache line that the lock guards. */
   readonly words: Int32Array
   readonly ms: number
-  /** Turns of a loop inside the section, and between two of them. */
+  /** Turns of a loop inside the section, and between two sections. */
   readonly inside: number
   readonly apart: number
 }
@@ -23,14 +23,14 @@ export interface Outcome {
 }
 
 const SAMPLES = 400
-/** A long section can be preempted: it has a safepoint every so many turns. */
+/** A long section can be preempted: it has a safepoint after this many turns. */
 const STRETCH = 4000
 
 function spin(words: Int32Array, turns: number): void {
   for (let turn = 0; turn < turns; turn++) words[16 + (turn & 15)]++
 }
 
-/** Locks, touches a line, unlocks, goes its way, until the time is over. */
+/** Locks, touches a cache line, unlocks, computes, until the time is over. */
 export function* contend(contest: Contest): Generator<number, Outcome, unknown> {
   const { words, ms, inside, apart } = contest
   const mutex = contest.mutex === null ? null : Mutex.from(contest.mutex)
@@ -53,7 +53,7 @@ export function* contend(contest: Contest): Generator<number, Outcome, unknown> 
     if (token === null) Atomics.store(words, 0, 0)
     else token.unlock()
     count++
-    // Every wait counts the same: each replaces a random one when the sample is full.
+    // A uniform sample: when it is full, each wait replaces a random one.
     random = (Math.imul(random, 1_664_525) + 1_013_904_223) | 0
     if (waits.length < SAMPLES) waits.push(waited * 1000)
     else if ((random >>> 8) % count < SAMPLES) waits[(random >>> 8) % SAMPLES] = waited * 1000
@@ -63,8 +63,8 @@ export function* contend(contest: Contest): Generator<number, Outcome, unknown> 
 }
 
 /**
- * Pairs of lock and unlock of a free mutex, in nanoseconds each. Twice, so that each is compiled for its own
- * lock.
+ * Pairs of lock and unlock of a free mutex, in nanoseconds each. Written twice, so that each is compiled for
+ * its own lock.
  */
 export function* plainPairs(handle: SyncHandle, pairs: number): Generator<number, number, unknown> {
   const mutex = Mutex.from(handle)

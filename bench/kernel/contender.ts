@@ -1,7 +1,6 @@
 /**
- * One contender in a process of its own: heddle, or one of the pools from npm. Told by messages what to
- * measure, so that all of them take turns in one run and none has the others' code, heap or threads around
- * it.
+ * One contender in its own process: heddle, or one of the pools from npm. Messages tell it what to measure.
+ * So all of them take turns in one run, and none shares code, heap or threads with another.
  */
 import { fileURLToPath } from 'node:url'
 import { Kernel } from '../../src/kernel/boot/kernel.ts'
@@ -15,13 +14,13 @@ const SHORT_EVERY_MS = 8
 type Fn = 'add' | 'touch' | 'hog' | 'when'
 interface Contender {
   run(fn: Fn, argument?: unknown): PromiseLike<unknown>
-  /** At a higher priority, where there is such a thing. */
+  /** At a higher priority, if the pool has priorities. */
   runFirst(fn: Fn, argument?: unknown): PromiseLike<unknown>
-  /** So many tasks, spawned by a task. */
+  /** This many tasks, spawned by a task. */
   inside(count: number): PromiseLike<unknown>
 }
 
-/** What can be asked for, and the measured value or values. */
+/** The measurements, each with its value or values. */
 export type Question =
   | { readonly what: 'batch' | 'single' | 'inside' | 'shared' | 'copied'; readonly count: number }
   | { readonly what: 'hogs' | 'hogs-first'; readonly ms: number }
@@ -87,7 +86,7 @@ async function startPool(name: string): Promise<Contender['run']> {
   }
 }
 
-/** Nanoseconds for each of `count`. */
+/** Nanoseconds for each of `count` runs. */
 async function timed(count: number, work: () => PromiseLike<unknown>): Promise<number> {
   const start = performance.now()
   await work()
@@ -104,8 +103,8 @@ async function inTurn(count: number, run: (turn: number) => PromiseLike<unknown>
 }
 
 /**
- * Short tasks that arrive, one every few milliseconds, behind twice as many hogs as CPUs, each of which wants
- * so much CPU time. Milliseconds from the spawn to the moment at which each ran.
+ * Short tasks arrive every few milliseconds, behind twice as many hogs as CPUs; each hog uses this much CPU
+ * time. Returns the milliseconds from each spawn to the start of the task.
  */
 async function behindHogs(contender: Contender, ms: number, first: boolean): Promise<number[]> {
   const hogs = Array.from({ length: CPUS * 2 }, () => contender.run('hog', ms))
@@ -147,7 +146,7 @@ function answer(contender: Contender, question: Question): PromiseLike<number | 
 
 if (process.send !== undefined) {
   const contender = await start(process.argv[2])
-  // Code that runs for the first time is slow, whoever's it is.
+  // Warm-up: code is slow on its first run.
   for (let round = 0; round < WARM_ROUNDS; round++) await answer(contender, { what: 'batch', count: 5_000 })
   await answer(contender, { what: 'single', count: 5_000 })
   process.on('message', async (question: Question) => {

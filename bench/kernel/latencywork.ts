@@ -1,4 +1,4 @@
-/** Workloads for `compiler/latency-task-…`, and the task of high priority that is woken beside them. */
+/** Workloads for `compiler/latency-task-…`, and the high-priority task that is woken beside them. */
 import { sleep } from '../../src/index.ts'
 import * as decomposition from '../programs/decomposition.ts'
 import * as documents from '../programs/documents.ts'
@@ -16,7 +16,7 @@ const programs: Readonly<Record<string, Work>> = {
   loop: { fn: spin, args: [5] },
 }
 
-/** Loads the workload into this CPU's thread, whose loader compiles packages whole. */
+/** Loads the workload into this CPU's thread, whose loader compiles whole packages. */
 export async function prepare(name: string, entry: string, method: string, args: unknown[]): Promise<void> {
   if (entry === '') {
     prepared.set(name, programs[name]!)
@@ -28,8 +28,8 @@ export async function prepare(name: string, entry: string, method: string, args:
 }
 
 /**
- * What waits least beside it: a loop with safepoints and nothing else. The other rows are compared with this
- * one.
+ * The workload with the shortest waits: a loop with safepoints and nothing else, the baseline of the other
+ * rows.
  */
 export function spin(ms: number): number {
   'use task'
@@ -51,7 +51,7 @@ export function workload(name: string, ms: number): number {
   return rounds
 }
 
-/** Is woken every few milliseconds, and says how late each time. */
+/** Wakes every few milliseconds, and reports each delay. */
 export function probe(ms: number, every: number): Float64Array {
   'use task'
   const waits: number[] = []

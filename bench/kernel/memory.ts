@@ -1,6 +1,6 @@
 /**
- * Bytes that each of so many sleeping tasks takes: run with --expose-gc, prints a number. What is counted:
- * the used heap of every thread after a collection, and what the process has grown by beside those heaps,
+ * Prints the memory of one sleeping task in bytes, over this many tasks; run with --expose-gc. It counts the
+ * used heap of every thread after a garbage collection, and the growth of the process outside these heaps,
  * which is the arena.
  */
 import { Kernel } from '../../src/kernel/boot/kernel.ts'
@@ -31,8 +31,8 @@ async function measure(): Promise<{ used: number; beside: number }> {
   return { used, beside: rss - total }
 }
 
-// As many short tasks first, a few at a time: what is there once (code, the young generations) is there then,
-// and the arena's pages are not.
+// First as many short tasks, a few at a time: one-time memory (code, young generations) is then allocated,
+// and the pages of the arena are not.
 for (let round = 0; round < 100; round++) {
   await Promise.all(Array.from({ length: count / 100 }, () => kernel.spawn(work.sleeper, [0])))
 }

@@ -41,7 +41,7 @@ export class Side {
 
 export const peerNames: readonly string[] = ['piscina', 'tinypool', 'workerpool', 'poolifier']
 
-/** Asks every peer in turn, and gives the best answer: what ours is compared with. */
+/** Measures every peer in turn, and returns the best result as the baseline. */
 export async function bestOf(peers: readonly Side[], question: Question): Promise<number> {
   let best = Infinity
   for (const peer of peers) best = Math.min(best, await peer.ask(question))

@@ -6,12 +6,12 @@ export function add(a: number, b: number): number {
   return a + b
 }
 
-/** Looks at both ends of what it is given. */
+/** Reads both ends of its argument. */
 export function touch(bytes: Uint8Array): number {
   return bytes[0] + bytes[bytes.length - 1]
 }
 
-/** So many milliseconds on the CPU, as an ordinary long computation: heddle compiles it to be preempted. */
+/** Computes for this many milliseconds of CPU time; heddle compiles it to be preempted. */
 export function hog(ms: number): number {
   'use task'
   const end = performance.now() + ms
@@ -20,7 +20,7 @@ export function hog(ms: number): number {
   return turns
 }
 
-/** The moment at which it ran. */
+/** The time at which the task ran. */
 export function when(): number {
   return performance.timeOrigin + performance.now()
 }
@@ -29,7 +29,7 @@ export function* sleeper(ms: number): Generator<unknown, void> {
   yield* sleep(ms)
 }
 
-/** The heap of this CPU, its garbage collected where Node was told to offer that. */
+/** The heap of this CPU, after a garbage collection where Node offers it. */
 export function memory(): { used: number; total: number } {
   globalThis.gc?.()
   const { heapUsed, heapTotal } = process.memoryUsage()

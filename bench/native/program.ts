@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 
-/** A program of another language, built here, that measures what it is asked: a line in, nanoseconds out. */
+/** A program in another language, built here: it reads the name of a measurement, and prints nanoseconds. */
 export class NativeProgram {
   private readonly folder: string
   private readonly process: ChildProcess
@@ -18,7 +18,7 @@ export class NativeProgram {
     this.lines.on('line', line => this.answers.shift()?.(line))
   }
 
-  /** Null: there is no such compiler here, or it cannot build the program. */
+  /** Null when there is no such compiler, or it cannot build the program. */
   static build(compiler: string, args: (out: string) => readonly string[]): NativeProgram | null {
     const folder = mkdtempSync(join(tmpdir(), 'heddle-native-'))
     const out = join(folder, 'program')
@@ -31,7 +31,7 @@ export class NativeProgram {
     }
   }
 
-  /** Nanoseconds a turn of what is called `name`. */
+  /** Nanoseconds a turn of the measurement `name`. */
   async ask(name: string, turns: number): Promise<number> {
     const answer = new Promise<string>(resolve => this.answers.push(resolve))
     this.process.stdin!.write(`${name} ${turns}\n`)

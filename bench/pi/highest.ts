@@ -4,15 +4,15 @@ import { Mutex } from '../../src/sync/mutex/mutex.ts'
 import type { SyncHandle } from '../../src/sync/wait/place.ts'
 
 /**
- * Tasks of three priorities on one CPU: a low one has a lock that a high one wants, and those between want
- * nothing of it.
+ * Tasks of three priorities on one CPU: a high one waits for a lock of a low one, and those in the middle do
+ * not use it.
  */
 
 function* busy(ms: number): Generator<number, void, unknown> {
   for (const end = performance.now() + ms; performance.now() < end; ) if (needResched()) yield 0
 }
 
-/** Has the lock most of the time, until `stop[0]` is set. */
+/** Holds the lock most of the time, until `stop[0]` is set. */
 export function* holds(handle: SyncHandle, stop: Int32Array): Generator<number, void, unknown> {
   const mutex = Mutex.from(handle)
   while (Atomics.load(stop, 0) === 0) {
@@ -23,7 +23,7 @@ export function* holds(handle: SyncHandle, stop: Int32Array): Generator<number, 
   }
 }
 
-/** Works, and rests for a moment, so that the low one gets a lock at all. */
+/** Computes with short pauses, so that the low task can run and lock. */
 export function* hogs(stop: Int32Array, ms: number): Generator<number, void, unknown> {
   while (Atomics.load(stop, 0) === 0) {
     yield* busy(ms)
@@ -31,7 +31,7 @@ export function* hogs(stop: Int32Array, ms: number): Generator<number, void, unk
   }
 }
 
-/** How long it waits for the lock, in milliseconds, each time. */
+/** Each wait for the lock, in milliseconds. */
 export function* wants(
   handle: SyncHandle,
   stop: Int32Array,

@@ -7,8 +7,8 @@ import type { LockOwner } from '../../src/futex/core/owner.ts'
 import { makeMutex } from './contend.ts'
 
 /**
- * A thread with a mutex of each kind that nobody else wants, and for each a loop that takes it and lets it
- * go: written out, so that each is compiled for its own kind.
+ * A thread with an uncontended mutex of each kind, and for each kind a loop that locks and unlocks it. The
+ * loops are written out, so that each is compiled for its own kind.
  */
 const plan = new ArenaPlan()
 const layout = reserveFutexes(plan, { waiters: 256 })

@@ -38,7 +38,7 @@ export default function* cross(cpu: Cpu): Generator<CpuRequest, void, void> {
       Atomics.notify(i32, at + 3)
       return SWITCH_EXITS
     }
-    // Asleep first, then the other one is woken: it may wake this one at once.
+    // The task is asleep first and then wakes the other one, which may wake it immediately.
     beginSleep(s, task, INTERRUPTIBLE)
     wakeupTask(s, other)
     return SWITCH_SLEEPS

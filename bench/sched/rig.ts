@@ -10,10 +10,10 @@ import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/co
 import { SWITCH_EXITS } from '../../src/sched/core/switch.ts'
 import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
-/** What a body yields: why it stops (src/sched/core/switch.ts). */
+/** The yielded value is the reason for the stop (src/sched/core/switch.ts). */
 export type Body = Generator<number, void, unknown>
 
-/** FIFO, as the figures are about the switch; the fair class has rows of its own. */
+/** FIFO, because the figures are about the switch; the fair class has its own rows. */
 export const FIFO: number = makePriority(8, 0)
 
 /** One CPU of the scheduler in this thread: generators as tasks, the real CPU loop, the real clock. */
@@ -46,7 +46,7 @@ export class Rig {
     return task
   }
 
-  /** Runs until nothing is runnable. */
+  /** Runs until no task is runnable. */
   run(): void {
     do {
       const { value } = this.loop.next()

@@ -6,7 +6,7 @@ import { type Body, FIFO, type Rig } from './rig.ts'
 
 /**
  * Tasks that yield to each other until their CPU has switched `total` times, and then sleep. They live as
- * long as the rig: starting and ending them is not what is measured.
+ * long as the rig: their start and end is not measured.
  */
 export class Yielders {
   private left = 0

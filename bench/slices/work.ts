@@ -1,6 +1,6 @@
 import { needResched } from '../../src/coroutine/core/safepoint.ts'
 
-/** Turns of a loop with a safepoint each, until `stop[0]` is set: how many. */
+/** Runs a loop with a safepoint in each turn until `stop[0]` is set. Returns the turns. */
 export function* turns(stop: Int32Array): Generator<number, number, unknown> {
   const own = new Int32Array(32)
   let count = 0

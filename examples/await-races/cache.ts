@@ -1,4 +1,4 @@
-/** Where values come from: a database, another service. Each load costs. */
+/** The source of the values: a database, another service. Each load is expensive. */
 export type Load = (key: string) => Promise<string>
 
 export interface Cache {
@@ -6,7 +6,7 @@ export interface Cache {
 }
 
 /**
- * Remembers a value when it has come. Until then every reader finds nothing, and loads it too: a stampede.
+ * Stores a value when it has been loaded. Until then every reader finds nothing and loads it too: a stampede.
  */
 export class EagerCache implements Cache {
   private readonly values = new Map<string, string>()
@@ -25,9 +25,7 @@ export class EagerCache implements Cache {
   }
 }
 
-/**
- * Remembers the promise: readers that come meanwhile wait for the same load. A load that fails is forgotten.
- */
+/** Stores the promise: later readers wait for the same load. A failed load is removed. */
 export class PatientCache implements Cache {
   private readonly values = new Map<string, Promise<string>>()
   private readonly load: Load

@@ -3,7 +3,7 @@ import { type Cache, EagerCache, type Load, PatientCache } from './cache.ts'
 import { type Hall, HoldingHall, type Pay, TrustingHall } from './seats.ts'
 import { PlainSessions, QueuedSessions, type Session, type Sessions, type Store } from './sessions.ts'
 
-/** Two requests want the same value: it must be loaded once. */
+/** Two requests need the same value: it must be loaded once. */
 function twoReaders(make: (load: Load) => Cache) {
   return ({ io }: Outside) => {
     let loads = 0
@@ -22,7 +22,7 @@ function twoReaders(make: (load: Load) => Cache) {
   }
 }
 
-/** Two buyers, one seat, and a payment service that may refuse: never are more seats sold than there are. */
+/** Two buyers, one seat, and a payment service that may refuse: at most one seat is sold. */
 function lastSeat(make: (seats: number, pay: Pay) => Hall) {
   return ({ io, choose }: Outside) => {
     const hall = make(1, buyer =>
@@ -40,7 +40,7 @@ function lastSeat(make: (seats: number, pay: Pay) => Hall) {
   }
 }
 
-/** Two requests of one user each write something into the session: both must be there in the end. */
+/** Two requests of one user each write into the session: both changes must be there at the end. */
 function twoRequests(make: (store: Store) => Sessions) {
   return ({ io }: Outside) => {
     let stored: Session = {}

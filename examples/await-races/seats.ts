@@ -6,10 +6,7 @@ export interface Hall {
   book(buyer: string): Promise<boolean>
 }
 
-/**
- * Looks whether a seat is free, takes the money, and sells it: two buyers can both have found the last one
- * free.
- */
+/** Checks whether a seat is free, charges, and sells it: two buyers can both find the last seat free. */
 export class TrustingHall implements Hall {
   readonly sold: string[] = []
   private readonly seats: number
@@ -28,7 +25,7 @@ export class TrustingHall implements Hall {
   }
 }
 
-/** Holds the seat before it awaits the payment, and gives it back when the payment fails. */
+/** Reserves the seat before it awaits the payment, and releases it when the payment fails. */
 export class HoldingHall implements Hall {
   readonly sold: string[] = []
   private readonly seats: number

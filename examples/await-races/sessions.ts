@@ -1,6 +1,6 @@
 export type Session = Readonly<Record<string, string>>
 
-/** A store that is elsewhere: it reads and writes whole sessions, and every call takes a while. */
+/** A remote store that reads and writes whole sessions; every call takes a while. */
 export interface Store {
   read(id: string): Promise<Session>
   write(id: string, session: Session): Promise<void>
@@ -10,7 +10,7 @@ export interface Sessions {
   set(id: string, key: string, value: string): Promise<void>
 }
 
-/** Reads the session, changes it, writes it back: of two requests at the same time, one loses its change. */
+/** Reads the session, changes it, writes it back: of two concurrent requests, one loses its change. */
 export class PlainSessions implements Sessions {
   private readonly store: Store
 
@@ -24,10 +24,7 @@ export class PlainSessions implements Sessions {
   }
 }
 
-/**
- * The same, with a queue for each session: a change begins when the one before it has ended, however it
- * ended.
- */
+/** The same with a queue for each session: a change begins when the previous one has succeeded or failed. */
 export class QueuedSessions implements Sessions {
   private readonly store: Store
   private readonly last = new Map<string, Promise<void>>()

@@ -3,8 +3,8 @@ import { type Mutex, yieldNow } from '../../src/index.ts'
 export const ACCOUNTS = 32
 
 /**
- * The accounts, and behind them what to undo if whoever holds the lock dies: from, to, amount; amount 0:
- * nothing.
+ * The accounts, then the undo log for the death of the lock's owner: from, to, amount. Amount 0: nothing to
+ * undo.
  */
 const LOG = ACCOUNTS
 export const bankWords: number = ACCOUNTS + 3
@@ -51,7 +51,7 @@ export function* transfer(
   return tally
 }
 
-/** Takes the money from one account, and ends its CPU before it has arrived at the other. */
+/** Takes the money from one account, and ends its CPU before the money reaches the other. */
 export function* dieInTransfer(
   memory: SharedArrayBuffer,
   lock: Mutex,
@@ -74,10 +74,7 @@ function begin(words: Int32Array, from: number, to: number, amount: number): voi
   words[LOG + 2] = amount
 }
 
-/**
- * Puts the account that was paid from back to what it had; the one that was to be paid got nothing yet, or
- * everything.
- */
+/** Restores the balance of the paying account. The receiving account has nothing yet, or the whole amount. */
 export function undo(memory: SharedArrayBuffer): boolean {
   const words = new Int32Array(memory)
   const amount = words[LOG + 2]

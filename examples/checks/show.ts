@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { runChecks } from '../../src/checker/run/runner.ts'
 
-/** Runs checks of which some are to fail, and prints their report, with what it means. */
+/** Runs checks of which some must fail, and prints the report and its meaning. */
 export async function showChecks(file: URL, meaning: string): Promise<void> {
   let report = ''
   const code = await runChecks(

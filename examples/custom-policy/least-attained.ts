@@ -1,8 +1,7 @@
 import type { Policy } from '../../src/index.ts'
 
 /**
- * Every CPU loads this module. What all of them must know lives in dispatch queues and in the context's
- * words.
+ * Every CPU loads this module. State that all CPUs share is in dispatch queues and in the context's words.
  */
 const QUEUE = 0
 
@@ -14,7 +13,7 @@ const leastAttained: Policy = {
     context.queue(QUEUE, 'vtime')
   },
 
-  /** Ordered by the CPU time that it has had: the least first. */
+  /** Ordered by used CPU time, the least first. */
   enqueue(context, task) {
     context.dispatchVtime(task, context.queue(QUEUE, 'vtime'), context.runTime(task))
     context.kick(context.cpuOf(task))

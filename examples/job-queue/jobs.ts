@@ -1,4 +1,4 @@
-/** Computes for about so long. */
+/** Computes for about this long. */
 export function job(ms: number): number {
   'use task'
   const end = performance.now() + ms
@@ -7,7 +7,7 @@ export function job(ms: number): number {
   return turns
 }
 
-/** So many milliseconds of CPU time: what other tasks take in between does not count. */
+/** Uses this many milliseconds of CPU time. The time of other tasks does not count. */
 export function burn(ms: number): void {
   'use task'
   let last = performance.now()

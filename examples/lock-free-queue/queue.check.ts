@@ -1,7 +1,7 @@
 import { check } from '../../src/checker/check.ts'
 import { HastyQueue, type Queue, SteadyQueue } from './queue.ts'
 
-/** Sends 1, 2, 3 through a ring of two; the receiver must see just that. */
+/** Sends 1, 2, 3 through a ring of two slots. The receiver must get exactly these. */
 function sendThree(make: (memory: SharedArrayBuffer) => Queue) {
   return () => {
     const memory = new SharedArrayBuffer(32)

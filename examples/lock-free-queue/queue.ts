@@ -8,7 +8,7 @@ export interface Queue {
   pop(): number | undefined
 }
 
-/** Looks right, and passes every test that anyone is likely to write. */
+/** Looks correct, and passes ordinary tests. */
 export class HastyQueue implements Queue {
   readonly words: Int32Array
 
@@ -35,7 +35,7 @@ export class HastyQueue implements Queue {
   }
 }
 
-/** The slot first, then the index that gives it to the other side. */
+/** The slot first, then the index that publishes it to the other side. */
 export class SteadyQueue extends HastyQueue {
   override push(value: number): boolean {
     const { words } = this

@@ -7,7 +7,7 @@ export interface Counts {
   readonly longest: number
 }
 
-/** Long files do not hold others up: it is preempted like any task. */
+/** A long file does not delay others: the task is preempted. */
 export function count(file: string): Counts {
   'use task'
   const text = readFileSync(file, 'utf8')

@@ -1,6 +1,6 @@
 import type { Latch, Mutex } from '../../src/index.ts'
 
-/** Holds the bus while it computes for so long, on its CPU, and says when it has it. */
+/** Holds the bus while it computes for this long on its CPU, and announces that it has the bus. */
 export function useBus(bus: Mutex, ms: number, hasIt: Latch): void {
   'use task'
   const token = bus.lock()
@@ -14,7 +14,7 @@ export function compute(ms: number): void {
   burn(ms)
 }
 
-/** So many milliseconds of CPU time, not of the clock: what another task takes in between does not count. */
+/** Uses this many milliseconds of CPU time. The time of other tasks does not count. */
 function burn(ms: number): void {
   'use task'
   let last = performance.now()

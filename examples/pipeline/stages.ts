@@ -2,7 +2,7 @@ import type { Channel, WaitGroup } from '../../src/index.ts'
 
 const items = ['apples', 'bread', 'cheese', 'dates']
 
-/** Stands for a file or a socket. */
+/** In place of a file or a socket. */
 export function read(lines: Channel<string>, count: number): number {
   'use task'
   for (let n = 0; n < count; n++) lines.send(`${items[n % items.length]};${(n * 7) % 1000}`)

@@ -8,10 +8,7 @@ interface Job {
   readonly resolve: (value: unknown) => void
 }
 
-/**
- * A plain worker pool: threads that take one job after the other, first come, first served. What most
- * programs have.
- */
+/** A plain worker pool: each thread takes one job after the other, first come, first served. */
 export class Pool {
   private readonly workers: Worker[] = []
   private readonly idle: Worker[] = []

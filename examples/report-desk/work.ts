@@ -1,4 +1,4 @@
-/** What the report desk does. Ordinary functions; the one that takes long says so, and can be interrupted. */
+/** The work of the report desk: ordinary functions. The long one is marked, so it can be preempted. */
 
 export interface Sale {
   readonly product: number
@@ -7,7 +7,8 @@ export interface Sale {
 }
 
 /**
- * A long report: every sale of a year, made up from a seed, added up by product and day, `years` times over.
+ * A long report: generates the sales of a year from a seed and adds them up by product and day, `years`
+ * times.
  */
 export function report(seed: number, years: number): { readonly best: number; readonly total: number } {
   'use task'
@@ -17,7 +18,7 @@ export function report(seed: number, years: number): { readonly best: number; re
   for (let year = 0; year < years; year++) {
     for (let day = 0; day < 365; day++) {
       for (let sale = 0; sale < 200; sale++) {
-        // A small random number generator (xorshift32): the data of an example has to come from somewhere.
+        // A small random number generator (xorshift32) for the data of the example.
         state ^= state << 13
         state ^= state >>> 17
         state ^= state << 5
@@ -32,14 +33,14 @@ export function report(seed: number, years: number): { readonly best: number; re
   return { best, total }
 }
 
-/** A short request: what a cart costs, and when that was known (for the account). */
+/** A short request: the price of a cart, and the time of the answer (for the figures). */
 export function price(cart: readonly number[]): { readonly cents: number; readonly at: number } {
   let cents = 0
   for (const product of cart) cents += 199 + ((product * 7919) % 3000)
   return { cents, at: performance.timeOrigin + performance.now() }
 }
 
-/** As small as work gets. */
+/** The smallest possible work. */
 export function add(a: number, b: number): number {
   return a + b
 }

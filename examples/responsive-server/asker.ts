@@ -1,4 +1,4 @@
-/** A client on a thread of its own: asks every 10 ms, and says how long the slowest answer took. */
+/** A client on its own thread: sends a request every 10 ms, and reports the time of the slowest answer. */
 import { get } from 'node:http'
 import { parentPort, workerData } from 'node:worker_threads'
 

@@ -1,6 +1,6 @@
 import { progress } from '../../src/coroutine/index.ts'
 
-/** Ordinary functions: no yield, no await, no callbacks. The directive is all that makes them preemptible. */
+/** Ordinary functions: no yield, no await, no callbacks. Only the directive makes them preemptible. */
 export function countPrimes(below: number): number {
   'use task'
   let count = 0

@@ -1,11 +1,11 @@
 /**
- * Drives the server with autocannon. Long requests: LONG_CLIENTS connections, each of which asks for the next
- * picture when it has one. Short requests: SHORT_CLIENTS connections, each of which asks for something small
- * once a second, one after the other, while pictures are made.
+ * Drives the server with autocannon. Long requests: LONG_CLIENTS connections; each requests the next picture
+ * when it has received one. Short requests: SHORT_CLIENTS connections; each sends a small request once a
+ * second while pictures are made.
  *
- * Times are taken from autocannon's events. Its own figures would not do: the duration of a run is a whole
- * number of samples of a second, and with a rate it adds, for each late answer, one for every millisecond
- * that it was late, as if each connection had asked a thousand times a second.
+ * Times come from autocannon's events. Its summary cannot be used. The duration of a run is a whole number of
+ * one-second samples. With a rate, it adds one answer for every millisecond that an answer is late, as if
+ * each connection sent a thousand requests a second.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,21 +20,21 @@ export interface Figures {
   readonly shortP50: number
   readonly shortP99: number
   readonly shortCount: number
-  /** Long requests that were answered in a second. */
+  /** Answered long requests a second. */
   readonly longPerSecond: number
-  /** Milliseconds of CPU time that the server used for a long request, all of its threads together. */
+  /** CPU time of the server for one long request, in milliseconds, over all its threads. */
   readonly cpuPerLong: number
 }
 
 const LONG_CLIENTS = 16
 const SHORT_CLIENTS = 60
 const SHORT_EVERY_MS = 1000
-/** autocannon looks that often whether it is to stop. */
+/** How often autocannon checks whether it must stop. */
 const STOP_MS = 50
 
 /**
- * Starts the server on that pool, drives it, and ends it. `long`: how many pictures; as many as `warm` go
- * before them, and are not timed.
+ * Starts the server on that pool, drives it, and ends it. `long`: how many pictures are timed; `warm`: how
+ * many come before them.
  */
 export async function drive(variant: Variant, long: number, warm: number): Promise<Figures> {
   const server = fork(join(import.meta.dirname, 'server.ts'), [variant], { execArgv: [], stdio: 'inherit' })
@@ -65,7 +65,7 @@ async function load(server: ChildProcess, url: string, amount: number, warm: num
   const from = performance.now()
   const to = await longRequests(url, amount)
   const cpu = (await cpuTime(server)) - cpuBefore
-  // What was asked until then is answered.
+  // Requests that were sent before the stop are answered.
   await sleep(SHORT_EVERY_MS)
   await Promise.all(clients.map(client => client.stop()))
   const latencies = answers.filter(({ asked }) => asked >= from && asked <= to).map(({ ms }) => ms)
@@ -80,12 +80,12 @@ async function load(server: ChildProcess, url: string, amount: number, warm: num
 }
 
 interface Answer {
-  /** When, on this process's clock. */
+  /** A time on this process's clock. */
   readonly asked: number
   readonly ms: number
 }
 
-/** Asks for so many pictures. Says when the last of them has come. */
+/** Requests this many pictures. Returns the time when the last one has arrived. */
 async function longRequests(url: string, amount: number): Promise<number> {
   let last = NaN
   const connections = Math.min(LONG_CLIENTS, amount)
@@ -98,7 +98,7 @@ interface Run {
   stop(): Promise<void>
 }
 
-/** Starts autocannon; `answered` hears how many milliseconds each answer took. Fails when a request does. */
+/** Starts autocannon; `answered` gets the milliseconds of each answer. Fails when a request fails. */
 function start(options: Options, answered: (ms: number) => void): Run {
   let running!: Instance
   const ended = new Promise<Result>((resolve, reject) => {
@@ -116,12 +116,12 @@ function start(options: Options, answered: (ms: number) => void): Run {
   return { ended, stop }
 }
 
-/** The least value that so large a part of the sorted ones does not exceed. */
+/** The smallest value that this share of the sorted values does not exceed. */
 function percentile(sorted: readonly number[], part: number): number {
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? NaN
 }
 
-/** CPU time of the server until now, in milliseconds. */
+/** CPU time of the server so far, in milliseconds. */
 async function cpuTime(server: ChildProcess): Promise<number> {
   server.send('cpu')
   const [ms] = (await once(server, 'message')) as [number]

@@ -21,7 +21,7 @@ const pool = new Piscina({
   minThreads: 2,
   maxThreads: 2,
 })
-/** With heddle a request may say that it is in a hurry. */
+/** With heddle a request may have a high priority. */
 const urgent = which === 'priorities' ? { priority: 'high' as const } : {}
 
 const image = picture(720, 540)
@@ -37,7 +37,7 @@ async function answer(path: string): Promise<string | Uint8Array> {
     case '/ping':
       return await pool.run('world', { name: 'ping', ...urgent })
     default:
-      throw new Error(`there is no ${path}; ask for /resize, /markdown or /ping`)
+      throw new Error(`no route ${path}; use /resize, /markdown or /ping`)
   }
 }
 
@@ -54,19 +54,19 @@ function fail(response: ServerResponse, error: Error): void {
 }
 
 server.listen(0, '127.0.0.1', async () => {
-  // Every worker has loaded its modules, and its code is warm, before the first request is timed.
+  // Every worker has loaded its modules and warmed up its code before the first timed request.
   for (let round = 0; round < 3; round++)
     await Promise.all(['/resize', '/resize', '/markdown', '/ping'].map(answer))
   process.send?.((server.address() as AddressInfo).port)
 })
 
-// The driver asks how much CPU time this process has used.
+// The driver requests the CPU time of this process.
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
   process.send?.((user + system) / 1000)
 })
 
-/** A picture with some detail in it. */
+/** A picture with some detail. */
 function picture(width: number, height: number): Uint8Array {
   const data = new Uint8Array(width * height * 4)
   for (let at = 0; at < data.length; at += 4) {

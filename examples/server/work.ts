@@ -1,7 +1,4 @@
-/**
- * What the server computes: plain functions that call libraries from npm. Nothing here, or in them, knows of
- * heddle.
- */
+/** The computations of the server: plain functions that call libraries from npm. Neither uses heddle. */
 import jpeg from 'jpeg-js'
 import { marked } from 'marked'
 
@@ -10,7 +7,7 @@ export interface ResizeJob {
   readonly width: number
 }
 
-/** Makes a picture smaller: each new pixel is the mean of those that it stands for. */
+/** Reduces a picture: each new pixel is the mean of the pixels that it replaces. */
 export function resize({ image, width }: ResizeJob): Uint8Array {
   const from = jpeg.decode(image, { useTArray: true })
   const scale = from.width / width

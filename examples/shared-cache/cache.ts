@@ -11,7 +11,7 @@ function slotOf(words: Int32Array, key: number): number {
   return slot * 2
 }
 
-/** What the cache saves: something that takes a while. */
+/** The expensive computation that the cache saves. */
 function compute(key: number): number {
   let value = key + 1
   for (let turn = 0; turn < 20_000; turn++) value = (Math.imul(value, 1_103_515_245) + 12_345) & 0x7fff_ffff
@@ -58,7 +58,7 @@ function* get(
     }
   }
   using _writing = yield* lock.lockWrite()
-  // Someone may have been faster between the two locks.
+  // Another task may have stored the value between the two locks.
   const slot = slotOf(words, key)
   if (words[slot] !== 0) {
     tally.hits++

@@ -26,7 +26,7 @@ function summaryOf(file: string): Summary {
 }
 
 describe('heddle', () => {
-  it('lists its commands, and helps with each', () => {
+  it('lists its commands, and prints help for each', () => {
     const { stdout, status } = heddle('--help')
     expect(status).toBe(0)
     const commands = [...stdout.matchAll(/^ {2}([a-z]+)/gm)]
@@ -44,7 +44,7 @@ describe('heddle', () => {
       expect(heddle('trace', command, '--help').stdout).toContain(`Usage: heddle trace ${command}`)
   })
 
-  it('says what is wrong in one line, with a hint, and exits with 2 or 1', () => {
+  it('prints an error in one line, with a hint, and exits with 2 or 1', () => {
     const cases: [string[], number, RegExp][] = [
       [['run', 'nothing.ts'], 2, /^heddle run: no file nothing\.ts \(the path is relative to .*\)\n$/],
       [['run', folder], 2, /^heddle run: .* is a folder \(name one file in it\)\n$/],
@@ -81,7 +81,7 @@ describe('heddle', () => {
     expect(heddle('dance').stderr).toContain("unknown command 'dance'")
   })
 
-  it('speaks JSON in every command', () => {
+  it('prints JSON in every command', () => {
     interface Listed {
       readonly name: string
       readonly options: readonly { readonly flags: string }[]
@@ -99,7 +99,7 @@ describe('heddle', () => {
     expect(missing.stderr).toBe('heddle completion: no shell is named (give bash, zsh or fish, or --json)\n')
   })
 
-  it('says what is wrong in JSON where JSON was asked for', () => {
+  it('prints an error as JSON with --json', () => {
     for (const [args, wrong] of [
       [['run', '--json', 'nothing.ts'], { command: 'run', error: 'no file nothing.ts', exitCode: 2 }],
       [['run', '--json', '--top', program('busy')], { command: 'run', exitCode: 2 }],
@@ -117,7 +117,7 @@ describe('heddle', () => {
     }
   })
 
-  it('tests itself, for people and for programs', () => {
+  it('runs its self-test, as text and as JSON', () => {
     const { stdout, status } = heddle('selftest', '--json')
     expect(status).toBe(0)
     const { ok, checks } = JSON.parse(stdout)
@@ -140,7 +140,7 @@ describe('heddle', () => {
 })
 
 describe('heddle run', () => {
-  it('runs a program, passes its arguments on and its exit code back', () => {
+  it('runs a program, and passes on its arguments and its exit code', () => {
     const ran = heddle('run', '--cpus', '1', program('busy'), '20')
     expect(ran.stderr).toBe('')
     expect(ran.stdout).toBe('booted\nfulfilled fulfilled fulfilled\n')
@@ -155,7 +155,7 @@ describe('heddle run', () => {
     expect(threw.stderr).toContain('programs/throws.ts:4')
   })
 
-  it('runs on simulated CPUs: the same seed gives the same bytes, another does not', () => {
+  it('runs on simulated CPUs: the same seed gives the same bytes, another seed other bytes', () => {
     const [first, again, other] = ['7', '7', '8'].map(seed =>
       heddle('run', '--sim', '--seed', seed, program('simulated'), 'an argument'),
     )
@@ -182,7 +182,7 @@ describe('heddle run', () => {
     expect(heddle('trace', 'convert', file).stdout).toBe(readFileSync(json, 'utf8'))
   })
 
-  it('reports the run as JSON beside what the program prints', () => {
+  it('reports the run as JSON, apart from the output of the program', () => {
     const file = join(folder, 'reported.pftrace')
     const ran = heddle('run', '--json', '--policy', 'fifo', '--trace', file, program('busy'), '20')
     expect(ran.stdout).toBe('booted\nfulfilled fulfilled fulfilled\n')
@@ -205,7 +205,7 @@ describe('heddle run', () => {
     expect(simulated[1]).toBe(simulated[0])
   })
 
-  it('leaves a whole trace behind when it is interrupted', async () => {
+  it('leaves a complete trace when it is interrupted', async () => {
     const file = join(folder, 'cut.pftrace')
     const child = spawn(process.execPath, [main, 'run', '--trace', file, program('busy')], {
       stdio: 'pipe',
@@ -213,7 +213,7 @@ describe('heddle run', () => {
     })
     await once(child.stdout, 'data')
     await new Promise(resolve => setTimeout(resolve, 200))
-    // To the whole group, as Ctrl-C does.
+    // To the whole process group, as Ctrl-C does.
     process.kill(-child.pid!, 'SIGINT')
     const [code] = await once(child, 'exit')
     expect(code).toBe(130)

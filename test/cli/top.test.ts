@@ -12,7 +12,7 @@ const busy = new URL('./programs/busy.ts', import.meta.url).pathname
 const columns = 110
 const rows = 20
 
-/** Other programs of this user may run kernels too: these are among themselves. */
+/** A separate folder for sockets: other programs of this user may run kernels too. */
 const folder = mkdtempSync(join(tmpdir(), 'heddle-top-'))
 const env = { ...process.env, HEDDLE_RUN_DIR: folder }
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -22,7 +22,7 @@ afterEach(() => {
   for (const one of started.splice(0)) one.kill()
 })
 
-/** The CLI in a terminal of its own, and what a person sees there. */
+/** The command in a pseudo-terminal, with the screen that a user would see. */
 function terminal(...args: string[]) {
   const screen = new headless.Terminal({ cols: columns, rows, allowProposedApi: true })
   const pty = spawnTerminal(process.execPath, [main, ...args], {
@@ -72,7 +72,7 @@ const ENTER = '\u001b[?1049h'
 const LEAVE = '\u001b[?1049l'
 
 describe('heddle top, in a terminal', () => {
-  it('shows a program that runs already, and steers its tasks from the keyboard', async () => {
+  it('shows a running program, and controls its tasks from the keyboard', async () => {
     const child = await program()
     const top = terminal('top', '--interval', '100')
     await top.seen(/3 tasks: /)
@@ -106,7 +106,7 @@ describe('heddle top, in a terminal', () => {
     child.kill('SIGTERM')
   })
 
-  it('gives the terminal back on Ctrl-C, and says so when the program ends', async () => {
+  it('restores the terminal on Ctrl-C, and reports the end of the program', async () => {
     const child = await program()
     const first = terminal('top', '--interval', '100')
     await first.seen(/spinner B/)
@@ -121,7 +121,7 @@ describe('heddle top, in a terminal', () => {
     expect(second.written()).toContain('the program has ended')
   })
 
-  it('watches a program that it starts, and shows what that printed afterwards', async () => {
+  it('watches a program that it starts, and prints its output afterwards', async () => {
     const top = terminal('run', '--top', busy, '4000')
     await top.seen(/sleeper/)
     await expect.poll(() => top.exit()).toBe(0)
@@ -130,7 +130,7 @@ describe('heddle top, in a terminal', () => {
     )
   })
 
-  it('prints one picture where there is no terminal, or JSON', async () => {
+  it('prints the display once without a terminal, or JSON', async () => {
     const child = await program()
     const once = spawn(process.execPath, [main, 'top'], { stdio: 'pipe', env })
     let text = ''

@@ -4,8 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { rows } from './rows.ts'
 
 /**
- * `close({ deadline })` ends, whatever has happened, every task has an outcome, and nothing keeps the
- * process.
+ * `close({ deadline })` ends in every case, every task has an outcome, and nothing keeps the process alive.
  */
 
 interface Closed {
@@ -14,7 +13,7 @@ interface Closed {
   readonly told: readonly string[]
 }
 
-/** So long for all rows. Not a measure of speed: an end for a kernel that does not close. */
+/** The limit for all rows. Not a measure of speed: it ends a kernel that does not close. */
 const PATIENCE_MS = 240_000
 
 const closed = new Map<string, Closed>()

@@ -1,4 +1,4 @@
-/** A module whose import does not end: it waits at its top, or computes there. */
+/** A module whose import does not end: its top level awaits or computes for ever. */
 if (new URL(import.meta.url).searchParams.get('how') === 'computes') for (;;);
 await new Promise(resolve => setTimeout(resolve, 1e9))
 

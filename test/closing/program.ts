@@ -3,8 +3,8 @@ import { Broken, rows } from './rows.ts'
 
 /**
  * Breaks one kernel after the other, and closes each. Prints a line of JSON before each row and after it: how
- * its tasks ended, and what the kernel said. Then it exits by itself, or there is something left that keeps a
- * process.
+ * its tasks ended, and the errors that the kernel reported. Then it exits by itself, unless something keeps
+ * the process alive.
  */
 const only = process.argv[2]
 

@@ -28,20 +28,20 @@ import { until } from '../../testing/kernel/fixtures/ending.ts'
 import { waysToWait } from './work.ts'
 
 /**
- * Every way to keep a kernel from closing. Each is one row of the table in docs/recovery.md; `program.ts`
- * walks them all in one process, which exits by itself when the last of them has closed.
+ * Every way to keep a kernel from closing. Each is one row of the table in docs/recovery.md. `program.ts`
+ * runs all of them in one process, which exits by itself when the last kernel has closed.
  */
 export interface Row {
   readonly way: string
   readonly options?: KernelOptions
-  /** Breaks the kernel. What it returns closes it, if that is more than `close({ deadline })`. */
+  /** Breaks the kernel. May return a function that closes it, if `close({ deadline })` is not enough. */
   readonly breaks: (at: Broken) => unknown
   readonly close?: (at: Broken) => Promise<unknown>
-  /** After the close. */
+  /** Called after the close. */
   readonly after?: (at: Broken) => unknown
-  /** How the tasks may end, where they need not be killed or lost. */
+  /** How the tasks may end, if not killed or lost. */
   readonly ends?: RegExp
-  /** The codes of the errors that the kernel tells of. */
+  /** The codes of the errors that the kernel reports. */
   readonly told?: readonly string[]
 }
 
@@ -50,7 +50,7 @@ type Rescue = ModuleView<typeof import('../../testing/kernel/fixtures/rescuework
 
 export const DEADLINE_MS = 1
 
-/** What a row has at hand. */
+/** What a row can use. */
 export class Broken {
   readonly words: Int32Array = new Int32Array(new SharedArrayBuffer(32))
   readonly tasks: Task<unknown>[] = []
@@ -68,7 +68,7 @@ export class Broken {
     return join(this.folder, 'marker')
   }
 
-  /** Notes the task: it must have an outcome when the kernel has closed. */
+  /** Registers the task: it must have an outcome when the kernel has closed. */
   add(...tasks: Task<any>[]): void {
     this.tasks.push(...tasks)
     for (const task of tasks) task.then(undefined, () => undefined)
@@ -108,7 +108,7 @@ export const rows: readonly Row[] = [
       at.thread = machineOf(at).threadOf(0)
       await at.begun(1)
     },
-    // The call returns now, and the thread ends: else the process could not.
+    // Now the call returns and the thread ends; otherwise the process could not end.
     after: async at => {
       writeFileSync(at.file, '')
       await until('its thread is gone', () => at.thread?.threadId === -1)
@@ -188,7 +188,7 @@ export const rows: readonly Row[] = [
       try {
         at.kernel.spawn(at.work.exits)
       } catch {
-        // That the kernel has ended.
+        // The promise of the end of the kernel.
       }
     },
     ends: /KernelFaultError/,

@@ -20,7 +20,7 @@ import {
   yieldNow,
 } from '../../src/index.ts'
 
-/** Tasks that do not end by themselves, each in its own way. `words[0]` counts those that have begun. */
+/** Tasks that do not end by themselves, each for another reason. `words[0]` counts those that have begun. */
 
 type Steps<T = void> = Generator<unknown, T, any>
 
@@ -47,25 +47,25 @@ export function regularExpression(words: Int32Array): boolean {
   return /^(a+)+$/.test(`${'a'.repeat(64)}b`)
 }
 
-/** A call of the operating system: nothing but the end of the child ends it. */
+/** A call of the operating system: it returns only when the child process ends. */
 export function nativeCall(words: Int32Array, file: string): void {
   begin(words)
   spawnSync('sh', ['-c', `while [ ! -e '${file}' ]; do sleep 0.05; done`])
 }
 
-/** Catches the kill, and every other one. */
+/** Catches every kill. */
 export function* ignoresKills(words: Int32Array): Steps {
   begin(words)
   for (;;) {
     try {
       for (;;) yield* yieldNow()
     } catch {
-      // It goes on.
+      // Continues.
     }
   }
 }
 
-/** Ends never, because its `finally` does not. */
+/** Never ends, because its `finally` does not. */
 export function* endlessFinally(words: Int32Array): Steps {
   begin(words)
   try {
@@ -84,20 +84,20 @@ export function exits(): void {
   process.exit(5)
 }
 
-/** Each has two children like itself. */
+/** Each task has two children of the same kind. */
 export function* multiplies(words: Int32Array): Steps {
   begin(words)
   for (;;) {
     try {
       spawn(multiplies, [words])
     } catch {
-      // There is no room for another. Later, perhaps.
+      // No room for another child now.
     }
     yield* yieldNow()
   }
 }
 
-/** Keeps a port, and listens. */
+/** Keeps a message port open, and listens. */
 export function* listens(words: Int32Array, port: { on(event: string, listener: () => void): void }): Steps {
   port.on('message', () => undefined)
   setInterval(() => undefined, 1)
@@ -105,7 +105,7 @@ export function* listens(words: Int32Array, port: { on(event: string, listener: 
   yield* wait(new Promise(() => undefined))
 }
 
-/** Locks the one, and then the other. */
+/** Locks one lock, then the other. */
 export function* locksBoth(words: Int32Array, first: Mutex, second: Mutex): Steps {
   yield* first.lock()
   begin(words)
@@ -113,7 +113,7 @@ export function* locksBoth(words: Int32Array, first: Mutex, second: Mutex): Step
   yield* second.lock()
 }
 
-/** Everything that a task can wait at, and nothing that ends the wait. The booting thread holds the locks. */
+/** Waits of every kind, without an event that ends them. The booting thread holds the locks. */
 export interface Waits {
   readonly mutexes: readonly Mutex[]
   readonly rwlock: RwLock

@@ -34,19 +34,19 @@ export type Order =
   | { readonly do: 'end' }
   | { readonly do: 'tid' }
 
-/** Someone who can own locks and make one call after the other. */
+/** A lock owner that makes one call after the other. */
 export interface Actor {
   readonly tid: number
-  /** The task, for those that are one. */
+  /** The task, if the actor is one. */
   readonly task: number
-  /** Starts a call, and returns when it sleeps or has returned. */
+  /** Starts a call. Returns when the call sleeps or has returned. */
   start(call: ActorCall): Promise<Started>
-  /** A call that is expected to return. */
+  /** A call that must return. */
   call(call: ActorCall): Promise<number>
   setRobustList(index: number | null, bytes: number): Promise<number>
   getRobustList(tid: number): Promise<unknown>
   setPriority(priority: number): Promise<void>
-  /** It ends, and what it holds passes to others. */
+  /** The actor ends, and its locks pass to others. */
   end(): Promise<void>
 }
 
@@ -62,7 +62,7 @@ interface Hired {
   readonly ask: (order: Order) => Promise<unknown>
 }
 
-/** A stage with two mappings of its buffer, and as many actors of one kind as a row asks for. */
+/** A stage with two mappings of its buffer, and actors of one kind. */
 export class ActorBench extends Stage {
   private actors: Actor[] = []
   private readonly idle: Hired[] = []
@@ -72,7 +72,7 @@ export class ActorBench extends Stage {
     this.mapped.push(this.fx.map(this.mapped[0].buffer))
   }
 
-  /** The priority that the owner of a TID has now. */
+  /** The current priority of the owner of a TID. */
   priorityOf(tid: number): number {
     const { context } = this.fx
     const record = findOwner(context, tid)
@@ -114,7 +114,7 @@ export class ActorBench extends Stage {
       setRobustList: async (index, bytes) => (await ask({ do: 'robust', index, bytes })) as number,
       getRobustList: tidAsked => ask({ do: 'get', tid: tidAsked }),
       setPriority: async priority => {
-        // From outside, as it may be asleep; a thread's and a promise's alike.
+        // From outside, because the actor may be asleep; the same for threads and promises.
         setOwnerPriority(this.fx.context, findOwner(this.fx.context, tid), priority)
         this.settle()
       },
@@ -234,7 +234,7 @@ export class ActorBench extends Stage {
     return { worker, ask }
   }
 
-  /** What is left once every call has returned and every actor has ended. */
+  /** Resources that are left when every call has returned and every actor has ended. */
   async leftovers(): Promise<{ waiters: number; queued: number; owners: number }> {
     if (this.kind === 'task') this.sim.run()
     await Promise.all(this.watched)
@@ -251,7 +251,7 @@ export class ActorBench extends Stage {
     }
   }
 
-  /** The thread of an actor dies, without a word. */
+  /** The actor's thread dies without any cleanup. */
   async terminate(which: number): Promise<void> {
     await this.workers[which].terminate()
     recoverFutexes(this.fx.context, FIRST_THREAD + which)

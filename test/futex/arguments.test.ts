@@ -17,7 +17,7 @@ import { sizes } from './stage.ts'
 interface Call {
   readonly op: number
   readonly value: number
-  /** Null: `val2` in its place. */
+  /** Null: `val2` in this position. */
   readonly timeout: Timespec | null
   readonly val2: number
   readonly offset: number
@@ -26,18 +26,18 @@ interface Call {
   readonly words: readonly number[]
 }
 
-/** Stands for the TID of the caller. */
+/** Replaced by the TID of the caller. */
 const OWN = 0x1abcdef
 const TID_MASK = 0x3fff_ffff
 const WAITERS = 0x8000_0000
 const OWNER_DIED = 0x4000_0000
-/** More than there can be of processes, and less than our TIDs begin with. */
+/** Larger than any process id, and smaller than our TIDs. */
 const NOBODY = 0x1fff_fff0
 
 const isLock = (command: number): boolean => [6, 7, 8, 13].includes(command)
 const hasTimeout = (command: number): boolean => [0, 6, 9, 11, 13].includes(command)
 
-/** One that ends by itself: each wait has a timeout that has passed or is about to. */
+/** A call that ends by itself: each wait has a timeout that has passed or will pass soon. */
 function randomCall(random: SeededRandom): Call {
   const pick = <T>(...choices: readonly T[]): T => choices[random.below(choices.length)]
   const command = pick(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 63)
@@ -50,7 +50,7 @@ function randomCall(random: SeededRandom): Call {
   if (command === 11 || command === 12) words[1] = lock()
   const bad = pick({ sec: 0, nsec: 1e9 }, { sec: -1, nsec: 0 }, { sec: 0, nsec: -1 })
   const timeout = pick({ sec: 0, nsec: 0 }, { sec: 0, nsec: 0 }, { sec: 0, nsec: 1000 }, bad)
-  // A private call of Linux finds no fault in an address that it need not read: only shared ones are null.
+  // In private calls Linux does not check an address that it does not read: only shared ones are null.
   const nowhere = (op & FUTEX_PRIVATE_FLAG) === 0 ? [-1] : []
   const fields = [random.below(16) << 28, random.below(16) << 24]
   const [oparg, cmparg] = [pick(0, 1, 31, 32, 0xfff, 0x800), pick(0, 1, 5, 0xfff, 0x800)]
@@ -101,7 +101,7 @@ function swap(word: number, from: number, to: number): number {
 const program = buildLinuxFutex('linux-arguments.c')
 
 test.skipIf(program === undefined)(
-  'calls with wrong arguments give what the kernel of this machine gives',
+  'calls with wrong arguments have the results of the kernel of this machine',
   () => {
     const seed = Date.now() % 1_000_000
     const random = new SeededRandom(seed)

@@ -6,8 +6,7 @@ import type { SimulatedContext } from '../../testing/sched/simulation.ts'
 import { type Kind, Stage, type Watched } from './stage.ts'
 
 /**
- * A system call as a waiter makes it. `word` is an index into the bench's buffer; `map` chooses one of its
- * mappings.
+ * A system call of a waiter. `word` is an index into the bench's buffer; `map` chooses one of its mappings.
  */
 export interface Call {
   readonly op: number
@@ -26,11 +25,11 @@ export interface VectorCall {
 }
 
 export interface Pending extends Watched {
-  /** The task that makes it, where it is one that does. */
+  /** The calling task, if the waiter is one. */
   readonly task: number
 }
 
-/** A stage, and waiters of one kind on it, each of which makes one call. */
+/** A stage with waiters of one kind, each of which makes one call. */
 export class Bench extends Stage {
   private readonly idle: Worker[] = []
 
@@ -59,7 +58,7 @@ export class Bench extends Stage {
     return result
   }
 
-  /** The waiter that came last is one for a pi lock, as far as anyone can see. */
+  /** Marks the newest waiter as a waiter for a pi lock. */
   markPi(): void {
     const { i32 } = this.sim.s
     const last = this.queuedWaiters()
@@ -74,7 +73,7 @@ export class Bench extends Stage {
     for (const handle of this.queuedWaiters()) i32[this.layout.waiters.resolve(i32, handle) + Waiter.pi] = 0
   }
 
-  /** Starts a call that may sleep, and returns when it sleeps or has returned. */
+  /** Starts a call that may sleep. Returns when it sleeps or has returned. */
   async start(call: Call | VectorCall): Promise<Pending> {
     const before = new Set(this.queuedWaiters())
     const { task, result } = this.make(call)
@@ -99,7 +98,7 @@ export class Bench extends Stage {
     return { task, result: promise }
   }
 
-  /** What is left once every call has returned. */
+  /** Resources that are left when every call has returned. */
   async leftovers(): Promise<{ waiters: number; queued: number }> {
     if (this.kind === 'task') this.sim.run()
     await Promise.all(this.watched)

@@ -6,7 +6,7 @@ import type { Kind } from './stage.ts'
 import { buildLinuxFutex, runOnLinux } from './linux.ts'
 import { makeScript, type Step } from './script.ts'
 
-/** The same script on our futexes, answered in the same words. */
+/** Runs the same script on our futexes, and prints the answers in the same format. */
 async function runHere(kind: Kind, script: readonly Step[]): Promise<string[]> {
   const bench = new Bench(kind)
   const open = new Map<number, Pending>()
@@ -26,7 +26,7 @@ async function runHere(kind: Kind, script: readonly Step[]): Promise<string[]> {
           ...(timeout === 0 && { timeout: { sec: 0, nsec: 0 } }),
         })
         open.set(step.waiter, pending)
-        // One that returns at once may be seen on its queue for a moment.
+        // A call that returns immediately may be on its queue for a moment.
         if (timeout === 0) await pending.result
       } else {
         result = bench.call(step.call, step.word, step.value, step.val2, step.word2, step.val3)
@@ -56,7 +56,7 @@ function withSteps(script: readonly Step[], lines: readonly string[]): string[] 
   return lines.map((line, at) => `${JSON.stringify(script[at])} -> ${line}`)
 }
 
-describe('random scripts give what a Linux kernel gave, recorded', () => {
+describe('random scripts have the recorded results of a Linux kernel', () => {
   for (const kind of ['promise', 'task'] as const) {
     test(`with each ${kind} as a waiter`, async () => {
       for (const [seed, lines] of Object.entries(recorded)) {
@@ -81,7 +81,7 @@ describe('random scripts give what a Linux kernel gave, recorded', () => {
 
 const program = buildLinuxFutex()
 test.skipIf(program === undefined)(
-  'random scripts give what the kernel of this machine gives now',
+  'random scripts have the results of the kernel of this machine',
   async () => {
     const first = 1000 + (Date.now() % 100_000)
     for (let seed = first; seed < first + 5; seed++) {

@@ -18,7 +18,7 @@ function makeFutexes(ids: number[] = [64]): Futexes[] {
   return ids.map(id => new Futexes(new KernelThread(arena, id), layout, { now: () => performance.now() }))
 }
 
-test('the typed methods say in words what the call says in numbers', async () => {
+test('the typed methods return in words what the call returns in numbers', async () => {
   const [fx] = makeFutexes()
   const view = new Int32Array(new SharedArrayBuffer(16))
   fx.map(view.buffer)
@@ -37,7 +37,7 @@ test('the typed methods say in words what the call says in numbers', async () =>
   expect(await Promise.all(waiting)).toEqual(['ok', 'ok', 'ok'])
 })
 
-test('mistakes get an error with a code that says what to do, and change nothing', async () => {
+test('wrong calls throw an error with a code and a remedy, and change nothing', async () => {
   const [fx] = makeFutexes()
   const view = new Int32Array(new SharedArrayBuffer(16))
   expect(() => fx.word(view, 0)).toThrow(
@@ -56,7 +56,7 @@ test('mistakes get an error with a code that says what to do, and change nothing
   expect(() => fx.wake(word, 1)).toThrow(/EFAULT/)
 })
 
-test('an abort ends a wait with its reason, and a wake that came first stands', async () => {
+test('an abort ends a wait with its reason, and an earlier wake remains valid', async () => {
   const [fx] = makeFutexes()
   const view = new Int32Array(new SharedArrayBuffer(16))
   fx.map(view.buffer)
@@ -94,7 +94,7 @@ test('an abort ends the wait of a task too', () => {
   expect(caught).toBe('enough')
 })
 
-test('two spaces meet at a shared futex of one buffer, and not at its private ones', async () => {
+test('two address spaces share the shared futexes of one buffer, and not its private ones', async () => {
   const [one, two] = makeFutexes([64, 65])
   const buffer = new SharedArrayBuffer(16)
   const mine = one.map(buffer)
@@ -105,7 +105,7 @@ test('two spaces meet at a shared futex of one buffer, and not at its private on
   expect(two.futexSync(place, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 10)).toBe(0)
   expect(two.futexSync(place, FUTEX_WAKE, 10)).toBe(1)
   expect(await shared).toBe('ok')
-  // The buffer lives on in the other space.
+  // The buffer is still mapped in the other space.
   two.unmap(theirs)
   expect(one.wake(one.word(mine.i32, 0), 10)).toBe(1)
   expect(await priv).toBe('ok')
@@ -113,12 +113,12 @@ test('two spaces meet at a shared futex of one buffer, and not at its private on
   expect(() => two.map(buffer, mine.handles.backing)).toThrow(/nobody maps it any more/)
 })
 
-test('what a thread remembers of a futex goes stale, and is never wrong', async () => {
+test('a handle that a thread remembers may be stale, and a stale handle is detected', async () => {
   const [fx] = makeFutexes()
   const view = new Int32Array(new SharedArrayBuffer(64))
   fx.map(view.buffer)
   const words = Array.from({ length: 8 }, (_, index) => fx.word(view, index))
-  // Every futex of a word is another's a moment later: the slots are few and go round.
+  // The few slots are reused quickly: a word has a different futex a moment later.
   for (let round = 0; round < 50; round++) {
     const [here, there] = [words[round % 8], words[(round + 3) % 8]]
     const waiting = fx.waitAsync(here, 0)
@@ -128,7 +128,7 @@ test('what a thread remembers of a futex goes stale, and is never wrong', async 
   }
 })
 
-test('a promise that waits keeps the process alive until it is woken or its time is up', () => {
+test('a waiting promise keeps the process alive until it is woken or times out', () => {
   const program = `
     import { Arena, ArenaPlan } from '${new URL('../../src/arena/memory/arena.ts', import.meta.url).href}'
     import { KernelThread } from '${new URL('../../src/arena/sync/thread.ts', import.meta.url).href}'
@@ -149,7 +149,7 @@ test('a promise that waits keeps the process alive until it is woken or its time
   expect({ stdout: stdout.trim(), status }).toEqual({ stdout: 'timed-out', status: 0 })
 })
 
-test('a full store says which option to raise, and leaves no waiter behind', () => {
+test('the error of a full table names the option to raise, and no waiter is left', () => {
   const plan = new ArenaPlan()
   const layout = reserveFutexes(plan, { waiters: 2, buckets: 1, mappings: 1, spaces: 1 })
   const arena = Arena.create(plan)

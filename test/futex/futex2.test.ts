@@ -5,8 +5,7 @@ import { SeededRandom } from '../../src/machine/simulated/random.ts'
 import { askLinux, buildLinuxFutex } from './linux.ts'
 
 /**
- * A call of futex2 on words of 32 bits, as a line for the program that asks the kernel, and the same call
- * here.
+ * A call of futex2 on 32-bit words: as a line for the C program that calls the kernel, and as a call here.
  */
 interface Call {
   readonly line: string
@@ -16,10 +15,10 @@ interface Call {
 
 const SHARED = FUTEX2_SIZE_U32
 const PRIVATE = FUTEX2_SIZE_U32 | FUTEX2_PRIVATE
-/** Bits that no kernel has. */
+/** Bits that no kernel defines. */
 const UNKNOWN = FUTEX2_SIZE_U32 | 32
 
-/** An error, negated, as the kernel gives it. */
+/** A negated error number, as the kernel returns it. */
 function result(call: () => number | string): number {
   try {
     const said = call()
@@ -99,7 +98,7 @@ function makeCalls(seed: number): Call[] {
 const program = buildLinuxFutex()
 const hasFutex2 = program !== undefined && !askLinux(program, ['k 0 2 1 1'])[0].startsWith('-38')
 
-test.skipIf(!hasFutex2)('random calls of futex2 give what the kernel of this machine gives', async () => {
+test.skipIf(!hasFutex2)('random calls of futex2 have the results of the kernel of this machine', async () => {
   const first = Date.now() % 100_000
   for (let seed = first; seed < first + 8; seed++) {
     const calls = makeCalls(seed)
@@ -127,7 +126,7 @@ test.skipIf(!hasFutex2)('random calls of futex2 give what the kernel of this mac
       answers.map((answer, at) => `${calls[at].line} -> ${answer}`)
     expect(named(here), `seed ${seed}`).toEqual(named(linux))
     const ended = await Promise.all(waits)
-    expect(ended, `seed ${seed}: what each wait gave`).toEqual(
+    expect(ended, `seed ${seed}: the result of each wait`).toEqual(
       waits.map((_, id) => Number(told.get(String(id)))),
     )
   }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lineOf, type Step } from './script.ts'
 
-/** The program that asks the kernel, compiled; undefined where there is no Linux or no C compiler. */
+/** The compiled C program that calls the kernel; undefined without Linux or a C compiler. */
 export function buildLinuxFutex(source = 'linux.c'): string | undefined {
   if (process.platform !== 'linux') return undefined
   const program = join(mkdtempSync(join(tmpdir(), 'heddle-futex-')), 'futex')
@@ -18,18 +18,18 @@ export function buildLinuxFutex(source = 'linux.c'): string | undefined {
   }
 }
 
-/** What the kernel answered to each step. */
+/** The kernel's answer to each step. */
 export function runOnLinux(program: string, script: readonly Step[]): string[] {
   return askLinux(program, script.map(lineOf))
 }
 
-/** What a program that asks the kernel answers to each line. */
+/** The answer of a C program to each line. */
 export function askLinux(program: string, lines: readonly string[]): string[] {
   const { stdout, status, stderr } = spawnSync(program, {
     input: `${lines.join('\n')}\n`,
     encoding: 'utf8',
     timeout: 60_000,
   })
-  if (status !== 0) throw new Error(`the kernel's side failed: ${stderr}`)
+  if (status !== 0) throw new Error(`the C program failed: ${stderr}`)
   return stdout.trim().split('\n')
 }

@@ -5,7 +5,7 @@ import { kinds } from './stage.ts'
 
 for (const kind of kinds) {
   describe(`with a ${kind} as the owner`, () => {
-    // Threads take long to start: one bench, and its threads, for all rows.
+    // Threads start slowly: all rows share one bench and its threads.
     let shared = kind === 'thread' ? new ActorBench(kind) : undefined
     afterAll(() => shared?.close())
     const rows = [...piRows, ...robustRows, ...(kind === 'task' ? piSignalRows : [])]
@@ -13,7 +13,7 @@ for (const kind of kinds) {
       test(name, async ({ onTestFailed }) => {
         const bench = shared ?? new ActorBench(kind)
         onTestFailed(async () => {
-          // Its threads may be asleep for ever: the next row gets others.
+          // The threads of a failed row may sleep for ever: the next row gets new ones.
           if (shared !== undefined) shared = new ActorBench(kind)
           await bench.close()
         })

@@ -19,7 +19,7 @@ function withSteps(script: readonly PiStep[], lines: readonly string[]): string[
   return lines.map((line, at) => `${piLineOf(script[at])} -> ${line}`)
 }
 
-describe('random scripts about locks give what a Linux kernel gave, recorded', () => {
+describe('random scripts about locks have the recorded results of a Linux kernel', () => {
   for (const kind of ['promise', 'task'] as const) {
     test(`with each ${kind} as an owner`, async () => {
       for (const [seed, { priorities, lines }] of Object.entries(recorded)) {
@@ -34,7 +34,7 @@ describe('random scripts about locks give what a Linux kernel gave, recorded', (
 
 const program = buildLinuxFutex('linux-pi.c')
 test.skipIf(program === undefined)(
-  'random scripts about locks give what the kernel of this machine gives now',
+  'random scripts about locks have the results of the kernel of this machine',
   async () => {
     const first = 1000 + (Date.now() % 100_000)
     for (let seed = first; seed < first + 5; seed++) {

@@ -16,14 +16,14 @@ import { makePriority } from '../../src/sched/core/priority.ts'
 import { Simulation } from '../../testing/sched/simulation.ts'
 
 /**
- * Random graphs of locks: owners that are tasks and owners that are threads lock, unlock, give up and change
- * their priority, against a model that knows only who holds what and who waits for what, and works all
- * priorities out anew after every step.
+ * Random graphs of locks: owners (tasks and threads) lock, unlock, give up and change their priority. A model
+ * knows only which owner holds which lock and waits for which lock, and recomputes all priorities after every
+ * step.
  */
 class Model {
   readonly base: number[]
   readonly holder: number[]
-  /** The lock that each owner waits for, -1: none. */
+  /** The lock that each owner waits for; -1: none. */
   readonly waits: number[]
   readonly effective: number[]
 
@@ -35,8 +35,8 @@ class Model {
   }
 
   /**
-   * Everyone has the best priority among its own and that of all who wait, however indirectly, for something
-   * it holds.
+   * The effective priority of an owner is the best of its own and those of all direct and indirect waiters
+   * for its locks.
    */
   recompute(): void {
     const { base, waits, holder, effective } = this
@@ -90,7 +90,7 @@ class Graph {
     this.layout = layout as unknown as FutexLayout
     const { s } = sim
     initializeFutexes(s.arena, this.layout)
-    // Nobody is asleep in the scheduler: what is woken is looked at here, by its waiter.
+    // No task is asleep in the scheduler: the test reads from the waiter whether it was woken.
     this.fx = new Futexes(s.thread, this.layout, { now: () => 0, scheduler: s, wakeTask: () => undefined })
     this.fx.map(this.view.buffer)
     const base: number[] = []
@@ -116,7 +116,7 @@ class Graph {
     return makePriority(1 + this.random.below(12) * 5, this.random.below(4))
   }
 
-  /** One step of someone, here and in the model; then everything is compared. */
+  /** One step of a random owner, here and in the model; then all priorities are compared. */
   step(): void {
     const { random, model, pending } = this
     const at = random.below(this.owners.length)
@@ -144,7 +144,7 @@ class Graph {
       if (result !== 0) throw new Error(`a free lock was not taken: ${JSON.stringify(result)}`)
       model.holder[lock] = at
     } else if (model.closesCircle(at, lock)) {
-      if (result !== -EDEADLK) throw new Error('a circle was not found')
+      if (result !== -EDEADLK) throw new Error('a cycle was not found')
     } else {
       if (typeof result === 'number') throw new Error(`a wait returned ${result}`)
       this.pending[at] = result
@@ -164,14 +164,15 @@ class Graph {
       throw new Error('an unlock failed')
     const tid = Atomics.load(this.view, lock) & FUTEX_TID_MASK
     const next = tid === 0 ? -1 : this.owners.findIndex(owner => owner.tid === tid)
-    if (next < 0 !== (waiters === 0)) throw new Error('the lock went to nobody, or to someone, wrongly')
+    if (next < 0 !== (waiters === 0))
+      throw new Error('the lock has an owner exactly when it had a waiter: violated')
     model.holder[lock] = next
     if (next < 0) return
-    if (model.effective[next] !== best) throw new Error('the lock did not go to the best who waits')
+    if (model.effective[next] !== best) throw new Error('the lock did not go to the best waiter')
     this.settle(next)
   }
 
-  /** The best priority among those who wait for the lock, before it changes hands. */
+  /** The best priority among the waiters for the lock, before it changes its owner. */
   private bestWaiter(lock: number): number {
     const { waits, effective } = this.model
     let best = Infinity
@@ -179,14 +180,14 @@ class Graph {
     return best
   }
 
-  /** The wait of one who was given the lock is over. */
+  /** Ends the wait of the new owner. */
   private settle(at: number): void {
     const { fx, pending, model } = this
     const wait = pending[at] as PreparedWait
     if (Atomics.load(fx.context.i32, wait.waiters[0] + Waiter.queue) !== QUEUE_WOKEN)
       throw new Error('the new owner was not woken')
     if (finishCall(fx.context, wait, finishWait(fx.context, wait.waiters, -EINTR)) !== 0)
-      throw new Error('the new owner was not told')
+      throw new Error('the new owner got no result')
     pending[at] = undefined
     model.waits[at] = -1
   }
@@ -235,7 +236,7 @@ for (const [owners, locks, share] of [
       if (step % 64 === 0)
         boosted += graph.model.effective.some((each, at) => each !== graph.model.base[at]) ? 1 : 0
     }
-    // Something happens in these graphs.
+    // The run must contain waits and boosts.
     expect(boosted).toBeGreaterThan(steps / 64 / 10)
   })
 }

@@ -13,7 +13,7 @@ const LOW: number = makePriority(30, 0)
 const CRITICAL_MS = 5
 const HOG_MS = 100
 
-/** Runs for so many milliseconds, with a safepoint after each tenth of one. */
+/** Runs for this many milliseconds, with a safepoint after each tenth of one. */
 function* work({ context }: LockingTask, ms: number): Generator<number, void, unknown> {
   for (let tenth = 0; tenth < ms * 10; tenth++) {
     context.cpu.charge(0.1)
@@ -21,7 +21,10 @@ function* work({ context }: LockingTask, ms: number): Generator<number, void, un
   }
 }
 
-/** Low holds, high wants, middle hogs: how long high waits, and what of the others' work comes before it. */
+/**
+ * Low holds the lock, high waits for it, middle computes. Returns the wait of high, and how much the others
+ * ran before it.
+ */
 function invert(kind: MutexKind, seed: number): { waited: number; hogged: number } {
   const world = new LockSimulation(kind, 1, { cpus: 1, seed })
   let hogged = 0
@@ -30,7 +33,7 @@ function invert(kind: MutexKind, seed: number): { waited: number; hogged: number
   world.fork(
     function* (low) {
       expect(yield* low.lock(0)).toBe(0)
-      // Both become runnable while low is inside.
+      // Both become runnable while low holds the lock.
       world.fork(
         function* (high) {
           const start = high.context.s.now()
@@ -82,9 +85,9 @@ for (const seed of [1, 2, 3]) {
 }
 
 /**
- * Task i holds lock i and waits for lock i - 1, each on the CPU after the last one's; a hog of a better
- * priority on every CPU. When someone of the best priority wants the last lock, everyone down the chain has
- * to run at it.
+ * Task i holds lock i and waits for lock i - 1; each task is on the next CPU. Every CPU also has a hog of a
+ * better priority. When a task of the best priority waits for the last lock, all tasks of the chain must run
+ * at that priority.
  */
 function chain(
   depth: number,
@@ -111,7 +114,7 @@ function chain(
           if (at > 0) expect(task.unlock(at - 1)).toBe(0)
           expect(task.unlock(at)).toBe(0)
           expect(world.priorityOf(task.context.task)).toBe(makePriority(40, 0))
-          // It goes on until everyone has been seen after their locks.
+          // Runs until all priorities have been read.
           while (order.length <= depth) yield* schedulerSleep(task.context, 0, TIMER, 1)
         },
         { priority: makePriority(40, 0), affinity: [at % cpus] },
@@ -147,18 +150,19 @@ function chain(
 }
 
 for (const cpus of [1, 2, 4]) {
-  test(`chains of 2 to 20 across ${cpus} CPUs: everyone on it runs at the priority of who waits at its end`, () => {
+  test(`chains of 2 to 20 across ${cpus} CPUs: all its tasks run at the priority of the waiter at its end`, () => {
     for (let depth = 2; depth <= 20; depth++) {
       const { during, order, hogged } = chain(depth, cpus, depth)
       expect(during, `depth ${depth}`).toEqual(Array.from({ length: depth }, () => HIGH))
       expect(order, `depth ${depth}`).toEqual(Array.from({ length: depth + 1 }, (_, at) => at))
-      // The hogs had the other CPUs, and none before the chain on its own: less than the chain took, on each.
+      // The hogs ran on the other CPUs, and on a CPU of the chain only after it: less than the chain took, on
+      // each.
       expect(hogged, `depth ${depth}`).toBeLessThan(cpus * (depth + 4) * 2)
     }
   })
 }
 
-test('what was inherited is gone with its cause: unlock, timeout, a lower priority of the waiter', () => {
+test('an inherited priority ends with its cause: unlock, timeout, a lower priority of the waiter', () => {
   const world = new LockSimulation(PI, 2, { cpus: 2, seed: 7 })
   const { sim } = world
   const state = { released: false }

@@ -13,7 +13,7 @@ const OFFSET = 8
 const WAITERS: number = 0x8000_0000 | 0
 const DIED = 0x4000_0000
 
-/** A script on our futexes, answered in the words of linux-pi.c. */
+/** Runs a script on our futexes, and answers in the format of linux-pi.c. */
 export class Play {
   private readonly bench: ActorBench
   private readonly actors: Actor[] = []

@@ -7,7 +7,7 @@ import { timing } from './pi-rows/timing.ts'
 import { trying } from './pi-rows/trying.ts'
 import { unlocking } from './pi-rows/unlocking.ts'
 
-/** The conformance table of locks that pass priorities on: a file for each family of calls. */
+/** The conformance table of PI locks: a file for each family of calls. */
 export const piRows: PiRow[] = [
   ...locking,
   ...unlocking,

@@ -12,7 +12,7 @@ import {
 } from '../../src/futex/operations/call.ts'
 import { SeededRandom } from '../../src/machine/simulated/random.ts'
 
-/** One step of a script about locks, for the kernel and for us alike; see linux-pi.c. */
+/** One step of a script about locks, for the kernel and for us; see linux-pi.c. */
 export type PiStep =
   | { readonly kind: 'P'; readonly actor: number; readonly priority: number }
   | {
@@ -32,13 +32,10 @@ export type PiStep =
   | { readonly kind: 'X'; readonly actor: number }
 
 export const ACTORS = 6
-/** Words 0 and 1 are locks, 2 and 3 are now and then conditions. */
+/** Words 0 and 1 are locks; 2 and 3 are sometimes conditions. */
 export const WORDS = 4
 
-/**
- * A random sequence: actors that lock and unlock, wait at conditions, end; now and then someone meddles with
- * a word.
- */
+/** A random sequence: actors lock, unlock, wait at conditions and end; sometimes one overwrites a word. */
 export function makePiScript(seed: number, priorities: boolean, steps = 45): PiStep[] {
   const random = new SeededRandom(seed)
   const pick = <T>(...values: T[]): T => values[random.below(values.length)]
@@ -94,7 +91,7 @@ export function makePiScript(seed: number, priorities: boolean, steps = 45): PiS
   return script
 }
 
-/** The line that the C program takes for a step. */
+/** The line of a step for the C program. */
 export function piLineOf(step: PiStep): string {
   switch (step.kind) {
     case 'P':

@@ -15,7 +15,7 @@ import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { type SimulatedContext, Simulation, type SimulationOptions } from '../../testing/sched/simulation.ts'
 import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
-/** What the body of a task in these tests has at hand. */
+/** The interface of a task's body in these tests. */
 export class LockingTask {
   readonly context: SimulatedContext
   readonly parking: SchedTaskWaiter
@@ -38,7 +38,9 @@ export class LockingTask {
 
 export type LockingBody = (task: LockingTask) => Generator<number, number | void, unknown>
 
-/** Tasks that take locks, on simulated CPUs. Each CPU has its own view of the locks, as its heap would. */
+/**
+ * Tasks that take locks, on simulated CPUs. Each CPU has its own objects for the locks, as its heap would.
+ */
 export class LockSimulation {
   readonly sim: Simulation
   readonly fx: Futexes
@@ -66,7 +68,7 @@ export class LockSimulation {
     return this.sim.fork(context => body(new LockingTask(this, context)), options, s)
   }
 
-  /** The priority that the task is scheduled by. */
+  /** The effective priority of the task. */
   priorityOf(task: number): number {
     const { i32 } = this.sim.s
     return i32[i32[task + TaskRecord.entity] + Entity.priority]

@@ -3,7 +3,7 @@ import { setOwnerPriority } from '../../src/futex/pi/pichain.ts'
 import type { ActorCall, Order } from './actors.ts'
 import { comeOnStage } from './stagethread.ts'
 
-/** A plain thread that owns locks: it makes the calls that it is told to, one after the other. */
+/** A plain thread that owns locks: it makes the requested calls, one after the other. */
 const { fx, mapped } = comeOnStage()
 
 parentPort?.on('message', (order: Order) => {

@@ -4,8 +4,9 @@ import { askLinux, buildLinuxFutex } from './linux.ts'
 import { makePiScript, piLineOf } from './pi-script.ts'
 
 /**
- * `node test/futex/record-linux-pi.ts [scripts]`: asks the kernel of this machine about locks, and writes its
- * answers down. Every second script gives its actors real-time priorities, which takes the right to do so.
+ * `node test/futex/record-linux-pi.ts [scripts]`: runs scripts about locks on the kernel of this machine, and
+ * records its answers. Every second script gives its actors real-time priorities, which needs the permission
+ * to do so.
  */
 const program = buildLinuxFutex('linux-pi.c')
 if (program === undefined) throw new Error('this needs Linux and a C compiler')

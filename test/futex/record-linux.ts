@@ -4,7 +4,8 @@ import { buildLinuxFutex, runOnLinux } from './linux.ts'
 import { makeScript } from './script.ts'
 
 /**
- * `node test/futex/record-linux.ts [scripts]`: asks the kernel of this machine, and writes its answers down.
+ * `node test/futex/record-linux.ts [scripts]`: runs scripts on the kernel of this machine, and records its
+ * answers.
  */
 const program = buildLinuxFutex()
 if (program === undefined) throw new Error('this needs Linux and a C compiler')

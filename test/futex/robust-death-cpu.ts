@@ -8,7 +8,7 @@ import { SWITCH_EXITS } from '../../src/sched/core/switch.ts'
 import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
 import { account, mutexAt, type Place, planDeaths } from './robust-death-worker.ts'
 
-/** A CPU whose tasks each wait for one lock, the one that the table has for their slot. */
+/** A CPU whose tasks each wait for one lock: the one in the table for their slot. */
 export default function* program(cpu: Cpu, data: unknown): Generator<CpuRequest, void, void> {
   const { space, buffer, handles } = data as Place
   const { scheduler: plan, layout, table } = planDeaths()

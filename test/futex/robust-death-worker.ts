@@ -11,10 +11,10 @@ import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
 import { clockSince } from '../../src/machine/node/node-clock.ts'
 import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/core/scheduler.ts'
 
-/** The locks: those with an even number are robust, the others pass priorities on besides. */
+/** The locks: all are robust, and those with an odd number also inherit priorities. */
 export const LOCKS = 100
 const STRIDE = 8
-/** Beyond the locks: how often each was had with EOWNERDEAD, and how often without. */
+/** Words after the locks: how often each lock was acquired with EOWNERDEAD, and how often without. */
 export const DEAD: number = LOCKS * STRIDE
 export const PLAINLY: number = DEAD + LOCKS
 export const WORDS: number = PLAINLY + LOCKS + 2
@@ -29,7 +29,7 @@ export interface DeathPlan {
   readonly table: number
 }
 
-/** The same on every thread. */
+/** Computed on every thread with the same result. */
 export function planDeaths(): DeathPlan {
   const arenaPlan = new ArenaPlan()
   const machine = reserveMachine(arenaPlan, 1)
@@ -42,7 +42,7 @@ export function planDeaths(): DeathPlan {
   return { arenaPlan, machine, scheduler, layout, table: arenaPlan.reserve('locks of tasks', 1024).start }
 }
 
-/** What a thread needs to take part. */
+/** The data that a thread needs. */
 export interface Place {
   readonly space: number
   readonly buffer: SharedArrayBuffer
@@ -53,11 +53,11 @@ export interface DeathBoot extends Place {
   readonly role: 'holder' | 'waiter'
   readonly arena: SharedArrayBuffer
   readonly id: number
-  /** When the machine's clock began. */
+  /** The time at which the machine's clock began. */
   readonly origin: number
 }
 
-/** Which locks a thread waits for: one after the other, blocked, or all at once, as promises. */
+/** The locks that a thread waits for: one after the other, blocked, or all together, as promises. */
 export interface Round {
   readonly locks: readonly number[]
   readonly promises: boolean
@@ -68,7 +68,7 @@ export function mutexAt(fx: Futexes, mapped: MappedBuffer, lock: number): WordMu
   return new WordMutex(fx, mapped.word(fx.context, lock * STRIDE), kind)
 }
 
-/** What came of a wait is counted; the lock is made consistent, and let go. */
+/** Counts the result of a wait, makes the lock consistent, and unlocks it. */
 export function account(
   view: Int32Array,
   mutex: WordMutex,
@@ -106,7 +106,7 @@ if (workerData !== null && typeof workerData === 'object' && 'role' in workerDat
   const { layout, scheduler: schedulerPlan, machine } = planDeaths()
   const thread = new KernelThread(Arena.attach(boot.arena), boot.id)
   const now = clockSince(boot.origin)
-  // No CPU, but one who wakes tasks and lets them inherit.
+  // Not a CPU, but a thread that wakes tasks and boosts them.
   const scheduler = new Scheduler({ plan: schedulerPlan, machine, thread, now })
   const fx = new Futexes(thread, layout, { now, space: boot.space, scheduler })
   const mapped = fx.space.adopt(boot.buffer, boot.handles)
@@ -115,7 +115,7 @@ if (workerData !== null && typeof workerData === 'object' && 'role' in workerDat
       if (mutexAt(fx, mapped, lock).lockSync(fx.self) !== 0) throw new Error('the locks are free')
     }
     parentPort?.postMessage('holds')
-    // Until it is terminated.
+    // Blocks until it is terminated.
     Atomics.wait(mapped.i32, WORDS - 1, 0)
   } else {
     parentPort?.on('message', (round: Round) => {

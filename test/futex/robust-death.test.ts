@@ -25,9 +25,9 @@ import {
 } from './robust-death-worker.ts'
 
 /**
- * A worker that holds a hundred robust locks is terminated. A task on a CPU, a promise and a thread, on
- * workers of their own, wait for each: one of the three gets EOWNERDEAD, and makes the lock consistent; the
- * other two get it after that.
+ * A worker that holds a hundred robust locks is terminated. A task on a CPU, a promise and a thread, on their
+ * own workers, wait for each lock. One of the three gets EOWNERDEAD and makes the lock consistent; the other
+ * two acquire it afterwards.
  */
 class World {
   readonly machine: NodeMachine
@@ -46,8 +46,8 @@ class World {
     const thread = new KernelThread(this.arena, 64)
     const buffer = new SharedArrayBuffer(WORDS * 4)
     let place: Place | undefined
-    // The program's data names the space, which is made with the clock of the machine, which is given the
-    // data.
+    // A cycle: the program's data names the address space, the space needs the machine's clock, and the
+    // machine needs the data.
     const data = {
       get space() {
         return place?.space
@@ -87,7 +87,7 @@ class World {
     return new Worker(new URL('./robust-death-worker.ts', import.meta.url), { workerData })
   }
 
-  /** One death: how often each lock was had with EOWNERDEAD, and without. */
+  /** One death: how often each lock was acquired with EOWNERDEAD, and without. */
   async round(): Promise<{ dead: number[]; plainly: number[] }> {
     const { s, plan, mapped } = this
     const view = mapped.i32
@@ -108,7 +108,7 @@ class World {
       worker.postMessage(rounds[at])
       return answer
     })
-    // Everyone is asleep: a task and a promise at each lock, each thread at its first.
+    // All are asleep: a task and a promise at each lock, each thread at its first.
     await until(() => this.queued() === 2 * LOCKS + THREADS)
     await holder.terminate()
     recoverFutexes(this.fx.context, 80)
@@ -164,7 +164,7 @@ afterAll(() => world?.close())
 
 const RUNS = 100
 
-test(`a worker is terminated with 100 robust locks that tasks, promises and threads wait for: each lock is had with EOWNERDEAD once, ${RUNS} times in a row`, async () => {
+test(`a worker is terminated with 100 robust locks that tasks, promises and threads wait for: each lock is acquired with EOWNERDEAD once, ${RUNS} times in a row`, async () => {
   world = new World()
   await world.start()
   for (let run = 0; run < RUNS; run++) {

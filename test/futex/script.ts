@@ -11,7 +11,7 @@ import {
 import { encodeOp } from '../../src/futex/operations/wakeop.ts'
 import { SeededRandom } from '../../src/machine/simulated/random.ts'
 
-/** One step of a script, for the kernel and for us alike. */
+/** One step of a script, for the kernel and for us. */
 export type Step =
   | { readonly set: number; readonly value: number }
   | {
@@ -20,7 +20,7 @@ export type Step =
       readonly op: number
       readonly value: number
       readonly val3: number
-      /** One that has passed already; -1: none. */
+      /** A timeout that has passed already; -1: none. */
       readonly timeout: 0 | -1
     }
   | {
@@ -89,7 +89,7 @@ export function makeScript(seed: number, steps = 40): Step[] {
       script.push({ set: word, value: pick(0, 0, 0, 1, 2) })
     }
   }
-  // Everyone goes home, and the script says who was left where.
+  // The end wakes all waiters, and the script records where each one waited.
   for (let word = 0; word < WORDS; word++) {
     for (const flag of [0, FUTEX_PRIVATE_FLAG]) {
       script.push({ call: FUTEX_WAKE | flag, word, value: 1000, val2: 0, word2: 0, val3: 0 })
@@ -98,7 +98,7 @@ export function makeScript(seed: number, steps = 40): Step[] {
   return script
 }
 
-/** The line that the C program takes for a step. */
+/** The line of a step for the C program. */
 export function lineOf(step: Step): string {
   if ('set' in step) return `S ${step.set} ${step.value}`
   if ('waiter' in step)

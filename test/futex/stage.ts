@@ -15,7 +15,7 @@ import { Simulation } from '../../testing/sched/simulation.ts'
 import { killTask, signalTask } from '../../src/sched/core/sleep.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
-/** Who waits: each row of a conformance table is run for all three. */
+/** The kind of waiter: each row of a conformance table runs for all three. */
 export type Kind = 'thread' | 'promise' | 'task'
 export const kinds: readonly Kind[] = ['thread', 'promise', 'task']
 
@@ -25,7 +25,7 @@ const TASKS = 64
 /** The id of the first thread that is hired. */
 export const FIRST_THREAD = 70
 
-/** What a hired thread needs to come on stage (stagethread.ts). */
+/** The data that a thread needs to join the stage (stagethread.ts). */
 export interface StageBoot {
   readonly arena: SharedArrayBuffer
   readonly id: number
@@ -37,24 +37,23 @@ export interface StageBoot {
 
 /** A call that sleeps, or has returned. */
 export interface Watched {
-  /** What it returned; resolves when it has. */
+  /** The promise of its result. */
   readonly result: Promise<number>
-  /** Whether it has returned, or its fate is sealed, as far as this moment shows. */
+  /** Whether it has returned or its result is decided, at this moment. */
   isDone(): Promise<boolean>
 }
 
 export interface StageOptions {
   readonly cpus?: number
   readonly bytes: number
-  /** How much virtual time `settle` lets pass at most, in milliseconds: less than any timeout of a row. */
+  /** The virtual time that `settle` lets pass at most, in milliseconds: less than any timeout of a row. */
   readonly settleMs: number
-  /** Tasks inherit priorities: the calls know the scheduler, and not only how to wake a task. */
+  /** Tasks inherit priorities: the calls use the scheduler also for boosts, not only for wakeups. */
   readonly inherits: boolean
 }
 
 /**
- * One arena with a buffer mapped in it, simulated CPUs for tasks, threads for hire, and this thread to make
- * calls from.
+ * One arena with a mapped buffer, simulated CPUs for tasks, threads on request, and this thread as a caller.
  */
 export class Stage {
   readonly kind: Kind
@@ -63,7 +62,7 @@ export class Stage {
   readonly view: Int32Array<SharedArrayBuffer>
   readonly mapped: MappedBuffer[] = []
   layout!: FutexLayout
-  /** Every call that was watched. */
+  /** All watched calls. */
   protected watched: Promise<unknown>[] = []
   protected readonly workers: Worker[] = []
   private readonly options: StageOptions
@@ -96,17 +95,17 @@ export class Stage {
     return { view: this.mapped[map].i32, index }
   }
 
-  /** Lets simulated CPUs run, but no timeout pass. */
+  /** Runs the simulated CPUs, but lets no timeout pass. */
   settle(): void {
     if (this.kind === 'task') this.sim.run({ until: this.sim.machine.now() + this.options.settleMs })
   }
 
-  /** How many wait. */
+  /** The number of waiters. */
   queued(): number {
     return this.queuedWaiters().length
   }
 
-  /** A signal, where the waiter is one that can get any. */
+  /** Sends a signal, if the waiter can get one. */
   signal({ task }: { readonly task: number }): void {
     signalTask(this.sim.s, task)
     this.settle()
@@ -121,7 +120,7 @@ export class Stage {
     await Promise.all(this.workers.map(worker => worker.terminate()))
   }
 
-  /** The waiters that are on queues right now, by handle. */
+  /** The waiters that are on queues now, by handle. */
   protected queuedWaiters(): number[] {
     const { i32 } = this.sim.s
     const { waiters } = this.layout
@@ -135,10 +134,7 @@ export class Stage {
     return found
   }
 
-  /**
-   * Watches a call that was just started until it sleeps, with so many waiters more than `before`, or has
-   * returned.
-   */
+  /** Watches a new call until it sleeps, with so many more waiters than `before`, or has returned. */
   protected async watch(before: ReadonlySet<number>, result: Promise<number>, waiters = 1): Promise<Watched> {
     let mine: number[] = []
     let done = false
@@ -152,15 +148,14 @@ export class Stage {
       await new Promise(resolve => setImmediate(resolve))
       mine = this.queuedWaiters().filter(waiter => !before.has(waiter))
     }
-    // Its fate is decided when it is on no queue any more: that shows at once, however long its thread takes
-    // to notice.
+    // The result is decided when the waiter is on no queue any more. This shows before its thread notices it.
     const isDone = async (): Promise<boolean> => {
       this.settle()
       const queued = this.queuedWaiters()
       return !mine.some(waiter => queued.includes(waiter))
     }
     const drain = async (): Promise<number> => {
-      // Virtual time passes only when someone runs the machine.
+      // Virtual time passes only while the machine runs.
       if (this.kind === 'task') this.sim.run()
       return result
     }
@@ -172,7 +167,7 @@ export class Stage {
     }
   }
 
-  /** The calls that a task makes run on the CPU that it is on. */
+  /** The calls of a task run on its CPU. */
   protected futexesOn(s: Scheduler): Futexes {
     return Object.assign(Object.create(Futexes.prototype) as Futexes, {
       context: this.contextOn(s),

@@ -8,7 +8,7 @@ import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
 import { planScheduler } from '../../src/sched/core/scheduler.ts'
 import { sizes, type StageBoot } from './stage.ts'
 
-/** A plain thread over the arena of the stage that has hired it: its futexes, and the stage's mappings. */
+/** A plain thread on the arena of its stage, with its own futexes and the mappings of the stage. */
 export function comeOnStage(): { readonly fx: Futexes; readonly mapped: readonly MappedBuffer[] } {
   const boot = workerData as StageBoot
   const plan = new ArenaPlan()

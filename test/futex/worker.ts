@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads'
 import type { Call, VectorCall } from './bench.ts'
 import { comeOnStage } from './stagethread.ts'
 
-/** A plain thread that makes one futex call after the other and tells what each returned. */
+/** A plain thread that makes one futex call after the other and reports each result. */
 const { fx, mapped } = comeOnStage()
 
 parentPort?.on('message', (call: Call | VectorCall) => {

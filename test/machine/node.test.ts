@@ -11,7 +11,7 @@ interface Bench {
   i32: Int32Array
   deaths: CpuDeath[]
   ask(cpu: number, what: number): void
-  /** Resolves when the word is no longer `value`. */
+  /** Resolves when the word differs from `value`. */
   changed(word: number, value: number): Promise<number>
   looks(cpu: number): number
   told(cpu: number): number
@@ -74,7 +74,7 @@ test('CPUs are active between start and stop, and can start again', async () => 
   await expect(machine.start(1)).rejects.toThrow(/start\(1\).*running already/)
 })
 
-test('a halted CPU looks again after each kick, and a CPU that runs is kicked without a system call', async () => {
+test('a halted CPU polls again after each kick, and the kick of a running CPU needs no system call', async () => {
   const bench = await boot(1)
   const { machine, i32, looks, told } = bench
   let seen = await bench.changed(looks(0), 0)
@@ -97,7 +97,7 @@ test('a CPU that halts until a deadline wakes by itself', async () => {
   expect(await bench.changed(bench.told(0), 0)).toBe(2)
 })
 
-test('with I/O outstanding a halt lets the event loop turn, and the callback wakes the CPU', async () => {
+test('with I/O outstanding a halt runs the event loop, and the callback wakes the CPU', async () => {
   const bench = await boot(1)
   await bench.changed(bench.looks(0), 0)
   bench.ask(0, asks.AWAIT_TIMER)
@@ -107,7 +107,7 @@ test('with I/O outstanding a halt lets the event loop turn, and the callback wak
   await bench.changed(bench.looks(0), looks)
 })
 
-test('a message to a halted CPU makes it turn its event loop', async () => {
+test('a message to a halted CPU makes it run its event loop', async () => {
   const bench = await boot(1)
   await bench.changed(bench.looks(0), 0)
   const mail = cpuRecord(bench.machine.region, 0) + CpuRecord.mail
@@ -118,7 +118,7 @@ test('a message to a halted CPU makes it turn its event loop', async () => {
   expect(await bench.changed(bench.told(0), 0)).toBe(3)
 })
 
-test('a CPU that throws is noticed with its error', async () => {
+test('the death of a CPU that throws is reported with its error', async () => {
   const bench = await boot(2)
   bench.ask(1, asks.THROW)
   const death = await deathOf(bench)
@@ -126,19 +126,19 @@ test('a CPU that throws is noticed with its error', async () => {
   expect(bench.machine.isActive(0)).toBe(true)
 })
 
-test('a CPU that calls process.exit is noticed with its exit code', async () => {
+test('the death of a CPU that calls process.exit is reported with its exit code', async () => {
   const bench = await boot(1)
   bench.ask(0, asks.EXIT)
   expect(await deathOf(bench)).toMatchObject({ cpu: 0, reason: 'exited', exitCode: 7 })
 })
 
-test('a CPU that runs out of memory is noticed as such, and the process lives', async () => {
+test('the death of a CPU that runs out of memory is reported as such, and the process lives', async () => {
   const bench = await boot(1, { worker: { resourceLimits: { maxOldGenerationSizeMb: 16 } } })
   bench.ask(0, asks.EXHAUST)
   expect(await deathOf(bench)).toMatchObject({ cpu: 0, reason: 'out of memory' })
 })
 
-test('a CPU that is stuck can be terminated, is told as dead, and starts again once recovered', async () => {
+test('a stuck CPU can be terminated, is reported as dead, and starts again after recovery', async () => {
   const bench = await boot(2)
   const { machine, i32 } = bench
   bench.ask(1, asks.SPIN)
@@ -152,7 +152,7 @@ test('a CPU that is stuck can be terminated, is told as dead, and starts again o
   expect(machine.isActive(1)).toBe(true)
 })
 
-test('a program that cannot be loaded is told at once', async () => {
+test('a program that cannot be loaded is reported immediately', async () => {
   const bench = boot(1, { program: new URL('./no-such-program.ts', import.meta.url) })
   await expect(bench).rejects.toThrow(/CPU 0 died before its program ran/)
 })

@@ -1,6 +1,6 @@
 import { type Cpu, type CpuRequest, HALT, TURN } from '../../src/machine/core/machine.ts'
 
-/** Words that the test and its CPUs share; `ask` is what CPU 0 should do, CPUs count what they did. */
+/** Words that the test and its CPUs share; `ask` is the request to CPU 0, and CPUs count their actions. */
 export interface ProgramData {
   readonly ask: number
   readonly looks: number

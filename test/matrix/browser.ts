@@ -5,25 +5,25 @@ import { extname, join } from 'node:path'
 import chromium from '@sparticuz/chromium'
 import puppeteer, { type Browser } from 'puppeteer-core'
 
-/** A page that says nothing for so long never will: none takes a tenth of it. */
+/** A page that reports nothing for this long has hung: a normal page takes less than a tenth. */
 const PATIENCE_MS = 120_000
 
 export type BrowserName = 'chromium' | 'firefox'
 
-/** Where a Firefox may be; there is none in a package. */
+/** Possible paths of Firefox, which no package contains. */
 export const firefox: string | undefined = [
   process.env.HEDDLE_FIREFOX,
   '/usr/bin/firefox',
   '/usr/bin/firefox-esr',
 ].find(path => path !== undefined && existsSync(path))
 
-/** Starts a browser with the flags that a person would give it: the page decides whether it is isolated. */
+/** Starts a browser with ordinary flags: the page decides whether it is isolated. */
 export async function openBrowser(name: BrowserName = 'chromium'): Promise<Browser> {
   if (name === 'firefox') {
-    if (firefox === undefined) throw new Error('no Firefox is installed; name one in HEDDLE_FIREFOX')
+    if (firefox === undefined) throw new Error('no Firefox is installed; set HEDDLE_FIREFOX to its path')
     return await puppeteer.launch({ browser: 'firefox', executablePath: firefox, headless: true })
   }
-  // A browser that the machine has goes before the one of the package.
+  // A browser of the machine is preferred to that of the package.
   const executablePath = process.env.HEDDLE_CHROMIUM ?? (await chromium.executablePath())
   return await puppeteer.launch({
     executablePath,
@@ -33,7 +33,7 @@ export async function openBrowser(name: BrowserName = 'chromium'): Promise<Brows
   })
 }
 
-/** Both headers: what a page needs to have shared memory. */
+/** Both headers that a page needs for shared memory. */
 export const isolated: Readonly<Record<string, string>> = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
@@ -46,7 +46,7 @@ const types: Readonly<Record<string, string>> = {
   '.txt': 'text/plain',
 }
 
-/** Serves a folder on this machine alone. */
+/** Serves a folder on the loopback interface. */
 export async function serveFolder(
   folder: string,
   headers: Readonly<Record<string, string>> = isolated,
@@ -69,8 +69,7 @@ export async function serveFolder(
 }
 
 /**
- * What a page says in the end (`globalThis.said`), as JSON. Throws all that it complained of, where it says
- * nothing.
+ * The final report of a page (`globalThis.said`), as JSON. Without a report, throws the errors of the page.
  */
 export async function pageSays(
   browser: Browser,

@@ -5,13 +5,13 @@ const modes = ['development', 'production'] as const
 type Mode = (typeof modes)[number]
 type Target = 'node' | 'browser'
 
-/** How each bundler is set up by a person who follows its manual; the file makes `dist`. */
+/** The set-up of each bundler by its manual; the file builds `dist`. */
 interface Bundler {
   readonly name: string
-  /** The file that configures or runs it. */
+  /** The file that configures or runs the bundler. */
   files(target: Target, mode: Mode): Record<string, string>
   build(project: string, tools: Tools, target: Target, mode: Mode): Promise<unknown>
-  /** What was built: as a page loads it, as Node runs it. */
+  /** The output: for a page, and for Node. */
   readonly page: string
   readonly main: string
 }
@@ -123,8 +123,7 @@ if (warnings.length > 0) process.exitCode = 1
 ]
 
 /**
- * Every bundler, for Node with heddle inside the bundle and for a page, as for development and as for
- * production.
+ * Every bundler, for Node with heddle in the bundle and for a page, in development and in production mode.
  */
 export const bundlerCells: readonly Cell[] = bundlers.flatMap(bundler =>
   modes.flatMap(mode => [
@@ -151,7 +150,7 @@ export const bundlerCells: readonly Cell[] = bundlers.flatMap(bundler =>
   ]),
 )
 
-/** webpack and Rspack write CommonJS for Node where they are not told otherwise. */
+/** webpack and Rspack write CommonJS for Node by default. */
 function packageOf({ name }: Bundler): Record<string, string> {
   return name === 'webpack' || name === 'rspack' ? { 'package.json': '{ "private": true }' } : esm
 }

@@ -3,33 +3,32 @@ import { dirname, join } from 'node:path'
 import { transformSync } from 'esbuild'
 
 /**
- * A cell of the matrix: a small project of its own that has heddle from the packed tarball, is built with the
- * tools that it names, and is run where it says. All cells run one program (fixtures/program), which tells
- * what came of it.
+ * A cell of the matrix: a small project with heddle from the packed tarball, built with the tools that it
+ * names, and run in its runtime. All cells run one program (fixtures/program), which reports its results.
  */
 export interface Cell {
   readonly name: string
   /** Part of `npm test`. */
   readonly quick?: boolean
-  /** Makes the project in a folder below the one where the packages are. */
+  /** Writes the project into a folder inside the one with the packages. */
   files(): Readonly<Record<string, string>>
-  /** Builds and runs it; what the program said. Throws what went wrong. */
+  /** Builds and runs the project. Returns the program's report; throws an error when something fails. */
   run(project: string, tools: Tools): Promise<string>
 }
 
-/** What cells are built and run with. */
+/** The tools for cells. */
 export interface Tools {
-  /** Runs a command in the project; throws what it said where it fails. */
+  /** Runs a command in the project; throws its output when it fails. */
   command(project: string, file: string, args: readonly string[]): Promise<string>
   /** The path of a Node by its major version. */
   node(major: number): string
   /** The path of an executable file of an installed package. */
   bin(name: string): string
-  /** Opens a page in a browser and waits for what it says. */
+  /** Opens a page in a browser and waits for its report. */
   page(where: Where, browser?: 'chromium' | 'firefox'): Promise<string>
 }
 
-/** A page: of a folder that is served as it stands, or of a server that the project brings. */
+/** A page: of a folder that is served, or of the project's own server. */
 export type Where =
   | {
       readonly folder: string
@@ -40,7 +39,7 @@ export type Where =
 
 const program = join(import.meta.dirname, 'fixtures', 'program')
 
-/** The program, in the language and the kind of modules that the cell is about. */
+/** The program, in the language and module system of the cell. */
 export function programFiles(form: 'typescript' | 'esm' | 'commonjs'): Record<string, string> {
   return Object.fromEntries(
     readdirSync(program).map(name => {
@@ -66,7 +65,7 @@ function javascript(text: string, form: 'esm' | 'commonjs'): string {
   return code
 }
 
-/** Writes the project anew. */
+/** Writes the project from scratch. */
 export function makeProject(cell: Cell, project: string): void {
   rmSync(project, { recursive: true, force: true })
   for (const [name, text] of Object.entries(cell.files())) {
@@ -75,7 +74,7 @@ export function makeProject(cell: Cell, project: string): void {
   }
 }
 
-/** A program that ends well prints what it found and what it should have found, as one line of JSON. */
+/** A program that ends well prints its results and the expected results, as one line of JSON. */
 export function checkSaid(said: string): string | undefined {
   const line =
     said
@@ -93,7 +92,7 @@ export function checkSaid(said: string): string | undefined {
   return found === wanted ? undefined : `found ${found}\nexpected ${wanted}`
 }
 
-/** Copies what a build left where a page can be served from, with a page that loads it. */
+/** Copies the output of a build into a folder for a page, with a page that loads it. */
 export function servePage(project: string, script: string): { folder: string } {
   const folder = join(project, 'site')
   rmSync(folder, { recursive: true, force: true })

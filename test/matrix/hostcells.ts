@@ -2,9 +2,7 @@ import { type Cell, programFiles, type Tools } from './cell.ts'
 
 const esm = { 'package.json': '{ "private": true, "type": "module" }' }
 
-/**
- * A program of one module that boots a kernel without a loader, in a folder whose name a URL has to encode.
- */
+/** A program of one module that boots a kernel without a loader, in a folder whose name a URL must encode. */
 const odd = 'a #1 %20 ü'
 const small = {
   [`${odd}/work.js`]: "export function twice(n) { 'use task'; return 2 * n }",
@@ -15,7 +13,7 @@ console.log(JSON.stringify({ said: await kernel.spawn(work.twice, [21]), expecte
 await kernel.close()`,
 }
 
-/** Builds with esbuild and without the plugin; what the program then says must tell what to do. */
+/** Builds with esbuild without the plugin; the program's error must name the remedy. */
 async function bareBundle(format: 'cjs' | 'esm', project: string, tools: Tools): Promise<string> {
   const file = `dist/main.${format === 'cjs' ? 'cjs' : 'mjs'}`
   const entry =
@@ -34,8 +32,7 @@ async function bareBundle(format: 'cjs' | 'esm', project: string, tools: Tools):
 }
 
 /**
- * What surrounds a program and is not its own: flags of Node, the name of its folder, threads and processes
- * of other people.
+ * The surroundings of a program: flags of Node, the name of its folder, threads and processes of other code.
  */
 export const hostCells: readonly Cell[] = [
   ...[20, 26].flatMap(version => [

@@ -4,7 +4,7 @@ const versions = [20, 22, 24, 26]
 const esm = { 'package.json': '{ "private": true, "type": "module" }' }
 const register = ['--import', 'heddle/register']
 
-/** What a person has who made a project with `npm init -y` and `npx tsc --init`. */
+/** A project after `npm init -y` and `npx tsc --init`. */
 const tsconfig = JSON.stringify({
   compilerOptions: {
     rootDir: './src',
@@ -22,7 +22,7 @@ const tsconfig = JSON.stringify({
   include: ['src'],
 })
 
-/** Node by itself: every way to write a program, on every version. */
+/** Node without other tools: every way to write a program, on every version. */
 export const nodeCells: readonly Cell[] = versions.flatMap(version => [
   {
     name: `node ${version}, JavaScript modules`,

@@ -3,7 +3,7 @@ import { type Cell, programFiles, type Tools } from './cell.ts'
 const files = (): Record<string, string> => ({
   'package.json': '{ "private": true, "type": "module", "dependencies": { "heddle": "*" } }',
   ...programFiles('typescript'),
-  // Deno has no flag that names a package: the program does it first of all.
+  // Deno has no flag that preloads a package: the program imports it first.
   'src/start.ts': "import 'heddle/register'\nawait import('./main.ts')\n",
 })
 
@@ -40,7 +40,7 @@ const endingsWork = `
 export function exits(): void { process.exit(3) }
 export function fails(): void { throw new RangeError('wrong') }
 export function one(): number { return 1 }
-/** No safepoint, and it ends: after two seconds, long after its grace. */
+/** No safepoint; it ends after two seconds, long after its grace period. */
 export function plain(began: Int32Array): string {
   Atomics.store(began, 0, 1)
   const until = performance.now() + 2000
@@ -55,7 +55,7 @@ const endingFiles = (plain: string): Record<string, string> => ({
   'src/main.ts': endings.replace('PLAIN', JSON.stringify(plain)),
 })
 
-/** Deno and Bun, which say that they are Node. */
+/** Deno and Bun, which identify themselves as Node. */
 export const runtimeCells: readonly Cell[] = [
   {
     name: 'deno, TypeScript',
@@ -65,7 +65,7 @@ export const runtimeCells: readonly Cell[] = [
   },
   {
     name: 'deno, tasks that end in every way',
-    // Deno cannot end a worker that computes: the task ends by itself.
+    // Deno cannot terminate a worker that computes: the task ends by itself.
     files: () => endingFiles('ended by itself'),
     run: (project, tools) => deno(project, tools, 'src/main.ts'),
   },

@@ -7,13 +7,10 @@ import type { Tools, Where } from './cell.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 
-/** A command that says nothing for so long is stopped: no cell takes a tenth of it. */
+/** A command without output for this long is stopped: a normal cell takes less than a tenth. */
 const PATIENCE_MS = 180_000
 
-/**
- * Packages of the development tree that projects are built with: lent to the folder where heddle is
- * installed.
- */
+/** Packages of the development tree that projects are built with: linked into the folder with heddle. */
 const lent =
   'vite webpack @rspack/core rollup rolldown esbuild tsx typescript @types/node vite6 vite7 @rollup/plugin-node-resolve esbuild-loader deno bun'.split(
     ' ',
@@ -23,7 +20,7 @@ export class MatrixTools implements Tools {
   private readonly home: string
   private readonly browsers = new Map<BrowserName, Promise<Browser>>()
 
-  /** `home`: where the tarball is installed. */
+  /** `home`: the folder where the tarball is installed. */
   constructor(home: string) {
     this.home = home
     for (const name of lent) {
@@ -39,7 +36,8 @@ export class MatrixTools implements Tools {
   node(major: number): string {
     const folder = major === 26 ? root : join(root, 'test', `node${major}`)
     const path = join(folder, 'node_modules', '.bin', 'node')
-    if (!existsSync(path)) throw new Error(`there is no Node ${major}: npm ci --prefix test/node${major}`)
+    if (!existsSync(path))
+      throw new Error(`Node ${major} is not installed; run npm ci --prefix test/node${major}`)
     return path
   }
 
@@ -97,7 +95,7 @@ export class MatrixTools implements Tools {
     for (const browser of this.browsers.values()) await (await browser).close()
   }
 
-  /** A server in a process of its own, which prints its address and ends with its input. */
+  /** A server in its own process, which prints its address and ends when its input closes. */
   private serve({
     server,
     project,
@@ -117,7 +115,7 @@ export class MatrixTools implements Tools {
   }
 }
 
-/** What npm and the test runner set would be seen by the programs. */
+/** Variables of npm and of the test runner would affect the programs. */
 function environment(): NodeJS.ProcessEnv {
   const clean = Object.entries(process.env).filter(
     ([name]) => !/^(npm_|NODE_|VITEST|TEST$|FORCE_COLOR)/.test(name),

@@ -16,7 +16,7 @@ const project: Record<string, string> = {
     '<!doctype html><link rel="icon" href="data:,"><body></body><script type="module" src="/src/page.ts"></script>',
 }
 
-/** A server of Vite's in a process of its own: prints its address, and ends with its input. */
+/** A server of Vite in its own process: prints its address, and ends when its input closes. */
 const server = (vite: string): string => `
 import { createServer } from '${vite}'
 const server = await createServer({ server: { port: 0 }, logLevel: 'error' })
@@ -88,7 +88,7 @@ export const viteCells: readonly Cell[] = versions.flatMap(({ name, package: vit
   },
 ])
 
-/** A browser that no package brings: where the machine has one. */
+/** A browser that no package contains: tested if the machine has one. */
 export const firefoxCells: readonly Cell[] = [
   {
     name: 'vite 8, Firefox, production',
@@ -96,7 +96,7 @@ export const firefoxCells: readonly Cell[] = [
     run: async (folder, tools) => {
       await tools.command(folder, tools.node(26), [tools.bin('vite'), 'build', '--logLevel', 'warn'])
       const said = await tools.page({ folder: join(folder, 'dist') }, 'firefox')
-      // One that is too old says so.
+      // A browser that is too old must report it.
       return said.includes('this browser has no Atomics.waitAsync')
         ? '{"said":"too old","expected":"too old"}'
         : said

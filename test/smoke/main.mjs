@@ -1,6 +1,6 @@
-// Runs the installed package as a stranger's program would, on whatever Node runs this file: every entry
-// point is imported, the arena and a simulated machine are used from a program's own module, and the command
-// boots real CPUs. node test/smoke/main.mjs <folder in which heddle is installed>
+// Runs the installed package as a user's program would, on the Node that runs this file: imports every entry
+// point, uses the arena and a simulated machine from a module of its own, and boots real CPUs with the
+// command. node test/smoke/main.mjs <folder in which heddle is installed>
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ const consumer = process.argv[2]
 const installed = join(consumer, 'node_modules', 'heddle')
 const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
 const program = join(consumer, 'program.mjs')
-// Entries for bundlers need a bundler beside them; register changes how modules load.
+// Entries for bundlers need a bundler; register changes how modules load.
 const optional =
   /^\.\/(vite|vitest|rollup|rolldown|webpack|rspack|esbuild|(checker\/)?register|package\.json)$/
 const names = Object.keys(manifest.exports)

@@ -1,7 +1,7 @@
-// First steps with the installed package, as in the projects that people have: a package.json with and
-// without a type, TypeScript and JavaScript, modules and CommonJS, `heddle run` and
-// `node --import heddle/register`. Each program counts on a CPU, and says whether its function was compiled
-// there and on its own thread. node test/smoke/projects.mjs <folder in which heddle is installed>
+// First steps with the installed package in common kinds of projects: a package.json with and without a type,
+// TypeScript and JavaScript, modules and CommonJS, `heddle run` and `node --import heddle/register`. Each
+// program counts on a CPU, and reports whether its function was compiled there and on the main thread. node
+// test/smoke/projects.mjs <folder in which heddle is installed>
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -41,7 +41,7 @@ async function main()${types ? ': Promise<void>' : ''} {
 main()
 `
 
-/** Puts a program and its work into a project whose package.json says this type, and runs it. */
+/** Puts a program and its work into a project whose package.json has this type, and runs it. */
 function run(type, ending, isModule, by = [heddle, 'run']) {
   const types = ending.endsWith('ts')
   const at = join(folder, type ?? 'untyped')
@@ -72,7 +72,7 @@ for (const cell of cells) {
 const refused = run('commonjs', 'ts', true)
 assert.match(refused.stderr, /npm pkg set type=module`, or name the file main-true\.mts/, refused.what)
 
-// Without the loader the program's own thread is not compiled, and a schedule says so.
+// Without the loader, the main thread's code is not compiled, and a schedule says so.
 const alone = join(folder, 'module', 'alone.mjs')
 writeFileSync(
   alone,

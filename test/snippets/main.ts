@@ -5,7 +5,7 @@ import { notRun, projects } from './pages.ts'
 
 /**
  * Runs every snippet of the README, the first steps, the guides, the futexes and the page for newcomers from
- * other libraries, with the installed package, on some Node: node test/snippets/main.ts <folder in which
+ * other libraries, with the installed package, on a given Node: node test/snippets/main.ts <folder in which
  * heddle is installed> <a Node> [one page]
  */
 const root = join(import.meta.dirname, '..', '..')
@@ -15,12 +15,12 @@ const PATIENCE_MS = 180_000
 
 const isNode20 = execFileSync(node, ['--version'], { encoding: 'utf8' }).startsWith('v20')
 
-/** Packages that snippets import: lent to the folder where heddle is installed. */
+/** Packages that snippets import: linked into the folder with heddle. */
 for (const name of ['bullmq', 'decimal.js', 'express', 'fastify', 'ioredis']) {
   const found = [root, join(root, 'test', 'matrix')]
     .map(folder => join(folder, 'node_modules', name))
     .find(existsSync)
-  if (found === undefined) throw new Error(`there is no ${name}: npm ci --prefix test/matrix`)
+  if (found === undefined) throw new Error(`${name} is not installed; run npm ci --prefix test/matrix`)
   const to = join(home, 'node_modules', name)
   if (!existsSync(to)) symlinkSync(found, to)
 }
@@ -48,7 +48,7 @@ function run(folder: string, args: readonly string[]): Promise<string> {
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     })
-    // The command and the program that it runs: a program may be too busy to hear a signal.
+    // Signals the whole process group: a busy program may not handle a signal.
     const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), PATIENCE_MS)
     let out = ''
     let err = ''
@@ -109,7 +109,7 @@ for (const page of pages.filter(each => only === undefined || each === only)) {
   }
   for (const { heddle, needs, prints: always, onNode20 = always } of project.runs) {
     if (needs !== undefined && spawnSync(needs, ['--version']).error !== undefined) {
-      console.log(`- ${page}: heddle ${heddle.join(' ')} is skipped: there is no ${needs} on the PATH`)
+      console.log(`- ${page}: heddle ${heddle.join(' ')} is skipped: ${needs} is not on the PATH`)
       continue
     }
     const prints = isNode20 ? onNode20 : always

@@ -1,25 +1,22 @@
 /**
- * What is done with the snippets of each page: every block of code belongs to a file of a project, and every
- * file is run or imported.
+ * How the snippets of each page are run: every block of code belongs to a file of a project, and every file
+ * is run or imported.
  */
 export interface PageRun {
-  /** What `heddle` is called with, in the project's folder. */
+  /** The arguments of `heddle`, in the project's folder. */
   readonly heddle: readonly string[]
-  /**
-   * A command of the machine that the program needs. Where there is none, the run is skipped, and that is
-   * said.
-   */
+  /** A command of the machine that the program needs. Without it the run is skipped with a message. */
   readonly needs?: string
-  /** What the program must print. */
+  /** The expected output. */
   readonly prints: RegExp
-  /** What it must print on Node 20, which has no `module.registerHooks`, where that is another thing. */
+  /** The expected output on Node 20, which has no `module.registerHooks`, if it differs. */
   readonly onNode20?: RegExp
 }
 
 export interface PageProject {
   readonly page: string
   readonly runs: readonly PageRun[]
-  /** Files that stand around snippets which need a context. */
+  /** Files around snippets that need a context. */
   readonly harness?: Readonly<Record<string, string>>
 }
 
@@ -32,7 +29,7 @@ console.log('marked')
 await kernel.close()
 `
 
-/** Asks the server for much and then for little, and says which answer came first. */
+/** Sends the server a long and a short request, and prints which answer came first. */
 const client = `
 import { registerHooks } from 'node:module'
 import http from 'node:http'
@@ -52,14 +49,14 @@ await import('./server.ts')
 `
 
 /**
- * Drives a server of the guide: every CPU gets tasks that would take for ever, and short requests are
- * answered all the same. Then the clients of the long ones disconnect, and the process is asked to end. It
- * ends only if the tasks were stopped.
+ * Drives a server of the guide: every CPU gets endless tasks, and short requests must still be answered. Then
+ * the clients of the long ones disconnect, and the process gets SIGTERM. It ends only if the tasks were
+ * stopped.
  */
 const clientOf = (server: string): string => `
 import http from 'node:http'
 import { availableParallelism } from 'node:os'
-// A server whose tasks were not stopped does not end when it is asked to.
+// A server whose tasks were not stopped does not end after SIGTERM.
 setTimeout(() => process.exit(1), 120_000).unref()
 const log = console.log
 const many = availableParallelism() + 1
@@ -102,9 +99,8 @@ function withResolvers() {
 `
 
 /**
- * Gives a BullMQ worker a job that would take for ever: its lock is renewed all the same, a short job is done
- * beside it, it is cancelled, and the process ends when it is asked to. Redis is a process of this program's
- * own.
+ * Gives a BullMQ worker an endless job: its lock must be renewed, and a short job must run beside it. Then
+ * the job is cancelled, and the process must end after SIGTERM. Redis is a child process of this program.
  */
 const queue = `
 import { spawn } from 'node:child_process'
@@ -123,7 +119,7 @@ process.once('exit', code => {
   redis.kill('SIGKILL')
   rmSync(folder, { recursive: true })
 })
-// A job whose task was not stopped keeps the process.
+// A job whose task was not stopped keeps the process alive.
 setTimeout(() => process.exit(1), 120_000).unref()
 process.env.REDIS_URL = 'redis://127.0.0.1:' + port
 await new Promise(resolve => redis.stdout.on('data', text => /Ready to accept/.test(text) && resolve()))
@@ -150,7 +146,7 @@ console.log(worker.cancelJob(long.id, 'no longer wanted'), await failed)
 await events.close()
 await queue.close()
 process.kill(process.pid, 'SIGTERM')
-// Redis keeps this process no longer.
+// Redis no longer keeps this process alive.
 redis.unref()
 for (const stream of redis.stdio) stream.destroy()
 `
@@ -285,9 +281,9 @@ export const projects: readonly PageProject[] = [
 ]
 
 /**
- * Snippets that are not a program: a configuration that another tool reads, and code for a page alone. Both
- * are compiled by `tsc` (test/docs.test.ts), and the matrix has them in full. Those of Next.js were tried by
- * hand, and the page says with which version.
+ * Snippets that are not a program: a configuration of another tool, and code for a page only. `tsc` compiles
+ * both (test/docs.test.ts), and the matrix contains them in full. Those of Next.js were run by hand with the
+ * version that the page names.
  */
 export const notRun: readonly string[] = [
   'docs/guides/browser.md vite.config.js',

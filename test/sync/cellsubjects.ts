@@ -3,7 +3,7 @@ import { NO_DICE, type Subject } from './histories.ts'
 import type { Dice } from './simulate.ts'
 import { at, call, cancelled, refused } from './subjects.ts'
 
-/** The value, and how many have been notified that have not come back from their wait yet. */
+/** The value, and how many notified waiters have not returned from their wait yet. */
 export function cellSubject(): Subject<{ value: number; notified: number }> {
   const cell = new AtomicInt32()
   return {
@@ -34,7 +34,7 @@ export function cellSubject(): Subject<{ value: number; notified: number }> {
             return result === value ? { value: name === 'add' ? value + first : first, notified } : undefined
         }
       },
-      // It had been notified, and nobody else was there to pass that on to.
+      // It had been notified, and there was no other waiter to pass the notification to.
       also: ({ value, notified }, operation) =>
         operation.name === 'wait' && cancelled(operation) && notified > 0
           ? { value, notified: notified - 1 }
@@ -69,7 +69,7 @@ export function cellSubject(): Subject<{ value: number; notified: number }> {
   }
 }
 
-/** Both kinds of 64-bit cell, which take the same calls. */
+/** Both kinds of 64-bit cells, which have the same calls. */
 export function cell64Subject(dice: Dice): Subject<number> {
   const float = new AtomicFloat64()
   const integer = new AtomicBigInt64()
@@ -114,7 +114,7 @@ export function cell64Subject(dice: Dice): Subject<number> {
   }
 }
 
-/** A record that is written and read whole. */
+/** A record that is written and read as a whole. */
 export function seqLockSubject(dice: Dice): Subject<number> {
   const fields = 1 + dice.roll(4)
   const lock = new SeqLock({ fields })

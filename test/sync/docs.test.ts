@@ -11,7 +11,7 @@ const examples = [...examplesOf('docs/sync.md'), ...examplesOf('docs/futex.md')]
 
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe('the examples of docs/sync.md and docs/futex.md run, and print what they say', () => {
+describe('the examples of docs/sync.md and docs/futex.md run, and print the output in their comments', () => {
   test.each(examples.map((code, index) => [index, code] as const))('example %i', (index, code) => {
     const file = join(folder, `example-${index}.ts`)
     const local = code

@@ -25,17 +25,17 @@ const all: Record<string, (dice: Dice) => Subject<any>> = {
   'a seqlock': cells.seqLockSubject,
 }
 
-/** Nobody ever waits at these. */
+/** No task ever waits at these. */
 const neverWait: readonly string[] = ['a cell of 64 bits', 'a seqlock']
 
 test.each(Object.keys(all))(
-  '%s behaves as its sequential model, whoever waits, runs out of time or is cancelled',
+  '%s behaves as its sequential model, with waits, timeouts and cancellations',
   name => {
-    // Which of several channels a cancelled select was served at cannot be told from outside.
+    // From outside, one cannot see at which channel a cancelled select was served.
     const cancels = name.includes('select') ? 0 : shape.cancels
     const found = tryHistories(HISTORIES, { ...shape, cancels }, all[name])
     expect(found.histories).toBe(HISTORIES)
-    // A test of locks that never waits shows nothing.
+    // A test of locks without a wait shows nothing.
     if (neverWait.includes(name)) return
     expect(found.waited).toBeGreaterThan(HISTORIES / 4)
     if (cancels > 0) expect(found.cancelled).toBeGreaterThan(HISTORIES / 20)

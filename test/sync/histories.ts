@@ -2,8 +2,8 @@ import { linearize, type Model, type Operation, show } from './linearizable.ts'
 import { Cancelled, Dice, pause, SyncSimulation } from './simulate.ts'
 
 /**
- * One step of a task's script: what it calls, and how the call is made. A result of 'refused' stands for a
- * timeout, 'cancelled' for a throw.
+ * One step of a task's script: the call and its form. The result 'refused' means a timeout, 'cancelled' a
+ * throw.
  */
 export interface Call {
   readonly name: string
@@ -14,13 +14,13 @@ export interface Call {
 export interface Subject<State> {
   readonly model: Model<State>
   /**
-   * A cancelled call may have got something and given it back, at two moments: then a second operation,
-   * 'giveBack', stands in the history for the second.
+   * A cancelled call may have acquired something and released it, at two moments: a second operation,
+   * 'giveBack', then represents the second in the history.
    */
   readonly givesBack?: boolean
-  /** What a task does, call by call; `holds` is the task's own memory. */
+  /** The calls of a task; `holds` is the task's own memory. */
   next(dice: Dice, who: number, holds: Record<string, number>): Call | null
-  /** Whatever must hold when all tasks have ended and let go. */
+  /** Must hold when all tasks have ended and released everything. */
   final?(): void
 }
 
@@ -34,8 +34,7 @@ export interface Shape {
 const HISTORIES_PER_SIMULATION = 250
 
 /**
- * Runs so many random histories and checks each. Returns how many there were, and how often an operation had
- * to wait.
+ * Runs this many random histories and checks each. Returns their number, and how many operations had to wait.
  */
 export function tryHistories<State>(
   count: number,
@@ -112,7 +111,7 @@ function runOne<State>(
           dead = true
         }
       }
-      // Cancelled: it lets go of what it holds, and is done.
+      // Cancelled: the task releases everything that it holds, and ends.
       for (
         let call = subject.next(NO_DICE, who, holds);
         call !== null;
@@ -155,5 +154,5 @@ function isRefusal(error: unknown): boolean {
   return error instanceof DOMException && (error.name === 'TimeoutError' || error.name === 'AbortError')
 }
 
-/** With these, a task does nothing more than let go of what it holds. */
+/** With these results, a task only releases what it holds. */
 export const NO_DICE: Dice = new Dice(0)

@@ -1,14 +1,14 @@
 /**
- * Whether a concurrent history could have been a sequential one. Each operation began and ended at some
- * moment; there must be an order of all of them, in which one that ended before another began comes first,
- * and which the model allows.
+ * Whether a concurrent history could have been a sequential one. Each operation has a start and an end. There
+ * must be an order of all operations that the model allows, in which an operation that ended before another
+ * began comes first.
  */
 export interface Operation {
   readonly who: number
   readonly name: string
   readonly args: readonly unknown[]
   start: number
-  /** Infinity: it never ended, and may or may not have taken effect. */
+  /** Infinity: it never ended, and may have taken effect or not. */
   end: number
   result: unknown
 }
@@ -16,16 +16,15 @@ export interface Operation {
 export interface Model<State> {
   readonly initial: State
   /**
-   * The state after the operation with that result, or undefined: not allowed here. States are plain data.
+   * The state after the operation with that result, or undefined if it is not allowed here. States are plain
+   * data.
    */
   step(state: State, operation: Operation): State | undefined
-  /**
-   * Another way in which the operation may have gone: one that was cancelled may have had its effect, or not.
-   */
+  /** Another possible effect: a cancelled operation may have taken effect or not. */
   also?(state: State, operation: Operation): State | undefined
 }
 
-/** An order that the model allows, as indexes into the history; null: there is none. */
+/** An order that the model allows, as indexes into the history; null if there is none. */
 export function linearize<State>(history: readonly Operation[], model: Model<State>): number[] | null {
   if (history.length > 30) throw new RangeError('a history of at most 30 operations')
   const all = (1 << history.length) - 1
@@ -53,7 +52,7 @@ export function linearize<State>(history: readonly Operation[], model: Model<Sta
         order.pop()
       }
     }
-    // What never ended need not have happened.
+    // An operation that never ended need not have happened.
     return onlyUnended
   }
   return search(0, model.initial) ? order : null

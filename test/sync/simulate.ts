@@ -8,7 +8,7 @@ import { Simulation, type SimulatedContext } from '../../testing/sched/simulatio
 import { killTask, takePending } from '../../src/sched/core/sleep.ts'
 import { SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
 
-/** What a task is thrown when it is cancelled. */
+/** Thrown into a cancelled task. */
 export class Cancelled extends Error {}
 
 export type Body = () => Generator<number, void, unknown>
@@ -18,7 +18,7 @@ interface Running {
   readonly task: SchedTaskWaiter
 }
 
-/** A small generator of random numbers: the same seed, the same history. */
+/** A small random generator: the same seed, the same history. */
 export class Dice {
   private state: number
 
@@ -40,8 +40,8 @@ export class Dice {
 }
 
 /**
- * Tasks on simulated CPUs that use the library as tasks of a kernel do: parked by the scheduler, woken by it,
- * cancelled by a throw. Virtual time; the order of everything follows from the seed.
+ * Tasks on simulated CPUs that use the library as tasks of a kernel do: the scheduler parks and wakes them,
+ * and a throw cancels them. Time is virtual, and the seed decides every order.
  */
 export class SyncSimulation implements Ambient {
   readonly simulation: Simulation
@@ -101,7 +101,10 @@ export class SyncSimulation implements Ambient {
     return this.simulation.s.now()
   }
 
-  /** Runs the bodies, each a task, until all have ended. Throws what one threw, or says who is stuck. */
+  /**
+   * Runs the bodies, each as a task, until all have ended. Throws the error of a task, or reports stuck
+   * tasks.
+   */
   run(bodies: readonly Body[]): void {
     let left = bodies.length
     const errors: unknown[] = []
@@ -124,7 +127,7 @@ export class SyncSimulation implements Ambient {
     if (left > 0) throw new Error(`${left} of ${bodies.length} tasks are stuck`)
   }
 
-  /** Throws into a task at its wait, or at its next one. */
+  /** Throws into a task at its wait, or at its next wait. */
   cancel(index: number): void {
     if (this.ended.has(index)) return
     this.cancelled.add(index)
@@ -178,7 +181,7 @@ export class SyncSimulation implements Ambient {
   }
 }
 
-/** A safepoint: others may come in between. */
+/** A safepoint: other tasks may run here. */
 export function* pause(): Generator<number, void, unknown> {
   yield SWITCH_PREEMPTED
 }

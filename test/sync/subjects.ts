@@ -177,7 +177,7 @@ export function rwLockSubject(): Subject<{ readers: number; writer: number }> {
   }
 }
 
-/** A bounded buffer, as everyone builds it of a mutex and two conditions: a queue of numbers. */
+/** A bounded buffer of numbers, built in the usual way from a mutex and two conditions. */
 export function conditionSubject(dice: Dice): Subject<number[]> {
   const capacity = 1 + dice.roll(2)
   const mutex = new Mutex()
@@ -197,7 +197,7 @@ export function conditionSubject(dice: Dice): Subject<number[]> {
     },
     next(dices) {
       if (dices === NO_DICE) return null
-      // Every wait has an end: a history may have more takers than values.
+      // Every wait ends: a history may have more takers than values.
       const timeout = 1 + dices.roll(3)
       if (dices.roll(2) === 0) {
         const value = ++made
@@ -222,8 +222,8 @@ export function conditionSubject(dice: Dice): Subject<number[]> {
 }
 
 /**
- * A pause in the middle of what must be done whole: a cancellation that arrives there is put off until after
- * it.
+ * A pause inside a section that must run as a whole: a cancellation that arrives there is delayed until its
+ * end.
  */
 function* quietly(pausing: Generator<number, void, unknown>): Generator<number, void, unknown> {
   try {
@@ -233,7 +233,7 @@ function* quietly(pausing: Generator<number, void, unknown>): Generator<number, 
   }
 }
 
-/** A count, and who waits for it to be 0. */
+/** A count, and the tasks that wait until it is 0. */
 export function waitGroupSubject(dice: Dice): Subject<number> {
   const start = dice.roll(3)
   const latch = dice.roll(2) === 0
@@ -333,14 +333,14 @@ export function onceSubject(): Subject<string> {
   }
 }
 
-/** A queue of so many numbers; without capacity, one whose senders are done only when received from. */
+/** A queue of this many numbers; without capacity, a send ends only with its receive. */
 export function channelSubject(dice: Dice): Subject<{ queue: number[]; lent: number[] }> {
   const latest = dice.roll(5) === 0
   const capacity = latest ? 1 : dice.roll(3)
   const channel = new Channel<number>({ capacity, latest })
   channel.share()
   let sent = 0
-  // A rendezvous is a send with the receive right after it.
+  // A rendezvous is a send with the receive directly after it.
   const room = Math.max(1, capacity)
   const sendTo = (
     value: number,
@@ -366,7 +366,7 @@ export function channelSubject(dice: Dice): Subject<{ queue: number[]; lent: num
         if (operation.result === null) return { queue, lent }
         return queue[0] === operation.result ? { queue: queue.slice(1), lent } : undefined
       },
-      // The throw came after the value: it had been received, or was in the receiver's hands.
+      // The throw came after the value had been received or passed to the receiver.
       also({ queue, lent }, operation) {
         if (!cancelled(operation) || operation.name === 'giveBack') return undefined
         if (operation.name === 'send') return sendTo(operation.args[0] as number, queue, lent)
@@ -387,7 +387,7 @@ export function channelSubject(dice: Dice): Subject<{ queue: number[]; lent: num
   }
 }
 
-/** Two channels, and tasks that take whichever side of whichever is ready. */
+/** Two channels, and tasks that send or receive at the first one that is ready. */
 export function selectSubject(dice: Dice): Subject<number[][]> {
   const capacities = [dice.roll(2), dice.roll(3)]
   const channels = capacities.map(capacity => new Channel<number>(capacity))
@@ -459,7 +459,7 @@ export function sharedQueueSubject(dice: Dice): Subject<number[]> {
   }
 }
 
-/** Meetings: how many have come to each, by the model's count, and what each was told. */
+/** Barrier phases: the number of arrivals in each, by the model's count, and the result of each arrival. */
 export function barrierSubject(dice: Dice): Subject<{ arrived: number }> {
   const parties = 1 + dice.roll(3)
   const barrier = new Barrier(parties)
@@ -472,7 +472,7 @@ export function barrierSubject(dice: Dice): Subject<{ arrived: number }> {
         if (operation.result !== last) return undefined
         return { arrived: last ? 0 : arrived + 1 }
       },
-      // It had met the others before the throw came.
+      // It had met the others before the throw.
       also: ({ arrived }, operation) =>
         cancelled(operation) ? { arrived: arrived + 1 === parties ? 0 : arrived + 1 } : undefined,
     },

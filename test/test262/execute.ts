@@ -1,4 +1,4 @@
-/** Runs one test in one mode, in a realm that is given. */
+/** Runs one test in one mode, in a given realm. */
 import { buildSync } from 'esbuild'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,13 +9,13 @@ import { withStops } from './stops.ts'
 import type { Test } from './tests.ts'
 
 /**
- * How a test is run. All but the first two are compiled.
- *   plain              as it was written, inside a function: what fails here counts nowhere
+ * How a test is run. All modes but the first two are compiled.
+ *   plain              as written, inside a function: a failure here counts in no mode
  *   plain-stops        the same with calls that would suspend before each statement and around each literal
- *   …-plain            compiled, and called as any function is
- *   …-run              as a coroutine that nobody interrupts
- *   …-preempted        as one that is preempted at every safepoint
- *   …-stops            as one that suspends before each statement and at each literal
+ *   …-plain            compiled, and called as an ordinary function
+ *   …-run              as a coroutine without preemption
+ *   …-preempted        as a coroutine that is preempted at every safepoint
+ *   …-stops            as a coroutine that suspends before each statement and at each literal
  */
 export const modes = [
   'frames-plain',
@@ -63,7 +63,7 @@ function harnessScript(suite: string, name: string): vm.Script {
   return script
 }
 
-/** Thrown when a test cannot be compiled: a defect of the compiler's. */
+/** Thrown when a test cannot be compiled: a defect of the compiler. */
 class CompilerFailed extends Error {}
 
 function wrapped(test: Test): string {
@@ -79,9 +79,7 @@ function programOf(test: Test, mode: Mode | Baseline): string | null {
   return last.text
 }
 
-/**
- * The program as the mode runs it, or null where there is none: what stays plain, `eval` for one, is not run.
- */
+/** The program of the mode, or null if there is none: code that stays plain, such as `eval`, is not run. */
 function textOf(test: Test, mode: Mode | Baseline): string | null {
   const stops = mode.endsWith('stops')
   const source = stops ? withStops(wrapped(test), '__heddle_stop') : wrapped(test)
@@ -108,7 +106,7 @@ export class Realm {
 }
 
 function globalOf(suite: string, test: Test, done: (message: unknown) => void): any {
-  // An ordinary global object: one that is watched would be slower, and not quite what the language says.
+  // An ordinary global object: a proxied one would be slower, and differ from the language.
   const context = vm.createContext(vm.constants.DONT_CONTEXTIFY as never)
   const global = globalScript.runInContext(context)
   global.print = done
@@ -131,9 +129,8 @@ const moduleScript = new vm.Script('({ exports: {} })')
 const callScript = new vm.Script('__heddle_call()')
 
 /**
- * The reason why the test fails in this mode; null when it passes, undefined where there is nothing to run.
- * The realm may have run other modes of the same variant before: what fails there has to be run once more in
- * one of its own.
+ * Why the test fails in this mode; null when it passes, undefined when there is nothing to run. The realm may
+ * have run other modes of the same variant: a failure is repeated in a new realm.
  */
 export async function execute(
   realm: Realm,

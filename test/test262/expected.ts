@@ -1,11 +1,11 @@
-/** What of test262 fails, and why that is so. */
+/** The expected failures of test262, each with its reason. */
 import type { Mode } from './execute.ts'
 
 interface Expected {
   reason: string
   /** Parts of paths. */
   tests: readonly string[]
-  /** The beginnings of the modes in which they fail; all without. */
+  /** The prefixes of the modes in which they fail; without it, all modes. */
   modes?: readonly string[]
 }
 
@@ -42,7 +42,7 @@ const expected: readonly Expected[] = [
   },
 ]
 
-/** Why the test fails in this mode, where that is expected; else null. */
+/** Why a failure of the test in this mode is expected; null if it is not. */
 export function expectedReason(path: string, mode: Mode): string | null {
   for (const { reason, tests, modes } of expected) {
     if (modes !== undefined && !modes.some(name => mode.startsWith(name))) continue

@@ -4,8 +4,8 @@
  *   npm run test262 -- <folder of the suite> [part of a path] [--mode frames-run] [--results file] [--resume] [--jobs 2]
  *     [--every 10, which runs each tenth test] [--apart, which makes a realm for each mode of a test]
  *
- * Each test becomes the body of a compiled function. What passes in plain Node must pass in every mode
- * (execute.ts), but for what expected.ts names with a reason. The exit code is 1 when anything else fails.
+ * Each test becomes the body of a compiled function. A test that passes in plain Node must pass in every mode
+ * (execute.ts), except for those in expected.ts. The exit code is 1 when any other test fails.
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs'
@@ -18,9 +18,9 @@ import { expectedReason } from './expected.ts'
 import { testPaths } from './tests.ts'
 import type { Order, Report } from './worker.ts'
 
-/** A test that says nothing for so long has hung its process. */
+/** A test without output for this long has hung its process. */
 const silence_ms_most = 900_000
-/** Realms are many and die late: a process is replaced after so many tests. */
+/** Realms are freed late: a process is replaced after this many tests. */
 const tests_a_process = 600
 
 const { values, positionals } = parseArgs({
@@ -67,7 +67,7 @@ if (existsSync(file)) {
 
 const every = Number(values.every ?? 1)
 const paths = testPaths(suite, filter).filter((_, index) => index % every === 0)
-// In no order, so that a run that is not ended has seen something of everything.
+// In random order, so that an interrupted run has covered a bit of everything.
 const waiting = paths
   .filter(path => !reports.has(path))
   .map((path, index) => ({ path, turn: (index * 7919) % 10_007 }))
@@ -127,7 +127,7 @@ function runSome(): Promise<void> {
 const jobs = Number(values.jobs ?? availableParallelism())
 await Promise.all(Array.from({ length: Math.max(1, jobs) }, work))
 
-/** Failures by what they say, so that one cause stands in one place. */
+/** Failures grouped by message, so that one cause appears once. */
 const groups = new Map<string, string[]>()
 const rows = new Map<Mode, { counted: number; failed: number; expected: number }>()
 for (const mode of chosen) rows.set(mode, { counted: 0, failed: 0, expected: 0 })

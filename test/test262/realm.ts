@@ -1,5 +1,5 @@
 /**
- * What stands in the realm of each test: the runtime of compiled code, and what drives a coroutine to its
+ * The contents of a test's realm: the runtime of compiled code, and the driver that runs a coroutine to its
  * end.
  */
 import { coroutineOf, PREEMPTED, setSafepointFlag } from '../../src/coroutine/core/coroutine.ts'
@@ -10,8 +10,8 @@ export { runtime }
 const flag = new Int32Array(1)
 
 /**
- * A call that suspends whatever can suspend, and gives back what it is given. As a preemption, not as a wait:
- * what cannot suspend carries on.
+ * Suspends the caller if it can be suspended, and returns its argument. It is a preemption, not a wait: a
+ * caller that cannot be suspended continues.
  */
 export const stop: (value: unknown) => unknown = runtime.attach((value: unknown) => value, function* (
   value: unknown,
@@ -20,7 +20,7 @@ export const stop: (value: unknown) => unknown = runtime.attach((value: unknown)
   return value
 } as never)
 
-/** Calls the program in one of three ways; gives its value, and how often it stopped. */
+/** Calls the program in one of three ways. Returns its value, and how often it stopped. */
 export function drive(
   program: () => unknown,
   way: 'plain' | 'run' | 'preempted',
@@ -32,7 +32,7 @@ export function drive(
   let stops = 0
   for (let finished = coroutine.start(); !finished; finished = coroutine.resume(undefined)) {
     if (coroutine.state !== 'preempted') throw new Error(`the coroutine is ${coroutine.state}`)
-    if (++stops > 1_000_000) throw new Error('it goes on and on')
+    if (++stops > 1_000_000) throw new Error('it stops more than a million times')
   }
   if (coroutine.state === 'threw') throw coroutine.result
   return { value: coroutine.result, stops }

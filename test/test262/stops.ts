@@ -3,7 +3,7 @@ import { MagicString } from 'magic-string'
 import { children, directives, isFunction, type Node } from '../../src/compiler/analysis/syntax.ts'
 import { parseSync } from 'oxc-parser'
 
-/** The text, or null when there is nowhere to put such a call. `name` is what is called. */
+/** The text, or null when there is no place for such a call. `name` is the called function. */
 export function withStops(source: string, name: string): string | null {
   const { program, errors } = parseSync('test.cjs', source, {
     sourceType: 'commonjs',

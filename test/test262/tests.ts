@@ -1,10 +1,9 @@
-/** Which files of the suite are run, and what each says of itself. */
+/** Which files of the suite are run, and the metadata of each. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Below `test/` of the suite: the language, and the built-ins that take callbacks or that the runtime has
- * forms of.
+ * In `test/` of the suite: the language, and the built-ins that take callbacks or have a form in the runtime.
  */
 const folders: readonly string[] = [
   ...below(
@@ -36,12 +35,12 @@ function below(folder: string, names: string): string[] {
 }
 
 export interface Test {
-  /** Below `test/` of the suite. */
+  /** The path in `test/` of the suite. */
   path: string
   source: string
   includes: string[]
   isAsync: boolean
-  /** The error that it has to end with. */
+  /** The error that the test must end with. */
   throws: string | null
   strict: boolean
 }
@@ -59,7 +58,7 @@ export function testPaths(suite: string, filter: string): string[] {
   return found.sort()
 }
 
-/** A test in the modes of the language that it names; none when it cannot be the body of a function. */
+/** A test in the language modes that it names; none when it cannot be the body of a function. */
 export function readTest(suite: string, path: string): Test[] {
   const source = readFileSync(join(suite, 'test', path), 'utf8')
   const head = /\/\*---([\s\S]*?)---\*\//.exec(source)?.[1] ?? ''

@@ -1,13 +1,13 @@
-/** A process that runs tests one after the other, and tells of each mode in which one fails. */
+/** A process that runs tests one after the other, and reports each mode in which a test fails. */
 import { type Baseline, execute, type Mode, Realm } from './execute.ts'
 import { readTest, type Test } from './tests.ts'
 
-/** One test, by every mode that is asked for. */
+/** One test, in every requested mode. */
 export interface Order {
   suite: string
   path: string
   modes: Mode[]
-  /** Each mode gets a realm of its own. Without, only what fails in a shared one does. */
+  /** Each mode gets its own realm. Otherwise only a failure in a shared realm does. */
   apart: boolean
 }
 
@@ -45,8 +45,8 @@ async function run({ suite, path, modes, apart }: Order): Promise<Report> {
 }
 
 /**
- * Runs modes of one variant: in one realm, as making realms takes most of the time; and again alone where
- * that fails.
+ * Runs modes of one variant in one realm, because making realms takes most of the time. A failure is repeated
+ * in its own realm.
  */
 function outcomes(
   suite: string,
@@ -64,7 +64,7 @@ process.on('unhandledRejection', () => {
   // Tests leave promises behind on purpose.
 })
 process.on('uncaughtException', () => {
-  // A job of the event loop that a test has left behind.
+  // An event loop job that a test has left behind.
 })
 process.on('message', (order: Order) => {
   void run(order).then(report => process.send!(report))

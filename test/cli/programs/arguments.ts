@@ -1,2 +1,2 @@
-/** Prints what it was given. */
+/** Prints its arguments. */
 console.log(JSON.stringify(process.argv.slice(2)))

@@ -1,4 +1,4 @@
-/** Runs until it is told to end: two tasks that compute, and one that sleeps. */
+/** Runs until it is signalled: two tasks that compute, and one that sleeps. */
 import { Kernel } from '../../../src/index.ts'
 
 const kernel = await Kernel.boot({ cpus: 2 })

@@ -1,4 +1,4 @@
-/** Prints what depends on time, chance and the order of events. */
+/** Prints values that depend on time, random numbers and the order of events. */
 import { Kernel } from '../../../src/index.ts'
 
 await using kernel = await Kernel.boot()

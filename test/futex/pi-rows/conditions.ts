@@ -20,7 +20,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'WAIT_REQUEUE_PI with two addresses of one word returns EINVAL, after it has compared',
+    'WAIT_REQUEUE_PI with two addresses of one word returns EINVAL, after the comparison',
     async b => {
       const [a] = await cast(b, 1)
       expect(await a.call(waitAt(0, 0, { map2: 1 }))).toBe(-EINVAL)
@@ -28,7 +28,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'WAIT_REQUEUE_PI looks at the lock’s address before it looks at its own',
+    'WAIT_REQUEUE_PI checks the address of the lock before its own',
     async b => {
       const [a] = await cast(b, 1)
       expect(await a.call(waitAt(1 << 20, 0.5))).toBe(-EINVAL)
@@ -53,7 +53,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'WAKE and REQUEUE that meet one who waits to be moved to a lock return EINVAL',
+    'WAKE and REQUEUE return EINVAL at a waiter for a move to a lock',
     async b => {
       const [a, c] = await cast(b, 2)
       const wait = await c.start(waitAt(1, 0))
@@ -64,7 +64,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of a word where someone waits to be moved returns EINVAL',
+    'LOCK_PI of a word with a waiter for a move returns EINVAL',
     async b => {
       const [a, c] = await cast(b, 2)
       const wait = await c.start(waitAt(1, 0))
@@ -74,7 +74,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'CMP_REQUEUE_PI wakes one, no more and no less: else EINVAL, and negative numbers are EINVAL',
+    'CMP_REQUEUE_PI must wake exactly one: other numbers, and negative ones, are EINVAL',
     async b => {
       const [a] = await cast(b, 1)
       for (const val of [0, 2, -1]) expect(await a.call(requeue(1, 0, 1, { val }))).toBe(-EINVAL)
@@ -92,7 +92,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'CMP_REQUEUE_PI with another value in the word returns EAGAIN, with nobody waiting 0',
+    'CMP_REQUEUE_PI with another value in the word returns EAGAIN, without waiters 0',
     async b => {
       const [a] = await cast(b, 1)
       expect(await a.call(requeue(1, 0, 1, { val3: 5 }))).toBe(-EAGAIN)
@@ -101,7 +101,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'CMP_REQUEUE_PI gives a free lock to the first waiter, without WAITERS if none is to be moved',
+    'CMP_REQUEUE_PI gives a free lock to the first waiter, without WAITERS if no waiter is left',
     async b => {
       const [a, c, d] = await cast(b, 3)
       const one = await c.start(waitAt(1, 0))
@@ -119,7 +119,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'CMP_REQUEUE_PI gives a free lock to the first and moves the others, who get it in turn',
+    'CMP_REQUEUE_PI gives a free lock to the first waiter and moves the others, which get it in turn',
     async b => {
       const actors = await cast(b, 4)
       const waits: Started[] = []
@@ -134,7 +134,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'CMP_REQUEUE_PI moves to a held lock as many as it is told, and one more in the place of the one it woke',
+    'CMP_REQUEUE_PI moves the given number to a held lock, and one more in the place of the one to wake',
     async b => {
       const actors = await cast(b, 5)
       await actors[0].call(lock(0))
@@ -151,7 +151,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'those who were moved get the lock in the order of their priorities, and its owner inherits from them',
+    'moved waiters get the lock in the order of their priorities, and its owner inherits from them',
     async b => {
       const actors = await cast(b, 4, 110, 100, 60, 80)
       await actors[0].call(lock(0))
@@ -181,7 +181,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'CMP_REQUEUE_PI that meets one who waits for a plain wake returns EINVAL',
+    'CMP_REQUEUE_PI returns EINVAL at a waiter for a plain wake',
     async b => {
       const [a, c] = await cast(b, 2)
       const wait = await c.start({ op: FUTEX_WAIT, word: 1, val: 0 })
@@ -204,7 +204,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'CMP_REQUEUE_PI that would close a circle returns EDEADLK, and the waiter stays',
+    'CMP_REQUEUE_PI that would close a cycle returns EDEADLK, and the waiter stays',
     async b => {
       const [a, c, d] = await cast(b, 3)
       await c.call(lock(2))
@@ -222,7 +222,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'CMP_REQUEUE_PI to a lock whose TID nobody has returns ESRCH, and the waiter stays',
+    'CMP_REQUEUE_PI to a lock with an unknown TID returns ESRCH, and the waiter stays',
     async b => {
       const [a, c] = await cast(b, 2)
       const wait = await c.start(waitAt(1, 0))
@@ -235,7 +235,7 @@ export const conditions: PiRow[] = [
     },
   ],
   [
-    'one who was moved to a lock and times out there returns ETIMEDOUT, and its owner inherits no more',
+    'a moved waiter that times out at the lock returns ETIMEDOUT, and the owner inherits no more',
     async b => {
       const [a, c] = await cast(b, 2, 100, 60)
       await a.call(lock(0))

@@ -6,7 +6,7 @@ import { type PiRow, WAITERS, lock, unlock, tryLock, settles, cast, queue, drain
 
 export const inheriting: PiRow[] = [
   [
-    'who holds a lock has the priority of the best who waits for it, until it lets go',
+    'the owner of a lock has the priority of its best waiter until it unlocks',
     async b => {
       const { actors, waits } = await queue(b, 3, 100, 60, 80)
       await settles(() => b.priorityOf(actors[0].tid)).toBe(60)
@@ -27,7 +27,7 @@ export const inheriting: PiRow[] = [
     },
   ],
   [
-    'what was inherited is undone when the waiter times out',
+    'an inherited priority ends when the waiter times out',
     async b => {
       const [a, c] = await cast(b, 2, 100, 60)
       await a.call(lock(0))
@@ -39,7 +39,7 @@ export const inheriting: PiRow[] = [
     },
   ],
   [
-    'with two contended locks the better of both counts, and the other when one is gone',
+    'with two contended locks the better priority counts, and the other one after its unlock',
     async b => {
       const [a, c, d] = await cast(b, 3, 100, 60, 80)
       await a.call(lock(0))
@@ -56,7 +56,7 @@ export const inheriting: PiRow[] = [
     },
   ],
   [
-    'a priority goes along a chain of those who wait, and back',
+    'a priority goes along a chain of waiters, and back',
     async b => {
       const [a, c, d, e] = await cast(b, 4, 110, 100, 90, 60)
       await a.call(lock(0))
@@ -80,7 +80,7 @@ export const inheriting: PiRow[] = [
     },
   ],
   [
-    'a change of priority moves a waiter in its queue, and what its owner inherits',
+    'a change of priority moves a waiter in its queue, and changes the priority of the owner',
     async b => {
       const { actors, waits } = await queue(b, 3, 100, 90, 80)
       await settles(() => b.priorityOf(actors[0].tid)).toBe(80)
@@ -99,7 +99,7 @@ export const inheriting: PiRow[] = [
     },
   ],
   [
-    'two who would wait for each other: the second gets EDEADLK, and the first its lock',
+    'when two would wait for each other, the second gets EDEADLK, and the first its lock',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0))
@@ -112,7 +112,7 @@ export const inheriting: PiRow[] = [
     },
   ],
   [
-    'a circle of four is found by whoever closes it, and undone',
+    'the owner that would close a cycle of four gets EDEADLK, and the boosts are undone',
     async b => {
       const actors = await cast(b, 4, 100, 90, 80, 70)
       for (const [at, actor] of actors.entries()) await actor.call(lock(at))
@@ -128,7 +128,7 @@ export const inheriting: PiRow[] = [
     },
   ],
   [
-    'TRYLOCK_PI is not asked about circles: it does not wait',
+    'TRYLOCK_PI does not search for cycles: it does not wait',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0))

@@ -13,7 +13,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI and UNLOCK_PI ignore the value that they are given',
+    'LOCK_PI and UNLOCK_PI ignore their value argument',
     async b => {
       const [a] = await cast(b, 1)
       expect(await a.call(lock(0, { val: 77 }))).toBe(0)
@@ -22,7 +22,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of what one holds already returns EDEADLK',
+    'LOCK_PI of a lock that the caller holds returns EDEADLK',
     async b => {
       const [a] = await cast(b, 1)
       await a.call(lock(0))
@@ -61,7 +61,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'who got the lock by waiting and lets it go leaves 0, though the word says WAITERS',
+    'an owner that waited for the lock and unlocks it leaves 0, although the word has WAITERS',
     async b => {
       const { actors, waits } = await queue(b, 2)
       await actors[0].call(unlock(0))
@@ -106,7 +106,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of a word whose owner died takes it, and OWNER_DIED stays to be seen',
+    'LOCK_PI of a word whose owner died takes it, and OWNER_DIED stays',
     async b => {
       const [a] = await cast(b, 1)
       b.view[0] = DIED
@@ -115,7 +115,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of a word whose owner died with waiters that are gone drops WAITERS',
+    'LOCK_PI of a word whose owner died drops WAITERS when the waiters have gone',
     async b => {
       const [a] = await cast(b, 1)
       b.view[0] = DIED | WAITERS
@@ -124,7 +124,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of a word with a TID that nobody has returns ESRCH, and has set WAITERS',
+    'LOCK_PI of a word with an unknown TID returns ESRCH, and has set WAITERS',
     async b => {
       const [a] = await cast(b, 1)
       b.view[0] = NOBODY
@@ -133,7 +133,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of a word that someone held who has ended returns ESRCH',
+    'LOCK_PI of a word whose holder has ended returns ESRCH',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0))
@@ -142,7 +142,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI sees OWNER_DIED beside a TID that nobody has: ESRCH all the same',
+    'LOCK_PI of a word with OWNER_DIED and an unknown TID returns ESRCH too',
     async b => {
       const [a] = await cast(b, 1)
       b.view[0] = DIED | NOBODY
@@ -160,7 +160,7 @@ export const locking: PiRow[] = [
     },
   ],
   [
-    'a private lock passes from hand to hand as a shared one',
+    'a private lock passes to its waiters as a shared one',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0, { op: FUTEX_LOCK_PI | P }))

@@ -13,7 +13,7 @@ import { type PiRow, WAITERS, DIED, lock, unlock, tryLock, cast, queue, drain } 
 
 export const mixing: PiRow[] = [
   [
-    'LOCK_PI of a word where someone waits for a wake returns EINVAL, even if it is free',
+    'LOCK_PI of a word with a waiter for a wake returns EINVAL, even if it is free',
     async b => {
       const [a, c] = await cast(b, 2)
       const wait = await c.start({ op: FUTEX_WAIT, word: 0, val: 0 })
@@ -24,7 +24,7 @@ export const mixing: PiRow[] = [
     },
   ],
   [
-    'UNLOCK_PI of a word where someone waits for a wake returns EINVAL',
+    'UNLOCK_PI of a word with a waiter for a wake returns EINVAL',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0))
@@ -37,7 +37,7 @@ export const mixing: PiRow[] = [
     },
   ],
   [
-    'WAKE, WAKE_BITSET, REQUEUE, CMP_REQUEUE and WAKE_OP that meet one who waits for a lock return EINVAL',
+    'WAKE, WAKE_BITSET, REQUEUE, CMP_REQUEUE and WAKE_OP return EINVAL at a waiter for a lock',
     async b => {
       const q = await queue(b, 2)
       const d = await b.actor()
@@ -52,7 +52,7 @@ export const mixing: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of a contended word that was made to name another returns EINVAL',
+    'LOCK_PI of a contended word whose TID was overwritten with another one returns EINVAL',
     async b => {
       const q = await queue(b, 2)
       const d = await b.actor()
@@ -64,7 +64,7 @@ export const mixing: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of a contended word that was made 0 returns EINVAL',
+    'LOCK_PI of a contended word that was overwritten with 0 returns EINVAL',
     async b => {
       const q = await queue(b, 2)
       const d = await b.actor()
@@ -89,7 +89,7 @@ export const mixing: PiRow[] = [
     },
   ],
   [
-    'plain waiters can be moved to a word that is a lock, and are then in its way',
+    'plain waiters can be moved to a word that is a lock, and its calls then return EINVAL',
     async b => {
       const q = await queue(b, 2)
       const [d, e] = await cast(b, 2)

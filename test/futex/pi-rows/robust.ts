@@ -11,11 +11,11 @@ import { pointerTo, ROBUST_HEAD_BYTES, ROBUST_LIST_LIMIT } from '../../../src/fu
 import type { Actor, ActorBench, Started } from '../actors.ts'
 import { DIED, type PiRow, WAITERS } from './row.ts'
 
-/** Where a row keeps its list: the head, then entries of two words and a lock each. */
+/** The place of a row's list: the head, then entries of two words and a lock each. */
 const HEAD = 1000
 const ENTRIES = 1100
 const ENTRY = 4
-/** From an entry to its lock, in bytes. */
+/** The distance from an entry to its lock, in bytes. */
 const OFFSET = 8
 
 const entryAt = (at: number): number => ENTRIES + at * ENTRY
@@ -29,7 +29,7 @@ function pointer(b: ActorBench, index: number, pi = false): number {
   return pointerTo(b.mapped[0].name, index * 4) + (pi ? 1 : 0)
 }
 
-/** Writes a list of the first `count` entries, those in `pi` with the bit. */
+/** Writes a list of the first `count` entries; those in `pi` have the PI bit. */
 function writeList(b: ActorBench, count: number, pi: readonly number[] = [], offset = OFFSET): void {
   const target = (at: number): number =>
     at === count ? pointer(b, HEAD) : pointer(b, entryAt(at), pi.includes(at))
@@ -54,7 +54,7 @@ const wakeAt = async (b: ActorBench, word: number, count = 100): Promise<number>
 
 export const robustRows: PiRow[] = [
   [
-    'setRobustList with another length than a head’s returns EINVAL',
+    'setRobustList with a length other than that of a head returns EINVAL',
     async b => {
       const a = await b.actor()
       for (const bytes of [0, 8, ROBUST_HEAD_BYTES - 4, ROBUST_HEAD_BYTES + 8]) {
@@ -63,7 +63,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'getRobustList tells where the list of oneself, or of another, begins',
+    'getRobustList returns the head of the own list, or of the list of another owner',
     async b => {
       const a = await withList(b, 0)
       const expected = { head: pointer(b, HEAD), bytes: ROBUST_HEAD_BYTES }
@@ -75,14 +75,14 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'getRobustList of a TID that nobody has returns ESRCH',
+    'getRobustList of an unknown TID returns ESRCH',
     async b => {
       const a = await b.actor()
       expect(await a.getRobustList(0x3fff_fff0)).toBe(-ESRCH)
     },
   ],
   [
-    'setRobustList can be told that there is no list any more',
+    'setRobustList can remove the list',
     async b => {
       const a = await withList(b, 1)
       b.view[wordAt(0)] = a.tid
@@ -100,7 +100,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'when the owner ends each of its words loses the TID and gets OWNER_DIED',
+    'when the owner ends, each of its words loses the TID and gets OWNER_DIED',
     async b => {
       const a = await withList(b, 3)
       for (let at = 0; at < 3; at++) b.view[wordAt(at)] = a.tid
@@ -109,7 +109,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a word on the list that another holds, or nobody, is left alone',
+    'a word on the list that is free, or that another owner holds, stays unchanged',
     async b => {
       const a = await withList(b, 3)
       const other = await b.actor()
@@ -121,7 +121,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'WAITERS stays, and one of those who wait is woken',
+    'WAITERS stays, and one waiter is woken',
     async b => {
       const a = await withList(b, 1)
       b.view[wordAt(0)] = WAITERS | a.tid
@@ -136,7 +136,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'without WAITERS nobody is woken',
+    'without WAITERS no waiter is woken',
     async b => {
       const a = await withList(b, 1)
       b.view[wordAt(0)] = a.tid
@@ -149,7 +149,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'those woken are those of shared calls: a private waiter is not met',
+    'only waiters of shared calls are woken, not private ones',
     async b => {
       const a = await withList(b, 1)
       b.view[wordAt(0)] = WAITERS | a.tid
@@ -162,7 +162,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'an entry that is pending and not on the list is marked as the others are',
+    'an entry that is pending and not on the list is marked like the others',
     async b => {
       const a = await withList(b, 1)
       b.view[wordAt(0)] = a.tid
@@ -189,7 +189,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a pending word that is free already has perhaps not woken anyone: one is woken',
+    'a pending word that is free may have lost its wakeup: one waiter is woken',
     async b => {
       const a = await withList(b, 0)
       point(b, HEAD + 4, pointer(b, entryAt(0)))
@@ -204,7 +204,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a pending word that has OWNER_DIED and no TID is one that lost its wakeup too',
+    'a pending word that has OWNER_DIED and no TID may have lost its wakeup too',
     async b => {
       const a = await withList(b, 0)
       point(b, HEAD + 4, pointer(b, entryAt(0)))
@@ -216,7 +216,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a pending word that another took meanwhile is left alone',
+    'a pending word that another owner has taken stays unchanged',
     async b => {
       const a = await withList(b, 0)
       const other = await b.actor()
@@ -231,7 +231,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a pending pi word that is free is nobody’s wakeup',
+    'a pending pi word that is free wakes no waiter',
     async b => {
       const a = await withList(b, 0)
       point(b, HEAD + 4, pointer(b, entryAt(0), true))
@@ -243,7 +243,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a pi lock on the list goes to its top waiter, who sees OWNER_DIED',
+    'a pi lock on the list goes to its top waiter, which sees OWNER_DIED',
     async b => {
       const a = await withList(b, 1, [0])
       const [c, d] = [await b.actor(), await b.actor()]
@@ -259,7 +259,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a pi lock that nobody waits for is OWNER_DIED, and the next one takes it with that',
+    'a pi lock without waiters gets OWNER_DIED, and the next owner sees it',
     async b => {
       const a = await withList(b, 1, [0])
       const c = await b.actor()
@@ -271,7 +271,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a pi lock that is on no list goes to its top waiter all the same, with OWNER_DIED',
+    'a pi lock that is on no list also goes to its top waiter, with OWNER_DIED',
     async b => {
       const [a, c] = [await b.actor(), await b.actor()]
       expect(await a.call({ op: FUTEX_LOCK_PI, word: 0 })).toBe(0)
@@ -282,7 +282,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'plain and pi locks on one list are each treated as what they are',
+    'plain and pi locks may be on one list',
     async b => {
       const a = await withList(b, 3, [1])
       const c = await b.actor()
@@ -310,7 +310,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'no more than 2048 entries are looked at',
+    'at most 2048 entries are read',
     async b => {
       const count = ROBUST_LIST_LIMIT + 2
       const a = await withList(b, count)
@@ -321,7 +321,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a list that runs in a circle is survived, and what is pending is seen to after it',
+    'a cyclic list ends, and the pending entry is handled after it',
     async b => {
       const a = await withList(b, 3)
       for (let at = 0; at < 3; at++) b.view[wordAt(at)] = a.tid
@@ -333,7 +333,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'an entry that points to itself is survived',
+    'a list with an entry that points to itself ends',
     async b => {
       const a = await withList(b, 1)
       b.view[wordAt(0)] = a.tid
@@ -343,7 +343,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a list that leads out of the buffer ends there, after the entry that does',
+    'a list that points outside the buffer ends after that entry',
     async b => {
       const a = await withList(b, 3)
       for (let at = 0; at < 3; at++) b.view[wordAt(at)] = a.tid
@@ -353,7 +353,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'pointers that are none at all end the list: not a number, negative, a fraction, a buffer that is not there',
+    'invalid pointers end the list: not a number, negative, a fraction, an unknown buffer',
     async b => {
       for (const wrong of [Number.NaN, -8, 0.5, Infinity, pointerTo(0x1f_ffff, 64), 3]) {
         const a = await withList(b, 2)
@@ -375,7 +375,7 @@ export const robustRows: PiRow[] = [
     },
   ],
   [
-    'a head that is not there, or says nothing, is survived',
+    'an invalid or empty head is ignored',
     async b => {
       const a = await b.actor()
       expect(await a.setRobustList(HEAD, ROBUST_HEAD_BYTES)).toBe(0)

@@ -10,7 +10,7 @@ import {
 } from '../../../src/futex/operations/call.ts'
 import type { Actor, ActorBench, ActorCall, Started } from '../actors.ts'
 
-/** One behaviour a row: what Linux does, done here. */
+/** One row is one behaviour of Linux. */
 export type PiRow = [name: string, run: (bench: ActorBench) => Promise<void>]
 
 export const P: number = FUTEX_PRIVATE_FLAG
@@ -42,7 +42,7 @@ export const requeue = (word: number, lockWord: number, moves: number, more: obj
   ...more,
 })
 
-/** A thread is seen to be queued before it has taken its priority along the chain. */
+/** Waits: a thread is on the queue before its priority has gone along the chain. */
 export const settles: typeof expect.poll = look => expect.poll(look, { timeout: 30_000, interval: 1 })
 
 export async function cast(b: ActorBench, count: number, ...priorities: number[]): Promise<Actor[]> {
@@ -51,7 +51,7 @@ export async function cast(b: ActorBench, count: number, ...priorities: number[]
   return actors
 }
 
-/** The first actor holds word 0, the others wait for it, in their order. */
+/** The first actor holds word 0, the others wait for it, in order. */
 export async function queue(
   b: ActorBench,
   count: number,
@@ -64,7 +64,7 @@ export async function queue(
   return { actors, waits }
 }
 
-/** Everyone who waits gets the lock and lets it go. */
+/** Every waiter gets the lock and unlocks it. */
 export async function drain({ actors, waits }: { actors: Actor[]; waits: Started[] }): Promise<void> {
   expect(await actors[0].call(unlock(0))).toBe(0)
   const left = actors.slice(1).map((actor, at) => ({ actor, wait: waits[at] }))

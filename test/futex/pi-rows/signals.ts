@@ -5,7 +5,7 @@ import { type PiRow, lock, unlock, waitAt, requeue, settles, cast, queue } from 
 /** Only a task can get a signal. */
 export const piSignalRows: PiRow[] = [
   [
-    'a signal ends a wait for a lock with EINTR, and what was inherited is undone',
+    'a signal ends a wait for a lock with EINTR, and the inherited priority ends',
     async b => {
       const { actors, waits } = await queue(b, 2, 100, 60)
       b.signal(actors[1])
@@ -14,7 +14,7 @@ export const piSignalRows: PiRow[] = [
     },
   ],
   [
-    'a kill ends a wait for a lock with EINTR, and what was inherited is undone',
+    'a kill ends a wait for a lock with EINTR, and the inherited priority ends',
     async b => {
       const { actors, waits } = await queue(b, 2, 100, 60)
       b.kill(actors[1])
@@ -23,7 +23,7 @@ export const piSignalRows: PiRow[] = [
     },
   ],
   [
-    'a signal that comes after the lock was given does not undo it',
+    'a signal after the lock was passed does not undo it',
     async b => {
       const { actors, waits } = await queue(b, 2)
       b.view[5] = 1

@@ -12,7 +12,7 @@ import { type PiRow, WAITERS, PAST, LATE, lock, unlock, tryLock, cast } from './
 
 export const timing: PiRow[] = [
   [
-    'LOCK_PI whose time has passed returns ETIMEDOUT, and WAITERS stays',
+    'LOCK_PI whose timeout has passed returns ETIMEDOUT, and WAITERS stays',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0))
@@ -22,7 +22,7 @@ export const timing: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI of a free word takes it though its time has passed',
+    'LOCK_PI of a free word takes it although its timeout has passed',
     async b => {
       const [a] = await cast(b, 1)
       expect(await a.call(lock(0, { timeout: PAST }))).toBe(0)
@@ -42,7 +42,7 @@ export const timing: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI2 measures by the monotonic clock, or by the wall clock if it is told to',
+    'LOCK_PI2 measures by the monotonic clock, or by the wall clock with its flag',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0, { op: FUTEX_LOCK_PI2 }))
@@ -57,7 +57,7 @@ export const timing: PiRow[] = [
     },
   ],
   [
-    'LOCK_PI with a time that is none returns EINVAL, before anything else is looked at',
+    'LOCK_PI with an invalid timeout returns EINVAL, before any other check',
     async b => {
       const [a] = await cast(b, 1)
       expect(await a.call(lock(1 << 20, { timeout: { sec: -1, nsec: 0 } }))).toBe(-EINVAL)
@@ -66,7 +66,7 @@ export const timing: PiRow[] = [
     },
   ],
   [
-    'TRYLOCK_PI and UNLOCK_PI do not look at the time',
+    'TRYLOCK_PI and UNLOCK_PI ignore the timeout',
     async b => {
       const [a] = await cast(b, 1)
       expect(await a.call(tryLock(0, { timeout: { sec: -1, nsec: 0 } }))).toBe(0)
@@ -83,7 +83,7 @@ export const timing: PiRow[] = [
     },
   ],
   [
-    'who timed out is not given the lock: the next one is',
+    'a waiter that timed out does not get the lock: the next one does',
     async b => {
       const [a, c, d] = await cast(b, 3)
       await a.call(lock(0))

@@ -23,7 +23,7 @@ export const trying: PiRow[] = [
     },
   ],
   [
-    'TRYLOCK_PI of what one holds already returns EDEADLK',
+    'TRYLOCK_PI of a lock that the caller holds returns EDEADLK',
     async b => {
       const [a] = await cast(b, 1)
       await a.call(lock(0))
@@ -31,7 +31,7 @@ export const trying: PiRow[] = [
     },
   ],
   [
-    'TRYLOCK_PI takes a word whose owner died, and a TID that nobody has is ESRCH',
+    'TRYLOCK_PI takes a word whose owner died, and returns ESRCH for an unknown TID',
     async b => {
       const [a] = await cast(b, 1)
       b.view[0] = DIED | WAITERS
@@ -42,7 +42,7 @@ export const trying: PiRow[] = [
     },
   ],
   [
-    'TRYLOCK_PI does not sleep behind those who wait',
+    'TRYLOCK_PI does not wait behind other waiters',
     async b => {
       const q = await queue(b, 2)
       const d = await b.actor()

@@ -4,7 +4,7 @@ import { type PiRow, WAITERS, DIED, PAST, lock, unlock, cast, queue, drain } fro
 
 export const unlocking: PiRow[] = [
   [
-    'UNLOCK_PI with nobody waiting frees the word',
+    'UNLOCK_PI without waiters frees the word',
     async b => {
       const [a] = await cast(b, 1)
       await a.call(lock(0))
@@ -20,7 +20,7 @@ export const unlocking: PiRow[] = [
     },
   ],
   [
-    'UNLOCK_PI of what another holds returns EPERM',
+    'UNLOCK_PI of a lock of another owner returns EPERM',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0))
@@ -29,7 +29,7 @@ export const unlocking: PiRow[] = [
     },
   ],
   [
-    'UNLOCK_PI by one who waits for the lock returns EPERM once it has given up',
+    'UNLOCK_PI by a former waiter that gave up returns EPERM',
     async b => {
       const [a, c] = await cast(b, 2)
       await a.call(lock(0))
@@ -38,7 +38,7 @@ export const unlocking: PiRow[] = [
     },
   ],
   [
-    'UNLOCK_PI drops WAITERS and OWNER_DIED when nobody waits',
+    'UNLOCK_PI drops WAITERS and OWNER_DIED without waiters',
     async b => {
       const [a] = await cast(b, 1)
       b.view[0] = WAITERS | DIED | a.tid
@@ -59,7 +59,7 @@ export const unlocking: PiRow[] = [
     },
   ],
   [
-    'UNLOCK_PI reads the word before it looks at the address: EPERM where it is not aligned, EFAULT beyond the end',
+    'UNLOCK_PI reads the word before it checks the address: EPERM where it is not aligned, EFAULT beyond the end',
     async b => {
       const [a] = await cast(b, 1)
       expect(await a.call(unlock(0.5))).toBe(-EPERM)
@@ -67,7 +67,7 @@ export const unlocking: PiRow[] = [
     },
   ],
   [
-    'UNLOCK_PI of a word that was made to name another, who does not hold it: EINVAL for that one',
+    'UNLOCK_PI by an owner whose TID was written into a contended word that it does not hold returns EINVAL',
     async b => {
       const q = await queue(b, 2)
       const [, , d] = [...q.actors, await b.actor()]

@@ -31,7 +31,7 @@ export const bitsets: Row[] = [
     },
   ],
   [
-    'WAKE_BITSET wakes only those with a bit in common',
+    'WAKE_BITSET wakes only waiters with a bit in common',
     async b => {
       const one = await b.start({ op: FUTEX_WAIT_BITSET, word: 0, val: 0, val3: 0b0011 })
       const two = await b.start({ op: FUTEX_WAIT_BITSET, word: 0, val: 0, val3: 0b0100 })
@@ -41,7 +41,7 @@ export const bitsets: Row[] = [
     },
   ],
   [
-    'those passed over by a bitset do not count against the number',
+    'waiters that the bitset skips do not count',
     async b => {
       const other = await b.start({ op: FUTEX_WAIT_BITSET, word: 0, val: 0, val3: 1 })
       const ours = await b.start({ op: FUTEX_WAIT_BITSET, word: 0, val: 0, val3: 2 })
@@ -52,7 +52,7 @@ export const bitsets: Row[] = [
     },
   ],
   [
-    'the highest bit is a bit as any other',
+    'the highest bit is a bit like any other',
     async b => {
       const one = await b.start({ op: FUTEX_WAIT_BITSET, word: 0, val: 0, val3: 0x8000_0000 })
       expect(b.call(FUTEX_WAKE_BITSET, 0, 1, null, undefined, 0x7fff_ffff)).toBe(0)

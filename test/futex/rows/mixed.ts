@@ -5,12 +5,12 @@ import { CMP_EQ, encodeOp, OP_SET } from '../../../src/futex/operations/wakeop.t
 import type { Bench } from '../bench.ts'
 import { type Row, many, doneCount, results, wakeAll } from './row.ts'
 
-/** Marks the waiter at the head of the table as one that waits for a pi lock. */
+/** Marks the waiter at the head of the table as a waiter for a pi lock. */
 const makePi = (b: Bench): void => b.markPi()
 
 export const mixed: Row[] = [
   [
-    'WAKE that meets a pi waiter returns EINVAL, and those woken before it stay woken',
+    'WAKE returns EINVAL at a pi waiter, and earlier waiters stay woken',
     async b => {
       const all = await many(b, 2)
       makePi(b)
@@ -22,7 +22,7 @@ export const mixed: Row[] = [
     },
   ],
   [
-    'REQUEUE and WAKE_OP that meet a pi waiter return EINVAL',
+    'REQUEUE and WAKE_OP return EINVAL at a pi waiter',
     async b => {
       const all = await many(b, 1)
       makePi(b)

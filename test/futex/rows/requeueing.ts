@@ -12,7 +12,7 @@ import { type Row, P, wait, many, doneCount, results, wakeAll } from './row.ts'
 
 export const requeueing: Row[] = [
   [
-    'REQUEUE wakes some and moves the rest; it returns both together',
+    'REQUEUE wakes some and moves the rest; it returns the sum',
     async b => {
       const all = await many(b, 5)
       expect(b.call(FUTEX_REQUEUE, 0, 1, 3, 1)).toBe(4)
@@ -23,13 +23,13 @@ export const requeueing: Row[] = [
     },
   ],
   [
-    'REQUEUE with nobody waiting returns 0',
+    'REQUEUE without waiters returns 0',
     b => {
       expect(b.call(FUTEX_REQUEUE, 0, 1, 1, 1)).toBe(0)
     },
   ],
   [
-    'REQUEUE keeps the order of those it moves, behind those already there',
+    'REQUEUE keeps the order of the moved waiters, behind those already there',
     async b => {
       const there = await b.start(wait(1))
       const [first, second] = await many(b, 2)
@@ -59,7 +59,7 @@ export const requeueing: Row[] = [
     },
   ],
   [
-    'a waiter that was moved times out where it is now',
+    'a moved waiter times out at its new word',
     async b => {
       const one = await b.start(wait(0, 0, { timeout: { sec: 0, nsec: 30_000_000 } }))
       expect(b.call(FUTEX_REQUEUE, 0, 0, 1, 1)).toBe(1)
@@ -79,7 +79,7 @@ export const requeueing: Row[] = [
     },
   ],
   [
-    'REQUEUE to or from a bad address returns EFAULT or EINVAL, and moves nobody',
+    'REQUEUE to or from a bad address returns EFAULT or EINVAL, and moves no waiter',
     async b => {
       const [one] = await many(b, 1)
       expect(b.call(FUTEX_REQUEUE, 0, 0, 1, 99)).toBe(-EFAULT)
@@ -100,7 +100,7 @@ export const requeueing: Row[] = [
     },
   ],
   [
-    'REQUEUE onto the same word counts and leaves everyone in order',
+    'REQUEUE onto the same word counts, and keeps the order',
     async b => {
       const [first, second, third] = await many(b, 3)
       expect(b.call(FUTEX_REQUEUE, 0, 1, 10, 0)).toBe(3)
@@ -133,7 +133,7 @@ export const requeueing: Row[] = [
     },
   ],
   [
-    'CMP_REQUEUE with another value returns EAGAIN and moves nobody',
+    'CMP_REQUEUE with another value returns EAGAIN and moves no waiter',
     async b => {
       const [one] = await many(b, 1)
       expect(b.call(FUTEX_CMP_REQUEUE, 0, 1, 1, 1, 5)).toBe(-EAGAIN)
@@ -143,7 +143,7 @@ export const requeueing: Row[] = [
     },
   ],
   [
-    'CMP_REQUEUE with another value returns EAGAIN even with nobody waiting',
+    'CMP_REQUEUE with another value returns EAGAIN also without waiters',
     b => {
       expect(b.call(FUTEX_CMP_REQUEUE, 0, 1, 1, 1, 5)).toBe(-EAGAIN)
       expect(b.call(FUTEX_CMP_REQUEUE, 0, 1, 1, 1, 0)).toBe(0)
@@ -162,7 +162,7 @@ export const requeueing: Row[] = [
     },
   ],
   [
-    'CMP_REQUEUE looks at the first word, not the second',
+    'CMP_REQUEUE compares the first word, not the second',
     async b => {
       b.view[1] = 3
       const [one] = await many(b, 1)
@@ -172,7 +172,7 @@ export const requeueing: Row[] = [
     },
   ],
   [
-    'CMP_REQUEUE looks for bad numbers and addresses before the value',
+    'CMP_REQUEUE checks numbers and addresses before the value',
     b => {
       expect(b.call(FUTEX_CMP_REQUEUE, 0, -1, 1, 1, 5)).toBe(-EINVAL)
       expect(b.call(FUTEX_CMP_REQUEUE, 0, 1, 1, 99, 5)).toBe(-EFAULT)

@@ -7,7 +7,7 @@ import {
 } from '../../../src/futex/operations/call.ts'
 import type { Bench, Pending } from '../bench.ts'
 
-/** One behaviour a row: what Linux does, done here. */
+/** One row is one behaviour of Linux. */
 export type Row = [name: string, run: (bench: Bench) => Promise<void> | void]
 
 export const P: number = FUTEX_PRIVATE_FLAG

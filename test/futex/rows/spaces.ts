@@ -23,7 +23,7 @@ export const spaces: Row[] = [
     },
   ],
   [
-    'unmapping ends the private futexes of the mapping: those asleep get EFAULT',
+    'unmapping ends the private futexes of the mapping: sleeping waiters get EFAULT',
     async b => {
       const one = await b.start(wait(0, 0, { map: 1, op: FUTEX_WAIT | P }))
       b.fx.unmap(b.mapped[1])
@@ -54,7 +54,7 @@ export const spaces: Row[] = [
     },
   ],
   [
-    'a buffer mapped anew has new futexes',
+    'a buffer that is mapped again has new futexes',
     async b => {
       const one = await b.start(wait(0, 0, { op: FUTEX_WAIT | P }))
       const again = b.fx.map(b.mapped[0].buffer)
@@ -65,7 +65,7 @@ export const spaces: Row[] = [
     },
   ],
   [
-    'a waiter that is moved to a mapping that goes away gets EFAULT',
+    'a waiter that was moved to a mapping gets EFAULT when it is unmapped',
     async b => {
       const one = await b.start(wait(0, 0, { op: FUTEX_WAIT | P }))
       expect(b.fx.futexSync(b.at(0), FUTEX_REQUEUE | P, 0, 1, b.at(0, 1))).toBe(1)

@@ -20,7 +20,7 @@ export const vectors: Row[] = [
     },
   ],
   [
-    'waitv leaves every queue when one word is woken',
+    'waitv removes its waiters from every queue when one word is woken',
     async b => {
       const one = await b.start({ waitv: [0, 1, 2].map(word => ({ word, val: 0, flags: U32 })) })
       b.call(FUTEX_WAKE, 0, 1)
@@ -46,7 +46,7 @@ export const vectors: Row[] = [
     },
   ],
   [
-    'waitv with a private and a shared word is woken at each as each',
+    'waitv with a private and a shared word is woken by a private and by a shared wake',
     async b => {
       const one = await b.start({
         waitv: [
@@ -87,7 +87,7 @@ export const vectors: Row[] = [
     },
   ],
   [
-    'waitv with a bad address returns EFAULT or EINVAL, and waits at none',
+    'waitv with a bad address returns EFAULT or EINVAL, and waits at no word',
     b => {
       const good = { uaddr: b.at(0), val: 0, flags: U32 }
       expect(b.fx.waitvSync([good, { uaddr: b.at(99), val: 0, flags: U32 }], 0, null, CLOCK_MONOTONIC)).toBe(
@@ -100,7 +100,7 @@ export const vectors: Row[] = [
     },
   ],
   [
-    'a waiter of waitv can be moved, and is woken where it went',
+    'a waiter of waitv can be moved, and is woken at its new word',
     async b => {
       const one = await b.start({ waitv: [0, 1].map(word => ({ word, val: 0, flags: U32 })) })
       expect(b.call(FUTEX_REQUEUE, 0, 0, 1, 2)).toBe(1)

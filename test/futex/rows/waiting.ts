@@ -12,7 +12,7 @@ export const waiting: Row[] = [
     },
   ],
   [
-    'WAIT compares all 32 bits, as unsigned or signed alike',
+    'WAIT compares all 32 bits, as unsigned or as signed',
     async b => {
       b.view[0] = -1
       const one = await b.start(wait(0, 0xffff_ffff))
@@ -56,20 +56,20 @@ export const waiting: Row[] = [
     },
   ],
   [
-    'WAIT with a timeout of nothing returns ETIMEDOUT',
+    'WAIT with a timeout of 0 returns ETIMEDOUT',
     async b => {
       expect(await (await b.start(wait(0, 0, { timeout: { sec: 0, nsec: 0 } }))).result).toBe(-ETIMEDOUT)
     },
   ],
   [
-    'WAIT with a timeout of nothing still looks at the word first',
+    'WAIT with a timeout of 0 compares the word first',
     async b => {
       b.view[0] = 1
       expect(await (await b.start(wait(0, 0, { timeout: { sec: 0, nsec: 0 } }))).result).toBe(-EAGAIN)
     },
   ],
   [
-    'WAIT with a timeout that has not passed is woken as any',
+    'WAIT with a timeout that has not passed is woken normally',
     async b => {
       const one = await b.start(wait(0, 0, { timeout: LATE }))
       expect(b.call(FUTEX_WAKE, 0, 1)).toBe(1)
@@ -77,7 +77,7 @@ export const waiting: Row[] = [
     },
   ],
   [
-    'a waiter that timed out is off the queue: a wake finds nobody',
+    'a waiter that timed out is off the queue: a wake finds no waiter',
     async b => {
       expect(await (await b.start(wait(0, 0, { timeout: SOON }))).result).toBe(-ETIMEDOUT)
       expect(b.call(FUTEX_WAKE, 0, 1)).toBe(0)
@@ -126,7 +126,7 @@ export const waiting: Row[] = [
     },
   ],
   [
-    'WAIT with CLOCK_REALTIME returns ENOSYS, as the kernel has it and the manual does not',
+    'WAIT with CLOCK_REALTIME returns ENOSYS, as the kernel does, against the manual',
     async b => {
       expect(await (await b.start(wait(0, 0, { op: FUTEX_WAIT | FUTEX_CLOCK_REALTIME }))).result).toBe(
         -ENOSYS,
@@ -142,7 +142,7 @@ export const waiting: Row[] = [
     },
   ],
   [
-    'a private waiter is not met by a shared wake, nor the other way',
+    'a shared wake does not wake a private waiter, nor a private wake a shared one',
     async b => {
       const priv = await b.start(wait(0, 0, { op: FUTEX_WAIT | P }))
       const open = await b.start(wait(0))
@@ -165,7 +165,7 @@ export const waiting: Row[] = [
     },
   ],
   [
-    'a word can be waited for again and again',
+    'WAIT at one word works again and again',
     async b => {
       for (let i = 0; i < 5; i++) {
         const one = await b.start(wait(0))

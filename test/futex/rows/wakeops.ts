@@ -19,9 +19,7 @@ import {
 import type { Bench } from '../bench.ts'
 import { type Row, wait, many, doneCount, results, wakeAll } from './row.ts'
 
-/**
- * Runs WAKE_OP on word 1 holding `old`, and says what it held afterwards and whether its waiter was woken.
- */
+/** Runs WAKE_OP on word 1 with the value `old`. Returns the new value, and whether its waiter was woken. */
 async function wakeOpOn(
   b: Bench,
   old: number,
@@ -84,7 +82,7 @@ export const wakeOps: Row[] = [
     },
   ],
   [
-    'OPARG_SHIFT by more than 31, or less than 0, is taken modulo 32',
+    'OPARG_SHIFT by more than 31, or less than 0, is reduced modulo 32',
     async b => {
       expect((await wakeOpOn(b, 0, OP_SET | OP_ARG_SHIFT, 35, CMP_EQ, 0)).now).toBe(8)
       expect((await wakeOpOn(b, 0, OP_SET | OP_ARG_SHIFT, -1, CMP_EQ, 0)).now).toBe(1 << 31)
@@ -112,7 +110,7 @@ export const wakeOps: Row[] = [
     },
   ],
   [
-    'WAKE_OP wakes at the first word whatever the comparison says',
+    'WAKE_OP wakes at the first word also when the comparison fails',
     async b => {
       const [first] = await many(b, 1)
       expect(b.call(FUTEX_WAKE_OP, 0, 1, 1, 1, encodeOp(OP_SET, 1, CMP_EQ, 9))).toBe(1)
@@ -121,7 +119,7 @@ export const wakeOps: Row[] = [
     },
   ],
   [
-    'WAKE_OP returns those woken at both words together, each within its number',
+    'WAKE_OP returns the sum of both words, each up to its own limit',
     async b => {
       const first = await many(b, 3)
       const second = await many(b, 3, 1)
@@ -132,7 +130,7 @@ export const wakeOps: Row[] = [
     },
   ],
   [
-    'WAKE_OP changes the word with nobody waiting anywhere',
+    'WAKE_OP changes the word also without waiters',
     b => {
       b.view[1] = 4
       expect(b.call(FUTEX_WAKE_OP, 0, 1, 1, 1, encodeOp(OP_ADD, 3, CMP_EQ, 0))).toBe(0)
@@ -153,7 +151,7 @@ export const wakeOps: Row[] = [
     },
   ],
   [
-    'WAKE_OP with an unknown comparison returns ENOSYS after it has changed the word, and wakes nobody',
+    'WAKE_OP with an unknown comparison returns ENOSYS after it has changed the word, and wakes no waiter',
     async b => {
       const [first] = await many(b, 1)
       b.view[1] = 4

@@ -5,13 +5,13 @@ import { type Row, wait, many, doneCount, results, wakeAll } from './row.ts'
 
 export const waking: Row[] = [
   [
-    'WAKE with nobody waiting returns 0',
+    'WAKE without waiters returns 0',
     b => {
       expect(b.call(FUTEX_WAKE, 0, 1)).toBe(0)
     },
   ],
   [
-    'WAKE wakes at most as many as asked for',
+    'WAKE wakes at most the given number',
     async b => {
       const all = await many(b, 4)
       expect(b.call(FUTEX_WAKE, 0, 3)).toBe(3)
@@ -47,7 +47,7 @@ export const waking: Row[] = [
     },
   ],
   [
-    'WAKE does not look at the word',
+    'WAKE does not read the word',
     async b => {
       const one = await b.start(wait(0))
       b.view[0] = 77
@@ -56,7 +56,7 @@ export const waking: Row[] = [
     },
   ],
   [
-    'waiters of one priority are woken in the order they came',
+    'waiters of one priority are woken in the order of their arrival',
     async b => {
       const [first, second, third] = await many(b, 3)
       b.call(FUTEX_WAKE, 0, 1)
@@ -72,7 +72,7 @@ export const waking: Row[] = [
     },
   ],
   [
-    'a waiter of higher priority is woken before those who came earlier',
+    'a waiter of higher priority is woken before earlier ones',
     async b => {
       const low = await b.start(wait(0, 0, { priority: 50 << 2 }))
       const high = await b.start(wait(0, 0, { priority: 5 << 2 }))
@@ -100,7 +100,7 @@ export const waking: Row[] = [
     },
   ],
   [
-    'FUTEX_FD returns ENOSYS, and so do numbers that are no operation',
+    'FUTEX_FD returns ENOSYS, and so do unknown operations',
     b => {
       expect(b.call(FUTEX_FD, 0, 0)).toBe(-ENOSYS)
       for (const op of [14, 15, 64, 127]) expect(b.call(op, 0, 0)).toBe(-ENOSYS)

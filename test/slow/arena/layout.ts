@@ -7,7 +7,7 @@ import { Slab } from '../../../src/arena/memory/slab.ts'
 import { Lock } from '../../../src/arena/sync/spinlock.ts'
 import { SpscRing } from '../../../src/arena/rings/spsc.ts'
 
-/** What the stress workers share, computed alike on every thread. */
+/** The shared memory of the stress workers. Every thread computes the same layout. */
 export const Board: Layout<'lock' | 'plain' | 'ready' | 'published' | 'done'> = record('board', {
   lock: ownLine(words(Lock.words)),
   plain: ownLine(words(8)),
@@ -42,14 +42,14 @@ export function stressLayout(): StressLayout {
     spsc: SpscRing.reserve(plan, 'spsc', RING),
     back: SpscRing.reserve(plan, 'back', RING),
     mpsc: MpscRing.reserve(plan, 'mpsc', RING),
-    // Small, so that the threads meet in every bitmap word and the slab is often full.
+    // Small, so that the threads collide in every bitmap word and the slab is often full.
     slab: new Slab(plan, { name: 'items', capacity: 70, words: Item.words, option: 'items' }),
     heap: PayloadHeap.reserve(plan, 64 * 1024, 'heap'),
     rcu: Rcu.reserve(plan, 4),
   }
 }
 
-/** One scenario for one thread: returns a number that the test adds up or compares. */
+/** One scenario for one thread: returns a number that the test sums or compares. */
 export interface StressWork {
   readonly scenario: string
   readonly id: number

@@ -8,9 +8,7 @@ import { initLock } from '../../../src/arena/sync/spinlock.ts'
 import { KernelThread } from '../../../src/arena/sync/thread.ts'
 import { Board, mpscOf, stressLayout, type StressLayout, type StressWork } from './layout.ts'
 
-/**
- * Real threads, all at once, on one arena; returns what each one counted as wrong, and the arena to look at.
- */
+/** Runs real threads concurrently on one arena. Returns the error count of each, and the arena. */
 async function stress(
   scenario: string,
   threads: number,
@@ -38,7 +36,7 @@ async function stress(
   return { wrong, arena, layout, heap, thread: new KernelThread(arena, 64) }
 }
 
-test('two threads count under one spin lock and lose nothing', async () => {
+test('two threads count under one spin lock and no increment is lost', async () => {
   const { wrong, arena, layout } = await stress('lock', 2, 100_000)
   expect(wrong).toBe(0)
   const words = arena.i32.subarray(layout.board + Board.plain, layout.board + Board.plain + 8)
@@ -63,7 +61,7 @@ test('an MPSC ring from three threads delivers everything once, in the order of 
   expect(mpscOf(arena, layout).pop()).toBe(-1)
 })
 
-test('threads never get the same slot of a slab, and give every one back', async () => {
+test('threads never get the same slot of a slab, and every slot is freed', async () => {
   const { wrong, arena, layout, thread } = await stress('slab', 2, 300_000)
   expect(wrong).toBe(0)
   expect(layout.slab.count(arena.i32)).toBe(0)
@@ -77,7 +75,7 @@ test('payloads allocated on either thread and freed on the other arrive whole, a
   expect(heap.usedBlocks()).toBe(0)
 })
 
-test('readers under RCU never see an item after it was freed, and every item is freed in the end', async () => {
+test('readers under RCU never see an item after it was freed, and every item is freed at the end', async () => {
   const { wrong, arena, layout } = await stress('rcu', 2, 50_000)
   expect(wrong).toBe(0)
   expect(layout.slab.count(arena.i32)).toBe(0)

@@ -14,20 +14,20 @@ const layout = stressLayout()
 const { i32 } = arena
 const { board, slab } = layout
 
-/** Lets all threads start at once: the first microseconds are when they meet most. */
+/** Starts all threads together: most collisions are in the first microseconds. */
 function line(): void {
   Atomics.add(i32, board + Board.ready, 1)
   while (Atomics.load(i32, board + Board.ready) < work.threads);
 }
 
-/** A cheap generator of its own for each thread. */
+/** A cheap random generator for each thread. */
 let state = work.id * 7919 + 1
 function random(below: number): number {
   state = (Math.imul(state, 1664525) + 1013904223) >>> 0
   return Math.floor((state / 2 ** 32) * below)
 }
 
-/** Several words that must always agree, changed under one lock. Returns how often they did not. */
+/** Several words that must always agree, changed under one lock. Returns how often they differed. */
 function lock(): number {
   let wrong = 0
   for (let turn = 0; turn < work.turns; turn++) {
@@ -39,7 +39,7 @@ function lock(): number {
   return wrong
 }
 
-/** Thread 0 sends 1 to n, thread 1 checks order and adds up. */
+/** Thread 0 sends 1 to n, thread 1 checks the order and adds up. */
 function spsc(): number {
   const ring = new SpscRing(i32, layout.spsc.start, RING)
   let wrong = 0
@@ -56,7 +56,9 @@ function spsc(): number {
   return wrong
 }
 
-/** Threads above 0 send (thread, number); thread 0 checks that each one's numbers come in order, once. */
+/**
+ * The other threads send (thread, number); thread 0 checks that the numbers of each arrive once and in order.
+ */
 function mpsc(): number {
   const ring = mpscOf(arena, layout)
   if (work.id > 0) {

@@ -6,9 +6,9 @@ import { isOnline } from '../../../src/sched/balance/hotplug.ts'
 import { checkInvariants } from '../../../testing/sched/invariants.ts'
 
 /**
- * Tasks of every kind while CPUs are terminated at random moments, in the middle of whatever they do. Each
- * task has one outcome: its result, or that its CPU was lost. Those that may be started again all come to
- * their result. And afterwards nothing of them is left in the arena.
+ * Tasks of every kind while CPUs are terminated at random times, at any instruction. Each task has one
+ * outcome: its result, or the loss of its CPU. Every restartable task gets its result. Afterwards the arena
+ * is as before.
  */
 const TASKS = Number(process.env.HEDDLE_CHAOS ?? (process.env.HEDDLE_LONG ? 50_000 : 10_000))
 const CPUS = 4
@@ -41,13 +41,13 @@ class Chaos {
     this.work = work
     this.random = new SeededRandom(seed)
     kernel.on('death', () => this.deaths++)
-    // A child that is lost after its parent was.
+    // A child that is lost after its parent was lost.
     kernel.on('failure', ({ name, error }) => {
       if (name !== 'half' || !(error instanceof CpuLostError)) this.unexpected.push(error)
     })
   }
 
-  /** Spawns task number n. Every second one may be started again. */
+  /** Spawns task number n. Every second task is restartable. */
   spawn(n: number): void {
     const { marks, work, kernel } = this
     const options = { restartable: isRestartable(n) }
@@ -84,8 +84,7 @@ class Chaos {
       },
       (error: unknown) => {
         if (!(error instanceof CpuLostError)) throw error
-        if (isRestartable(n))
-          throw new Error(`task ${n} was lost, and may be started again`, { cause: error })
+        if (isRestartable(n)) throw new Error(`task ${n} was lost, and is restartable`, { cause: error })
         this.end(n, LOST)
         this.lost++
       },
@@ -114,8 +113,8 @@ class Chaos {
   }
 
   /**
-   * Every 20 ms on average. On a machine so busy that hardly a task has ended since the last time, the next
-   * waits for that: a CPU that is always killed before it has done anything shows nothing.
+   * Every 20 ms on average. On a busy machine, where hardly a task has ended since the last death, the next
+   * one is delayed: a CPU that always dies before it has done anything tests nothing.
    */
   private async kill(): Promise<void> {
     const { machine, view } = this.kernel['booted']
@@ -147,10 +146,10 @@ test(`${TASKS} tasks on ${CPUS} CPUs, of which one is terminated every ${KILL_EV
     expect(chaos.outcomes.includes(0)).toBe(false)
     for (let n = 0; n < TASKS; n++) {
       const [begun, ended] = [chaos.marks[2 * n], chaos.marks[2 * n + 1]]
-      // One that was lost may have died before its first line, or after its last.
+      // A lost task may have died before its first line, or after its last.
       const [least, most] = isRestartable(n) ? [1, Infinity] : [chaos.outcomes[n] === RETURNED ? 1 : 0, 1]
       if (begun < least || begun > most || ended < least || ended > begun) {
-        throw new Error(`task ${n} began ${begun} times and came to its end ${ended} times`)
+        throw new Error(`task ${n} began ${begun} times and ended ${ended} times`)
       }
     }
     expect(chaos.deaths).toBeGreaterThan(TASKS / 5000)

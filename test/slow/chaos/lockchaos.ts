@@ -29,25 +29,24 @@ import type { Wide } from './widework.ts'
 
 /**
  * Every primitive, every priority, children, scopes, maps, async tasks, kills and restartable tasks, and a
- * pool beside it, while CPUs are terminated at random, as fast as they come back and also before they run; on
- * kernels of three CPUs, of one to three, and with `debug: true`. The booting thread uses the same locks.
- * Each task has one outcome; when the killing has stopped the kernel serves as before; and `close` with a
- * deadline ends.
+ * pool, while CPUs are terminated at random, also before they run, as fast as they restart. Kernels have
+ * three CPUs, one to three, or `debug: true`. The booting thread uses the same locks. Each task has one
+ * outcome. After the last death the kernel serves as before, and `close` with a deadline ends.
  */
 export interface LockChaosOptions {
   readonly seed: number
   readonly tasks: number
-  /** So many CPUs are terminated; then the killing is over. */
+  /** How many CPUs are terminated. */
   readonly deaths: number
-  /** Told what happens, for people. */
+  /** Gets messages about the run. */
   readonly log?: (line: string) => void
 }
 
 export interface LockChaosReport {
   readonly deaths: readonly Death[]
-  /** How many tasks ended in which way. */
+  /** How many tasks ended in each way. */
   readonly outcomes: Readonly<Record<string, number>>
-  /** Errors that none of this should cause. */
+  /** Unexpected errors. */
   readonly unexpected: readonly unknown[]
 }
 
@@ -56,13 +55,13 @@ export interface Death {
   readonly at: number
   readonly cpu: number
   readonly why: string
-  /** The killing was over. */
+  /** The death came after the last termination. */
   readonly late: boolean
 }
 
 const CPUS = 3
 
-/** What kinds of kernels there are: which one it is, the seed says. */
+/** The kinds of kernels; the seed chooses one. */
 const kernels: readonly KernelOptions[] = [
   { cpus: CPUS },
   { cpus: { min: 1, max: CPUS, idle: 40 } },
@@ -73,7 +72,7 @@ const kernels: readonly KernelOptions[] = [
 const AT_ONCE = 600
 const PRIORITIES = ['realtime', 'high', 'normal', 'normal', 'low', 'idle', 'idle'] as const
 const CLOSE_MS = 3000
-/** How long a CPU lives, at the most: about as long as another takes to come up. */
+/** The longest life of a CPU: about the time that another one takes to start. */
 const LIFE_MS = 400
 
 type Work = typeof import('./lockwork.ts')
@@ -106,9 +105,9 @@ class LockChaos {
       this.deaths.push({ at, cpu, why, late: !this.kills })
       options.log?.(`${at} ms: CPU ${cpu} died${this.kills ? '' : ' after the killing'}: ${why}`)
     })
-    // One that died, or one more.
+    // The dead CPU, or one more.
     kernel.on('online', ({ cpu }) => void this.killSoon(cpu))
-    // A task holds one lock at a time: there is no circle.
+    // A task holds one lock at a time: there is no cycle.
     kernel.on('deadlock', ({ message }) => this.fault(new Error(message)))
     kernel.on('error', error => this.fault(error))
     // A child whose parent was lost.
@@ -161,7 +160,7 @@ class LockChaos {
     for (let n = 0; n < this.options.tasks; n++) {
       while (this.living.size >= AT_ONCE) await pause(1)
       this.spawn(n)
-      // A plain mutex whose holder died is lost for good: there is a new one now and then.
+      // A plain mutex whose holder died stays locked for ever: replace it now and then.
       if (n % 256 === 255) this.shared = makeShared()
       if (n % 16 === 0) await pause(0)
     }
@@ -172,7 +171,7 @@ class LockChaos {
     await this.drained()
   }
 
-  /** Waits for the last task. A kernel that has stopped serving is told of, with what it looks like. */
+  /** Waits for the last task. Reports the state of a kernel that has stopped serving. */
   private async drained(): Promise<void> {
     let least = this.living.size
     for (let rests = 0; this.living.size > 0; rests++) {
@@ -201,12 +200,12 @@ class LockChaos {
     return lines.join('\n')
   }
 
-  /** A CPU that is back dies again, sometimes before its program runs. */
+  /** Terminates a CPU that is back, sometimes before its program runs. */
   private async killSoon(cpu: number): Promise<void> {
     await pause(this.random.below(LIFE_MS))
     this.kill(cpu)
     if (this.random.below(3) !== 0) return
-    // By then another may be on its way up in its place.
+    // By then another CPU may be starting in its place.
     await pause(this.random.below(500))
     this.kill(cpu)
   }
@@ -224,7 +223,7 @@ class LockChaos {
     this.options.log?.(`${at} ms: the killing is over, ${this.living.size} tasks live`)
   }
 
-  /** The booting thread uses the locks, and its event loop goes on. */
+  /** The booting thread uses the locks, and its event loop continues. */
   private async useLocks(): Promise<void> {
     const { random } = this
     const timed = { timeout: 20 }
@@ -335,7 +334,7 @@ function makeWide(): Wide {
   }
 }
 
-/** Runs it to the end, with the kernel closed. A kernel that stops serving never gets there. */
+/** Runs the chaos to its end, and closes the kernel. A kernel that stops serving never reaches this end. */
 export async function lockChaos(options: LockChaosOptions): Promise<LockChaosReport> {
   const kind = kernels[options.seed % kernels.length]
   const kernel = await Kernel.boot({ ...kind, grace: 500, control: false })

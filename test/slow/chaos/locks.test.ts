@@ -9,11 +9,11 @@ const DEATHS = long ? 60 : 8
 const first = Number(process.env.HEDDLE_SEED ?? Date.now() % 1_000_000)
 
 test.each(Array.from({ length: RUNS }, (_, run) => first + run))(
-  'locks of every kind, tasks of every priority, and CPUs that die as fast as they come back: one outcome each, and the kernel serves on, seed %i',
+  'locks of every kind, tasks of every priority, and CPUs that die as fast as they restart: one outcome for each task, and the kernel still serves, seed %i',
   async seed => {
     const { deaths, outcomes, unexpected } = await lockChaos({ seed, tasks: TASKS, deaths: DEATHS })
     expect(unexpected).toEqual([])
-    // Nothing but the chaos itself, and evictions, ends a CPU.
+    // Only the chaos itself, and evictions, end a CPU.
     expect(deaths.map(({ why }) => why.slice(0, 10)).filter(why => why !== 'terminated')).toEqual([])
     expect(Object.values(outcomes).reduce((sum, count) => sum + count, 0)).toBe(TASKS)
   },

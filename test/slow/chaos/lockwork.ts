@@ -6,8 +6,8 @@ import { spawn } from '../../../src/kernel/cpu/current.ts'
 import { type Wide, wideStep } from './widework.ts'
 
 /**
- * What the tasks of the lock chaos do: each takes a few random steps at objects that all tasks share, then
- * returns its number. Every wait has a time limit, because the task that would end it may have died.
+ * The tasks of the lock chaos: each makes a few random steps on objects that all tasks share, then returns
+ * its number. Every wait has a time limit, because the task that would end it may have died.
  */
 export interface Shared {
   readonly mutexes: readonly Mutex[]
@@ -15,7 +15,7 @@ export interface Shared {
   readonly semaphore: Semaphore
   readonly channels: readonly Channel<unknown>[]
   readonly condition: Condition
-  /** The mutex that goes with `condition`. */
+  /** The mutex of `condition`. */
   readonly guard: Mutex
   readonly wide: Wide
 }
@@ -38,8 +38,8 @@ const expectedCodes = new Set([
 ])
 
 /**
- * Ends of a wait that are no fault: the time is over, the holder has died, the lock is lost, the child's CPU
- * died, the scope was cancelled; of a scope also several of these.
+ * Expected ends of a wait: a timeout, the holder has died, the lock is lost, the child's CPU died, the scope
+ * was cancelled; from a scope also several of these.
  */
 export function isExpected(error: unknown): boolean {
   const { name, code } = error as { name?: string; code?: string }

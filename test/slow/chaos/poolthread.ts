@@ -3,8 +3,8 @@ import { SeededRandom } from '../../../src/machine/simulated/random.ts'
 import { Piscina } from '../../../src/piscina/index.ts'
 
 /**
- * A pool whose workers are terminated: each run has one outcome, its value or that its worker died. Tells
- * what it should not see, until it is told to end.
+ * A pool whose workers are terminated: each run has one outcome, its value or the death of its worker.
+ * Reports unexpected results, until it is stopped.
  */
 const port = parentPort!
 const state = { goesOn: true }

@@ -5,10 +5,7 @@ import { SeededRandom } from '../../../src/machine/simulated/random.ts'
 import type { SimulatedMachine } from '../../../src/machine/simulated/simulatedmachine.ts'
 import { checkInvariants } from '../../../testing/sched/invariants.ts'
 
-/**
- * The chaos of chaos.test.ts on simulated CPUs: each seed is one order of events, and the same one every
- * time.
- */
+/** The chaos of chaos.test.ts on simulated CPUs: each seed is one order of events, the same every time. */
 const TASKS = 60
 const CPUS = 3
 const DEATHS = 8

@@ -8,8 +8,8 @@ type Work = ModuleView<typeof import('./lockwork.ts')>
 const TIMED = { timeout: 10 }
 
 /**
- * What the booting thread does beside its tasks in the lock chaos: maps, scopes, futexes, and a pool whose
- * workers die too.
+ * The actions of the booting thread in the lock chaos: maps, scopes, futexes, and a pool whose workers die
+ * too.
  */
 export class WideUse {
   private readonly kernel: Kernel
@@ -52,7 +52,7 @@ export class WideUse {
     }
   }
 
-  /** All of a map's tasks may be started again: each item has its result, in order. */
+  /** All tasks of a map are restartable: each item has its result, in order. */
   private async map(): Promise<void> {
     const items = Array.from({ length: 12 }, (_, n) => n % 4)
     const results: number[] = []
@@ -94,10 +94,7 @@ export class WideUse {
     }
   }
 
-  /**
-   * Another kernel, with the face of a pool. On a thread of its own: on this one it would be the kernel that
-   * new locks belong to.
-   */
+  /** Another kernel, behind a pool. It has its own thread: on this thread, new locks would belong to it. */
   private async pool(goesOn: () => boolean): Promise<void> {
     const thread = new Worker(new URL('./poolthread.ts', import.meta.url))
     const gone = new Promise(resolve => thread.once('exit', resolve))

@@ -16,9 +16,8 @@ import {
 import type { SeededRandom } from '../../../src/machine/simulated/random.ts'
 
 /**
- * The primitives that are no locks, the futexes themselves, and scopes, as the tasks of the lock chaos use
- * them: every wait has a time limit. What is read is checked: a record of a SeqLock is whole, and a PI lock
- * is held by one task.
+ * The other primitives, the futexes themselves, and scopes in the lock chaos. Every wait has a time limit.
+ * Reads are checked: a record of a SeqLock is whole, and one task holds a PI lock.
  */
 export interface Wide {
   readonly seqlock: SeqLock
@@ -41,11 +40,11 @@ export interface Wide {
 const PLAIN = 0
 const OTHER = 1
 const LOCK = 2
-/** Whether the lock is held, as its holder has noted it. A holder that dies leaves its note. */
+/** Whether the lock is held, as its holder has recorded it. A holder that dies leaves its record. */
 const INSIDE = 3
 const CONDITION = 4
 
-/** Adds one; wakes at the second word too if it was above 5. */
+/** Adds one; also wakes at the second word if the value was above 5. */
 const ADD_ONE = { op: 1, oparg: 1, cmp: 4, cmparg: 5 }
 
 type Steps<T = void> = Generator<number, T, unknown>
@@ -104,7 +103,7 @@ function wakeSomewhere({ words, small, middle, large }: Wide, random: SeededRand
   }
 }
 
-/** A lock that inherits, straight on its word; its holder's death passes it on. */
+/** A PI lock, directly on its word; the death of its holder passes it on. */
 function* usePiWord({ words }: Wide, random: SeededRandom): Steps {
   if (random.below(4) === 0) {
     futex.cmpRequeuePi(words, CONDITION, words, LOCK, 0, { move: 1 })
@@ -219,7 +218,7 @@ export function* wideStep(wide: Wide, random: SeededRandom): Steps {
   }
 }
 
-/** An async task: what follows its awaits is run by the event loop of its CPU. */
+/** An async task: the event loop of its CPU runs the code after its awaits. */
 export async function drift(wide: Wide, n: number, seed: number): Promise<number> {
   const { words, seqlock } = wide
   for (let turn = 0; turn < 3; turn++) {
@@ -233,7 +232,7 @@ export async function drift(wide: Wide, n: number, seed: number): Promise<number
   return n
 }
 
-/** The holder of the lock has died, and its lock with it: as Linux has it. */
+/** The holder of the lock has died, and its lock with it, as on Linux. */
 function lockLost(error: { readonly code?: string }): null {
   if (error.code !== 'ESRCH') throw error
   return null

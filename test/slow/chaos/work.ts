@@ -3,18 +3,18 @@ import { join } from '../../../src/kernel/join/childtask.ts'
 import { spawn } from '../../../src/kernel/cpu/current.ts'
 
 /**
- * What the tasks of the chaos test do. Each notes in `marks` that it has begun and that it has come to its
- * end: `marks[2 * n]` and `marks[2 * n + 1]` for task number n.
+ * The tasks of the chaos test. Each records in `marks` that it has begun and that it has ended: `marks[2 *
+ * n]` and `marks[2 * n + 1]` for task number n.
  */
 
-/** In one go. */
+/** Without a stop. */
 export function add(marks: Int32Array, n: number, a: number, b: number): number {
   Atomics.add(marks, 2 * n, 1)
   Atomics.add(marks, 2 * n + 1, 1)
   return a + b
 }
 
-/** A result that is in the payload heap. */
+/** A result in the payload heap. */
 export function text(marks: Int32Array, n: number, length: number): string {
   Atomics.add(marks, 2 * n, 1)
   const result = 'x'.repeat(length)
@@ -35,7 +35,7 @@ export function* turns(marks: Int32Array, n: number, count: number): Generator<u
   return sum
 }
 
-/** Has a child, and waits for it. If that one's CPU dies, so be it. */
+/** Spawns a child and joins it. The loss of the child's CPU is allowed. */
 export function* family(marks: Int32Array, n: number): Generator<unknown, number, unknown> {
   Atomics.add(marks, 2 * n, 1)
   const child = spawn(half, [n])
@@ -54,7 +54,7 @@ export function half(n: number): number {
   return n / 2
 }
 
-/** Its event loop turns meanwhile. */
+/** Its event loop runs while it waits. */
 export async function later(marks: Int32Array, n: number): Promise<number> {
   Atomics.add(marks, 2 * n, 1)
   await new Promise(resolve => setTimeout(resolve, 1))

@@ -8,10 +8,9 @@ import { wakeupTask } from '../../../src/sched/core/wakeup.ts'
 import { LockSimulation, type LockingTask } from '../../futex/pi-sim.ts'
 
 /**
- * The shape of pi_stress: groups of three, low, middle and high, and a lock for each group. In each round low
- * takes the lock and lets the other two go; middle spins until high has had the lock, so low, who holds it,
- * gets a CPU only if it inherits from high. With fewer CPUs than groups one round without inheritance hangs
- * for ever.
+ * The shape of pi_stress: groups of three tasks, low, middle and high, with a lock for each group. In each
+ * round low locks and starts the other two. Middle spins until high has locked, so low gets a CPU only if it
+ * inherits from high. With fewer CPUs than groups, a round without inheritance hangs.
  */
 const GROUPS = 10
 const HIGH: number = makePriority(10, 0)
@@ -45,7 +44,7 @@ function makeGroup(world: LockSimulation, lock: number, rounds: number): Group {
   const wake = (task: LockingTask, at: number): void => void wakeupTask(task.context.s, group.tasks[at])
   const critical = (): void => {
     inside++
-    if (inside !== 1) throw new Error('two are inside at once')
+    if (inside !== 1) throw new Error('two tasks hold one lock')
   }
   group.tasks.push(
     world.fork(
@@ -101,7 +100,7 @@ for (const [cpus, kind, rounds] of [
   [1, PI, TIMES * 70_000],
   [4, ROBUST_PI, TIMES * 30_000],
 ] as const) {
-  test(`ten groups on ${cpus} simulated CPUs, ${rounds} rounds: nobody hangs`, () => {
+  test(`ten groups on ${cpus} simulated CPUs, ${rounds} rounds: no task hangs`, () => {
     const each = rounds / GROUPS
     for (const { round, highDone, middleDone } of play(kind, cpus, each, cpus, 100 * rounds))
       expect([round, highDone, middleDone]).toEqual([each, each, each])

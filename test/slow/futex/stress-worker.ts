@@ -24,7 +24,7 @@ export interface StressBoot {
   readonly handles: MappingHandles
 }
 
-/** A mutex on a futex: 0 free, 1 taken, 2 taken and someone may wait. */
+/** A mutex on a futex: 0 free, 1 locked, 2 locked and a thread may wait. */
 export function lock(fx: Futexes, word: FutexWord): void {
   const { i32, index } = word
   let seen = Atomics.compareExchange(i32, index, 0, 1)
@@ -57,7 +57,7 @@ if (workerData !== null && 'scenario' in (workerData as object)) {
       unlock(fx, word)
     }
   } else {
-    // A condition: waits for the sequence to change, and takes the lock again as one that may have waiters.
+    // A condition: waits until the sequence changes, and locks again in the state with waiters.
     for (let turn = 0; turn < boot.turns; turn++) {
       lock(fx, word)
       const seen = Atomics.load(view, SEQUENCE)

@@ -58,7 +58,7 @@ function start(scenario: StressBoot['scenario'], threads: number, turns: number)
   return { fx, view: new Int32Array(buffer), workers, done, left: () => layout.waiters.count(arena.i32) }
 }
 
-test('three threads and a promise count under one futex mutex and lose nothing', async () => {
+test('three threads and a promise count under one futex mutex, and no increment is lost', async () => {
   const { fx, view, done, left } = start('mutex', 3, 15_000)
   const word = fx.word(view, LOCK)
   // This thread takes part through promises.
@@ -77,7 +77,7 @@ test('three threads and a promise count under one futex mutex and lose nothing',
   expect(left()).toBe(0)
 })
 
-test('four threads at one mutex, whose futex ends and is made anew all the time', async () => {
+test('four threads at one mutex, whose futex is freed and recreated all the time', async () => {
   const { view, done, left } = start('mutex', 4, 200_000)
   await done
   expect(view[COUNTER]).toBe(800_000)
@@ -98,7 +98,7 @@ test('a broadcast by requeue wakes every thread once, round after round', async 
     }
     lock(fx, word)
     Atomics.add(view, SEQUENCE, 1)
-    // One is woken, the others move to the lock, where each unlock wakes the next.
+    // One waiter is woken, the others move to the lock, where each unlock wakes the next.
     fx.requeue(sequence, word, { wake: 1 })
     Atomics.store(view, LOCK, 2)
     unlock(fx, word)
@@ -108,7 +108,7 @@ test('a broadcast by requeue wakes every thread once, round after round', async 
   expect(left()).toBe(0)
 })
 
-test('threads that are terminated while they wait or wake leave futexes that go on working', async () => {
+test('threads that are terminated while they wait or wake leave working futexes', async () => {
   for (let attempt = 0; attempt < 5; attempt++) {
     const { fx, view, workers, done, left } = start('mutex', 2, 1_000_000)
     done.catch(() => undefined)

@@ -19,7 +19,7 @@ import { type Kind, type Order, perform } from './stressprograms.ts'
 
 /**
  * Real threads: two that block, one with promises, one with a coroutine; and promises and a coroutine on this
- * one.
+ * thread.
  */
 const kinds: readonly Kind[] = ['thread', 'promise', 'thread', 'coroutine']
 const local: readonly Kind[] = ['promise', 'coroutine']
@@ -68,7 +68,7 @@ test('a mutex excludes threads, promises and coroutines of five threads, with ti
   expect(mutex.locked).toBe(false)
 })
 
-test('a semaphore never has more out than there are permits, and has them all at the end', async () => {
+test('a semaphore never gives out more than its permits, and has all of them at the end', async () => {
   const semaphore = new Semaphore(4)
   const worst = (await everyone('semaphore', [semaphore.handle], shared(1))) as number[]
   expect(Math.max(...worst)).toBeLessThanOrEqual(4)
@@ -83,20 +83,20 @@ test('readers see whole writes', async () => {
   expect([lock.readers, lock.isWriting]).toEqual([0, false])
 })
 
-test('a condition passes the turn round all of them', async () => {
+test('a condition passes the turn to all of them in order', async () => {
   const words = shared(2)
   words[1] = PARTIES
   await everyone('condition', [new Mutex().handle, new Condition().handle], words, TURNS / 10)
   expect(words[0]).toBe((PARTIES * TURNS) / 10)
 })
 
-test('nobody passes a barrier before all have come', async () => {
+test('no participant passes a barrier before all have arrived', async () => {
   const turns = TURNS / 10
   const early = await everyone('barrier', [new Barrier(PARTIES).handle], shared(turns), turns)
   expect(early).toEqual(Array.from({ length: PARTIES }, () => 0))
 })
 
-test('a thing is done once, a latch opens for all, an event lets them through one by one', async () => {
+test('a Once runs once, a latch opens for all, an automatic event wakes them one by one', async () => {
   const words = shared(2)
   const handles = [new Once().handle, new Latch(PARTIES).handle, new Event({ auto: true, set: true }).handle]
   expect(await everyone('small', handles, words)).toEqual(Array.from({ length: PARTIES }, () => 1))
@@ -122,17 +122,14 @@ test('every record that is pushed is popped once', async () => {
   expect(sums.reduce((sum, each) => sum + each)).toBe((PARTIES / 2) * pushed)
 })
 
-test.each([0, 4])(
-  'every value that is sent by a select is received by one, at capacity %i',
-  async capacity => {
-    const handles = [new Channel(capacity).handle, new Channel(capacity).handle]
-    const sums = (await everyone('select', handles, shared(1))) as number[]
-    const sent = ((TURNS - 1) * TURNS) / 2
-    expect(sums.reduce((sum, each) => sum + each)).toBe((PARTIES / 2) * sent)
-  },
-)
+test.each([0, 4])('every value that is sent by a select is received once, at capacity %i', async capacity => {
+  const handles = [new Channel(capacity).handle, new Channel(capacity).handle]
+  const sums = (await everyone('select', handles, shared(1))) as number[]
+  const sent = ((TURNS - 1) * TURNS) / 2
+  expect(sums.reduce((sum, each) => sum + each)).toBe((PARTIES / 2) * sent)
+})
 
-test('a cell passes the turn round all of them', async () => {
+test('a cell passes the turn to all of them in order', async () => {
   const cell = new AtomicInt32()
   const words = shared(1)
   words[0] = PARTIES
@@ -140,7 +137,7 @@ test('a cell passes the turn round all of them', async () => {
   expect(cell.load()).toBe((PARTIES * TURNS) / 10)
 })
 
-test('nobody reads half a record of a seqlock', async () => {
+test('no reader sees half a record of a seqlock', async () => {
   const torn = await everyone('seqlock', [new SeqLock({ fields: 3 }).handle], shared(1), TURNS * 10)
   expect(torn).toEqual(Array.from({ length: PARTIES }, () => 0))
 })

@@ -19,7 +19,7 @@ import {
   type SyncHandle,
 } from '../../../src/sync/index.ts'
 
-/** Who uses the object: a thread that blocks, promises, or a coroutine beside an event loop. */
+/** The user of the object: a thread that blocks, promises, or a coroutine beside an event loop. */
 export type Kind = 'thread' | 'promise' | 'coroutine'
 
 export interface Order {
@@ -31,10 +31,10 @@ export interface Order {
   readonly who: number
 }
 
-/** A verb in the three ways; the program says which, the kind says how. */
+/** A verb in its three forms; the kind of user chooses one. */
 type Verb<T> = (kind: Kind) => T | Promise<T> | Generator<number, T, unknown>
 
-/** Runs a program written once: each `yield` is a verb, done as its kind does it. */
+/** Runs a program that is written once: each `yield` is a verb, in the form of its kind. */
 export async function perform(order: Order): Promise<unknown> {
   const { kind } = order
   const steps = programs[order.program](order)
@@ -157,7 +157,7 @@ export const programs: Record<ProgramName, Program> = {
     return torn
   },
 
-  /** Passes a turn round: each waits at the condition until the word is its own number. */
+  /** Passes a turn: each participant waits at the condition until the word is its own number. */
   *condition({ handles, words, turns, who }) {
     const mutex = Mutex.from(handles[0])
     const condition = Condition.from(handles[1])
@@ -210,7 +210,7 @@ export const programs: Record<ProgramName, Program> = {
       () => latch.waitSync(),
       () => latch.waitAsync(),
     )
-    // An automatic event lets them through one after the other.
+    // An automatic event wakes one participant at a time.
     yield by(
       () => event.wait(),
       () => event.waitSync(),
@@ -221,7 +221,7 @@ export const programs: Record<ProgramName, Program> = {
     return Atomics.load(words, 0)
   },
 
-  /** Half of them send what the others receive. */
+  /** Half of them send, and the others receive. */
   *channel({ handles, turns, who }) {
     const channel = Channel.from<unknown>(handles[0])
     let sum = 0
@@ -245,7 +245,7 @@ export const programs: Record<ProgramName, Program> = {
     return sum
   },
 
-  /** The same through two channels, whichever is ready. */
+  /** The same through two channels, using the one that is ready. */
   *select({ handles, turns, who }) {
     const channels = handles.map(handle => Channel.from<number>(handle))
     let sum = 0
@@ -263,7 +263,7 @@ export const programs: Record<ProgramName, Program> = {
     return sum
   },
 
-  /** Passes a turn round: each waits at the cell until it is its own number. */
+  /** Passes a turn: each participant waits at the cell until its value is its own number. */
   *cell({ handles, words, turns, who }) {
     const cell = AtomicInt32.from(handles[0])
     for (let turn = 0; turn < turns; turn++) {
