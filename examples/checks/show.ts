@@ -6,7 +6,7 @@ export async function showChecks(file: URL, meaning: string): Promise<void> {
   let report = ''
   const code = await runChecks(
     [fileURLToPath(file)],
-    { override: {} },
+    { override: {}, cache: false },
     { out: text => (report += text), err: text => void process.stderr.write(text), live: false },
   )
   console.log(report.trimEnd())
