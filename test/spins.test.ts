@@ -6,8 +6,8 @@ import { sourceFiles, src } from './sourcelayers.ts'
 
 /**
  * A loop that waits for another thread uses `awaitChange` (src/arena/sync/awaiting.ts) or `awaitOwner`
- * (src/futex/recovery/awaitowner.ts), which spin, park, and check whether the other thread is alive. For this test a
- * loop waits if it has no bound, does not yield its thread (`yield`, `await`), and
+ * (src/futex/recovery/awaitowner.ts), which spin, park, and check whether the other thread is alive. For this
+ * test a loop waits if it has no bound, does not yield its thread (`yield`, `await`), and
  *
  *   pauses      calls `pause`
  *   parks       calls `Atomics.wait`

@@ -153,7 +153,9 @@ describe('a recording of a kernel', () => {
 
   it('is the only one of its kernel, and can be started again', () => {
     const first = record(kernel, new Summary())
-    expect(() => record(kernel, new Summary())).toThrow('the kernel has a recording already; stop that one first')
+    expect(() => record(kernel, new Summary())).toThrow(
+      'the kernel has a recording already; stop that one first',
+    )
     first.stop()
     first.stop()
     record(kernel, new Summary()).stop()
