@@ -109,6 +109,17 @@ describe('the documentation', () => {
     }
   })
 
+  it('names for each word of the kernel a file that has it', () => {
+    const page = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
+    const rows = [...page.matchAll(/^\| [^|`]+ \| `(\w+)`: [^|]+ \| `([\w/.-]+)` \|$/gm)]
+    expect(rows.length).toBeGreaterThan(15)
+    for (const [, name, file] of rows) {
+      expect(readFileSync(join(root, file), 'utf8'), `${file} has no ${name}`).toMatch(
+        new RegExp(`^export .*\\b${name}\\b`, 'm'),
+      )
+    }
+  })
+
   it('names no row of the figures that is not in the tables', () => {
     const rows = [
       ...readFileSync(join(root, 'docs/performance.md'), 'utf8').matchAll(/^\| `([^`]+)` \|/gm),
