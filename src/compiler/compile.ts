@@ -37,6 +37,8 @@ export interface CompileOptions {
   neighbour?: Neighbour
   /** In checker mode: statements and branches are counted. */
   coverage?: boolean
+  /** In checker mode: a word that the text of each function of the output contains. */
+  mark?: string
   /**
    * How many turns of a loop without calls stand between two looks at the safepoint: 512. Tests make it
    * small.
@@ -172,7 +174,7 @@ class Compilation {
       const { whole, neighbour } = this.#options
       classify(analysis, { everything: checking, whole: whole === true, neighbour })
       const lowering = checking
-        ? new CheckerLowering(source, analysis, file, this.#options.coverage === true)
+        ? new CheckerLowering(source, analysis, file, this.#options.coverage === true, this.#options.mark)
         : this.#task(analysis, strip ?? 512)
       keepPlain(analysis, lowering)
       tried = analysis.funcs.filter(({ twin }) => twin).map(({ node }) => node.start)

@@ -13,6 +13,7 @@ import { owner } from '../../compiler/runtime/generator.ts'
 import { type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { CheckError } from '../errors.ts'
 import { isIntrinsic } from './intrinsics.ts'
+import { isInstrumented } from './marks.ts'
 import { AWAIT } from '../machine/operations.ts'
 import { effect, isShared, op, pending } from '../machine/pending.ts'
 import { refuse } from './refusal.ts'
@@ -178,17 +179,14 @@ function isWasm(fn: { readonly name?: unknown }): boolean {
   return typeof fn.name === 'string' && /^\d+$/.test(fn.name) && isNative(fn as Callable)
 }
 
-/** True for a class of code that is instrumented: its text or its methods show it. */
+/** Whether a class, or one that it extends, is instrumented. */
 function isOfTheCheck(maker: Callable): boolean {
   for (
     let made: any = maker;
     typeof made === 'function' && !isIntrinsic(made);
     made = Object.getPrototypeOf(made)
   ) {
-    if (toString.call(made).includes('$h_')) return true
-    const methods = Object.getOwnPropertyDescriptors(made.prototype ?? {})
-    for (const { value, get, set } of Object.values(methods))
-      if ([value, get, set].some(fn => fn?.[twin] !== undefined)) return true
+    if (isInstrumented(made)) return true
   }
   return false
 }
@@ -284,6 +282,8 @@ const withCallbacks = new WeakMap<Twin, Twin>()
  * The twin of what is called at this place: a function of the language that has one reports its steps there.
  */
 function twinAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
+  // Code that heddle has compiled for tasks has twins too. Their accesses are no steps.
+  if (pending.current >= 0 && isUnseen(fn)) return plainTwin(fn)
   pending.place = site
   const made = own(fn) as Twin & { [owner]?: unknown; [nativeMark]?: true }
   if (made[owner] === undefined && fn[twin] !== made) return plainTwin(fn)

@@ -1,4 +1,5 @@
 import { compile } from '../../compiler/compile.ts'
+import { MARK } from './marks.ts'
 
 /** Where instrumented code finds its runtime: a path that a bundler and Node can both load. */
 export interface Instrumented {
@@ -31,7 +32,8 @@ export function namedModules(source: string): string[] {
  * reached is counted. Throws a SyntaxError that shows the place.
  */
 export function instrument(source: string, file: string, runtime: string, coverage = false): Instrumented {
-  const { code, map, diagnostics } = compile(source, file, { mode: 'checker', runtime, coverage })
+  const mark = `${MARK}${Math.random().toString(36).slice(2, 12).padEnd(10, '0')}`
+  const { code, map, diagnostics } = compile(source, file, { mode: 'checker', runtime, coverage, mark })
   for (const { severity, message, line, column, frame } of diagnostics) {
     if (severity === 'error') throw new SyntaxError(`${message}\n${file}:${line}:${column}\n${frame}`)
   }

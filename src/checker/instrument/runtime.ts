@@ -1,7 +1,8 @@
-import { attach, setTwinShape } from '../../compiler/runtime.ts'
+import { attach, binder as bind, setTwinShape } from '../../compiler/runtime.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
-import { setPlainStop } from '../../compiler/runtime/generator.ts'
-import { effect, isShared, pending, realOf } from '../machine/pending.ts'
+import { generatorMethods, setPlainStop } from '../../compiler/runtime/generator.ts'
+import { effect, isShared, pending, realOf, vouchFor } from '../machine/pending.ts'
+import { isInstrumented } from './marks.ts'
 import { refuse } from './refusal.ts'
 import { nativeMark } from '../machine/views.ts'
 
@@ -21,6 +22,13 @@ import './twins.ts'
 export { kind, parts, peek, poke, primitive, through, unproxied, within } from './quiet.ts'
 
 setTwinShape(resumable)
+for (const fn of generatorMethods) vouchFor(fn)
+
+/** `fn.bind(…)`: what is made of an instrumented function counts as one. */
+export function binder(fn: any, text: string): (...args: any[]) => any {
+  const made = bind(fn, text)
+  return typeof fn === 'function' && isInstrumented(fn) ? (...args) => vouchFor(made(...args)) : made
+}
 
 // By whatever name it is called, a pause changes nothing: a turn of a loop with one in it can still be a
 // useless one.
@@ -53,9 +61,12 @@ export function direct<T>(x: T): T {
   return pending.current < 0 && isShared(x) ? (realOf(x) as T) : x
 }
 
+/** Only there for the text of a class: marks.ts. */
+export function marked(_mark: string): void {}
+
 /**
  * The plain form of a function begins to run: inside a thread, called by code that the compiler does not see.
  */
-export function entered(): void {
+export function entered(_mark: string): void {
   if (pending.current >= 0) effect()
 }

@@ -13,8 +13,10 @@ import { isMemory, ownAt, plain, watched } from './foreign.ts'
 import { elements, type Model, typed } from './models.ts'
 import { KIND_NAMES, LOAD, PLAIN_READ, PLAIN_WRITE, WAIT_ASYNC } from '../machine/operations.ts'
 import { fields, isIndex, isTyped, take } from './patterns.ts'
-import { effect, isShared, op, pending } from '../machine/pending.ts'
+import { effect, isShared, op, pending, vouchFor } from '../machine/pending.ts'
+import { isInstrumented } from './marks.ts'
 import { isQuietList } from './quiet.ts'
+import { isUnseen } from './unseen.ts'
 import { kindOf, nativeMark } from '../machine/views.ts'
 
 type Callable = (...args: any[]) => any
@@ -56,7 +58,7 @@ const ofQuietList = (self: unknown, args: unknown[]): boolean =>
 
 /** A callback that is not instrumented is called as such. */
 function callback(fn: unknown): unknown {
-  if (typeof fn !== 'function' || resumableOf(fn as never) !== undefined) return fn
+  if (typeof fn !== 'function' || (resumableOf(fn as never) !== undefined && !isUnseen(fn))) return fn
   return function (this: unknown, ...args: unknown[]) {
     return plain(fn, this, args, fn.name)
   }
@@ -112,6 +114,19 @@ over(
     return yield* run(fn, self, args)
   },
 )
+
+const { bind } = Function.prototype
+// oxlint-disable-next-line require-yield
+over(Function.prototype, 'bind', never, isKnownFunction, function* (_site, fn, args) {
+  effect()
+  const made = vouchFor(Reflect.apply(bind, fn, args) as Callable)
+  const resumable = resumableOf(fn)
+  return resumable === undefined ? made : attach(made, Reflect.apply(bind, resumable, args) as Twin)
+})
+
+function isKnownFunction(fn: unknown): boolean {
+  return typeof fn === 'function' && isInstrumented(fn)
+}
 
 const isPlainList = (list: unknown): boolean => list === undefined || list === null || isQuietList(list)
 

@@ -12,13 +12,11 @@
  * and keeps nothing (`hosts`); and so is vitest's `expect`.
  */
 import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
-import { resumableOf } from '../../compiler/runtime/builtins/callback.ts'
-import { twin } from '../../coroutine/core/coroutine.ts'
 import { isIntrinsic } from './intrinsics.ts'
+import { isInstrumented } from './marks.ts'
 import { pending } from '../machine/pending.ts'
 import { where } from './refusal.ts'
 
-const { toString } = Function.prototype
 const { getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
 
 /**
@@ -85,17 +83,10 @@ function isAssertion(target: object): boolean {
   return assertion !== null && inspectors?.isProxy(target) !== true && getPrototypeOf(target) === assertion
 }
 
-/** What is known of functions that carry no twin, by their text. */
-const texts = new WeakMap<object, boolean>()
-
 /** True for a function of which nothing is known. */
 export function isUnseen(fn: unknown): fn is (...args: never[]) => unknown {
   if (typeof fn !== 'function' || isIntrinsic(fn) || pending.reals.has(fn) || hosts.has(fn)) return false
-  if ((fn as { [twin]?: unknown })[twin] !== undefined || resumableOf(fn as never) !== undefined) return false
-  let known = texts.get(fn)
-  // The plain form of a function of the check calls the runtime.
-  if (known === undefined) texts.set(fn, (known = toString.call(fn).includes('$h_')))
-  if (known) return false
+  if (isInstrumented(fn)) return false
   learnExpect()
   return !hosts.has(fn)
 }

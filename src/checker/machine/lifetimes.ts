@@ -1,6 +1,6 @@
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { ALLOCATE, FREE } from './operations.ts'
-import { op } from './pending.ts'
+import { op, vouchFor } from './pending.ts'
 
 /**
  * Told by an allocator: these elements of a view are given back, and nobody may touch them until they are
@@ -27,5 +27,7 @@ function* allocated(view: ArrayBufferView, index: number, length: number): Gener
   yield op(ALLOCATE, -1, view, index, length)
 }
 
+vouchFor(markFreed)
+vouchFor(markAllocated)
 Object.assign(markFreed, { [twin]: freed })
 Object.assign(markAllocated, { [twin]: allocated })

@@ -1,6 +1,6 @@
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { LOCK, UNLOCK } from './operations.ts'
-import { op, pending } from './pending.ts'
+import { op, pending, vouchFor } from './pending.ts'
 
 /**
  * A mutex of the checker's own, for checks of code that takes its lock for granted: one event to lock, one to
@@ -45,5 +45,8 @@ function* unlock(this: CheckedMutex): Generator<number, void, unknown> {
   yield op(UNLOCK, -1, this)
 }
 
+vouchFor(CheckedMutex)
+vouchFor(CheckedMutex.prototype.lock)
+vouchFor(CheckedMutex.prototype.unlock)
 Object.assign(CheckedMutex.prototype.lock, { [twin]: lock })
 Object.assign(CheckedMutex.prototype.unlock, { [twin]: unlock })

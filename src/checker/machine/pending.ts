@@ -99,6 +99,9 @@ export interface PendingOperations {
   unseen: string | undefined
   /** What the proxies that were made during a check are made of. */
   proxies: WeakMap<object, { readonly target: object; readonly handler: object }>
+  /** The marks of the modules that are instrumented, and functions that count as instrumented: marks.ts. */
+  marks: Set<string>
+  vouched: WeakSet<object>
   /** Whether this execution looks at every property that a thread reads. */
   thorough: boolean
 }
@@ -146,11 +149,18 @@ export const pending: PendingOperations = (holder[key] ??= {
   refusal: undefined,
   unseen: undefined,
   proxies: new WeakMap(),
+  marks: new Set(),
+  vouched: new WeakSet(),
   thorough: true,
 })
 
-/** Registers a module's access sites; the id of its n-th site is what this returns, plus n. */
-export function module(file: string, sites: readonly (readonly [number, number, string])[]): number {
+/** Registers a module's access sites and its mark. The id of its n-th site is the returned number plus n. */
+export function module(
+  file: string,
+  sites: readonly (readonly [number, number, string])[],
+  mark: string,
+): number {
+  pending.marks.add(mark)
   const base = pending.siteLine.length
   const fileId = pending.files.push(file) - 1
   for (const [line, column, text] of sites) {
@@ -160,6 +170,12 @@ export function module(file: string, sites: readonly (readonly [number, number, 
     pending.siteText.push(text)
   }
   return base
+}
+
+/** From here on the function counts as instrumented: it takes its steps itself, or has no effect. */
+export function vouchFor<F extends object>(fn: F): F {
+  pending.vouched.add(fn)
+  return fn
 }
 
 let shared0: unknown

@@ -92,7 +92,7 @@ const written = new Map<string, string>()
 function checked(source: string, file: string): Namespace {
   let code = written.get(source)
   if (code === undefined) {
-    const output = compile(source, file, { mode: 'checker', sourcemap: false })
+    const output = compile(source, file, { mode: 'checker', sourcemap: false, mark: 'heddle_faithfully' })
     const error = output.diagnostics.find(({ severity }) => severity === 'error')
     if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)
     code = output.code

@@ -1,7 +1,7 @@
 import { trust } from '../instrument/intrinsics.ts'
 import { type Twin, twin, twinOf } from '../../coroutine/core/coroutine.ts'
 import { ADD, LOAD } from '../machine/operations.ts'
-import { effect, op, pending, realOf } from '../machine/pending.ts'
+import { effect, op, pending, realOf, vouchFor } from '../machine/pending.ts'
 
 /**
  * What the threads of one execution asked of an object, and what they were answered. Make it in the set-up.
@@ -75,7 +75,7 @@ export class History {
       return answer(call)
     }
     const stepwise: Twin = (...args: unknown[]) => this.steps(operation, method, self, args)
-    return Object.assign(plain, { [twin]: stepwise })
+    return Object.assign(vouchFor(plain), { [twin]: stepwise })
   }
 
   private *steps(operation: string, method: Method, self: object, args: readonly unknown[]): Stops<unknown> {

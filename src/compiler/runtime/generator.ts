@@ -130,10 +130,12 @@ function bodyOf(made: object, name: string): Body {
   return body
 }
 
+/** `next`, `return` and `throw` of each generator object that is made here. */
+export const generatorMethods: readonly Callable[] = (['next', 'return', 'throw'] as const).map(method)
+
 const verbs: PropertyDescriptorMap = {}
-for (const name of ['next', 'return', 'throw'] as const) {
-  verbs[name] = { value: method(name), writable: true, configurable: true, enumerable: false }
-}
+for (const value of generatorMethods)
+  verbs[value.name] = { value, writable: true, configurable: true, enumerable: false }
 
 /**
  * The twin of a generator function: it finishes at once, with a generator object that can be preempted

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert'
 import { inspect } from 'node:util'
+import { compile } from '../../../src/compiler/compile.ts'
 
 /** A package that is not instrumented would look like this to the compiler. */
 const library: any = new Function(`
@@ -38,7 +39,34 @@ const attempt = (run: () => unknown): string => {
   }
 }
 
+/** The same library after heddle has compiled it for tasks: its functions have twins, which take no steps. */
+const compiled: any = await compiledForTasks()
+
+async function compiledForTasks(): Promise<any> {
+  const runtime = new URL('../../../src/compiler/runtime.ts', import.meta.url).href.replace(/\?.*$/, '')
+  const { code } = compile(
+    `const own = new Int32Array(new SharedArrayBuffer(4))
+    export function add() { 'use task'; for (let i = 0; i < 2; i++) own[0]++; return own[0] }
+    export const arrow = () => { 'use task'; return own[0]++ }
+    export class Box { get value() { 'use task'; return own[0]++ } count() { 'use task'; return own[0]++ } }
+    export function* list() { 'use task'; yield own[0]++ }`,
+    'compiled.js',
+    { runtime, sourcemap: false },
+  )
+  return await import(`data:text/javascript,${encodeURIComponent(code)}`)
+}
+
 export const hidden: readonly Way[] = [
+  way('a call of compiled code', () => compiled.add()),
+  way('a call of a compiled arrow', () => compiled.arrow()),
+  way('a bound function of compiled code', () => compiled.add.bind(null)()),
+  way('call of compiled code', () => compiled.add.call(null)),
+  way('a compiled class', () => new compiled.Box()),
+  way('a compiled method', () => Reflect.apply(compiled.Box.prototype.count, {}, [])),
+  way('a compiled getter', () => Object.create(compiled.Box.prototype).value),
+  way('a compiled generator', () => [...compiled.list()]),
+  way('a compiled callback', () => [1].map(compiled.add)),
+  way('a compiled comparator', () => [2, 1].sort(compiled.arrow)),
   way('a call', () => library.add()),
   way('a bound function', () => library.add.bind(null)()),
   way('call', () => library.add.call(null)),

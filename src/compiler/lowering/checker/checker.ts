@@ -51,6 +51,8 @@ export class CheckerLowering extends GeneratorLowering {
   override readonly marksClasses = true
   readonly #lines: Lines
   readonly #file: string
+  /** Stands in the text of each function and class that is written. */
+  readonly #mark: string
   readonly #sites: string[] = []
   readonly #accessors: Accessors
   readonly #waits: Waits
@@ -68,10 +70,11 @@ export class CheckerLowering extends GeneratorLowering {
   /** Inside a destructuring that assigns: the place that stands for a member of what may be shared. */
   standIn: ((member: Node) => Rope) | null = null
 
-  constructor(source: string, analysis: Analysis, file: string, covers: boolean) {
+  constructor(source: string, analysis: Analysis, file: string, covers: boolean, mark: string | undefined) {
     super(source, analysis, { strip: 1 })
     this.#lines = new Lines(source)
     this.#file = file
+    this.#mark = mark === undefined ? '' : JSON.stringify(mark)
     this.#coverage = covers ? new Coverage(analysis.program, this.#lines, `${this.names.prefix}hits`) : null
     this.#accessors = new Accessors(analysis)
     this.#waits = new Waits(analysis, this.names)
@@ -81,6 +84,10 @@ export class CheckerLowering extends GeneratorLowering {
   get bindings(): ReadonlySet<Binding> {
     this.#bindings ??= new Set([...this.analysis.bindingOf.values()].filter(binding => binding !== null))
     return this.#bindings
+  }
+
+  override get classMark(): string {
+    return this.#mark === '' ? '' : `${this.names.runtime('marked')}(${this.#mark}); `
   }
 
   override get keepsBound(): boolean {
@@ -96,8 +103,9 @@ export class CheckerLowering extends GeneratorLowering {
         points === ''
           ? ''
           : `const ${this.names.prefix}hits = ${this.names.runtime('cover')}(${file}, [${points}]);`
-      if (this.#sites.length === 0) return hits
-      return `${hits}const ${base} = ${this.names.runtime('module')}(${file}, [${this.#sites.join(', ')}]);`
+      if (this.#sites.length === 0 && this.#mark === '') return hits
+      const mark = this.#mark === '' ? '' : `, ${this.#mark}`
+      return `${hits}const ${base} = ${this.names.runtime('module')}(${file}, [${this.#sites.join(', ')}]${mark});`
     })
   }
 
@@ -145,7 +153,7 @@ export class CheckerLowering extends GeneratorLowering {
     const kept = directives(node.body)
     const from = kept.length > 0 ? kept[kept.length - 1]!.end : node.start + 1
     const { attached, statements } = this.list(node.body, cx, from, node.end)
-    return rope`${{ start: node.start, end: from }};${this.names.runtime('entered')}();${attached}${statements}`
+    return rope`${{ start: node.start, end: from }};${this.names.runtime('entered')}(${this.#mark});${attached}${statements}`
   }
 
   override node(node: Node, cx: Context): Rope {
@@ -164,7 +172,7 @@ export class CheckerLowering extends GeneratorLowering {
       this.#entering.add(node)
       const written = this.#uncounted(node, cx)
       this.#entering.delete(node)
-      return rope`(${this.names.runtime('entered')}(), ${written})`
+      return rope`(${this.names.runtime('entered')}(${this.#mark}), ${written})`
     }
     // `new f(x)[i]()` would make another thing.
     if (node.type === 'NewExpression') {

@@ -169,6 +169,11 @@ export abstract class Writer {
   /** Whether every class tells the runtime that it was written here, also one without methods. */
   readonly marksClasses: boolean = false
 
+  /** A statement that stands in each class which is linked. */
+  get classMark(): string {
+    return ''
+  }
+
   /** True when what plain code binds carries a resumable form, as what it was made of does. */
   get keepsBound(): boolean {
     return true
