@@ -206,7 +206,7 @@ export const projects: readonly PageProject[] = [
   { page: 'docs/guides/map.md', runs: [{ heddle: ['run', 'main.ts'], prints: /^11$/m }] },
   {
     page: 'docs/guides/responsive.md',
-    runs: [{ heddle: ['run', 'client.mjs'], prints: /^at once, whatever else is being computed\n148933$/m }],
+    runs: [{ heddle: ['run', 'client.mjs'], prints: /^immediately, also during a computation\n148933$/m }],
     harness: {
       'client.mjs': client
         .replace("import { registerHooks } from 'node:module'\n", '')
