@@ -10,7 +10,7 @@ import { compile } from '../src/compiler/compile.ts'
 import type { LoweringName } from '../src/compiler/analysis/directive.ts'
 import { yieldNow } from '../src/coroutine/core/blocking.ts'
 import { coroutineOf, setSafepointFlag } from '../src/coroutine/core/coroutine.ts'
-import { swapRunner } from '../src/coroutine/core/runner.ts'
+import { switchTo } from '../src/thread/context.ts'
 import { compare, type Row, timed } from './harness.ts'
 
 const source = `'use task'
@@ -118,7 +118,7 @@ function first({ descend }: Forms, depth: number): number {
 function blocking({ block }: Forms): number {
   const turns = 20_000
   const runner = { park: () => ({ wake() {}, fail() {} }), unpark() {}, progress() {} }
-  const before = swapRunner(runner)
+  switchTo(runner, null)
   try {
     const coroutine = coroutineOf(block, [turns, yieldNow])
     coroutine.start()
@@ -126,6 +126,6 @@ function blocking({ block }: Forms): number {
       for (let turn = 0; turn < count; turn++) coroutine.resume()
     })
   } finally {
-    swapRunner(before)
+    switchTo(null, null)
   }
 }

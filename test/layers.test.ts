@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
-import { importsOf, layers, sourceFiles, src } from './sourcelayers.ts'
+import { cyclesIn, importsOf, layers, loadedBy, sourceFiles, src } from './sourcelayers.ts'
 
 /** Where Node's own modules may be imported; all other code runs in browsers too. */
 const nodeOnly = [
@@ -51,4 +51,31 @@ test('an import of a higher layer is found, and so is a Node module in code for 
     'src/machine/core/halt.ts:1 imports ../../sched/core/switch.ts: a higher layer',
     'src/arena/memory/slab.ts:1 imports node:fs: a Node module in code that must run in browsers',
   ])
+})
+
+test('every file and folder of src is a layer or stands in one', () => {
+  expect(readdirSync(src).filter(name => !layers.includes(name))).toEqual([])
+  expect(layers.filter(name => !existsSync(join(src, name)))).toEqual([])
+})
+
+test('no files load each other at run time', () => {
+  const loads = sourceFiles().map((file): [string, string[]] => [
+    file,
+    loadedBy(file, readFileSync(join(src, file), 'utf8')),
+  ])
+  expect(cyclesIn(new Map(loads))).toEqual([])
+})
+
+test('a cycle of imports is found, and imports of types make none', () => {
+  const sources: [string, string][] = [
+    ['a.ts', "import { b } from './b.ts'\nexport const a = b"],
+    ['b.ts', "import { type A, c } from './c.ts'\nexport const b = c"],
+    ['c.ts', "export { d } from './d.ts'\nimport './a.ts'"],
+    [
+      'd.ts',
+      "import type { A } from './a.ts'\nimport { type B } from './b.ts'\nexport type { C } from './c.ts'",
+    ],
+  ]
+  const found = cyclesIn(new Map(sources.map(([file, source]) => [file, loadedBy(file, source)])))
+  expect(found).toEqual([['a.ts', 'b.ts', 'c.ts']])
 })

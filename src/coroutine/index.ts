@@ -18,7 +18,7 @@ export {
 export { CoroutineError, type CoroutineErrorCode } from './core/errors.ts'
 export { resumable } from './core/generators.ts'
 export type { Priority } from './schedule/priority.ts'
-export type { Runner, Waker } from './core/runner.ts'
+export type { Runner, Waker } from '../thread/runner.ts'
 export { preemptionOff, preemptionOn, withoutPreemption } from './core/safepoint.ts'
 export { Schedule, type ScheduleStatistics } from './schedule/schedule.ts'
 export type { GoOptions, ResultOf, RunOptions, ScheduleOptions } from './schedule/scheduleoptions.ts'

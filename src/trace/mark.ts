@@ -1,7 +1,7 @@
 import { MARK, MARK_NAME } from '../arena/rings/events.ts'
 import { actorOf } from '../sched/core/events.ts'
 import type { Scheduler } from '../sched/core/scheduler.ts'
-import { runningCpu } from '../kernel/cpu/running.ts'
+import { here } from '../kernel/cpu/here.ts'
 
 const NAME_BYTES = 48
 const EVENT_BYTES = 16
@@ -26,7 +26,7 @@ export function markFrom(s: Scheduler): () => void {
  * nothing while nothing is recorded. Names are cut at 48 bytes.
  */
 export function mark(name: string, value: number = Number.NaN): void {
-  const s = runningCpu()?.view.s ?? booted.at(-1)
+  const s = here.cpu?.view.s ?? booted.at(-1)
   if (s === undefined || s.events === null || s.i32[s.recording] === 0) return
   const bytes = new Uint8Array(NAME_BYTES)
   const { written } = encoder.encodeInto(name, bytes)

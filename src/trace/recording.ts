@@ -6,7 +6,7 @@ import {
   STOP_WHEN_FULL,
   stopRecording,
 } from '../arena/rings/eventring.ts'
-import { taskName } from '../sched/core/fork.ts'
+import { taskName } from '../sched/core/taskname.ts'
 import type { KernelView } from '../kernel/boot/view.ts'
 import { viewOf, watch } from '../kernel/boot/hooks.ts'
 import type { Kernel } from '../kernel/boot/kernel.ts'

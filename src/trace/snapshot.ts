@@ -1,7 +1,7 @@
 import { Futex, Owner, PI_LOCK, TASK, Waiter } from '../futex/core/records.ts'
 import { cpuAccount, taskAccount } from '../sched/core/account.ts'
 import { Entity } from '../sched/core/entity.ts'
-import { taskName } from '../sched/core/fork.ts'
+import { taskName } from '../sched/core/taskname.ts'
 import { isOnline } from '../sched/balance/hotplug.ts'
 import { RunQueue } from '../sched/core/runqueue.ts'
 import {

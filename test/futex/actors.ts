@@ -187,7 +187,7 @@ export class ActorBench extends Stage {
     begun: (tid: number) => void,
   ): Generator<number, number, unknown> {
     const parking = new SchedTaskWaiter(context, ({ s }) => this.contextOn(s))
-    begun(parking.tid)
+    begun(parking.owner.tid)
     for (;;) {
       while (given.length === 0) {
         if (beginSleep(context.s, context.task, UNINTERRUPTIBLE)) yield SWITCH_SLEEPS

@@ -1,9 +1,10 @@
-import { swapRunner, type Runner } from '../../src/coroutine/core/runner.ts'
-import { type Ambient, type CurrentTask, setAmbient } from '../../src/futex/core/ambient.ts'
 import { Futexes } from '../../src/futex/core/futexes.ts'
 import { type FutexLayout, initializeFutexes, reserveFutexes } from '../../src/futex/core/layout.ts'
 import { SchedTaskWaiter } from '../../src/futex/core/schedtaskwaiter.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'
+import { here } from '../../src/kernel/cpu/here.ts'
+import { switchTo } from '../../src/thread/context.ts'
+import type { Runner } from '../../src/thread/runner.ts'
 import { Simulation, type SimulatedContext } from '../../testing/sched/simulation.ts'
 import { killTask, takePending } from '../../src/sched/core/sleep.ts'
 import { SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
@@ -43,11 +44,11 @@ export class Dice {
  * Tasks on simulated CPUs that use the library as tasks of a kernel do: the scheduler parks and wakes them,
  * and a throw cancels them. Time is virtual, and the seed decides every order.
  */
-export class SyncSimulation implements Ambient {
+export class SyncSimulation {
   readonly simulation: Simulation
-  readonly mayBlock = false
   private layout!: FutexLayout
-  private readonly here: Futexes
+  /** Of the thread that is no CPU. */
+  readonly futexes: Futexes
   private readonly perCpu = new Map<Scheduler, Futexes>()
   private running: Running | null = null
   private readonly tasks: number[] = []
@@ -77,24 +78,13 @@ export class SyncSimulation implements Ambient {
     })
     const { s } = this.simulation
     initializeFutexes(s.arena, this.layout)
-    this.here = new Futexes(s.thread, this.layout, { now: () => s.now(), scheduler: s })
-    setAmbient(this)
+    this.futexes = new Futexes(s.thread, this.layout, { now: () => s.now(), scheduler: s })
+    Object.assign(this.futexes, { mayBlock: false })
+    here.futexes = this.futexes
   }
 
   close(): void {
-    setAmbient(null)
-  }
-
-  get tid(): number {
-    return this.futexes.self.tid
-  }
-
-  get futexes(): Futexes {
-    return this.running === null ? this.here : this.futexesOn(this.running.context.s)
-  }
-
-  currentTask(): CurrentTask | null {
-    return this.running?.task ?? null
+    here.futexes = null
   }
 
   now(): number {
@@ -140,7 +130,7 @@ export class SyncSimulation implements Ambient {
       found = new Futexes(s.thread, this.layout, {
         now: () => s.now(),
         scheduler: s,
-        space: this.here.space.handle,
+        space: this.futexes.space.handle,
       })
       this.perCpu.set(s, found)
     }
@@ -155,7 +145,9 @@ export class SyncSimulation implements Ambient {
   ): Generator<number, number, unknown> {
     const inner = body()
     for (;;) {
-      const outer = swapRunner(this.runner)
+      switchTo(this.runner, null)
+      here.futexes = this.futexesOn(running.context.s)
+      here.task = running.task
       this.running = running
       let step: IteratorResult<number, void>
       try {
@@ -170,7 +162,8 @@ export class SyncSimulation implements Ambient {
         return 0
       } finally {
         this.running = null
-        swapRunner(outer)
+        switchTo(null, null)
+        here.futexes = this.futexes
       }
       if (step.done) {
         ended()

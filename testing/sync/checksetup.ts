@@ -1,7 +1,8 @@
 import { assert } from '../../src/arena/assert.ts'
 import { pending } from '../../src/checker/instrument/runtime.ts'
 import { checkedFutexes } from '../futex/checksetup.ts'
-import { type Ambient, setAmbient } from '../../src/futex/core/ambient.ts'
+import type { Futexes } from '../../src/futex/core/futexes.ts'
+import { enterAsChecked } from './checkedthreads.ts'
 import type { FutexContext } from '../../src/futex/core/context.ts'
 import { EINTR } from '../../src/futex/core/errno.ts'
 import { LockOwner, makeOwner } from '../../src/futex/core/owner.ts'
@@ -131,23 +132,10 @@ export class CheckedThreads {
   }
 
   private install(): void {
-    const ambients: Ambient[] = this.contexts.map((context, id) => ({
-      futexes: { context } as Ambient['futexes'],
-      tid: this.tids[id],
-      mayBlock: true,
-      currentTask: () => null,
-    }))
-    const here = (): Ambient => ambients.at(pending.current) as Ambient
-    setAmbient({
-      get futexes() {
-        return here().futexes
-      },
-      get tid() {
-        return here().tid
-      },
-      mayBlock: true,
-      currentTask: () => null,
-    })
+    const futexes = this.contexts.map(
+      (context, id) => ({ context, mayBlock: true, self: { tid: this.tids[id] } }) as unknown as Futexes,
+    )
+    enterAsChecked(() => futexes.at(pending.current) as Futexes)
   }
 }
 

@@ -1,13 +1,13 @@
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import { pending } from '../../src/checker/instrument/runtime.ts'
-import { type Ambient, setAmbient } from '../../src/futex/core/ambient.ts'
 import { checkedLocks } from '../futex/locksetup.ts'
 import { type MutexKind, PI, ROBUST } from '../../src/futex/robust/mutex.ts'
 import { holderOf } from '../../src/futex/core/owner.ts'
 import { threadWaiter } from '../../src/futex/core/sleep.ts'
 import { Condition } from '../../src/sync/condition/condition.ts'
 import { Mutex } from '../../src/sync/mutex/mutex.ts'
+import { enterAsChecked } from './checkedthreads.ts'
 import type { Steps } from './notifyprograms.ts'
 import { notify } from '../../src/sync/condition/notify.ts'
 import { OneQueue, sleepOn } from '../../src/sync/wait/waiting.ts'
@@ -35,24 +35,13 @@ export function notifyAtWord({ kind, waiters, late = false, holds, notifies = no
   return () => {
     const count = waiters + 1
     const locks = checkedLocks(kind, count, { waiters: 8 * count, buckets: 4 })
-    const ambients = locks.threads.map(({ fx, owner }): Ambient => {
+    for (const { fx, owner } of locks.threads) {
       // The owner that the thread is, with a priority of its own.
-      Object.assign(fx, { own: owner })
+      Object.assign(fx, { own: owner, mayBlock: true })
       Atomics.store(fx.context.i32, fx.context.layout.counter + 2, TAG)
-      return { futexes: fx, tid: owner.tid, mayBlock: true, currentTask: () => null }
-    })
+    }
     let acting = 0
-    const here = (): Ambient => ambients[pending.current < 0 ? acting : pending.current]
-    setAmbient({
-      get futexes() {
-        return here().futexes
-      },
-      get tid() {
-        return here().tid
-      },
-      mayBlock: true,
-      currentTask: () => null,
-    })
+    enterAsChecked(() => locks.threads[pending.current < 0 ? acting : pending.current].fx)
     const { buffer } = locks.view as Int32Array<SharedArrayBuffer>
     const options = {
       buffer,

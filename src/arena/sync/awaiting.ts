@@ -29,14 +29,15 @@ export function awaitChange(
   }
   if (!thread.mayBlock) pause()
   else if (Atomics.wait(i32, at, seen, STUCK_MS) !== 'timed-out') return false
-  if (owner < 0 || thread.repairDead === null) return false
-  thread.keepIds?.()
-  if (thread.repairDead(owner, 0) === true) return true
-  thread.freeIds?.()
+  const { rescuer } = thread
+  if (owner < 0 || rescuer === null) return false
+  rescuer.keepIds?.()
+  if (rescuer.repairDead(owner, 0)) return true
+  rescuer.freeIds?.()
   return false
 }
 
 /** After awaitChange said true: the dead thread's part is done. */
 export function partDone(thread: KernelThread): void {
-  thread.freeIds?.()
+  thread.rescuer?.freeIds?.()
 }

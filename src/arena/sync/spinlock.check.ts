@@ -125,8 +125,12 @@ check(
     const mend = (by: KernelThread, dead: number, lock: number): void => {
       if (breakLock(by, lock, dead)) release(by, lock)
     }
-    sees.repairDead = (owner, lock) =>
-      rescueBehind(i32, owner, lock, isGone, (dead, behind) => mend(sees, dead, behind))
+    sees.rescuer = {
+      repairDead(owner, lock) {
+        rescueBehind(i32, owner, lock, isGone, (dead, behind) => mend(sees, dead, behind))
+        return false
+      },
+    }
     return {
       threads: {
         sees() {
@@ -176,8 +180,11 @@ check(
     const mend = (by: KernelThread, dead: number): void => {
       if (breakLock(by, lock, dead)) release(by, lock)
     }
-    page.repairDead = owner => {
-      if (Atomics.load(i32, gone) === owner) mend(page, owner)
+    page.rescuer = {
+      repairDead(owner) {
+        if (Atomics.load(i32, gone) === owner) mend(page, owner)
+        return false
+      },
     }
     return {
       threads: {

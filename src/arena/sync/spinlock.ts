@@ -99,7 +99,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
   const i32 = thread.i32
   const at = lock + Lock.word
   const tag = thread.ownerTag
-  const { repairDead } = thread
+  const { rescuer } = thread
   // One that may not block goes on for ever, and looks each time whether the holder is alive: a turn that
   // changes nothing is a turn like the last.
   for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += spin < thread.spins ? 1 : 0) {
@@ -108,7 +108,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
       if (Atomics.compareExchange(i32, at, 0, tag) === 0) return
     } else {
       if ((seen & OWNER) === tag) fail('a thread took a spin lock that it holds already')
-      if (spin === thread.spins && repairDead !== null) repairDead((seen & OWNER) - 1, lock)
+      if (spin === thread.spins && rescuer !== null) rescuer.repairDead((seen & OWNER) - 1, lock)
       pause()
     }
   }
@@ -122,9 +122,9 @@ function acquireContended(thread: KernelThread, lock: number): void {
     }
     if ((seen & SLEEPERS) !== 0 || Atomics.compareExchange(i32, at, seen, seen | SLEEPERS) === seen) {
       // (A) above, (D) here
-      if (repairDead === null) Atomics.wait(i32, at, seen | SLEEPERS)
+      if (rescuer === null) Atomics.wait(i32, at, seen | SLEEPERS)
       else if (Atomics.wait(i32, at, seen | SLEEPERS, STUCK_MS) === 'timed-out')
-        repairDead((seen & OWNER) - 1, lock)
+        rescuer.repairDead((seen & OWNER) - 1, lock)
     }
   }
 }

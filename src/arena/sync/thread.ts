@@ -10,6 +10,26 @@ export const THREAD_MAX = 255
 const SPINS_BEFORE_PARK = 200
 
 /**
+ * What a kernel does for one of its threads that waits inside a lower layer: only the kernel knows which
+ * threads are dead and what they owned (src/kernel/recovery).
+ */
+export interface Rescuer {
+  /**
+   * Called now and then while the thread waits for thread `owner`: at `lock`, or at a word of a task that is
+   * on that CPU (then `lock` is 0). True: the owner is dead, and what it left behind is repaired.
+   */
+  repairDead(owner: number, lock: number): boolean
+  /**
+   * Between the two calls the ids of dead threads are not used again: the thread does something in the place
+   * of a dead one (awaiting.ts). Calls nest.
+   */
+  keepIds?(): void
+  freeIds?(): void
+  /** Called now and then while the thread blocks with no lock held: it serves threads that depend on it. */
+  serveWhileBlocked?(): void
+}
+
+/**
  * A thread that is inside the kernel: a CPU, or a plain thread (the main thread, a worker of the program's
  * own) that calls in. Each operating-system thread makes one and passes it to every kernel call; it never
  * crosses threads. Not shared memory: what others must see of a thread is in its CPU record.
@@ -33,26 +53,8 @@ export class KernelThread {
   outerLock = 0
   /** Debug builds: the locks held, innermost last, as pointers. */
   readonly heldLocks: number[] = []
-  /**
-   * Where a death can be seen from here without a turn of the event loop: asked, now and then, while this
-   * thread waits for thread `owner` (at a lock, or at a word of a task that is on that CPU; then `lock` is
-   * 0). It may find that the owner is dead and repair what it left; then it says true. A thread without one
-   * waits until another does that.
-   */
-  repairDead: ((owner: number, lock: number) => boolean | void) | null = null
-
-  /**
-   * Keeps the ids of dead threads from being used again, and lets them: around what this thread does in the
-   * place of a dead one (awaiting.ts). They nest.
-   */
-  keepIds: (() => void) | null = null
-  freeIds: (() => void) | null = null
-
-  /**
-   * A thread that others depend on: what it does for them, now and then, while it blocks for its own sake. It
-   * holds no lock then.
-   */
-  serveWhileBlocked: (() => void) | null = null
+  /** Null on a thread that cannot see deaths: it waits until another thread recovers from them. */
+  rescuer: Rescuer | null = null
 
   constructor(arena: Arena, id: number, mayBlock = true, spins: number = SPINS_BEFORE_PARK) {
     if (!Number.isInteger(id) || id < 0 || id >= THREAD_MAX) {

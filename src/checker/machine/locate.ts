@@ -1,5 +1,6 @@
 import { CheckError } from '../errors.ts'
-import { ASLEEP, BLOCKED, type Machine, RUNNABLE } from './machine.ts'
+import type { Machine } from './machine.ts'
+import { ASLEEP, BLOCKED, RUNNABLE } from './threadstates.ts'
 import type { CheckedMutex } from './mutex.ts'
 import { callDataView, dataViewBytes, native, type Numeric, type View } from '../instrument/natives.ts'
 import {

@@ -17,20 +17,8 @@ import {
 } from './program.ts'
 import { pending, THREADS_MAX } from './pending.ts'
 import { SpinWatch } from '../search/spinwatch.ts'
+import { RUNNABLE, ASLEEP, FINISHED, CRASHED, UNBORN } from './threadstates.ts'
 import { type Sleeper, WaiterLists } from './waiters.ts'
-
-/** What a thread does between events. */
-export const RUNNABLE = 0
-/** In `Atomics.wait` without a timeout, or awaiting a promise that nobody has settled. */
-export const ASLEEP = 1
-export const FINISHED = 2
-export const CRASHED = 3
-/** Its last turn of a loop changed nothing: nothing it read has changed since. */
-export const SPINNING = 4
-/** At a lock that another holds. */
-export const BLOCKED = 5
-/** The recovery thread, before anyone has died. */
-export const UNBORN = 6
 
 /** A thread threw, or the machine saw something that must not be. */
 export interface Fault {

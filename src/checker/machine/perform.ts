@@ -1,5 +1,6 @@
 import { CHANGED, FAILED, MIXED, WOKE, WRITES, WRITES_SECOND } from './eventlog.ts'
-import { ASLEEP, BLOCKED, type Machine, RUNNABLE } from './machine.ts'
+import type { Machine } from './machine.ts'
+import { ASLEEP, BLOCKED, RUNNABLE } from './threadstates.ts'
 import type { CheckedMutex } from './mutex.ts'
 import {
   callDataView,

@@ -2,16 +2,8 @@ import type { DataRace, DataRaces } from '../search/datarace.ts'
 import { asCheckError, CheckError } from '../errors.ts'
 import { CHANGED } from '../machine/eventlog.ts'
 import type { Ended } from '../search/explorer.ts'
-import {
-  ASLEEP,
-  BLOCKED,
-  CRASHED,
-  type Fault,
-  FINISHED,
-  type Machine,
-  SPINNING,
-  UNBORN,
-} from '../machine/machine.ts'
+import type { Fault, Machine } from '../machine/machine.ts'
+import { ASLEEP, BLOCKED, CRASHED, FINISHED, SPINNING, UNBORN } from '../machine/threadstates.ts'
 import { NOTIFY, WAIT, WAIT_ASYNC } from '../machine/operations.ts'
 import { pending, siteName } from '../machine/pending.ts'
 import type { Crash, Schedule } from '../machine/schedule.ts'

@@ -1,6 +1,6 @@
 import { CHANGED, WRITES } from '../machine/eventlog.ts'
 import type { Machine } from '../machine/machine.ts'
-import { RUNNABLE, SPINNING } from '../machine/machine.ts'
+import { RUNNABLE, SPINNING } from '../machine/threadstates.ts'
 import { COMPARE_EXCHANGE } from '../machine/operations.ts'
 import { pending } from '../machine/pending.ts'
 

@@ -1,6 +1,7 @@
 import { Awaits } from './awaits.ts'
 import { conflict } from '../machine/eventlog.ts'
-import { type Machine, SPINNING } from '../machine/machine.ts'
+import type { Machine } from '../machine/machine.ts'
+import { SPINNING } from '../machine/threadstates.ts'
 import type { Setup } from '../machine/program.ts'
 import type { Asleep, Root } from './optimal.ts'
 

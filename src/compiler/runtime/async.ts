@@ -7,7 +7,8 @@
  */
 import { SUSPENDED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
-import { type AfterAwait, runnerOrNull, type Stretch } from '../../coroutine/core/runner.ts'
+import { here } from '../../thread/context.ts'
+import type { AfterAwait, Stretch } from '../../thread/runner.ts'
 import { cannotBlock } from './generator.ts'
 
 /** A value that the function waits for. */
@@ -30,7 +31,7 @@ export function asyncTwin(body: Twin): Twin {
   return function* (this: unknown, ...args: unknown[]) {
     let call!: AsyncCall
     const promise = new Promise((resolve, reject) => {
-      call = new AsyncCall(resolve, reject, runnerOrNull()?.afterAwait?.() ?? null)
+      call = new AsyncCall(resolve, reject, here.runner?.afterAwait?.() ?? null)
     })
     try {
       call.raw = Reflect.apply(body, this, args) as never

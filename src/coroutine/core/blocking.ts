@@ -2,7 +2,8 @@ import { type Known, refuseUnknown } from './knownoptions.ts'
 import { type Twin, twin, twinOf } from './coroutine.ts'
 import { blocks, checkFace, ran, toRun } from './faces.ts'
 import { resumable } from './generators.ts'
-import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT, type Waker } from './runner.ts'
+import type { Waker } from '../../thread/runner.ts'
+import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT } from './runner.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**

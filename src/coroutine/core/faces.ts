@@ -15,7 +15,7 @@
  * "Must be run": a coroutine that returns while one of its faces was never run ends with an error instead.
  */
 import { CoroutineError } from './errors.ts'
-import { runnerOrNull } from './runner.ts'
+import { here } from '../../thread/context.ts'
 
 export const NO_COROUTINE = 0
 export const COMPILED = 1
@@ -52,7 +52,7 @@ export function swapFaceUser(next: FaceUser | null): FaceUser | null {
   if (last !== null) keepLast()
   const before = user
   user = next
-  kind = next === null || runnerOrNull() === null ? NO_COROUTINE : next.kind
+  kind = next === null || here.runner === null ? NO_COROUTINE : next.kind
   return before
 }
 
@@ -67,7 +67,7 @@ export function setCodeKind(next: CodeKind): void {
  */
 export function openFaces(): CodeKind {
   const before = kind
-  if (runnerOrNull() !== null) kind = GENERATOR
+  if (here.runner !== null) kind = GENERATOR
   return before
 }
 

@@ -20,7 +20,8 @@ import {
   refuseUnlessRunning,
 } from '../core/refusal.ts'
 import { Rest } from './idlewait.ts'
-import { type AfterAwait, type Runner, swapRunner } from '../core/runner.ts'
+import { here, switchTo } from '../../thread/context.ts'
+import type { AfterAwait, Runner } from '../../thread/runner.ts'
 import {
   type AnyFunction,
   checkSlice,
@@ -367,13 +368,14 @@ export class Schedule {
 
   /** Runs one coroutine until it stops, and sees to how it did. Returns the time after. */
   #switchTo(co: Co<any>, now: number): number {
-    const outer = swapRunner(this.#runner)
+    const { runner, cpu } = here
+    switchTo(this.#runner, cpu)
     this.#switches++
     co.switches++
     try {
       this.#switch.resume(co, now)
     } finally {
-      swapRunner(outer)
+      switchTo(runner, cpu)
     }
     const after = this.platform.now()
     co.runTime += after - now

@@ -1,51 +1,27 @@
-import type { Futexes } from './futexes.ts'
+import { here } from '../../thread/context.ts'
 import { Domain, type DomainHandle } from './domain.ts'
 import { domainTag } from './domainwords.ts'
+import type { Futexes } from './futexes.ts'
 import { inheritedDomain, leaveDomainToWorkers } from './inheritdomain.ts'
-import type { TaskWaiter } from './sleep.ts'
 
-/**
- * What a thread needs in order to wait, found without passing it around. A CPU of the kernel is given its own
- * at boot. A plain thread joins the domain that the thread which started it is in; where there is none, the
- * first thread that asks makes one.
- */
-export interface CurrentTask extends TaskWaiter {
-  readonly tid: number
-}
-
+/** The part of the thread context that a wait needs, on a thread that is in a futex domain. */
 export interface Ambient {
-  /** This thread's, in the space that all threads of the domain share. */
   readonly futexes: Futexes
-  /** Of this thread, when no task runs on it. */
-  readonly tid: number
-  /** Whether `Atomics.wait` may be called here. */
-  readonly mayBlock: boolean
-  /** The task of the kernel that runs on this thread right now. */
-  currentTask(): CurrentTask | null
 }
 
-let installed: Ambient | null = null
+/** The domain that this thread is in while it is in no kernel. */
 let joined: Domain | null = null
 
-/** What this thread waits with from now on: a CPU's program calls it. Null: as if nobody had. */
-export function setAmbient(next: Ambient | null): void {
-  installed = next
-}
-
-/** The one that was set, or that of the domain that this thread inherits, or else of one that is made now. */
+/**
+ * The thread context. A thread that is in no domain joins one first: the domain of the thread that started
+ * it, or else a new one.
+ */
 export function ambient(): Ambient {
-  return installed ?? find()
-}
-
-/** As `ambient`, but null where none has been needed so far. */
-export function currentAmbient(): Ambient | null {
-  return installed
-}
-
-function find(): Ambient {
-  joined ??= inherit() ?? make()
-  installed = joined
-  return joined
+  if (here.futexes === null) {
+    joined ??= inherit() ?? make()
+    here.futexes = joined.futexes
+  }
+  return here as Ambient
 }
 
 function inherit(): Domain | null {
@@ -60,25 +36,25 @@ function make(): Domain {
 }
 
 /**
- * The domain that this thread is in, for `attach` on a thread that does not inherit it. Undefined on a CPU of
- * the kernel.
+ * The domain that this thread is in, for `attach` on a thread that does not inherit it. Undefined on a thread
+ * of a kernel.
  */
 export function domainHandle(): DomainHandle | undefined {
-  ambient()
-  return joined !== null && installed === joined ? joined.handle : undefined
+  const { futexes } = ambient()
+  return joined !== null && futexes === joined.futexes ? joined.handle : undefined
 }
 
 /**
  * Joins a domain: for threads that cannot inherit one (a browser's workers), before they wait for anything.
- * On a thread that is in it already nothing happens; one that is in another is refused, because who waits in
- * one domain is not found from another.
+ * On a thread that is in this domain already, nothing happens. A thread that is in another one is refused:
+ * wakers of one domain do not find waiters of another.
  */
 export function attach(handle: DomainHandle): void {
-  if (installed === null) {
-    joined = inherit() ?? Domain.attach(handle)
-    installed = joined
+  if (here.futexes === null) {
+    joined ??= inherit() ?? Domain.attach(handle)
+    here.futexes = joined.futexes
   }
-  if (domainTag(installed.futexes.context) !== handle.tag) {
+  if (domainTag(ambient().futexes.context) !== handle.tag) {
     throw new Error(
       'attach(handle): this thread waits in another domain; attach before the first use of a lock, or boot one kernel',
     )

@@ -1,6 +1,5 @@
 import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { KernelThread } from '../../arena/sync/thread.ts'
-import type { Ambient, CurrentTask } from './ambient.ts'
 import { Futexes } from './futexes.ts'
 import { type FutexLayout, type FutexSizes, initializeFutexes, reserveFutexes } from './layout.ts'
 import { domainTag } from './domainwords.ts'
@@ -21,22 +20,18 @@ export interface DomainHandle {
 /** Small: what waits here are threads and promises, a few for each of at most 190 threads. */
 const SIZES: FutexSizes = { waiters: 1 << 16, mappings: 1024, spaces: 4, buckets: 1024 }
 
-export class Domain implements Ambient {
+export class Domain {
   readonly handle: DomainHandle
   readonly futexes: Futexes
-  readonly mayBlock: boolean
-  readonly tid: number
 
   private constructor(arena: Arena, layout: FutexLayout, sizes: FutexSizes, space: number | undefined) {
-    this.mayBlock = mayBlock()
     const id = claimThreadId(arena.i32, layout)
-    const thread = new KernelThread(arena, id, this.mayBlock)
+    const thread = new KernelThread(arena, id, mayBlock())
     this.futexes = new Futexes(thread, layout, {
       now: () => performance.now(),
       ...(space !== undefined && { space }),
     })
     this.futexes.context.detectsDeadlocks = true
-    this.tid = this.futexes.self.tid
     atExit(() => {
       this.futexes.leave()
       releaseThreadId(arena.i32, layout, id)
@@ -60,10 +55,6 @@ export class Domain implements Ambient {
   static attach({ buffer, sizes, space }: DomainHandle): Domain {
     const layout = reserveFutexes(new ArenaPlan(), sizes)
     return new Domain(Arena.attach(buffer), layout, sizes, space)
-  }
-
-  currentTask(): CurrentTask | null {
-    return null
   }
 }
 

@@ -86,6 +86,8 @@ export interface RequeueOptions {
 export class Futexes {
   readonly context: FutexContext
   readonly space: AddressSpace
+  /** Whether this thread may call `Atomics.wait`. */
+  readonly mayBlock: boolean
   private own: LockOwner | undefined = undefined
 
   constructor(
@@ -108,6 +110,7 @@ export class Futexes {
     },
   ) {
     const { now, wakeTask, rcu, scheduler } = options
+    this.mayBlock = thread.mayBlock
     this.context = new FutexContext(thread, layout, now, wakeTask, rcu, scheduler)
     this.space =
       options.space === undefined

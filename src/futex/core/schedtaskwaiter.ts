@@ -50,11 +50,6 @@ export class SchedTaskWaiter implements TaskWaiter {
     return this.lockOwner
   }
 
-  /** Its TID in the words of the locks that it holds. */
-  get tid(): number {
-    return this.owner.tid
-  }
-
   context(): FutexContext {
     return this.contextOf(this.current)
   }

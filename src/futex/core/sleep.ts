@@ -154,11 +154,11 @@ const MEANWHILE_MS = 20
 
 /** False: the time is over. */
 function sleepAt({ i32, thread }: FutexContext, signal: number, ms: number): boolean {
-  const { serveWhileBlocked } = thread
-  if (serveWhileBlocked === null) return Atomics.wait(i32, signal, 0, ms) !== 'timed-out'
+  const { rescuer } = thread
+  if (rescuer?.serveWhileBlocked === undefined) return Atomics.wait(i32, signal, 0, ms) !== 'timed-out'
   for (let left = ms; left > 0; left -= MEANWHILE_MS) {
     if (Atomics.wait(i32, signal, 0, Math.min(left, MEANWHILE_MS)) !== 'timed-out') return true
-    serveWhileBlocked()
+    rescuer.serveWhileBlocked()
   }
   return false
 }

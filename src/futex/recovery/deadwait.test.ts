@@ -22,7 +22,7 @@ function pair(): { lives: Futexes; dead: Futexes; view: Int32Array<SharedArrayBu
   initializeFutexes(arena, layout)
   const now = (): number => performance.now()
   const thread = new KernelThread(arena, 64)
-  thread.repairDead = owner => owner === DEAD
+  thread.rescuer = { repairDead: owner => owner === DEAD }
   const lives = new Futexes(thread, layout, { now })
   const view = new Int32Array(new SharedArrayBuffer(256))
   const mapped = lives.map(view.buffer)

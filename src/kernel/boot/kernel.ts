@@ -21,7 +21,7 @@ import {
   startCpus,
 } from './boot.ts'
 import { Admission } from '../spawn/admission.ts'
-import { joinAmbient, leaveAmbient } from '../cpu/ambient.ts'
+import { enterKernel, leaveKernel } from '../../thread/context.ts'
 import { type CloseOptions, closeSettings, killAll } from './close.ts'
 import { Collector, type UnjoinedFailure } from '../join/collector.ts'
 import { captureContextWord } from '../cpu/context.ts'
@@ -142,10 +142,12 @@ export class Kernel {
       deadlock: deadlock => this.reportDeadlock(deadlock),
       isFaulty: () => this.isFaulty(),
     })
-    view.limitGrace = (job, ms) => this.housekeeping.limitGrace(job, ms)
     this.mail = new BooterMail(view, machine)
-    view.mail = this.mail
-    view.onDeadlock = deadlock => this.reportDeadlock(deadlock)
+    view.booter = {
+      mail: this.mail,
+      limitGrace: (job, ms) => this.housekeeping.limitGrace(job, ms),
+      reportDeadlock: deadlock => this.reportDeadlock(deadlock),
+    }
     this.collector = new Collector(view, this.mail, {
       collected: () => this.madeRoom(),
       failed: failure => this.reportFailure(failure),
@@ -227,15 +229,17 @@ export class Kernel {
   /** What the booting thread does for a kernel whose CPUs run, or are about to. */
   private attach(options: KernelOptions): void {
     const { machine, view } = this.booted
-    joinAmbient(view)
+    enterKernel(view)
     machine.onMessage?.((cpu, message) => {
       if (isMail(message)) this.mail.receive(message.heddleMail as ToBooter)
       else this.listeners.tell('message', { cpu, message })
     })
     machine.onDeath(death => this.died(death))
     if (machine.isGone !== undefined) {
-      view.thread.repairDead = rescuer(view, machine)
-      view.thread.serveWhileBlocked = () => this.seeToOthers()
+      view.thread.rescuer = {
+        repairDead: rescuer(view, machine),
+        serveWhileBlocked: () => this.seeToOthers(),
+      }
     }
     this.undoHooks = runBootHooks(this, view, {
       control: options.control ?? true,
@@ -418,7 +422,7 @@ export class Kernel {
     if (terminates) await this.terminateAll()
     await this.endMachine()
     view.codec.published.close()
-    leaveAmbient(view)
+    leaveKernel(view)
   }
 
   /** Kills every task until none is left. False: some did not end in time. */

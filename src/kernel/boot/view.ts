@@ -24,6 +24,15 @@ export interface FutexDomain {
   readonly arenaMapping: MappingHandles
 }
 
+/** What only the booting thread can do for a task handle or a lock of the kernel. */
+export interface Booter {
+  /** Messages between that thread and the tasks. */
+  readonly mail: BooterMail
+  /** A killed job gets so many milliseconds to end, and no more. */
+  limitGrace(job: number, ms: number): void
+  reportDeadlock(deadlock: Deadlock): void
+}
+
 /**
  * The kernel as one thread sees it: the booting thread and every CPU have one. What is shared is in the
  * arena; this is where it lies, and what this thread keeps of its own.
@@ -42,12 +51,8 @@ export class KernelView {
   readonly completions: Completions
   readonly handoff: Handoff
   readonly allowlist: AllowlistReader
-  /** On the booting thread: who is told of a deadlock that is found there. */
-  onDeadlock: ((deadlock: Deadlock) => void) | null = null
-  /** On the booting thread: gives a killed job so many milliseconds to end, and no more. */
-  limitGrace: ((job: number, ms: number) => void) | null = null
-  /** On the booting thread: sends a message to a task, or hears its messages. */
-  mail: BooterMail | null = null
+  /** Null on every thread but the booting one. */
+  booter: Booter | null = null
   /** The arena itself, as a buffer whose words can be waited at. */
   readonly mapped: MappedBuffer
   private readonly jobTable: number

@@ -1,7 +1,7 @@
 import { type Cpu, type CpuRequest, HALT } from '../../machine/core/machine.ts'
 import { cpuLoop } from '../../sched/core/cpuloop.ts'
 import { Scheduler } from '../../sched/core/scheduler.ts'
-import { joinAmbient } from './ambient.ts'
+import { enterKernel } from '../../thread/context.ts'
 import { KernelCpu } from './kernelcpu.ts'
 import { type CpuBoot, planKernel } from '../boot/layout.ts'
 import { rescueOnCpu } from '../recovery/recovery.ts'
@@ -18,7 +18,7 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   view.futexes.context.detectsDeadlocks = !cpu.stepwise
   view.codec.published.open()
   if (!cpu.stepwise) {
-    joinAmbient(view)
+    enterKernel(view)
     rescueOnCpu(view)
   }
   const on = new KernelCpu(cpu, view, boot)

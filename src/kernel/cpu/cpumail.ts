@@ -1,4 +1,4 @@
-import type { Waker } from '../../coroutine/core/runner.ts'
+import type { Waker } from '../../thread/runner.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import type { ToBooter, ToCpu } from './mail.ts'
 import type { PublishedObjects } from '../../payload/publishedobjects.ts'

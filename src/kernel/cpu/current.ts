@@ -14,7 +14,7 @@ import { JOB_DETACHED, Job, JOB_LOCAL, LOCAL_FUNCTION, JOB_RESTARTABLE } from '.
 import type { KernelCpu } from './kernelcpu.ts'
 import type { ResultOf } from '../spawn/modules.ts'
 import { checkSpawnOptions, priorityOf, show, type SpawnOptions, type TaskPriority } from '../boot/options.ts'
-import { runningCpu } from './running.ts'
+import { here } from './here.ts'
 import { spawnJob } from '../spawn/spawn.ts'
 import { extrasOf, type CpuTask } from './cputask.ts'
 
@@ -34,7 +34,7 @@ export interface CurrentTask {
 
 /** The task that this code runs in. Throws outside of one. */
 export function current(): CurrentTask {
-  const { on, run } = here('current()')
+  const { on, run } = taskHere('current()')
   const { i32 } = on.view
   const { job } = run
   return {
@@ -64,7 +64,7 @@ export interface TaskReference {
 
 /** @internal The running task, for others of its CPU. */
 export function currentHandle(): TaskReference {
-  const { on, run } = here('currentHandle()')
+  const { on, run } = taskHere('currentHandle()')
   const { view } = on
   const handle = view.jobs.handleOf(view.i32, run.job)
   return {
@@ -92,7 +92,7 @@ function runTimeHere(s: Scheduler, task: number): number {
 
 /** Whether this code runs in a task. */
 export function inTask(): boolean {
-  return runningCpu() !== null || asyncContext.current() !== undefined
+  return here.cpu !== null || asyncContext.current() !== undefined
 }
 
 /**
@@ -110,7 +110,7 @@ export function spawn(
   args: readonly unknown[] = [],
   options: SpawnOptions = {},
 ): ChildTask<any> {
-  const { on, run } = here('spawn()')
+  const { on, run } = taskHere('spawn()')
   const { view } = on
   checkSpawnOptions(options, view.plan.sizes.cpus)
   if (typeof fn !== 'function') throw new TypeError(`spawn(${show(fn)}): not a function`)
@@ -178,7 +178,7 @@ export function spawn(
 
 /** Ends the running task here, as if it had returned `value`: what it has in `finally` runs. */
 export function exit(value?: unknown): never {
-  here('exit()')
+  taskHere('exit()')
   throw new TaskExit(value)
 }
 
@@ -201,14 +201,14 @@ export class TaskLocal<T> {
   }
 
   #locals(): Map<object, unknown> {
-    return (extrasOf(here('a task-local value').run).locals ??= new Map())
+    return (extrasOf(taskHere('a task-local value').run).locals ??= new Map())
   }
 }
 
 /** @internal The running task, and its CPU. */
-export function here(what: string): { on: KernelCpu; run: CpuTask } {
-  const on = runningCpu()
-  if (on !== null && on.job !== 0) return { on, run: on.currentRun() }
+export function taskHere(what: string): { on: KernelCpu; run: CpuTask } {
+  const on = here.cpu
+  if (on !== null) return { on, run: on.currentRun() }
   const run = asyncContext.current()
   const its = run?.extras?.on
   if (run !== undefined && its != null) return { on: its, run }

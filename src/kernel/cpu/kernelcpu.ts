@@ -13,18 +13,12 @@ import {
   swapFaceUser,
   unrunError,
 } from '../../coroutine/core/faces.ts'
-import {
-  type AfterAwait,
-  type Runner,
-  swapRunner,
-  TIMED_OUT,
-  type Waker,
-} from '../../coroutine/core/runner.ts'
+import { TIMED_OUT } from '../../coroutine/core/runner.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import { bindTask } from '../../sched/balance/affinity.ts'
 import { AWAITS, CONTINUES } from '../../sched/core/cpuloop.ts'
 import { Entity, POLICY_BOUND } from '../../sched/core/entity.ts'
-import { taskName } from '../../sched/core/fork.ts'
+import { taskName } from '../../sched/core/taskname.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
 import { beginSleep, endSleep, takePending } from '../../sched/core/sleep.ts'
 import { SWITCH_PREEMPTED, SWITCH_SLEEPS, SWITCH_YIELDS } from '../../sched/core/switch.ts'
@@ -37,6 +31,8 @@ import {
 } from '../../sched/core/taskrecord.ts'
 import { cancelTimer } from '../../sched/core/timer.ts'
 import { wakeupTask } from '../../sched/core/wakeup.ts'
+import { switchTo } from '../../thread/context.ts'
+import type { AfterAwait, Runner, Waker } from '../../thread/runner.ts'
 import { asyncContext } from './asynccontext.ts'
 import { killError } from '../join/cancel.ts'
 import { CpuMail } from './cpumail.ts'
@@ -47,7 +43,7 @@ import { ARGS_MAILED, ASYNC, Job, LOCAL_FUNCTION, NOT_KILLED } from '../spawn/jo
 import { JobCode } from '../spawn/jobcode.ts'
 import type { MailedArgs } from './mail.ts'
 import { beginsJob } from './mailwords.ts'
-import { swapRunning } from './running.ts'
+import { here } from './here.ts'
 import { Stretches } from './stretches.ts'
 import {
   RUN_CLAIMED,
@@ -122,10 +118,10 @@ export class KernelCpu implements Runner {
   /** Runs a task until it stops; says why, as cpuLoop wants it. */
   resume(task: number): number {
     const run = this.runs[this.view.i32[task + TaskRecord.slot]]
-    const outerRunning = swapRunning(this)
-    const outerRunner = swapRunner(this)
+    const { runner, cpu } = here
     this.task = task
     this.job = this.view.jobOf(task)
+    switchTo(this, this)
     try {
       if (run === undefined) return this.begin(task)
       this.run = run
@@ -135,8 +131,7 @@ export class KernelCpu implements Runner {
       const who = isInside ? this.describeTask() : ''
       this.run = null
       this.job = 0
-      swapRunner(outerRunner)
-      swapRunning(outerRunning)
+      switchTo(runner, cpu)
       if (isInside) throwIfInside(this.s.thread, who)
       if (this.wakeQueue.length > 0) wakeAll(this.view.futexes.context)
     }

@@ -1,7 +1,7 @@
 import { type Blocking, suspendForm, type WaitOptions } from '../../coroutine/core/blocking.ts'
 import { blocking } from '../../coroutine/core/blocking.ts'
-import type { Waker } from '../../coroutine/core/runner.ts'
-import { here } from './current.ts'
+import type { Waker } from '../../thread/runner.ts'
+import { taskHere } from './current.ts'
 import { JOB_BOOTER, Job, POSTED } from '../spawn/job.ts'
 
 /**
@@ -10,7 +10,7 @@ import { JOB_BOOTER, Job, POSTED } from '../spawn/job.ts'
  * instead.
  */
 export function post(value: unknown, transfer: readonly object[] = []): void {
-  const { on, run } = here('post()')
+  const { on, run } = taskHere('post()')
   const { i32 } = on.view
   if ((i32[run.job + Job.control] & JOB_BOOTER) === 0) {
     throw new TypeError(
@@ -25,7 +25,7 @@ export function post(value: unknown, transfer: readonly object[] = []): void {
 export const receive: <T = unknown>(options?: WaitOptions) => Blocking<T> = blocking(
   'receive',
   function* (options: WaitOptions = {}) {
-    const { on, run } = here('receive()')
+    const { on, run } = taskHere('receive()')
     const inbox = on.mail.inboxOf(on.view.i32[run.job + Job.number])
     const taken = inbox.take()
     if (taken !== undefined) return taken.message

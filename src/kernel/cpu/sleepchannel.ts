@@ -7,10 +7,9 @@ import { Entity } from '../../sched/core/entity.ts'
 import { beginSleep, endSleep, wakeupOnChannel } from '../../sched/core/sleep.ts'
 import { SWITCH_SLEEPS } from '../../sched/core/switch.ts'
 import { INTERRUPTIBLE, TaskRecord, SLEEP_TIMED_OUT } from '../../sched/core/taskrecord.ts'
-import { currentView } from './ambient.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { show } from '../boot/options.ts'
-import { runningCpu } from './running.ts'
+import { here } from './here.ts'
 
 /**
  * Sleep channels: a task sleeps on a number, and a wakeup of that number wakes the tasks that sleep on it,
@@ -60,8 +59,8 @@ export const sleepOn: (
       throw new RangeError(
         `sleepOn(${channel}, { timeout: ${show(timeout)} }): give milliseconds of at least 0`,
       )
-    const on = runningCpu()
-    if (on === null || on.job === 0)
+    const on = here.cpu
+    if (on === null)
       throw new CoroutineError(
         'ERR_HEDDLE_RUNNING_CO_NULL',
         `sleepOn(${channel}): only a task of a kernel sleeps on a channel; use a Condition`,
@@ -118,7 +117,7 @@ export function wakeupOn(channel: number, limit: number = Infinity): number {
     throw new RangeError(
       `wakeupOn(${channel}, ${show(limit)}): the limit is a number of tasks, of at least 0`,
     )
-  const view = runningCpu()?.view ?? currentView()
+  const { view } = here
   if (view === null)
     throw new CoroutineError(
       'ERR_HEDDLE_RUNNING_CO_NULL',

@@ -1,6 +1,6 @@
 import { ArenaFullError } from '../../arena/memory/arena.ts'
 import { type Coroutine, coroutineOf, twin } from '../../coroutine/core/coroutine.ts'
-import type { AfterAwait, Stretch } from '../../coroutine/core/runner.ts'
+import type { AfterAwait, Stretch } from '../../thread/runner.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { currentContext } from './asynccontext.ts'

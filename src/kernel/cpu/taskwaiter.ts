@@ -1,6 +1,8 @@
 import { SchedTaskWaiter } from '../../futex/core/schedtaskwaiter.ts'
+import type { TaskWaiter } from '../../futex/core/sleep.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { extrasOf, type CpuTask } from './cputask.ts'
+import { here } from './here.ts'
 
 /**
  * A task of the kernel as a futex waiter. A kill that is due is thrown where it would begin to wait. The
@@ -37,9 +39,11 @@ export class KernelTaskWaiter extends SchedTaskWaiter {
   }
 }
 
-/** The task that runs on this CPU, as a futex waiter. */
-export function taskWaiterOf(on: KernelCpu): KernelTaskWaiter {
-  const run = on.currentRun()
+/** The task of a kernel that runs on this thread, as a futex waiter; null: none runs. */
+export function currentTask(): TaskWaiter | null {
+  const { task, cpu } = here
+  if (task !== null || cpu === null) return task
+  const run = cpu.currentRun()
   const rare = extrasOf(run)
-  return (rare.waiter ??= new KernelTaskWaiter(on, run))
+  return (here.task = rare.waiter ??= new KernelTaskWaiter(cpu, run))
 }

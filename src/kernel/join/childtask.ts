@@ -24,10 +24,9 @@ import {
   OUTCOME_RETURNED,
 } from '../spawn/job.ts'
 import { disownJob } from './outcome.ts'
-import { runningCpu } from '../cpu/running.ts'
 import { TaskHandle } from './taskhandle.ts'
 import type { KernelView } from '../boot/view.ts'
-import { taskWaiterOf } from '../cpu/taskwaiter.ts'
+import { currentTask } from '../cpu/taskwaiter.ts'
 
 /** A task, as the task that spawned it holds it. */
 export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T> {
@@ -93,9 +92,9 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     const { view } = this
     const job = view.jobs.resolve(view.i32, handle)
     if (job === 0) return
-    const on = runningCpu()
-    if (on === null) return
-    yield* view.futexes.wait(taskWaiterOf(on), view.joinWord(job), OUTCOME_PENDING, { timeout })
+    const task = currentTask()
+    if (task === null) return
+    yield* view.futexes.wait(task, view.joinWord(job), OUTCOME_PENDING, { timeout })
     if (view.jobs.resolve(view.i32, handle) === job) requestKill(view, job, KILL_TIMED_OUT, timeout)
   }
 
@@ -155,9 +154,9 @@ export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T
     while (child.isPending()) {
       const left = timeout === Infinity ? Infinity : deadline - child.view.s.now()
       if (left <= 0) throw timeoutError(`join of task ${child.name}`, timeout)
-      const on = runningCpu()
-      if (on === null) throw new Error('join: no task is running here')
-      yield* on.view.futexes.wait(taskWaiterOf(on), on.view.joinWord(child.job), OUTCOME_PENDING, {
+      const task = currentTask()
+      if (task === null) throw new Error('join: no task is running here')
+      yield* child.view.futexes.wait(task, child.view.joinWord(child.job), OUTCOME_PENDING, {
         ...(left !== Infinity && { timeout: left }),
         ...(signal !== undefined && { signal }),
       })

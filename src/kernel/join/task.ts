@@ -69,13 +69,13 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
    * does. Copied as `postMessage` does; `transfer` lists what is moved instead. False: the task has ended.
    */
   post(value: unknown, transfer: readonly object[] = []): boolean {
-    return this.view.mail?.send(this, value, transfer) ?? false
+    return this.view.booter?.mail.send(this, value, transfer) ?? false
   }
 
   override on(event: 'message', listener: (value: any) => void): () => void
   override on(event: TaskEvent, listener: () => void): () => void
   override on(event: TaskEvent, listener: (value?: any) => void): () => void {
-    if (event === 'message') this.view.mail?.listen(this)
+    if (event === 'message') this.view.booter?.mail.listen(this)
     return super.on(event as 'message', listener)
   }
 

@@ -109,7 +109,7 @@ export abstract class TaskHandle {
     refuseUnknown('kill(reason, options)', options, killOptions)
     if (options.grace !== undefined) checkTime('grace', options.grace)
     if (!this.killAs(KILL_CALLED, reason)) return false
-    if (options.grace !== undefined) this.view.limitGrace?.(this.job, options.grace)
+    if (options.grace !== undefined) this.view.booter?.limitGrace(this.job, options.grace)
     return true
   }
 

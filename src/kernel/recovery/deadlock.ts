@@ -22,8 +22,8 @@ const NO_ROOM = 'deadlock: the arena has no room for who waits for whom'
 
 /** From any thread of the kernel. */
 export function reportDeadlock(view: KernelView, message: string): void {
-  if (view.onDeadlock !== null) {
-    view.onDeadlock({ message })
+  if (view.booter !== null) {
+    view.booter.reportDeadlock({ message })
     return
   }
   const { i32, codec } = view

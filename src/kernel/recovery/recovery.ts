@@ -9,7 +9,8 @@ import { requestDeaths, beginRescue, endRescue, isKnownDead } from '../../machin
 import type { CpuDeath, Machine } from '../../machine/core/machine.ts'
 import { cpusOf } from '../../sched/core/cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from '../../sched/core/entity.ts'
-import { type TaskOptions, taskName } from '../../sched/core/fork.ts'
+import type { TaskOptions } from '../../sched/core/fork.ts'
+import { taskName } from '../../sched/core/taskname.ts'
 import { claimTask, endLost, type LostTask } from '../../sched/recovery/lost.ts'
 import { recoverScheduler, rescueLock } from '../../sched/recovery/recovery.ts'
 import { RunQueue } from '../../sched/core/runqueue.ts'
@@ -165,18 +166,20 @@ export function rescueOnCpu(view: KernelView): void {
   const isGone = (cpu: number): boolean => isKnownDead(i32, s.machine, cpu)
   const rescue = rescuer(view, { cpus: s.cpus, isGone })
   const finish = (): void => wakeAll(context)
-  s.thread.keepIds = () => beginRescue(i32, own)
-  s.thread.freeIds = () => endRescue(i32, own)
-  s.thread.repairDead = (owner, lock) => {
-    requestDeaths(i32, s.machine)
-    beginRescue(i32, own)
-    const isDead = rescue(owner, lock)
-    if (context.restarts.length > 0) {
-      s.finishRescue = finish
-      s.resched(s.cpu)
-    }
-    endRescue(i32, own)
-    return isDead
+  s.thread.rescuer = {
+    keepIds: () => beginRescue(i32, own),
+    freeIds: () => endRescue(i32, own),
+    repairDead(owner, lock) {
+      requestDeaths(i32, s.machine)
+      beginRescue(i32, own)
+      const isDead = rescue(owner, lock)
+      if (context.restarts.length > 0) {
+        s.finishRescue = finish
+        s.resched(s.cpu)
+      }
+      endRescue(i32, own)
+      return isDead
+    },
   }
 }
 

@@ -11,15 +11,8 @@ import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weigh
 import { notePushable } from '../balance/pushable.ts'
 import type { Scheduler } from './scheduler.ts'
 import { classRq } from './runqueue.ts'
-import {
-  NAME_BYTES,
-  TaskRecord,
-  TASK_WORDS,
-  UNINTERRUPTIBLE,
-  WAKE_ANY,
-  SLEEP_WOKEN,
-  ZOMBIE,
-} from './taskrecord.ts'
+import { TaskRecord, TASK_WORDS, UNINTERRUPTIBLE, WAKE_ANY, SLEEP_WOKEN, ZOMBIE } from './taskrecord.ts'
+import { setTaskName } from './taskname.ts'
 import { wakeup } from './wakeup.ts'
 
 export interface TaskOptions {
@@ -46,8 +39,6 @@ export interface TaskOptions {
 const MASK_ALL = -1
 const lockRankTask = lockRank('task')
 const lockRankPi = lockRank('pi')
-const encoder = new TextEncoder()
-const decoder = new TextDecoder()
 
 /** Makes a task that sleeps until startTask wakes it for the first time. From any thread. */
 export function createTask(
@@ -73,7 +64,7 @@ export function createTask(
   i32[task + TaskRecord.slot] = s.tasks.indexOf(task)
   i32[task + TaskRecord.lock + Lock.rank] = lockRankTask
   initList(i32, task + TaskRecord.children)
-  if (options.name !== undefined) setName(s, task, options.name)
+  if (options.name !== undefined) setTaskName(s, task, options.name)
   i32[se + Entity.task] = task
   i32[se + Entity.priority] = priority
   i32[se + Entity.basePriority] = priority
@@ -130,18 +121,4 @@ function adoptChild(s: Scheduler, parent: number, child: number): void {
   Atomics.store(i32, child + TaskRecord.parent, parent)
   listPush(i32, parent + TaskRecord.children, child + TaskRecord.sibling)
   release(thread, parent + TaskRecord.lock)
-}
-
-function setName(s: Scheduler, task: number, name: string): void {
-  const bytes = new Uint8Array(NAME_BYTES)
-  encoder.encodeInto(name, bytes)
-  s.arena.u8.set(bytes, (task + TaskRecord.name) * 4)
-}
-
-/** The task's name, or `task <slot>`. */
-export function taskName(s: Scheduler, task: number): string {
-  const at = (task + TaskRecord.name) * 4
-  const bytes = s.arena.u8.slice(at, at + NAME_BYTES)
-  const end = bytes.indexOf(0)
-  return decoder.decode(end < 0 ? bytes : bytes.subarray(0, end)) || `task ${s.i32[task + TaskRecord.slot]}`
 }

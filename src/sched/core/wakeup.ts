@@ -149,10 +149,10 @@ export function waitOffCpu(s: Scheduler, se: number): void {
     if (Atomics.load(i32, se + Entity.onCpu) === 0) return
     pause()
   }
-  const { repairDead } = thread
+  const { rescuer } = thread
   if (!thread.mayBlock) {
     while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
-      if (repairDead !== null) repairDead(Atomics.load(i32, se + Entity.cpu), 0)
+      if (rescuer !== null) rescuer.repairDead(Atomics.load(i32, se + Entity.cpu), 0)
       pause()
     }
     return
@@ -160,9 +160,9 @@ export function waitOffCpu(s: Scheduler, se: number): void {
   Atomics.add(i32, se + Entity.awaited, 1) // (G)
   while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
     // A thread that can see deaths looks, now and then, whether the CPU that should switch is alive.
-    if (repairDead === null) Atomics.wait(i32, se + Entity.onCpu, 1)
+    if (rescuer === null) Atomics.wait(i32, se + Entity.onCpu, 1)
     else if (Atomics.wait(i32, se + Entity.onCpu, 1, STUCK_MS) === 'timed-out')
-      repairDead(Atomics.load(i32, se + Entity.cpu), 0)
+      rescuer.repairDead(Atomics.load(i32, se + Entity.cpu), 0)
   }
   Atomics.sub(i32, se + Entity.awaited, 1)
 }

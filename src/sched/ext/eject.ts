@@ -17,7 +17,7 @@ import {
   REPORTING,
 } from './extlayout.ts'
 import { readText, writeText } from './exttext.ts'
-import { taskName } from '../core/fork.ts'
+import { taskName } from '../core/taskname.ts'
 import { EXT_MAJOR_PRIORITY, FAIR_PRIORITY } from '../core/priority.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'

@@ -16,7 +16,7 @@ import {
   QUEUE_VTIME,
   TASK_WORDS,
 } from './extlayout.ts'
-import { taskName } from '../core/fork.ts'
+import { taskName } from '../core/taskname.ts'
 import { EXT_MAJOR_PRIORITY, IDLE_MAJOR_PRIORITY } from '../core/priority.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'

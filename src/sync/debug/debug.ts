@@ -1,9 +1,9 @@
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
-import { ambient, currentAmbient } from '../../futex/core/ambient.ts'
+import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 import { hostPlatform } from '../../machine/core/platform.ts'
-import { currentView } from '../../kernel/cpu/ambient.ts'
+import { here } from '../../kernel/cpu/here.ts'
 import { callSite } from './callsite.ts'
 import { SyncError } from '../wait/errors.ts'
 import { LockTable, type TableEntry } from './locktable.ts'
@@ -105,9 +105,9 @@ export function locks(): LockInfo[] {
  */
 export function joinDebugMode(): void {
   if (observer !== null) return
-  const here = currentAmbient()
-  if (here !== null && LockTable.isOn(here.futexes.context)) {
-    setObserver(new Watching(here.futexes.context, { throws: LockTable.throws(here.futexes.context) }))
+  const context = here.futexes?.context
+  if (context !== undefined && LockTable.isOn(context)) {
+    setObserver(new Watching(context, { throws: LockTable.throws(context) }))
   }
 }
 
@@ -184,8 +184,7 @@ class Watching implements LockObserver {
 
   private report(report: LockReport): void {
     const { onProblem } = this.options
-    if (report.problem === 'deadlock' && (onProblem === undefined || currentView() !== null))
-      tell(report.message)
+    if (report.problem === 'deadlock' && (onProblem === undefined || here.view !== null)) tell(report.message)
     if (onProblem !== undefined) onProblem(report)
     else if (report.problem !== 'deadlock') hostPlatform().warn?.(report.message)
   }

@@ -31,7 +31,8 @@ function warnings(): string[] {
 
 test('a waiter that the lock was handed to, and that has not run since, does not wait for itself', () => {
   const said = warnings()
-  const { tid, futexes } = ambient()
+  const { futexes } = ambient()
+  const { tid } = futexes.self
   const { lock, handTo } = lockHeldBy(tid + 1)
   const wait = HolderWatch.of(tid, lock)
   wait.checkDeadlock(futexes.context)
@@ -43,7 +44,8 @@ test('a waiter that the lock was handed to, and that has not run since, does not
 
 test('a waiter that held the lock before does, and that is told once', () => {
   const said = warnings()
-  const { tid, futexes } = ambient()
+  const { futexes } = ambient()
+  const { tid } = futexes.self
   const wait = HolderWatch.of(tid, lockHeldBy(tid).lock)
   for (let n = 0; n < 3; n++) wait.checkDeadlock(futexes.context)
   wait.end(futexes.context)

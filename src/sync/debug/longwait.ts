@@ -4,7 +4,7 @@ import { Owner } from '../../futex/core/records.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
 import { nextOrder } from '../../futex/operations/waitwake.ts'
 import { hostPlatform } from '../../machine/core/platform.ts'
-import { currentView } from '../../kernel/cpu/ambient.ts'
+import { here } from '../../kernel/cpu/here.ts'
 import { reportDeadlock } from '../../kernel/recovery/deadlock.ts'
 import { shortStack, siteOf } from './callsite.ts'
 import { LockTable, type TableEntry } from './locktable.ts'
@@ -217,7 +217,7 @@ export function indent(stack: string): string {
 
 /** The program hears of it from its kernel, or, where there is none, as a warning. */
 export function tell(message: string): void {
-  const view = currentView()
+  const { view } = here
   if (view !== null) reportDeadlock(view, message)
   else hostPlatform().warn?.(message)
 }

@@ -1,3 +1,4 @@
+import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { type Ambient, ambient } from '../../futex/core/ambient.ts'
 import { finishCall, type Prepared, type PreparedWait } from '../../futex/operations/call.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from '../../futex/core/errno.ts'
@@ -59,7 +60,7 @@ export function* lockInTask(
   signal: AbortSignal | undefined,
 ): Generator<number, number, unknown> {
   const here = ambient()
-  const task = here.currentTask()
+  const task = currentTask()
   if (task === null)
     throw new FutexError(EINVAL, what, 'no task of a kernel runs here: use the Sync or Async form')
   const prepared = begin(here, taskWaiter(task, task.owner))
@@ -109,7 +110,7 @@ export function locked(result: number, what: string, signal?: AbortSignal | unde
 
 /** What a task or the thread is as an owner of locks. */
 function ownerHere(here: Ambient): LockOwner {
-  return here.currentTask()?.owner ?? here.futexes.self
+  return currentTask()?.owner ?? here.futexes.self
 }
 
 /** False: another holds it. */
@@ -149,7 +150,7 @@ export function moveToLockOf(
 
 /** A thread that may not block leaves the queue again, and is told so. */
 function refuseToSleep(here: Ambient, what: string, prepared: PreparedWait): void {
-  if (here.mayBlock) return
+  if (here.futexes.mayBlock) return
   finishCall(here.futexes.context, prepared, finishWait(here.futexes.context, prepared.waiters, -EINTR))
   refuseBlocking(here, what)
 }

@@ -1,4 +1,5 @@
 import type { FutexContext } from '../../futex/core/context.ts'
+import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { type Ambient, ambient } from '../../futex/core/ambient.ts'
 import type { Prepared } from '../../futex/operations/call.ts'
 import { deadlineOf, wallLimit } from '../../futex/core/deadline.ts'
@@ -140,7 +141,7 @@ export function* waitIn(
   options: FutexWaitOptions,
 ): Generator<number, number, unknown> {
   const here = ambient()
-  const task = here.currentTask()
+  const task = currentTask()
   if (task === null)
     throw new FutexError(EINVAL, what, 'no task of a kernel runs here: use the Sync or Async form')
   const prepared = prepare(here, taskWaiter(task), what, entries, options)

@@ -6,7 +6,7 @@ import { nextObject } from '../../futex/core/domainwords.ts'
 import { EFAULT, EINVAL, FutexError } from '../../futex/core/errno.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import { FutexWord, type MappedBuffer } from '../../futex/core/space.ts'
-import { currentView } from '../../kernel/cpu/ambient.ts'
+import { here } from '../../kernel/cpu/here.ts'
 
 /**
  * A word of any shared memory. All threads of a kernel know it by the id under which its buffer travels in
@@ -88,7 +88,7 @@ export function knownOf({ futexes }: Ambient, buffer: SharedArrayBuffer): Known 
   const known = knownIn(futexes)
   let found = known.get(buffer)
   if (found === undefined) {
-    const view = currentView()
+    const { view } = here
     const id = view === null ? nextObject(futexes.context) : view.codec.published.idOf(buffer)
     known.set(buffer, (found = { id, mapped: [] }))
   }
@@ -200,7 +200,7 @@ export function joinBuffer(buffer: SharedArrayBuffer, id: number): void {
     throw new FutexError(EINVAL, 'futex.join', `id: ${String(id)} is not an id that futex.idOf gives`)
   const known = knownIn(futexes)
   const before = known.get(buffer)?.id ?? id
-  if (currentView() !== null || before !== id) {
+  if (here.view !== null || before !== id) {
     throw new FutexError(EINVAL, 'futex.join', 'buffer: this thread knows it by another id already')
   }
   known.set(buffer, known.get(buffer) ?? { id, mapped: [] })

@@ -18,9 +18,10 @@ import type { AddressSpace, FutexWord } from '../../futex/core/space.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
 import { MATCH_ANY, wake } from '../../futex/operations/waitwake.ts'
 import { lockTag } from '../../futex/core/locktag.ts'
-import { handoffHere } from '../../handoff/current.ts'
 import { HandoffMutex, type RealMutex } from '../../handoff/mutex.ts'
 import { domainTag } from '../../futex/core/domainwords.ts'
+import { here } from '../../kernel/cpu/here.ts'
+import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { SyncError } from '../wait/errors.ts'
 import { EXTRA, type Place, viewOf } from '../wait/place.ts'
 import { limitOf, type WaitOptions } from '../wait/waiting.ts'
@@ -106,7 +107,7 @@ export class LockEngine {
     options: WaitOptions | undefined,
     long: LongWait | null = null,
   ): Generator<number, boolean, unknown> {
-    const task = ambient().currentTask()
+    const task = currentTask()
     const timeout = limitOf(options)
     if (task !== null) {
       const result = yield* this.real().lockTask(task, timeout, options?.signal, long)
@@ -227,7 +228,7 @@ export class LockEngine {
   }
 
   private make(futexes: Futexes, word: FutexWord): RealMutex {
-    const handoff = this.protocol === 'handoff' ? handoffHere() : null
+    const handoff = this.protocol === 'handoff' ? (here.view?.handoff ?? null) : null
     const real = new WordMutex(futexes, word, this.kind, handoff !== null)
     if (handoff === null) return real
     return new HandoffMutex(real, handoff, lockTag(word.mapped.backing, word.index))
@@ -243,7 +244,7 @@ export class LockEngine {
       if (seen === tag) break
       const isClaimed = seen < CLAIMED
       if (seen === 0 || (isClaimed && awaitOwner(context, i32, at + CLAIM, seen, CLAIMED - seen))) {
-        const mine = CLAIMED - ambient().tid
+        const mine = CLAIMED - futexes.self.tid
         if (Atomics.compareExchange(i32, at + CLAIM, seen, mine) === seen) this.map(space, handles, mine, tag)
       } else if (!isClaimed) {
         throw new SyncError(

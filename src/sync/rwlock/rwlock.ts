@@ -4,7 +4,6 @@ import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
-import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
 import type { SyncError } from '../wait/errors.ts'
@@ -17,13 +16,12 @@ import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
 import { HolderWatch } from '../debug/longwait.ts'
 import {
+  changeAndServe,
   type LineWait,
   notHeld,
   readersOf,
   ReadWait,
-  serveLine,
   UpgradeWait,
-  withoutUpgrade,
   WRITER,
   writerOf,
   WriteWait,
@@ -119,7 +117,7 @@ export class RwLock extends SyncObject {
 
   async lockReadAsync(options?: WaitOptions): Promise<ReadGuard> {
     checkWait(options)
-    const { tid } = ambient()
+    const { tid } = ambient().futexes.self
     if (!this.tryReading(tid)) {
       if (!(await waitAsync(ambient(), new ReadWait(this), options))) throw timedOut('lockReadAsync', options)
       this.holders.add(tid, 1)
@@ -246,7 +244,7 @@ export class RwLock extends SyncObject {
     const flow = asyncOwnerOf(tid)
     if (observer !== null) observer.released(this, tid)
     if (Atomics.compareExchange(this.i32, this.at, WRITER | tid, 1) !== (WRITER | tid)) this.inLock(() => 1)
-    this.holders.add(flow === undefined ? tid : ambient().tid, 1)
+    this.holders.add(flow === undefined ? tid : ambient().futexes.self.tid, 1)
     if (flow !== undefined) returnOwner(flow)
     return this.readGuard
   }
@@ -417,20 +415,6 @@ export class RwLock extends SyncObject {
   private tellAcquired(tid: number): void {
     if (observer !== null) observer.acquired(this, 'rwlock', this.name, tid)
   }
-}
-
-/** The queue is locked. */
-export function changeAndServe(context: FutexContext, lock: RwLock, change: (seen: number) => number): void {
-  const { i32, at, queue } = lock
-  for (;;) {
-    const seen = Atomics.load(i32, at)
-    const bits = queue.isEmpty(context) ? 0 : HAS_WAITERS
-    const changed = change(seen) & ~HAS_WAITERS
-    // Only [1] to [3] can be changed by others meanwhile, and then nobody was in line.
-    const next = bits === 0 ? withoutUpgrade(changed) : changed | HAS_WAITERS
-    if (Atomics.compareExchange(i32, at, seen, next) === seen) break
-  }
-  serveLine(context, lock)
 }
 
 blockingMethods(RwLock.prototype, 'lockRead', 'lockWrite', 'upgrade')

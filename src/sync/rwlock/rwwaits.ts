@@ -8,7 +8,7 @@ import { expectGrant, finishGrant, grant, isGranted, wasGranted } from '../wait/
 import { LOSSES, TID_MASK } from '../mutex/lockwait.ts'
 import type { SyncObject } from '../wait/object.ts'
 import { HAS_WAITERS } from '../wait/place.ts'
-import { changeAndServe, type RwLock } from './rwlock.ts'
+import type { RwLock } from './rwlock.ts'
 import type { Wait } from '../wait/waiting.ts'
 
 export const WRITER = 0x4000_0000
@@ -90,6 +90,20 @@ export function serveLine(context: FutexContext, lock: RwLock): void {
   if (!queue.isEmpty(context)) return
   const state = Atomics.load(i32, at)
   Atomics.store(i32, at, withoutUpgrade(state & ~HAS_WAITERS))
+}
+
+/** Changes the state, and lets in those that may come in then. The queue is locked. */
+export function changeAndServe(context: FutexContext, lock: RwLock, change: (seen: number) => number): void {
+  const { i32, at, queue } = lock
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    const bits = queue.isEmpty(context) ? 0 : HAS_WAITERS
+    const changed = change(seen) & ~HAS_WAITERS
+    // Only [1] to [3] (rwlock.ts) can be changed by others meanwhile, and then the line was empty.
+    const next = bits === 0 ? withoutUpgrade(changed) : changed | HAS_WAITERS
+    if (Atomics.compareExchange(i32, at, seen, next) === seen) break
+  }
+  serveLine(context, lock)
 }
 
 /**

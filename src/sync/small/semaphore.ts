@@ -111,7 +111,7 @@ export class Semaphore extends SyncObject {
 
   async acquireAsync(count = 1, options?: WaitOptions): Promise<Permits> {
     checkWait(options)
-    const { tid } = ambient()
+    const { tid } = ambient().futexes.self
     if (this.attempt(count, tid)) return this.permits(count)
     await asPromise(new PermitWait(this, count, 'acquire'), options, undefined)
     this.holders.add(tid, count)

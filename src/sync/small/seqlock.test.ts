@@ -111,7 +111,7 @@ test('a writer that could not even give up the record takes it again', () => {
   const record = new SeqLock({ fields: 1 })
   record.write([1])
   // What a write leaves whose stack was full at each step.
-  Atomics.store(record.i32, record.at + WRITER, ambient().tid)
+  Atomics.store(record.i32, record.at + WRITER, ambient().futexes.self.tid)
   record.write([2])
   expect([...(record.read() as Int32Array)]).toEqual([2])
   expect(Atomics.load(record.i32, record.at + WRITER)).toBe(0)

@@ -1,32 +1,24 @@
 import { checkMethodFace } from '../../coroutine/core/faces.ts'
-import { runnerOrNull, switchStamp } from '../../coroutine/core/runner.ts'
-import type { Ambient } from '../../futex/core/ambient.ts'
-import { ambient, currentAmbient } from '../../futex/core/ambient.ts'
+import { type Ambient, ambient } from '../../futex/core/ambient.ts'
+import type { Futexes } from '../../futex/core/futexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
+import { here } from '../../kernel/cpu/here.ts'
+import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { SyncError } from './errors.ts'
 
 /**
- * Who calls: a task of the kernel, a coroutine of a schedule, or the thread. Each has a TID, which stands in
- * the words of the locks that it holds.
+ * The TID of the caller: a task of a kernel, a coroutine of a schedule, or the thread. It stands in the words
+ * of the locks that the caller holds.
  */
 export function currentTid(): number {
-  const here = currentAmbient() ?? ambient()
-  return switchStamp() === knownAt && here === knownIn ? knownTid : findTid(here)
+  return here.tid === 0 ? findTid() : here.tid
 }
 
-/** Of the task or coroutine that runs, found once for each time that it is switched to. */
-let knownTid = 0
-let knownAt = -1
-let knownIn: Ambient | null = null
-
-function findTid(here: Ambient): number {
-  const runner = runnerOrNull()
-  if (runner === null) return here.tid
-  const task = here.currentTask()
-  knownTid = task === null ? coroutineTid(here, runner.running?.() ?? null) : task.tid
-  knownAt = switchStamp()
-  knownIn = here
-  return knownTid
+function findTid(): number {
+  const { futexes } = ambient()
+  if (here.runner === null) return futexes.self.tid
+  const task = currentTask()
+  return (here.tid = task === null ? coroutineTid(futexes, here.runner.running?.() ?? null) : task.owner.tid)
 }
 
 const coroutines = new WeakMap<object, LockOwner>()
@@ -38,12 +30,12 @@ const ended = new FinalizationRegistry<() => void>(close => close())
 
 /** The same as an owner of locks that keep lists of them. */
 export function currentOwner(): LockOwner {
-  const here = currentAmbient() ?? ambient()
-  const task = here.currentTask()
+  const task = currentTask()
   if (task !== null) return task.owner
-  const co = runnerOrNull()?.running?.() ?? null
-  if (co === null) return here.futexes.self
-  coroutineTid(here, co)
+  const { futexes } = ambient()
+  const co = here.runner?.running?.() ?? null
+  if (co === null) return futexes.self
+  coroutineTid(futexes, co)
   return coroutines.get(co) as LockOwner
 }
 
@@ -51,12 +43,11 @@ export function currentOwner(): LockOwner {
  * A coroutine of a schedule gets an owner record with its first lock, and gives it back when the engine drops
  * it.
  */
-function coroutineTid(here: Ambient, co: object | null): number {
-  if (co === null) return here.tid
+function coroutineTid(futexes: Futexes, co: object | null): number {
+  if (co === null) return futexes.self.tid
   if (co === last) return lastTid
   let known = coroutines.get(co)
   if (known === undefined) {
-    const { futexes } = here
     const owner = futexes.makeOwner()
     ended.register(co, () => {
       byTid.delete(owner.tid)
@@ -83,7 +74,7 @@ export function coroutineHasEnded(tid: number): boolean {
 
 /** `lock` and its like, where no task or coroutine runs, or its code cannot be suspended. */
 export function refuseOutsideTask(what: string): void {
-  if (runnerOrNull() !== null) {
+  if (here.runner !== null) {
     checkMethodFace(what)
     return
   }
@@ -95,7 +86,7 @@ export function refuseOutsideTask(what: string): void {
 
 /** `lockSync` and its like, in a task: it would block the CPU, and all tasks on it. */
 export function refuseInTask(what: string): void {
-  if (runnerOrNull() === null) return
+  if (here.runner === null) return
   throw new SyncError(
     'ERR_HEDDLE_WRONG_VERB',
     `${what}Sync() would block the whole thread, and a task is running on it: in a task use yield* ${what}(), or in a 'use task' function plainly ${what}()`,
@@ -103,8 +94,8 @@ export function refuseInTask(what: string): void {
 }
 
 /** `lockSync` and its like, where it has to wait and must not. */
-export function refuseBlocking(here: Ambient, what: string): void {
-  if (here.mayBlock) return
+export function refuseBlocking({ futexes }: Ambient, what: string): void {
+  if (futexes.mayBlock) return
   throw new SyncError(
     'ERR_HEDDLE_WRONG_VERB',
     `${what}Sync() would block, and this thread may not (a page's main thread): await ${what}Async()`,

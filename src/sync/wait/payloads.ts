@@ -2,7 +2,7 @@ import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { PayloadHeap } from '../../arena/memory/heap.ts'
 import { KernelThread } from '../../arena/sync/thread.ts'
 import { ambient } from '../../futex/core/ambient.ts'
-import { currentView } from '../../kernel/cpu/ambient.ts'
+import { here } from '../../kernel/cpu/here.ts'
 import { initializePublished, PayloadCodec, reservePublished } from '../../payload/codec.ts'
 
 /**
@@ -30,7 +30,7 @@ function plan(): {
 
 /** The heap of a channel that is shared now: null in a kernel, which has one. */
 export function payloadHeap(): SharedArrayBuffer | null {
-  if (currentView() !== null) return null
+  if (here.view !== null) return null
   if (own === null) {
     const { plan: words, heap, published } = plan()
     const arena = Arena.create(words)
@@ -44,7 +44,7 @@ export function payloadHeap(): SharedArrayBuffer | null {
 /** This thread's codec for channels with this heap. */
 export function codecOf(heapBuffer: SharedArrayBuffer | null): PayloadCodec {
   if (heapBuffer === null) {
-    const view = currentView()
+    const { view } = here
     if (view !== null) return view.codec
     throw new Error('the channel belongs to a kernel, and this thread is not one of its threads')
   }
@@ -53,8 +53,8 @@ export function codecOf(heapBuffer: SharedArrayBuffer | null): PayloadCodec {
     const { heap, published } = plan()
     const { thread } = ambient().futexes.context
     const arena = Arena.attach(heapBuffer)
-    const here = new KernelThread(arena, thread.id, thread.mayBlock)
-    codec = new PayloadCodec(new PayloadHeap(arena, heap, 'heap'), here, published)
+    const own = new KernelThread(arena, thread.id, thread.mayBlock)
+    codec = new PayloadCodec(new PayloadHeap(arena, heap, 'heap'), own, published)
     codecs.set(heapBuffer, codec)
   }
   return codec

@@ -26,7 +26,7 @@ const TID = 0x3fff_ffff
 
 /** True: the last holder died in it. */
 export function lockPlace(context: FutexContext, { i32, at }: Place): boolean {
-  const { tid } = ambient()
+  const { tid } = ambient().futexes.self
   const broken = Atomics.compareExchange(i32, at, 0, tid) !== 0 && lockContended(context, i32, at, tid)
   context.thread.sections++
   return broken
@@ -70,8 +70,7 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
 
 /** A thread that sees deaths may stand here itself, before the death has been told. */
 function isGone(context: FutexContext, tid: number): boolean {
-  const { thread } = context
+  const { rescuer } = context.thread
   const record = findOwner(context, tid)
-  if (record === 0 || thread.repairDead === null) return false
-  return thread.repairDead(threadOf(context, record), 0) === true
+  return record !== 0 && rescuer !== null && rescuer.repairDead(threadOf(context, record), 0)
 }

@@ -24,6 +24,7 @@ import {
   threadWaiter,
 } from '../../futex/core/sleep.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
+import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { SyncError } from './errors.ts'
 import { refuseBlocking } from './caller.ts'
 import type { ParkingQueue } from './queue.ts'
@@ -304,7 +305,7 @@ export function* parkTask(
   const deadline = deadlineOf(ambient().futexes.context, options)
   for (;;) {
     const here = ambient()
-    const task = here.currentTask()
+    const task = currentTask()
     const waiters = parking.begin(here.futexes.context, task === null ? promiseWaiter() : taskWaiter(task))
     if (waiters.length === 0) return true
     let result: number

@@ -1,13 +1,14 @@
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
-import { currentView } from '../../kernel/cpu/ambient.ts'
+import { here } from '../../kernel/cpu/here.ts'
+import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { current } from '../../kernel/cpu/current.ts'
 import { asyncOwnerOf } from './asyncowner.ts'
 
 /** What the caller is called in reports; `tid` is its own. */
 export function whoIs(tid: number): string {
-  const view = currentView()
-  if (ambient().currentTask()?.tid === tid && view !== null) {
+  const { view } = here
+  if (currentTask()?.owner.tid === tid && view !== null) {
     const { name, id } = current()
     return name === '' ? `task ${id}` : `task '${name}' (${id})`
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Schedule } from '../../coroutine/index.ts'
-import { ambient, setAmbient } from '../../futex/core/ambient.ts'
+import { ambient } from '../../futex/core/ambient.ts'
 import {
   AtomicInt32,
   Barrier,
@@ -121,23 +121,18 @@ test('a verb that blocks the thread, in a coroutine', async () => {
 })
 
 test('blocking on a thread that may not', () => {
-  const here = ambient()
+  const { futexes } = ambient()
   const mutex = new Mutex()
   mutex.lockSync()
   // As a page's main thread is.
-  setAmbient({
-    futexes: here.futexes,
-    tid: here.tid,
-    mayBlock: false,
-    currentTask: () => null,
-  })
+  Object.assign(futexes, { mayBlock: false })
   try {
     expect(codeOf(() => mutex.lockSync())).toBe('ERR_HEDDLE_WRONG_VERB')
     expect(mutex.lockIfAvailableSync()).toBeNull()
     mutex.unlock()
     mutex.lockSync().unlock()
   } finally {
-    setAmbient(here)
+    Object.assign(futexes, { mayBlock: true })
   }
 })
 

@@ -1,0 +1,10 @@
+import type { Futexes } from '../../src/futex/core/futexes.ts'
+import { here } from '../../src/kernel/cpu/here.ts'
+
+/**
+ * In a check, several threads run in one JavaScript thread: its context answers for the thread that the
+ * checker runs at the moment, which `futexesOf` says.
+ */
+export function enterAsChecked(futexesOf: () => Futexes): void {
+  Object.defineProperty(here, 'futexes', { configurable: true, get: futexesOf })
+}
