@@ -109,6 +109,16 @@ describe('the documentation', () => {
     }
   })
 
+  it.for(
+    'arena machine payloads scheduler coroutines futex pi handoff policies kernel sync recovery'.split(' '),
+  )('says in the chapter %s what is promised, the lock order, the races and the tests', chapter => {
+    const text = readFileSync(join(root, `docs/${chapter}.md`), 'utf8')
+    expect(text).toMatch(/^(## |\*\*)What it promises/m)
+    expect(text).toMatch(/lock order|no locks here|## Locks/i)
+    expect(text, 'a race: in two columns, or a table').toMatch(/\(A\)|## .*races/i)
+    expect(text).toMatch(/^## Shown by$/m)
+  })
+
   it('names for each word of the kernel a file that has it', () => {
     const page = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
     const rows = [...page.matchAll(/^\| [^|`]+ \| `(\w+)`: [^|]+ \| `([\w/.-]+)` \|$/gm)]
