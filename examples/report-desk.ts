@@ -158,5 +158,5 @@ line(
 )
 console.log(`
 In the pool a request waits until a thread has finished a whole report. heddle's CPUs share their time: a report is
-interrupted after 10 ms for whoever waits, and at once for a task of higher priority. Both ran the same functions,
+interrupted after 10 ms for waiting tasks, and immediately for a task of higher priority. Both ran the same functions,
 examples/report-desk/work.ts, and made the same reports.`)

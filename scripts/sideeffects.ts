@@ -59,7 +59,7 @@ function shapes(root: string): ModuleShape[] {
  * derived:
  *
  *   [1] a module that exports no value exists for its effect
- *   [2] `import './x.ts'`, without a name, needs the effect of x: a bundler must keep x and the importing module
+ *   [2] `import './x.ts'`, without a name, needs the effect of x: a bundler must keep x and the importer
  */
 export function effectModules(root: string): string[] {
   const found = new Set<string>()
@@ -81,7 +81,9 @@ export function wrongSideEffects(root: string): string[] {
   const wanted = effectModules(root).flatMap(name => [`./dist/${name}.js`, `./src/${name}.ts`])
   return [
     ...wanted.filter(path => !sideEffects.includes(path)).map(path => `sideEffects lacks ${path}`),
-    ...sideEffects.filter(path => !wanted.includes(path)).map(path => `sideEffects names ${path} in vain`),
+    ...sideEffects
+      .filter(path => !wanted.includes(path))
+      .map(path => `sideEffects names ${path} without need`),
   ]
 }
 

@@ -47,6 +47,23 @@ function proseOf(page: string): string {
 
 const codeBlocks = pages.flatMap(blocksOf).filter(({ language }) => language === 'ts')
 
+/** Every file of the repository that is not deleted. */
+function tracked(): string[] {
+  return execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+    .split('\n')
+    .filter(file => file !== '' && existsSync(join(root, file)))
+}
+
+/** The rows of the tables of figures. */
+const rows: ReadonlySet<string> = new Set(
+  [...readFileSync(join(root, 'docs/performance.md'), 'utf8').matchAll(/^\| `([^`]+)` \|/gm)].map(
+    ([, row]) => row,
+  ),
+)
+
 /** The anchor of a heading, on GitHub and on the site. */
 function anchorOf(heading: string): string {
   return heading
@@ -71,18 +88,52 @@ describe('the documentation', () => {
     }
   })
 
-  it('names no file that is not there', () => {
-    const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-      cwd: root,
-      encoding: 'utf8',
-    }).split('\n')
-    const madeUp = new Set(['file.ts', 'm.ts', 'work.ts', 'x.ts'])
+  it('names no file or folder that does not exist', () => {
+    const known = new Set<string>()
+    for (const file of tracked()) {
+      const parts = file.split('/')
+      for (let from = 0; from < parts.length; from++) {
+        for (let to = from + 1; to <= parts.length; to++) {
+          const path = parts.slice(from, to).join('/')
+          known.add(path).add(path.replace(/(\.(test|check))?\.ts$/, ''))
+        }
+      }
+    }
+    const foreign = /^(heddle|node_modules|@\w+)\//
+    const madeUp = new Set('file.ts m.ts work.ts x.ts lib package/path/in/it.js tasks/work.js'.split(' '))
     for (const page of pages.filter(own => !own.startsWith('docs/api/'))) {
-      for (const [, named] of proseOf(page).matchAll(/`[^`\n]*?([\w/-][\w./-]*\.(?:ts|mjs))\b[^`\n]*`/g)) {
-        const path = named.replace(/^\.*\//, '')
-        if (madeUp.has(path)) continue
-        const there = files.some(file => file === path || file.endsWith(`/${path}`))
-        expect(there, `${page} names ${named}`).toBe(true)
+      const prose = proseOf(page)
+      const files = prose.matchAll(/`[^`\n]*?([\w/-][\w./-]*\.(?:ts|mjs))\b[^`\n]*`/g)
+      const paths = prose.matchAll(/`((?:[\w.-]+\/)+[\w.-]*)`/g)
+      for (const [, named] of [...files, ...paths]) {
+        const path = named.replace(/^\.*\//, '').replace(/\/$/, '')
+        if (foreign.test(path) || madeUp.has(path) || rows.has(named) || path.startsWith('set/fill')) continue
+        expect(known.has(path), `${page} names ${named}`).toBe(true)
+      }
+    }
+  })
+
+  it('names no identifier that the source does not have', () => {
+    const known = new Set(Object.getOwnPropertyNames(globalThis))
+    // Of the source designs, and of other programs.
+    const foreign = `preemptSigHandler pushPreempted popPreempted readyQueue sleepQueue allCoMap RunningCo
+      RunningCoNull ScheduleExited LD_PRELOAD DateTimeFormat WithTimeout ResponseAborted aroundEach aroundAll
+      NODE_V8_COVERAGE overallRate`
+    for (const name of foreign.split(/\s+/)) known.add(name)
+    for (const file of tracked().filter(name => /\.(ts|mjs|cjs|js|c)$/.test(name))) {
+      const code = readFileSync(join(root, file), 'utf8')
+        .replaceAll(/\/\*[\s\S]*?\*\//g, '')
+        .replaceAll(/(^|\s)\/\/ .*$/gm, '')
+      for (const [name] of code.matchAll(/[\w$]+/g)) known.add(name)
+    }
+    for (const page of pages.filter(own => !own.startsWith('docs/api/'))) {
+      const own = new Set(blocksOf(page).flatMap(({ code }) => code.match(/[\w$]+/g) ?? []))
+      for (const [, text] of proseOf(page).matchAll(/`([^`\n]+)`/g)) {
+        for (const [name] of text.matchAll(/[A-Za-z_$][\w$]*/g)) {
+          // A word in lower case may be English.
+          if (!/[a-z][A-Z]|[A-Z]_[A-Z]/.test(name) || own.has(name)) continue
+          expect(known.has(name), `${page} names ${name}`).toBe(true)
+        }
       }
     }
   })
@@ -131,10 +182,7 @@ describe('the documentation', () => {
   })
 
   it('names no row of the figures that is not in the tables', () => {
-    const rows = [
-      ...readFileSync(join(root, 'docs/performance.md'), 'utf8').matchAll(/^\| `([^`]+)` \|/gm),
-    ].map(([, row]) => row)
-    const parts = [...new Set(rows.map(row => row.split('/')[0]))].join('|')
+    const parts = [...new Set([...rows].map(row => row.split('/')[0]))].join('|')
     const row = new RegExp(`\`((?:${parts})/[a-z\\d…-]+)\``, 'g')
     for (const page of pages.filter(own => !own.startsWith('docs/api/'))) {
       for (const [, named] of proseOf(page).matchAll(row)) {
@@ -142,7 +190,7 @@ describe('the documentation', () => {
         if (['test', 'check'].some(suite => existsSync(join(root, `src/${named}.${suite}.ts`)))) continue
         const like = new RegExp(`^${named.replaceAll('…', '.+')}$`)
         expect(
-          rows.some(each => like.test(each)),
+          [...rows].some(each => like.test(each)),
           `${page} names ${named}`,
         ).toBe(true)
       }

@@ -18,7 +18,7 @@ for (const folder of ['.', 'test/node20', 'test/node22', 'test/node24', 'test/ma
     const missing = packages.flatMap(([from, { dependencies, optionalDependencies }]) =>
       Object.keys({ ...dependencies, ...optionalDependencies })
         .filter(name => !locked.has(name))
-        .map(name => `${name}, for ${from}: write the file anew with \`npm run lock\``),
+        .map(name => `${name}, for ${from}: recreate the file with \`npm run lock\``),
     )
     expect(missing).toEqual([])
   })

@@ -49,7 +49,7 @@ function writeReport(file: string, report: RunReport): void {
   appendFileSync(file, `${JSON.stringify(report)}\n`)
 }
 
-/** The first kernel's trace goes into the named file, those of others beside it: out.pftrace, out.2.pftrace. */
+/** The first kernel's trace goes into the named file, others beside it: out.pftrace, out.2.pftrace. */
 function traceKernels(path: string, report: string | undefined): void {
   const open = new Map<Recording, string>()
   let kernels = 0

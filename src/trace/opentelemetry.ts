@@ -8,11 +8,13 @@ import { record, type Recording, type RecordingOptions, recordingOptions } from 
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
- * OpenTelemetry, through its API package, which the program brings: a span for each task, linked to the task
- * that spawned it, with the time that it ran, waited for a CPU and was blocked; and metrics under the names
- * below. Spans are made from the kernel's trace, so a task costs nothing more while it runs.
+ * OpenTelemetry, through the API package of the program: a span for each task, linked to its spawner's span,
+ * with its running time, its waiting time for a CPU and its blocked time; and metrics under the names below.
+ * Spans are made from the kernel's trace, so they add no cost to a running task.
  *
- *     const telemetry = openTelemetry(kernel, { tracerProvider: trace.getTracerProvider(), meterProvider: metrics.getMeterProvider() })
+ *     const tracerProvider = trace.getTracerProvider()
+ *     const meterProvider = metrics.getMeterProvider()
+ *     const telemetry = openTelemetry(kernel, { tracerProvider, meterProvider })
  */
 export interface TelemetryOptions extends RecordingOptions {
   /** `trace.getTracerProvider()`; without it there are no spans. */

@@ -1,8 +1,9 @@
 /**
  * Runs test262, the conformance suite of the language, through the compiler:
  *
- *   npm run test262 -- <folder of the suite> [part of a path] [--mode frames-run] [--results file] [--resume] [--jobs 2]
- *     [--every 10, which runs each tenth test] [--apart, which makes a realm for each mode of a test]
+ *   npm run test262 -- <folder of the suite> [part of a path] [--mode frames-run] [--results file] [--resume]
+ *     [--jobs 2] [--every 10, which runs each tenth test]
+ *     [--apart, which makes a realm for each mode of a test]
  *
  * Each test becomes the body of a compiled function. A test that passes in plain Node must pass in every mode
  * (execute.ts), except for those in expected.ts. The exit code is 1 when any other test fails.
